@@ -1,0 +1,51 @@
+//! Descriptors that ride on a byte of a socket. The only file of this crate with unsafe code.
+
+use nix::cmsg_space;
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// Most descriptors that may wait to be taken. Stops a peer from using up our table.
+pub const WAITING_CAP: usize = 8;
+
+/// Writes `bytes` with a descriptor on the first of them. Returns how many bytes were written.
+///
+/// # Errors
+/// Those of `sendmsg(2)`.
+pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<usize> {
+    let descriptors = [descriptor.as_raw_fd()];
+    let rights = [ControlMessage::ScmRights(&descriptors)];
+    let parts = [IoSlice::new(bytes)];
+    Ok(sendmsg::<()>(socket.as_raw_fd(), &parts, &rights, MsgFlags::MSG_NOSIGNAL, None)?)
+}
+
+/// Reads into `buffer`; descriptors that came along are put into `waiting`, close-on-exec. Returns
+/// how many bytes were read, 0 at the end of file.
+///
+/// # Errors
+/// Those of `recvmsg(2)`; `InvalidData` when more than [`WAITING_CAP`] descriptors wait.
+pub fn receive(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    waiting: &mut VecDeque<OwnedFd>,
+) -> io::Result<usize> {
+    let mut space = cmsg_space!([RawFd; WAITING_CAP]);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+    for control in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(descriptors) = control {
+            for descriptor in descriptors {
+                // SAFETY: the kernel has just made this descriptor for us in `recvmsg`, nothing
+                // else in the process knows its number.
+                #[allow(unsafe_code)]
+                waiting.push_back(unsafe { OwnedFd::from_raw_fd(descriptor) });
+            }
+        }
+    }
+    if waiting.len() > WAITING_CAP {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "too many descriptors"));
+    }
+    Ok(message.bytes)
+}

@@ -1,0 +1,75 @@
+//! The wire to `agentd-broker`: calls to judge out, verdicts back.
+//!
+//! Phases: `Rules` for a session before its first `Judge`. A case whose verdict is `Ask` stays open
+//! until `Answer` or `Forget`.
+
+use crate::ids::{CallId, SessionId};
+use crate::judgement::{Answer, Case, RuleSet, Verdict};
+use crate::upkeep::LogLine;
+use crate::{Decode, Encode, Link};
+
+/// The wire's name.
+#[derive(Debug)]
+pub enum BrokerLink {}
+
+impl Link for BrokerLink {
+    type To = ToBroker;
+    type From = FromBroker;
+    const NAME: &'static str = "broker";
+    /// A script of 1 MiB with its diff and the rules' texts.
+    const MESSAGE_CAP: usize = 8 << 20;
+}
+
+/// From the supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ToBroker {
+    /// The rules of a session; replaces earlier ones.
+    Rules {
+        /// Whose.
+        session: SessionId,
+        /// All of them.
+        rules: RuleSet,
+    },
+    /// Judge this; answered by exactly one `Verdict`, or by an `Ask` verdict and later another.
+    Judge(Case),
+    /// A person's answer to an open question, bound to the digest they saw.
+    Answer {
+        /// The question.
+        call: CallId,
+        /// The digest of what they saw.
+        digest: String,
+        /// What they said.
+        answer: Answer,
+        /// Who, by the name of their terminal.
+        by: String,
+    },
+    /// The call is gone; its question with it.
+    Forget(CallId),
+    /// Answered by `Pong` with the same number.
+    Ping(u64),
+}
+
+/// From the worker.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum FromBroker {
+    /// Ready for rules.
+    Ready,
+    /// About a call that was put.
+    Verdict {
+        /// Which.
+        call: CallId,
+        /// What.
+        verdict: Verdict,
+    },
+    /// An answer that did not count, and why.
+    Rejected {
+        /// The question.
+        call: CallId,
+        /// Why, in plain words.
+        reason: String,
+    },
+    /// Alive.
+    Pong(u64),
+    /// For the log.
+    Log(LogLine),
+}

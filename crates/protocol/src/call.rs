@@ -1,0 +1,137 @@
+//! A tool call and what came of it.
+
+use crate::confinement::Refusal;
+use crate::ids::CallId;
+use crate::{Decode, Encode};
+
+/// A call as the model asked for it, given a name of ours.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Call {
+    /// Ours, unique for ever.
+    pub id: CallId,
+    /// The vendor's, which pairs the result with the question.
+    pub use_id: String,
+    /// The tool's real name, aliases resolved.
+    pub tool: String,
+    /// JSON object, checked against the tool's schema.
+    pub input: String,
+}
+
+/// How a call ended. Decided from process status and error codes, never from message text.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Outcome {
+    /// An in-process tool did what was asked.
+    Done,
+    /// An in-process tool could not; the code is in the result.
+    Failed,
+    /// A command ended by itself.
+    Exited {
+        /// 0 to 255.
+        code: i32,
+    },
+    /// A command was ended by a signal.
+    Signalled {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// The call's time was over; its tree was killed.
+    TimedOut,
+    /// A person said no.
+    Denied,
+    /// A rule or the mode said no.
+    Refused {
+        /// The rule as written, or the mode.
+        rule: String,
+    },
+    /// The cage could not be made, or stopped the call as a whole.
+    Confined {
+        /// The step or row that stopped it.
+        what: String,
+    },
+    /// The kernel ended it for memory.
+    OutOfMemory,
+    /// The runner died before it could report.
+    Crashed,
+    /// Cut short after it had been let go: it may have run.
+    Interrupted,
+    /// The arguments were no call of any tool.
+    Invalid,
+}
+
+/// What a call came to, for the model, the screen and the record.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ToolResult {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// For the model; already capped, control codes neutralised.
+    pub text: String,
+    /// One short line for the screen.
+    pub summary: String,
+    /// Whether the model should read it as a failure.
+    pub is_error: bool,
+    /// A stable word for the kind of failure, for example `access_denied` or `stale`.
+    pub code: Option<String>,
+}
+
+/// What a call's processes used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
+pub struct ProcessUsage {
+    /// User and system time in milliseconds.
+    pub cpu_ms: u64,
+    /// Largest resident set in KiB.
+    pub peak_kib: u64,
+    /// Bytes handed to storage, as `getrusage` counts blocks of 512.
+    pub written_bytes: u64,
+}
+
+/// What a call did to one file, as far as the tool itself knows.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Effect {
+    /// Looked at.
+    Read(String),
+    /// Replaced or changed.
+    Written(String),
+    /// Made.
+    Created(String),
+    /// A command was run; what it did is not known file by file.
+    Ran(String),
+}
+
+/// The runner's account of a finished call.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Report {
+    /// What it came to.
+    pub result: ToolResult,
+    /// What it did to files.
+    pub effects: Vec<Effect>,
+    /// What the kernel refused, the first 200 in order.
+    pub refusals: Vec<Refusal>,
+    /// How many more were refused after those.
+    pub refusals_uncounted: u64,
+    /// What it used.
+    pub usage: ProcessUsage,
+    /// The command's process id as the host sees it, where there was a command.
+    pub command_pid: Option<u32>,
+}
+
+/// What a look before the verdict found.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Probe {
+    /// One for each path the call names, in order.
+    pub paths: Vec<ProbedPath>,
+    /// What an edit would change, as a unified diff; empty where there is none to show.
+    pub diff: String,
+}
+
+/// One path a call names, as it really is.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ProbedPath {
+    /// As the call wrote it.
+    pub named: String,
+    /// With links resolved; the nearest existing parent for a file about to be made.
+    pub real: String,
+    /// Whether it lies in a granted directory.
+    pub in_scope: bool,
+    /// SHA-256 of the file's bytes, absent where there is no regular file.
+    pub digest: Option<String>,
+}

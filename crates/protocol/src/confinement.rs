@@ -1,0 +1,179 @@
+//! What a process may do, what was really enforced, and what was refused.
+
+use crate::{Decode, Encode};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// A path as the kernel has it: bytes, UTF-8 or not.
+#[derive(Clone, PartialEq, Eq, Hash, Encode, Decode)]
+pub struct FilePath(pub Vec<u8>);
+
+impl FilePath {
+    /// For use with the file system.
+    #[must_use]
+    pub fn to_path(&self) -> PathBuf {
+        PathBuf::from(OsString::from_vec(self.0.clone()))
+    }
+}
+
+impl std::fmt::Debug for FilePath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.to_path())
+    }
+}
+
+impl<P: AsRef<Path>> From<P> for FilePath {
+    fn from(path: P) -> Self {
+        Self(path.as_ref().as_os_str().as_bytes().to_vec())
+    }
+}
+
+/// A named policy from `config/confinement/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
+pub enum Profile {
+    /// The look before a verdict: project read-only, no exec, no network.
+    Probe,
+    /// Tools that look: project read-only, no exec, no network.
+    Query,
+    /// Tools that change files: project writable, no exec, no network.
+    Mutate,
+    /// Commands.
+    Command,
+    /// The conversation's worker: nothing but its channel.
+    Session,
+    /// The permission broker: nothing but its channel.
+    Broker,
+    /// The model's stream: network, certificates, resolver.
+    Provider,
+}
+
+impl Profile {
+    /// Its file in `config/confinement/`, without the ending.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Probe => "probe",
+            Self::Query => "query",
+            Self::Mutate => "mutate",
+            Self::Command => "command",
+            Self::Session => "session",
+            Self::Broker => "broker",
+            Self::Provider => "provider",
+        }
+    }
+}
+
+/// Whether a command may open network connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Network {
+    /// None; loopback inside where the tier has a namespace for it.
+    Off,
+    /// The host's.
+    On,
+}
+
+/// How strong a cage this host allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub enum Tier {
+    /// Less than B: calls are refused.
+    C,
+    /// Landlock and seccomp.
+    B,
+    /// Namespaces with a root built by allow, Landlock and seccomp.
+    A,
+}
+
+/// What to do where the kernel cannot enforce a row that the tier claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Level {
+    /// Refuse the call.
+    Required,
+    /// Run it and name the loss. Never runs in tier C.
+    BestEffort,
+}
+
+/// Bounds on what a call may use. Zero is no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct Limits {
+    /// Processes and threads at once.
+    pub processes: u64,
+    /// Largest file written, in bytes.
+    pub file_bytes: u64,
+    /// Open files per process.
+    pub open_files: u64,
+}
+
+/// What is asked of the cage for one process.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Confinement {
+    /// Which policy.
+    pub profile: Profile,
+    /// The project directory, a real path.
+    pub project: FilePath,
+    /// Directories granted beside it, real paths.
+    pub added: Vec<FilePath>,
+    /// The session's own temporary directory, a real path.
+    pub temp: FilePath,
+    /// The person's home, from which tool chains are readable; absent when unset.
+    pub home: Option<FilePath>,
+    /// Network of a command.
+    pub network: Network,
+    /// No stronger cage than this is tried; it can only lower.
+    pub highest_tier: Tier,
+    /// What to do about a loss.
+    pub level: Level,
+    /// Bounds.
+    pub limits: Limits,
+}
+
+/// What really holds, in the words of the record.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Enforced {
+    /// The tier reached.
+    pub tier: Tier,
+    /// The policy's name.
+    pub profile: String,
+    /// Version of Landlock's interface in the running kernel; 0 where it is off.
+    pub landlock_abi: u32,
+    /// Network as enforced: `off (own namespace)`, `off (no INET sockets)`, `on`.
+    pub network: String,
+    /// Namespaces the process is in that its runner is not: `user`, `mount`, `pid`, …
+    pub namespaces: Vec<String>,
+    /// Whether the seccomp filter stands.
+    pub seccomp: bool,
+    /// Whether refused system calls reach the record.
+    pub refusals_observable: bool,
+    /// Landlock rights this kernel does not know, so that they are not enforced.
+    pub dropped: Vec<String>,
+    /// What the tier does not promise, each a sentence.
+    pub limits: Vec<String>,
+    /// Granted paths that were not there.
+    pub missing: Vec<String>,
+}
+
+/// Who refused, and how sure we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum RefusalKind {
+    /// The filter answered it with the errno.
+    Refused,
+    /// Seen on its way to the kernel, which refuses it by the same grants.
+    Predicted,
+}
+
+/// One thing that the kernel did not let a call do.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Refusal {
+    /// How sure we are.
+    pub kind: RefusalKind,
+    /// The system call, by name.
+    pub syscall: String,
+    /// Its decisive argument in words: a path, an address, a socket family.
+    pub detail: String,
+    /// The errno answered or expected.
+    pub errno: i32,
+    /// The process, as the host numbers it.
+    pub pid: u32,
+    /// How often in a row.
+    pub count: u64,
+}

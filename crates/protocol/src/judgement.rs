@@ -1,0 +1,168 @@
+//! Rules, what they are asked about, and what they answer.
+
+use crate::call::{Call, Probe};
+use crate::ids::CallId;
+use crate::{Decode, Encode};
+
+/// Whether a tool looks or changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum ToolKind {
+    /// Looks. Allowed unless a rule denies it; never a question.
+    Query,
+    /// Changes things. Follows the rules and the mode.
+    Mutation,
+}
+
+/// What happens to a mutation that no rule speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Mode {
+    /// Ask a person.
+    Ask,
+    /// File tools in the project pass, commands are asked about.
+    AcceptEdits,
+    /// Queries only.
+    Plan,
+    /// Everything the cage allows.
+    Auto,
+    /// Refuse instead of asking.
+    DontAsk,
+}
+
+impl Mode {
+    /// As written in configuration and on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::AcceptEdits => "accept-edits",
+            Self::Plan => "plan",
+            Self::Auto => "auto",
+            Self::DontAsk => "dont-ask",
+        }
+    }
+
+    /// The mode of that name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Ask, Self::AcceptEdits, Self::Plan, Self::Auto, Self::DontAsk]
+            .into_iter()
+            .find(|mode| mode.name() == name)
+    }
+}
+
+/// What a rule says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum RuleEffect {
+    /// Never.
+    Deny,
+    /// Ask a person, whatever the mode.
+    Ask,
+    /// Let it run.
+    Allow,
+}
+
+/// One rule and where it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Rule {
+    /// What it says.
+    pub effect: RuleEffect,
+    /// `tool:pattern`, as written.
+    pub text: String,
+    /// The file it stands in, or `built-in`, `flag`.
+    pub file: String,
+    /// Counted from 1; 0 where there is no file.
+    pub line: u32,
+}
+
+/// Everything the broker judges a session's calls by.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct RuleSet {
+    /// In the order of their files.
+    pub rules: Vec<Rule>,
+    /// For what no rule speaks of.
+    pub mode: Mode,
+    /// Whether a person can be asked at all.
+    pub audience: Audience,
+    /// The project directory, to which path patterns are relative.
+    pub project: String,
+}
+
+/// Whether anybody is there to ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Audience {
+    /// A person can answer.
+    Person,
+    /// Nobody can: what would be asked is refused with its reason.
+    Nobody,
+}
+
+/// A call put to the broker.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Case {
+    /// The call.
+    pub call: Call,
+    /// Whether its tool looks or changes.
+    pub kind: ToolKind,
+    /// The text of the command, for tools that run one.
+    pub command: Option<String>,
+    /// What was found at its paths; absent for calls that name none or that no rule could deny.
+    pub probe: Option<Probe>,
+    /// Its confinement in plain words, for the question.
+    pub confinement: String,
+}
+
+/// Why the broker decided as it did, for the record and the model.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Basis {
+    /// A rule.
+    Rule(Rule),
+    /// The session's mode.
+    Mode(Mode),
+    /// The tool only looks.
+    Query,
+    /// A person, by the name of their terminal.
+    Person(String),
+    /// A question that nobody could be asked; the text names what would have asked.
+    NobodyToAsk(String),
+    /// The call itself cannot be judged, and why.
+    Unjudgeable(String),
+}
+
+/// The broker's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Verdict {
+    /// It may run.
+    Allow(Basis),
+    /// It may not; the text is for the model.
+    Deny(Basis, String),
+    /// A person must say.
+    Ask(Question),
+}
+
+/// What a person is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Question {
+    /// The call it is about; also the question's name.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments as JSON.
+    pub input: String,
+    /// The diff or the script.
+    pub preview: String,
+    /// Its confinement in plain words.
+    pub confinement: String,
+    /// Why it is asked.
+    pub reason: String,
+    /// SHA-256 over tool, arguments, real paths and digests: the answer is bound to it.
+    pub digest: String,
+}
+
+/// What a person answered.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Answer {
+    /// This once.
+    Once,
+    /// No; the words, if any, are for the model.
+    Deny(String),
+}

@@ -1,0 +1,43 @@
+//! Every word between agentd's processes: one file per wire, and one file per thing that the
+//! wires speak about.
+//!
+//! Wires (two enums each, `To…` away from the supervisor, `From…` towards it): [`session`],
+//! [`provider`], [`broker`], [`tool`], [`client`]. Words: [`ids`], [`content`], [`call`],
+//! [`confinement`], [`judgement`], [`upkeep`].
+//!
+//! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Types here are
+//! never written to disk: the journal has record types of its own.
+
+pub mod broker;
+pub mod call;
+pub mod client;
+pub mod confinement;
+pub mod content;
+pub mod ids;
+pub mod judgement;
+pub mod provider;
+pub mod session;
+pub mod tool;
+pub mod upkeep;
+
+pub(crate) use bincode::{Decode, Encode};
+
+/// A private channel between the supervisor and one peer, named from the peer's side.
+///
+/// The two ends are inverse types (`ipc::Channel<L::From, L::To>` at the supervisor,
+/// `ipc::Channel<L::To, L::From>` at the peer), so a word in the wrong direction does not compile.
+pub trait Link {
+    /// Words to the peer.
+    type To: bincode::Encode + bincode::Decode<()> + Send + 'static;
+    /// Words from the peer.
+    type From: bincode::Encode + bincode::Decode<()> + Send + 'static;
+    /// The wire's name in logs and errors.
+    const NAME: &'static str;
+    /// Largest whole message in bytes, after its frames are joined. Stops a peer from filling the
+    /// supervisor's memory with one word.
+    const MESSAGE_CAP: usize;
+}
+
+/// What separates builds that may not speak to each other: package version and a digest of the
+/// wire files, so that a changed word is a changed build.
+pub const BUILD_ID: &str = concat!(env!("CARGO_PKG_VERSION"), "-", env!("AGENTD_WIRES"));

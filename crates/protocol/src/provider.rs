@@ -1,0 +1,194 @@
+//! The wire to `agentd-provider`: requests to a model out, its stream back.
+//!
+//! Phases: `Configure` once, then at most one request at a time. Between `Ask` and one of `Ended`,
+//! `Failed` or `Cancelled`, the worker may stream. `Retrying` voids everything streamed since `Ask`.
+
+use crate::content::{ModelRequest, StopReason, Usage};
+use crate::upkeep::LogLine;
+use crate::{Decode, Encode, Link};
+
+/// The wire's name.
+#[derive(Debug)]
+pub enum ProviderLink {}
+
+impl Link for ProviderLink {
+    type To = ToProvider;
+    type From = FromProvider;
+    const NAME: &'static str = "provider";
+    /// The largest request a vendor takes (Anthropic: 32 MB).
+    const MESSAGE_CAP: usize = 32 << 20;
+}
+
+/// Where answers come from.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Source {
+    /// Anthropic Messages at this base URL, without `/v1`.
+    Anthropic {
+        /// For example `https://api.anthropic.com`.
+        base_url: String,
+        /// How the key is sent.
+        auth: Auth,
+    },
+    /// A recorded session, read from the descriptor passed as `Paper::Replay`.
+    Replay,
+}
+
+/// How a key is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Auth {
+    /// `x-api-key`.
+    ApiKey,
+    /// `Authorization: Bearer`.
+    Bearer,
+}
+
+/// How long to wait and how often to try. All times in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct Patience {
+    /// Tries for one request, the first included.
+    pub tries: u32,
+    /// Longest wait that a server may ask for.
+    pub max_wait_ms: u64,
+    /// Without a byte for so long, the stream is broken.
+    pub byte_timeout_ms: u64,
+    /// Without an event other than a ping for so long, the stream is broken.
+    pub progress_timeout_ms: u64,
+    /// Longest time to connect.
+    pub connect_timeout_ms: u64,
+}
+
+/// A descriptor that accompanies the configuration, by what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Paper {
+    /// A sealed memory file that holds the key.
+    Key,
+    /// The recording to play.
+    Replay,
+    /// The file to record into.
+    Record,
+}
+
+/// From the supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ToProvider {
+    /// First and once. The descriptors named in `papers` follow in that order, one after another,
+    /// right behind this frame.
+    Configure {
+        /// Where answers come from.
+        source: Source,
+        /// Waits and tries.
+        patience: Patience,
+        /// The proxy from the caller's environment, if any.
+        proxy: Option<String>,
+        /// What the passed descriptors are.
+        papers: Vec<Paper>,
+    },
+    /// One request; only when none is open.
+    Ask(ModelRequest),
+    /// Drop the open request; answered by `Cancelled` unless it had just ended.
+    Cancel,
+    /// Answered by `Pong` with the same number.
+    Ping(u64),
+}
+
+/// A piece of an answer, as the decoder saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Delta {
+    /// A text block goes on.
+    Text(String),
+    /// A thinking block goes on; for people only.
+    Thinking(String),
+    /// A thinking block is whole; the vendor's JSON, to be sent back as it is. A large block comes
+    /// as one message of several frames.
+    ThinkingDone {
+        /// The vendor's block.
+        raw: String,
+    },
+    /// A call begins.
+    ToolStart {
+        /// The vendor's id.
+        id: String,
+        /// As the model said it.
+        name: String,
+    },
+    /// The arguments of the call go on.
+    ToolInput(String),
+    /// A text block or a call is whole. A call without it is unfinished and never runs.
+    BlockDone,
+}
+
+/// From the worker.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum FromProvider {
+    /// The configuration was understood.
+    Ready,
+    /// A piece of block `index` of the answer to `round`. Blocks may interleave; each index opens
+    /// with its first delta and is closed by `BlockDone` or `ThinkingDone`.
+    Delta {
+        /// The request's number.
+        round: u32,
+        /// The block's place in the answer.
+        index: u32,
+        /// The piece.
+        delta: Delta,
+    },
+    /// The attempt broke; what was streamed of it is void.
+    Retrying {
+        /// The request's number.
+        round: u32,
+        /// The try to come, counted from 1.
+        attempt: u32,
+        /// How many there are.
+        of: u32,
+        /// Time until it starts, in milliseconds.
+        wait_ms: u64,
+        /// Why, in plain words.
+        reason: String,
+    },
+    /// The answer is whole: its terminal event was seen.
+    Ended {
+        /// The request's number.
+        round: u32,
+        /// Why it ended.
+        stop: StopReason,
+        /// Tokens.
+        usage: Usage,
+        /// The model's own name, as the vendor says it.
+        model: String,
+    },
+    /// The request failed for good; nothing streamed of it counts.
+    Failed {
+        /// The request's number.
+        round: u32,
+        /// What kind of failure.
+        kind: Failure,
+        /// The server's words, with its request id where it gave one.
+        message: String,
+    },
+    /// The request was dropped.
+    Cancelled {
+        /// The request's number.
+        round: u32,
+    },
+    /// Alive.
+    Pong(u64),
+    /// For the log.
+    Log(LogLine),
+}
+
+/// Kinds of failure that people act on differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Failure {
+    /// 401 or 403: the key.
+    KeyRefused,
+    /// No key was given.
+    NoKey,
+    /// The server could not be reached, or not kept, in all tries.
+    Unreachable,
+    /// The request itself was refused (400, 404, 413, spent quota).
+    Rejected,
+    /// The server is overloaded or limits us beyond the longest wait.
+    Overloaded,
+    /// The recording does not fit the conversation.
+    RecordingDeparted,
+}

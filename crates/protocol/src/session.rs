@@ -1,0 +1,178 @@
+//! The wire to `agentd-session`: one conversation.
+//!
+//! Phases: `Begin`, any number of `Replay`, `ReplayDone`, answered by `Ready`; then prompts. The
+//! supervisor makes each `Commit` durable before it acts on any later word.
+
+use crate::call::{Call, ToolResult};
+use crate::content::{Block, ModelRequest, ToolSpec, Usage};
+use crate::ids::{CallId, SessionId};
+use crate::provider::FromProvider;
+use crate::upkeep::LogLine;
+use crate::{Decode, Encode, Link};
+
+/// The wire's name.
+#[derive(Debug)]
+pub enum SessionLink {}
+
+impl Link for SessionLink {
+    type To = ToSession;
+    type From = FromSession;
+    const NAME: &'static str = "session";
+    /// As large as the largest request a vendor takes.
+    const MESSAGE_CAP: usize = 32 << 20;
+}
+
+/// A tool as the conversation knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct OfferedTool {
+    /// As the model is told.
+    pub spec: ToolSpec,
+    /// Whether it looks or changes: neighbouring looks run at once, a change is a barrier.
+    pub kind: crate::judgement::ToolKind,
+    /// Other names that models say for it.
+    pub aliases: Vec<String>,
+}
+
+/// What a conversation is begun with.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct SessionSetup {
+    /// Its name.
+    pub id: SessionId,
+    /// The vendor's name of the model.
+    pub model: String,
+    /// What the model is told first.
+    pub system: String,
+    /// In the table's order.
+    pub tools: Vec<OfferedTool>,
+    /// Most requests to the model in one turn.
+    pub max_rounds: u32,
+    /// Most calls in one turn.
+    pub max_calls: u32,
+    /// Most tokens of one answer.
+    pub max_tokens: u32,
+    /// Most calls at once.
+    pub parallel: u32,
+    /// Most characters of one result that the model is sent.
+    pub max_result_chars: u32,
+}
+
+/// Something that happened for good: what the journal keeps and what is replayed from it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Happened {
+    /// A person asked.
+    Prompt {
+        /// Their words.
+        text: String,
+    },
+    /// The model answered; its terminal event was seen.
+    Answer {
+        /// The request's number.
+        round: u32,
+        /// Whole blocks only.
+        blocks: Vec<Block>,
+        /// Tokens.
+        usage: Usage,
+    },
+    /// A call of the answer got its name, or was refused as no call at all.
+    Called {
+        /// The call.
+        call: Call,
+    },
+    /// A call ended.
+    Result {
+        /// Which.
+        call: CallId,
+        /// The vendor's id, which pairs it.
+        use_id: String,
+        /// What it came to.
+        result: ToolResult,
+    },
+    /// The turn ended.
+    TurnEnded {
+        /// How.
+        end: TurnEnd,
+    },
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum TurnEnd {
+    /// With the model's last words.
+    Done,
+    /// The rounds of one turn were used up.
+    RoundsUsedUp {
+        /// How many there were.
+        rounds: u32,
+    },
+    /// The calls of one turn were used up.
+    CallsUsedUp {
+        /// How many there were.
+        calls: u32,
+    },
+    /// The model declined.
+    Declined {
+        /// The vendor's words.
+        explanation: String,
+    },
+    /// The answer was cut at its token limit.
+    Truncated,
+    /// A person stopped it.
+    Interrupted,
+    /// The provider failed for good.
+    ProviderFailed {
+        /// What kind.
+        kind: crate::provider::Failure,
+        /// In the server's words.
+        message: String,
+    },
+}
+
+/// From the supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ToSession {
+    /// First and once.
+    Begin(SessionSetup),
+    /// What the journal holds, in order; only before `ReplayDone`.
+    Replay(Happened),
+    /// The journal is at its end. Open calls get made-up results now.
+    ReplayDone,
+    /// A person's words; queued while a turn runs.
+    Prompt {
+        /// The words.
+        text: String,
+    },
+    /// A word of the provider, forwarded; only while a request is open.
+    Stream(FromProvider),
+    /// A call ended; its result is durable.
+    CallEnded {
+        /// Which.
+        call: CallId,
+        /// What it came to.
+        result: ToolResult,
+    },
+    /// A person wants the turn to stop.
+    Interrupt,
+    /// Answered by `Pong` with the same number.
+    Ping(u64),
+}
+
+/// From the worker.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum FromSession {
+    /// Replayed; prompts are welcome.
+    Ready,
+    /// Make this durable before anything that follows it.
+    Commit(Happened),
+    /// Ask the model.
+    Ask(ModelRequest),
+    /// Run this call. Those sent without a result between them may run at once.
+    Run(Call),
+    /// Drop the open request.
+    CancelAsk,
+    /// End this running call.
+    CancelCall(CallId),
+    /// Alive.
+    Pong(u64),
+    /// For the log.
+    Log(LogLine),
+}

@@ -1,0 +1,105 @@
+//! The wire to `agentd-tool`: one call's life.
+//!
+//! `Confine` → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done`. The runner learns what
+//! it shall do only with `Go`, after its cage stands and the call's start is on disk.
+
+use crate::call::{Probe, Report};
+use crate::confinement::{Confinement, Enforced};
+use crate::upkeep::LogLine;
+use crate::{Decode, Encode, Link};
+
+/// The wire's name.
+#[derive(Debug)]
+pub enum ToolLink {}
+
+impl Link for ToolLink {
+    type To = ToTool;
+    type From = FromTool;
+    const NAME: &'static str = "tool";
+    /// A file of some MiB to write, or a result with its diff.
+    const MESSAGE_CAP: usize = 16 << 20;
+}
+
+/// What the runner shall do once it is let go.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Errand {
+    /// Look at the paths that this call names; change nothing.
+    Probe {
+        /// The tool's real name.
+        tool: String,
+        /// Its arguments as JSON.
+        input: String,
+    },
+    /// Run the call.
+    Run {
+        /// The tool's real name.
+        tool: String,
+        /// Its arguments as JSON.
+        input: String,
+        /// What the verdict was given for: `(real path, SHA-256 or none)`. Where a file differs
+        /// now, the call answers `stale` and changes nothing.
+        judged: Vec<JudgedPath>,
+        /// Environment of a command, already reduced to what it may see.
+        env: Vec<(String, String)>,
+        /// Longest time for a command in milliseconds where the call names none.
+        timeout_ms: u64,
+        /// Most characters of the result for the model.
+        max_result_chars: u32,
+    },
+}
+
+/// A path as it was when the call was judged.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct JudgedPath {
+    /// With links resolved.
+    pub real: String,
+    /// SHA-256 of its bytes; absent where there was no file.
+    pub digest: Option<String>,
+}
+
+/// From the supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ToTool {
+    /// First and once: build this cage.
+    Confine(Confinement),
+    /// Once, after `Caged`.
+    Go(Errand),
+    /// After `Go`: end the call now; what was printed so far is kept.
+    Cancel,
+}
+
+/// Which stream of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Stream {
+    /// Standard output.
+    Out,
+    /// Standard error.
+    Err,
+}
+
+/// From the runner.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum FromTool {
+    /// The cage stands, and this is what holds.
+    Caged(Enforced),
+    /// The cage could not be made; the runner ends, nothing was run.
+    Uncaged {
+        /// The step that failed.
+        step: String,
+        /// In plain words, with a way on.
+        reason: String,
+    },
+    /// A command printed this, at most 64 KiB; for screens, the result is in `Done`.
+    Output {
+        /// Where.
+        stream: Stream,
+        /// Control codes neutralised.
+        text: String,
+    },
+    /// The answer to `Errand::Probe`.
+    Probed(Result<Probe, String>),
+    /// The answer to `Errand::Run`; the runner ends.
+    Done(Report),
+    /// For the log.
+    Log(LogLine),
+}
