@@ -1,1 +1,405 @@
-//! To come.
+//! The conversation as a state machine: words in, words out, no IO, no clock, no environment.
+//!
+//! [`Session::step`] takes one word of the supervisor and says what follows from it. The files:
+//! `answer` joins a stream to blocks, `history` is what the model is sent, `batch` orders
+//! calls, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
+//!
+//! What always holds, whatever words come in whatever order: every request is legal for the
+//! vendors, a call runs only from an answer that ended with the call whole, and each call of an
+//! answer is named (`Called`) once and gets exactly one result.
+
+mod answer;
+mod batch;
+mod cut;
+mod history;
+mod made_up;
+mod nearest;
+
+use answer::{Answer, Wanted};
+use batch::Batch;
+use history::{History, Limits};
+use made_up::{NotRun, resolve};
+use protocol::call::{Call, ToolResult};
+use protocol::content::{ModelRequest, StopReason, Usage};
+use protocol::ids::CallId;
+use protocol::provider::{Failure, FromProvider};
+use protocol::session::{FromSession, Happened, SessionSetup, ToSession, TurnEnd};
+use protocol::upkeep::{LogLevel, LogLine};
+use std::collections::VecDeque;
+
+/// One conversation.
+#[derive(Debug)]
+pub struct Session {
+    setup: SessionSetup,
+    history: History,
+    phase: Phase,
+    /// Prompts that came while a turn ran, the oldest first.
+    queue: VecDeque<String>,
+    /// The number of the newest request, answered or not.
+    round: u32,
+    /// What the running turn has been told or has tried.
+    turn: Turn,
+}
+
+/// What the conversation waits for.
+#[derive(Debug)]
+enum Phase {
+    /// The end of the journal.
+    Replaying,
+    /// A prompt.
+    Idle,
+    /// The rest of an answer.
+    Asking(Answer),
+    /// The ends of calls.
+    Calling { batch: Batch, stopping: bool },
+}
+
+/// Facts about the running turn that its next decision needs.
+#[derive(Debug, Default)]
+struct Turn {
+    /// An empty answer was asked for again.
+    asked_again: bool,
+    /// Answers whose calls were refused because the calls of the turn are used up.
+    over_budget: u32,
+}
+
+impl Session {
+    /// A conversation before its journal is replayed.
+    #[must_use]
+    pub fn new(setup: SessionSetup) -> Self {
+        let limits = Limits {
+            rounds: setup.max_rounds.max(1),
+            calls: setup.max_calls,
+            result_chars: usize::try_from(setup.max_result_chars).unwrap_or(usize::MAX),
+        };
+        Self {
+            setup,
+            history: History::new(limits),
+            phase: Phase::Replaying,
+            queue: VecDeque::new(),
+            round: 0,
+            turn: Turn::default(),
+        }
+    }
+
+    /// Takes one word in; what follows from it, in order.
+    pub fn step(&mut self, word: ToSession) -> Vec<FromSession> {
+        let mut out = Out::default();
+        match word {
+            ToSession::Begin(_) => out.warn("a second Begin was ignored"),
+            ToSession::Replay(happened) => match self.phase {
+                Phase::Replaying => self.history.apply(&happened),
+                Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } => {
+                    out.warn("a Replay after ReplayDone was ignored");
+                }
+            },
+            ToSession::ReplayDone => self.replay_done(&mut out),
+            ToSession::Prompt { text } => {
+                self.queue.push_back(text);
+                self.next_turn(&mut out);
+            }
+            ToSession::Stream(word) => self.stream(word, &mut out),
+            ToSession::CallEnded { call, result } => self.call_ended(call, result, &mut out),
+            ToSession::Interrupt => self.interrupt(&mut out),
+            ToSession::Ping(number) => out.words.push(FromSession::Pong(number)),
+        }
+        out.words
+    }
+
+    /// The journal is at its end: open calls are closed, and prompts are welcome. A turn that was
+    /// cut short does not go on by itself.
+    fn replay_done(&mut self, out: &mut Out) {
+        match self.phase {
+            Phase::Replaying => {}
+            Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } => {
+                return out.warn("a second ReplayDone was ignored");
+            }
+        }
+        for open in self.history.unanswered() {
+            let call = match open.call {
+                Some(call) => call,
+                None => {
+                    let wanted = Wanted {
+                        use_id: open.use_id.clone(),
+                        name: open.name,
+                        input: open.input,
+                        whole: true,
+                    };
+                    self.name_call(&wanted, out).id
+                }
+            };
+            self.answer_call(call, open.use_id, &NotRun::Lost, out);
+        }
+        self.round = self.history.last_round();
+        self.phase = Phase::Idle;
+        out.words.push(FromSession::Ready);
+        self.next_turn(out);
+    }
+
+    /// Starts the oldest queued prompt's turn, if none runs.
+    fn next_turn(&mut self, out: &mut Out) {
+        while let Phase::Idle = self.phase {
+            let Some(text) = self.queue.pop_front() else { return };
+            let blank = text.trim().is_empty();
+            self.turn = Turn::default();
+            self.commit(Happened::Prompt { text }, out);
+            if blank {
+                // Nothing to send; a vendor refuses blank text.
+                self.commit(Happened::TurnEnded { end: TurnEnd::Done }, out);
+            } else {
+                self.ask(out);
+            }
+        }
+    }
+
+    fn ask(&mut self, out: &mut Out) {
+        let rounds = self.history.rounds_of_turn();
+        if rounds >= self.setup.max_rounds.max(1) {
+            return self.end_turn(TurnEnd::RoundsUsedUp { rounds }, out);
+        }
+        self.round = self.round.saturating_add(1);
+        out.words.push(FromSession::Ask(ModelRequest {
+            round: self.round,
+            model: self.setup.model.clone(),
+            system: self.setup.system.clone(),
+            tools: self.setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
+            messages: self.history.messages(),
+            max_tokens: self.setup.max_tokens,
+        }));
+        self.phase = Phase::Asking(Answer::default());
+    }
+
+    /// A word of the provider. What is not about the open request is late or foreign, and ignored.
+    fn stream(&mut self, word: FromProvider, out: &mut Out) {
+        let Phase::Asking(answer) = &mut self.phase else { return };
+        let open = self.round;
+        match word {
+            FromProvider::Delta { round, index, delta } if round == open => {
+                if answer.add(index, delta).is_err() {
+                    out.words.push(FromSession::CancelAsk);
+                    let message = "The answer is larger than 32 MiB and was dropped.".to_owned();
+                    let kind = Failure::Rejected;
+                    self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
+                }
+            }
+            FromProvider::Retrying { round, .. } if round == open => *answer = Answer::default(),
+            FromProvider::Ended { round, stop, usage, model: _ } if round == open => {
+                let answer = std::mem::take(answer);
+                self.answered(answer, &stop, usage, out);
+            }
+            FromProvider::Failed { round, kind, message } if round == open => {
+                self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
+            }
+            FromProvider::Cancelled { round } if round == open => {
+                self.end_turn(TurnEnd::Interrupted, out);
+            }
+            FromProvider::Delta { .. }
+            | FromProvider::Retrying { .. }
+            | FromProvider::Ended { .. }
+            | FromProvider::Failed { .. }
+            | FromProvider::Cancelled { .. }
+            | FromProvider::Ready
+            | FromProvider::Pong(_)
+            | FromProvider::Log(_) => {}
+        }
+    }
+
+    /// The answer is whole: it is kept, its calls are named, and the turn goes on or ends.
+    fn answered(&mut self, answer: Answer, stop: &StopReason, usage: Usage, out: &mut Out) {
+        let behind_results = self.history.ends_with_results();
+        let mut taken: Vec<String> = Vec::new();
+        let ended = answer.end(stop, |id| {
+            let id = self.history.unlike_earlier(id, &taken);
+            taken.push(id.clone());
+            id
+        });
+        let empty = ended.blocks.iter().all(|block| {
+            // Reasoning alone says nothing to anybody.
+            matches!(block, protocol::content::Block::Thinking { .. })
+        });
+        let round = self.round;
+        self.commit(Happened::Answer { round, blocks: ended.blocks, usage }, out);
+
+        let runs = match stop {
+            StopReason::Refusal { .. } | StopReason::ContextFull => Runs::Nothing,
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::MaxTokens
+            | StopReason::StopSequence
+            | StopReason::PauseTurn
+            | StopReason::Other(_) => Runs::WithinBudget,
+        };
+        let called = !ended.wanted.is_empty();
+        let batch = self.call_all(&ended.wanted, runs, out);
+        match stop {
+            StopReason::Refusal { explanation } => {
+                let explanation = explanation.clone();
+                self.end_turn(TurnEnd::Declined { explanation }, out);
+            }
+            StopReason::ContextFull => self.end_turn(TurnEnd::Truncated, out),
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::MaxTokens
+            | StopReason::StopSequence
+            | StopReason::PauseTurn
+            | StopReason::Other(_)
+                if called =>
+            {
+                self.phase = Phase::Calling { batch, stopping: false };
+                self.go_on_calling(out);
+            }
+            StopReason::PauseTurn => self.ask(out),
+            StopReason::MaxTokens => self.end_turn(TurnEnd::Truncated, out),
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::StopSequence
+            | StopReason::Other(_) => {
+                // Vendors now and then answer results with nothing; once is worth a second try.
+                if empty && behind_results && !self.turn.asked_again {
+                    self.turn.asked_again = true;
+                    self.ask(out);
+                } else if self.turn.over_budget > 0 {
+                    let calls = self.setup.max_calls;
+                    self.end_turn(TurnEnd::CallsUsedUp { calls }, out);
+                } else {
+                    self.end_turn(TurnEnd::Done, out);
+                }
+            }
+        }
+    }
+
+    /// Names every call of an answer, answers those that may not run, returns the others.
+    fn call_all(&mut self, wanted: &[Wanted], runs: Runs, out: &mut Out) -> Batch {
+        let mut named = Vec::new();
+        let mut within = 0;
+        for wanted in wanted {
+            if self.history.calls_of_turn() < self.setup.max_calls {
+                within += 1;
+            }
+            named.push((wanted, self.name_call(wanted, out)));
+        }
+        let mut batch = Batch::default();
+        let mut over_budget = false;
+        for (place, (wanted, call)) in named.into_iter().enumerate() {
+            let why = match (runs, resolve(wanted, &self.setup.tools)) {
+                (Runs::Nothing, _) => NotRun::AnswerNotUsed,
+                (Runs::WithinBudget, _) if place >= within => {
+                    over_budget = true;
+                    NotRun::Budget { most: self.setup.max_calls }
+                }
+                (Runs::WithinBudget, Err(why)) => why,
+                (Runs::WithinBudget, Ok(tool)) => {
+                    batch.push(call, tool.kind);
+                    continue;
+                }
+            };
+            self.answer_call(call.id, call.use_id, &why, out);
+        }
+        if over_budget {
+            self.turn.over_budget += 1;
+        }
+        batch
+    }
+
+    fn name_call(&mut self, wanted: &Wanted, out: &mut Out) -> Call {
+        let number = self.history.last_call().saturating_add(1);
+        // Not by `resolve`: a call with bad arguments is still a call of that tool.
+        let tools = &self.setup.tools;
+        let alias = |name: &str| tools.iter().find(|tool| tool.aliases.iter().any(|a| a == name));
+        let exact = tools.iter().find(|tool| tool.spec.name == wanted.name);
+        let tool = exact
+            .or_else(|| alias(&wanted.name))
+            .map_or_else(|| wanted.name.clone(), |tool| tool.spec.name.clone());
+        let call = Call {
+            id: CallId { session: self.setup.id.clone(), number },
+            use_id: wanted.use_id.clone(),
+            tool,
+            input: wanted.input.clone(),
+        };
+        self.commit(Happened::Called { call: call.clone() }, out);
+        call
+    }
+
+    fn answer_call(&mut self, call: CallId, use_id: String, why: &NotRun, out: &mut Out) {
+        self.commit(Happened::Result { call, use_id, result: why.result() }, out);
+    }
+
+    fn call_ended(&mut self, call: CallId, result: ToolResult, out: &mut Out) {
+        let Phase::Calling { batch, .. } = &mut self.phase else { return };
+        // A call that does not run here is late: it has its result already.
+        let Some(use_id) = batch.ended(&call) else { return };
+        // Durable already, so it is taken in but not committed again.
+        self.history.apply(&Happened::Result { call, use_id, result });
+        self.go_on_calling(out);
+    }
+
+    /// Starts what may start; once all calls have ended, asks the model again.
+    fn go_on_calling(&mut self, out: &mut Out) {
+        let Phase::Calling { batch, stopping } = &mut self.phase else { return };
+        if !batch.is_over() {
+            out.words.extend(batch.start(self.setup.parallel).into_iter().map(FromSession::Run));
+            return;
+        }
+        if *stopping {
+            self.end_turn(TurnEnd::Interrupted, out);
+        } else if self.turn.over_budget > 1 {
+            // It was told, and asked again all the same.
+            let calls = self.setup.max_calls;
+            self.end_turn(TurnEnd::CallsUsedUp { calls }, out);
+        } else {
+            self.ask(out);
+        }
+    }
+
+    fn interrupt(&mut self, out: &mut Out) {
+        match &mut self.phase {
+            Phase::Replaying | Phase::Idle => {}
+            Phase::Asking(_) => {
+                out.words.push(FromSession::CancelAsk);
+                self.end_turn(TurnEnd::Interrupted, out);
+            }
+            Phase::Calling { batch, stopping } => {
+                if std::mem::replace(stopping, true) {
+                    return;
+                }
+                let dropped = batch.drop_waiting();
+                out.words.extend(batch.running().into_iter().map(FromSession::CancelCall));
+                for call in dropped {
+                    self.answer_call(call.id, call.use_id, &NotRun::Stopped, out);
+                }
+                self.go_on_calling(out);
+            }
+        }
+    }
+
+    fn end_turn(&mut self, end: TurnEnd, out: &mut Out) {
+        self.phase = Phase::Idle;
+        self.commit(Happened::TurnEnded { end }, out);
+        self.next_turn(out);
+    }
+
+    fn commit(&mut self, happened: Happened, out: &mut Out) {
+        self.history.apply(&happened);
+        out.words.push(FromSession::Commit(happened));
+    }
+}
+
+/// Whether the calls of an answer may run.
+#[derive(Debug, Clone, Copy)]
+enum Runs {
+    Nothing,
+    WithinBudget,
+}
+
+/// What a step says.
+#[derive(Debug, Default)]
+struct Out {
+    words: Vec<FromSession>,
+}
+
+impl Out {
+    fn warn(&mut self, text: &str) {
+        let line = LogLine { level: LogLevel::Warn, text: text.to_owned() };
+        self.words.push(FromSession::Log(line));
+    }
+}

@@ -1,0 +1,154 @@
+//! The calls of one answer: which may run now. Neighbouring looks run at once, a change is a
+//! barrier.
+
+use protocol::call::Call;
+use protocol::ids::CallId;
+use protocol::judgement::ToolKind;
+
+/// How far a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Waiting,
+    Running,
+    Ended,
+}
+
+/// A call that may run, in its place.
+#[derive(Debug)]
+struct Slot {
+    call: Call,
+    kind: ToolKind,
+    stage: Stage,
+}
+
+/// The runnable calls of one answer, in the order asked.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    slots: Vec<Slot>,
+}
+
+impl Batch {
+    /// Adds a call behind the others.
+    pub fn push(&mut self, call: Call, kind: ToolKind) {
+        self.slots.push(Slot { call, kind, stage: Stage::Waiting });
+    }
+
+    /// The calls to start now, at most `parallel` running at once.
+    pub fn start(&mut self, parallel: u32) -> Vec<Call> {
+        let most = usize::try_from(parallel.max(1)).unwrap_or(usize::MAX);
+        let mut running = self.slots.iter().filter(|slot| slot.stage == Stage::Running).count();
+        let mut started = Vec::new();
+        for slot in self.slots.iter_mut().filter(|slot| slot.stage != Stage::Ended) {
+            match (slot.kind, slot.stage) {
+                // A change waits for everything before it, and everything waits for a change.
+                (ToolKind::Mutation, Stage::Waiting) if running == 0 => {
+                    slot.stage = Stage::Running;
+                    started.push(slot.call.clone());
+                    break;
+                }
+                (ToolKind::Mutation, Stage::Waiting | Stage::Running | Stage::Ended) => break,
+                (ToolKind::Query, Stage::Waiting) => {
+                    if running >= most {
+                        break;
+                    }
+                    slot.stage = Stage::Running;
+                    running += 1;
+                    started.push(slot.call.clone());
+                }
+                (ToolKind::Query, Stage::Running | Stage::Ended) => {}
+            }
+        }
+        started
+    }
+
+    /// A running call ended. Its vendor's id, unless no such call runs.
+    pub fn ended(&mut self, call: &CallId) -> Option<String> {
+        let slot = self
+            .slots
+            .iter_mut()
+            .find(|slot| slot.call.id == *call && slot.stage == Stage::Running)?;
+        slot.stage = Stage::Ended;
+        Some(slot.call.use_id.clone())
+    }
+
+    /// Gives up what has not begun, and returns it.
+    pub fn drop_waiting(&mut self) -> Vec<Call> {
+        let mut dropped = Vec::new();
+        for slot in self.slots.iter_mut().filter(|slot| slot.stage == Stage::Waiting) {
+            slot.stage = Stage::Ended;
+            dropped.push(slot.call.clone());
+        }
+        dropped
+    }
+
+    /// The calls that run.
+    pub fn running(&self) -> Vec<CallId> {
+        let running = self.slots.iter().filter(|slot| slot.stage == Stage::Running);
+        running.map(|slot| slot.call.id.clone()).collect()
+    }
+
+    /// Whether every call has ended.
+    pub fn is_over(&self) -> bool {
+        self.slots.iter().all(|slot| slot.stage == Stage::Ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use protocol::ids::SessionId;
+
+    fn id(number: u32) -> CallId {
+        CallId { session: SessionId("s".into()), number }
+    }
+
+    fn batch(kinds: &str) -> Batch {
+        let mut batch = Batch::default();
+        for (number, kind) in (1..).zip(kinds.chars()) {
+            let call = Call {
+                id: id(number),
+                use_id: number.to_string(),
+                tool: "t".into(),
+                input: "{}".into(),
+            };
+            let kind = if kind == 'q' { ToolKind::Query } else { ToolKind::Mutation };
+            batch.push(call, kind);
+        }
+        batch
+    }
+
+    /// Runs a batch to its end, the first running call ending first; the waves it starts.
+    fn waves(kinds: &str, parallel: u32) -> Vec<Vec<u32>> {
+        let mut batch = batch(kinds);
+        let mut waves = Vec::new();
+        while !batch.is_over() {
+            let wave: Vec<u32> = batch.start(parallel).iter().map(|call| call.id.number).collect();
+            waves.push(wave);
+            let first = batch.running().remove(0);
+            assert!(batch.ended(&first).is_some());
+            assert!(batch.ended(&first).is_none());
+        }
+        waves
+    }
+
+    #[test]
+    fn looks_run_together_and_changes_alone() {
+        assert_eq!(waves("qqq", 4), [vec![1, 2, 3], vec![], vec![]]);
+        assert_eq!(waves("qqmq", 4), [vec![1, 2], vec![], vec![3], vec![4]]);
+        assert_eq!(waves("mm", 4), [vec![1], vec![2]]);
+        assert_eq!(waves("mqq", 4), [vec![1], vec![2, 3], vec![]]);
+        assert_eq!(waves("qqq", 2), [vec![1, 2], vec![3], vec![]]);
+        assert_eq!(waves("qq", 0), [vec![1], vec![2]]);
+    }
+
+    #[test]
+    fn what_has_not_begun_can_be_given_up() {
+        let mut batch = batch("qmq");
+        assert_eq!(batch.start(2).len(), 1);
+        assert_eq!(batch.drop_waiting().len(), 2);
+        assert!(!batch.is_over());
+        assert_eq!(batch.ended(&id(1)), Some("1".into()));
+        assert!(batch.is_over());
+    }
+}

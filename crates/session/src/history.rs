@@ -1,0 +1,324 @@
+//! What a model is sent: the conversation rebuilt, word for word, from what happened for good.
+//!
+//! Live events and the journal's records go through the same door, [`History::apply`], so that a
+//! replayed session asks exactly what the first one would have asked. Whatever records come, in
+//! whatever order, the messages are legal: roles alternate, the user is first, each call has its
+//! result in the next message and in the order asked, and nothing is empty.
+
+use crate::cut::cut;
+use protocol::content::{Block, Message, Role};
+use protocol::ids::CallId;
+use protocol::session::{Happened, TurnEnd};
+use std::collections::HashSet;
+
+/// A call of the newest answer that waits for its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OpenUse {
+    /// The vendor's id.
+    pub use_id: String,
+    /// As the model said it.
+    pub name: String,
+    /// As the model sent it.
+    pub input: String,
+    /// Our name for it, once it has one.
+    pub call: Option<CallId>,
+    result: Option<Block>,
+}
+
+/// Where a turn begins: behind so many blocks of this message, which was the last one.
+#[derive(Debug, Clone, Copy)]
+struct TurnMark {
+    message: usize,
+    block: usize,
+}
+
+/// The limits that a model is told of before they are reached.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Most requests of one turn.
+    pub rounds: u32,
+    /// Most calls of one turn.
+    pub calls: u32,
+    /// Most characters of one result.
+    pub result_chars: usize,
+}
+
+/// The conversation so far.
+#[derive(Debug)]
+pub(crate) struct History {
+    limits: Limits,
+    messages: Vec<Message>,
+    open: Vec<OpenUse>,
+    use_ids: HashSet<String>,
+    turn: Option<TurnMark>,
+    rounds_of_turn: u32,
+    calls_of_turn: u32,
+    last_round: u32,
+    last_call: u32,
+}
+
+impl History {
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            messages: Vec::new(),
+            open: Vec::new(),
+            use_ids: HashSet::new(),
+            turn: None,
+            rounds_of_turn: 0,
+            calls_of_turn: 0,
+            last_round: 0,
+            last_call: 0,
+        }
+    }
+
+    /// Takes in one thing that happened.
+    pub fn apply(&mut self, happened: &Happened) {
+        match happened {
+            Happened::Prompt { text } => self.prompt(text),
+            Happened::Answer { round, blocks, usage: _ } => self.answer(*round, blocks),
+            Happened::Called { call } => {
+                self.last_call = self.last_call.max(call.id.number);
+                self.calls_of_turn = self.calls_of_turn.saturating_add(1);
+                let open = self.open.iter_mut().find(|o| o.use_id == call.use_id);
+                if let Some(open) = open
+                    && open.call.is_none()
+                {
+                    open.call = Some(call.id.clone());
+                }
+            }
+            Happened::Result { call: _, use_id, result } => {
+                let most = self.limits.result_chars;
+                if let Some(open) = self.open.iter_mut().find(|o| o.use_id == *use_id)
+                    && open.result.is_none()
+                {
+                    let text = if result.text.trim().is_empty() {
+                        "(no output)".to_owned()
+                    } else {
+                        cut(result.text.clone(), most)
+                    };
+                    let id = open.use_id.clone();
+                    open.result = Some(Block::ToolResult { id, text, is_error: result.is_error });
+                }
+                self.close_if_answered();
+            }
+            Happened::TurnEnded { end } => self.turn_ended(end),
+        }
+    }
+
+    /// The messages of the next request.
+    pub fn messages(&self) -> Vec<Message> {
+        self.messages.clone()
+    }
+
+    /// Calls of the newest answer that have no result yet, in the order asked.
+    pub fn unanswered(&self) -> Vec<OpenUse> {
+        self.open.iter().filter(|open| open.result.is_none()).cloned().collect()
+    }
+
+    /// Whether the newest words are the results of calls.
+    pub fn ends_with_results(&self) -> bool {
+        self.messages.last().is_some_and(|last| {
+            last.blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }))
+        })
+    }
+
+    /// A vendor's id unlike every earlier one: some servers and every recording played twice
+    /// repeat theirs, and a vendor refuses a history with an id in it twice.
+    pub fn unlike_earlier(&self, id: String, taken: &[String]) -> String {
+        let free =
+            |id: &String| !id.is_empty() && !self.use_ids.contains(id) && !taken.contains(id);
+        if free(&id) {
+            return id;
+        }
+        let stem = if id.is_empty() { "call" } else { id.as_str() };
+        (2_u64..).map(|n| format!("{stem}_{n}")).find(free).unwrap_or(id)
+    }
+
+    /// Answers so far in the running turn.
+    pub fn rounds_of_turn(&self) -> u32 {
+        self.rounds_of_turn
+    }
+
+    /// Calls so far in the running turn.
+    pub fn calls_of_turn(&self) -> u32 {
+        self.calls_of_turn
+    }
+
+    /// The highest number of a request that was answered.
+    pub fn last_round(&self) -> u32 {
+        self.last_round
+    }
+
+    /// The highest number of a call.
+    pub fn last_call(&self) -> u32 {
+        self.last_call
+    }
+
+    fn prompt(&mut self, text: &str) {
+        self.close();
+        self.rounds_of_turn = 0;
+        self.calls_of_turn = 0;
+        let mark = TurnMark {
+            message: self.messages.len().saturating_sub(1),
+            block: self.messages.last().map_or(0, |last| last.blocks.len()),
+        };
+        self.turn = Some(mark);
+        self.user_says(text);
+    }
+
+    fn user_says(&mut self, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        let block = Block::Text { text: text.to_owned() };
+        match self.messages.last_mut() {
+            Some(last) if last.role == Role::User => last.blocks.push(block),
+            Some(_) | None => {
+                self.messages.push(Message { role: Role::User, blocks: vec![block] });
+            }
+        }
+    }
+
+    fn answer(&mut self, round: u32, blocks: &[Block]) {
+        self.close();
+        self.last_round = self.last_round.max(round);
+        self.rounds_of_turn = self.rounds_of_turn.saturating_add(1);
+        let mut sent: Vec<Block> = Vec::new();
+        for block in blocks {
+            match block {
+                Block::Text { text } => {
+                    if !text.trim().is_empty() {
+                        sent.push(block.clone());
+                    }
+                }
+                Block::Thinking { .. } => sent.push(block.clone()),
+                Block::ToolUse { id, name, input } => {
+                    if !id.is_empty() && self.use_ids.insert(id.clone()) {
+                        sent.push(block.clone());
+                        self.open.push(OpenUse {
+                            use_id: id.clone(),
+                            name: name.clone(),
+                            input: input.clone(),
+                            call: None,
+                            result: None,
+                        });
+                    }
+                }
+                Block::ToolResult { .. } => {}
+            }
+        }
+        // Vendors refuse a message that ends with reasoning.
+        while matches!(sent.last(), Some(Block::Thinking { .. })) {
+            sent.pop();
+        }
+        if sent.is_empty() {
+            return;
+        }
+        match self.messages.last_mut() {
+            // A paused answer goes on in the same message.
+            Some(last) if last.role == Role::Assistant => last.blocks.extend(sent),
+            Some(_) => self.messages.push(Message { role: Role::Assistant, blocks: sent }),
+            None => {
+                self.user_says("(The beginning of this conversation is lost.)");
+                self.messages.push(Message { role: Role::Assistant, blocks: sent });
+            }
+        }
+    }
+
+    /// Puts the results into one message once every call of the answer has its own.
+    fn close_if_answered(&mut self) {
+        if self.open.is_empty() || self.open.iter().any(|open| open.result.is_none()) {
+            return;
+        }
+        let calls = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
+        let mut blocks: Vec<Block> = self.open.drain(..).filter_map(|open| open.result).collect();
+        // In the last result and not after it: words behind results invite an empty answer.
+        if let Some(notice) = self.notice(calls)
+            && let Some(Block::ToolResult { text, .. }) = blocks.last_mut()
+        {
+            text.push_str("\n\n");
+            text.push_str(&notice);
+        }
+        self.messages.push(Message { role: Role::User, blocks });
+    }
+
+    /// What the model is told when this batch of `calls` brought a limit near.
+    fn notice(&self, calls: u32) -> Option<String> {
+        let Limits { rounds, calls: most, .. } = self.limits;
+        let before = self.calls_of_turn.saturating_sub(calls);
+        let calls_left = most.saturating_sub(self.calls_of_turn);
+        let rounds_left = rounds.saturating_sub(self.rounds_of_turn);
+        let mut notices = Vec::new();
+        if calls_left > 0 && before < near(most) && self.calls_of_turn >= near(most) {
+            notices.push(format!("{calls_left} of {most} tool calls are left in this turn."));
+        }
+        if rounds_left > 0 && self.rounds_of_turn == near(rounds) {
+            notices.push(format!("{rounds_left} of {rounds} rounds are left in this turn."));
+        }
+        if notices.is_empty() {
+            return None;
+        }
+        Some(format!("[Budget: {} Finish, or say what is left to do.]", notices.join(" ")))
+    }
+
+    /// Closes calls that nobody closed, so that the history is legal.
+    fn close(&mut self) {
+        for open in self.open.iter_mut().filter(|open| open.result.is_none()) {
+            open.result = Some(Block::ToolResult {
+                id: open.use_id.clone(),
+                text: "interrupted: the result of this call is not known".to_owned(),
+                is_error: true,
+            });
+        }
+        self.close_if_answered();
+    }
+
+    fn turn_ended(&mut self, end: &TurnEnd) {
+        match end {
+            TurnEnd::Declined { .. } => {
+                self.close();
+                self.forget_turn();
+            }
+            TurnEnd::Done
+            | TurnEnd::RoundsUsedUp { .. }
+            | TurnEnd::CallsUsedUp { .. }
+            | TurnEnd::Truncated
+            | TurnEnd::Interrupted
+            | TurnEnd::ProviderFailed { .. } => {}
+        }
+        self.turn = None;
+    }
+
+    /// A declined request would be declined again with every later one, so it is left out.
+    fn forget_turn(&mut self) {
+        let Some(mark) = self.turn else { return };
+        self.messages.truncate(mark.message + 1);
+        if let Some(last) = self.messages.get_mut(mark.message) {
+            last.blocks.truncate(mark.block);
+            if last.blocks.is_empty() {
+                self.messages.pop();
+            }
+        }
+        let calls = self.calls_of_turn;
+        self.user_says(&format!(
+            "[A request at this place was declined by the model and is left out; it had asked for \
+             {calls} tool calls.]"
+        ));
+    }
+}
+
+/// The count at which nine tenths of a limit are used.
+fn near(limit: u32) -> u32 {
+    limit - limit / 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nine_tenths_of_the_usual_limits() {
+        assert_eq!([near(25), near(300), near(1), near(10)], [23, 270, 1, 9]);
+    }
+}

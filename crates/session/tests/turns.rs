@@ -1,0 +1,514 @@
+//! Turns from prompt to end, one case each.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+mod talk;
+
+use protocol::call::Outcome;
+use protocol::content::{Block, Role, StopReason};
+use protocol::provider::{Delta, Failure, FromProvider};
+use protocol::session::{FromSession, Happened, ToSession, TurnEnd};
+use talk::*;
+
+fn ended(words: &[FromSession]) -> Option<&TurnEnd> {
+    words.iter().rev().find_map(|word| match word {
+        FromSession::Commit(Happened::TurnEnded { end }) => Some(end),
+        _ => None,
+    })
+}
+
+#[test]
+fn text_in_text_out() {
+    let mut talk = Talk::ready(setup());
+    let words = talk.prompt("hi");
+    assert_eq!(words[0], FromSession::Commit(Happened::Prompt { text: "hi".into() }));
+    assert_eq!(talk.request().messages, [user("hi")]);
+    assert_eq!(talk.request().tools.len(), 4);
+    let words = talk.answer(&[Say::Text("hello")], StopReason::EndTurn);
+    assert!(matches!(&words[0], FromSession::Commit(Happened::Answer { round: 1, blocks, .. })
+        if *blocks == [Block::Text { text: "hello".into() }]));
+    assert_eq!(ended(&words), Some(&TurnEnd::Done));
+    talk.prompt("again");
+    assert_eq!(talk.round(), 2);
+    assert_eq!(talk.request().messages, [user("hi"), assistant("hello"), user("again")]);
+}
+
+#[test]
+fn results_go_back_as_one_message_in_the_order_asked() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    let words = talk.answer(
+        &[
+            Say::Text("looking"),
+            Say::Use("a", "read_file", "{\"path\":\"x\"}"),
+            Say::Use("b", "grep", "{}"),
+            Say::Use("c", "write", "{}"),
+        ],
+        StopReason::ToolUse,
+    );
+    // The answer, then the names, then what may run at once; the write waits.
+    let order: Vec<&str> = words
+        .iter()
+        .map(|word| match word {
+            FromSession::Commit(Happened::Answer { .. }) => "answer",
+            FromSession::Commit(Happened::Called { .. }) => "called",
+            FromSession::Run(_) => "run",
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(order, ["answer", "called", "called", "called", "run", "run"]);
+    let started = runs(&words);
+    assert_eq!(started[0].tool, "read", "an alias runs under the real name");
+    assert_eq!(started[0].id, call_id(1));
+    assert_eq!(talk.call_ended(2, "second"), []);
+    let words = talk.call_ended(1, "first");
+    assert_eq!(runs(&words)[0].tool, "write");
+    talk.call_ended(3, "");
+    let request = talk.request();
+    assert_eq!(lawful(request), Ok(()));
+    let texts: Vec<&str> = request.messages[2]
+        .blocks
+        .iter()
+        .map(|block| match block {
+            Block::ToolResult { text, .. } => text.as_str(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(texts, ["first", "second", "(no output)"]);
+}
+
+#[test]
+fn thinking_goes_back_as_it_came() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    let raw = "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"Eq==\"}";
+    talk.answer(&[Say::Think(raw), Say::Use("a", "read", "{}")], StopReason::ToolUse);
+    talk.call_ended(1, "x");
+    assert!(matches!(&talk.request().messages[1].blocks[0],
+        Block::Thinking { raw: sent, .. } if sent == raw));
+}
+
+#[test]
+fn calls_that_are_no_calls_are_answered_at_once() {
+    for (name, input, code, says) in [
+        ("raed", "{}", "unknown_tool", "read"),
+        ("read", "{\"path\":", "invalid_arguments", "EOF"),
+        ("read", "[1]", "invalid_arguments", "a list"),
+        ("read", "null", "invalid_arguments", "null"),
+    ] {
+        let mut talk = Talk::ready(setup());
+        talk.prompt("go");
+        let words = talk.answer(&[Say::Use("a", name, input)], StopReason::ToolUse);
+        assert!(runs(&words).is_empty());
+        let (number, result) = results(&words).remove(0);
+        assert_eq!((number, result.outcome), (1, Outcome::Invalid));
+        assert_eq!(result.code.as_deref(), Some(code));
+        assert!(result.text.contains(says), "{}", result.text);
+        assert_eq!(requests(&words).len(), 1, "the model is told at once");
+        assert_eq!(lawful(talk.request()), Ok(()));
+    }
+}
+
+#[test]
+fn a_call_without_arguments_means_an_empty_object() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    let words = talk.answer(&[Say::Use("a", "read", "")], StopReason::ToolUse);
+    assert_eq!(runs(&words)[0].input, "{}");
+}
+
+#[test]
+fn a_retry_voids_the_whole_attempt() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    for word in stream(1, &[Say::Text("half"), Say::Use("a", "bash", "{}")]) {
+        talk.tell(ToSession::Stream(word));
+    }
+    talk.tell(ToSession::Stream(FromProvider::Retrying {
+        round: 1,
+        attempt: 2,
+        of: 5,
+        wait_ms: 1,
+        reason: "broken".into(),
+    }));
+    let words = talk.answer(&[Say::Text("whole")], StopReason::EndTurn);
+    assert!(runs(&words).is_empty());
+    talk.prompt("next");
+    assert_eq!(talk.request().messages[1], assistant("whole"));
+}
+
+#[test]
+fn words_about_another_request_are_ignored() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    for round in [0, 2, 99] {
+        for word in stream(round, &[Say::Use("a", "bash", "{}")]) {
+            assert_eq!(talk.tell(ToSession::Stream(word)), []);
+        }
+        for word in [
+            FromProvider::Failed { round, kind: Failure::Unreachable, message: "no".into() },
+            FromProvider::Cancelled { round },
+            FromProvider::Ended {
+                round,
+                stop: StopReason::ToolUse,
+                usage: protocol::content::Usage::default(),
+                model: "m".into(),
+            },
+        ] {
+            assert_eq!(talk.tell(ToSession::Stream(word)), []);
+        }
+    }
+    let words = talk.answer(&[Say::Text("mine")], StopReason::EndTurn);
+    assert_eq!(ended(&words), Some(&TurnEnd::Done));
+}
+
+#[test]
+fn after_25_rounds_the_turn_stops_visibly_and_the_next_goes_on() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    for number in 1..=25 {
+        let words = talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
+        assert_eq!(runs(&words).len(), 1, "round {number}");
+        talk.call_ended(number, "text");
+        if number == 23 {
+            let last = talk.request().messages.last().unwrap();
+            assert!(matches!(&last.blocks[0], Block::ToolResult { text, .. }
+                if text.contains("2 of 25 rounds are left")));
+        }
+    }
+    assert_eq!(requests(&talk.said).len(), 25);
+    assert_eq!(talk.last_end(), Some(TurnEnd::RoundsUsedUp { rounds: 25 }));
+    talk.prompt("more");
+    assert_eq!(lawful(talk.request()), Ok(()));
+    assert_eq!(talk.round(), 26);
+}
+
+#[test]
+fn calls_over_the_budget_are_refused_and_then_end_the_turn() {
+    let mut talk = Talk::ready(protocol::session::SessionSetup { max_calls: 10, ..setup() });
+    talk.prompt("go");
+    for number in 1..=9 {
+        talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
+        talk.call_ended(number, "text");
+    }
+    let last = talk.request().messages.last().unwrap();
+    assert!(matches!(&last.blocks[0], Block::ToolResult { text, .. }
+        if text.contains("1 of 10 tool calls are left")));
+    let both = [Say::Use("x", "read", "{}"), Say::Use("y", "read", "{}")];
+    let words = talk.answer(&both, StopReason::ToolUse);
+    assert_eq!(runs(&words).len(), 1);
+    assert_eq!(results(&words)[0].1.code.as_deref(), Some("budget_used_up"));
+    talk.call_ended(10, "text");
+    let words = talk.answer(&both, StopReason::ToolUse);
+    assert!(runs(&words).is_empty());
+    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 10 }));
+    talk.prompt("more");
+    assert_eq!(lawful(talk.request()), Ok(()));
+    let words = talk.answer(&[Say::Use("z", "read", "{}")], StopReason::ToolUse);
+    assert_eq!(runs(&words).len(), 1, "the budget is the turn's");
+}
+
+#[test]
+fn an_answer_after_a_refused_call_ends_the_turn_as_used_up() {
+    let mut talk = Talk::ready(protocol::session::SessionSetup { max_calls: 0, ..setup() });
+    talk.prompt("go");
+    talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
+    let words = talk.answer(&[Say::Text("so far")], StopReason::EndTurn);
+    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 0 }));
+}
+
+#[test]
+fn a_call_cut_by_max_tokens_does_not_run_and_the_model_hears_of_it() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    let words = talk.answer(
+        &[Say::Use("a", "read", "{}"), Say::CutUse("b", "write", "{\"content\":\"aaa")],
+        StopReason::MaxTokens,
+    );
+    let started = runs(&words);
+    assert_eq!((started.len(), started[0].tool.as_str()), (1, "read"));
+    assert_eq!(results(&words)[0].1.code.as_deref(), Some("cut"));
+    talk.call_ended(1, "text");
+    assert_eq!(lawful(talk.request()), Ok(()));
+    assert!(matches!(&talk.request().messages[1].blocks[1],
+        Block::ToolUse { input, .. } if input == "{}"));
+}
+
+#[test]
+fn a_text_cut_by_max_tokens_ends_the_turn_as_cut() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    let words = talk.answer(&[Say::Text("half a sen")], StopReason::MaxTokens);
+    assert_eq!(ended(&words), Some(&TurnEnd::Truncated));
+}
+
+#[test]
+fn a_block_that_never_closed_does_not_run_whatever_the_reason() {
+    for stop in [StopReason::ToolUse, StopReason::EndTurn, StopReason::Other("new".into())] {
+        let mut talk = Talk::ready(setup());
+        talk.prompt("go");
+        let words = talk.answer(&[Say::CutUse("b", "bash", "{}")], stop);
+        assert!(runs(&words).is_empty());
+        assert_eq!(results(&words)[0].1.code.as_deref(), Some("cut"));
+    }
+}
+
+#[test]
+fn a_pause_is_sent_back_as_it_is() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    let words = talk.answer(&[Say::Text("first")], StopReason::PauseTurn);
+    assert_eq!(requests(&words)[0].messages, [user("go"), assistant("first")]);
+    talk.answer(&[Say::Text("second")], StopReason::EndTurn);
+    talk.prompt("next");
+    let messages = &talk.request().messages;
+    assert_eq!(messages.len(), 3);
+    assert_eq!(messages[1].blocks.len(), 2, "one message of both parts");
+}
+
+#[test]
+fn a_declined_turn_is_left_out_of_what_is_sent_later() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("fine");
+    talk.answer(&[Say::Text("yes")], StopReason::EndTurn);
+    talk.prompt("terrible");
+    talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
+    talk.call_ended(1, "secret");
+    let explanation = "policy".to_owned();
+    let words = talk.answer(
+        &[Say::Text("I"), Say::Use("b", "bash", "{}")],
+        StopReason::Refusal { explanation: explanation.clone() },
+    );
+    assert!(runs(&words).is_empty());
+    assert_eq!(requests(&words).len(), 0, "no retry");
+    assert_eq!(ended(&words), Some(&TurnEnd::Declined { explanation }));
+    talk.prompt("next");
+    let request = talk.request();
+    assert_eq!(lawful(request), Ok(()));
+    assert_eq!(request.messages[..2], [user("fine"), assistant("yes")]);
+    let sent = format!("{:?}", request.messages);
+    assert!(!sent.contains("terrible") && !sent.contains("secret"), "{sent}");
+    assert!(sent.contains("declined") && sent.contains("next"));
+}
+
+#[test]
+fn a_full_context_ends_the_turn_and_runs_nothing() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    let words = talk.answer(&[Say::Use("b", "bash", "{}")], StopReason::ContextFull);
+    assert!(runs(&words).is_empty());
+    assert_eq!(ended(&words), Some(&TurnEnd::Truncated));
+    talk.prompt("next");
+    assert_eq!(lawful(talk.request()), Ok(()));
+}
+
+#[test]
+fn an_empty_answer_to_results_is_asked_for_once_more() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
+    talk.call_ended(1, "text");
+    let words = talk.answer(&[], StopReason::EndTurn);
+    assert_eq!(requests(&words).len(), 1);
+    let words = talk.answer(&[Say::Text(" \n")], StopReason::EndTurn);
+    assert_eq!(ended(&words), Some(&TurnEnd::Done));
+
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    let words = talk.answer(&[], StopReason::EndTurn);
+    assert_eq!(ended(&words), Some(&TurnEnd::Done), "without results it is an answer");
+}
+
+#[test]
+fn a_failed_provider_ends_the_turn_and_the_words_stay() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("one");
+    for word in stream(1, &[Say::Text("half")]) {
+        talk.tell(ToSession::Stream(word));
+    }
+    let (kind, message) = (Failure::KeyRefused, "401".to_owned());
+    let failed = FromProvider::Failed { round: 1, kind, message: message.clone() };
+    let words = talk.tell(ToSession::Stream(failed));
+    assert_eq!(ended(&words), Some(&TurnEnd::ProviderFailed { kind, message }));
+    talk.prompt("two");
+    let request = talk.request();
+    assert_eq!(request.messages.len(), 1);
+    assert_eq!(request.messages[0].blocks.len(), 2);
+    assert_eq!(lawful(request), Ok(()));
+}
+
+#[test]
+fn prompts_wait_for_their_turn_in_order() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("one");
+    assert_eq!(talk.prompt("two"), []);
+    assert_eq!(talk.prompt("three"), []);
+    for (answer, next) in [("1", "two"), ("2", "three")] {
+        let answer = if answer == "1" { Say::Text("1") } else { Say::Text("2") };
+        let words = talk.answer(&[answer], StopReason::EndTurn);
+        let prompt = FromSession::Commit(Happened::Prompt { text: next.into() });
+        assert!(words.contains(&prompt));
+    }
+    assert_eq!(talk.request().messages.len(), 5);
+}
+
+#[test]
+fn a_blank_prompt_asks_nothing() {
+    let mut talk = Talk::ready(setup());
+    let words = talk.prompt(" \n\t");
+    assert!(requests(&words).is_empty());
+    assert_eq!(ended(&words), Some(&TurnEnd::Done));
+}
+
+#[test]
+fn an_interrupt_while_the_model_speaks_drops_its_words() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("one");
+    for word in stream(1, &[Say::Text("half"), Say::Use("a", "bash", "{}")]) {
+        talk.tell(ToSession::Stream(word));
+    }
+    let words = talk.tell(ToSession::Interrupt);
+    assert_eq!(words[0], FromSession::CancelAsk);
+    assert_eq!(ended(&words), Some(&TurnEnd::Interrupted));
+    // The end crosses the cancel on its way.
+    assert_eq!(talk.end(StopReason::ToolUse), []);
+    assert_eq!(talk.tell(ToSession::Interrupt), []);
+    talk.prompt("two");
+    assert_eq!(lawful(talk.request()), Ok(()));
+    assert_eq!(talk.round(), 2);
+}
+
+#[test]
+fn an_interrupt_while_calls_run_waits_for_their_ends() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("one");
+    talk.answer(
+        &[Say::Use("a", "read", "{}"), Say::Use("b", "read", "{}"), Say::Use("c", "bash", "{}")],
+        StopReason::ToolUse,
+    );
+    talk.prompt("two");
+    let words = talk.tell(ToSession::Interrupt);
+    let cancelled = [FromSession::CancelCall(call_id(1)), FromSession::CancelCall(call_id(2))];
+    assert_eq!(words[..2], cancelled);
+    assert_eq!(results(&words)[0].1.code.as_deref(), Some("not_run"));
+    assert_eq!(ended(&words), None);
+    assert_eq!(talk.tell(ToSession::Interrupt), []);
+    assert_eq!(talk.call_ended(2, "late"), []);
+    let words = talk.call_ended(1, "late");
+    assert_eq!(ended(&words), Some(&TurnEnd::Interrupted));
+    assert_eq!(lawful(talk.request()), Ok(()));
+    let last = talk.request().messages.last().unwrap();
+    assert_eq!((last.role, last.blocks.len()), (Role::User, 4), "three results and the prompt");
+}
+
+#[test]
+fn ids_that_repeat_are_made_unlike() {
+    let mut talk = Talk::ready(setup());
+    for (number, prompt) in [(1, "one"), (4, "two")] {
+        talk.prompt(prompt);
+        let twice =
+            [Say::Use("a", "read", "{}"), Say::Use("a", "read", "{}"), Say::Use("", "read", "{}")];
+        talk.answer(&twice, StopReason::ToolUse);
+        for number in number..number + 3 {
+            talk.call_ended(number, "x");
+        }
+        assert_eq!(lawful(talk.request()), Ok(()));
+        talk.answer(&[Say::Text("ok")], StopReason::EndTurn);
+    }
+}
+
+#[test]
+fn open_calls_of_a_journal_are_closed_on_load() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("one");
+    let both = [Say::Use("a", "read", "{}"), Say::Use("b", "bash", "{}")];
+    talk.answer(&both, StopReason::ToolUse);
+    let commits: Vec<Happened> = talk
+        .said
+        .iter()
+        .filter_map(|word| match word {
+            FromSession::Commit(happened) => Some(happened.clone()),
+            _ => None,
+        })
+        .collect();
+    // Cut after each record: the prompt, the answer, each name.
+    for kept in 0..=commits.len() {
+        let mut again = Talk::replayed(setup(), commits[..kept].to_vec());
+        let open = if kept < 2 { 0 } else { 2 };
+        assert_eq!(results(&again.said).len(), open, "{kept}");
+        assert!(requests(&again.said).is_empty(), "nothing goes on by itself");
+        assert_eq!(again.said.last(), Some(&FromSession::Ready));
+        again.prompt("go on");
+        assert_eq!(lawful(again.request()), Ok(()), "{kept}");
+        let words = again.answer(&[Say::Use("n", "read", "{}")], StopReason::ToolUse);
+        let number = if kept < 2 { 1 } else { 3 };
+        assert_eq!(runs(&words)[0].id, call_id(number), "numbers go on");
+    }
+}
+
+#[test]
+fn a_replayed_session_asks_what_the_first_would_have_asked() {
+    let mut talk = Talk::ready(protocol::session::SessionSetup { max_calls: 2, ..setup() });
+    let mut journal = Vec::new();
+    let mut keep = |words: Vec<FromSession>| {
+        for word in words {
+            if let FromSession::Commit(happened) = word {
+                journal.push(happened);
+            }
+        }
+    };
+    keep(talk.prompt("one"));
+    keep(talk.answer(
+        &[
+            Say::Text("t"),
+            Say::Think("{}"),
+            Say::Use("a", "nope", "{}"),
+            Say::Use("b", "read", "{}"),
+        ],
+        StopReason::ToolUse,
+    ));
+    let words = talk.call_ended(2, "found");
+    journal.push(Happened::Result { call: call_id(2), use_id: "b".into(), result: done("found") });
+    let request = requests(&words)[0].clone();
+    let setup = protocol::session::SessionSetup { max_calls: 2, ..setup() };
+    let mut again = Talk::replayed(setup, journal);
+    again.prompt("two");
+    let mut messages = again.request().messages.clone();
+    let last = messages.last_mut().unwrap();
+    assert_eq!(last.blocks.pop(), Some(Block::Text { text: "two".into() }));
+    assert_eq!(messages, request.messages);
+}
+
+#[test]
+fn a_large_result_is_cut_where_its_tool_did_not() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
+    talk.call_ended(1, &"line\n".repeat(20_000));
+    let Block::ToolResult { text, .. } = &talk.request().messages[2].blocks[0] else {
+        panic!("no result")
+    };
+    assert!(text.len() < 31_000 && text.contains("left out"), "{}", text.len());
+}
+
+#[test]
+fn an_answer_without_end_is_dropped() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    let delta = Delta::Text("x".repeat(8 << 20));
+    let mut words = Vec::new();
+    for _ in 0..5 {
+        let delta = FromProvider::Delta { round: 1, index: 0, delta: delta.clone() };
+        words.extend(talk.tell(ToSession::Stream(delta)));
+    }
+    assert_eq!(words[0], FromSession::CancelAsk);
+    assert!(matches!(ended(&words), Some(TurnEnd::ProviderFailed { .. })));
+}
+
+#[test]
+fn a_ping_is_answered_in_every_phase() {
+    let mut session = session::Session::new(setup());
+    assert_eq!(session.step(ToSession::Ping(7)), [FromSession::Pong(7)]);
+    session.step(ToSession::ReplayDone);
+    session.step(ToSession::Prompt { text: "go".into() });
+    assert_eq!(session.step(ToSession::Ping(8)), [FromSession::Pong(8)]);
+}
