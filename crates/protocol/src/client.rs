@@ -33,6 +33,15 @@ pub enum Rights {
     ReadOnly,
 }
 
+/// Whether the project's own configuration may loosen anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum ProjectTrust {
+    /// Where the user's record holds its files with their present content.
+    AsRecorded,
+    /// Yes: a flag said so for this run.
+    ThisRun,
+}
+
 /// Where a session's answers come from, as the client's environment and flags say.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Opening {
@@ -42,7 +51,8 @@ pub struct Opening {
     pub added: Vec<FilePath>,
     /// An earlier session to go on with; a new one where absent.
     pub resume: Option<SessionId>,
-    /// The client's environment, reduced to what tools and providers may learn.
+    /// The client's environment, reduced to what tools and providers may learn. Never a key: the
+    /// variable of the key that is passed as a paper stands in it with the value `set`.
     pub env: Vec<(String, String)>,
     /// Settings from flags, as `key = value` in the words of the configuration.
     pub settings: Vec<(String, String)>,
@@ -50,6 +60,8 @@ pub struct Opening {
     pub mode: Option<Mode>,
     /// Network of commands, where a flag gave one.
     pub network: Option<Network>,
+    /// Whether the project's own configuration may loosen anything.
+    pub trust: ProjectTrust,
     /// Whether a person sits at this client.
     pub audience: crate::judgement::Audience,
     /// What the descriptors are that follow.
@@ -246,6 +258,11 @@ pub enum ToClient {
         mode: Mode,
         /// What a call's cage will be here, in plain words.
         sandbox: String,
+        /// The journal's number of the session's last event so far; 0 for a new session. Attach
+        /// from the next one to see only what is new.
+        last_seq: u64,
+        /// What of the configuration was not followed, and why, a sentence each.
+        warnings: Vec<String>,
     },
     /// Something happened in a session this client is attached to.
     Event {
