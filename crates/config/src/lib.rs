@@ -1,1 +1,40 @@
-//! To come.
+//! Configuration: text to meaning, once, at start, with the origin of each value.
+//!
+//! [`Config::load`] reads the layers that [`Sources`] names, lowest first: built-in, managed, the
+//! user's file, the project's file, the project's local file, environment, flags; then what the
+//! managed file tightens holds over all of them. Reading those files is the only input there is;
+//! a process's own environment comes in through [`Environment::of_process`].
+//!
+//! Who calls it: the supervisor for each session it opens, and the command line for `config`,
+//! `init` and `doctor`. No key (secret) ever enters a value of this crate.
+
+mod config;
+mod dirs;
+mod duration;
+mod environment;
+mod error;
+mod init;
+mod keys;
+mod load;
+mod nearest;
+mod origin;
+mod project;
+mod proxy;
+mod settings;
+mod text;
+mod trust;
+mod value;
+mod variables;
+
+pub use config::{
+    Budget, Config, DaemonConfig, KeyVariable, Permissions, ProviderConfig, ProviderName, Row,
+    SandboxConfig, ToolsConfig,
+};
+pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
+pub use environment::Environment;
+pub use error::{ConfigError, Place};
+pub use init::{InitError, init_project, init_text};
+pub use load::{PROJECT_FILE, PROJECT_LOCAL_FILE, Sources, Trust};
+pub use origin::{Layer, Origin};
+pub use project::Warning;
+pub use trust::{TrustError, TrustStore};

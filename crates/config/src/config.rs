@@ -1,0 +1,334 @@
+//! The typed configuration, as the rest of agentd uses it.
+
+use crate::duration;
+use crate::error::{ConfigError, Place};
+use crate::keys::{KEYS, Kind};
+use crate::load::Sources;
+use crate::origin::{Layer, Origin};
+use crate::project::Warning;
+use crate::settings::Settings;
+use crate::value::{Item, Value};
+use crate::{proxy, variables};
+use protocol::confinement::{Level, Limits, Network, Tier};
+use protocol::judgement::{Audience, Mode, Rule, RuleEffect, RuleSet};
+use protocol::provider::{Auth, Patience};
+use std::path::{Path, PathBuf};
+
+/// What holds for one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Where answers come from.
+    pub provider: ProviderConfig,
+    /// Who may do what.
+    pub permissions: Permissions,
+    /// How calls are confined.
+    pub sandbox: SandboxConfig,
+    /// Network of commands.
+    pub network: Network,
+    /// Bounds of tools.
+    pub tools: ToolsConfig,
+    /// Bounds of a turn.
+    pub budget: Budget,
+    /// Waits and restarts of the supervisor.
+    pub daemon: DaemonConfig,
+    /// What was set aside, and what people should know; for standard error and the log.
+    pub warnings: Vec<Warning>,
+    /// Each value with its origin, in the order of the keys; a list has a row for each element.
+    pub rows: Vec<Row>,
+}
+
+/// One line of `agentd config show --origin`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Dotted.
+    pub key: &'static str,
+    /// As it would be written in a file.
+    pub value: String,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// Vendors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProviderName {
+    /// Anthropic Messages, or a server that speaks it.
+    Anthropic,
+    /// A recording.
+    Replay,
+}
+
+/// Where answers come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderConfig {
+    /// Which vendor.
+    pub name: ProviderName,
+    /// The vendor's name of the model.
+    pub model: String,
+    /// Without `/v1` and without a slash at its end.
+    pub base_url: String,
+    /// Most tokens of one answer.
+    pub max_tokens: u32,
+    /// Waits and tries.
+    pub patience: Patience,
+    /// The variable that holds the key, where one is set. Its value stays where it is.
+    pub key: Option<KeyVariable>,
+    /// From `HTTPS_PROXY`, less what `NO_PROXY` excepts for this base URL.
+    pub proxy: Option<String>,
+}
+
+/// The variable that holds a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyVariable {
+    /// Its name.
+    pub name: &'static str,
+    /// How a key of this kind is sent.
+    pub auth: Auth,
+}
+
+/// The variables that hold keys. The first that is set is used.
+const KEY_VARIABLES: [KeyVariable; 2] = [
+    KeyVariable { name: "ANTHROPIC_API_KEY", auth: Auth::ApiKey },
+    KeyVariable { name: "ANTHROPIC_AUTH_TOKEN", auth: Auth::Bearer },
+];
+
+/// Who may do what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permissions {
+    /// For what no rule speaks of.
+    pub mode: Mode,
+    /// In the order of their layers; not parsed yet, see `approval::Rules::new`.
+    pub rules: Vec<Rule>,
+}
+
+/// How calls are confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SandboxConfig {
+    /// What to do where the kernel cannot enforce a row.
+    pub level: Level,
+    /// No stronger cage than this is tried.
+    pub highest_tier: Tier,
+    /// Bounds of one call.
+    pub limits: Limits,
+}
+
+/// Bounds of tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolsConfig {
+    /// Most characters of one result that the model is sent.
+    pub max_result_chars: u32,
+    /// Longest time for a command that names none, in milliseconds.
+    pub timeout_ms: u64,
+    /// Directories granted beside the project, absolute; links not resolved yet.
+    pub add_dirs: Vec<PathBuf>,
+}
+
+/// Bounds of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Most requests to the model.
+    pub rounds: u32,
+    /// Most calls.
+    pub calls: u32,
+}
+
+/// Waits and restarts of the supervisor. All times in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DaemonConfig {
+    /// Longest time from a worker's start to its Hello.
+    pub hello_ms: u64,
+    /// Longest time from a ping to its pong.
+    pub ping_ms: u64,
+    /// From TERM to KILL.
+    pub shutdown_ms: u64,
+    /// So many crashes without progress within the window, and a slot has failed.
+    pub restart_crashes: u32,
+    /// The window of `restart_crashes`.
+    pub restart_crash_window_ms: u64,
+    /// More restarts of any kind within the window, and a slot has failed.
+    pub restart_total: u32,
+    /// The window of `restart_total`.
+    pub restart_window_ms: u64,
+    /// Delay before the second restart; doubles with each after it.
+    pub restart_delay_ms: u64,
+    /// Longest delay.
+    pub restart_delay_cap_ms: u64,
+}
+
+impl Config {
+    /// The rules as the broker wants them.
+    #[must_use]
+    pub fn rule_set(&self, project: &Path, audience: Audience) -> RuleSet {
+        RuleSet {
+            rules: self.permissions.rules.clone(),
+            mode: self.permissions.mode,
+            audience,
+            project: project.to_string_lossy().into_owned(),
+        }
+    }
+
+    pub(crate) fn from_settings(
+        settings: &Settings,
+        sources: &Sources,
+        mut warnings: Vec<Warning>,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            provider: provider(settings, sources, &mut warnings)?,
+            permissions: permissions(settings)?,
+            sandbox: sandbox(settings)?,
+            network: if settings.text("net.mode")? == "on" { Network::On } else { Network::Off },
+            tools: ToolsConfig {
+                max_result_chars: narrow(settings, "tools.max_result_chars")?,
+                timeout_ms: settings.number("tools.timeout_ms")?,
+                add_dirs: directories(settings.list("tools.add_dirs")?, sources)?,
+            },
+            budget: Budget {
+                rounds: narrow(settings, "budget.rounds")?,
+                calls: narrow(settings, "budget.calls")?,
+            },
+            daemon: daemon(settings)?,
+            warnings,
+            rows: rows(settings)?,
+        })
+    }
+}
+
+fn provider(
+    settings: &Settings,
+    sources: &Sources,
+    warnings: &mut Vec<Warning>,
+) -> Result<ProviderConfig, ConfigError> {
+    let base_url = settings.text("provider.base_url")?.to_owned();
+    let key =
+        KEY_VARIABLES.into_iter().find(|variable| sources.environment.get(variable.name).is_some());
+    if key.is_some() && base_url.starts_with("http://") && !proxy::is_loopback(&base_url) {
+        warnings.push(Warning {
+            origin: settings.get("provider.base_url")?.1.clone(),
+            key: "provider.base_url".into(),
+            text: format!(
+                "is {base_url}: your key and your files travel there unencrypted. Use https"
+            ),
+        });
+    }
+    let variable = |upper: &str, lower: &str| match variables::text_of(&sources.environment, upper)?
+    {
+        Some(text) => Ok(Some(text)),
+        None => variables::text_of(&sources.environment, lower),
+    };
+    let https_proxy = variable("HTTPS_PROXY", "https_proxy")?;
+    let no_proxy = variable("NO_PROXY", "no_proxy")?;
+    Ok(ProviderConfig {
+        name: match settings.text("provider.name")? {
+            "replay" => ProviderName::Replay,
+            _ => ProviderName::Anthropic,
+        },
+        model: settings.text("provider.model")?.to_owned(),
+        max_tokens: narrow(settings, "provider.max_tokens")?,
+        patience: Patience {
+            tries: narrow(settings, "provider.tries")?,
+            max_wait_ms: settings.number("provider.max_wait")?,
+            byte_timeout_ms: settings.number("provider.byte_timeout")?,
+            progress_timeout_ms: settings.number("provider.progress_timeout")?,
+            connect_timeout_ms: settings.number("provider.connect_timeout")?,
+        },
+        key,
+        proxy: proxy::proxy_for(&base_url, https_proxy.as_deref(), no_proxy.as_deref()),
+        base_url,
+    })
+}
+
+fn permissions(settings: &Settings) -> Result<Permissions, ConfigError> {
+    let key = "permissions.mode";
+    let mode = Mode::parse(settings.text(key)?).ok_or(ConfigError::Incomplete { key })?;
+    let mut rules = Vec::new();
+    for (key, effect) in [
+        ("permissions.deny", RuleEffect::Deny),
+        ("permissions.ask", RuleEffect::Ask),
+        ("permissions.allow", RuleEffect::Allow),
+    ] {
+        rules.extend(settings.list(key)?.iter().map(|item| Rule {
+            effect,
+            text: item.text.clone(),
+            file: item.origin.file.clone(),
+            line: item.origin.line,
+        }));
+    }
+    Ok(Permissions { mode, rules })
+}
+
+fn sandbox(settings: &Settings) -> Result<SandboxConfig, ConfigError> {
+    Ok(SandboxConfig {
+        level: match settings.text("sandbox.level")? {
+            "best-effort" => Level::BestEffort,
+            _ => Level::Required,
+        },
+        highest_tier: if settings.text("sandbox.tier")? == "b" { Tier::B } else { Tier::A },
+        limits: Limits {
+            processes: settings.number("sandbox.limits.processes")?,
+            file_bytes: settings.number("sandbox.limits.file_bytes")?,
+            open_files: settings.number("sandbox.limits.open_files")?,
+        },
+    })
+}
+
+fn daemon(settings: &Settings) -> Result<DaemonConfig, ConfigError> {
+    Ok(DaemonConfig {
+        hello_ms: settings.number("daemon.hello_ms")?,
+        ping_ms: settings.number("daemon.ping_ms")?,
+        shutdown_ms: settings.number("daemon.shutdown_ms")?,
+        restart_crashes: narrow(settings, "daemon.restart_crashes")?,
+        restart_crash_window_ms: settings.number("daemon.restart_crash_window_ms")?,
+        restart_total: narrow(settings, "daemon.restart_total")?,
+        restart_window_ms: settings.number("daemon.restart_window_ms")?,
+        restart_delay_ms: settings.number("daemon.restart_delay_ms")?,
+        restart_delay_cap_ms: settings.number("daemon.restart_delay_cap_ms")?,
+    })
+}
+
+/// Absolute directories: `~/` is the caller's home, and a project's file may say it relative to the
+/// project. Elsewhere a relative path would mean another directory in every shell.
+fn directories(items: &[Item], sources: &Sources) -> Result<Vec<PathBuf>, ConfigError> {
+    let mut found = Vec::new();
+    for Item { text, origin } in items {
+        let absolute = match text.strip_prefix("~/") {
+            Some(below) => sources.environment.absolute("HOME").map(|home| home.join(below)),
+            None if Path::new(text).is_absolute() => Some(PathBuf::from(text)),
+            None if matches!(origin.layer, Layer::Project | Layer::Local) => {
+                Some(sources.project.join(text))
+            }
+            None => None,
+        };
+        found.push(absolute.ok_or_else(|| ConfigError::BadValue {
+            place: Place { file: origin.file.clone(), line: origin.line, column: 0 },
+            key: "tools.add_dirs".into(),
+            found: format!("{text:?}"),
+            wanted: "an absolute path, or one that begins with ~/ where HOME is set".into(),
+        })?);
+    }
+    Ok(found)
+}
+
+fn rows(settings: &Settings) -> Result<Vec<Row>, ConfigError> {
+    let mut rows = Vec::new();
+    for key in KEYS {
+        let (value, origin) = settings.get(key.name)?;
+        let row =
+            |value: String, origin: &Origin| Row { key: key.name, value, origin: origin.clone() };
+        match (value, key.kind) {
+            (Value::Text(text), _) => rows.push(row(format!("{text:?}"), origin)),
+            (Value::Number(ms), Kind::Time(..)) => {
+                rows.push(row(format!("{:?}", duration::written(*ms)), origin))
+            }
+            (Value::Number(number), _) => rows.push(row(number.to_string(), origin)),
+            (Value::List(items), _) if items.is_empty() => rows.push(row("[]".into(), origin)),
+            (Value::List(items), _) => {
+                rows.extend(items.iter().map(|item| row(format!("{:?}", item.text), &item.origin)));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The table's bounds keep these below 2^32.
+fn narrow(settings: &Settings, key: &'static str) -> Result<u32, ConfigError> {
+    u32::try_from(settings.number(key)?).map_err(|_| ConfigError::Incomplete { key })
+}

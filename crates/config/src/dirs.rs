@@ -1,0 +1,141 @@
+//! Where agentd's directories are: configuration, state, and the private place of its socket.
+
+use crate::environment::Environment;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The largest socket path in bytes: the kernel's field has 108, the last of them a NUL.
+pub const SOCKET_PATH_CAP: usize = 107;
+
+/// The three directories. None of them is made here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dirs {
+    /// Holds the user's `config.toml`; absent where neither `XDG_CONFIG_HOME` nor `HOME` is set.
+    pub config: Option<PathBuf>,
+    /// Sessions, audit log, logs, trust.
+    pub state: PathBuf,
+    /// Socket and token; to be made with mode 0700.
+    pub runtime: PathBuf,
+}
+
+/// Why there are no directories.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum DirsError {
+    /// Nothing says where state goes.
+    #[error(
+        "neither XDG_STATE_HOME nor HOME is set to an absolute path, so there is no place for agentd's state. Set XDG_STATE_HOME=/some/private/directory"
+    )]
+    NoState,
+    /// The kernel would refuse the socket's path.
+    #[error("the socket's path is {bytes} bytes long and the kernel takes {SOCKET_PATH_CAP}: {}. Set XDG_RUNTIME_DIR to a shorter directory of your own", path.display())]
+    SocketPathTooLong {
+        /// The path.
+        path: PathBuf,
+        /// Its length.
+        bytes: usize,
+    },
+}
+
+impl Dirs {
+    /// Resolves the directories from the environment, by the XDG rules: relative values are
+    /// ignored, `HOME` stands in, and where there is no `XDG_RUNTIME_DIR` the state directory
+    /// holds the private one.
+    pub fn resolve(environment: &Environment) -> Result<Self, DirsError> {
+        let home = environment.absolute("HOME");
+        let of = |name: &str, below: &str| {
+            environment.absolute(name).or_else(|| Some(home.as_ref()?.join(below)))
+        };
+        let state = of("XDG_STATE_HOME", ".local/state").ok_or(DirsError::NoState)?.join("agentd");
+        let runtime = match environment.absolute("XDG_RUNTIME_DIR") {
+            Some(given) => given.join("agentd"),
+            None => state.join("run"),
+        };
+        let config = of("XDG_CONFIG_HOME", ".config").map(|dir| dir.join("agentd"));
+        Ok(Self { config, state, runtime })
+    }
+
+    /// The user's file, where there is a place for it.
+    #[must_use]
+    pub fn user_file(&self) -> Option<PathBuf> {
+        self.config.as_ref().map(|dir| dir.join("config.toml"))
+    }
+
+    /// The record of trusted project files.
+    #[must_use]
+    pub fn trust_file(&self) -> PathBuf {
+        self.state.join("trust")
+    }
+
+    /// The daemon's socket.
+    ///
+    /// # Errors
+    /// Where the path is longer than the kernel takes.
+    pub fn socket(&self) -> Result<PathBuf, DirsError> {
+        Self::socket_in(&self.runtime)
+    }
+
+    /// The socket in a directory of one's own, as a supervisor for one run has.
+    ///
+    /// # Errors
+    /// Where the path is longer than the kernel takes.
+    pub fn socket_in(dir: &Path) -> Result<PathBuf, DirsError> {
+        let path = dir.join("socket");
+        let bytes = path.as_os_str().as_bytes().len();
+        if bytes > SOCKET_PATH_CAP {
+            return Err(DirsError::SocketPathTooLong { path, bytes });
+        }
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn resolve(pairs: &[(&str, &str)]) -> Result<Dirs, DirsError> {
+        Dirs::resolve(&pairs.iter().copied().collect())
+    }
+
+    #[test]
+    fn home_alone_is_enough() {
+        let dirs = resolve(&[("HOME", "/home/me")]).unwrap();
+        assert_eq!(dirs.state, Path::new("/home/me/.local/state/agentd"));
+        assert_eq!(dirs.user_file().unwrap(), Path::new("/home/me/.config/agentd/config.toml"));
+        assert_eq!(dirs.runtime, Path::new("/home/me/.local/state/agentd/run"));
+        assert_eq!(dirs.trust_file(), Path::new("/home/me/.local/state/agentd/trust"));
+        assert_eq!(dirs.socket().unwrap(), Path::new("/home/me/.local/state/agentd/run/socket"));
+    }
+
+    #[test]
+    fn xdg_variables_win_and_relative_ones_are_ignored() {
+        let dirs = resolve(&[
+            ("HOME", "/home/me"),
+            ("XDG_STATE_HOME", "/s"),
+            ("XDG_CONFIG_HOME", "relative"),
+            ("XDG_RUNTIME_DIR", "/run/user/7"),
+        ])
+        .unwrap();
+        assert_eq!(dirs.state, Path::new("/s/agentd"));
+        assert_eq!(dirs.config.unwrap(), Path::new("/home/me/.config/agentd"));
+        assert_eq!(dirs.runtime, Path::new("/run/user/7/agentd"));
+    }
+
+    #[test]
+    fn without_home_state_must_be_named() {
+        for pairs in [&[][..], &[("HOME", "")], &[("HOME", "here")], &[("XDG_CONFIG_HOME", "/c")]] {
+            assert_eq!(resolve(pairs), Err(DirsError::NoState), "{pairs:?}");
+        }
+        let dirs = resolve(&[("XDG_STATE_HOME", "/s")]).unwrap();
+        assert_eq!((dirs.config.clone(), dirs.user_file()), (None, None));
+    }
+
+    #[test]
+    fn a_socket_path_of_107_bytes_passes_and_of_108_does_not() {
+        let dir = |len: usize| PathBuf::from(format!("/{}", "x".repeat(len - 1 - "/socket".len())));
+        assert!(Dirs::socket_in(&dir(107)).is_ok());
+        let error = Dirs::socket_in(&dir(108)).unwrap_err();
+        assert!(error.to_string().contains("108 bytes long"), "{error}");
+        assert!(error.to_string().contains("XDG_RUNTIME_DIR"), "{error}");
+    }
+}

@@ -1,0 +1,108 @@
+//! What can be wrong with configuration, each with its place and the next step.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// Where in which text something is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file, `environment`, or `flag`.
+    pub file: String,
+    /// Counted from 1; 0 where there are no lines.
+    pub line: u32,
+    /// Counted from 1 in characters; 0 where it is not known.
+    pub column: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+            if self.column > 0 {
+                write!(f, ":{}", self.column)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file is there and cannot be read.
+    #[error("{}: cannot be read: {source}. Repair its permissions, or move it away", file.display())]
+    Unreadable {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something that is no regular file stands in a file's place.
+    #[error("{}: is not a regular file. Put a text file there, or remove it", file.display())]
+    NotAFile {
+        /// Which.
+        file: PathBuf,
+    },
+    /// Larger than any configuration is.
+    #[error("{}: is larger than {cap} bytes, which no configuration is", file.display())]
+    TooLarge {
+        /// Which.
+        file: PathBuf,
+        /// The largest size read, in bytes.
+        cap: u64,
+    },
+    /// No UTF-8.
+    #[error("{place}: this is not UTF-8 text. Save the file as UTF-8")]
+    NotText {
+        /// The first bad byte.
+        place: Place,
+    },
+    /// No TOML.
+    #[error("{place}: this is not TOML: {message}")]
+    Syntax {
+        /// Where.
+        place: Place,
+        /// What the parser said.
+        message: String,
+    },
+    /// A key that does not exist.
+    #[error("{place}: there is no key `{key}`{hint}")]
+    UnknownKey {
+        /// Where.
+        place: Place,
+        /// As written.
+        key: String,
+        /// `; did you mean …?`, or a way on.
+        hint: String,
+    },
+    /// A key that may not stand in this layer.
+    #[error("{place}: `{key}` cannot be set here: {reason}")]
+    Misplaced {
+        /// Where.
+        place: Place,
+        /// Which.
+        key: String,
+        /// Why, with the right place.
+        reason: String,
+    },
+    /// A value that its key cannot have.
+    #[error("{place}: `{key}` is {found}, but it must be {wanted}")]
+    BadValue {
+        /// Where.
+        place: Place,
+        /// Which.
+        key: String,
+        /// What stands there.
+        found: String,
+        /// What should.
+        wanted: String,
+    },
+    /// The embedded defaults lack a key; a fault of this build.
+    #[error("the built-in configuration lacks `{key}`; this is a fault of this build of agentd")]
+    Incomplete {
+        /// Which.
+        key: &'static str,
+    },
+}

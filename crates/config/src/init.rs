@@ -1,0 +1,64 @@
+//! What `agentd init` writes.
+
+use crate::load::PROJECT_FILE;
+use crate::trust::{TrustError, TrustStore};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// The commented project file: allows `bash:cargo *` and `bash:rg *`, denies `bash:sudo *` and
+/// `bash:rm -rf /*`.
+#[must_use]
+pub fn init_text() -> &'static str {
+    include_str!("../../../config/init.toml")
+}
+
+/// Why there is no new project file.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// There is one.
+    #[error("{} is there already and was left as it is. Edit it, or remove it first", .0.display())]
+    Exists(PathBuf),
+    /// The project directory does not take one.
+    #[error("{} cannot be written: {source}. Check that the project directory exists and is yours", file.display())]
+    Unwritable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The trust in it could not be recorded; the file was taken back.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+}
+
+/// Writes the project file of `project` and records the user's trust in it. An existing file is
+/// never touched, and no file stays behind without its record of trust.
+pub fn init_project(project: &Path, store: &TrustStore) -> Result<PathBuf, InitError> {
+    let file = project.join(PROJECT_FILE);
+    let unwritable = |source| InitError::Unwritable { file: file.clone(), source };
+    if let Some(dir) = file.parent() {
+        match fs::create_dir(dir) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(source) => return Err(unwritable(source)),
+        }
+    }
+    let mut out = match OpenOptions::new().write(true).create_new(true).open(&file) {
+        Ok(out) => out,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(InitError::Exists(file));
+        }
+        Err(source) => return Err(unwritable(source)),
+    };
+    let written = out
+        .write_all(init_text().as_bytes())
+        .map_err(unwritable)
+        .and_then(|()| Ok(store.record(&file, init_text().as_bytes())?));
+    if let Err(error) = written {
+        // Half a file or an untrusted one would look like success at the next start.
+        let _ = fs::remove_file(&file);
+        return Err(error);
+    }
+    Ok(file)
+}

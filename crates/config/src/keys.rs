@@ -1,0 +1,169 @@
+//! Every key there is, in one table: what it holds and what a project's file may do to it.
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// One line of text.
+    Name,
+    /// `http` or `https` URL.
+    Url,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A whole number from the first to the second.
+    Count(u64, u64),
+    /// A time such as `60s`, from the first to the second in milliseconds.
+    Time(u64, u64),
+    /// Permission rules; layers add to each other.
+    Rules,
+    /// Directories; layers add to each other.
+    Dirs,
+}
+
+/// Which way is tighter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The key's words stand from the loosest to the tightest.
+    LaterWord,
+    /// A smaller number.
+    Smaller,
+    /// A smaller number; 0 is no bound at all.
+    SmallerButZero,
+}
+
+/// What a project's file may do to a key while it is not trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FromProject {
+    /// Anything: it neither loosens nor tightens.
+    Anything,
+    /// Only tighten.
+    Tighten(Order),
+    /// Nothing: any value loosens.
+    Nothing,
+    /// Not even when trusted; an error with this reason.
+    Misplaced(&'static str),
+}
+
+/// One key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// Dotted.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// What a project's file may do to it.
+    pub project: FromProject,
+}
+
+const fn key(name: &'static str, kind: Kind, project: FromProject) -> Key {
+    Key { name, kind, project }
+}
+
+/// Longest time that is configured anywhere: a day, in milliseconds.
+const DAY: u64 = 86_400_000;
+/// The daemon serves all projects of its user, so no project sets it.
+const DAEMON: FromProject = FromProject::Misplaced(
+    "the daemon serves all your projects; set it in your own configuration file",
+);
+
+/// The words of `permissions.mode`, the loosest first.
+pub(crate) const MODES: &[&str] = &["auto", "accept-edits", "ask", "dont-ask", "plan"];
+
+use FromProject::{Anything, Nothing, Tighten};
+use Kind::{Count, Dirs, Name, Rules, Time, Url, Word};
+use Order::{LaterWord, Smaller, SmallerButZero};
+
+/// All keys.
+pub(crate) const KEYS: &[Key] = &[
+    // A foreign base URL would be sent the conversation and the key.
+    key("provider.name", Word(&["anthropic", "replay"]), Nothing),
+    key("provider.model", Name, Anything),
+    key("provider.base_url", Url, Nothing),
+    key("provider.max_tokens", Count(1, 1_000_000), Tighten(Smaller)),
+    key("provider.tries", Count(1, 20), Anything),
+    key("provider.max_wait", Time(0, DAY), Anything),
+    key("provider.byte_timeout", Time(100, DAY), Anything),
+    key("provider.progress_timeout", Time(100, DAY), Anything),
+    key("provider.connect_timeout", Time(100, DAY), Anything),
+    key("permissions.mode", Word(MODES), Tighten(LaterWord)),
+    key("permissions.allow", Rules, Nothing),
+    key("permissions.ask", Rules, Anything),
+    key("permissions.deny", Rules, Anything),
+    key("sandbox.level", Word(&["best-effort", "required"]), Tighten(LaterWord)),
+    key("sandbox.tier", Word(&["b", "a"]), Tighten(LaterWord)),
+    key("sandbox.limits.processes", Count(0, 1_000_000), Tighten(SmallerButZero)),
+    key("sandbox.limits.file_bytes", Count(0, i64::MAX as u64), Tighten(SmallerButZero)),
+    key("sandbox.limits.open_files", Count(0, 1_048_576), Tighten(SmallerButZero)),
+    key("net.mode", Word(&["on", "off"]), Tighten(LaterWord)),
+    // A result of fewer characters than this has no room for its exit line.
+    key("tools.max_result_chars", Count(1_000, 10_000_000), Anything),
+    // The largest is the contract of `bash`: ten minutes.
+    key("tools.timeout_ms", Count(100, 600_000), Anything),
+    key("tools.add_dirs", Dirs, Nothing),
+    key("budget.rounds", Count(1, 100_000), Tighten(Smaller)),
+    key("budget.calls", Count(1, 1_000_000), Tighten(Smaller)),
+    key("daemon.hello_ms", Count(10, DAY), DAEMON),
+    key("daemon.ping_ms", Count(10, DAY), DAEMON),
+    key("daemon.shutdown_ms", Count(10, DAY), DAEMON),
+    key("daemon.restart_crashes", Count(1, 100_000), DAEMON),
+    key("daemon.restart_crash_window_ms", Count(1, DAY), DAEMON),
+    key("daemon.restart_total", Count(1, 1_000_000), DAEMON),
+    key("daemon.restart_window_ms", Count(1, DAY), DAEMON),
+    key("daemon.restart_delay_ms", Count(1, DAY), DAEMON),
+    key("daemon.restart_delay_cap_ms", Count(1, DAY), DAEMON),
+];
+
+/// The key of that name.
+pub(crate) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// Whether keys stand below this table.
+pub(crate) fn is_table(name: &str) -> bool {
+    KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+}
+
+/// What to say behind "there is no key `name`": the key that was meant, as far as one can tell.
+pub(crate) fn hint(name: &str) -> String {
+    let last = name.rsplit('.').next().unwrap_or(name);
+    if ["api_key", "key", "apikey", "auth_token", "token"].contains(&last) {
+        return ": keys are never read from files; set ANTHROPIC_API_KEY in the environment".into();
+    }
+    let same_end: Vec<_> =
+        KEYS.iter().filter(|key| key.name.rsplit('.').next() == Some(last)).collect();
+    let meant = match same_end[..] {
+        [only] => Some(only.name),
+        _ => crate::nearest::nearest(name, KEYS.iter().map(|key| key.name)),
+    };
+    match meant {
+        Some(meant) => format!("; did you mean `{meant}`?"),
+        None => ". `agentd config show` lists those there are".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hints_name_the_key_that_was_meant() {
+        for (wrong, meant) in [
+            ("permisions.mode", "`permissions.mode`"),
+            ("permission.allow", "`permissions.allow`"),
+            ("base_url", "`provider.base_url`"),
+            ("provider.rounds", "`budget.rounds`"),
+            ("tools.timeout", "`tools.timeout_ms`"),
+            ("provider.api_key", "ANTHROPIC_API_KEY"),
+            ("colour", "agentd config show"),
+        ] {
+            assert!(hint(wrong).contains(meant), "{wrong}: {}", hint(wrong));
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_no_key_is_a_table_too() {
+        for (at, key) in KEYS.iter().enumerate() {
+            assert!(KEYS[..at].iter().all(|other| other.name != key.name), "{} twice", key.name);
+            assert!(!is_table(key.name), "{} is a table too", key.name);
+        }
+    }
+}

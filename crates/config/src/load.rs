@@ -1,0 +1,187 @@
+//! The story of loading: layer by layer, the lowest first.
+
+use crate::config::Config;
+use crate::environment::Environment;
+use crate::error::{ConfigError, Place};
+use crate::origin::Layer;
+use crate::project::{self, Standing, Warning};
+use crate::settings::{Entry, Settings};
+use crate::text::{self, Source};
+use crate::trust::TrustStore;
+use crate::variables;
+use std::cmp::Ordering;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// The project's file, relative to the project.
+pub const PROJECT_FILE: &str = ".agentd/config.toml";
+/// The project's file that is not shared, relative to the project.
+pub const PROJECT_LOCAL_FILE: &str = ".agentd/config.local.toml";
+/// Largest configuration file in bytes. Stops a huge file in a foreign project from filling memory.
+const FILE_CAP: u64 = 1 << 20;
+
+/// Everything that configuration is made from.
+#[derive(Debug, Clone)]
+pub struct Sources {
+    /// The administrator's file, `/etc/agentd/config.toml`.
+    pub managed: PathBuf,
+    /// The user's file, [`crate::Dirs::user_file`].
+    pub user: Option<PathBuf>,
+    /// The project directory, a real path.
+    pub project: PathBuf,
+    /// The calling client's environment.
+    pub environment: Environment,
+    /// Key and value of each flag that sets one, in the words of the configuration.
+    pub flags: Vec<(String, String)>,
+    /// Whether the project's files may loosen.
+    pub trust: Trust,
+}
+
+/// Whether the project's files may loosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// Yes: the caller said so for this run.
+    Trusted,
+    /// Those that the user's record holds, with their content as it is now.
+    AsRecorded(TrustStore),
+}
+
+impl Config {
+    /// Reads all layers. The only IO is reading the files that `sources` names.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
+        let mut settings = Settings::default();
+        let mut warnings = Vec::new();
+        let built_in = Source {
+            layer: Layer::BuiltIn,
+            file: "built-in",
+            text: include_str!("../../../config/default.toml"),
+        };
+        put_all(text::entries(&built_in)?, &mut settings);
+
+        let managed = file_entries(&sources.managed, Layer::Managed)?.entries;
+        put_all(managed.clone(), &mut settings);
+        if let Some(user) = &sources.user {
+            put_all(file_entries(user, Layer::User)?.entries, &mut settings);
+        }
+        for (name, layer) in [(PROJECT_FILE, Layer::Project), (PROJECT_LOCAL_FILE, Layer::Local)] {
+            let path = sources.project.join(name);
+            let file = file_entries(&path, layer)?;
+            let standing = standing(&sources.trust, &path, &file, &mut warnings);
+            project::put_project(file.entries, standing, &mut settings, &mut warnings)?;
+        }
+        put_environment(sources, &mut settings, &mut warnings)?;
+        put_all(variables::from_flags(&sources.flags)?, &mut settings);
+        put_ceilings(managed, &mut settings);
+        Self::from_settings(&settings, sources, warnings)
+    }
+}
+
+/// A file's entries with its bytes, over which trust is recorded.
+struct FileEntries {
+    entries: Vec<Entry>,
+    content: Vec<u8>,
+}
+
+fn put_all(entries: Vec<Entry>, settings: &mut Settings) {
+    for entry in entries {
+        settings.put(entry);
+    }
+}
+
+fn put_environment(
+    sources: &Sources,
+    settings: &mut Settings,
+    warnings: &mut Vec<Warning>,
+) -> Result<(), ConfigError> {
+    for entry in variables::from_environment(&sources.environment, warnings)? {
+        // The tier's variable can only lower: it is for tests and for hosts that namespaces disturb.
+        let raises_tier = entry.key.name == "sandbox.tier"
+            && settings.tightness(&entry) == Some(Ordering::Greater);
+        if !raises_tier {
+            settings.put(entry);
+        }
+    }
+    Ok(())
+}
+
+/// Where the managed file is tighter than what the other layers made, it has the last word. Its
+/// denials need nothing here: rules only ever add to each other.
+fn put_ceilings(managed: Vec<Entry>, settings: &mut Settings) {
+    for entry in managed {
+        if settings.tightness(&entry) == Some(Ordering::Greater) {
+            settings.put(entry);
+        }
+    }
+}
+
+fn standing(
+    trust: &Trust,
+    path: &Path,
+    file: &FileEntries,
+    warnings: &mut Vec<Warning>,
+) -> Standing {
+    match trust {
+        Trust::Trusted => Standing::Trusted,
+        Trust::AsRecorded(_) if file.entries.is_empty() => Standing::Untrusted,
+        Trust::AsRecorded(store) => match store.holds(path, &file.content) {
+            Ok(true) => Standing::Trusted,
+            Ok(false) => Standing::Untrusted,
+            Err(error) => {
+                let origin = file.entries[0].origin();
+                warnings.push(Warning {
+                    origin,
+                    key: "trust".into(),
+                    text: format!("is not known: {error}"),
+                });
+                Standing::Untrusted
+            }
+        },
+    }
+}
+
+/// The entries of a file; none where there is no such file.
+fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
+    let Some(content) = read(path)? else {
+        return Ok(FileEntries { entries: Vec::new(), content: Vec::new() });
+    };
+    let file = path.display().to_string();
+    let text = match std::str::from_utf8(&content) {
+        Ok(text) => text,
+        Err(error) => {
+            let before = &content[..error.valid_up_to()];
+            let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+            let line = u32::try_from(line).unwrap_or(u32::MAX);
+            return Err(ConfigError::NotText { place: Place { file, line, column: 0 } });
+        }
+    };
+    let entries = text::entries(&Source { layer, file: &file, text })?;
+    Ok(FileEntries { entries, content })
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable { file: path.into(), source };
+    // Looked at before it is opened: opening a FIFO would wait for its writer.
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Err(ConfigError::NotAFile { file: path.into() }),
+        Err(error) if is_absence(&error) => return Ok(None),
+        Err(source) => return Err(unreadable(source)),
+    }
+    let mut content = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(FILE_CAP + 1).read_to_end(&mut content))
+        .map_err(unreadable)?;
+    if content.len() as u64 > FILE_CAP {
+        return Err(ConfigError::TooLarge { file: path.into(), cap: FILE_CAP });
+    }
+    Ok(Some(content))
+}
+
+/// `.agentd` may be missing, or be a file of somebody else's.
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}

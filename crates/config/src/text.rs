@@ -1,0 +1,144 @@
+//! The text of one TOML file, flattened to known keys with their places.
+
+use crate::error::{ConfigError, Place};
+use crate::keys::{self, Key, Kind};
+use crate::origin::{Layer, Origin};
+use crate::settings::Entry;
+use crate::value::{self, Item, Raw, Unfit, Value};
+use std::ops::Range;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A file's text, its name and its layer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source<'a> {
+    /// Which layer.
+    pub layer: Layer,
+    /// As shown in errors and origins.
+    pub file: &'a str,
+    /// The text.
+    pub text: &'a str,
+}
+
+/// Every entry of the file, in the order of its lines.
+pub(crate) fn entries(source: &Source<'_>) -> Result<Vec<Entry>, ConfigError> {
+    let table = DeTable::parse(source.text).map_err(|error| ConfigError::Syntax {
+        place: error.span().map_or_else(|| source.place(&(0..0)), |span| source.place(&span)),
+        message: error.message().to_owned(),
+    })?;
+    let mut found = Vec::new();
+    source.flatten("", table.get_ref(), &mut found)?;
+    found.sort_by_key(|entry| entry.place.line);
+    Ok(found)
+}
+
+impl Source<'_> {
+    fn flatten(
+        &self,
+        above: &str,
+        table: &DeTable<'_>,
+        found: &mut Vec<Entry>,
+    ) -> Result<(), ConfigError> {
+        for (word, value) in table {
+            let name = if above.is_empty() {
+                word.get_ref().to_string()
+            } else {
+                format!("{above}.{}", word.get_ref())
+            };
+            if let Some(key) = keys::find(&name) {
+                let value = self.value(key, value)?;
+                found.push(Entry {
+                    key,
+                    value,
+                    place: self.place(&word.span()),
+                    layer: self.layer,
+                });
+            } else if !keys::is_table(&name) {
+                let hint = keys::hint(&name);
+                return Err(ConfigError::UnknownKey {
+                    place: self.place(&word.span()),
+                    key: name,
+                    hint,
+                });
+            } else if let Some(table) = value.get_ref().as_table() {
+                self.flatten(&name, table, found)?;
+            } else {
+                let unfit = Unfit {
+                    found: kind_of(value.get_ref()).into(),
+                    wanted: format!("a table, written [{name}]"),
+                };
+                return Err(self.bad(&name, &value.span(), unfit));
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Result<Value, ConfigError> {
+        if !matches!(key.kind, Kind::Rules | Kind::Dirs) {
+            return value::read(key, &raw(value.get_ref()))
+                .map_err(|unfit| self.bad(key.name, &value.span(), unfit));
+        }
+        let Some(array) = value.get_ref().as_array() else {
+            let unfit =
+                Unfit { found: kind_of(value.get_ref()).into(), wanted: value::wanted(key.kind) };
+            return Err(self.bad(key.name, &value.span(), unfit));
+        };
+        let mut items = Vec::new();
+        for element in array.iter() {
+            match value::read(key, &raw(element.get_ref())) {
+                Ok(Value::Text(text)) => {
+                    let line = self.place(&element.span()).line;
+                    items.push(Item {
+                        text,
+                        origin: Origin { layer: self.layer, file: self.file.into(), line },
+                    });
+                }
+                Ok(Value::Number(_) | Value::List(_)) => {}
+                Err(unfit) => return Err(self.bad(key.name, &element.span(), unfit)),
+            }
+        }
+        Ok(Value::List(items))
+    }
+
+    fn bad(&self, key: &str, span: &Range<usize>, unfit: Unfit) -> ConfigError {
+        ConfigError::BadValue {
+            place: self.place(span),
+            key: key.into(),
+            found: unfit.found,
+            wanted: unfit.wanted,
+        }
+    }
+
+    fn place(&self, span: &Range<usize>) -> Place {
+        let before = self.text.get(..span.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        Place { file: self.file.into(), line: narrow(line), column: narrow(column) }
+    }
+}
+
+fn raw<'a>(value: &'a DeValue<'_>) -> Raw<'a> {
+    match value {
+        DeValue::String(text) => Raw::Text(text),
+        DeValue::Integer(number) => i128::from_str_radix(number.as_str(), number.radix())
+            .map_or(Raw::Other("a number too large"), Raw::Number),
+        DeValue::Float(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => Raw::Other(kind_of(value)),
+    }
+}
+
+fn kind_of(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a text",
+        DeValue::Integer(_) => "a number",
+        DeValue::Float(_) => "a number with a fraction",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}
