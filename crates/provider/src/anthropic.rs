@@ -1,0 +1,11 @@
+//! Anthropic Messages, pure: what is sent ([`encode`]) and what its stream says ([`Decoder`]).
+
+mod decode;
+mod encode;
+pub(crate) mod wire;
+
+pub use decode::{CONTENT_CAP, Decoder, Ending, Misfit, ServerError, Step};
+pub use encode::{EncodeError, encode};
+
+/// The version of the interface that both sides of this module speak.
+pub const VERSION: &str = "2023-06-01";

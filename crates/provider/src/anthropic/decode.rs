@@ -1,0 +1,394 @@
+//! Events of a Messages stream to pieces of an answer: a terminal event or nothing.
+
+use super::wire::{BlockStart, Delta as WireDelta, Event, Named};
+use protocol::content::{StopReason, Usage};
+use protocol::provider::Delta;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Largest content of one answer in bytes. An answer that is larger than the largest request
+/// could never be sent back, so there is no use in having it.
+pub const CONTENT_CAP: usize = 32 << 20;
+
+/// What an event comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A piece of block `index`.
+    Piece {
+        /// The block's place in the answer.
+        index: u32,
+        /// The piece.
+        delta: Delta,
+    },
+    /// The server began its answer again; everything before is void.
+    StartedOver,
+    /// The answer is whole. Nothing follows.
+    Ended(Ending),
+    /// The server gave up. Nothing follows.
+    Failed(ServerError),
+}
+
+/// How a whole answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// Why.
+    pub stop: StopReason,
+    /// Tokens.
+    pub usage: Usage,
+    /// The model's own name.
+    pub model: String,
+}
+
+/// The server's own words for its failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerError {
+    /// The vendor's name for it, for example `overloaded_error`.
+    pub kind: String,
+    /// For people.
+    pub message: String,
+    /// The vendor's number of the request, where the error gave one.
+    pub request_id: Option<String>,
+}
+
+/// The stream does not keep to the vendor's format, so nothing of it can be trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum Misfit {
+    /// An event's data is not JSON, or a field of it has the wrong type.
+    #[error("event `{event}` is not in the vendor's format")]
+    Format {
+        /// Its name as far as it is known.
+        event: String,
+        /// Where it went wrong.
+        source: serde_json::Error,
+    },
+    /// An event lacks something.
+    #[error("event `{event}` has no {what}")]
+    Lacks {
+        /// Its name.
+        event: String,
+        /// What it lacks.
+        what: &'static str,
+    },
+    /// A piece or an end of a block that is not open, or a second beginning.
+    #[error("event `{event}` is out of place at block {index}")]
+    OutOfPlace {
+        /// Its name.
+        event: String,
+        /// The block it speaks of.
+        index: u32,
+    },
+    /// The answer ended without the reason that `message_delta` carries.
+    #[error("the answer ended without a reason (stop_reason)")]
+    NoReason,
+    /// More than [`CONTENT_CAP`].
+    #[error("the answer's content is larger than {CONTENT_CAP} bytes")]
+    TooLarge,
+}
+
+/// The decoder of one answer.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    started: bool,
+    model: String,
+    usage: Usage,
+    stop: Option<StopReason>,
+    blocks: BTreeMap<u32, Block>,
+    content: usize,
+}
+
+/// A block of the answer while it comes.
+#[derive(Debug)]
+enum Block {
+    Text {
+        opened: bool,
+    },
+    Thinking {
+        text: String,
+        signature: String,
+    },
+    /// Whole from its start, and opaque.
+    Redacted {
+        raw: String,
+    },
+    Tool {
+        /// Arguments that came with the start; used when no piece follows.
+        at_start: Option<String>,
+        pieces: bool,
+    },
+    /// Of a type that is newer than this build.
+    Unknown,
+    Closed,
+}
+
+impl Decoder {
+    /// Takes one event and appends what it comes to. `name` serves where the data has no `type`.
+    /// Says whether the event was progress, which a ping is not.
+    ///
+    /// # Errors
+    /// [`Misfit`] when the stream cannot be trusted any more.
+    pub fn event(&mut self, name: &str, data: &str, out: &mut Vec<Step>) -> Result<bool, Misfit> {
+        let mut event: Event<'_> = match serde_json::from_str(data) {
+            Ok(event) => event,
+            Err(source) => return skip_unless_ours(name, data, source),
+        };
+        if event.kind.is_empty() {
+            event.kind = Cow::Borrowed(name);
+        }
+        match event.kind.as_ref() {
+            "ping" => return Ok(false),
+            "message_start" => self.message_start(event, out),
+            "content_block_start" => self.block_start(&event, out)?,
+            "content_block_delta" => self.block_delta(event, out)?,
+            "content_block_stop" => self.block_stop(&event, out)?,
+            "message_delta" => self.message_delta(event),
+            "message_stop" => out.push(Step::Ended(self.end()?)),
+            "error" => out.push(Step::Failed(server_error(event))),
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn message_start(&mut self, event: Event<'_>, out: &mut Vec<Step>) {
+        // Gateways that fall back to another model in mid-stream begin again.
+        if std::mem::replace(&mut self.started, true) {
+            *self = Self { started: true, content: self.content, ..Self::default() };
+            out.push(Step::StartedOver);
+        }
+        if let Some(message) = event.message {
+            self.model = message.model.unwrap_or_default();
+            if let Some(tokens) = message.usage {
+                tokens.overwrite(&mut self.usage);
+            }
+        }
+    }
+
+    fn block_start(&mut self, event: &Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
+        let index = index_of(event)?;
+        let raw = event.content_block.ok_or_else(|| lacks(event, "content_block"))?;
+        if self.blocks.contains_key(&index) {
+            return Err(out_of_place(event, index));
+        }
+        let start: BlockStart<'_> = serde_json::from_str(raw.get())
+            .map_err(|source| Misfit::Format { event: event.kind.to_string(), source })?;
+        let block = match start.kind.as_ref() {
+            "text" => {
+                let text = start.text.unwrap_or_default();
+                let opened = !text.is_empty();
+                if opened {
+                    self.say(index, Delta::Text(text), out)?;
+                }
+                Block::Text { opened }
+            }
+            "thinking" => {
+                let text = start.thinking.unwrap_or_default();
+                if !text.is_empty() {
+                    self.say(index, Delta::Thinking(text.clone()), out)?;
+                }
+                let signature = start.signature.unwrap_or_default();
+                Block::Thinking { text, signature }
+            }
+            "redacted_thinking" => {
+                let raw = raw.get().to_owned();
+                self.admit(raw.len())?;
+                Block::Redacted { raw }
+            }
+            "tool_use" => {
+                let id = start.id.ok_or_else(|| lacks(event, "id"))?;
+                let name = start.name.ok_or_else(|| lacks(event, "name"))?;
+                self.say(index, Delta::ToolStart { id, name }, out)?;
+                Block::Tool {
+                    at_start: start.input.map(RawValue::get).map(str::to_owned),
+                    pieces: false,
+                }
+            }
+            _ => Block::Unknown,
+        };
+        self.blocks.insert(index, block);
+        Ok(())
+    }
+
+    fn block_delta(&mut self, mut event: Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
+        let index = index_of(&event)?;
+        let Some(delta): Option<WireDelta<'_>> = event.delta.take() else {
+            return Err(lacks(&event, "delta"));
+        };
+        let said = match (self.blocks.get_mut(&index), delta.kind.as_ref()) {
+            (None | Some(Block::Closed), _) => return Err(out_of_place(&event, index)),
+            (Some(Block::Unknown), _) => None,
+            (Some(Block::Text { opened }), "text_delta") => {
+                let text = delta.text.unwrap_or_default();
+                *opened |= !text.is_empty();
+                Some(Delta::Text(text))
+            }
+            (Some(Block::Thinking { text, .. }), "thinking_delta") => {
+                let more = delta.thinking.unwrap_or_default();
+                text.push_str(&more);
+                Some(Delta::Thinking(more))
+            }
+            (Some(Block::Thinking { signature, .. }), "signature_delta") => {
+                signature.push_str(&delta.signature.unwrap_or_default());
+                None
+            }
+            (Some(Block::Tool { pieces, .. }), "input_json_delta") => {
+                let json = delta.partial_json.unwrap_or_default();
+                *pieces |= !json.is_empty();
+                Some(Delta::ToolInput(json))
+            }
+            (Some(_), "text_delta" | "thinking_delta" | "signature_delta" | "input_json_delta") => {
+                return Err(out_of_place(&event, index));
+            }
+            // Citations, and what is newer than this build.
+            (Some(_), _) => None,
+        };
+        match said {
+            Some(delta) if !is_empty(&delta) => self.say(index, delta, out),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn block_stop(&mut self, event: &Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
+        let index = index_of(event)?;
+        let done = match self.blocks.insert(index, Block::Closed) {
+            None | Some(Block::Closed) => return Err(out_of_place(event, index)),
+            // A block that never opened needs no end.
+            Some(Block::Unknown | Block::Text { opened: false }) => return Ok(()),
+            Some(Block::Text { opened: true }) => Delta::BlockDone,
+            Some(Block::Thinking { text, signature }) => {
+                Delta::ThinkingDone { raw: thinking_block(&text, &signature) }
+            }
+            Some(Block::Redacted { raw }) => Delta::ThinkingDone { raw },
+            Some(Block::Tool { at_start, pieces }) => {
+                if !pieces {
+                    let input = at_start.unwrap_or_else(|| "{}".to_owned());
+                    self.say(index, Delta::ToolInput(input), out)?;
+                }
+                Delta::BlockDone
+            }
+        };
+        self.say(index, done, out)
+    }
+
+    fn message_delta(&mut self, event: Event<'_>) {
+        if let Some(tokens) = event.usage {
+            tokens.overwrite(&mut self.usage);
+        }
+        let Some(delta) = event.delta else { return };
+        let Some(reason) = delta.stop_reason else {
+            return;
+        };
+        self.stop = Some(match reason.as_str() {
+            "end_turn" => StopReason::EndTurn,
+            "tool_use" => StopReason::ToolUse,
+            "max_tokens" => StopReason::MaxTokens,
+            "stop_sequence" => StopReason::StopSequence,
+            "pause_turn" => StopReason::PauseTurn,
+            "refusal" => StopReason::Refusal {
+                explanation: delta
+                    .stop_details
+                    .and_then(|details| details.explanation.or(details.category))
+                    .unwrap_or_default(),
+            },
+            "model_context_window_exceeded" => StopReason::ContextFull,
+            _ => StopReason::Other(reason),
+        });
+    }
+
+    fn end(&mut self) -> Result<Ending, Misfit> {
+        Ok(Ending {
+            stop: self.stop.take().ok_or(Misfit::NoReason)?,
+            usage: self.usage,
+            model: std::mem::take(&mut self.model),
+        })
+    }
+
+    fn say(&mut self, index: u32, delta: Delta, out: &mut Vec<Step>) -> Result<(), Misfit> {
+        self.admit(size(&delta))?;
+        out.push(Step::Piece { index, delta });
+        Ok(())
+    }
+
+    fn admit(&mut self, bytes: usize) -> Result<(), Misfit> {
+        self.content += bytes;
+        if self.content > CONTENT_CAP {
+            return Err(Misfit::TooLarge);
+        }
+        Ok(())
+    }
+}
+
+/// An event that the full form does not fit: an error if it is one of ours, else skipped.
+fn skip_unless_ours(name: &str, data: &str, source: serde_json::Error) -> Result<bool, Misfit> {
+    let kind = match serde_json::from_str::<Named<'_>>(data) {
+        Ok(named) if named.kind.is_empty() => name.to_owned(),
+        Ok(named) => named.kind.into_owned(),
+        // Other vendors' end mark, which some gateways add.
+        Err(_) if data.trim() == "[DONE]" => return Ok(true),
+        Err(_) => name.to_owned(),
+    };
+    let ours = matches!(
+        kind.as_str(),
+        "" | "message_start"
+            | "content_block_start"
+            | "content_block_delta"
+            | "content_block_stop"
+            | "message_delta"
+            | "message_stop"
+            | "error"
+    );
+    if ours {
+        return Err(Misfit::Format { event: kind, source });
+    }
+    Ok(true)
+}
+
+fn server_error(event: Event<'_>) -> ServerError {
+    let (kind, message) =
+        event.error.map(|words| (words.kind.into_owned(), words.message)).unwrap_or_default();
+    ServerError { kind, message, request_id: event.request_id.map(Cow::into_owned) }
+}
+
+/// The block as it must be echoed. Its strings are kept; their JSON is written once, here, and
+/// never again.
+fn thinking_block(text: &str, signature: &str) -> String {
+    #[derive(serde::Serialize)]
+    struct Thinking<'a> {
+        r#type: &'static str,
+        thinking: &'a str,
+        signature: &'a str,
+    }
+    serde_json::to_string(&Thinking { r#type: "thinking", thinking: text, signature })
+        // Two strings always serialise.
+        .unwrap_or_default()
+}
+
+fn index_of(event: &Event<'_>) -> Result<u32, Misfit> {
+    event.index.ok_or_else(|| lacks(event, "index"))
+}
+
+fn lacks(event: &Event<'_>, what: &'static str) -> Misfit {
+    let event = event.kind.to_string();
+    Misfit::Lacks { event, what }
+}
+
+fn out_of_place(event: &Event<'_>, index: u32) -> Misfit {
+    let event = event.kind.to_string();
+    Misfit::OutOfPlace { event, index }
+}
+
+fn is_empty(delta: &Delta) -> bool {
+    size(delta) == 0 && !matches!(delta, Delta::BlockDone)
+}
+
+fn size(delta: &Delta) -> usize {
+    match delta {
+        Delta::Text(text) | Delta::Thinking(text) | Delta::ToolInput(text) => text.len(),
+        Delta::ThinkingDone { raw } => raw.len(),
+        Delta::ToolStart { id, name } => id.len() + name.len(),
+        Delta::BlockDone => 0,
+    }
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

@@ -1,0 +1,258 @@
+//! A request as the body of `POST /v1/messages`: byte-stable where the vendor's prompt cache
+//! compares bytes, opaque blocks echoed as they came.
+//!
+//! What the interface demands of the order is made here (results first, no two turns of one
+//! speaker, nothing empty); that every call has its result is the session's duty. The `thinking`
+//! parameter is never sent: no configuration asks for it yet.
+
+use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// A part of the request is not JSON although it must be.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodeError {
+    /// The schema of a tool.
+    #[error("the input schema of tool `{tool}` is not a JSON object")]
+    Schema {
+        /// The tool's name.
+        tool: String,
+    },
+    /// A thinking block, which can only have been damaged since it came.
+    #[error("a thinking block of message {message} is not a JSON object")]
+    Thinking {
+        /// The message's place, counted from 1.
+        message: usize,
+    },
+    /// Nothing is left to send.
+    #[error("the conversation has no message with content")]
+    Empty,
+    /// A string that does not serialise; cannot happen.
+    #[error("the request cannot be written as JSON")]
+    Json(#[source] serde_json::Error),
+}
+
+/// The body for `request`, with `stream: true`.
+///
+/// Breakpoints of the prompt cache, four at most: the last tool, the system text, the last user
+/// message and the one before it (the vendor looks back only 20 blocks from a breakpoint, and one
+/// round of many calls is longer). In a message with results it lies on the last result, so that
+/// text that changes every round comes after it.
+///
+/// # Errors
+/// [`EncodeError`].
+pub fn encode(request: &ModelRequest) -> Result<String, EncodeError> {
+    let mut turns = turns(&request.messages)?;
+    if turns.is_empty() {
+        return Err(EncodeError::Empty);
+    }
+    turns.iter_mut().rev().filter(|turn| turn.role == "user").take(2).for_each(mark);
+    let body = Body {
+        model: &request.model,
+        max_tokens: request.max_tokens,
+        stream: true,
+        tools: tools(&request.tools)?,
+        system: match request.system.trim() {
+            "" => Vec::new(),
+            _ => vec![Content::text(&request.system).marked()],
+        },
+        messages: turns,
+    };
+    serde_json::to_string(&body).map_err(EncodeError::Json)
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    max_tokens: u32,
+    stream: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    system: Vec<Content<'a>>,
+    messages: Vec<Turn<'a>>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    content: Vec<Content<'a>>,
+}
+
+#[derive(Serialize, Clone, Copy)]
+struct CacheControl {
+    r#type: &'static str,
+}
+
+const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
+
+/// One block, by the vendor's names.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    /// As it came.
+    Raw(&'a RawValue),
+    Text {
+        r#type: &'static str,
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Use {
+        r#type: &'static str,
+        id: &'a str,
+        name: &'a str,
+        input: Input<'a>,
+    },
+    Result {
+        r#type: &'static str,
+        tool_use_id: &'a str,
+        #[serde(skip_serializing_if = "str::is_empty")]
+        content: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+}
+
+/// The arguments of a call in the history. The vendor takes objects only.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Input<'a> {
+    AsSaid(&'a RawValue),
+    Empty {},
+    /// What the model said where it was no object, so that it can see its own mistake.
+    Invalid {
+        invalid_arguments: &'a str,
+    },
+}
+
+impl<'a> Content<'a> {
+    fn text(text: &'a str) -> Self {
+        Self::Text { r#type: "text", text, cache_control: None }
+    }
+
+    fn marked(mut self) -> Self {
+        self.mark();
+        self
+    }
+
+    fn mark(&mut self) {
+        match self {
+            Self::Text { cache_control, .. } | Self::Result { cache_control, .. } => {
+                *cache_control = Some(EPHEMERAL);
+            }
+            // Opaque blocks take no mark, and calls are never last in what is marked.
+            Self::Raw(_) | Self::Use { .. } => {}
+        }
+    }
+
+    fn is_result(&self) -> bool {
+        matches!(self, Self::Result { .. })
+    }
+}
+
+fn mark(turn: &mut Turn<'_>) {
+    let last_result = turn.content.iter().rposition(Content::is_result);
+    let at = last_result.unwrap_or(turn.content.len().saturating_sub(1));
+    if let Some(content) = turn.content.get_mut(at) {
+        content.mark();
+    }
+}
+
+fn tools(specs: &[ToolSpec]) -> Result<Vec<Tool<'_>>, EncodeError> {
+    let mut tools = specs
+        .iter()
+        .map(|spec| {
+            Ok(Tool {
+                name: &spec.name,
+                description: &spec.description,
+                input_schema: object(&spec.input_schema)
+                    .ok_or_else(|| EncodeError::Schema { tool: spec.name.clone() })?,
+                cache_control: None,
+            })
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = Some(EPHEMERAL);
+    }
+    Ok(tools)
+}
+
+fn turns(messages: &[Message]) -> Result<Vec<Turn<'_>>, EncodeError> {
+    let mut turns: Vec<Turn<'_>> = Vec::with_capacity(messages.len());
+    for (at, message) in messages.iter().enumerate() {
+        let role = match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        };
+        let mut content = contents(message, at + 1)?;
+        if content.is_empty() {
+            continue;
+        }
+        match turns.last_mut() {
+            Some(last) if last.role == role => last.content.append(&mut content),
+            Some(_) | None => turns.push(Turn { role, content }),
+        }
+    }
+    for turn in &mut turns {
+        // Stable: results keep their order, and so does all else.
+        turn.content.sort_by_key(|content| !content.is_result());
+    }
+    Ok(turns)
+}
+
+fn contents(message: &Message, number: usize) -> Result<Vec<Content<'_>>, EncodeError> {
+    let mut contents = Vec::with_capacity(message.blocks.len());
+    for block in &message.blocks {
+        contents.push(match block {
+            Block::Text { text } if text.trim().is_empty() => continue,
+            Block::Text { text } => Content::text(text),
+            Block::Thinking { raw, .. } => {
+                Content::Raw(object(raw).ok_or(EncodeError::Thinking { message: number })?)
+            }
+            Block::ToolUse { id, name, input } => {
+                Content::Use { r#type: "tool_use", id, name, input: arguments(input) }
+            }
+            Block::ToolResult { id, text, is_error } => Content::Result {
+                r#type: "tool_result",
+                tool_use_id: id,
+                // An error without words is refused.
+                content: match (is_error, text.is_empty()) {
+                    (true, true) => "(no output)",
+                    (_, _) => text,
+                },
+                is_error: *is_error,
+                cache_control: None,
+            },
+        });
+    }
+    Ok(contents)
+}
+
+fn arguments(input: &str) -> Input<'_> {
+    match object(input) {
+        Some(raw) => Input::AsSaid(raw),
+        None if input.trim().is_empty() => Input::Empty {},
+        None => Input::Invalid { invalid_arguments: input },
+    }
+}
+
+fn object(json: &str) -> Option<&RawValue> {
+    let raw: &RawValue = serde_json::from_str(json).ok()?;
+    raw.get().starts_with('{').then_some(raw)
+}
+
+#[cfg(test)]
+#[path = "encode_tests.rs"]
+mod tests;

@@ -1,0 +1,248 @@
+//! Why an attempt came to nothing, in the server's words where it had any; what follows from it is
+//! decided in [`crate::retry`].
+
+use crate::anthropic::{EncodeError, Misfit, ServerError};
+use crate::sse::SseError;
+use jiff::Timestamp;
+use std::time::Duration;
+
+/// A failed attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// What kind.
+    pub cause: Cause,
+    /// Plain words, for people.
+    pub words: String,
+    /// How long the server asks us to wait.
+    pub wait: Option<Duration>,
+    /// What the server says about trying again, if it does.
+    pub try_again: Option<bool>,
+    /// The server's number of the request.
+    pub request_id: Option<String>,
+}
+
+/// Kinds of fault that are treated differently.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// No key was given.
+    NoKey,
+    /// The request or the way to the server cannot be made as configured.
+    Setup,
+    /// No connection.
+    Connect,
+    /// A connection, but no whole answer over it.
+    Broken,
+    /// An HTTP status other than success.
+    Status(u16),
+    /// An error event inside the stream, by the vendor's name for it.
+    Event(String),
+    /// An answer beyond our limits.
+    TooLarge,
+    /// The recording and the conversation are not the same.
+    Departed,
+}
+
+/// An HTTP answer that is no success, as it came.
+#[derive(Debug)]
+pub struct Refusal<'a> {
+    /// Its status.
+    pub status: u16,
+    /// The headers named in [`HEADERS`], where they are there, in that order.
+    pub headers: [Option<&'a str>; 5],
+    /// As much of the body as was read.
+    pub body: &'a [u8],
+    /// When it came.
+    pub now: Timestamp,
+}
+
+/// The headers of a [`Refusal`] that say something to us.
+pub const HEADERS: [&str; 5] =
+    ["retry-after-ms", "retry-after", "x-should-retry", "request-id", "location"];
+
+impl Fault {
+    /// A fault of this cause, in these words.
+    #[must_use]
+    pub fn new(cause: Cause, words: impl Into<String>) -> Self {
+        Self { cause, words: words.into(), wait: None, try_again: None, request_id: None }
+    }
+
+    /// A stream that came to no proper end.
+    #[must_use]
+    pub fn broken(words: impl Into<String>) -> Self {
+        Self::new(Cause::Broken, words)
+    }
+
+    /// What an HTTP refusal says.
+    #[must_use]
+    pub fn refused(refusal: &Refusal<'_>) -> Self {
+        let [wait_ms, wait, should_retry, request_id, location] = refusal.headers;
+        let (said, body_id) = body_words(refusal.body);
+        let mut words = format!("the server answered {}", refusal.status);
+        if !said.is_empty() {
+            words = format!("{words}: {said}");
+        }
+        if let (300..=399, Some(to)) = (refusal.status, location) {
+            words = format!("{words}: it points to {to}, and redirects are not followed");
+        }
+        Self {
+            cause: Cause::Status(refusal.status),
+            words,
+            wait: wait_ms
+                .and_then(|ms| seconds(ms, 0.001))
+                .or_else(|| wait.and_then(|s| seconds(s, 1.0)))
+                .or_else(|| wait.and_then(|date| until(date, refusal.now))),
+            try_again: match should_retry {
+                Some("true") => Some(true),
+                Some("false") => Some(false),
+                Some(_) | None => None,
+            },
+            request_id: request_id.map(str::to_owned).or(body_id),
+        }
+    }
+
+    /// The words, with the server's number of the request.
+    #[must_use]
+    pub fn told(&self) -> String {
+        match &self.request_id {
+            Some(id) => format!("{} (request id {id})", self.words),
+            None => self.words.clone(),
+        }
+    }
+}
+
+impl From<SseError> for Fault {
+    fn from(error: SseError) -> Self {
+        Self::new(Cause::TooLarge, error.to_string())
+    }
+}
+
+impl From<Misfit> for Fault {
+    fn from(misfit: Misfit) -> Self {
+        let cause = match misfit {
+            Misfit::TooLarge => Cause::TooLarge,
+            Misfit::Format { .. }
+            | Misfit::Lacks { .. }
+            | Misfit::OutOfPlace { .. }
+            | Misfit::NoReason => Cause::Broken,
+        };
+        Self::new(cause, misfit.to_string())
+    }
+}
+
+impl From<ServerError> for Fault {
+    fn from(error: ServerError) -> Self {
+        let words =
+            format!("the server broke off its answer: {}", joined(&error.kind, &error.message));
+        Self { request_id: error.request_id, ..Self::new(Cause::Event(error.kind), words) }
+    }
+}
+
+impl From<EncodeError> for Fault {
+    fn from(error: EncodeError) -> Self {
+        Self::new(Cause::Setup, error.to_string())
+    }
+}
+
+/// The words of an error body, and its request id.
+fn body_words(body: &[u8]) -> (String, Option<String>) {
+    let text = String::from_utf8_lossy(body);
+    let text = text.trim();
+    if let Ok(event) = serde_json::from_str::<crate::anthropic::wire::Event<'_>>(text)
+        && let Some(error) = event.error
+    {
+        let id = event.request_id.map(std::borrow::Cow::into_owned);
+        return (joined(&error.kind, &error.message), id);
+    }
+    if text.starts_with('<') {
+        return ("an HTML page; is the base URL right?".to_owned(), None);
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    (words.join(" ").chars().take(300).collect(), None)
+}
+
+fn joined(kind: &str, message: &str) -> String {
+    match (kind.is_empty(), message.is_empty()) {
+        (true, _) => message.to_owned(),
+        (false, true) => kind.to_owned(),
+        (false, false) => format!("{kind}: {message}"),
+    }
+}
+
+fn seconds(text: &str, unit: f64) -> Option<Duration> {
+    let number: f64 = text.trim().parse().ok()?;
+    Duration::try_from_secs_f64(number * unit).ok()
+}
+
+/// The time until an HTTP date, such as `Sun, 06 Nov 1994 08:49:37 GMT`; none if it is past.
+fn until(date: &str, now: Timestamp) -> Option<Duration> {
+    let then = jiff::fmt::rfc2822::parse(date.trim()).ok()?.timestamp();
+    Some(Duration::try_from(then.duration_since(now)).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn refused(status: u16, header: (usize, &str), body: &str) -> Fault {
+        let mut headers = [None; 5];
+        headers[header.0] = Some(header.1);
+        Fault::refused(&Refusal {
+            status,
+            headers,
+            body: body.as_bytes(),
+            now: "1994-11-06T08:49:30Z".parse().unwrap(),
+        })
+    }
+
+    #[test]
+    fn the_words_are_the_servers() {
+        let vendor = r#"{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: required"},"request_id":"req_1"}"#;
+        let cases = [
+            (
+                400,
+                vendor,
+                "the server answered 400: invalid_request_error: max_tokens: required (request id req_1)",
+            ),
+            (
+                502,
+                "<html>Bad gateway",
+                "the server answered 502: an HTML page; is the base URL right?",
+            ),
+            (500, " two\n words ", "the server answered 500: two words"),
+            (500, "", "the server answered 500"),
+        ];
+        for (status, body, told) in cases {
+            assert_eq!(refused(status, (4, ""), body).told(), told);
+        }
+        let moved = refused(308, (4, "https://b/"), "");
+        assert_eq!(
+            moved.told(),
+            "the server answered 308: it points to https://b/, and redirects are not followed"
+        );
+        let header = refused(400, (3, "req_h"), vendor);
+        assert_eq!(header.request_id.as_deref(), Some("req_h"));
+    }
+
+    #[test]
+    fn waits_in_every_form() {
+        let wait = |header, text| refused(429, (header, text), "").wait;
+        assert_eq!(wait(0, "1500"), Some(Duration::from_millis(1500)));
+        assert_eq!(wait(1, "2"), Some(Duration::from_secs(2)));
+        assert_eq!(wait(1, "0.25"), Some(Duration::from_millis(250)));
+        let date = "Sun, 06 Nov 1994 08:49:37 GMT";
+        assert_eq!(wait(1, date), Some(Duration::from_secs(7)));
+        assert_eq!(wait(1, "Sun, 06 Nov 1994 08:49:29 GMT"), Some(Duration::ZERO));
+        for odd in ["-1", "NaN", "inf", "1e99", "soon", ""] {
+            assert_eq!(wait(1, odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_server_may_decide_about_another_try() {
+        let says = |text| refused(500, (2, text), "").try_again;
+        assert_eq!(says("true"), Some(true));
+        assert_eq!(says("false"), Some(false));
+        assert_eq!(says("maybe"), None);
+    }
+}

@@ -1,0 +1,245 @@
+//! The only file that opens connections: one POST whose answer is read piece by piece, under two
+//! clocks and no total timeout. Used by [`crate::Provider`] alone.
+
+use crate::anthropic::VERSION;
+use crate::fault::{Cause, Fault, HEADERS, Refusal};
+use crate::key::Key;
+use protocol::provider::{Auth, Patience};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Proxy, Response, StatusCode, Url};
+use std::error::Error;
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// Most of an error's body that is read.
+const ERROR_BODY_CAP: usize = 64 << 10;
+
+/// How long, and how far, a body is read after its terminal event, so that the connection can be
+/// used again.
+const DRAIN_TIME: Duration = Duration::from_millis(50);
+const DRAIN_CAP: usize = 64 << 10;
+
+/// Where requests go.
+#[derive(Debug)]
+pub struct Endpoint {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    byte_clock: Duration,
+    progress_clock: Duration,
+}
+
+/// An answer while it comes.
+#[derive(Debug)]
+pub struct Stream {
+    response: Response,
+    /// The server's number of the request.
+    pub request_id: Option<String>,
+    byte_clock: Duration,
+    progress_clock: Duration,
+    progress: Instant,
+}
+
+impl Endpoint {
+    /// Makes everything that needs files: certificates are read here, and only when the server or
+    /// the proxy is reached over TLS. Opens no connection and starts no thread.
+    ///
+    /// # Errors
+    /// When base URL, proxy, key or certificates are unusable.
+    pub fn new(
+        base_url: &str,
+        (auth, key): (Auth, &Key),
+        proxy: Option<&str>,
+        patience: &Patience,
+    ) -> Result<Self, Fault> {
+        let url = messages_url(base_url)?;
+        // Fails only when one is installed already, which is as good.
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+        let mut builder = Client::builder()
+            .user_agent(concat!("agentd/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(Duration::from_millis(patience.connect_timeout_ms))
+            .no_proxy();
+        let mut tls = url.scheme() == "https";
+        if let Some(address) = proxy {
+            let proxy = Proxy::all(address).map_err(|error| {
+                setup(format!("the proxy's address is unusable: {}", innermost(&error)))
+            })?;
+            tls |= address.trim().to_ascii_lowercase().starts_with("https:");
+            builder = builder.proxy(proxy);
+        }
+        if !tls {
+            // No certificates: the client can make no TLS connection, and reads no file for one.
+            builder = builder.tls_certs_only([]);
+        }
+        let client = builder.build().map_err(|error| {
+            setup(format!(
+                "no TLS: {}; certificates come from the system's store or the file named by SSL_CERT_FILE",
+                innermost(&error)
+            ))
+        })?;
+        Ok(Self {
+            client,
+            url,
+            headers: headers(auth, key)?,
+            byte_clock: Duration::from_millis(patience.byte_timeout_ms),
+            progress_clock: Duration::from_millis(patience.progress_timeout_ms),
+        })
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    ///
+    /// # Errors
+    /// No connection, no answer in time, or an answer that is no stream.
+    pub async fn post(&self, body: String) -> Result<Stream, Fault> {
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let response = timeout(self.byte_clock, request.send())
+            .await
+            .map_err(|_| silent(self.byte_clock))?
+            .map_err(|error| self.unsent(&error))?;
+        if !response.status().is_success() {
+            return Err(refused(response, self.byte_clock, &self.url).await);
+        }
+        let html = header(response.headers(), CONTENT_TYPE.as_str())
+            .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"));
+        if html {
+            return Err(Fault::broken(
+                "the server answered with an HTML page; is the base URL right?",
+            ));
+        }
+        Ok(Stream {
+            request_id: header(response.headers(), "request-id").map(str::to_owned),
+            response,
+            byte_clock: self.byte_clock,
+            progress_clock: self.progress_clock,
+            progress: Instant::now(),
+        })
+    }
+
+    fn unsent(&self, error: &reqwest::Error) -> Fault {
+        let host = self.url.host_str().unwrap_or("the server");
+        let port = self.url.port_or_known_default().unwrap_or_default();
+        let why = innermost(error);
+        if error.is_connect() {
+            let words = format!("cannot connect to {host}:{port}: {why}");
+            return Fault::new(Cause::Connect, words);
+        }
+        if error.is_builder() {
+            return setup(why);
+        }
+        Fault::broken(format!("the connection to {host}:{port} broke: {why}"))
+    }
+}
+
+impl Stream {
+    /// The next bytes; none at the end of the body.
+    ///
+    /// # Errors
+    /// When the connection breaks or one of the clocks runs out.
+    pub async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, Fault> {
+        let bytes_by = Instant::now() + self.byte_clock;
+        let progress_by = self.progress + self.progress_clock;
+        match timeout_at(bytes_by.min(progress_by), self.response.chunk()).await {
+            Ok(Ok(bytes)) => Ok(bytes),
+            Ok(Err(error)) => {
+                Err(Fault::broken(format!("the stream broke: {}", innermost(&error))))
+            }
+            Err(_) if progress_by < bytes_by => Err(Fault::broken(format!(
+                "the stream made no progress for {:.1} s (provider.progress_timeout)",
+                self.progress_clock.as_secs_f64()
+            ))),
+            Err(_) => Err(silent(self.byte_clock)),
+        }
+    }
+
+    /// Sets the progress clock back: an event other than a ping has come.
+    pub fn progressed(&mut self) {
+        self.progress = Instant::now();
+    }
+
+    /// The answer is whole: reads on a little, aside, so that the connection can be used again,
+    /// then drops the body, also when the server leaves it open.
+    pub fn let_go(mut self) {
+        tokio::spawn(timeout(DRAIN_TIME, async move {
+            let mut read = 0;
+            while let Ok(Some(bytes)) = self.response.chunk().await {
+                read += bytes.len();
+                if read > DRAIN_CAP {
+                    break;
+                }
+            }
+        }));
+    }
+}
+
+fn messages_url(base_url: &str) -> Result<Url, Fault> {
+    let text = format!("{}/v1/messages", base_url.trim().trim_end_matches('/'));
+    match Url::parse(&text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+        Ok(_) | Err(_) => Err(setup(format!(
+            "the base URL `{base_url}` is no http or https address; it looks like https://api.anthropic.com"
+        ))),
+    }
+}
+
+fn headers(auth: Auth, key: &Key) -> Result<HeaderMap, Fault> {
+    let (name, value) = match auth {
+        Auth::ApiKey => (HeaderName::from_static("x-api-key"), HeaderValue::from_str(key.expose())),
+        Auth::Bearer => (AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {}", key.expose()))),
+    };
+    let mut value = value.map_err(|_| setup("the key cannot be sent as a header"))?;
+    value.set_sensitive(true);
+    Ok(HeaderMap::from_iter([
+        (name, value),
+        (HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION)),
+        (CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (ACCEPT, HeaderValue::from_static("text/event-stream")),
+    ]))
+}
+
+async fn refused(mut response: Response, clock: Duration, url: &Url) -> Fault {
+    let mut body = Vec::new();
+    // The words are welcome, not needed: whatever came until the clock ran out will do.
+    let _in_time = timeout(clock, async {
+        while let Ok(Some(bytes)) = response.chunk().await {
+            body.extend_from_slice(&bytes);
+            if body.len() > ERROR_BODY_CAP {
+                break;
+            }
+        }
+    })
+    .await;
+    let mut fault = Fault::refused(&Refusal {
+        status: response.status().as_u16(),
+        headers: HEADERS.map(|name| header(response.headers(), name)),
+        body: &body,
+        now: jiff::Timestamp::now(),
+    });
+    if response.status() == StatusCode::NOT_FOUND {
+        let host = url.host_str().unwrap_or_default();
+        fault.words = format!("{} (asked {host} for {})", fault.words, url.path());
+    }
+    fault
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn setup(words: impl Into<String>) -> Fault {
+    Fault::new(Cause::Setup, words)
+}
+
+fn silent(clock: Duration) -> Fault {
+    let seconds = clock.as_secs_f64();
+    Fault::broken(format!("the server sent nothing for {seconds:.1} s (provider.byte_timeout)"))
+}
+
+/// The first cause, which is what people can act on; the layers above repeat each other.
+fn innermost(error: &dyn Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string()
+}

@@ -1,0 +1,173 @@
+//! Bytes of one attempt to steps of its answer, pure; the same for a live stream and a recording.
+//!
+//! What one read of the network brings is joined, so that a quick model costs one frame a read and
+//! not one a word.
+
+use crate::anthropic::{self, Misfit, Step};
+use crate::fault::Fault;
+use crate::sse;
+use protocol::provider::Delta;
+
+/// What one read came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// In order, neighbouring pieces of one block joined.
+    pub steps: Vec<Step>,
+    /// Whether an event other than a ping was in it.
+    pub progress: bool,
+}
+
+/// The decoders of one attempt.
+#[derive(Debug, Default)]
+pub struct Intake {
+    sse: sse::Decoder,
+    decoder: anthropic::Decoder,
+    scratch: Vec<Step>,
+    any: bool,
+    over: bool,
+}
+
+impl Intake {
+    /// Takes bytes, cut anywhere. What follows a terminal event is ignored.
+    ///
+    /// # Errors
+    /// When the stream breaks its format or passes a limit.
+    pub fn read(&mut self, bytes: &[u8]) -> Result<Taken, Fault> {
+        let Self { sse, decoder, scratch, any, over } = self;
+        *any |= !bytes.is_empty();
+        let mut taken = Taken::default();
+        let mut misfit: Option<Misfit> = None;
+        sse.push(bytes, &mut |event| {
+            if *over || misfit.is_some() {
+                return;
+            }
+            match decoder.event(&event.name, &event.data, scratch) {
+                Ok(progress) => taken.progress |= progress,
+                Err(why) => misfit = Some(why),
+            }
+            for step in scratch.drain(..) {
+                *over |= is_terminal(&step);
+                join(&mut taken.steps, step);
+            }
+        })?;
+        match misfit {
+            Some(why) => Err(why.into()),
+            None => Ok(taken),
+        }
+    }
+
+    /// The body has ended although no terminal event came: the last chance for one that lacks only
+    /// its blank line.
+    ///
+    /// # Errors
+    /// Nearly always: the stream is broken.
+    pub fn finish(mut self) -> Result<Vec<Step>, Fault> {
+        if !self.any {
+            return Err(Fault::broken("the server answered with an empty body"));
+        }
+        let mut steps = Vec::new();
+        if let Some(event) = self.sse.finish() {
+            self.decoder
+                .event(&event.name, &event.data, &mut steps)
+                .map_err(|_| Fault::broken("the stream ended in the middle of an event"))?;
+        }
+        if !steps.iter().any(is_terminal) {
+            return Err(Fault::broken("the stream ended before the answer did"));
+        }
+        Ok(steps)
+    }
+}
+
+fn is_terminal(step: &Step) -> bool {
+    matches!(step, Step::Ended(_) | Step::Failed(_))
+}
+
+/// Appends a step, or the words of it to the piece before.
+fn join(steps: &mut Vec<Step>, step: Step) {
+    if let (Some(Step::Piece { index: open, delta: before }), Step::Piece { index, delta }) =
+        (steps.last_mut(), &step)
+        && open == index
+    {
+        match (before, delta) {
+            (Delta::Text(all), Delta::Text(more))
+            | (Delta::Thinking(all), Delta::Thinking(more))
+            | (Delta::ToolInput(all), Delta::ToolInput(more)) => return all.push_str(more),
+            (_, _) => {}
+        }
+    }
+    steps.push(step);
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    const STREAM: &str = concat!(
+        "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"m\"}}\n\n",
+        "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n",
+        "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n",
+        "data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"bé\"}}\n\n",
+        "data: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+        "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
+        "data: {\"type\":\"message_stop\"}\n\n",
+    );
+
+    #[test]
+    fn one_read_is_one_piece_and_nothing_follows_the_end() {
+        let mut intake = Intake::default();
+        let stream = format!("{STREAM}data: {{torn\n\n");
+        let taken = intake.read(stream.as_bytes()).unwrap();
+        assert!(taken.progress);
+        assert_eq!(taken.steps.len(), 3);
+        assert_eq!(taken.steps[0], Step::Piece { index: 0, delta: Delta::Text("abé".into()) });
+        assert_eq!(intake.read(b"data: more\n\n").unwrap(), Taken::default());
+    }
+
+    #[test]
+    fn pings_and_comments_are_no_progress() {
+        let mut intake = Intake::default();
+        for bytes in ["data: {\"type\":\"ping\"}\n\n", ": KEEP ALIVE\n\n", "\n"] {
+            assert!(!intake.read(bytes.as_bytes()).unwrap().progress);
+        }
+        assert!(intake.read(STREAM.as_bytes()).unwrap().progress);
+    }
+
+    #[test]
+    fn a_body_that_ends_early_is_broken_however_it_ends() {
+        let cases = [
+            (0, "the server answered with an empty body"),
+            (40, "the stream ended in the middle of an event"),
+            (STREAM.len() - 30, "the stream ended before the answer did"),
+        ];
+        for (cut, words) in cases {
+            let mut intake = Intake::default();
+            intake.read(&STREAM.as_bytes()[..cut]).unwrap();
+            assert_eq!(intake.finish().unwrap_err().words, words, "{cut}");
+        }
+        // The control: only blank line and line feed are missing.
+        for cut in [1, 2] {
+            let mut intake = Intake::default();
+            intake.read(&STREAM.as_bytes()[..STREAM.len() - cut]).unwrap();
+            assert!(matches!(intake.finish().unwrap().as_slice(), [Step::Ended(_)]));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same_answer(cuts in proptest::collection::vec(0usize..STREAM.len(), 0..20)) {
+            let mut cuts = cuts;
+            cuts.push(STREAM.len());
+            cuts.sort_unstable();
+            let (mut intake, mut steps, mut from) = (Intake::default(), Vec::new(), 0);
+            for cut in cuts {
+                for step in intake.read(&STREAM.as_bytes()[from..cut]).unwrap().steps {
+                    join(&mut steps, step);
+                }
+                from = cut;
+            }
+            prop_assert_eq!(steps, Intake::default().read(STREAM.as_bytes()).unwrap().steps);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! A recorded session as a file: made by `--record`, played by the `replay` source, or written by
+//! hand.
+//!
+//! # Format
+//!
+//! UTF-8 text, one JSON object a line, each with one key; empty lines and lines that begin with
+//! `//` are skipped. The first line is `{"agentd_recording":1}`. Then, for each request:
+//!
+//! - `{"request":{"round":1,"shape":["user: \"hi\""],"tries":5,"body":{…}}}`: the request's number, the
+//!   [`shape`](shape()) of its conversation, the tries there were for it, and its body as sent (for people; not compared, and no
+//!   header of the request is ever in the file, so neither is the key).
+//!   `{"request":null}` stands for any request: its number is one more than that of the request
+//!   before it, and no shape is compared.
+//! - `{"chunk":{"ms":12,"text":"event: …"}}`: what one read of the network brought, in server-sent
+//!   events, and when, in milliseconds since the request; `"base64"` in place of `"text"` where the
+//!   read cut a letter in two. The time is for people: a recording plays as fast as it can.
+//! - or, by hand, `{"say":[{"text":"I look."},{"call":"read","input":{"path":"a.rs"}}]}`: the whole
+//!   answer in short. Pieces are `text`, `thinking` (with `signature`) and `call` (with `input`,
+//!   `{}` if left out, and `id`, made up if left out); the reason to stop follows from them.
+//! - `{"retrying":{"attempt":2,"of":5,"wait_ms":480,"reason":"…"}}`: the attempt broke there; the
+//!   chunks of the next one follow. The wait is told again, not waited.
+//! - `{"failed":{"kind":"overloaded","message":"…"}}`: the request failed for good.
+//! - `{"cancelled":1}`: it was dropped there; a replay that comes here says that it departs.
+//!
+//! Where one number occurs twice (the provider was restarted and asked again), the last counts.
+
+mod line;
+mod replay;
+mod say;
+mod shape;
+mod write;
+
+pub(crate) use line::Retry;
+pub(crate) use replay::Beat;
+pub use replay::{Recording, RecordingError};
+pub use shape::shape;
+pub use write::Recorder;

@@ -1,0 +1,125 @@
+//! One line of a recording as types; used by the reader and the writer next door.
+
+use protocol::provider::Failure;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The version in the first line.
+pub(super) const VERSION: u32 = 1;
+
+/// A line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum Line<'a> {
+    AgentdRecording(u32),
+    #[serde(borrow)]
+    Request(Option<Request<'a>>),
+    #[serde(borrow)]
+    Chunk(Chunk<'a>),
+    Say(Vec<Said>),
+    Retrying(Retry),
+    Failed(Failed),
+    Cancelled(u32),
+}
+
+/// A request that was recorded.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Request<'a> {
+    pub round: u32,
+    pub shape: Vec<String>,
+    /// Tries there were for it; those of the day if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tries: Option<u32>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<&'a RawValue>,
+}
+
+/// What one read brought; one of `text` and `base64`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Chunk<'a> {
+    #[serde(default)]
+    pub ms: u64,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+}
+
+/// A piece of a hand-written answer.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Said {
+    Text {
+        text: String,
+    },
+    Thinking {
+        thinking: String,
+        #[serde(default)]
+        signature: String,
+    },
+    Call {
+        call: String,
+        #[serde(default)]
+        id: Option<String>,
+        #[serde(default)]
+        input: Option<serde_json::Map<String, serde_json::Value>>,
+    },
+}
+
+/// An attempt broke and another follows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Retry {
+    pub attempt: u32,
+    pub of: u32,
+    pub wait_ms: u64,
+    pub reason: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Failed {
+    pub kind: Kind,
+    pub message: String,
+}
+
+/// [`Failure`] as the file names it: the file lives longer than the wire.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Kind {
+    KeyRefused,
+    NoKey,
+    Unreachable,
+    Rejected,
+    Overloaded,
+    RecordingDeparted,
+}
+
+impl From<Failure> for Kind {
+    fn from(kind: Failure) -> Self {
+        match kind {
+            Failure::KeyRefused => Self::KeyRefused,
+            Failure::NoKey => Self::NoKey,
+            Failure::Unreachable => Self::Unreachable,
+            Failure::Rejected => Self::Rejected,
+            Failure::Overloaded => Self::Overloaded,
+            Failure::RecordingDeparted => Self::RecordingDeparted,
+        }
+    }
+}
+
+impl From<Kind> for Failure {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::KeyRefused => Self::KeyRefused,
+            Kind::NoKey => Self::NoKey,
+            Kind::Unreachable => Self::Unreachable,
+            Kind::Rejected => Self::Rejected,
+            Kind::Overloaded => Self::Overloaded,
+            Kind::RecordingDeparted => Self::RecordingDeparted,
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Whether to try again, when, and what to call it when not; pure.
+
+use crate::fault::{Cause, Fault};
+use protocol::provider::{Failure, Patience};
+use std::time::Duration;
+
+/// First wait of our own accord.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+
+/// Longest wait of our own accord.
+const LONGEST_WAIT: Duration = Duration::from_secs(8);
+
+/// What follows from a fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Another try after this time.
+    Again {
+        /// How long to wait.
+        wait: Duration,
+    },
+    /// The request has failed.
+    GiveUp {
+        /// What people act on.
+        kind: Failure,
+        /// What happened and what to do about it.
+        words: String,
+    },
+}
+
+/// Decides about the fault of try number `made`, counted from 1. `jitter` is a random number from
+/// 0 to 1.
+#[must_use]
+pub fn decide(fault: &Fault, made: u32, patience: &Patience, jitter: f64) -> Decision {
+    let give_up = |more: String| {
+        let kind = kind(&fault.cause);
+        let words = format!("{}{more}{}", fault.told(), next_step(kind));
+        Decision::GiveUp { kind, words }
+    };
+    if !worth_another(fault) {
+        return give_up(String::new());
+    }
+    if made >= patience.tries {
+        return give_up(match made {
+            1 => String::new(),
+            _ => format!("; gave up after {made} tries"),
+        });
+    }
+    let limit = Duration::from_millis(patience.max_wait_ms);
+    let asked = fault.wait.unwrap_or_default();
+    if asked > limit {
+        return give_up(format!(
+            "; it asks for a wait of {}, longer than the limit of {} (provider.max_wait)",
+            in_words(asked),
+            in_words(limit)
+        ));
+    }
+    Decision::Again { wait: own_wait(made, jitter).min(limit).max(asked) }
+}
+
+/// Half a second, doubling to eight, less up to a quarter so that clients do not come in step.
+fn own_wait(made: u32, jitter: f64) -> Duration {
+    let doubled = FIRST_WAIT.saturating_mul(1 << made.saturating_sub(1).min(16));
+    doubled.min(LONGEST_WAIT).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 4.0)
+}
+
+fn worth_another(fault: &Fault) -> bool {
+    match &fault.cause {
+        Cause::NoKey | Cause::Setup | Cause::TooLarge | Cause::Departed => false,
+        Cause::Connect | Cause::Broken => true,
+        Cause::Status(status) => {
+            fault.try_again.unwrap_or(matches!(status, 408 | 409 | 429 | 500..))
+        }
+        Cause::Event(name) => !matches!(
+            name.as_str(),
+            "invalid_request_error"
+                | "authentication_error"
+                | "permission_error"
+                | "billing_error"
+                | "not_found_error"
+                | "request_too_large"
+        ),
+    }
+}
+
+fn kind(cause: &Cause) -> Failure {
+    match cause {
+        Cause::NoKey => Failure::NoKey,
+        Cause::Connect | Cause::Broken => Failure::Unreachable,
+        Cause::Setup | Cause::TooLarge => Failure::Rejected,
+        Cause::Departed => Failure::RecordingDeparted,
+        Cause::Status(401 | 403) => Failure::KeyRefused,
+        Cause::Status(429 | 503 | 529) => Failure::Overloaded,
+        Cause::Status(408 | 409 | 500..) => Failure::Unreachable,
+        Cause::Status(_) => Failure::Rejected,
+        Cause::Event(name) => match name.as_str() {
+            "authentication_error" | "permission_error" => Failure::KeyRefused,
+            "overloaded_error" | "rate_limit_error" => Failure::Overloaded,
+            "invalid_request_error" | "billing_error" | "not_found_error" | "request_too_large" => {
+                Failure::Rejected
+            }
+            _ => Failure::Unreachable,
+        },
+    }
+}
+
+fn next_step(kind: Failure) -> &'static str {
+    match kind {
+        Failure::KeyRefused => ". Check that the key is valid for this server and model",
+        Failure::NoKey => ". Set ANTHROPIC_API_KEY, or ANTHROPIC_AUTH_TOKEN",
+        Failure::Unreachable => ". Check the network, the proxy and the base URL, then ask again",
+        Failure::Overloaded => ". Ask again later",
+        Failure::RecordingDeparted => ". Record the conversation anew",
+        Failure::Rejected => "",
+    }
+}
+
+/// A time as people say it.
+fn in_words(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) if s < 10 && time.subsec_millis() > 0 => format!("{:.1} s", time.as_secs_f64()),
+        (0, 0, s) => format!("{s} s"),
+        (0, m, 0) => format!("{m} min"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, 0, _) => format!("{h} h"),
+        (h, m, _) => format!("{h} h {m} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const PATIENCE: Patience = Patience {
+        tries: 5,
+        max_wait_ms: 60_000,
+        byte_timeout_ms: 0,
+        progress_timeout_ms: 0,
+        connect_timeout_ms: 0,
+    };
+
+    fn again(ms: u64) -> Decision {
+        Decision::Again { wait: Duration::from_millis(ms) }
+    }
+
+    fn kind_of(decision: Decision) -> Option<Failure> {
+        match decision {
+            Decision::Again { .. } => None,
+            Decision::GiveUp { kind, .. } => Some(kind),
+        }
+    }
+
+    #[test]
+    fn every_cause_on_its_first_and_on_its_last_try() {
+        use Failure::{KeyRefused, NoKey, Overloaded, RecordingDeparted, Rejected, Unreachable};
+        let event = |name: &str| Cause::Event(name.into());
+        // The failure on the first try (none: tried again), and on the last.
+        let table = [
+            (Cause::NoKey, Some(NoKey), NoKey),
+            (Cause::Setup, Some(Rejected), Rejected),
+            (Cause::TooLarge, Some(Rejected), Rejected),
+            (Cause::Departed, Some(RecordingDeparted), RecordingDeparted),
+            (Cause::Connect, None, Unreachable),
+            (Cause::Broken, None, Unreachable),
+            (Cause::Status(308), Some(Rejected), Rejected),
+            (Cause::Status(400), Some(Rejected), Rejected),
+            (Cause::Status(401), Some(KeyRefused), KeyRefused),
+            (Cause::Status(402), Some(Rejected), Rejected),
+            (Cause::Status(403), Some(KeyRefused), KeyRefused),
+            (Cause::Status(404), Some(Rejected), Rejected),
+            (Cause::Status(408), None, Unreachable),
+            (Cause::Status(409), None, Unreachable),
+            (Cause::Status(413), Some(Rejected), Rejected),
+            (Cause::Status(422), Some(Rejected), Rejected),
+            (Cause::Status(429), None, Overloaded),
+            (Cause::Status(500), None, Unreachable),
+            (Cause::Status(503), None, Overloaded),
+            (Cause::Status(504), None, Unreachable),
+            (Cause::Status(529), None, Overloaded),
+            (event("overloaded_error"), None, Overloaded),
+            (event("rate_limit_error"), None, Overloaded),
+            (event("api_error"), None, Unreachable),
+            (event("timeout_error"), None, Unreachable),
+            (event(""), None, Unreachable),
+            (event("invalid_request_error"), Some(Rejected), Rejected),
+            (event("authentication_error"), Some(KeyRefused), KeyRefused),
+            (event("permission_error"), Some(KeyRefused), KeyRefused),
+            (event("billing_error"), Some(Rejected), Rejected),
+            (event("request_too_large"), Some(Rejected), Rejected),
+        ];
+        for (cause, first, last) in table {
+            let fault = Fault::new(cause.clone(), "x");
+            let decided = |made| kind_of(decide(&fault, made, &PATIENCE, 0.0));
+            assert_eq!(decided(1), first, "{cause:?}");
+            assert_eq!(decided(5), Some(last), "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn waits_double_with_jitter_up_to_the_longest() {
+        let fault = Fault::broken("x");
+        let patience = Patience { tries: 99, ..PATIENCE };
+        let waits = [(1, 500), (2, 1000), (3, 2000), (4, 4000), (5, 8000), (6, 8000), (98, 8000)];
+        for (made, ms) in waits {
+            assert_eq!(decide(&fault, made, &patience, 0.0), again(ms));
+            assert_eq!(decide(&fault, made, &patience, 1.0), again(ms * 3 / 4));
+        }
+        let hurried = Patience { max_wait_ms: 20, ..PATIENCE };
+        assert_eq!(decide(&fault, 1, &hurried, 0.0), again(20));
+    }
+
+    #[test]
+    fn the_servers_wait_is_the_floor_up_to_the_limit() {
+        let mut fault = Fault::new(Cause::Status(429), "the server answered 429");
+        for (asked, got) in [(1, 500), (700, 700), (60_000, 60_000)] {
+            fault.wait = Some(Duration::from_millis(asked));
+            assert_eq!(decide(&fault, 1, &PATIENCE, 0.0), again(got));
+        }
+        fault.wait = Some(Duration::from_secs(3600));
+        fault.request_id = Some("req_1".into());
+        assert_eq!(
+            decide(&fault, 1, &PATIENCE, 0.0),
+            Decision::GiveUp {
+                kind: Failure::Overloaded,
+                words: "the server answered 429 (request id req_1); it asks for a wait of 1 h, \
+                        longer than the limit of 1 min (provider.max_wait). Ask again later"
+                    .into()
+            }
+        );
+    }
+
+    #[test]
+    fn the_servers_word_about_another_try_wins() {
+        let mut fault = Fault::new(Cause::Status(429), "x");
+        fault.try_again = Some(false);
+        assert_eq!(kind_of(decide(&fault, 1, &PATIENCE, 0.0)), Some(Failure::Overloaded));
+        let mut fault = Fault::new(Cause::Status(400), "x");
+        fault.try_again = Some(true);
+        assert_eq!(decide(&fault, 1, &PATIENCE, 0.0), again(500));
+        // But not over the number of tries.
+        assert_eq!(kind_of(decide(&fault, 5, &PATIENCE, 0.0)), Some(Failure::Rejected));
+    }
+
+    #[test]
+    fn times_in_words() {
+        let cases = [
+            (20, "0.0 s"),
+            (1500, "1.5 s"),
+            (42_000, "42 s"),
+            (61_000, "1 min 1 s"),
+            (120_000, "2 min"),
+            (3_600_000, "1 h"),
+            (5_400_000, "1 h 30 min"),
+        ];
+        for (ms, words) in cases {
+            assert_eq!(in_words(Duration::from_millis(ms)), words);
+        }
+    }
+}
