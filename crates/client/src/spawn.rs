@@ -1,0 +1,266 @@
+//! A supervisor for one run alone. The only file of this crate that starts a process.
+//!
+//! The child's standard input is one end of a socket pair, its lifeline: when this process ends,
+//! however it ends, the lifeline ends with it, and so does the supervisor. The supervisor's first
+//! word on it is one line of JSON that says where its socket is.
+
+use serde::Deserialize;
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest time until a new supervisor says where its socket is: it clears what is left of earlier
+/// ones first.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+/// Longest time for a supervisor to end its workers in order, before it is killed. Its own ladder
+/// takes 2 s from TERM to KILL.
+const END_PATIENCE: Duration = Duration::from_secs(6);
+/// Longest first word; stops a foreign program from filling memory.
+const WORD_CAP: u64 = 64 << 10;
+
+/// A supervisor that this process started and that ends with it.
+#[derive(Debug)]
+pub struct PrivateSupervisor {
+    child: Child,
+    /// Held for its end; dropped to end the supervisor.
+    lifeline: Option<UnixStream>,
+    socket: PathBuf,
+    token: String,
+}
+
+/// Why there is no supervisor.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// Its executable is not where this one is.
+    #[error("{} is missing", path.display())]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The system refused to start it.
+    #[error("cannot start {}", path.display())]
+    Refused {
+        /// What was to be started.
+        path: PathBuf,
+        /// The system's word.
+        #[source]
+        source: io::Error,
+    },
+    /// It ended, or said nothing sensible, before it said where its socket is.
+    #[error("agentd-supervisor did not come up: {why}")]
+    NotUp {
+        /// What happened, in plain words.
+        why: String,
+    },
+    /// It says itself why it cannot run.
+    #[error("{message}")]
+    Cannot {
+        /// A stable word: `configuration`, `state`, `sandbox`, `worker` or `internal`.
+        kind: String,
+        /// In its words, with a way on.
+        message: String,
+    },
+}
+
+/// The first word on the lifeline.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum FirstWord {
+    Up { socket: PathBuf, token_file: PathBuf },
+    Down { error: Complaint },
+}
+
+#[derive(Debug, Deserialize)]
+struct Complaint {
+    kind: String,
+    message: String,
+}
+
+/// The executable of this name beside the one that runs.
+///
+/// # Errors
+/// [`SpawnError::Missing`], naming the path.
+pub fn beside_self(name: &str) -> Result<PathBuf, SpawnError> {
+    let own = std::env::current_exe().and_then(fs::canonicalize);
+    let path = own.map_or_else(|_| PathBuf::from(name), |own| own.with_file_name(name));
+    if path.is_file() { Ok(path) } else { Err(SpawnError::Missing { path }) }
+}
+
+impl PrivateSupervisor {
+    /// Starts one and waits until it can be connected to. `without` names variables that it must
+    /// not inherit: a key belongs to the provider alone.
+    ///
+    /// # Errors
+    /// Where it is missing, cannot be started, or says why it cannot run.
+    pub fn start(executable: &Path, without: &[&str]) -> Result<Self, SpawnError> {
+        let refused = |source| SpawnError::Refused { path: executable.to_owned(), source };
+        let (ours, theirs) = UnixStream::pair().map_err(refused)?;
+        let mut command = Command::new(executable);
+        command
+            .arg("--private")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            // A key pressed in this terminal is for this process, which ends the others in order.
+            .process_group(0);
+        for variable in without {
+            command.env_remove(variable);
+        }
+        let child = command.spawn().map_err(refused)?;
+        // The command holds the supervisor's end of the lifeline too.
+        drop(command);
+        let mut started =
+            Self { child, lifeline: Some(ours), socket: PathBuf::new(), token: String::new() };
+        let (socket, token_file) = started.first_word()?;
+        let token = fs::read_to_string(&token_file).map_err(|error| SpawnError::NotUp {
+            why: format!("its token {} cannot be read: {error}", token_file.display()),
+        })?;
+        started.socket = socket;
+        started.token = token.trim().to_owned();
+        Ok(started)
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// What proves that we may connect.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it, with everything it started, and waits for that.
+    ///
+    /// # Errors
+    /// Where the system cannot say how it ended.
+    pub fn end(mut self) -> io::Result<()> {
+        self.end_in_order()
+    }
+
+    fn first_word(&mut self) -> Result<(PathBuf, PathBuf), SpawnError> {
+        let line = self.first_line().map_err(|why| SpawnError::NotUp { why })?;
+        match serde_json::from_str(&line) {
+            Ok(FirstWord::Up { socket, token_file }) => Ok((socket, token_file)),
+            Ok(FirstWord::Down { error: Complaint { kind, message } }) => {
+                Err(SpawnError::Cannot { kind, message })
+            }
+            Err(error) => {
+                Err(SpawnError::NotUp { why: format!("its first word is no word: {error}") })
+            }
+        }
+    }
+
+    fn first_line(&mut self) -> Result<String, String> {
+        let lifeline = self.lifeline.as_ref().ok_or("it was ended")?;
+        let set = lifeline.set_read_timeout(Some(START_PATIENCE));
+        set.map_err(|error| error.to_string())?;
+        let mut bytes = Vec::new();
+        let mut limited = lifeline.take(WORD_CAP);
+        let mut byte = [0];
+        loop {
+            match limited.read(&mut byte) {
+                Ok(0) => {
+                    let ended = self.child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
+                    return Err(format!("it ended by itself ({ended}); its log says why"));
+                }
+                Ok(_) if byte[0] == b'\n' => break,
+                Ok(_) => bytes.push(byte[0]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(format!("it said nothing within {} s", START_PATIENCE.as_secs()));
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        String::from_utf8(bytes).map_err(|error| error.to_string())
+    }
+
+    fn end_in_order(&mut self) -> io::Result<()> {
+        self.lifeline = None;
+        let deadline = Instant::now() + END_PATIENCE;
+        let mut pause = Duration::from_millis(1);
+        while self.child.try_wait()?.is_none() {
+            if Instant::now() > deadline {
+                self.child.kill()?;
+                self.child.wait()?;
+                return Ok(());
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PrivateSupervisor {
+    fn drop(&mut self) {
+        // A path that returned early must not leave processes behind either.
+        let _ = self.end_in_order();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A program that plays the supervisor.
+    fn script(dir: &Path, text: &str) -> PathBuf {
+        let path = dir.join("agentd-supervisor");
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_supervisor_comes_up_and_ends_with_its_lifeline() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("token"), "abc\n").unwrap();
+        let text = format!(
+            "test \"$1\" = --private || exit 1\n\
+             test -z \"$AGENTD_TEST_KEY\" || exit 1\n\
+             echo '{{\"socket\":\"/s\",\"token_file\":\"{}/token\",\"pid\":1}}' >&0\n\
+             read never; echo ended > {}/ended",
+            dir.path().display(),
+            dir.path().display()
+        );
+        let executable = script(dir.path(), &text);
+        let started = PrivateSupervisor::start(&executable, &["AGENTD_TEST_KEY"]).unwrap();
+        assert_eq!((started.socket(), started.token()), (Path::new("/s"), "abc"));
+        let proc = PathBuf::from(format!("/proc/{}", started.pid()));
+        assert!(proc.exists());
+        started.end().unwrap();
+        assert!(dir.path().join("ended").exists());
+        assert!(!proc.exists());
+    }
+
+    #[test]
+    fn what_does_not_come_up_says_why() {
+        let dir = tempfile::tempdir().unwrap();
+        let start = |text: &str| {
+            let error = PrivateSupervisor::start(&script(dir.path(), text), &[]).unwrap_err();
+            error.to_string()
+        };
+        let said =
+            start("echo '{\"error\":{\"kind\":\"state\",\"message\":\"no place for state\"}}' >&0");
+        assert_eq!(said, "no place for state");
+        assert!(start("exit 3").contains("exit status: 3"));
+        assert!(start("echo nonsense >&0; sleep 0.1").contains("no word"));
+        let missing = PrivateSupervisor::start(Path::new("/nonexistent"), &[]).unwrap_err();
+        assert!(matches!(missing, SpawnError::Refused { .. }), "{missing}");
+    }
+}

@@ -1,0 +1,216 @@
+//! The run as a client knows it: what the events add up to. Pure.
+
+use crate::plain::plain;
+use protocol::call::{Call, ToolResult};
+use protocol::client::Event;
+use protocol::content::{Block, Usage};
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::Mode;
+use protocol::session::TurnEnd;
+use std::collections::BTreeMap;
+
+/// Code of a call that was refused because nobody could be asked.
+const NOBODY_TO_ASK: &str = "nobody_to_ask";
+/// Code of a call whose cage could not be made.
+const SANDBOX_UNAVAILABLE: &str = "sandbox_unavailable";
+
+/// What the supervisor said of the session at its opening.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenedSession {
+    /// Its name.
+    pub session: SessionId,
+    /// The project directory, for people.
+    pub project: String,
+    /// The model it speaks to.
+    pub model: String,
+    /// The tools it offers.
+    pub tools: Vec<String>,
+    /// The permission mode.
+    pub mode: Mode,
+    /// What a call's cage will be here, in plain words.
+    pub sandbox: String,
+    /// What of the configuration was not followed, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+impl OpenedSession {
+    /// The warnings, a line each, for standard error.
+    pub(crate) fn warning_lines(&self) -> String {
+        self.warnings.iter().map(|text| format!("agentd: {}\n", plain(text))).collect()
+    }
+}
+
+/// A call and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KnownCall {
+    pub call: Call,
+    pub result: Option<ToolResult>,
+    pub refused: Vec<String>,
+}
+
+/// Everything the events of a run add up to.
+#[derive(Debug, Clone)]
+pub struct Transcript {
+    pub(crate) opened: OpenedSession,
+    pub(crate) calls: BTreeMap<CallId, KnownCall>,
+    answers: u32,
+    usage: Usage,
+    words: String,
+    end: Option<TurnEnd>,
+    degraded: Option<String>,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conclusion {
+    /// How the turn ended; absent where the run ended before it.
+    pub end: Option<TurnEnd>,
+    /// Why the session cannot go on.
+    pub degraded: Option<String>,
+    /// The model's last words.
+    pub words: String,
+    /// What went wrong, in plain words; absent where nothing did.
+    pub fault: Option<String>,
+    /// Requests to the model that were answered.
+    pub num_turns: u32,
+    /// Tokens, each where the vendor said it.
+    pub usage: Usage,
+    /// Wall time in milliseconds.
+    pub duration_ms: u64,
+    /// Calls refused because nobody could be asked: tool and arguments.
+    pub nobody_to_ask: Vec<Call>,
+    /// Calls whose cage could not be made.
+    pub uncaged: u32,
+}
+
+impl Transcript {
+    /// A run in which nothing has happened.
+    #[must_use]
+    pub fn new(opened: OpenedSession) -> Self {
+        Self {
+            opened,
+            calls: BTreeMap::new(),
+            answers: 0,
+            usage: Usage::default(),
+            words: String::new(),
+            end: None,
+            degraded: None,
+        }
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn opened(&self) -> &OpenedSession {
+        &self.opened
+    }
+
+    /// Takes one event in.
+    pub fn update(&mut self, event: &Event) {
+        match event {
+            Event::Answer { blocks, usage } => {
+                self.answers = self.answers.saturating_add(1);
+                self.usage = sum(self.usage, *usage);
+                let words = words_of(blocks);
+                if !words.is_empty() {
+                    self.words = words;
+                }
+            }
+            Event::Proposed { call } => {
+                let known = KnownCall { call: call.clone(), result: None, refused: Vec::new() };
+                self.calls.entry(call.id.clone()).or_insert(known);
+            }
+            Event::CallEnded { call, result, refused } => {
+                if let Some(known) = self.calls.get_mut(call) {
+                    known.result = Some(result.clone());
+                    known.refused.clone_from(refused);
+                }
+            }
+            Event::TurnEnded { end } => self.end = Some(end.clone()),
+            Event::Degraded { reason } => self.degraded = Some(reason.clone()),
+            Event::Prompt { .. }
+            | Event::TextDelta { .. }
+            | Event::Struck { .. }
+            | Event::Asked { .. }
+            | Event::Decided { .. }
+            | Event::Started { .. }
+            | Event::Output { .. } => {}
+        }
+    }
+
+    /// Whether the run has come to its end.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.end.is_some() || self.degraded.is_some()
+    }
+
+    /// The run so far as its conclusion. `stopped` says why it was ended from outside.
+    #[must_use]
+    pub fn conclude(&self, duration_ms: u64, stopped: Option<&str>) -> Conclusion {
+        let coded = |code: &'static str| {
+            self.calls.values().filter(move |known| {
+                known.result.as_ref().is_some_and(|result| result.code.as_deref() == Some(code))
+            })
+        };
+        let fault = stopped
+            .map(str::to_owned)
+            .or_else(|| self.degraded.clone())
+            .or_else(|| self.end.as_ref().and_then(fault_of));
+        Conclusion {
+            end: self.end.clone(),
+            degraded: self.degraded.clone(),
+            words: self.words.clone(),
+            fault,
+            num_turns: self.answers,
+            usage: self.usage,
+            duration_ms,
+            nobody_to_ask: coded(NOBODY_TO_ASK).map(|known| known.call.clone()).collect(),
+            uncaged: u32::try_from(coded(SANDBOX_UNAVAILABLE).count()).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// What a turn's end means to a person, where it is not the good one.
+fn fault_of(end: &TurnEnd) -> Option<String> {
+    match end {
+        TurnEnd::Done => None,
+        TurnEnd::RoundsUsedUp { rounds } => Some(format!(
+            "the turn used up its {rounds} rounds; raise --max-turns, or resume the session"
+        )),
+        TurnEnd::CallsUsedUp { calls } => {
+            Some(format!("the turn used up its {calls} tool calls; see budget.calls"))
+        }
+        TurnEnd::Declined { explanation } if explanation.trim().is_empty() => {
+            Some("the model declined the request".to_owned())
+        }
+        TurnEnd::Declined { explanation } => {
+            Some(format!("the model declined the request: {explanation}"))
+        }
+        TurnEnd::Truncated => {
+            Some("the answer was cut at its token limit, or the context is full".to_owned())
+        }
+        TurnEnd::Interrupted => Some("the turn was interrupted".to_owned()),
+        TurnEnd::ProviderFailed { kind: _, message } => Some(message.clone()),
+    }
+}
+
+fn words_of(blocks: &[Block]) -> String {
+    let words = blocks.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => None,
+    });
+    words.collect::<Vec<_>>().join("\n\n")
+}
+
+/// A sum in which what one side does not know is left to the other.
+fn sum(a: Usage, b: Usage) -> Usage {
+    let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.saturating_add(b)),
+        (one, other) => one.or(other),
+    };
+    Usage {
+        input: add(a.input, b.input),
+        output: add(a.output, b.output),
+        cache_read: add(a.cache_read, b.cache_read),
+        cache_write: add(a.cache_write, b.cache_write),
+    }
+}

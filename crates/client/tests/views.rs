@@ -1,0 +1,180 @@
+//! What each view shows of the same run.
+#![allow(clippy::unwrap_used)]
+
+use client::{
+    Colour, Conclusion, JsonView, Moment, OpenedSession, Shown, StreamJsonView, Terminal, TextView,
+    Transcript, View, failure_line,
+};
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::client::Event;
+use protocol::content::{Block, Usage};
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::Mode;
+use protocol::provider::Failure;
+use protocol::session::TurnEnd;
+use serde_json::{Value, json};
+
+fn opened() -> OpenedSession {
+    OpenedSession {
+        session: SessionId("0123456789ab".into()),
+        project: "/p".into(),
+        model: "m".into(),
+        tools: vec!["read".into(), "bash".into()],
+        mode: Mode::Ask,
+        sandbox: "full".into(),
+        warnings: vec!["a rule was ignored".into()],
+    }
+}
+
+fn call() -> Call {
+    Call {
+        id: CallId { session: SessionId("0123456789ab".into()), number: 1 },
+        use_id: "toolu_1".into(),
+        tool: "bash".into(),
+        input: "{\"command\":\"rm\\u001b[2J -rf\\n/\"}".into(),
+    }
+}
+
+fn ended(code: Option<&str>) -> Event {
+    Event::CallEnded {
+        call: call().id,
+        result: ToolResult {
+            outcome: Outcome::Exited { code: 1 },
+            text: "no\n[exit code: 1]".into(),
+            summary: "exit code 1".into(),
+            is_error: true,
+            code: code.map(str::to_owned),
+        },
+        refused: vec!["openat /etc/x: EACCES".into()],
+    }
+}
+
+fn answer(blocks: Vec<Block>) -> Event {
+    let usage = Usage { input: Some(10), output: Some(2), cache_read: None, cache_write: None };
+    Event::Answer { blocks, usage }
+}
+
+/// A run with one call that failed, as its events.
+fn events(end: TurnEnd, code: Option<&str>) -> Vec<Event> {
+    let Call { use_id: id, tool: name, input, .. } = call();
+    vec![
+        Event::Prompt { text: "go".into() },
+        Event::TextDelta { text: "I wi".into() },
+        answer(vec![
+            Block::Text { text: "I will.".into() },
+            Block::Thinking { text: "hm".into(), raw: "{}".into() },
+            Block::ToolUse { id, name, input },
+        ]),
+        Event::Proposed { call: call() },
+        ended(code),
+        answer(vec![Block::Text { text: "It is\u{1b}[2J done.".into() }]),
+        Event::TurnEnded { end },
+    ]
+}
+
+fn shown(view: &mut dyn View, events: &[Event]) -> (String, String, Conclusion) {
+    let mut transcript = Transcript::new(opened());
+    let mut all = Shown::default();
+    let mut take = |shown: Shown| {
+        all.out.push_str(&shown.out);
+        all.err.push_str(&shown.err);
+    };
+    take(view.show(&transcript, Moment::Opened(&opened())));
+    for event in events {
+        assert!(!transcript.is_over());
+        transcript.update(event);
+        take(view.show(&transcript, Moment::Happened(event)));
+    }
+    assert!(transcript.is_over());
+    let conclusion = transcript.conclude(1234, None);
+    take(view.show(&transcript, Moment::Concluded(&conclusion)));
+    (all.out, all.err, conclusion)
+}
+
+fn lines(out: &str) -> Vec<Value> {
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn stream_json_is_the_shape_that_scripts_read() {
+    let (out, err, _) = shown(&mut StreamJsonView, &events(TurnEnd::Done, None));
+    let lines = lines(&out);
+    let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["system", "assistant", "user", "assistant", "result"]);
+    for line in &lines {
+        assert_eq!(line["session_id"], "0123456789ab");
+    }
+    assert_eq!((&lines[0]["subtype"], &lines[0]["cwd"]), (&json!("init"), &json!("/p")));
+    assert_eq!(lines[0]["tools"], json!(["read", "bash"]));
+    assert_eq!(lines[0]["permissionMode"], "ask");
+    let content = &lines[1]["message"]["content"];
+    assert_eq!(content[0], json!({"type": "text", "text": "I will."}));
+    assert_eq!(content[2]["input"]["command"], "rm\u{1b}[2J -rf\n/");
+    let result = &lines[2]["message"]["content"][0];
+    assert_eq!((&result["tool_use_id"], &result["is_error"]), (&json!("toolu_1"), &json!(true)));
+    assert_eq!(lines[2]["tool_use_result"]["outcome"], json!({"kind": "exited", "code": 1}));
+    assert_eq!(lines[2]["tool_use_result"]["refused"][0], "openat /etc/x: EACCES");
+    let last = &lines[4];
+    assert_eq!((&last["subtype"], &last["is_error"]), (&json!("success"), &json!(false)));
+    assert_eq!(last["result"], "It is\u{1b}[2J done.");
+    assert_eq!((&last["num_turns"], &last["duration_ms"]), (&json!(2), &json!(1234)));
+    let known = json!({"input_tokens": 20, "output_tokens": 4});
+    assert_eq!(last["usage"], known, "what is not known is left out");
+    assert!(last.get("total_cost_usd").is_none());
+    assert!(err.contains("a rule was ignored"));
+}
+
+#[test]
+fn json_is_the_result_alone() {
+    let (out, _, _) = shown(&mut JsonView, &events(TurnEnd::Done, Some("nobody_to_ask")));
+    let lines = lines(&out);
+    assert_eq!((lines.len(), &lines[0]["type"]), (1, &json!("result")));
+    assert_eq!(lines[0]["permission_denials"][0]["tool_name"], "bash");
+}
+
+#[test]
+fn ends_that_are_not_good_are_errors() {
+    let failed = TurnEnd::ProviderFailed { kind: Failure::KeyRefused, message: "401".into() };
+    for (end, subtype) in [
+        (TurnEnd::RoundsUsedUp { rounds: 25 }, "error_max_turns"),
+        (TurnEnd::CallsUsedUp { calls: 300 }, "error_max_turns"),
+        (TurnEnd::Truncated, "error_during_execution"),
+        (TurnEnd::Interrupted, "error_during_execution"),
+        (TurnEnd::Declined { explanation: String::new() }, "error_during_execution"),
+        (failed, "error_during_execution"),
+    ] {
+        let (out, _, conclusion) = shown(&mut JsonView, &events(end.clone(), None));
+        let line = lines(&out).remove(0);
+        assert_eq!(
+            (&line["subtype"], &line["is_error"]),
+            (&json!(subtype), &json!(true)),
+            "{end:?}"
+        );
+        assert!(!line["error"].as_str().unwrap().is_empty());
+        assert!(conclusion.fault.is_some());
+    }
+}
+
+#[test]
+fn text_puts_the_answer_on_one_stream_and_the_way_on_the_other() {
+    let mut view = TextView::new(Colour::Off, Terminal::No);
+    let (out, err, conclusion) = shown(&mut view, &events(TurnEnd::Done, Some("nobody_to_ask")));
+    assert_eq!(out, "It is\u{1b}[2J done.\n", "a file gets the bytes as they are");
+    assert!(err.contains("bash rm\u{fffd}[2J -rf /\n"), "{err}");
+    assert!(err.contains("bash exit code 1\n"), "{err}");
+    assert!(err.contains("refused: openat /etc/x: EACCES"), "{err}");
+    assert!(err.contains("nobody could be asked") && err.contains("--permission-mode"), "{err}");
+    assert!(!err.contains('\u{1b}'), "no colour, no foreign codes");
+    assert_eq!(conclusion.nobody_to_ask.len(), 1);
+
+    let mut view = TextView::new(Colour::On, Terminal::Yes);
+    let (out, err, _) = shown(&mut view, &events(TurnEnd::Done, None));
+    assert_eq!(out, "It is\u{fffd}[2J done.\n", "a terminal does not");
+    assert!(err.contains("\u{1b}[31m"));
+}
+
+#[test]
+fn a_failure_before_the_session_is_a_result_too() {
+    let line: Value = serde_json::from_str(&failure_line("no key")).unwrap();
+    assert_eq!((&line["is_error"], &line["result"]), (&json!(true), &json!("no key")));
+}
