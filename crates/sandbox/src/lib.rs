@@ -1,1 +1,6 @@
 //! To come.
+
+#[allow(dead_code)]
+mod listener;
+#[allow(dead_code)]
+mod seccomp;

@@ -1,0 +1,94 @@
+//! What was refused, kept small: equal lines in a row are one, and after a number of lines only
+//! their count is kept, so that a loop cannot flood the record.
+
+use protocol::confinement::Refusal;
+
+/// Lines kept in full.
+pub(super) const KEPT: usize = 200;
+
+/// Bytes of one detail: paths and addresses come from the confined process.
+const DETAIL: usize = 512;
+
+/// What a call was refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// The first refusals, in order.
+    pub(crate) refusals: Vec<Refusal>,
+    /// Refusals beyond those.
+    pub(crate) uncounted: u64,
+}
+
+impl Record {
+    /// Adds a refusal; `count` of the new line is taken as it is.
+    pub(super) fn add(&mut self, mut refusal: Refusal) {
+        shorten(&mut refusal.detail);
+        if let Some(last) = self.refusals.last_mut()
+            && (Refusal { count: last.count, ..refusal.clone() }) == *last
+        {
+            last.count += refusal.count;
+        } else if self.refusals.len() < KEPT {
+            self.refusals.push(refusal);
+        } else {
+            self.uncounted += refusal.count;
+        }
+    }
+}
+
+fn shorten(detail: &mut String) {
+    if let Some(end) = (0..=DETAIL).rev().find(|&at| detail.is_char_boundary(at))
+        && detail.len() > DETAIL
+    {
+        detail.truncate(end);
+        detail.push('…');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+    use protocol::confinement::RefusalKind;
+
+    fn refusal(detail: &str) -> Refusal {
+        Refusal {
+            kind: RefusalKind::Refused,
+            syscall: "mount".to_owned(),
+            detail: detail.to_owned(),
+            errno: 1,
+            pid: 7,
+            count: 1,
+        }
+    }
+
+    #[test]
+    fn equal_lines_in_a_row_are_one() {
+        let mut record = Record::default();
+        for detail in ["a", "a", "b", "a"] {
+            record.add(refusal(detail));
+        }
+        let seen: Vec<_> = record.refusals.iter().map(|r| (r.detail.as_str(), r.count)).collect();
+        assert_eq!(seen, [("a", 2), ("b", 1), ("a", 1)]);
+        assert_eq!(record.uncounted, 0);
+    }
+
+    #[test]
+    fn a_long_detail_is_cut_at_a_character() {
+        let mut record = Record::default();
+        record.add(refusal(&"ä".repeat(600)));
+        assert_eq!(record.refusals[0].detail, format!("{}…", "ä".repeat(256)));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost_from_the_count(details in proptest::collection::vec("[ab]|c[0-9]{1,3}", 0..600)) {
+            let mut record = Record::default();
+            for detail in &details {
+                record.add(refusal(detail));
+            }
+            let kept: u64 = record.refusals.iter().map(|r| r.count).sum();
+            prop_assert!(record.refusals.len() <= KEPT);
+            prop_assert_eq!(kept + record.uncounted, details.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! The seccomp filter: which system calls a confined process may not make (design: sandbox.md 3).
+//! Called by the cage only, as the last step before `exec` or before work begins.
+//!
+//! A deny-list over registers, the same in debug and release, kept as a table in `rules`. Sockets
+//! are judged where they are made, never at operations on them. With [`Reporting::Notify`] what is
+//! refused or looked at goes to [`crate::listener`], which answers it; with [`Reporting::Errno`]
+//! the kernel answers refusals itself and nothing is looked at.
+
+mod load;
+mod numbers;
+mod policy;
+mod program;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use numbers::Arch;
+pub(crate) use policy::Policy;
+pub(crate) use rules::{NAMESPACES, Rule, SOCKET_TYPE, Then};
+
+use protocol::confinement::{Network, Tier};
+use seccompiler::BpfProgram;
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// Whether internet sockets may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Inet {
+    /// None at all.
+    Refused,
+    /// TCP, UDP and ICMP echo.
+    Allowed,
+}
+
+/// Whether unix sockets may be made. Connected stream pairs always may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unix {
+    /// None. With [`Reporting::Errno`] `Carried` means this too, for nobody is there to carry.
+    Refused,
+    /// Streams, whose `connect` the listener carries out itself, beneath the granted roots only.
+    Carried,
+    /// All: the root holds no socket that was not granted.
+    Allowed,
+}
+
+/// Whether programs may be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exec {
+    /// Tools that work in their own process.
+    Refused,
+    /// Commands.
+    Allowed,
+}
+
+/// Who answers what is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reporting {
+    /// The kernel, silently.
+    Errno,
+    /// A listener in another process.
+    Notify,
+}
+
+/// Whether changes of mode, owner, times and attributes are refused outside the grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Metadata {
+    /// Not refused, thus not looked at.
+    Open,
+    /// Refused, because the tree is mounted read-only.
+    ReadOnly,
+}
+
+/// What the filter is to refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// Internet sockets.
+    pub(crate) inet: Inet,
+    /// Unix sockets.
+    pub(crate) unix: Unix,
+    /// Starting programs.
+    pub(crate) exec: Exec,
+    /// Changes that Landlock has no right for.
+    pub(crate) metadata: Metadata,
+    /// Who answers.
+    pub(crate) reporting: Reporting,
+}
+
+impl Plan {
+    /// For a process that confines itself: no unix sockets, no exec, no listener.
+    pub(crate) fn in_process(network: Network) -> Self {
+        let inet = match network {
+            Network::Off => Inet::Refused,
+            Network::On => Inet::Allowed,
+        };
+        Self {
+            inet,
+            unix: Unix::Refused,
+            exec: Exec::Refused,
+            metadata: Metadata::Open,
+            reporting: Reporting::Errno,
+        }
+    }
+
+    /// For a command. Where no listener can be had, set `reporting` to [`Reporting::Errno`].
+    pub(crate) fn command(tier: Tier, network: Network) -> Self {
+        let (inet, unix, metadata) = match (tier, network) {
+            // An empty network namespace keeps the host away, and loopback inside works.
+            (Tier::A, Network::Off | Network::On) => {
+                (Inet::Allowed, Unix::Allowed, Metadata::ReadOnly)
+            }
+            (Tier::B | Tier::C, Network::Off) => (Inet::Refused, Unix::Carried, Metadata::Open),
+            (Tier::B | Tier::C, Network::On) => (Inet::Allowed, Unix::Carried, Metadata::Open),
+        };
+        Self { inet, unix, exec: Exec::Allowed, metadata, reporting: Reporting::Notify }
+    }
+
+    fn unix_here(&self) -> Unix {
+        match (self.unix, self.reporting) {
+            (Unix::Carried, Reporting::Errno) => Unix::Refused,
+            (unix, Reporting::Errno | Reporting::Notify) => unix,
+        }
+    }
+}
+
+/// Why the filter does not stand. Nothing was added, except that no_new_privs may be set.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InstallError {
+    /// The promise that must come first.
+    #[error("the kernel refused no_new_privs")]
+    NoNewPrivs(#[source] io::Error),
+    /// The program itself.
+    #[error("the kernel refused the system call filter")]
+    Filter(#[source] seccompiler::Error),
+    /// The program with a listener: an old kernel (EINVAL), or a listener stands already (EBUSY).
+    #[error("the kernel gave no listener for refused system calls")]
+    Listener(#[source] io::Error),
+    /// A rule has grown past what a jump reaches: a fault in the table.
+    #[error("the system call filter is too long")]
+    TooLong,
+}
+
+/// A compiled filter, to be made before a fork and put in force after it.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    program: BpfProgram,
+    reporting: Reporting,
+}
+
+impl Filter {
+    /// Compiles the filter of `plan` for this machine.
+    ///
+    /// # Errors
+    /// [`InstallError::TooLong`].
+    pub(crate) fn new(plan: &Plan) -> Result<Self, InstallError> {
+        let program = program::compile(&Policy::new(plan, Arch::HOST))?;
+        Ok(Self { program, reporting: plan.reporting })
+    }
+
+    /// Puts the filter in force for good, with no_new_privs: with a listener over the calling
+    /// thread, which must be the only one; else over all threads of this process.
+    ///
+    /// With a listener the descriptor is close-on-exec, and looked-at calls (writing opens,
+    /// `connect`, `kill` ...) wait until the listener runs: hand it over by `sendmsg` first.
+    ///
+    /// # Errors
+    /// [`InstallError`].
+    pub(crate) fn install(&self) -> Result<Option<OwnedFd>, InstallError> {
+        match self.reporting {
+            Reporting::Notify => load::with_listener(&self.program).map(Some),
+            Reporting::Errno => seccompiler::apply_filter_all_threads(&self.program)
+                .map(|()| None)
+                .map_err(InstallError::Filter),
+        }
+    }
+}
+
+/// Compiles the filter of `plan` and puts it in force: see [`Filter::install`].
+///
+/// # Errors
+/// [`InstallError`].
+pub(crate) fn install(plan: &Plan) -> Result<Option<OwnedFd>, InstallError> {
+    Filter::new(plan)?.install()
+}

@@ -1,0 +1,65 @@
+//! A plan's rules by system call number, asked about registers alone: the filter's meaning in Rust.
+//! The listener uses it to know why it was called; tests hold the compiled program against it.
+
+use super::numbers::{Arch, number};
+use super::rules::{Is, Rule, Test, Then, rules};
+use super::{Plan, Reporting};
+
+/// The rules of one plan on one machine.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    /// The machine.
+    pub(super) arch: Arch,
+    /// Who answers refusals.
+    pub(super) reporting: Reporting,
+    /// Rules by number, sorted; each list is in the order of asking.
+    pub(super) calls: Vec<(u32, Vec<&'static Rule>)>,
+}
+
+impl Policy {
+    /// Sorts the rules of `plan` by their numbers on `arch`.
+    pub(crate) fn new(plan: &Plan, arch: Arch) -> Self {
+        let mut calls: Vec<(u32, Vec<&'static Rule>)> = Vec::new();
+        let said = rules(plan).filter(|rule| speaks(rule.then, plan.reporting));
+        for rule in said {
+            let Some(nr) = number(arch, rule.call) else {
+                continue;
+            };
+            match calls.binary_search_by_key(&nr, |row| row.0) {
+                Ok(row) => calls[row].1.push(rule),
+                Err(row) => calls.insert(row, (nr, vec![rule])),
+            }
+        }
+        Self { arch, reporting: plan.reporting, calls }
+    }
+
+    /// The rule that applies to this call, if any does.
+    pub(crate) fn judge(&self, nr: u32, args: &[u64; 6]) -> Option<&'static Rule> {
+        let row = self.calls.binary_search_by_key(&nr, |row| row.0).ok()?;
+        let rules = self.calls[row].1.iter().copied();
+        rules.into_iter().find(|rule| applies(rule, args))
+    }
+}
+
+/// Without a listener nothing is looked at.
+fn speaks(then: Then, reporting: Reporting) -> bool {
+    match (then, reporting) {
+        (Then::Refuse(_) | Then::RefuseOthers(..) | Then::Fallback(_), _)
+        | (Then::Look(_) | Then::Carry, Reporting::Notify) => true,
+        (Then::Look(_) | Then::Carry, Reporting::Errno) => false,
+    }
+}
+
+fn applies(rule: &Rule, args: &[u64; 6]) -> bool {
+    rule.when.iter().all(|test| holds(test, args))
+}
+
+/// The kernel, too, takes these arguments as 32 bits and ignores the rest of the register.
+#[allow(clippy::cast_possible_truncation)]
+fn holds(test: &Test, args: &[u64; 6]) -> bool {
+    let value = args[test.arg] as u32 & test.mask;
+    match test.is {
+        Is::In(values) => values.contains(&value),
+        Is::NotIn(values) => !values.contains(&value),
+    }
+}

@@ -1,0 +1,237 @@
+//! The compiled program means what the table says, on both machines, and what seccompiler makes of it.
+
+use super::interpreter::{Data, run};
+use crate::seccomp::numbers::{Arch, CALLS, number};
+use crate::seccomp::policy::Policy;
+use crate::seccomp::program::{X32, action, compile};
+use crate::seccomp::rules::{Is, Test, Then, rules};
+use crate::seccomp::{Exec, Inet, Metadata, Plan, Reporting, Unix};
+use proptest::prelude::*;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+const BOTH: [Arch; 2] = [Arch::X86_64, Arch::Aarch64];
+
+/// Every plan there is.
+pub(super) fn plans() -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for inet in [Inet::Refused, Inet::Allowed] {
+        for unix in [Unix::Refused, Unix::Carried, Unix::Allowed] {
+            for exec in [Exec::Refused, Exec::Allowed] {
+                for metadata in [Metadata::Open, Metadata::ReadOnly] {
+                    for reporting in [Reporting::Errno, Reporting::Notify] {
+                        plans.push(Plan { inet, unix, exec, metadata, reporting });
+                    }
+                }
+            }
+        }
+    }
+    plans
+}
+
+/// The answer in plain Rust, from table to kernel word.
+fn expected(policy: &Policy, data: &Data) -> u32 {
+    if data.arch != policy.arch.audit() {
+        return libc::SECCOMP_RET_KILL_PROCESS;
+    }
+    if policy.arch == Arch::X86_64 && data.nr >= X32 {
+        return libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+    }
+    match policy.judge(data.nr, &data.args) {
+        Some(rule) => action(rule.then, policy.reporting),
+        None => libc::SECCOMP_RET_ALLOW,
+    }
+}
+
+/// Values that rules speak of, their neighbours, and anything.
+fn argument() -> impl Strategy<Value = u64> {
+    let spoken: BTreeSet<u64> = plans()
+        .iter()
+        .flat_map(rules)
+        .flat_map(|rule| rule.when)
+        .flat_map(|test| match test.is {
+            Is::In(values) | Is::NotIn(values) => values.iter().chain([&test.mask]),
+        })
+        .flat_map(|&value| {
+            [u64::from(value), u64::from(value) + 1, u64::from(value).wrapping_sub(1)]
+        })
+        .collect();
+    let spoken = proptest::sample::select(spoken.into_iter().collect::<Vec<_>>());
+    prop_oneof![
+        3 => spoken.clone(),
+        1 => (spoken, any::<u32>()).prop_map(|(low, high)| low & 0xFFFF_FFFF | u64::from(high) << 32),
+        1 => (0_u32..64).prop_map(|bit| 1 << bit),
+        1 => any::<u64>(),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+    #[test]
+    fn the_program_agrees_with_the_table(args in proptest::array::uniform6(argument())) {
+        for arch in BOTH {
+            for plan in plans() {
+                let policy = Policy::new(&plan, arch);
+                let program = compile(&policy).unwrap();
+                for nr in (0..500).chain([X32 - 1, X32, X32 + 59, u32::MAX]) {
+                    let data = Data { nr, arch: arch.audit(), args };
+                    prop_assert_eq!(run(&program, &data), expected(&policy, &data), "{:?} {} {:?}", arch, nr, plan);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn seccompiler_takes_the_same_calls(args in proptest::array::uniform6(argument())) {
+        for (arch, target) in [(Arch::X86_64, TargetArch::x86_64), (Arch::Aarch64, TargetArch::aarch64)] {
+            let policy = Policy::new(&Plan { unix: Unix::Carried, ..plans()[0] }, arch);
+            let (ours, theirs) = (compile(&policy).unwrap(), oracle(&policy, target));
+            for nr in 0..500 {
+                let data = Data { nr, arch: arch.audit(), args };
+                let allowed = |program| run(program, &data) == libc::SECCOMP_RET_ALLOW;
+                prop_assert_eq!(allowed(&ours), allowed(&theirs), "{:?} {} {:x?}", arch, nr, args);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_other_machine_and_x32_are_shut_out() {
+    let policy = Policy::new(&plans()[0], Arch::X86_64);
+    let program = compile(&policy).unwrap();
+    let answer = |arch, nr| run(&program, &Data { nr, arch, args: [0; 6] });
+    // AUDIT_ARCH_I386, as `int 0x80` reports itself.
+    assert_eq!(answer(0x4000_0003, 1), libc::SECCOMP_RET_KILL_PROCESS);
+    assert_eq!(answer(0xC000_00B7, 1), libc::SECCOMP_RET_KILL_PROCESS);
+    assert_eq!(answer(0xC000_003E, X32 | 1), libc::SECCOMP_RET_ERRNO | 38);
+    assert_eq!(answer(0xC000_003E, 1), libc::SECCOMP_RET_ALLOW);
+}
+
+#[test]
+fn what_runs_all_the_time_is_never_notified() {
+    let hot = [
+        libc::SYS_read,
+        libc::SYS_write,
+        libc::SYS_close,
+        libc::SYS_mmap,
+        libc::SYS_wait4,
+        libc::SYS_futex,
+        libc::SYS_getdents64,
+        libc::SYS_newfstatat,
+        libc::SYS_exit_group,
+        libc::SYS_sendto,
+        libc::SYS_recvfrom,
+        libc::SYS_execve,
+    ];
+    for plan in plans().into_iter().filter(|plan| plan.exec == Exec::Allowed) {
+        let policy = Policy::new(&plan, Arch::HOST);
+        for nr in hot {
+            assert_eq!(policy.judge(u32::try_from(nr).unwrap(), &[0; 6]), None);
+        }
+        let fork = policy.judge(u32::try_from(libc::SYS_clone).unwrap(), &[17, 0, 0, 0, 0, 0]);
+        assert_eq!(fork, None);
+        let threads = policy.judge(u32::try_from(libc::SYS_clone3).unwrap(), &[0; 6]);
+        assert!(matches!(threads.unwrap().then, Then::Fallback(libc::ENOSYS)));
+    }
+}
+
+#[test]
+fn every_rule_names_a_call_that_exists_and_every_number_is_used() {
+    let named: BTreeSet<&str> = plans().iter().flat_map(rules).map(|rule| rule.call).collect();
+    let known: BTreeSet<&str> = CALLS.iter().map(|row| row.0).collect();
+    assert_eq!(named, known);
+    assert!(CALLS.is_sorted_by_key(|row| row.0));
+    for (name, ..) in CALLS {
+        assert!(BOTH.iter().any(|&arch| number(arch, name).is_some()), "{name}");
+    }
+}
+
+/// The numbers that libc knows for this machine, as a check on the table.
+#[test]
+fn numbers_agree_with_libc() {
+    for (name, nr) in [
+        ("acct", libc::SYS_acct),
+        ("bind", libc::SYS_bind),
+        ("bpf", libc::SYS_bpf),
+        ("clone3", libc::SYS_clone3),
+        ("connect", libc::SYS_connect),
+        ("fchmodat2", libc::SYS_fchmodat2),
+        ("io_uring_setup", libc::SYS_io_uring_setup),
+        ("keyctl", libc::SYS_keyctl),
+        ("kill", libc::SYS_kill),
+        ("mount", libc::SYS_mount),
+        ("openat", libc::SYS_openat),
+        ("openat2", libc::SYS_openat2),
+        ("personality", libc::SYS_personality),
+        ("pidfd_getfd", libc::SYS_pidfd_getfd),
+        ("prlimit64", libc::SYS_prlimit64),
+        ("process_vm_readv", libc::SYS_process_vm_readv),
+        ("ptrace", libc::SYS_ptrace),
+        ("quotactl_fd", libc::SYS_quotactl_fd),
+        ("renameat2", libc::SYS_renameat2),
+        ("setns", libc::SYS_setns),
+        ("socket", libc::SYS_socket),
+        ("socketpair", libc::SYS_socketpair),
+        ("tgkill", libc::SYS_tgkill),
+        ("unlinkat", libc::SYS_unlinkat),
+        ("unshare", libc::SYS_unshare),
+        ("utimensat", libc::SYS_utimensat),
+        ("vhangup", libc::SYS_vhangup),
+    ] {
+        assert_eq!(number(Arch::HOST, name), u32::try_from(nr).ok(), "{name}");
+    }
+}
+
+/// seccompiler's program for the same rules; it has one answer for all, which is enough here.
+fn oracle(policy: &Policy, target: TargetArch) -> BpfProgram {
+    let mut map: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
+    for (nr, rules) in &policy.calls {
+        let always = rules.iter().any(|rule| rule.when.is_empty());
+        let list =
+            if always { vec![] } else { rules.iter().flat_map(|rule| spread(rule.when)).collect() };
+        map.insert(i64::from(*nr), list);
+    }
+    let filter = SeccompFilter::new(map, SeccompAction::Allow, SeccompAction::Errno(1), target);
+    filter.unwrap().try_into().unwrap()
+}
+
+/// Tests that all hold, as seccompiler's alternatives of conjunctions.
+fn spread(tests: &[Test]) -> Vec<SeccompRule> {
+    let mut rows: Vec<Vec<SeccompCondition>> = vec![vec![]];
+    for test in tests {
+        let choices = alternatives(test);
+        rows = rows
+            .iter()
+            .flat_map(|row| choices.iter().map(|choice| [row.clone(), choice.clone()].concat()))
+            .collect();
+    }
+    rows.into_iter().map(|row| SeccompRule::new(row).unwrap()).collect()
+}
+
+fn alternatives(test: &Test) -> Vec<Vec<SeccompCondition>> {
+    let arg = u8::try_from(test.arg).unwrap();
+    let one = |op, value: u32| {
+        SeccompCondition::new(arg, SeccompCmpArgLen::Dword, op, u64::from(value)).unwrap()
+    };
+    let mask = u64::from(test.mask);
+    match test.is {
+        Is::In(values) => {
+            values.iter().map(|&v| vec![one(SeccompCmpOp::MaskedEq(mask), v)]).collect()
+        }
+        Is::NotIn(values) if test.mask == u32::MAX => {
+            vec![values.iter().map(|&v| one(SeccompCmpOp::Ne, v)).collect()]
+        }
+        Is::NotIn(&[0]) => (0..32)
+            .map(|bit| 1_u32 << bit)
+            .filter(|bit| test.mask & bit != 0)
+            .map(|bit| vec![one(SeccompCmpOp::MaskedEq(u64::from(bit)), bit)])
+            .collect(),
+        Is::NotIn(values) => (0..=test.mask)
+            .filter(|v| !values.contains(v))
+            .map(|v| vec![one(SeccompCmpOp::MaskedEq(mask), v)])
+            .collect(),
+    }
+}
