@@ -1,1 +1,62 @@
-//! To come.
+//! Durable append-only records: the session journal and the hash-chained audit log.
+//!
+//! Called by `supervise` (which alone writes) and by the client's commands (which read). Records
+//! are types of this crate, not of the wires, since disk lives longer than a wire. Everything on
+//! disk is JSON, one record a line.
+//!
+//! | Kept at | By | Shape |
+//! |---|---|---|
+//! | `sessions/<id>/journal.jsonl` | [`Journal`] | `{"seq","time","kind",…,"crc"}` |
+//! | `sessions/<id>/blobs/<sha256>` | [`Journal`] | texts over 64 KiB, put back when read |
+//! | `audit/log.jsonl` | [`Audit`] | `{"seq","time","event",…,"prev","hash"}` |
+//! | `audit/scripts/<sha256>` | [`Audit`] | every script, and inputs over 64 KiB |
+//!
+//! **Damage.** A line that a crash cut short is moved aside and kept. Anything else that does not
+//! fit its checksum, its number or its hash stops the reader and names the line: a record is never
+//! read as something that was not written.
+//!
+//! **Sync errors.** After a failed write or sync a [`Journal`] or [`Audit`] takes nothing more.
+//! The kernel may have dropped the pages and answer a second sync with success; asking again would
+//! turn a loss into a lie.
+//!
+//! **Cost** (`examples/append_cost.rs`; release build, ext4 on a virtual disk, two cores shared with
+//! builds; medians): an append without a barrier 1.6 us, with one 180 to 210 us, two records in one
+//! barrier the same; an audit append 5.8 us, with its sync 150 to 275 us; a script not yet kept 400
+//! to 590 us, one that is kept already its reading; verifying 3 us a record.
+
+mod anchors;
+mod audit;
+mod blobs;
+mod bulk;
+mod digest;
+mod disk;
+mod fork;
+mod journal;
+mod line;
+mod open_calls;
+mod path;
+mod reader;
+mod record;
+mod words;
+
+pub use anchors::{Anchor, Anchors, anchors};
+pub use audit::chain::LineFault;
+pub use audit::entry::{
+    AuditEntry, AuditRecord, Decided, Decision, Ended, Enforced, Level, Limits, Policy,
+    ProcessUsage, Refusal, RefusalKind, Tier,
+};
+pub use audit::list::{AuditReader, AuditedCall, Filter, ListError, Which, calls, entries, script};
+pub use audit::log::{Audit, AuditError};
+pub use audit::verify::{Fault, FaultKind, Verification, VerifyError, verify};
+pub use blobs::BlobError;
+pub use digest::{Digest, NotADigest};
+pub use fork::{ForkError, fork};
+pub use journal::{AppendError, CreateError, Journal, OpenError, Opened, Torn};
+pub use line::Damage;
+pub use open_calls::{OpenCall, open_calls};
+pub use path::StoredPath;
+pub use reader::{ReadError, Reader, Tail, header, read};
+pub use record::{Entry, FORMAT, Header, Parent, Record};
+pub use words::{
+    Basis, Block, Failure, Head, Outcome, Progress, Rule, RuleEffect, ToolKind, TurnEnd, Usage,
+};

@@ -1,0 +1,273 @@
+//! What the audit log says of a call.
+
+use crate::{Basis, Digest, Outcome, StoredPath, ToolKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A record with its place in the chain.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AuditEntry {
+    /// Counted from 1 without gaps; equals the line's number.
+    pub seq: u64,
+    /// When it was written, in milliseconds of Unix time.
+    pub time: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub record: AuditRecord,
+    /// The hash of the record before it.
+    pub prev: Digest,
+    /// Its own.
+    pub hash: Digest,
+}
+
+/// The two moments of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum AuditRecord {
+    /// It was decided whether the call may run.
+    Decided(Decided),
+    /// The call ended, or was found cut short.
+    Ended(Ended),
+    /// A record newer than this build, as it is on disk.
+    #[serde(skip_deserializing, untagged)]
+    Unknown(Map<String, Value>),
+}
+
+/// What was asked and what was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Decided {
+    /// The session that asked.
+    pub session: String,
+    /// Its turn, by the number of its prompt counted from 1.
+    pub turn: u32,
+    /// The request to the model whose answer holds the call, counted from 1 over the session.
+    pub round: u32,
+    /// The call's number in the session.
+    pub call: u32,
+    /// The tool's real name.
+    pub tool: String,
+    /// Whether it looks or changes.
+    pub tool_kind: ToolKind,
+    /// All of its arguments, as JSON text.
+    pub input: String,
+    /// The script or command, kept with [`crate::Audit::keep_script`] whatever was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<Digest>,
+    /// The answer.
+    pub decision: Decision,
+    /// The rule, mode or person behind it.
+    pub basis: Basis,
+    /// The policy asked of the cage; absent where none was drawn up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<Policy>,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// It may run.
+    Allowed,
+    /// It may not.
+    Denied,
+    /// Nobody answered in time, so it may not.
+    Expired,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    /// The session that asked.
+    pub session: String,
+    /// The call's number in the session.
+    pub call: u32,
+    /// The tool's real name.
+    pub tool: String,
+    /// How it ended; exit code or signal are in it.
+    pub outcome: Outcome,
+    /// The stable word for the kind of failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What the cage really was; absent where none stood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforced: Option<Enforced>,
+    /// The runner's process id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_pid: Option<u32>,
+    /// The command's, as the host numbers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command_pid: Option<u32>,
+    /// When it was let go, in milliseconds of Unix time; absent where it was not, or it is not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<u64>,
+    /// When its tree was found dead, in milliseconds of Unix time.
+    pub ended: u64,
+    /// What its processes used.
+    #[serde(default)]
+    pub usage: ProcessUsage,
+    /// What the kernel refused, the first of them in order.
+    #[serde(default)]
+    pub refusals: Vec<Refusal>,
+    /// How many more were refused after those.
+    #[serde(default)]
+    pub refusals_uncounted: u64,
+    /// SHA-256 of the result's text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Digest>,
+}
+
+/// What is asked of the cage.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// The named policy.
+    pub profile: String,
+    /// The project directory.
+    pub project: StoredPath,
+    /// Directories granted beside it.
+    pub added: Vec<StoredPath>,
+    /// The session's temporary directory.
+    pub temp: StoredPath,
+    /// The person's home, from which tool chains are readable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<StoredPath>,
+    /// What no grant may reach.
+    #[serde(default)]
+    pub withheld: Vec<StoredPath>,
+    /// Network of a command: `off`, `on`.
+    pub network: String,
+    /// No stronger cage than this was tried.
+    pub highest_tier: Tier,
+    /// What is done about a loss.
+    pub level: Level,
+    /// Bounds; zero is none.
+    pub limits: Limits,
+}
+
+/// How strong a cage is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Tier {
+    /// Less than B.
+    C,
+    /// Landlock and seccomp.
+    B,
+    /// Namespaces as well.
+    A,
+}
+
+/// What is done where the kernel cannot enforce a row that the tier claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// The call is refused.
+    Required,
+    /// The loss is named.
+    BestEffort,
+}
+
+/// Bounds on what a call may use. Zero is no bound.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Processes and threads at once.
+    pub processes: u64,
+    /// Largest file written, in bytes.
+    pub file_bytes: u64,
+    /// Open files per process.
+    pub open_files: u64,
+}
+
+/// What really held.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enforced {
+    /// The tier reached.
+    pub tier: Tier,
+    /// The policy's name.
+    pub profile: String,
+    /// Version of Landlock's interface; 0 where it is off.
+    pub landlock_abi: u32,
+    /// Network as enforced, in words.
+    pub network: String,
+    /// Namespaces of its own.
+    pub namespaces: Vec<String>,
+    /// Whether the seccomp filter stood.
+    pub seccomp: bool,
+    /// Whether refused system calls reach this record.
+    pub refusals_observable: bool,
+    /// Landlock rights that this kernel does not know.
+    pub dropped: Vec<String>,
+    /// What the tier does not promise, each a sentence.
+    pub limits: Vec<String>,
+    /// Granted paths that were not there.
+    pub missing: Vec<String>,
+}
+
+/// What a call's processes used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessUsage {
+    /// User and system time in milliseconds.
+    pub cpu_ms: u64,
+    /// Largest resident set in KiB.
+    pub peak_kib: u64,
+    /// Bytes handed to storage.
+    pub written_bytes: u64,
+}
+
+/// How sure a refusal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefusalKind {
+    /// The filter answered it.
+    Refused,
+    /// Seen on its way to the kernel, which refuses it by the same grants.
+    Predicted,
+}
+
+/// One thing that the kernel did not let a call do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// How sure.
+    pub kind: RefusalKind,
+    /// The system call.
+    pub syscall: String,
+    /// Its decisive argument in words.
+    pub detail: String,
+    /// The errno answered or expected.
+    pub errno: i32,
+    /// The process, as the host numbers it.
+    pub pid: u32,
+    /// How often in a row.
+    pub count: u64,
+}
+
+impl AuditRecord {
+    /// The events this build knows.
+    const EVENTS: [&str; 2] = ["decided", "ended"];
+
+    /// Session and number of the call it is about; of a record unknown here, if it says.
+    #[must_use]
+    pub fn call(&self) -> Option<(&str, u32)> {
+        match self {
+            Self::Decided(decided) => Some((&decided.session, decided.call)),
+            Self::Ended(ended) => Some((&ended.session, ended.call)),
+            Self::Unknown(fields) => {
+                let number = fields.get("call")?.as_u64()?;
+                Some((fields.get("session")?.as_str()?, u32::try_from(number).ok()?))
+            }
+        }
+    }
+
+    pub(crate) fn to_fields(&self) -> Result<Map<String, Value>, serde_json::Error> {
+        let Value::Object(fields) = serde_json::to_value(self)? else {
+            return Err(serde::ser::Error::custom("a record is an object"));
+        };
+        Ok(fields)
+    }
+
+    pub(crate) fn from_fields(fields: Map<String, Value>) -> Result<Self, serde_json::Error> {
+        let event = fields.get("event").and_then(Value::as_str);
+        if event.is_some_and(|event| Self::EVENTS.contains(&event)) {
+            return serde_json::from_value(Value::Object(fields));
+        }
+        Ok(Self::Unknown(fields))
+    }
+}

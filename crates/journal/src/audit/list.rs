@@ -1,0 +1,249 @@
+//! Reads the audit log for people: call by call, filtered, or record by record. It believes what
+//! stands there; whether the log was tampered with is [`crate::verify`]'s question.
+
+use super::{FILE, SCRIPTS, chain};
+use crate::blobs::{BlobError, Blobs};
+use crate::line::LINE_CAP;
+use crate::{AuditEntry, AuditRecord, Decision, Digest, LineFault, Outcome, bulk};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// Why a record cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// The system refused.
+    #[error("cannot read the audit log {path}")]
+    Io {
+        /// The log.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// A line is damaged; those behind it can still be read.
+    #[error("line {line} of the audit log {path} is damaged: {fault}; see `agentd audit verify`")]
+    Damaged {
+        /// The log.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u64,
+        /// What is wrong.
+        #[source]
+        fault: LineFault,
+    },
+    /// A record's fields are not those of its event.
+    #[error("line {line} of the audit log {path} does not have the fields of its event")]
+    Fields {
+        /// The log.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u64,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A long input is gone or changed.
+    #[error("a text that line {line} of the audit log {path} speaks of cannot be used")]
+    Text {
+        /// The log.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u64,
+        /// What is wrong.
+        source: BlobError,
+    },
+}
+
+/// The records of the log, in order. A line that cannot be used is an error of its own, and the
+/// next is read; an error of the file ends it.
+#[derive(Debug)]
+pub struct AuditReader {
+    /// Absent where there is no log yet, and after its end.
+    input: Option<BufReader<File>>,
+    path: PathBuf,
+    scripts: Blobs,
+    line: u64,
+}
+
+/// Reads the log in this directory; a log that does not exist yet has no records.
+///
+/// # Errors
+/// Where it may not be read.
+pub fn entries(dir: &Path) -> Result<AuditReader, ListError> {
+    let path = dir.join(FILE);
+    let input = match File::open(&path) {
+        Ok(file) => Some(BufReader::with_capacity(64 << 10, file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(source) => return Err(ListError::Io { path, source }),
+    };
+    Ok(AuditReader { input, path, scripts: Blobs::at(dir.join(SCRIPTS)), line: 0 })
+}
+
+/// The script that a record names.
+///
+/// # Errors
+/// Where it is gone or changed.
+pub fn script(dir: &Path, digest: Digest) -> Result<String, BlobError> {
+    Blobs::at(dir.join(SCRIPTS)).get(digest)
+}
+
+impl AuditReader {
+    fn entry(&self, text: &[u8]) -> Result<AuditEntry, ListError> {
+        let (path, line) = (self.path.clone(), self.line);
+        let mut link = match chain::open(text) {
+            Ok(link) => link,
+            Err(fault) => return Err(ListError::Damaged { path, line, fault }),
+        };
+        if let Err(source) = bulk::take_in(&mut link.fields, |digest| self.scripts.get(digest)) {
+            return Err(ListError::Text { path, line, source });
+        }
+        match AuditRecord::from_fields(link.fields) {
+            Ok(record) => {
+                let (seq, time, prev, hash) = (link.seq, link.time, link.prev, link.hash);
+                Ok(AuditEntry { seq, time, record, prev, hash })
+            }
+            Err(source) => Err(ListError::Fields { path, line, source }),
+        }
+    }
+}
+
+impl Iterator for AuditReader {
+    type Item = Result<AuditEntry, ListError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match next_line(self.input.as_mut()?) {
+            // Half a line at the end is one that is just being written, or was cut short.
+            Ok(None) => {
+                self.input = None;
+                None
+            }
+            Ok(Some(text)) => {
+                self.line += 1;
+                Some(self.entry(&text))
+            }
+            Err(source) => {
+                self.input = None;
+                Some(Err(ListError::Io { path: self.path.clone(), source }))
+            }
+        }
+    }
+}
+
+/// The next whole line without its end.
+pub(super) fn next_line(input: &mut BufReader<File>) -> io::Result<Option<Vec<u8>>> {
+    let mut text = Vec::new();
+    let length = input.take(LINE_CAP as u64).read_until(b'\n', &mut text)?;
+    if text.last() == Some(&b'\n') {
+        text.pop();
+        return Ok(Some(text));
+    }
+    if length == LINE_CAP {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is longer than any record"));
+    }
+    Ok(None)
+}
+
+/// Which calls to list. What is absent does not filter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The beginning of the session's name.
+    pub session: Option<String>,
+    /// The call's number in its session.
+    pub call: Option<u32>,
+    /// The tool's name.
+    pub tool: Option<String>,
+    /// All, or those that were refused something.
+    pub which: Which,
+    /// Those decided at or after this time, in milliseconds of Unix time.
+    pub since: Option<u64>,
+}
+
+/// Whether calls are listed that were refused nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Which {
+    /// All.
+    #[default]
+    All,
+    /// Those that were refused as a whole, or in part by the kernel.
+    Denied,
+}
+
+/// What the log holds about one call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditedCall {
+    /// The session.
+    pub session: String,
+    /// The call's number in it.
+    pub call: u32,
+    /// Its records, in order.
+    pub entries: Vec<AuditEntry>,
+}
+
+/// The calls that pass the filter, in the order in which they were first spoken of.
+///
+/// # Errors
+/// The first record that cannot be read.
+pub fn calls(dir: &Path, filter: &Filter) -> Result<Vec<AuditedCall>, ListError> {
+    let mut found: Vec<AuditedCall> = Vec::new();
+    let mut places = BTreeMap::new();
+    for entry in entries(dir)? {
+        let entry = entry?;
+        let Some((session, call)) = entry.record.call() else { continue };
+        if !filter.names(session, call) {
+            continue;
+        }
+        let session = session.to_owned();
+        let place = *places.entry((session.clone(), call)).or_insert(found.len());
+        if place == found.len() {
+            found.push(AuditedCall { session, call, entries: Vec::new() });
+        }
+        found[place].entries.push(entry);
+    }
+    found.retain(|call| filter.passes(call));
+    Ok(found)
+}
+
+impl Filter {
+    fn names(&self, session: &str, call: u32) -> bool {
+        self.session.as_deref().is_none_or(|beginning| session.starts_with(beginning))
+            && self.call.is_none_or(|number| number == call)
+    }
+
+    fn passes(&self, call: &AuditedCall) -> bool {
+        self.tool.as_deref().is_none_or(|tool| call.tool() == Some(tool))
+            && self.since.is_none_or(|since| call.entries[0].time >= since)
+            && match self.which {
+                Which::All => true,
+                Which::Denied => call.refused(),
+            }
+    }
+}
+
+impl AuditedCall {
+    /// The tool's name, where a record says it.
+    #[must_use]
+    pub fn tool(&self) -> Option<&str> {
+        self.entries.iter().find_map(|entry| match &entry.record {
+            AuditRecord::Decided(decided) => Some(decided.tool.as_str()),
+            AuditRecord::Ended(ended) => Some(ended.tool.as_str()),
+            AuditRecord::Unknown(_) => None,
+        })
+    }
+
+    /// Whether it was refused as a whole, or something of it by the kernel.
+    #[must_use]
+    pub fn refused(&self) -> bool {
+        self.entries.iter().any(|entry| match &entry.record {
+            AuditRecord::Decided(decided) => decided.decision != Decision::Allowed,
+            AuditRecord::Ended(ended) => {
+                !ended.refusals.is_empty()
+                    || ended.refusals_uncounted > 0
+                    || matches!(
+                        ended.outcome,
+                        Outcome::Denied | Outcome::Refused { .. } | Outcome::Confined { .. }
+                    )
+            }
+            AuditRecord::Unknown(_) => false,
+        })
+    }
+}

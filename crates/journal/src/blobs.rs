@@ -1,0 +1,106 @@
+//! Long texts in files of their own, named by their digest, written once.
+
+use crate::{Digest, disk};
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Why a kept text cannot be used or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum BlobError {
+    /// It is gone or cannot be read.
+    #[error("cannot read {path}")]
+    Read {
+        /// Its file.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// Its bytes are not those that its name says.
+    #[error("{path} is not what was written: its bytes do not fit the digest in its name")]
+    Changed {
+        /// Its file.
+        path: PathBuf,
+    },
+    /// It could not be written.
+    #[error("cannot write {path}")]
+    Write {
+        /// Its file.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+/// A directory of such files.
+#[derive(Debug, Clone)]
+pub(crate) struct Blobs {
+    dir: PathBuf,
+}
+
+impl Blobs {
+    /// The files in this directory, which is made with the first of them.
+    pub fn at(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
+    /// Keeps a text. When this returns, it is on disk under its name.
+    pub fn put(&self, text: &str) -> Result<Digest, BlobError> {
+        let digest = Digest::of(text.as_bytes());
+        let path = self.path(digest);
+        // A damaged one is written anew: the right bytes are at hand.
+        if self.get(digest).is_err() {
+            self.write(&path, text).map_err(|source| BlobError::Write { path, source })?;
+        }
+        Ok(digest)
+    }
+
+    /// The text of that digest.
+    pub fn get(&self, digest: Digest) -> Result<String, BlobError> {
+        let path = self.path(digest);
+        let mut text = String::new();
+        let read = fs::File::open(&path).and_then(|mut file| file.read_to_string(&mut text));
+        if let Err(source) = read {
+            if source.kind() == io::ErrorKind::InvalidData {
+                return Err(BlobError::Changed { path });
+            }
+            return Err(BlobError::Read { path, source });
+        }
+        if Digest::of(text.as_bytes()) != digest {
+            return Err(BlobError::Changed { path });
+        }
+        Ok(text)
+    }
+
+    fn path(&self, digest: Digest) -> PathBuf {
+        self.dir.join(digest.to_string())
+    }
+
+    fn write(&self, path: &Path, text: &str) -> io::Result<()> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        if !self.dir.exists() {
+            disk::ensure_dir(&self.dir)?;
+            if let Some(parent) = self.dir.parent() {
+                disk::sync_dir(parent)?;
+            }
+        }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let unfinished = self.dir.join(format!(".unfinished-{}-{number}", std::process::id()));
+        // What a dead process of the same number left behind.
+        let _ = fs::remove_file(&unfinished);
+        let written = (|| {
+            let mut file = disk::create_file(&unfinished)?;
+            file.write_all(text.as_bytes())?;
+            // Named before it is synced, so that one commit of the file system takes both. A crash
+            // between leaves a file that its digest unmasks, and that no record speaks of.
+            fs::rename(&unfinished, path)?;
+            file.sync_all()?;
+            disk::sync_dir(&self.dir)
+        })();
+        if written.is_err() {
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+}

@@ -1,0 +1,85 @@
+//! The few ways in which this crate makes and syncs files and directories.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Now, in milliseconds of Unix time; 0 for a clock before 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Makes a directory that only its owner may enter. Its parent is to be synced by the caller.
+pub(crate) fn make_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+/// The same, content with one that is there; makes missing parents too.
+pub(crate) fn ensure_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).recursive(true).create(path)
+}
+
+/// Makes the names in a directory durable.
+pub(crate) fn sync_dir(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// A new file of the owner's alone; fails where there is one.
+pub(crate) fn create_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(path)
+}
+
+/// A file to read and to append to.
+pub(crate) fn open_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).append(true).open(path)
+}
+
+/// Takes the file's lock, waiting for a bounded time: a holder keeps it for one append only, and
+/// one that was stopped in the middle must not stop everybody.
+pub(crate) fn lock_within(file: &File, patience: Duration) -> io::Result<()> {
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if start.elapsed() > patience => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    format!("another process has held its lock for {} ms", patience.as_millis()),
+                ));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Cuts off everything from `from` on and keeps it in a new file `<stem>.torn-<n>` of `dir`. The
+/// copy is durable before the cut.
+pub(crate) fn set_aside(file: &File, from: u64, dir: &Path, stem: &str) -> io::Result<PathBuf> {
+    let mut source = file;
+    source.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    source.read_to_end(&mut bytes)?;
+    let (path, mut kept) = first_free(dir, stem)?;
+    kept.write_all(&bytes)?;
+    kept.sync_all()?;
+    sync_dir(dir)?;
+    file.set_len(from)?;
+    file.sync_all()?;
+    Ok(path)
+}
+
+fn first_free(dir: &Path, stem: &str) -> io::Result<(PathBuf, File)> {
+    let mut number = 1_u32;
+    loop {
+        let path = dir.join(format!("{stem}.torn-{number}"));
+        match create_file(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! A new session from the good records of another: the way on where a journal is damaged.
+
+use crate::blobs::Blobs;
+use crate::reader::BLOBS;
+use crate::{
+    AppendError, BlobError, CreateError, Header, Journal, Parent, ReadError, Record, bulk, read,
+};
+use std::path::Path;
+
+/// Why a session could not be forked.
+#[derive(Debug, thiserror::Error)]
+pub enum ForkError {
+    /// The other one cannot be read at all.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The new one could not be begun.
+    #[error(transparent)]
+    Create(#[from] CreateError),
+    /// A record could not be copied.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// A long text could not be copied.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+}
+
+/// Begins session `id` with the records of session `from` up to the last good one, `up_to` at
+/// most, kinds unknown here included. The old session is left as it is.
+///
+/// # Errors
+/// Where not even the header can be read, or the new session cannot be written.
+pub fn fork(sessions: &Path, from: &str, id: &str, up_to: u64) -> Result<Journal, ForkError> {
+    let source = sessions.join(from);
+    let texts = Blobs::at(source.join(BLOBS));
+    let mut good = Vec::new();
+    for entry in read(&source)? {
+        match entry {
+            // Without its header a session is none, whatever the caller says.
+            Ok(entry) if entry.seq <= up_to.max(1) => good.push(entry.record),
+            Ok(_) => break,
+            Err(ReadError::Damaged { .. }) if !good.is_empty() => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let parent = Parent { session: from.to_owned(), seq: good.len() as u64 };
+    if let Some(Record::Session(header)) = good.first_mut() {
+        *header = Header { id: id.to_owned(), parent: Some(parent), ..header.clone() };
+    }
+    for record in &mut good {
+        // Long texts of known kinds came in when they were read.
+        if let Record::Unknown { fields, .. } = record {
+            bulk::take_in(fields, |digest| texts.get(digest))?;
+        }
+    }
+    let mut journal = Journal::create_empty(sessions, id)?;
+    journal.append_all(&good)?;
+    Ok(journal)
+}

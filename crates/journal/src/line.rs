@@ -1,0 +1,142 @@
+//! One line of a session journal: JSON closed by a checksum of all that stands before it.
+//!
+//! The checksum is over the bytes themselves and has one spelling, so that no bit of a line can
+//! change unseen, white space included.
+
+use crate::BlobError;
+use serde_json::{Map, Value};
+use std::fmt::Write as _;
+
+/// What a line ends with, around its eight digits.
+const SEAL: &str = r#","crc":""#;
+const SEAL_LENGTH: usize = SEAL.len() + 8 + r#""}"#.len();
+
+/// Longest line in bytes, read or written. Stops a damaged file from filling the memory: long
+/// texts are blobs, so that a line this long is never honest.
+pub(crate) const LINE_CAP: usize = 64 << 20;
+
+/// A line that passed its checksum.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub seq: u64,
+    pub time: u64,
+    pub kind: String,
+    pub fields: Map<String, Value>,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, thiserror::Error)]
+pub enum Damage {
+    /// It does not end as a record does, or is no JSON.
+    #[error("it is no record")]
+    NoRecord,
+    /// Bytes of it changed.
+    #[error("its checksum does not fit its text")]
+    Checksum,
+    /// The line end after it changed.
+    #[error("the line end behind it was changed")]
+    LineEnd,
+    /// Records before it are missing, doubled or moved.
+    #[error("it is number {found} where {expected} should be")]
+    Sequence {
+        /// What it says.
+        found: u64,
+        /// What it should say.
+        expected: u64,
+    },
+    /// Its kind is known and its fields are not what that kind has.
+    #[error("its fields are not those of its kind")]
+    Fields(#[source] serde_json::Error),
+    /// A long text of it cannot be read.
+    #[error("a text kept beside the journal cannot be used")]
+    Blob(#[source] BlobError),
+    /// It is longer than any record.
+    #[error("it is longer than any record")]
+    TooLong,
+}
+
+/// The line for a record, its line end included.
+pub(crate) fn seal(seq: u64, time: u64, kind: &str, fields: &Map<String, Value>) -> String {
+    let kind = Value::from(kind);
+    let mut line = format!(r#"{{"seq":{seq},"time":{time},"kind":{kind}"#);
+    for (name, value) in fields {
+        // Writing into a String cannot fail.
+        let _ = write!(line, ",{}:{value}", Value::from(name.as_str()));
+    }
+    let checksum = crc32fast::hash(line.as_bytes());
+    let _ = writeln!(line, r#"{SEAL}{checksum:08x}"}}"#);
+    line
+}
+
+/// The record on this line, which comes without its line end.
+pub(crate) fn open(line: &[u8]) -> Result<Line, Damage> {
+    let body_length = line.len().checked_sub(SEAL_LENGTH).ok_or(Damage::NoRecord)?;
+    let (body, end) = line.split_at(body_length);
+    if !end.starts_with(SEAL.as_bytes()) || !end.ends_with(br#""}"#) {
+        return Err(Damage::NoRecord);
+    }
+    if end[SEAL.len()..SEAL.len() + 8] != *format!("{:08x}", crc32fast::hash(body)).as_bytes() {
+        return Err(Damage::Checksum);
+    }
+    let mut fields: Map<String, Value> =
+        serde_json::from_slice(line).map_err(|_| Damage::NoRecord)?;
+    fields.remove("crc");
+    let number = |value: Option<Value>| value.as_ref().and_then(Value::as_u64);
+    let seq = number(fields.remove("seq")).ok_or(Damage::NoRecord)?;
+    let time = number(fields.remove("time")).ok_or(Damage::NoRecord)?;
+    let Some(Value::String(kind)) = fields.remove("kind") else {
+        return Err(Damage::NoRecord);
+    };
+    Ok(Line { seq, time, kind, fields })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn fields() -> Map<String, Value> {
+        Map::from_iter([
+            ("text".to_owned(), Value::from("a\nb \u{1f600} \"q\" \u{0}")),
+            ("n".to_owned(), Value::from(7)),
+        ])
+    }
+
+    #[test]
+    fn a_line_comes_back() {
+        let line = seal(3, 1_700_000_000_000, "X Y\"", &fields());
+        assert_eq!(line.matches('\n').count(), 1, "{line}");
+        let opened = open(line.trim_end().as_bytes()).unwrap();
+        assert_eq!((opened.seq, opened.time), (3, 1_700_000_000_000));
+        assert_eq!(opened.kind, "X Y\"");
+        assert_eq!(opened.fields, fields());
+    }
+
+    #[test]
+    fn no_bit_changes_unseen() {
+        let line = seal(1, 2, "PROMPT", &fields()).trim_end().as_bytes().to_vec();
+        for position in 0..line.len() * 8 {
+            let mut changed = line.clone();
+            changed[position / 8] ^= 1 << (position % 8);
+            assert!(open(&changed).is_err(), "bit {position}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rubbish_is_refused_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(open(&bytes).is_err());
+        }
+
+        #[test]
+        fn any_text_comes_back(text: String, name: String, seq: u64, time: u64) {
+            prop_assume!(!["seq", "time", "kind", "crc"].contains(&name.as_str()));
+            let fields = Map::from_iter([(name, Value::from(text))]);
+            let line = seal(seq, time, "K", &fields);
+            let opened = open(line.strip_suffix('\n').unwrap().as_bytes()).unwrap();
+            prop_assert_eq!(opened.fields, fields);
+            prop_assert_eq!((opened.seq, opened.time), (seq, time));
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Which calls were open when a session's journal ended.
+
+use crate::{Progress, Record, ToolKind};
+use std::collections::BTreeMap;
+
+/// A call that has no end on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenCall {
+    /// Its number in the session.
+    pub number: u32,
+    /// The vendor's id, which pairs its result.
+    pub use_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// Whether it looks or changes. A query may be run again; a mutation that may have run never.
+    pub tool_kind: ToolKind,
+    /// Whether it was let go.
+    pub progress: Progress,
+}
+
+/// The calls that were proposed and neither ended, nor were denied, nor expired, by number.
+pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<OpenCall> {
+    let mut open = BTreeMap::new();
+    for record in records {
+        match record {
+            Record::Proposed { call, use_id, tool, tool_kind, .. } => {
+                let fresh = OpenCall {
+                    number: *call,
+                    use_id: use_id.clone(),
+                    tool: tool.clone(),
+                    tool_kind: *tool_kind,
+                    progress: Progress::NeverStarted,
+                };
+                open.insert(*call, fresh);
+            }
+            Record::Start { call, .. } => {
+                if let Some(started) = open.get_mut(call) {
+                    started.progress = Progress::MayHaveRun;
+                }
+            }
+            Record::Denied { call, .. }
+            | Record::Expired { call }
+            | Record::Result { call, .. }
+            | Record::Interrupted { call, .. } => {
+                open.remove(call);
+            }
+            Record::Session(_)
+            | Record::Prompt { .. }
+            | Record::Answer { .. }
+            | Record::Asked { .. }
+            | Record::Approved { .. }
+            | Record::TurnEnded { .. }
+            | Record::Unknown { .. } => {}
+        }
+    }
+    open.into_values().collect()
+}

@@ -1,0 +1,74 @@
+//! Paths in JSON: text where they are UTF-8, hex where they are not, so that none is lost.
+
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// A path as the kernel has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct StoredPath(pub PathBuf);
+
+/// The two spellings on disk.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Text(String),
+    Hex { hex: String },
+}
+
+impl<P: AsRef<Path>> From<P> for StoredPath {
+    fn from(path: P) -> Self {
+        Self(path.as_ref().to_owned())
+    }
+}
+
+impl From<StoredPath> for Written {
+    fn from(path: StoredPath) -> Self {
+        match path.0.into_os_string().into_string() {
+            Ok(text) => Self::Text(text),
+            Err(raw) => {
+                Self::Hex { hex: raw.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect() }
+            }
+        }
+    }
+}
+
+impl TryFrom<Written> for StoredPath {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        match written {
+            Written::Text(text) => Ok(Self(PathBuf::from(text))),
+            Written::Hex { hex } => {
+                let bytes = bytes_of(&hex).ok_or("a path's hex digits are not pairs of 0 to f")?;
+                Ok(Self(PathBuf::from(OsString::from_vec(bytes))))
+            }
+        }
+    }
+}
+
+fn bytes_of(hex: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> =
+        hex.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
+    if !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    Some(digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_path_comes_back() {
+        for bytes in [&b"/home/a b"[..], "/tmp/\u{fc}".as_bytes(), b"/tmp/\xff\xfe", b""] {
+            let path = StoredPath(PathBuf::from(OsString::from_vec(bytes.to_vec())));
+            let json = serde_json::to_string(&path).unwrap();
+            assert_eq!(serde_json::from_str::<StoredPath>(&json).unwrap(), path, "{json}");
+        }
+    }
+}

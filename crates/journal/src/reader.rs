@@ -1,0 +1,279 @@
+//! Reads a session's journal record by record, and never past a damaged one.
+
+use crate::blobs::Blobs;
+use crate::line::{self, LINE_CAP};
+use crate::{Damage, Entry, FORMAT, Header, Record, bulk};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// Name of the journal in its session's directory.
+pub(crate) const FILE: &str = "journal.jsonl";
+/// Name of the directory of its long texts.
+pub(crate) const BLOBS: &str = "blobs";
+
+/// Why a journal cannot be read to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// There is none.
+    #[error("there is no session journal at {path}")]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot read {path}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The session was cut short before its first record was whole: nothing is lost with it.
+    #[error(
+        "{path} holds no whole record: the session was never begun; its directory can be removed"
+    )]
+    NoHeader {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It was written by a newer agentd.
+    #[error(
+        "{path} is in format {found}, written by agentd {writer}; this agentd reads formats up to \
+         {FORMAT}: use a newer one"
+    )]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+        /// The agentd that wrote it.
+        writer: String,
+    },
+    /// A line is not what was written.
+    #[error(
+        "{path}, line {line} is damaged: {damage}; the session does not go on behind it, but the \
+         {last_good} records before it are good and can be forked into a new session"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: u64,
+        /// The record before it; 0 where there is none.
+        last_good: u64,
+        /// What is wrong with it.
+        #[source]
+        damage: Damage,
+    },
+}
+
+/// What stands behind the last whole line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tail {
+    /// Nothing.
+    Clean,
+    /// The last record is whole, and only its line end is not there.
+    Unended,
+    /// The beginning of a record whose writing was cut short. It was never synced, so that nothing
+    /// was done because of it.
+    Torn {
+        /// Where it begins in the file.
+        offset: u64,
+        /// Its length in bytes.
+        bytes: u64,
+    },
+}
+
+/// The records of a journal, in order. Ends after the first error.
+#[derive(Debug)]
+pub struct Reader {
+    input: BufReader<File>,
+    path: PathBuf,
+    blobs: Blobs,
+    /// Records given out so far; also the lines.
+    read: u64,
+    /// Bytes of the lines read so far.
+    offset: u64,
+    tail: Tail,
+    ended: bool,
+    texts: Texts,
+}
+
+/// What a reader does about texts that are kept beside the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Texts {
+    /// Puts them back.
+    TakeIn,
+    /// Leaves them out: where each was, the text is empty.
+    LeaveOut,
+}
+
+/// Reads the journal of the session in this directory, without its lock and without changing it:
+/// for lists and for looking at a session that is live.
+///
+/// # Errors
+/// Where there is no journal or it may not be read.
+pub fn read(session_dir: &Path) -> Result<Reader, ReadError> {
+    let path = session_dir.join(FILE);
+    match File::open(&path) {
+        Ok(file) => Ok(Reader::new(file, session_dir)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ReadError::Missing { path }),
+        Err(source) => Err(ReadError::Io { path, source }),
+    }
+}
+
+/// The header of the session in this directory.
+///
+/// # Errors
+/// As [`read`], and where the first record is damaged.
+pub fn header(session_dir: &Path) -> Result<Header, ReadError> {
+    match read(session_dir)?.next() {
+        Some(Ok(Entry { record: Record::Session(header), .. })) => Ok(header),
+        Some(Err(error)) => Err(error),
+        // The reader lets nothing else through as the first record.
+        Some(Ok(_)) | None => Err(ReadError::NoHeader { path: session_dir.join(FILE) }),
+    }
+}
+
+impl Reader {
+    pub(crate) fn new(file: File, session_dir: &Path) -> Self {
+        Self {
+            input: BufReader::with_capacity(64 << 10, file),
+            path: session_dir.join(FILE),
+            blobs: Blobs::at(session_dir.join(BLOBS)),
+            read: 0,
+            offset: 0,
+            tail: Tail::Clean,
+            ended: false,
+            texts: Texts::TakeIn,
+        }
+    }
+
+    /// Leaves long texts empty instead of reading them, for those who look at other fields.
+    #[must_use]
+    pub fn without_texts(mut self) -> Self {
+        self.texts = Texts::LeaveOut;
+        self
+    }
+
+    /// What stands behind the last record; known once the records are at their end.
+    #[must_use]
+    pub fn tail(&self) -> Tail {
+        self.tail
+    }
+
+    /// The number of the last record given out.
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.read
+    }
+
+    fn next_line(&mut self) -> Result<Option<Entry>, ReadError> {
+        let mut line = Vec::new();
+        let cap = LINE_CAP as u64 + 1;
+        let length = self
+            .input
+            .by_ref()
+            .take(cap)
+            .read_until(b'\n', &mut line)
+            .map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
+        if line.last() == Some(&b'\n') {
+            line.pop();
+            return self.entry(&line, length).map(Some);
+        }
+        if length as u64 == cap {
+            return Err(self.damaged(Damage::TooLong));
+        }
+        self.at_the_end(&line)
+    }
+
+    /// Judges what stands behind the last line end.
+    fn at_the_end(&mut self, rest: &[u8]) -> Result<Option<Entry>, ReadError> {
+        self.ended = true;
+        let Some((_, all_but_last)) = rest.split_last() else {
+            return if self.read == 0 { Err(self.no_header()) } else { Ok(None) };
+        };
+        if line::open(rest).is_ok() {
+            self.tail = Tail::Unended;
+            return self.entry(rest, rest.len()).map(Some);
+        }
+        // A cut leaves less than the record; one byte more means that the line end was changed,
+        // and such a record may have been acted on.
+        if line::open(all_but_last).is_ok() {
+            return Err(self.damaged(Damage::LineEnd));
+        }
+        if self.read == 0 {
+            return Err(self.no_header());
+        }
+        self.tail = Tail::Torn { offset: self.offset, bytes: rest.len() as u64 };
+        Ok(None)
+    }
+
+    fn entry(&mut self, line: &[u8], length: usize) -> Result<Entry, ReadError> {
+        let mut opened = line::open(line).map_err(|damage| self.damaged(damage))?;
+        let expected = self.read + 1;
+        if opened.seq != expected {
+            return Err(self.damaged(Damage::Sequence { found: opened.seq, expected }));
+        }
+        if expected == 1 {
+            self.check_header(&opened)?;
+        }
+        if Record::KINDS.contains(&opened.kind.as_str()) {
+            let texts = match self.texts {
+                Texts::TakeIn => bulk::take_in(&mut opened.fields, |digest| self.blobs.get(digest)),
+                Texts::LeaveOut => bulk::take_in(&mut opened.fields, |_| Ok(String::new())),
+            };
+            texts.map_err(|error| self.damaged(Damage::Blob(error)))?;
+        }
+        let record = Record::from_fields(opened.kind, opened.fields)
+            .map_err(|error| self.damaged(Damage::Fields(error)))?;
+        self.read = expected;
+        self.offset += length as u64;
+        Ok(Entry { seq: opened.seq, time: opened.time, record })
+    }
+
+    /// Looks at the format before at anything that a newer format may have changed.
+    fn check_header(&self, line: &line::Line) -> Result<(), ReadError> {
+        let format = line.fields.get("format").and_then(serde_json::Value::as_u64);
+        let (true, Some(found)) = (line.kind == "SESSION", format) else {
+            return Err(self.damaged(Damage::NoRecord));
+        };
+        if found > u64::from(FORMAT) {
+            let writer = line.fields.get("agentd").and_then(serde_json::Value::as_str);
+            return Err(ReadError::NewerFormat {
+                path: self.path.clone(),
+                found,
+                writer: writer.unwrap_or("of an unknown version").to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, damage: Damage) -> ReadError {
+        ReadError::Damaged {
+            path: self.path.clone(),
+            line: self.read + 1,
+            last_good: self.read,
+            damage,
+        }
+    }
+
+    fn no_header(&self) -> ReadError {
+        ReadError::NoHeader { path: self.path.clone() }
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Entry, ReadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.next_line().transpose();
+        if !matches!(next, Some(Ok(_))) {
+            self.ended = true;
+        }
+        next
+    }
+}

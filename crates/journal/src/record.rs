@@ -1,0 +1,239 @@
+//! The kinds of record in a session's journal, and which of them are synced before going on.
+
+use crate::{Basis, Block, Head, Outcome, Progress, StoredPath, ToolKind, TurnEnd, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The version of the format this build writes. A reader refuses a newer one by name; it is
+/// raised when an old reader would misread a new record, not when a kind is added.
+pub const FORMAT: u32 = 1;
+
+/// A record with its place and time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Counted from 1 without gaps; equals the line's number.
+    pub seq: u64,
+    /// When it was written, in milliseconds of Unix time.
+    pub time: u64,
+    /// What happened.
+    pub record: Record,
+}
+
+/// The first record: what the session is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`FORMAT`] of the writer.
+    pub format: u32,
+    /// The session's name, as its directory.
+    pub id: String,
+    /// The project directory, a real path.
+    pub project: StoredPath,
+    /// The vendor's name of the model.
+    pub model: String,
+    /// The version of agentd that began it.
+    pub agentd: String,
+    /// Where it was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+}
+
+/// Where a fork came from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// The other session.
+    pub session: String,
+    /// The last record taken from it.
+    pub seq: u64,
+}
+
+/// Something that happened in a session. Calls are named by their number in the session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Record {
+    /// The session began. First and once.
+    Session(Header),
+    /// A person asked.
+    Prompt {
+        /// Their words.
+        text: String,
+    },
+    /// The model answered, its terminal event seen.
+    Answer {
+        /// The request's number.
+        round: u32,
+        /// Whole blocks.
+        blocks: Vec<Block>,
+        /// Tokens.
+        usage: Usage,
+    },
+    /// A call of the answer got its number.
+    Proposed {
+        /// Which.
+        call: u32,
+        /// The vendor's id.
+        use_id: String,
+        /// The tool's real name, or the model's word where it is none.
+        tool: String,
+        /// Whether it looks or changes.
+        tool_kind: ToolKind,
+        /// Arguments as JSON text.
+        input: String,
+    },
+    /// A person must say. Holds what is needed to ask again after a crash.
+    Asked {
+        /// Which.
+        call: u32,
+        /// What the answer is bound to.
+        digest: String,
+        /// The diff or script shown.
+        preview: String,
+        /// The confinement shown, in plain words.
+        confinement: String,
+        /// Why it is asked.
+        reason: String,
+        /// When it expires, in milliseconds of Unix time.
+        deadline: u64,
+    },
+    /// It may run.
+    Approved {
+        /// Which.
+        call: u32,
+        /// Whether it looks or changes: decides whether this is a barrier.
+        tool_kind: ToolKind,
+        /// Why.
+        basis: Basis,
+    },
+    /// It may not.
+    Denied {
+        /// Which.
+        call: u32,
+        /// Why.
+        basis: Basis,
+        /// What the model is told.
+        message: String,
+    },
+    /// Nobody answered in time.
+    Expired {
+        /// Which.
+        call: u32,
+    },
+    /// It is about to be let go. Without this on disk it never ran.
+    Start {
+        /// Which.
+        call: u32,
+        /// Whether it looks or changes: decides whether this is a barrier.
+        tool_kind: ToolKind,
+    },
+    /// It ended.
+    Result {
+        /// Which.
+        call: u32,
+        /// The vendor's id, which pairs it.
+        use_id: String,
+        /// How it ended.
+        outcome: Outcome,
+        /// For the model.
+        text: String,
+        /// One line for the screen.
+        summary: String,
+        /// Whether the model reads it as a failure.
+        is_error: bool,
+        /// A stable word for the kind of failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
+        /// Where the audit log stood, as [`crate::Audit::sync`] gave it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        audit: Option<Head>,
+    },
+    /// It was cut short by the death of something else than itself.
+    Interrupted {
+        /// Which.
+        call: u32,
+        /// What is known of it.
+        progress: Progress,
+        /// In plain words.
+        cause: String,
+        /// Where the audit log stood.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        audit: Option<Head>,
+    },
+    /// The turn ended.
+    TurnEnded {
+        /// How.
+        end: TurnEnd,
+    },
+    /// A kind newer than this build: kept in the file, and skipped by whoever reads records.
+    #[serde(skip)]
+    Unknown {
+        /// Its name.
+        kind: String,
+        /// Its fields, as they are on disk.
+        fields: Map<String, Value>,
+    },
+}
+
+impl Record {
+    /// The kinds this build knows.
+    pub(crate) const KINDS: [&str; 12] = [
+        "SESSION",
+        "PROMPT",
+        "ANSWER",
+        "PROPOSED",
+        "ASKED",
+        "APPROVED",
+        "DENIED",
+        "EXPIRED",
+        "START",
+        "RESULT",
+        "INTERRUPTED",
+        "TURN_ENDED",
+    ];
+
+    /// Whether this must be on disk before anything is done because of it.
+    ///
+    /// Verdict and start of a query are no barriers: it may run again, so that only its result
+    /// counts. The end of a turn is one, since the answer before it was shown to a person.
+    #[must_use]
+    pub fn barrier(&self) -> bool {
+        match self {
+            Self::Session(_)
+            | Self::Prompt { .. }
+            | Self::Asked { .. }
+            | Self::Denied { .. }
+            | Self::Expired { .. }
+            | Self::Result { .. }
+            | Self::Interrupted { .. }
+            | Self::TurnEnded { .. }
+            // Nothing is known of it, so the safe answer.
+            | Self::Unknown { .. } => true,
+            Self::Approved { tool_kind, .. } | Self::Start { tool_kind, .. } => {
+                *tool_kind == ToolKind::Mutation
+            }
+            Self::Answer { .. } | Self::Proposed { .. } => false,
+        }
+    }
+
+    /// Kind and fields, as they go on a line.
+    pub(crate) fn to_fields(&self) -> Result<(String, Map<String, Value>), serde_json::Error> {
+        if let Self::Unknown { kind, fields } = self {
+            return Ok((kind.clone(), fields.clone()));
+        }
+        let Value::Object(mut fields) = serde_json::to_value(self)? else {
+            return Err(serde::ser::Error::custom("a record is an object"));
+        };
+        let kind = fields.remove("kind");
+        Ok((kind.as_ref().and_then(Value::as_str).unwrap_or_default().to_owned(), fields))
+    }
+
+    /// The record of this kind and these fields; of a kind unknown here, as it is.
+    pub(crate) fn from_fields(
+        kind: String,
+        mut fields: Map<String, Value>,
+    ) -> Result<Self, serde_json::Error> {
+        if !Self::KINDS.contains(&kind.as_str()) {
+            return Ok(Self::Unknown { kind, fields });
+        }
+        fields.insert("kind".to_owned(), Value::String(kind));
+        serde_json::from_value(Value::Object(fields))
+    }
+}

@@ -1,0 +1,245 @@
+//! Words that session records and audit records share.
+//!
+//! They say what the wires say, in types of their own: a wire may change with the next build, a
+//! file written by this one must be read by all later ones.
+
+use crate::Digest;
+use serde::{Deserialize, Serialize};
+
+/// Whether a tool looks or changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolKind {
+    /// Looks: may be run again, so that its start needs no sync.
+    Query,
+    /// Changes things: runs at most once.
+    Mutation,
+}
+
+/// One piece of the model's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Block {
+    /// Words.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// The model's reasoning.
+    Thinking {
+        /// For people.
+        text: String,
+        /// The vendor's block as JSON text, byte for byte.
+        raw: String,
+    },
+    /// A call the model asks for.
+    ToolUse {
+        /// The vendor's id.
+        id: String,
+        /// As the model said it.
+        name: String,
+        /// Arguments as the model sent them.
+        input: String,
+    },
+    /// What a call came to, where a vendor's answer carries it.
+    ToolResult {
+        /// The id of its `ToolUse`.
+        id: String,
+        /// For the model.
+        text: String,
+        /// Whether the call failed.
+        is_error: bool,
+    },
+}
+
+/// Tokens of one answer, each known only where the vendor said it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Read without the cache's help.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<u64>,
+    /// Written by the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<u64>,
+    /// Read from the vendor's cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<u64>,
+    /// Written into the vendor's cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<u64>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum Outcome {
+    /// An in-process tool did what was asked.
+    Done,
+    /// An in-process tool could not.
+    Failed,
+    /// A command ended by itself.
+    Exited {
+        /// 0 to 255.
+        code: i32,
+    },
+    /// A command was ended by a signal.
+    Signalled {
+        /// The signal's number.
+        signal: i32,
+    },
+    /// The call's time was over.
+    TimedOut,
+    /// A person said no.
+    Denied,
+    /// A rule or the mode said no.
+    Refused {
+        /// The rule as written, or the mode.
+        rule: String,
+    },
+    /// The cage could not be made, or stopped the call as a whole.
+    Confined {
+        /// The step or row that stopped it.
+        what: String,
+    },
+    /// The kernel ended it for memory.
+    OutOfMemory,
+    /// The runner died before it could report.
+    Crashed,
+    /// Cut short; it may have run.
+    Interrupted,
+    /// The arguments were no call of any tool.
+    Invalid,
+}
+
+/// What a rule says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleEffect {
+    /// Never.
+    Deny,
+    /// Ask a person.
+    Ask,
+    /// Let it run.
+    Allow,
+}
+
+/// One rule and where it is written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rule {
+    /// What it says.
+    pub effect: RuleEffect,
+    /// `tool:pattern`, as written.
+    pub text: String,
+    /// The file it stands in, or `built-in`, `flag`.
+    pub file: String,
+    /// Counted from 1; 0 where there is no file.
+    pub line: u32,
+}
+
+/// Why a call was decided as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Basis {
+    /// A rule.
+    Rule(Rule),
+    /// The session's mode.
+    Mode {
+        /// Its name in the configuration.
+        mode: String,
+    },
+    /// The tool only looks.
+    Query,
+    /// A person.
+    Person {
+        /// The name of their terminal.
+        who: String,
+    },
+    /// A question that nobody could be asked.
+    NobodyToAsk {
+        /// What would have asked.
+        why: String,
+    },
+    /// The call itself cannot be judged.
+    Unjudgeable {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What is known of a call that was cut short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Progress {
+    /// No START is on disk, so it was never let go.
+    NeverStarted,
+    /// A START is on disk: it may have run, in part or to its end.
+    MayHaveRun,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// With the model's last words.
+    Done,
+    /// The rounds of one turn were used up.
+    RoundsUsedUp {
+        /// How many there were.
+        rounds: u32,
+    },
+    /// The calls of one turn were used up.
+    CallsUsedUp {
+        /// How many there were.
+        calls: u32,
+    },
+    /// The model declined.
+    Declined {
+        /// The vendor's words.
+        explanation: String,
+    },
+    /// The answer was cut at its token limit.
+    Truncated,
+    /// A person stopped it.
+    Interrupted,
+    /// The provider failed for good.
+    ProviderFailed {
+        /// What kind.
+        failure: Failure,
+        /// In the server's words.
+        message: String,
+    },
+}
+
+/// Kinds of failure of a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// The key was refused.
+    KeyRefused,
+    /// No key was given.
+    NoKey,
+    /// The server could not be reached, or not kept.
+    Unreachable,
+    /// The request itself was refused.
+    Rejected,
+    /// The server is overloaded.
+    Overloaded,
+    /// The recording does not fit the conversation.
+    RecordingDeparted,
+}
+
+/// Where the audit log's chain stood: its last record. Kept in the session journal, it proves that
+/// the log once held that record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// The record's number, counted from 1; 0 for an empty log.
+    pub seq: u64,
+    /// The record's hash.
+    pub hash: Digest,
+}
+
+impl Head {
+    /// The head of an empty log.
+    pub const EMPTY: Self = Self { seq: 0, hash: Digest::NONE };
+}

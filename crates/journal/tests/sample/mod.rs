@@ -1,0 +1,183 @@
+//! A small session and a small audit log, one record of each kind.
+
+#![allow(dead_code, reason = "each test target uses its part")]
+#![allow(clippy::unwrap_used)]
+
+use journal::{
+    AuditRecord, Basis, Block, Decided, Decision, Digest, Ended, Enforced, FORMAT, Head, Header,
+    Journal, Level, Limits, Outcome, Policy, Progress, Record, Refusal, RefusalKind, Rule,
+    RuleEffect, Tier, ToolKind, TurnEnd, Usage,
+};
+use std::path::{Path, PathBuf};
+
+pub fn header(id: &str) -> Header {
+    Header {
+        format: FORMAT,
+        id: id.to_owned(),
+        project: "/project".into(),
+        model: "model-1".to_owned(),
+        agentd: "0.1.0".to_owned(),
+        parent: None,
+    }
+}
+
+pub fn prompt(text: &str) -> Record {
+    Record::Prompt { text: text.to_owned() }
+}
+
+pub fn proposed(call: u32, tool_kind: ToolKind) -> Record {
+    Record::Proposed {
+        call,
+        use_id: format!("use_{call}"),
+        tool: "bash".to_owned(),
+        tool_kind,
+        input: r#"{"command":"echo \"hi\""}"#.to_owned(),
+    }
+}
+
+pub fn result(call: u32, text: &str) -> Record {
+    Record::Result {
+        call,
+        use_id: format!("use_{call}"),
+        outcome: Outcome::Exited { code: 3 },
+        text: text.to_owned(),
+        summary: "exit 3".to_owned(),
+        is_error: true,
+        code: Some("exit".to_owned()),
+        audit: Some(Head { seq: 2, hash: Digest::of(b"x") }),
+    }
+}
+
+pub fn interrupted(call: u32, progress: Progress) -> Record {
+    Record::Interrupted { call, progress, cause: "power".to_owned(), audit: None }
+}
+
+pub fn start(call: u32, tool_kind: ToolKind) -> Record {
+    Record::Start { call, tool_kind }
+}
+
+/// What follows the header: one record of each kind.
+pub fn each_kind() -> Vec<Record> {
+    let rule = Rule {
+        effect: RuleEffect::Deny,
+        text: "bash:rm *".to_owned(),
+        file: "config.toml".to_owned(),
+        line: 7,
+    };
+    let usage = Usage { input: Some(10), output: Some(2), ..Usage::default() };
+    let blocks = vec![
+        Block::Text { text: "I look.\n\u{1f600}".to_owned() },
+        Block::Thinking { text: "hm".to_owned(), raw: r#"{"signature":"s"}"#.to_owned() },
+        Block::ToolUse {
+            id: "use_1".to_owned(),
+            name: "bash".to_owned(),
+            input: r#"{"$blob":"no reference"}"#.to_owned(),
+        },
+    ];
+    vec![
+        prompt("say \"hi\"\n"),
+        Record::Answer { round: 1, blocks, usage },
+        proposed(1, ToolKind::Mutation),
+        Record::Asked {
+            call: 1,
+            digest: "d".to_owned(),
+            preview: "echo hi".to_owned(),
+            confinement: "no network".to_owned(),
+            reason: "mode ask".to_owned(),
+            deadline: 1_700_000_000_000,
+        },
+        Record::Approved {
+            call: 1,
+            tool_kind: ToolKind::Mutation,
+            basis: Basis::Person { who: "pts/0".to_owned() },
+        },
+        start(1, ToolKind::Mutation),
+        result(1, "hi"),
+        proposed(2, ToolKind::Mutation),
+        Record::Denied { call: 2, basis: Basis::Rule(rule), message: "a rule".to_owned() },
+        proposed(3, ToolKind::Mutation),
+        Record::Expired { call: 3 },
+        proposed(4, ToolKind::Query),
+        interrupted(4, Progress::NeverStarted),
+        Record::TurnEnded { end: TurnEnd::RoundsUsedUp { rounds: 25 } },
+    ]
+}
+
+/// A session with one record of each kind; returns its directory.
+pub fn session(sessions: &Path, id: &str) -> PathBuf {
+    let mut journal = Journal::create(sessions, header(id)).unwrap();
+    journal.append_all(&each_kind()).unwrap();
+    sessions.join(id)
+}
+
+pub fn records(dir: &Path) -> Vec<Record> {
+    journal::read(dir).unwrap().map(|entry| entry.unwrap().record).collect()
+}
+
+pub fn decided(session: &str, call: u32, decision: Decision) -> AuditRecord {
+    AuditRecord::Decided(Decided {
+        session: session.to_owned(),
+        turn: 1,
+        round: 2,
+        call,
+        tool: "bash".to_owned(),
+        tool_kind: ToolKind::Mutation,
+        input: format!(r#"{{"command":"echo {call}"}}"#),
+        script: None,
+        decision,
+        basis: Basis::Mode { mode: "auto".to_owned() },
+        requested: Some(Policy {
+            profile: "command".to_owned(),
+            project: "/project".into(),
+            added: vec![],
+            temp: "/tmp/s".into(),
+            home: Some("/home/p".into()),
+            withheld: vec!["/state".into()],
+            network: "off".to_owned(),
+            highest_tier: Tier::A,
+            level: Level::Required,
+            limits: Limits { processes: 512, ..Limits::default() },
+        }),
+    })
+}
+
+pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
+    AuditRecord::Ended(Ended {
+        session: session.to_owned(),
+        call,
+        tool: "bash".to_owned(),
+        outcome: Outcome::Exited { code: 0 },
+        code: None,
+        enforced: Some(Enforced {
+            tier: Tier::B,
+            profile: "command".to_owned(),
+            landlock_abi: 7,
+            network: "off (no INET sockets)".to_owned(),
+            namespaces: vec![],
+            seccomp: true,
+            refusals_observable: true,
+            dropped: vec![],
+            limits: vec!["a limit".to_owned()],
+            missing: vec![],
+        }),
+        runner_pid: Some(10),
+        command_pid: Some(11),
+        started: Some(1_700_000_000_000),
+        ended: 1_700_000_000_100,
+        usage: journal::ProcessUsage { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
+        refusals,
+        refusals_uncounted: 0,
+        output: Some(Digest::of(b"output")),
+    })
+}
+
+pub fn refusal() -> Refusal {
+    Refusal {
+        kind: RefusalKind::Refused,
+        syscall: "socket".to_owned(),
+        detail: "AF_INET".to_owned(),
+        errno: 97,
+        pid: 11,
+        count: 1,
+    }
+}

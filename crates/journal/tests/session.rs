@@ -1,0 +1,255 @@
+//! A session's journal on real files: what is written comes back, one process at a time has it.
+
+#![allow(clippy::unwrap_used)]
+
+mod sample;
+
+use journal::{
+    CreateError, FORMAT, Header, Journal, OpenCall, OpenError, Progress, ReadError, Record, Tail,
+    ToolKind, fork, header, open_calls, read,
+};
+use sample::{each_kind, interrupted, prompt, proposed, records, result, session, start};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use tempfile::tempdir;
+
+#[test]
+fn each_kind_comes_back() {
+    let sessions = tempdir().unwrap();
+    let dir = session(sessions.path(), "s1");
+    let mut written = vec![Record::Session(sample::header("s1"))];
+    written.extend(each_kind());
+    let opened = Journal::open(&dir).unwrap();
+    let entries: Vec<_> = opened.entries.iter().map(|entry| entry.record.clone()).collect();
+    assert_eq!(entries, written);
+    assert_eq!(opened.torn, None);
+    assert_eq!(opened.journal.last_seq(), written.len() as u64);
+    assert!(opened.entries.iter().zip(1..).all(|(entry, seq)| entry.seq == seq));
+    assert!(opened.entries[0].time > 1_600_000_000_000);
+    assert_eq!(header(&dir).unwrap(), sample::header("s1"));
+}
+
+#[test]
+fn the_sample_has_each_kind_on_disk() {
+    let sessions = tempdir().unwrap();
+    let text = fs::read_to_string(session(sessions.path(), "s1").join("journal.jsonl")).unwrap();
+    for kind in [
+        "SESSION",
+        "PROMPT",
+        "ANSWER",
+        "PROPOSED",
+        "ASKED",
+        "APPROVED",
+        "DENIED",
+        "EXPIRED",
+        "START",
+        "RESULT",
+        "INTERRUPTED",
+        "TURN_ENDED",
+    ] {
+        assert!(text.contains(&format!(r#""kind":"{kind}""#)), "{kind} in {text}");
+    }
+}
+
+#[test]
+fn an_opened_journal_goes_on() {
+    let sessions = tempdir().unwrap();
+    let dir = session(sessions.path(), "s1");
+    let before = records(&dir).len() as u64;
+    let mut journal = Journal::open(&dir).unwrap().journal;
+    assert_eq!(journal.append(&prompt("more")).unwrap(), before + 1);
+    assert_eq!(journal.append_all(&[prompt("a"), prompt("b")]).unwrap(), before + 3);
+    assert_eq!(journal.append_all(&[]).unwrap(), before + 3);
+    drop(journal);
+    assert_eq!(records(&dir)[before as usize..], [prompt("more"), prompt("a"), prompt("b")]);
+}
+
+#[test]
+fn files_belong_to_their_owner_alone() {
+    let sessions = tempdir().unwrap();
+    let root = sessions.path().join("state/sessions");
+    let dir = session(&root, "s1");
+    let mut journal = Journal::open(&dir).unwrap().journal;
+    journal.append(&prompt(&"x".repeat(70_000))).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(&root), 0o700);
+    assert_eq!(mode(&dir), 0o700);
+    assert_eq!(mode(&dir.join("journal.jsonl")), 0o600);
+    assert_eq!(mode(&dir.join("blobs")), 0o700);
+    for blob in fs::read_dir(dir.join("blobs")).unwrap() {
+        assert_eq!(mode(&blob.unwrap().path()), 0o600);
+    }
+}
+
+#[test]
+fn a_second_opener_is_told_that_it_is_held() {
+    let sessions = tempdir().unwrap();
+    let first = Journal::create(sessions.path(), sample::header("s1")).unwrap();
+    let dir = sessions.path().join("s1");
+    assert!(matches!(Journal::open(&dir), Err(OpenError::Held { .. })));
+    // Reading needs no lock.
+    assert_eq!(records(&dir).len(), 1);
+    drop(first);
+    let second = Journal::open(&dir).unwrap();
+    assert!(matches!(Journal::open(&dir), Err(OpenError::Held { .. })));
+    drop(second);
+    Journal::open(&dir).unwrap();
+}
+
+#[test]
+fn a_session_is_begun_once() {
+    let sessions = tempdir().unwrap();
+    session(sessions.path(), "s1");
+    let again = Journal::create(sessions.path(), sample::header("s1"));
+    assert!(matches!(again, Err(CreateError::Exists { .. })));
+}
+
+#[test]
+fn a_name_that_is_no_plain_name_is_refused() {
+    let sessions = tempdir().unwrap();
+    for id in ["", ".", "..", "../x", "a/b", "a b", "a\0b", &"x".repeat(65)] {
+        let made = Journal::create(sessions.path(), sample::header(id));
+        assert!(matches!(made, Err(CreateError::BadName { .. })), "{id:?}");
+    }
+    assert_eq!(fs::read_dir(sessions.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_missing_session_is_said_to_be_missing() {
+    let sessions = tempdir().unwrap();
+    let opened = Journal::open(&sessions.path().join("none"));
+    assert!(matches!(opened, Err(OpenError::Read(ReadError::Missing { .. }))));
+    assert!(matches!(read(&sessions.path().join("none")), Err(ReadError::Missing { .. })));
+}
+
+#[test]
+fn an_unwritable_directory_is_an_error_that_names_it() {
+    let sessions = tempdir().unwrap();
+    let file = sessions.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = Journal::create(&file, sample::header("s1")).unwrap_err();
+    assert!(error.to_string().contains("file/s1"), "{error}");
+}
+
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    let sessions = tempdir().unwrap();
+    let newer = Header { format: FORMAT + 1, agentd: "9.8.7".to_owned(), ..sample::header("s1") };
+    Journal::create(sessions.path(), newer).unwrap();
+    let error = Journal::open(&sessions.path().join("s1")).unwrap_err();
+    assert!(matches!(error, OpenError::Read(ReadError::NewerFormat { found: 2, .. })));
+    assert!(error.to_string().contains("9.8.7"), "{error}");
+}
+
+#[test]
+fn unknown_kinds_are_kept_and_skipped() {
+    let sessions = tempdir().unwrap();
+    let mut journal = Journal::create(sessions.path(), sample::header("s1")).unwrap();
+    let fields = serde_json::json!({"call": 1, "deep": [{"$blob": "x"}], "z": null});
+    let newer = Record::Unknown {
+        kind: "CHECKPOINT".to_owned(),
+        fields: fields.as_object().unwrap().clone(),
+    };
+    journal.append_all(&[newer.clone(), prompt("on")]).unwrap();
+    drop(journal);
+    let dir = sessions.path().join("s1");
+    assert_eq!(records(&dir)[1..], [newer, prompt("on")]);
+    assert_eq!(open_calls(&records(&dir)), []);
+}
+
+#[test]
+fn long_texts_go_out_and_come_back() {
+    let sessions = tempdir().unwrap();
+    let long = "\u{1f600}long\n".repeat(20_000);
+    let mut journal = Journal::create(sessions.path(), sample::header("s1")).unwrap();
+    let at_the_cap = "c".repeat(64 << 10);
+    let blocks = vec![journal::Block::Text { text: long.clone() }];
+    let answer = Record::Answer { round: 1, blocks, usage: journal::Usage::default() };
+    let written = [prompt(&long), answer, result(1, &long), prompt(&at_the_cap)];
+    journal.append_all(&written).unwrap();
+    let dir = sessions.path().join("s1");
+    assert_eq!(records(&dir)[1..], written);
+    let blobs: Vec<_> = fs::read_dir(dir.join("blobs")).unwrap().collect();
+    assert_eq!(blobs.len(), 1, "the same text is kept once");
+    assert!(fs::metadata(dir.join("journal.jsonl")).unwrap().len() < 70_000);
+}
+
+#[test]
+fn what_is_open_and_whether_it_ran() {
+    use Progress::{MayHaveRun, NeverStarted};
+    use ToolKind::{Mutation, Query};
+    let all = [
+        proposed(1, Mutation),
+        proposed(2, Mutation),
+        proposed(3, Query),
+        proposed(4, Mutation),
+        proposed(5, Mutation),
+        start(2, Mutation),
+        start(3, Query),
+        start(4, Mutation),
+        result(4, "done"),
+        start(5, Mutation),
+        interrupted(5, MayHaveRun),
+    ];
+    let open = |records: &[Record]| -> Vec<_> {
+        open_calls(records).iter().map(|call| (call.number, call.progress)).collect()
+    };
+    assert_eq!(open(&all), [(1, NeverStarted), (2, MayHaveRun), (3, MayHaveRun)]);
+    assert_eq!(open(&each_kind()), []);
+    assert_eq!(open(&all[..5]).len(), 5);
+    assert_eq!(
+        open_calls(&all[..1]),
+        [OpenCall {
+            number: 1,
+            use_id: "use_1".to_owned(),
+            tool: "bash".to_owned(),
+            tool_kind: Mutation,
+            progress: NeverStarted,
+        }]
+    );
+}
+
+#[test]
+fn barriers_are_those_of_the_design() {
+    use ToolKind::{Mutation, Query};
+    let synced = |records: &[Record]| records.iter().map(Record::barrier).collect::<Vec<_>>();
+    let of_a_query = [proposed(1, Query), start(1, Query), result(1, "")];
+    assert_eq!(synced(&of_a_query), [false, false, true]);
+    let of_a_mutation = [proposed(1, Mutation), start(1, Mutation), result(1, "")];
+    assert_eq!(synced(&of_a_mutation), [false, true, true]);
+    assert!(prompt("").barrier());
+    assert!(interrupted(1, Progress::NeverStarted).barrier());
+}
+
+#[test]
+fn a_fork_has_the_records_and_its_own_name() {
+    let sessions = tempdir().unwrap();
+    let dir = session(sessions.path(), "old");
+    let mut journal = Journal::open(&dir).unwrap().journal;
+    journal.append(&prompt(&"long".repeat(50_000))).unwrap();
+    let whole = records(&dir);
+    drop(fork(sessions.path(), "old", "new", u64::MAX).unwrap());
+    let copy = records(&sessions.path().join("new"));
+    assert_eq!(copy[1..], whole[1..]);
+    let header = header(&sessions.path().join("new")).unwrap();
+    assert_eq!(header.id, "new");
+    assert_eq!(header.parent.unwrap().session, "old");
+    drop(fork(sessions.path(), "old", "short", 3).unwrap());
+    assert_eq!(records(&sessions.path().join("short")).len(), 3);
+    assert_eq!(records(&dir), whole);
+}
+
+#[test]
+fn the_tail_of_a_live_journal_is_no_damage() {
+    let sessions = tempdir().unwrap();
+    let dir = session(sessions.path(), "s1");
+    let file = dir.join("journal.jsonl");
+    let mut bytes = fs::read(&file).unwrap();
+    let whole = bytes.len() as u64;
+    bytes.extend(br#"{"seq":16,"time""#);
+    fs::write(&file, bytes).unwrap();
+    let mut reader = read(&dir).unwrap();
+    assert!(reader.by_ref().all(|entry| entry.is_ok()));
+    assert_eq!(reader.tail(), Tail::Torn { offset: whole, bytes: 16 });
+}
