@@ -30,7 +30,16 @@ pub struct OfferedTool {
     /// Whether it looks or changes: neighbouring looks run at once, a change is a barrier.
     pub kind: crate::judgement::ToolKind,
     /// Other names that models say for it.
-    pub aliases: Vec<String>,
+    pub aliases: Vec<OtherName>,
+}
+
+/// Another name of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct OtherName {
+    /// The name.
+    pub name: String,
+    /// Arguments that a call by this name has where it says nothing of them, as a JSON object.
+    pub defaults: String,
 }
 
 /// What a conversation is begun with.

@@ -2,7 +2,7 @@
 //!
 //! [`Session::step`] takes one word of the supervisor and says what follows from it. The files:
 //! `answer` joins a stream to blocks, `history` is what the model is sent, `batch` orders
-//! calls, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
+//! calls, `known` tells tools by their names, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
 //!
 //! What always holds, whatever words come in whatever order: every request is legal for the
 //! vendors, a call runs only from an answer that ended with the call whole, and each call of an
@@ -12,12 +12,14 @@ mod answer;
 mod batch;
 mod cut;
 mod history;
+mod known;
 mod made_up;
 mod nearest;
 
 use answer::{Answer, Wanted};
 use batch::Batch;
 use history::{History, Limits};
+use known::{find, input};
 use made_up::{NotRun, resolve};
 use protocol::call::{Call, ToolResult};
 use protocol::content::{ModelRequest, StopReason, Usage};
@@ -303,18 +305,13 @@ impl Session {
 
     fn name_call(&mut self, wanted: &Wanted, out: &mut Out) -> Call {
         let number = self.history.last_call().saturating_add(1);
-        // Not by `resolve`: a call with bad arguments is still a call of that tool.
-        let tools = &self.setup.tools;
-        let alias = |name: &str| tools.iter().find(|tool| tool.aliases.iter().any(|a| a == name));
-        let exact = tools.iter().find(|tool| tool.spec.name == wanted.name);
-        let tool = exact
-            .or_else(|| alias(&wanted.name))
-            .map_or_else(|| wanted.name.clone(), |tool| tool.spec.name.clone());
         let call = Call {
             id: CallId { session: self.setup.id.clone(), number },
             use_id: wanted.use_id.clone(),
-            tool,
-            input: wanted.input.clone(),
+            // A call with bad arguments is still a call of that tool.
+            tool: find(&wanted.name, &self.setup.tools)
+                .map_or_else(|| wanted.name.clone(), |found| found.tool.spec.name.clone()),
+            input: input(wanted, &self.setup.tools),
         };
         self.commit(Happened::Called { call: call.clone() }, out);
         call

@@ -1,6 +1,7 @@
 //! Results that no tool gave: calls that are no calls, that may not run, or that were cut short.
 
 use crate::answer::Wanted;
+use crate::known::{Found, find};
 use crate::nearest::nearest;
 use protocol::call::{Outcome, ToolResult};
 use protocol::session::OfferedTool;
@@ -90,11 +91,7 @@ pub(crate) fn resolve<'a>(
     tools: &'a [OfferedTool],
 ) -> Result<&'a OfferedTool, NotRun> {
     let said = wanted.name.as_str();
-    let known = tools
-        .iter()
-        .find(|tool| tool.spec.name == said)
-        .or_else(|| tools.iter().find(|tool| tool.aliases.iter().any(|alias| alias == said)));
-    let Some(tool) = known else {
+    let Some(Found { tool, .. }) = find(said, tools) else {
         let names = tools.iter().map(|tool| tool.spec.name.as_str());
         let near = nearest(said, names).into_iter().map(str::to_owned).collect();
         return Err(NotRun::UnknownTool { said: said.to_owned(), near });

@@ -109,6 +109,23 @@ fn calls_that_are_no_calls_are_answered_at_once() {
 }
 
 #[test]
+fn an_alias_brings_its_defaults_where_the_call_says_nothing_of_them() {
+    for (name, input, want) in [
+        ("read_file", "{\"path\":\"x\"}", "{\"path\":\"x\",\"raw\":true}"),
+        ("read_file", "{\"raw\":false}", "{\"raw\":false}"),
+        ("read_file", "", "{\"raw\":true}"),
+        ("view", "{ \"path\": \"x\" }", "{ \"path\": \"x\" }"),
+        ("read", "{}", "{}"),
+    ] {
+        let mut talk = Talk::ready(setup());
+        talk.prompt("go");
+        let words = talk.answer(&[Say::Use("a", name, input)], StopReason::ToolUse);
+        let call = runs(&words).remove(0);
+        assert_eq!((call.tool.as_str(), call.input.as_str()), ("read", want), "{name} {input}");
+    }
+}
+
+#[test]
 fn a_call_without_arguments_means_an_empty_object() {
     let mut talk = Talk::ready(setup());
     talk.prompt("go");

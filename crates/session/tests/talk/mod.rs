@@ -6,7 +6,9 @@ use protocol::content::{Block, Message, ModelRequest, Role, StopReason, ToolSpec
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::ToolKind;
 use protocol::provider::{Delta, FromProvider};
-use protocol::session::{FromSession, Happened, OfferedTool, SessionSetup, ToSession, TurnEnd};
+use protocol::session::{
+    FromSession, Happened, OfferedTool, OtherName, SessionSetup, ToSession, TurnEnd,
+};
 use session::Session;
 use std::collections::HashSet;
 
@@ -18,7 +20,7 @@ pub fn tool(name: &str, kind: ToolKind, aliases: &[&str]) -> OfferedTool {
             input_schema: "{\"type\":\"object\"}".into(),
         },
         kind,
-        aliases: aliases.iter().map(|a| (*a).to_owned()).collect(),
+        aliases: aliases.iter().map(|a| other_name(a)).collect(),
     }
 }
 
@@ -28,7 +30,7 @@ pub fn setup() -> SessionSetup {
         model: "m".into(),
         system: "s".into(),
         tools: vec![
-            tool("read", ToolKind::Query, &["read_file"]),
+            tool("read", ToolKind::Query, &["read_file {\"raw\":true}", "view"]),
             tool("grep", ToolKind::Query, &[]),
             tool("write", ToolKind::Mutation, &[]),
             tool("bash", ToolKind::Mutation, &["shell_exec"]),
@@ -39,6 +41,12 @@ pub fn setup() -> SessionSetup {
         parallel: 4,
         max_result_chars: 30_000,
     }
+}
+
+/// `name`, or `name {defaults}`.
+fn other_name(text: &str) -> OtherName {
+    let (name, defaults) = text.split_once(' ').unwrap_or((text, "{}"));
+    OtherName { name: name.into(), defaults: defaults.into() }
 }
 
 /// A session and everything it said.
