@@ -1,1 +1,53 @@
-//! To come.
+//! What each tool is and does: one ordered table, one file a tool.
+//!
+//! Two halves that link apart. [`specs`] and [`interpret`] say what the tools are and check a
+//! call's arguments; they touch no file and serve the session, the supervisor and the broker.
+//! [`run`] and [`probe`] do the work and serve `agentd-tool` only.
+//!
+//! # How to add a tool
+//!
+//! 1. **File**: `src/tool/NAME.rs` with the argument type (`Deserialize`, `Serialize`,
+//!    `JsonSchema`; a doc comment on each field is what the model reads) and an `impl Tool`.
+//! 2. **Line**: `NAME::Type,` in the table of `src/tool/mod.rs`. The order there is the order in
+//!    which the model sees the tools. Schema, validation, aliases, help and the runner's lookup
+//!    follow from that line.
+//! 3. **Test**: a table test in `tests/tools/NAME.rs`: the happy path, each error by its code, each cap
+//!    with its marker. Every file tool is also run through the list in `tests/tools/scope.rs`.
+//! 4. **Docs**: the row in the README's list of tools is made from the table; nothing to write.
+//!
+//! Since the table's macro declares the files, `cargo fmt` does not see them:
+//! `rustfmt --edition 2024 crates/tools/src/tool/*.rs` does.
+
+mod answer;
+mod arguments;
+mod cancel;
+#[cfg_attr(not(test), expect(dead_code, reason = "the output of commands comes with them"))]
+mod control;
+mod cut;
+mod diff;
+mod discovery;
+mod failure;
+mod judged;
+mod kinds;
+mod lines;
+mod nearest;
+mod open;
+mod passage;
+mod probe;
+mod protected;
+mod replace;
+mod run;
+mod schema;
+mod scope;
+mod site;
+mod spec;
+mod tool;
+
+pub use arguments::{Interpreted, Invalid, interpret};
+pub use cancel::Cancel;
+pub use failure::Code;
+pub use probe::probe;
+pub use run::{Order, run};
+pub use scope::Place;
+pub use spec::{Alias, Spec};
+pub use tool::specs;

@@ -1,0 +1,88 @@
+//! What a tool found, and the result that the model gets of it.
+
+use crate::control::visible;
+use crate::cut;
+use crate::failure::{Code, Failure};
+use protocol::call::{Effect, Outcome, ToolResult};
+
+/// What a tool came to.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// For the model, before it is cut.
+    pub body: String,
+    /// Lines below it that no cut removes, in order; what is last stays last.
+    pub footer: Vec<String>,
+    /// One short line for the screen.
+    pub summary: String,
+    /// How to get what a cut leaves out.
+    pub how_to_get_more: &'static str,
+    /// What it did to files.
+    pub effects: Vec<Effect>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// A stable word where it is an error.
+    pub code: Option<Code>,
+}
+
+impl Answer {
+    /// A success.
+    pub fn done(body: String, summary: String, effects: Vec<Effect>) -> Self {
+        Self {
+            body,
+            footer: Vec::new(),
+            summary,
+            how_to_get_more: "narrow the call to get them",
+            effects,
+            outcome: Outcome::Done,
+            code: None,
+        }
+    }
+
+    /// Cut to `max` characters, and split from its effects.
+    pub fn into_result(self, max: usize) -> (ToolResult, Vec<Effect>) {
+        let footer = self.footer.join("\n");
+        let is_error = match self.outcome {
+            Outcome::Done | Outcome::Exited { code: 0 } => false,
+            Outcome::Exited { .. }
+            | Outcome::Failed
+            | Outcome::Signalled { .. }
+            | Outcome::TimedOut
+            | Outcome::Denied
+            | Outcome::Refused { .. }
+            | Outcome::Confined { .. }
+            | Outcome::OutOfMemory
+            | Outcome::Crashed
+            | Outcome::Interrupted
+            | Outcome::Invalid => true,
+        };
+        let room = max.saturating_sub(footer.chars().count() + 1);
+        let mut text = cut::fit(&self.body, room, self.how_to_get_more);
+        if !footer.is_empty() {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(&footer);
+        }
+        let result = ToolResult {
+            outcome: self.outcome,
+            text,
+            summary: self.summary,
+            is_error,
+            code: self.code.map(|code| code.name().to_owned()),
+        };
+        (result, self.effects)
+    }
+}
+
+/// The result of a tool that could not.
+pub(crate) fn failed(tool: &str, failure: Failure, max: usize) -> ToolResult {
+    let Failure { code, message, hint, outcome, source: _ } = failure;
+    let summary = format!("{tool}: {}", visible(message.lines().next().unwrap_or_default()));
+    let mut text = format!("Error [{}] {tool}: {message}", code.name());
+    if !hint.is_empty() {
+        text.push_str("\nHint: ");
+        text.push_str(&hint);
+    }
+    let text = cut::fit(&crate::control::visible_lines(&text), max, "");
+    ToolResult { outcome, text, summary, is_error: true, code: Some(code.name().to_owned()) }
+}

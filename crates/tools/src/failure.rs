@@ -1,0 +1,158 @@
+//! Why a tool could not do what was asked: a stable code, a sentence and a way on.
+
+use protocol::call::Outcome;
+use std::io;
+
+/// The kind of a failure. Callers decide by it, never by the words of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// The path leads outside the granted directories.
+    AccessDenied,
+    /// The file or its path changed since the call was judged; nothing was changed.
+    Stale,
+    /// There is nothing at that path.
+    NotFound,
+    /// A directory where a file is needed.
+    IsDirectory,
+    /// A file where a directory is needed.
+    NotADirectory,
+    /// A FIFO, a socket or a device.
+    NotAFile,
+    /// The file system does not allow it to this user.
+    PermissionDenied,
+    /// A protected name of the project.
+    Protected,
+    /// Text was needed, the bytes are not UTF-8.
+    NotUtf8,
+    /// A binary file.
+    Binary,
+    /// Above a bound of the tool.
+    TooLarge,
+    /// A window that begins after the last line.
+    PastEnd,
+    /// The text to replace is not in the file.
+    NoMatch,
+    /// The text to replace is in the file more than once.
+    Ambiguous,
+    /// A regular expression or glob that cannot be read.
+    InvalidPattern,
+    /// Arguments that are well formed but make no sense.
+    InvalidArguments,
+    /// No tool of that name.
+    UnknownTool,
+    /// No space left, or a quota reached.
+    DiskFull,
+    /// Ended on request.
+    Interrupted,
+    /// The cage stopped the call as a whole.
+    Confined,
+    /// Anything else that the system answered.
+    Io,
+}
+
+impl Code {
+    /// As it stands in results and records.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AccessDenied => "access_denied",
+            Self::Stale => "stale",
+            Self::NotFound => "not_found",
+            Self::IsDirectory => "is_directory",
+            Self::NotADirectory => "not_a_directory",
+            Self::NotAFile => "not_a_file",
+            Self::PermissionDenied => "permission_denied",
+            Self::Protected => "protected",
+            Self::NotUtf8 => "not_utf8",
+            Self::Binary => "binary",
+            Self::TooLarge => "too_large",
+            Self::PastEnd => "past_end",
+            Self::NoMatch => "no_match",
+            Self::Ambiguous => "ambiguous",
+            Self::InvalidPattern => "invalid_pattern",
+            Self::InvalidArguments => "invalid_arguments",
+            Self::UnknownTool => "unknown_tool",
+            Self::DiskFull => "disk_full",
+            Self::Interrupted => "interrupted",
+            Self::Confined => "confined",
+            Self::Io => "io",
+        }
+    }
+}
+
+/// A failure with everything that a result says about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Failure {
+    /// Its kind.
+    pub code: Code,
+    /// What happened, in a sentence.
+    pub message: String,
+    /// The next step; empty where there is none.
+    pub hint: String,
+    /// How the call ended.
+    pub outcome: Outcome,
+    /// What the system said.
+    #[source]
+    pub source: Option<io::Error>,
+}
+
+impl Failure {
+    /// A failure of a tool that could not.
+    pub fn new(code: Code, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            hint: hint.into(),
+            outcome: Outcome::Failed,
+            source: None,
+        }
+    }
+
+    /// A call that was ended on request before it was through.
+    pub fn interrupted() -> Self {
+        Self {
+            outcome: Outcome::Interrupted,
+            ..Self::new(Code::Interrupted, "the call was ended before it was through", "")
+        }
+    }
+
+    /// What the system answered when `named` was to be used; `action` completes "could not …".
+    pub fn io(action: &str, named: &str, error: io::Error) -> Self {
+        let (code, hint) = of_error(&error);
+        Self {
+            source: Some(io::Error::from(error.kind())),
+            ..Self::new(code, format!("could not {action} {named:?}: {error}"), hint)
+        }
+    }
+}
+
+/// The code and the way on for an answer of the system.
+fn of_error(error: &io::Error) -> (Code, &'static str) {
+    use nix::errno::Errno;
+    let Some(number) = error.raw_os_error() else {
+        return (Code::Io, "");
+    };
+    // Errno is the system's list, not ours: what is not named here is `io`.
+    #[allow(clippy::wildcard_enum_match_arm)]
+    match Errno::from_raw(number) {
+        Errno::ENOENT => (Code::NotFound, "Look with ls or glob for the right path."),
+        Errno::EACCES | Errno::EPERM => (
+            Code::PermissionDenied,
+            "The user or the call's confinement may not do this; ask the person if it is needed.",
+        ),
+        Errno::EROFS => (Code::PermissionDenied, "This part of the file system is read-only."),
+        Errno::EISDIR => (Code::IsDirectory, "Use ls for a directory."),
+        Errno::ENOTDIR => (Code::NotADirectory, "A part of the path is a file."),
+        Errno::ENOSPC | Errno::EDQUOT => {
+            (Code::DiskFull, "Nothing was changed. Free some space first.")
+        }
+        Errno::EFBIG => (Code::TooLarge, "The file would be larger than the call's limit."),
+        Errno::ENAMETOOLONG => (Code::InvalidArguments, "The name is longer than 255 bytes."),
+        Errno::ELOOP => (
+            Code::Stale,
+            "A link took the place of a part of the path meanwhile. Try the call again.",
+        ),
+        _ => (Code::Io, ""),
+    }
+}

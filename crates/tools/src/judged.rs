@@ -1,0 +1,66 @@
+//! Whether a file is still what the call was judged for.
+
+use crate::failure::{Code, Failure};
+use protocol::tool::JudgedPath;
+use sha2::{Digest, Sha256};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// SHA-256 of bytes, in hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// SHA-256 of all that a reader gives, in hexadecimal, in constant memory.
+pub(crate) fn digest_of(mut reader: impl Read) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return Ok(hex(&hash.finalize())),
+            Ok(n) => hash.update(&buffer[..n]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Compares what is at `real` now (its digest, none where there is no file) with what was judged.
+///
+/// # Errors
+/// `stale` where they differ, or where another path was judged.
+pub(crate) fn unchanged(
+    judged: &[JudgedPath],
+    named: &str,
+    real: &Path,
+    now: Option<&str>,
+) -> Result<(), Failure> {
+    if judged.is_empty() {
+        return Ok(());
+    }
+    match judged.iter().find(|judged| Path::new(&judged.real) == real) {
+        Some(then) if then.digest.as_deref() == now => Ok(()),
+        Some(JudgedPath { digest: None, .. }) => Err(stale(named, "was made by somebody else")),
+        Some(_) if now.is_none() => Err(stale(named, "was removed")),
+        Some(_) => Err(stale(named, "was changed by somebody else")),
+        None => Err(stale(named, "leads to another place")),
+    }
+}
+
+/// The call was judged for something that is no longer so.
+pub(crate) fn stale(named: &str, what: &str) -> Failure {
+    Failure::new(
+        Code::Stale,
+        format!("{named:?} {what} after this call was judged; nothing was changed"),
+        "Read it again and make the call anew.",
+    )
+}

@@ -1,0 +1,309 @@
+//! Pieces of a text found and replaced with the text's own line ends kept. Pure.
+//!
+//! A model writes `\n`; a file may end its lines with `\r\n`, or with both kinds. A piece without
+//! carriage returns matches either kind, and what takes its place is given the kind that stands
+//! there. A piece that has carriage returns itself speaks of the bytes, and is taken literally.
+
+use std::ops::Range;
+
+/// Most lines compared when a piece was not found.
+const LINES_COMPARED: usize = 50_000;
+/// Most characters of a line that are compared and shown.
+const LINE_CHARS: usize = 160;
+/// How many candidates are named.
+const CANDIDATES: usize = 3;
+/// Lines less alike than this are no candidates.
+const ALIKE: f64 = 0.5;
+
+/// A place of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Passage(Range<usize>);
+
+impl Passage {
+    /// Every place of `piece`, from the beginning, without overlaps.
+    pub fn find(text: &str, piece: &str) -> Vec<Self> {
+        let literal = |haystack: &str| -> Vec<Range<usize>> {
+            haystack.match_indices(piece).map(|(at, found)| at..at + found.len()).collect()
+        };
+        if piece.contains('\r') || !text.contains("\r\n") {
+            return literal(text).into_iter().map(Self).collect();
+        }
+        // Searched in the text without carriage returns before newlines, and carried back.
+        let plain = text.replace("\r\n", "\n");
+        let mut dropped = text.match_indices("\r\n").map(|(at, _)| at).peekable();
+        let mut count = 0;
+        // An end of line belongs to a place whole or not at all: positions are carried to the
+        // carriage return, not behind it.
+        let mut back = |at: usize| {
+            while dropped.next_if(|dropped| dropped - count < at).is_some() {
+                count += 1;
+            }
+            at + count
+        };
+        literal(&plain).into_iter().map(|place| Self(back(place.start)..back(place.end))).collect()
+    }
+
+    /// A further place of `piece` that begins within this one: it is not clear which is meant.
+    pub fn overlapped(&self, text: &str, piece: &str) -> Option<Self> {
+        let first = text[self.0.start..].chars().next()?.len_utf8();
+        let from = self.0.start + first;
+        let next = Self::find(&text[from..], piece).into_iter().next()?;
+        Some(Self(next.0.start + from..next.0.end + from))
+    }
+
+    /// The line at which it begins, counted from 1.
+    pub fn line(&self, text: &str) -> usize {
+        text[..self.0.start].matches('\n').count() + 1
+    }
+}
+
+/// `text` with each of `places`, where `old` was found, replaced by `new`.
+pub(crate) fn replaced(text: &str, places: &[Passage], old: &str, new: &str) -> String {
+    let literal = old.contains('\r');
+    let mut out = String::with_capacity(text.len() + new.len());
+    let mut from = 0;
+    for Passage(place) in places {
+        out.push_str(&text[from..place.start]);
+        if literal {
+            out.push_str(new);
+        } else {
+            let plain = new.replace("\r\n", "\n");
+            match line_end(text, place) {
+                LineEnd::Newline => out.push_str(&plain),
+                LineEnd::CarriageReturn => out.push_str(&plain.replace('\n', "\r\n")),
+            }
+        }
+        from = place.end;
+    }
+    out.push_str(&text[from..]);
+    // A file that ended with a newline goes on doing so: a model that leaves it out of the last
+    // line rarely means it.
+    if text.ends_with('\n') && !out.is_empty() && !out.ends_with('\n') && !literal {
+        out.push_str(if text.ends_with("\r\n") { "\r\n" } else { "\n" });
+    }
+    out
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LineEnd {
+    Newline,
+    CarriageReturn,
+}
+
+/// How lines end at a place: by the first end in it, else the next after it, else the last before.
+fn line_end(text: &str, place: &Range<usize>) -> LineEnd {
+    let at = text[place.start..]
+        .find('\n')
+        .map(|at| place.start + at)
+        .or_else(|| text[..place.start].rfind('\n'));
+    match at {
+        Some(at) if text[..at].ends_with('\r') => LineEnd::CarriageReturn,
+        Some(_) | None => LineEnd::Newline,
+    }
+}
+
+/// A line that may have been meant.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Candidate {
+    /// Counted from 1.
+    pub line: usize,
+    /// The line, cut where it is long.
+    pub text: String,
+    /// It is the wanted line but for its white space.
+    pub only_space_differs: bool,
+}
+
+/// The lines of `text` most like the longest line of `piece`, best first.
+pub(crate) fn nearest_lines(text: &str, piece: &str) -> Vec<Candidate> {
+    let cut = |line: &str| line.chars().take(LINE_CHARS).collect::<String>();
+    let Some((ahead, wanted)) = piece
+        .lines()
+        .enumerate()
+        .max_by_key(|(at, line)| (line.trim().len(), std::cmp::Reverse(*at)))
+    else {
+        return Vec::new();
+    };
+    let wanted = cut(wanted);
+    if wanted.trim().is_empty() {
+        return Vec::new();
+    }
+    let wanted_pairs = pairs(&wanted);
+    let mut scored: Vec<(f64, usize, &str)> = text
+        .lines()
+        .take(LINES_COMPARED)
+        .enumerate()
+        .map(|(at, line)| (alike(&wanted_pairs, &pairs(&cut(line))), at, line))
+        .filter(|(score, ..)| *score >= ALIKE)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    scored
+        .into_iter()
+        .take(CANDIDATES)
+        .map(|(_, at, line)| Candidate {
+            // Where the whole piece would begin.
+            line: at.saturating_sub(ahead) + 1,
+            text: crate::control::visible(&cut(text
+                .lines()
+                .nth(at.saturating_sub(ahead))
+                .unwrap_or(line)))
+            .into_owned(),
+            only_space_differs: squeezed(line) == squeezed(&wanted),
+        })
+        .collect()
+}
+
+fn squeezed(line: &str) -> String {
+    line.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// Neighbouring characters of a line without its white space, sorted.
+fn pairs(line: &str) -> Vec<(char, char)> {
+    let chars: Vec<char> = line.chars().filter(|c| !c.is_whitespace()).collect();
+    let mut pairs: Vec<(char, char)> = match chars.as_slice() {
+        [single] => vec![(*single, *single)],
+        several => several.windows(2).map(|pair| (pair[0], pair[1])).collect(),
+    };
+    pairs.sort_unstable();
+    pairs
+}
+
+/// Dice's coefficient of two sorted lists: 1 for the same pairs, 0 for none in common.
+fn alike(a: &[(char, char)], b: &[(char, char)]) -> f64 {
+    if a.is_empty() || b.is_empty() {
+        return 0.0;
+    }
+    let (mut i, mut j, mut common) = (0, 0, 0_u32);
+    while i < a.len() && j < b.len() {
+        match a[i].cmp(&b[j]) {
+            std::cmp::Ordering::Equal => {
+                common += 1;
+                i += 1;
+                j += 1;
+            }
+            std::cmp::Ordering::Less => i += 1,
+            std::cmp::Ordering::Greater => j += 1,
+        }
+    }
+    // At most 160 characters a line: the sum is far below where a float loses a unit.
+    #[allow(clippy::cast_precision_loss)]
+    let both = (a.len() + b.len()) as f64;
+    f64::from(2 * common) / both
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn edit(text: &str, old: &str, new: &str) -> String {
+        replaced(text, &Passage::find(text, old), old, new)
+    }
+
+    #[test]
+    fn line_ends_are_kept() {
+        for (name, text, old, new, expected) in [
+            ("plain", "a\nb\n", "b", "c", "a\nc\n"),
+            (
+                "several lines into windows lines",
+                "a\r\nb\r\nc\r\n",
+                "a\nb",
+                "x\ny\nz",
+                "x\r\ny\r\nz\r\nc\r\n",
+            ),
+            ("one line into windows lines", "a\r\nb\r\n", "a", "x\ny", "x\r\ny\r\nb\r\n"),
+            ("windows piece into plain lines", "a\nb\n", "b", "x\r\ny", "a\nx\ny\n"),
+            ("mixed, plain place", "a\r\nb\nc\n", "b", "x\ny", "a\r\nx\ny\nc\n"),
+            ("mixed, windows place", "a\nb\r\nc\n", "b", "x\ny", "a\nx\r\ny\r\nc\n"),
+            ("newline at the beginning of the piece", "a\r\nb\r\n", "\nb", "\nc", "a\r\nc\r\n"),
+            ("newline at the end of the piece", "a\r\nb\r\n", "a\n", "x\n", "x\r\nb\r\n"),
+            ("only the newline", "a\r\nb", "\n", " ", "a b"),
+            ("final newline goes on", "a\nlast\n", "last\n", "end", "a\nend\n"),
+            ("final windows newline goes on", "a\r\nlast\r\n", "last\n", "end", "a\r\nend\r\n"),
+            ("no final newline is no reason to add one", "a\nlast", "last", "end", "a\nend"),
+            ("all of it away", "a\n", "a\n", "", ""),
+            ("literal carriage returns", "a\r\nb\n", "a\r\n", "a\n", "a\nb\n"),
+            ("all places", "x y x", "x", "z", "z y z"),
+        ] {
+            assert_eq!(edit(text, old, new), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn places_that_overlap() {
+        let (text, piece) = ("}\n}\n}\n", "}\n}\n");
+        let found = Passage::find(text, piece);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].overlapped(text, piece).map(|next| next.line(text)), Some(2));
+        let only = &Passage::find("a\r\nb", "a\nb")[0];
+        assert_eq!(only.overlapped("a\r\nb", "a\nb"), None);
+    }
+
+    #[test]
+    fn candidates() {
+        let text = "fn main() {\n    let total = add(1, 2);\n    println!(\"{total}\");\n}\n";
+        let near = nearest_lines(text, "let total = add(1,2);");
+        assert_eq!((near[0].line, near[0].only_space_differs), (2, true));
+        let near = nearest_lines(text, "fn main() {\n    let totals = add(2, 2);");
+        assert_eq!((near[0].line, near[0].text.as_str()), (1, "fn main() {"));
+        assert!(nearest_lines(text, "completely different").is_empty());
+        assert!(nearest_lines(text, "\n \n").is_empty());
+    }
+
+    proptest! {
+        /// Whatever is replaced and put back, no other byte changes.
+        #[test]
+        fn there_and_back(
+            lines in proptest::collection::vec(("[ab ]{0,3}", prop_oneof!["\n", "\r\n"]), 1..12),
+            from in 0usize..12,
+            count in 1usize..4,
+        ) {
+            let text: String = lines.iter().map(|(line, end)| format!("{line}{end}")).collect();
+            let from = from.min(lines.len() - 1);
+            let piece: Vec<&str> = lines[from..(from + count).min(lines.len())].iter().map(|(line, _)| line.as_str()).collect();
+            let piece = piece.join("\n");
+            prop_assume!(!piece.is_empty());
+            let found = Passage::find(&text, &piece);
+            prop_assert!(!found.is_empty());
+            for passage in &found {
+                let found = &text[passage.0.clone()];
+                prop_assert_eq!(found.replace("\r\n", "\n"), piece.as_str());
+                prop_assert!(!text[passage.0.end..].starts_with('\n') || !found.ends_with('\r'));
+            }
+            let marked = replaced(&text, &found[..1], &piece, "<MARK>");
+            prop_assert_eq!(Passage::find(&marked, "<MARK>").len(), 1);
+            let place = &found[0].0;
+            prop_assert!(marked.starts_with(&text[..place.start]));
+            prop_assert!(marked.contains(&text[place.end..]));
+        }
+
+        /// A file of one kind of line ends keeps it through any sequence of edits.
+        #[test]
+        fn no_sequence_of_edits_mixes_line_ends(
+            windows: bool,
+            lines in proptest::collection::vec("[abc]{0,4}", 1..10),
+            edits in proptest::collection::vec(("[abc\n]{1,3}", "([abc]|\n|\r\n){0,6}"), 0..10),
+        ) {
+            let end = if windows { "\r\n" } else { "\n" };
+            let mut text: String = lines.iter().map(|line| format!("{line}{end}")).collect();
+            for (old, new) in edits {
+                let found = Passage::find(&text, &old);
+                let expected_plain = {
+                    let plain = text.replace("\r\n", "\n").replace(old.as_str(), &new.replace("\r\n", "\n"));
+                    if plain.is_empty() || plain.ends_with('\n') || !text.ends_with('\n') { plain } else { plain + "\n" }
+                };
+                let had_ends = text.contains('\n');
+                text = replaced(&text, &found, &old, &new);
+                prop_assert_eq!(text.replace("\r\n", "\n"), expected_plain);
+                let pairs = text.matches("\r\n").count();
+                let newlines = text.matches('\n').count();
+                prop_assert_eq!(text.matches('\r').count(), pairs, "no lone carriage return");
+                if had_ends {
+                    prop_assert_eq!(pairs, if windows { newlines } else { 0 });
+                } else {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Runs one call. For `agentd-tool`, after its cage stands.
+
+use crate::answer::failed;
+use crate::arguments::interpret;
+use crate::cancel::Cancel;
+use crate::failure::{Code, Failure};
+use crate::scope::Place;
+use crate::site::{Account, Site};
+use crate::tool::works;
+use nix::sys::resource::{UsageWho, getrusage};
+use protocol::call::{Effect, ProcessUsage, Report, ToolResult};
+use protocol::tool::JudgedPath;
+
+/// A call that was judged and may run.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    /// The tool's name.
+    pub tool: &'a str,
+    /// Its arguments as JSON.
+    pub input: &'a str,
+    /// What the verdict was given for; empty where the call was not probed. A mutation of a file
+    /// that differs from it answers `stale` and changes nothing; a query only has to lead to the
+    /// same real paths.
+    pub judged: &'a [JudgedPath],
+    /// Most characters of the result for the model.
+    pub max_result_chars: u32,
+}
+
+/// Runs a tool that works in this process. Every failure is a coded result.
+#[must_use]
+pub fn run(order: &Order<'_>, place: &Place, cancel: &Cancel) -> Report {
+    let site = Site { place, judged: order.judged, cancel, account: Account::default() };
+    run_at(order, site)
+}
+
+fn run_at(order: &Order<'_>, mut site: Site<'_>) -> Report {
+    let (result, effects) = attempt(order, &mut site);
+    let account = site.account;
+    Report {
+        result,
+        effects,
+        refusals: account.refusals,
+        refusals_uncounted: account.refusals_uncounted,
+        usage: account.usage.unwrap_or_else(own_usage),
+        command_pid: account.command_pid,
+    }
+}
+
+fn attempt(order: &Order<'_>, site: &mut Site<'_>) -> (ToolResult, Vec<Effect>) {
+    let max = order.max_result_chars as usize;
+    let call = match interpret(order.tool, order.input) {
+        Ok(call) => call,
+        Err(invalid) => return (invalid.result(), Vec::new()),
+    };
+    let name = call.spec.name;
+    let Some(works) = works(name) else {
+        let failure = Failure::new(Code::UnknownTool, "this build cannot run it", "");
+        return (failed(name, failure, max), Vec::new());
+    };
+    match (works.run)(&call.input, site) {
+        Ok(answer) => answer.into_result(max),
+        Err(failure) => (failed(name, failure, max), Vec::new()),
+    }
+}
+
+/// What this process used so far.
+fn own_usage() -> ProcessUsage {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+        return ProcessUsage::default();
+    };
+    let ms = |time: nix::sys::time::TimeVal| time.tv_sec() * 1000 + time.tv_usec() / 1000;
+    let positive = |number: i64| u64::try_from(number).unwrap_or_default();
+    ProcessUsage {
+        cpu_ms: positive(ms(usage.user_time()) + ms(usage.system_time())),
+        peak_kib: positive(usage.max_rss()),
+        written_bytes: positive(usage.block_writes()) * 512,
+    }
+}

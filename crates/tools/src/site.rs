@@ -1,0 +1,188 @@
+//! All that a running tool has: its directories, what its call was judged for, its bounds.
+
+use crate::cancel::Cancel;
+use crate::control::visible;
+use crate::failure::{Code, Failure};
+use crate::nearest::nearest;
+use crate::protected;
+use crate::scope::{End, Place, access_denied, trace};
+use protocol::call::ProcessUsage;
+use protocol::confinement::Refusal;
+use protocol::tool::JudgedPath;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Most names of a directory that are compared with a wrong one.
+const NAMES_COMPARED: usize = 2000;
+
+/// Where a tool works.
+pub(crate) struct Site<'a> {
+    /// Its directories.
+    pub place: &'a Place,
+    /// What the verdict was given for; empty where the call was not probed.
+    pub judged: &'a [JudgedPath],
+    /// A request to end.
+    pub cancel: &'a Cancel,
+    /// What the tool has to say beside its answer.
+    pub account: Account,
+}
+
+/// What a tool that runs a command learns about it.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    /// What the kernel refused, the first in order.
+    pub refusals: Vec<Refusal>,
+    /// How many more.
+    pub refusals_uncounted: u64,
+    /// What the command used; this process's own usage where there is none.
+    pub usage: Option<ProcessUsage>,
+    /// The command's process id as the host sees it.
+    pub command_pid: Option<u32>,
+}
+
+/// A path that a tool may use.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// As the call wrote it.
+    pub named: String,
+    /// Where it leads.
+    pub real: PathBuf,
+    /// Whether something is there.
+    pub exists: bool,
+}
+
+impl Target {
+    /// As the record has it.
+    pub fn recorded(&self) -> String {
+        self.real.to_string_lossy().into_owned()
+    }
+}
+
+impl Site<'_> {
+    /// Resolves a path that is about to be used.
+    ///
+    /// # Errors
+    /// `access_denied` out of scope and for dangling links, `stale` where the path leads elsewhere
+    /// than when it was judged, and the like; never `not_found`, see [`Self::existing`].
+    pub fn resolve(&self, named: &str) -> Result<Target, Failure> {
+        if named.is_empty() {
+            return Err(Failure::new(
+                Code::InvalidArguments,
+                "the path is empty",
+                "Use \".\" for the project.",
+            ));
+        }
+        if named.contains('\0') {
+            return Err(Failure::new(
+                Code::InvalidArguments,
+                "the path contains a NUL character",
+                "",
+            ));
+        }
+        let trace = trace(self.place, named);
+        if !self.place.contains(&trace.real) {
+            return Err(access_denied(self.place, named, "leads outside the project"));
+        }
+        let exists = match trace.end {
+            End::Found => true,
+            End::Missing => false,
+            End::Dangling => {
+                return Err(access_denied(
+                    self.place,
+                    named,
+                    "is a link to something that does not exist",
+                ));
+            }
+            End::Circle => {
+                return Err(access_denied(self.place, named, "is a link that leads in a circle"));
+            }
+            End::NotADirectory => {
+                let part = visible(&self.place.shown(&trace.real).to_string_lossy()).into_owned();
+                return Err(Failure::new(
+                    Code::NotADirectory,
+                    format!("{named:?} leads through {part:?}, which is not a directory"),
+                    "Correct the path.",
+                ));
+            }
+            End::Unreadable(errno) => return Err(Failure::io("look at", named, errno.into())),
+        };
+        if exists && trace.means_directory && !trace.real.is_dir() {
+            return Err(Failure::io("use", named, io::Error::from(nix::errno::Errno::ENOTDIR)));
+        }
+        if trace.real.to_str().is_none() {
+            return Err(Failure::new(
+                Code::NotUtf8,
+                format!("{named:?} leads to a name that is not UTF-8"),
+                "Use bash for it.",
+            ));
+        }
+        self.same_as_judged(named, &trace.real)?;
+        Ok(Target { named: named.to_owned(), real: trace.real, exists })
+    }
+
+    /// Resolves a path at which something must be.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`], and `not_found` with names like the wrong one.
+    pub fn existing(&self, named: &str) -> Result<Target, Failure> {
+        let target = self.resolve(named)?;
+        if target.exists { Ok(target) } else { Err(not_found(&target)) }
+    }
+
+    /// Resolves a path that is about to be written.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`], and `protected` for names that only a person changes.
+    pub fn to_write(&self, named: &str) -> Result<Target, Failure> {
+        let target = self.resolve(named)?;
+        let inside =
+            self.place.root_of(&target.real).and_then(|root| target.real.strip_prefix(root).ok());
+        match inside.and_then(protected::name) {
+            None => Ok(target),
+            Some(name) => Err(Failure::new(
+                Code::Protected,
+                format!(
+                    "{named:?} lies at the protected name {name}, which runs or configures programs"
+                ),
+                "Ask the person to make this change; do not try another way.",
+            )),
+        }
+    }
+
+    /// A real path as the model shall write it, on one line.
+    pub fn shown(&self, real: &Path) -> String {
+        visible(&self.place.shown(real).to_string_lossy()).into_owned()
+    }
+
+    /// Ends a loop that somebody asked to end.
+    pub fn go_on(&self) -> Result<(), Failure> {
+        if self.cancel.asked() { Err(Failure::interrupted()) } else { Ok(()) }
+    }
+
+    fn same_as_judged(&self, named: &str, real: &Path) -> Result<(), Failure> {
+        let known = self.judged.is_empty()
+            || self.judged.iter().any(|judged| Path::new(&judged.real) == real);
+        if known { Ok(()) } else { Err(crate::judged::stale(named, "leads to another place")) }
+    }
+}
+
+/// Nothing at this path, with the names beside it that may have been meant.
+pub(crate) fn not_found(target: &Target) -> Failure {
+    let wrong = target.real.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let beside: Vec<String> = target
+        .real
+        .parent()
+        .and_then(|parent| parent.read_dir().ok())
+        .into_iter()
+        .flatten()
+        .take(NAMES_COMPARED)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    let near = nearest(wrong, beside.iter().map(String::as_str));
+    let hint = if near.is_empty() {
+        "Look with ls or glob for the right path.".to_owned()
+    } else {
+        format!("In the same directory there is {}.", near.join(", "))
+    };
+    Failure::new(Code::NotFound, format!("there is no {:?}", target.named), hint)
+}

@@ -1,0 +1,117 @@
+//! What a tool declares about itself: the trait behind a line of the table.
+
+use crate::answer::Answer;
+use crate::arguments::{Facts, Invalid};
+use crate::failure::Failure;
+use crate::site::Site;
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// Another name under which models and people call a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alias {
+    /// The other name.
+    pub name: &'static str,
+    /// JSON object of arguments that this name implies where the call does not give them.
+    pub defaults: &'static str,
+}
+
+impl Alias {
+    /// A name that implies nothing.
+    pub(crate) const fn plain(name: &'static str) -> Self {
+        Self { name, defaults: "{}" }
+    }
+}
+
+/// One tool as the table has it, without the code that runs it.
+#[derive(Debug, Clone, Copy)]
+pub struct Spec {
+    /// The real name.
+    pub name: &'static str,
+    /// Whether it looks or changes.
+    pub kind: ToolKind,
+    /// The cage its calls run in.
+    pub profile: Profile,
+    /// What the model is told.
+    pub description: &'static str,
+    /// Other names.
+    pub aliases: &'static [Alias],
+    /// JSON schema of its arguments, the same bytes at every call.
+    pub schema: fn() -> String,
+    pub(crate) check: fn(serde_json::Value) -> Result<(String, Facts), Invalid>,
+}
+
+/// A tool. `run` is reached through a table of its own, so that a program that only reads
+/// [`Spec`]s does not link it.
+pub(crate) trait Tool {
+    /// Its arguments; the doc comments of the fields are what the model reads about them.
+    type Input: DeserializeOwned + Serialize + JsonSchema;
+    /// The real name.
+    const NAME: &'static str;
+    /// Whether it looks or changes.
+    const KIND: ToolKind;
+    /// The cage its calls run in.
+    const PROFILE: Profile;
+    /// What the model is told.
+    const DESCRIPTION: &'static str;
+    /// Other names.
+    const ALIASES: &'static [Alias];
+
+    /// What a verdict needs to know about a call.
+    fn facts(input: &Self::Input) -> Facts;
+
+    /// The unified diff that the call would make; empty for tools that make none.
+    fn preview(_input: Self::Input, _site: &Site<'_>) -> Result<String, Failure> {
+        Ok(String::new())
+    }
+
+    /// Does it. Nothing is changed where this fails, except by a command.
+    fn run(input: Self::Input, site: &mut Site<'_>) -> Result<Answer, Failure>;
+}
+
+/// The table's entry for a tool.
+pub(crate) const fn spec_of<T: Tool>() -> Spec {
+    Spec {
+        name: T::NAME,
+        kind: T::KIND,
+        profile: T::PROFILE,
+        description: T::DESCRIPTION,
+        aliases: T::ALIASES,
+        schema: crate::schema::text_of::<T::Input>,
+        check: crate::arguments::check::<T>,
+    }
+}
+
+/// The working half of a tool.
+#[derive(Clone, Copy)]
+pub(crate) struct Works {
+    /// The tool's real name.
+    pub name: &'static str,
+    /// See [`Tool::preview`]; the input is normalised JSON.
+    pub preview: fn(&str, &Site<'_>) -> Result<String, Failure>,
+    /// See [`Tool::run`]; the input is normalised JSON.
+    pub run: fn(&str, &mut Site<'_>) -> Result<Answer, Failure>,
+}
+
+/// The working half of `T`.
+pub(crate) const fn works_of<T: Tool>() -> Works {
+    Works {
+        name: T::NAME,
+        preview: |input, site| T::preview(parsed::<T>(input)?, site),
+        run: |input, site| T::run(parsed::<T>(input)?, site),
+    }
+}
+
+/// The arguments, which `interpret` has checked before.
+fn parsed<T: Tool>(input: &str) -> Result<T::Input, Failure> {
+    serde_json::from_str(input).map_err(|error| {
+        Failure::new(
+            crate::Code::InvalidArguments,
+            format!("the arguments do not fit: {error}"),
+            "",
+        )
+    })
+}

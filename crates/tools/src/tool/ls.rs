@@ -1,0 +1,112 @@
+//! `ls`: one level of a directory.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::control::visible;
+use crate::discovery::{Depth, walk};
+use crate::failure::{Code, Failure};
+use crate::kinds;
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::call::Effect;
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// More entries are counted, not listed.
+const ENTRIES: usize = 500;
+
+pub(super) struct Ls;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The directory, relative to the project directory or absolute.
+    #[serde(default = "here")]
+    path: String,
+}
+
+pub(super) fn here() -> String {
+    ".".to_owned()
+}
+
+impl Tool for Ls {
+    type Input = Input;
+    const NAME: &'static str = "ls";
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Query;
+    const DESCRIPTION: &'static str = "List one level of a directory, directories first. Each line is \
+        d (directory), f (file) or l (link), the size in bytes, and the name. Ignored files are left out.";
+    const ALIASES: &'static [Alias] =
+        &[Alias::plain("list_directory"), Alias::plain("list_dir"), Alias::plain("file-list")];
+
+    fn facts(input: &Input) -> Facts {
+        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        let target = site.existing(&input.path)?;
+        directory(&target.real, &input.path)?;
+        let mut total = 0_usize;
+        // Directories first, then by name; only what will be listed is kept.
+        let mut entries: BTreeMap<(bool, OsString), String> = BTreeMap::new();
+        for entry in walk(&target.real, Depth::OneLevel) {
+            site.go_on()?;
+            total += 1;
+            let not_a_directory = !entry.file_type().is_some_and(|kind| kind.is_dir());
+            entries.insert((not_a_directory, entry.file_name().to_owned()), String::new());
+            if entries.len() > ENTRIES {
+                entries.pop_last();
+            }
+        }
+        let mut body = String::new();
+        for (_, name) in entries.keys() {
+            body.push_str(&line(&target.real.join(name)));
+            body.push('\n');
+        }
+        let shown = site.shown(&target.real);
+        if total == 0 {
+            body = "(nothing here, or all of it ignored)".to_owned();
+        }
+        let summary = format!("{shown}: {total} entries");
+        let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        if total > ENTRIES {
+            answer.footer.push(format!(
+                "[{ENTRIES} of {total} entries; {} left out, find them with glob]",
+                total - ENTRIES
+            ));
+        }
+        Ok(answer)
+    }
+}
+
+/// Opens the directory once, so that a refusal is an error and not an empty list.
+pub(super) fn directory(real: &Path, named: &str) -> Result<(), Failure> {
+    match real.read_dir() {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => Err(Failure::new(
+            Code::NotADirectory,
+            format!("{named:?} is not a directory"),
+            "Use read for a file.",
+        )),
+        Err(error) => Err(Failure::io("list", named, error)),
+    }
+}
+
+fn line(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = visible(&name);
+    match path.symlink_metadata() {
+        Ok(meta) if meta.is_symlink() => {
+            let target = path.read_link().unwrap_or_default();
+            format!("l {} {name} -> {}", meta.len(), visible(&target.to_string_lossy()))
+        }
+        Ok(meta) => format!("{} {} {name}", kinds::letter(meta.file_type()), meta.len()),
+        // Removed between the listing and the look.
+        Err(_) => format!("? ? {name}"),
+    }
+}

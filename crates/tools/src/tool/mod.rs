@@ -1,0 +1,34 @@
+//! The table of tools, in the order in which the model sees them.
+
+use crate::spec::{Spec, Works, spec_of, works_of};
+
+/// Declares the files and makes both tables of them: what the tools are, and what they do.
+macro_rules! tools {
+    ($($file:ident :: $tool:ident),* $(,)?) => {
+        $(mod $file;)*
+
+        static SPECS: &[Spec] = &[$(spec_of::<$file::$tool>()),*];
+
+        static WORKS: &[Works] = &[$(works_of::<$file::$tool>()),*];
+    };
+}
+
+tools! {
+    read::Read,
+    ls::Ls,
+    glob::Glob,
+    grep::Grep,
+    write::Write,
+    edit::Edit,
+}
+
+/// Every tool, in the order in which the model sees them.
+#[must_use]
+pub fn specs() -> &'static [Spec] {
+    SPECS
+}
+
+/// The working half of the tool with this real name.
+pub(crate) fn works(name: &str) -> Option<&'static Works> {
+    WORKS.iter().find(|works| works.name == name)
+}

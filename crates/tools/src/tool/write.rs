@@ -1,0 +1,91 @@
+//! `write`: a whole file, made or replaced in one step.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::diff;
+use crate::failure::{Code, Failure};
+use crate::replace::{Before, Replaced, before, replace};
+use crate::site::{Site, Target};
+use crate::spec::{Alias, Tool};
+use protocol::call::Effect;
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct Write;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The file, relative to the project directory or absolute. Missing directories are made.
+    path: String,
+    /// The whole new content.
+    content: String,
+}
+
+impl Tool for Write {
+    type Input = Input;
+    const NAME: &'static str = "write";
+    const KIND: ToolKind = ToolKind::Mutation;
+    const PROFILE: Profile = Profile::Mutate;
+    const DESCRIPTION: &'static str = "Write a whole file: it is made, with the directories that are \
+        missing, or its content is replaced. For a change to a part of a file use edit.";
+    const ALIASES: &'static [Alias] =
+        &[Alias::plain("write_file"), Alias::plain("create_file"), Alias::plain("file-create")];
+
+    fn facts(input: &Input) -> Facts {
+        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    }
+
+    fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
+        let target = target(site, &input.path)?;
+        Ok(change(site, &target, before(site, &target)?.as_ref(), &input.content))
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        let target = target(site, &input.path)?;
+        let before = before(site, &target)?;
+        let shown = site.shown(&target.real);
+        if before.as_ref().and_then(|before| before.bytes.as_deref())
+            == Some(input.content.as_bytes())
+        {
+            let body = format!("{shown} has exactly this content already; nothing was written");
+            return Ok(Answer::done(body, format!("{shown}: unchanged"), Vec::new()));
+        }
+        let diff = change(site, &target, before.as_ref(), &input.content);
+        site.go_on()?;
+        let replaced = replace(&target, before.as_ref(), input.content.as_bytes())?;
+        let (did, effect) = match replaced {
+            Replaced::Created => ("created", Effect::Created(target.recorded())),
+            Replaced::Overwritten => ("overwrote", Effect::Written(target.recorded())),
+        };
+        let bytes = input.content.len();
+        let body = format!("{did} {shown}: {bytes} bytes\n{diff}");
+        Ok(Answer::done(body, format!("{did} {shown}: {bytes} bytes"), vec![effect]))
+    }
+}
+
+fn target(site: &Site<'_>, path: &str) -> Result<Target, Failure> {
+    let target = site.to_write(path)?;
+    if path.ends_with('/') {
+        let text = format!("{path:?} names a directory");
+        return Err(Failure::new(Code::IsDirectory, text, "Name a file in it."));
+    }
+    Ok(target)
+}
+
+/// The diff to show, or why there is none.
+fn change(site: &Site<'_>, target: &Target, before: Option<&Before>, content: &str) -> String {
+    let name = site.shown(&target.real);
+    let Some(before) = before else {
+        return diff::unified(&name, "", content);
+    };
+    match before.bytes.as_deref().map(std::str::from_utf8) {
+        Some(Ok(old)) => diff::unified(&name, old, content),
+        Some(Err(_)) => {
+            format!("[no diff: {} bytes that are not UTF-8 are replaced]\n", before.size)
+        }
+        None => format!("[no diff: {} bytes are replaced]\n", before.size),
+    }
+}

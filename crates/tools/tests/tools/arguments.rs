@@ -1,0 +1,144 @@
+//! Names and arguments: what is a call, and what the model is told where it is none.
+
+use protocol::call::Outcome;
+use tools::{Invalid, interpret, specs};
+
+#[test]
+fn the_table_is_in_order_and_its_names_are_unique() {
+    let names: Vec<&str> = specs().iter().map(|spec| spec.name).collect();
+    assert_eq!(&names[..6], ["read", "ls", "glob", "grep", "write", "edit"]);
+    let mut all: Vec<&str> = specs()
+        .iter()
+        .flat_map(|spec| {
+            std::iter::once(spec.name).chain(spec.aliases.iter().map(|alias| alias.name))
+        })
+        .collect();
+    all.sort_unstable();
+    let count = all.len();
+    all.dedup();
+    assert_eq!(all.len(), count, "a name stands twice in the table");
+}
+
+#[test]
+fn schemas_are_stable_to_the_byte() {
+    for spec in specs() {
+        assert_eq!((spec.schema)(), (spec.schema)());
+        let schema: serde_json::Value = serde_json::from_str(&(spec.schema)()).unwrap();
+        assert_eq!(schema["type"], "object", "{}", spec.name);
+        assert_eq!(schema["additionalProperties"], false, "{}", spec.name);
+        assert!(schema.get("$schema").is_none() && schema.get("$defs").is_none(), "{}", spec.name);
+        for (field, property) in schema["properties"].as_object().unwrap() {
+            assert!(
+                property["description"].is_string(),
+                "{}.{field} tells the model nothing",
+                spec.name
+            );
+            assert!(property["type"].is_string(), "{}.{field}", spec.name);
+        }
+    }
+    let ls = specs().iter().find(|spec| spec.name == "ls").unwrap();
+    assert_eq!(
+        (ls.schema)(),
+        concat!(
+            r#"{"additionalProperties":false,"properties":{"path":{"default":".","#,
+            r#""description":"The directory, relative to the project directory or absolute.","type":"string"}},"#,
+            r#""type":"object"}"#
+        )
+    );
+}
+
+#[test]
+fn aliases_are_real_calls_with_their_defaults() {
+    for (alias, input, name, expected) in [
+        ("read_file", r#"{"path":"a"}"#, "read", r#"{"path":"a","raw":true}"#),
+        ("read_file", r#"{"raw":false,"path":"a"}"#, "read", r#"{"path":"a","raw":false}"#),
+        ("list_directory", "", "ls", "{}"),
+        ("search_files", r#"{"pattern":"x"}"#, "grep", r#"{"pattern":"x"}"#),
+        ("file-find", r#"{"pattern":"x"}"#, "glob", r#"{"pattern":"x"}"#),
+        ("write_file", r#"{"path":"a","content":""}"#, "write", r#"{"content":"","path":"a"}"#),
+        (
+            "file-edit",
+            r#"{"path":"a","old_string":"x","new_string":"y"}"#,
+            "edit",
+            r#"{"new_string":"y","old_string":"x","path":"a"}"#,
+        ),
+    ] {
+        let call = interpret(alias, input).unwrap();
+        assert_eq!((call.spec.name, call.input.as_str()), (name, expected), "{alias}");
+    }
+    for spec in specs() {
+        for alias in spec.aliases {
+            // The defaults must be fields of the tool: an unknown one would say so.
+            match interpret(alias.name, "{}") {
+                Ok(_) | Err(Invalid::MissingField { .. }) => {}
+                Err(other) => panic!("{}: {other}", alias.name),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_call_has_the_same_bytes() {
+    let one = interpret("read", r#"{"path":"a","offset":3,"limit":null}"#).unwrap();
+    let two = interpret("read", "{ \"offset\": 3,\n \"path\": \"a\" }").unwrap();
+    assert_eq!(one.input, two.input);
+    assert_eq!(one.paths, ["a"]);
+}
+
+#[test]
+fn what_is_no_call_says_why() {
+    for (tool, input, message, hint) in [
+        ("wriet", "{}", r#"there is no tool "wriet""#, "Did you mean write"),
+        ("launch", "{}", r#"there is no tool "launch""#, "The tools are read, ls, glob"),
+        ("read", "{", "the arguments are not JSON", "one JSON object"),
+        ("read", "[1]", "must be a JSON object", "one JSON object"),
+        ("read", "null", "must be a JSON object", "one JSON object"),
+        ("read", r#"{"pth":"a"}"#, r#"unknown field "pth""#, r#"Did you mean "path"?"#),
+        (
+            "read",
+            r#"{"path":"a","verbose":true}"#,
+            r#"unknown field "verbose""#,
+            "The fields are limit, offset, path, raw",
+        ),
+        ("read", r#"{"path":7}"#, r#"the field "path" must be a string, not the number 7"#, ""),
+        ("read", "{}", r#"the field "path" is missing"#, "It must be a string"),
+        ("read", r#"{"path":null}"#, r#"the field "path" is missing"#, ""),
+        (
+            "read",
+            r#"{"path":"a","offset":0}"#,
+            r#"the field "offset" must be a whole number, 1 or more, not the number 0"#,
+            "",
+        ),
+        (
+            "read",
+            r#"{"path":"a","offset":"3"}"#,
+            r#"the field "offset" must be a whole number, 1 or more, not the string "3""#,
+            "",
+        ),
+        ("read", r#"{"path":"a","offset":1.5}"#, r#"not the number 1.5"#, ""),
+        ("read", r#"{"path":"a","offset":-1}"#, r#"not the number -1"#, ""),
+        ("read", r#"{"path":"a","raw":"yes"}"#, r#"the field "raw" must be true or false"#, ""),
+        (
+            "grep",
+            r#"{"pattern":"a","context":21}"#,
+            r#"the field "context" must be a whole number from 0 to 20"#,
+            "",
+        ),
+    ] {
+        let invalid = interpret(tool, input).unwrap_err();
+        assert!(invalid.to_string().contains(message), "{invalid}");
+        assert!(invalid.hint().contains(hint), "{invalid}: {}", invalid.hint());
+        let result = invalid.result();
+        assert_eq!((result.outcome, result.is_error), (Outcome::Invalid, true));
+        let code = if message.contains("no tool") { "unknown_tool" } else { "invalid_arguments" };
+        assert_eq!(result.code.as_deref(), Some(code));
+    }
+}
+
+#[test]
+fn deep_and_long_arguments_are_errors_and_no_crash() {
+    let deep = format!("{{\"path\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    assert!(matches!(interpret("read", &deep), Err(Invalid::NotJson { .. })));
+    let name = "x".repeat(1_000_000);
+    assert!(interpret(&name, "{}").unwrap_err().to_string().len() < 200);
+}

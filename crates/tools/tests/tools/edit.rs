@@ -1,0 +1,125 @@
+//! `edit`.
+
+use crate::project::{Project, fifo};
+use proptest::prelude::*;
+use protocol::call::Effect;
+use serde_json::{Value, json};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+fn edit(path: &str, old: &str, new: &str) -> Value {
+    json!({"path": path, "old_string": old, "new_string": new})
+}
+
+#[test]
+fn one_place() {
+    let project = Project::with(&[("a.rs", "fn a() {}\nfn b() {}\n")]);
+    std::fs::set_permissions(project.path("a.rs"), std::fs::Permissions::from_mode(0o640)).unwrap();
+    let report = project.run("edit", edit("a.rs", "fn b() {}", "fn c() {}"));
+    assert_eq!(
+        report.result.text,
+        "edited a.rs: line 2\n--- a/a.rs\n+++ b/a.rs\n@@ -1,2 +1,2 @@\n fn a() {}\n-fn b() {}\n+fn c() {}\n"
+    );
+    assert_eq!(
+        report.effects,
+        [Effect::Written(project.path("a.rs").to_str().unwrap().to_owned())]
+    );
+    assert_eq!(project.content("a.rs"), "fn a() {}\nfn c() {}\n");
+    assert_eq!(std::fs::metadata(project.path("a.rs")).unwrap().mode() & 0o777, 0o640);
+    assert_eq!(project.names("."), ["a.rs"]);
+}
+
+#[test]
+fn all_places() {
+    let project = Project::with(&[("a", "x y x\nx\n")]);
+    let text = project.ok(
+        "edit",
+        json!({"path": "a", "old_string": "x", "new_string": "z", "replace_all": true}),
+    );
+    assert!(text.starts_with("edited a: 3 places\n"));
+    assert_eq!(project.content("a"), "z y z\nz\n");
+}
+
+#[test]
+fn line_ends_and_the_byte_order_mark_stay() {
+    let project = Project::with(&[("crlf", "\u{feff}one\r\ntwo\r\nthree\r\n")]);
+    project.ok("edit", edit("crlf", "one\ntwo", "1\n2\n2.5"));
+    assert_eq!(project.content("crlf"), "\u{feff}1\r\n2\r\n2.5\r\nthree\r\n");
+    project.ok("edit", edit("crlf", "three\n", "3"));
+    assert_eq!(project.content("crlf"), "\u{feff}1\r\n2\r\n2.5\r\n3\r\n");
+}
+
+#[test]
+fn none_or_several_says_so_with_lines() {
+    let project = Project::with(&[(
+        "a.rs",
+        "fn main() {\n    let total = 1;\n}\nfn other() {\n    let total = 1;\n}\n",
+    )]);
+    let text = project.fails("edit", edit("a.rs", "    let total = 1;", "x"), "ambiguous");
+    assert!(text.contains("2 times, at lines 2, 5"), "{text}");
+    let text = project.fails("edit", edit("a.rs", "  let total = 1;\n}\n\nfn", "x"), "no_match");
+    assert!(
+        text.contains("0 matches")
+            && text.contains("2\t    let total = 1;")
+            && text.contains("white space only"),
+        "{text}"
+    );
+    let text = project.fails("edit", edit("a.rs", "let totals = 2;", "x"), "no_match");
+    assert!(text.contains("the nearest places are\n2\t    let total = 1;\n5\t"), "{text}");
+    let text = project.fails("edit", edit("a.rs", "#include <stdio.h>", "x"), "no_match");
+    assert!(text.contains("nothing in it is like it"), "{text}");
+    let text = project.fails("edit", edit("a.rs", "\n}\n", "x"), "ambiguous");
+    assert!(text.contains("2 times"), "{text}");
+    assert!(project.content("a.rs").starts_with("fn main() {\n    let total = 1;\n}\n"));
+}
+
+#[test]
+fn what_cannot_be_edited_says_why() {
+    let project = Project::with(&[("a", "x\n"), ("dir/x", "x"), (".git/config", "x")]);
+    project.put("nul", b"x\0");
+    project.put("latin1", b"x\ncaf\xe9");
+    project.put("big", &vec![b'x'; 9 << 20]);
+    fifo(&project.path("fifo"));
+    for (path, old, new, code) in [
+        ("a", "", "y", "invalid_arguments"),
+        ("a", "x", "x", "invalid_arguments"),
+        ("b", "x", "y", "not_found"),
+        ("dir", "x", "y", "is_directory"),
+        ("nul", "x", "y", "binary"),
+        ("latin1", "x", "y", "not_utf8"),
+        ("big", "x", "y", "too_large"),
+        ("fifo", "x", "y", "not_a_file"),
+        (".git/config", "x", "y", "protected"),
+    ] {
+        project.fails("edit", edit(path, old, new), code);
+    }
+    assert_eq!(project.content("a"), "x\n");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// What an edit does not name stays byte for byte, on disk, whatever the line ends.
+    #[test]
+    fn no_byte_is_lost(
+        lines in proptest::collection::vec(("[a-c]{0,3}", prop_oneof![Just("\n"), Just("\r\n")]), 1..8),
+        edits in proptest::collection::vec(("[a-c\n]{1,3}", "[a-c\n]{0,3}"), 1..6),
+    ) {
+        let text: String = lines.iter().map(|(line, end)| format!("{line}{end}")).collect();
+        let project = Project::with(&[("a", &text)]);
+        for (old, new) in edits {
+            let before = project.content("a");
+            let result = project.run("edit", edit("a", &old, &new)).result;
+            let after = project.content("a");
+            if result.is_error {
+                prop_assert_eq!(before, after, "a failed edit changes nothing");
+                continue;
+            }
+            let plain = |text: &str| text.replace("\r\n", "\n");
+            let expected = plain(&before).replacen(&old, &new, 1);
+            let expected = if expected.is_empty() || expected.ends_with('\n') || !before.ends_with('\n') { expected } else { expected + "\n" };
+            prop_assert_eq!(plain(&after), expected);
+            prop_assert_eq!(after.matches('\r').count(), after.matches("\r\n").count());
+        }
+        prop_assert_eq!(project.names("."), ["a"]);
+    }
+}

@@ -1,0 +1,107 @@
+//! `grep`.
+
+use crate::project::{Project, fifo};
+use serde_json::json;
+
+#[test]
+fn matches_with_path_and_line() {
+    let project = Project::with(&[
+        ("a.rs", "fn one() {}\nfn two() {}\n"),
+        ("src/b.rs", "// Two\r\n"),
+        ("c.txt", "two\n"),
+    ]);
+    for (input, expected) in [
+        (json!({"pattern": "two"}), "a.rs:2:fn two() {}\nc.txt:1:two\n"),
+        (
+            json!({"pattern": "two", "case_insensitive": true}),
+            "a.rs:2:fn two() {}\nc.txt:1:two\nsrc/b.rs:1:// Two\n",
+        ),
+        (json!({"pattern": "^two$"}), "c.txt:1:two\n"),
+        (json!({"pattern": "two", "include": "*.rs"}), "a.rs:2:fn two() {}\n"),
+        (json!({"pattern": "(?i)two", "include": "src"}), "src/b.rs:1:// Two\n"),
+        (
+            json!({"pattern": r"fn \w+\(", "path": "a.rs"}),
+            "a.rs:1:fn one() {}\na.rs:2:fn two() {}\n",
+        ),
+        (json!({"pattern": "Two", "path": "src"}), "src/b.rs:1:// Two\n"),
+        (json!({"pattern": "nothing"}), "no match in 3 files"),
+    ] {
+        assert_eq!(project.ok("grep", input.clone()), expected, "{input}");
+    }
+}
+
+#[test]
+fn context() {
+    let project = Project::with(&[("a", "1\n2\nhit\n4\n5\n6\n7\nhit\n"), ("b", "hit\nlast\n")]);
+    assert_eq!(
+        project.ok("grep", json!({"pattern": "hit", "context": 1})),
+        "a-2-2\na:3:hit\na-4-4\n--\na-7-7\na:8:hit\n--\nb:1:hit\nb-2-last\n"
+    );
+}
+
+#[test]
+fn binary_and_ignored_files_are_left_out() {
+    let project = Project::with(&[
+        ("node_modules/a", "hit"),
+        (".git/a", "hit"),
+        (".gitignore", "ignored\n!.git\n"),
+        ("ignored", "hit"),
+        ("a", "hit"),
+    ]);
+    project.put("nul-early", b"hit\0");
+    let mut late = vec![b'x'; 9000];
+    late.extend(b"\nhit\0\x1b[2J\n");
+    project.put("nul-late", &late);
+    project.put("latin1", b"caf\xe9 hit\n");
+    fifo(&project.path("fifo"));
+    std::os::unix::fs::symlink("../secret", project.path("link")).unwrap();
+    assert_eq!(
+        project.ok("grep", json!({"pattern": "hit"})),
+        "a:1:hit\nlatin1:1:caf\u{fffd} hit\nnul-late:2:hit\u{2400}\u{241b}[2J\n"
+    );
+    assert_eq!(project.ok("grep", json!({"pattern": "secret"})), "no match in 4 files");
+    project.fails("grep", json!({"pattern": "hit", "path": "fifo"}), "not_a_file");
+}
+
+#[test]
+fn caps_are_visible() {
+    let project = Project::with(&[
+        ("a", &"hit\n".repeat(150)),
+        ("b", &"hit\n".repeat(50)),
+        ("w", &"x".repeat(600)),
+    ]);
+    let text = project.ok("grep", json!({"pattern": "hit"}));
+    assert_eq!(text.lines().count(), 200, "exactly at the bound nothing is cut");
+    project.put("c", b"hit\n");
+    let text = project.ok("grep", json!({"pattern": "hit"}));
+    assert!(text.ends_with(
+        "[stopped after 200 matches; there are more, narrow the pattern, path or include]"
+    ));
+    assert_eq!(text.lines().filter(|line| line.ends_with(":hit")).count(), 200);
+    let text = project.ok("grep", json!({"pattern": "x+"}));
+    assert_eq!(text, format!("w:1:{} [… line cut: 100 more bytes]\n", "x".repeat(500)));
+}
+
+#[test]
+fn an_invalid_expression_names_its_position() {
+    let project = Project::with(&[("a(", "fn main(")]);
+    let text = project.fails("grep", json!({"pattern": "main("}), "invalid_pattern");
+    assert!(text.contains("at character 5"), "{text}");
+    let text = project.fails("grep", json!({"pattern": "üb[z-a]"}), "invalid_pattern");
+    assert!(text.contains("at character 4"), "{text}");
+    project.fails("grep", json!({"pattern": "(a{1000}){1000}"}), "invalid_pattern");
+    project.fails("grep", json!({"pattern": "a\nb"}), "invalid_pattern");
+    project.fails("grep", json!({"pattern": "a", "include": "["}), "invalid_pattern");
+    assert_eq!(project.ok("grep", json!({"pattern": r"main\("})), "a(:1:fn main(\n");
+}
+
+#[test]
+fn a_line_of_many_megabytes_is_named_and_the_others_are_searched() {
+    let project = Project::with(&[("ok", "hit\n")]);
+    let mut wide = vec![b'x'; 70 << 20];
+    wide.extend(b"\nhit\n");
+    project.put("wide", &wide);
+    let text = project.ok("grep", json!({"pattern": "hit"}));
+    assert!(text.starts_with("ok:1:hit\n"), "{text}");
+    assert!(text.contains("[1 files could not be searched, the first: wide"), "{text}");
+}

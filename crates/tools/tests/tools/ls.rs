@@ -1,0 +1,86 @@
+//! `ls`.
+
+use crate::project::{Project, fifo};
+use serde_json::json;
+use std::os::unix::fs::symlink;
+
+#[test]
+fn one_level_directories_first() {
+    let project = Project::with(&[
+        ("b.txt", "12345"),
+        ("a.txt", ""),
+        ("sub/deep/file", "x"),
+        (".env", "K=V"),
+        (".github/x", ""),
+    ]);
+    symlink("b.txt", project.path("link")).unwrap();
+    symlink("nowhere", project.path("broken")).unwrap();
+    fifo(&project.path("pipe"));
+    let text = project.ok("ls", json!({}));
+    let lines: Vec<&str> = text.lines().collect();
+    let size = std::fs::symlink_metadata(project.path("sub")).unwrap().len();
+    assert_eq!(
+        lines,
+        [
+            &format!("d {} .github", std::fs::metadata(project.path(".github")).unwrap().len()),
+            &format!("d {size} sub"),
+            "f 3 .env",
+            "f 0 a.txt",
+            "f 5 b.txt",
+            "l 7 broken -> nowhere",
+            "l 5 link -> b.txt",
+            "p 0 pipe",
+        ]
+    );
+    assert!(project.ok("list_directory", json!({"path": "sub"})).ends_with(" deep\n"));
+}
+
+#[test]
+fn ignored_names_are_left_out() {
+    let project = Project::with(&[
+        (".gitignore", "*.log\n!node_modules\n!.git\n!.agentd\n"),
+        (".ignore", "hidden-by-ignore\n"),
+        (".git/info/exclude", "excluded\n"),
+        (".git/HEAD", "x"),
+        (".agentd/x", "x"),
+        ("node_modules/x", "x"),
+        ("sub/.gitignore", "nested\n"),
+        ("sub/nested", "x"),
+        ("sub/a.log", "x"),
+        ("sub/kept", "x"),
+        ("a.log", "x"),
+        ("hidden-by-ignore", "x"),
+        ("excluded", "x"),
+        ("kept", "x"),
+    ]);
+    let text = project.ok("ls", json!({}));
+    let names: Vec<&str> = text.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(names, ["sub", ".gitignore", ".ignore", "kept"]);
+    let text = project.ok("ls", json!({"path": "sub"}));
+    let names: Vec<&str> = text.lines().map(|line| line.rsplit(' ').next().unwrap()).collect();
+    assert_eq!(names, [".gitignore", "kept"], "rules of parents hold below them");
+}
+
+#[test]
+fn a_long_list_is_cut_with_its_count() {
+    let project = Project::new();
+    for i in 0..510 {
+        project.put(&format!("file-{i:03}"), b"");
+    }
+    std::fs::create_dir(project.path("zz-directory")).unwrap();
+    let text = project.ok("ls", json!({}));
+    assert!(text.starts_with("d "), "directories come first also where files are cut");
+    assert!(text.ends_with("[500 of 511 entries; 11 left out, find them with glob]"), "{text}");
+    assert_eq!(text.lines().count(), 501);
+}
+
+#[test]
+fn errors_and_odd_names() {
+    let project = Project::with(&[("file", "x"), ("evil\u{1b}[2J\nname", "x")]);
+    project.fails("ls", json!({"path": "file"}), "not_a_directory");
+    project.fails("ls", json!({"path": "fil"}), "not_found");
+    std::fs::create_dir(project.path("empty")).unwrap();
+    assert_eq!(project.ok("ls", json!({"path": "empty"})), "(nothing here, or all of it ignored)");
+    let text = project.ok("ls", json!({}));
+    assert!(text.contains("f 1 evil\u{241b}[2J\u{240a}name\n"), "{text}");
+}

@@ -1,0 +1,15 @@
+//! Each tool on real files: what it does, each error by its code, each cap with its mark.
+
+#![allow(clippy::unwrap_used)]
+
+mod arguments;
+mod edit;
+mod glob;
+mod grep;
+mod judged;
+mod ls;
+mod probe;
+mod project;
+mod read;
+mod scope;
+mod write;
