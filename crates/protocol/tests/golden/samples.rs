@@ -1,0 +1,569 @@
+//! One word of each variant of each enum of the wires, with every field set to something.
+
+use protocol::call::{Call, Probe, ProbedPath, ProcessUsage, Report, ToolResult};
+use protocol::client::{Opening, ProcessRow};
+use protocol::confinement::{Confinement, Enforced, FilePath, Limits, Refusal};
+use protocol::content::{Message, ModelRequest, ToolSpec, Usage};
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::{Case, Question, Rule, RuleSet};
+use protocol::provider::Patience;
+use protocol::session::{OfferedTool, OtherName, SessionSetup};
+use protocol::tool::JudgedPath;
+use protocol::upkeep::LogLine;
+
+goldens! {
+    session::Happened {
+        Prompt => Happened::Prompt { text: text("prompt") },
+        Answer => Happened::Answer { round: 300, blocks: blocks(), usage: usage() },
+        Called => Happened::Called { call: call() },
+        Result => Happened::Result { call: call_id(), use_id: text("use_1"), result: result() },
+        TurnEnded => Happened::TurnEnded { end: protocol::session::TurnEnd::Done },
+    }
+    session::TurnEnd {
+        Done => TurnEnd::Done,
+        RoundsUsedUp => TurnEnd::RoundsUsedUp { rounds: 25 },
+        CallsUsedUp => TurnEnd::CallsUsedUp { calls: 100 },
+        Declined => TurnEnd::Declined { explanation: text("no") },
+        Truncated => TurnEnd::Truncated,
+        Interrupted => TurnEnd::Interrupted,
+        ProviderFailed => TurnEnd::ProviderFailed {
+            kind: protocol::provider::Failure::Overloaded,
+            message: text("busy"),
+        },
+    }
+    session::ToSession {
+        Begin => ToSession::Begin(setup()),
+        Replay => ToSession::Replay(protocol::session::Happened::Prompt { text: text("p") }),
+        ReplayDone => ToSession::ReplayDone,
+        Prompt => ToSession::Prompt { text: text("prompt") },
+        Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),
+        CallEnded => ToSession::CallEnded { call: call_id(), result: result() },
+        Interrupt => ToSession::Interrupt,
+        Ping => ToSession::Ping(u64::MAX),
+    }
+    session::FromSession {
+        Ready => FromSession::Ready,
+        Commit => FromSession::Commit(protocol::session::Happened::Called { call: call() }),
+        Ask => FromSession::Ask(request()),
+        Run => FromSession::Run(call()),
+        CancelAsk => FromSession::CancelAsk,
+        CancelCall => FromSession::CancelCall(call_id()),
+        Pong => FromSession::Pong(7),
+        Log => FromSession::Log(log()),
+    }
+    provider::Source {
+        Anthropic => Source::Anthropic {
+            base_url: text("http://127.0.0.1:1"),
+            auth: protocol::provider::Auth::Bearer,
+        },
+        Replay => Source::Replay,
+    }
+    provider::Auth {
+        ApiKey => Auth::ApiKey,
+        Bearer => Auth::Bearer,
+    }
+    provider::Paper {
+        Key => Paper::Key,
+        Replay => Paper::Replay,
+        Record => Paper::Record,
+    }
+    provider::ToProvider {
+        Configure => ToProvider::Configure {
+            source: protocol::provider::Source::Replay,
+            patience: patience(),
+            proxy: Some(text("http://proxy")),
+            papers: vec![protocol::provider::Paper::Key, protocol::provider::Paper::Record],
+        },
+        Ask => ToProvider::Ask(request()),
+        Cancel => ToProvider::Cancel,
+        Ping => ToProvider::Ping(1),
+    }
+    provider::Delta {
+        Text => Delta::Text(text("a")),
+        Thinking => Delta::Thinking(text("b")),
+        ThinkingDone => Delta::ThinkingDone { raw: text("{}") },
+        ToolStart => Delta::ToolStart { id: text("use_1"), name: text("bash") },
+        ToolInput => Delta::ToolInput(text("{\"")),
+        BlockDone => Delta::BlockDone,
+    }
+    provider::FromProvider {
+        Ready => FromProvider::Ready,
+        Delta => FromProvider::Delta {
+            round: 1,
+            index: 2,
+            delta: protocol::provider::Delta::Text(text("a")),
+        },
+        Retrying => FromProvider::Retrying {
+            round: 1,
+            attempt: 2,
+            of: 5,
+            wait_ms: 1000,
+            reason: text("529"),
+        },
+        Ended => FromProvider::Ended {
+            round: 1,
+            stop: protocol::content::StopReason::EndTurn,
+            usage: usage(),
+            model: text("model-1"),
+        },
+        Failed => FromProvider::Failed {
+            round: 1,
+            kind: protocol::provider::Failure::KeyRefused,
+            message: text("401"),
+        },
+        Cancelled => FromProvider::Cancelled { round: 1 },
+        Pong => FromProvider::Pong(1),
+        Log => FromProvider::Log(log()),
+    }
+    provider::Failure {
+        KeyRefused => Failure::KeyRefused,
+        NoKey => Failure::NoKey,
+        Unreachable => Failure::Unreachable,
+        Rejected => Failure::Rejected,
+        Overloaded => Failure::Overloaded,
+        RecordingDeparted => Failure::RecordingDeparted,
+    }
+    broker::ToBroker {
+        Rules => ToBroker::Rules { session: session_id(), rules: rules() },
+        Judge => ToBroker::Judge(case()),
+        Answer => ToBroker::Answer {
+            call: call_id(),
+            digest: text("d"),
+            answer: protocol::judgement::Answer::Once,
+            by: text("pts/0"),
+        },
+        Forget => ToBroker::Forget(call_id()),
+        Ping => ToBroker::Ping(1),
+    }
+    broker::FromBroker {
+        Ready => FromBroker::Ready,
+        Verdict => FromBroker::Verdict {
+            call: call_id(),
+            verdict: protocol::judgement::Verdict::Ask(question()),
+        },
+        Rejected => FromBroker::Rejected { call: call_id(), reason: text("late") },
+        Pong => FromBroker::Pong(1),
+        Log => FromBroker::Log(log()),
+    }
+    tool::Errand {
+        Probe => Errand::Probe { tool: text("edit"), input: text("{}") },
+        Run => Errand::Run {
+            tool: text("bash"),
+            input: text("{}"),
+            judged: vec![JudgedPath { real: text("/p/f"), digest: Some(text("d")) }],
+            env: vec![(text("PATH"), text("/bin"))],
+            timeout_ms: 120_000,
+            max_result_chars: 30_000,
+        },
+    }
+    tool::ToTool {
+        Confine => ToTool::Confine(confinement()),
+        Go => ToTool::Go(protocol::tool::Errand::Probe { tool: text("t"), input: text("{}") }),
+        Cancel => ToTool::Cancel,
+    }
+    tool::Stream {
+        Out => Stream::Out,
+        Err => Stream::Err,
+    }
+    tool::FromTool {
+        Caged => FromTool::Caged(enforced()),
+        Uncaged => FromTool::Uncaged { step: text("landlock"), reason: text("off") },
+        Output => FromTool::Output { stream: protocol::tool::Stream::Err, text: text("o") },
+        Probed => FromTool::Probed(Ok(probe())),
+        Done => FromTool::Done(report()),
+        Log => FromTool::Log(log()),
+    }
+    client::Rights {
+        Full => Rights::Full,
+        ReadOnly => Rights::ReadOnly,
+    }
+    client::ProjectTrust {
+        AsRecorded => ProjectTrust::AsRecorded,
+        ThisRun => ProjectTrust::ThisRun,
+    }
+    client::FromClient {
+        Hello => FromClient::Hello { token: text("token"), build: text("0.1.0-0") },
+        Open => FromClient::Open(opening()),
+        Attach => FromClient::Attach {
+            session: session_id(),
+            from: 1,
+            rights: protocol::client::Rights::ReadOnly,
+        },
+        Prompt => FromClient::Prompt { session: session_id(), text: text("p") },
+        Answer => FromClient::Answer {
+            call: call_id(),
+            digest: text("d"),
+            answer: protocol::judgement::Answer::Deny(text("no")),
+        },
+        Interrupt => FromClient::Interrupt { session: session_id() },
+        Ps => FromClient::Ps,
+        Shutdown => FromClient::Shutdown,
+    }
+    client::Event {
+        Prompt => Event::Prompt { text: text("p") },
+        TextDelta => Event::TextDelta { text: text("d") },
+        Struck => Event::Struck { reason: text("retrying 2/5") },
+        Answer => Event::Answer { blocks: blocks(), usage: usage() },
+        Proposed => Event::Proposed { call: call() },
+        Asked => Event::Asked { question: question() },
+        Decided => Event::Decided { call: call_id(), allowed: true, basis: text("a rule") },
+        Started => Event::Started { call: call_id(), enforced: enforced() },
+        Output => Event::Output { call: call_id(), text: text("o") },
+        CallEnded => Event::CallEnded {
+            call: call_id(),
+            result: result(),
+            refused: vec![text("socket")],
+        },
+        TurnEnded => Event::TurnEnded { end: protocol::session::TurnEnd::Truncated },
+        Degraded => Event::Degraded { reason: text("disk full") },
+    }
+    client::FailedKind {
+        Usage => FailedKind::Usage,
+        Configuration => FailedKind::Configuration,
+        SandboxUnavailable => FailedKind::SandboxUnavailable,
+        Held => FailedKind::Held,
+        NotFound => FailedKind::NotFound,
+        Internal => FailedKind::Internal,
+    }
+    client::ToClient {
+        Welcome => ToClient::Welcome { build: text("0.1.0-0"), pid: 70_000 },
+        Refused => ToClient::Refused { build: text("0.1.0-0"), reason: text("token") },
+        Opened => ToClient::Opened {
+            session: session_id(),
+            model: text("model-1"),
+            tools: vec![text("read"), text("bash")],
+            mode: protocol::judgement::Mode::Plan,
+            sandbox: text("tier A"),
+            last_seq: 9,
+            warnings: vec![text("w")],
+        },
+        Event => ToClient::Event {
+            session: session_id(),
+            seq: 300,
+            event: protocol::client::Event::TextDelta { text: text("d") },
+        },
+        Processes => ToClient::Processes(vec![process()]),
+        Failed => ToClient::Failed {
+            kind: protocol::client::FailedKind::Held,
+            message: text("held"),
+        },
+    }
+    call::Outcome {
+        Done => Outcome::Done,
+        Failed => Outcome::Failed,
+        Exited => Outcome::Exited { code: 255 },
+        Signalled => Outcome::Signalled { signal: 31 },
+        TimedOut => Outcome::TimedOut,
+        Denied => Outcome::Denied,
+        Refused => Outcome::Refused { rule: text("bash:rm *") },
+        Confined => Outcome::Confined { what: text("landlock") },
+        OutOfMemory => Outcome::OutOfMemory,
+        Crashed => Outcome::Crashed,
+        Interrupted => Outcome::Interrupted,
+        Invalid => Outcome::Invalid,
+    }
+    call::Effect {
+        Read => Effect::Read(text("/p/a")),
+        Written => Effect::Written(text("/p/a")),
+        Created => Effect::Created(text("/p/a")),
+        Ran => Effect::Ran(text("ls")),
+    }
+    confinement::Profile {
+        Probe => Profile::Probe,
+        Query => Profile::Query,
+        Mutate => Profile::Mutate,
+        Command => Profile::Command,
+        Session => Profile::Session,
+        Broker => Profile::Broker,
+        Provider => Profile::Provider,
+    }
+    confinement::Network {
+        Off => Network::Off,
+        On => Network::On,
+    }
+    confinement::Tier {
+        C => Tier::C,
+        B => Tier::B,
+        A => Tier::A,
+    }
+    confinement::Level {
+        Required => Level::Required,
+        BestEffort => Level::BestEffort,
+    }
+    confinement::RefusalKind {
+        Refused => RefusalKind::Refused,
+        Predicted => RefusalKind::Predicted,
+    }
+    content::Role {
+        User => Role::User,
+        Assistant => Role::Assistant,
+    }
+    content::Block {
+        Text => Block::Text { text: text("t") },
+        Thinking => Block::Thinking { text: text("t"), raw: text("{}") },
+        ToolUse => Block::ToolUse { id: text("use_1"), name: text("ls"), input: text("{}") },
+        ToolResult => Block::ToolResult { id: text("use_1"), text: text("t"), is_error: true },
+    }
+    content::StopReason {
+        EndTurn => StopReason::EndTurn,
+        ToolUse => StopReason::ToolUse,
+        MaxTokens => StopReason::MaxTokens,
+        StopSequence => StopReason::StopSequence,
+        PauseTurn => StopReason::PauseTurn,
+        Refusal => StopReason::Refusal { explanation: text("no") },
+        ContextFull => StopReason::ContextFull,
+        Other => StopReason::Other(text("new")),
+    }
+    judgement::ToolKind {
+        Query => ToolKind::Query,
+        Mutation => ToolKind::Mutation,
+    }
+    judgement::Mode {
+        Ask => Mode::Ask,
+        AcceptEdits => Mode::AcceptEdits,
+        Plan => Mode::Plan,
+        Auto => Mode::Auto,
+        DontAsk => Mode::DontAsk,
+    }
+    judgement::RuleEffect {
+        Deny => RuleEffect::Deny,
+        Ask => RuleEffect::Ask,
+        Allow => RuleEffect::Allow,
+    }
+    judgement::Audience {
+        Person => Audience::Person,
+        Nobody => Audience::Nobody,
+    }
+    judgement::Basis {
+        Rule => Basis::Rule(rule()),
+        Mode => Basis::Mode(protocol::judgement::Mode::Auto),
+        Query => Basis::Query,
+        Person => Basis::Person(text("pts/0")),
+        NobodyToAsk => Basis::NobodyToAsk(text("mode ask")),
+        Unjudgeable => Basis::Unjudgeable(text("a pipe")),
+    }
+    judgement::Verdict {
+        Allow => Verdict::Allow(protocol::judgement::Basis::Query),
+        Deny => Verdict::Deny(protocol::judgement::Basis::Query, text("no")),
+        Ask => Verdict::Ask(question()),
+    }
+    judgement::Answer {
+        Once => Answer::Once,
+        Deny => Answer::Deny(text("no")),
+    }
+    upkeep::LogLevel {
+        Error => LogLevel::Error,
+        Warn => LogLevel::Warn,
+        Info => LogLevel::Info,
+        Debug => LogLevel::Debug,
+    }
+}
+
+fn text(words: &str) -> String {
+    words.to_owned()
+}
+
+fn path(path: &str) -> FilePath {
+    FilePath::from(path)
+}
+
+fn session_id() -> SessionId {
+    SessionId(text("0123456789ab"))
+}
+
+fn call_id() -> CallId {
+    CallId { session: session_id(), number: 7 }
+}
+
+fn call() -> Call {
+    Call { id: call_id(), use_id: text("use_1"), tool: text("bash"), input: text("{}") }
+}
+
+fn blocks() -> Vec<protocol::content::Block> {
+    vec![protocol::content::Block::Text { text: text("t") }]
+}
+
+fn usage() -> Usage {
+    Usage { input: Some(1), output: Some(300), cache_read: Some(70_000), cache_write: None }
+}
+
+fn result() -> ToolResult {
+    ToolResult {
+        outcome: protocol::call::Outcome::Exited { code: 1 },
+        text: text("out"),
+        summary: text("exit 1"),
+        is_error: true,
+        code: Some(text("exit")),
+    }
+}
+
+fn tool_spec() -> ToolSpec {
+    ToolSpec { name: text("ls"), description: text("Lists."), input_schema: text("{}") }
+}
+
+fn setup() -> SessionSetup {
+    SessionSetup {
+        id: session_id(),
+        model: text("model-1"),
+        system: text("system"),
+        tools: vec![OfferedTool {
+            spec: tool_spec(),
+            kind: protocol::judgement::ToolKind::Query,
+            aliases: vec![OtherName { name: text("LS"), defaults: text("{}") }],
+        }],
+        max_rounds: 25,
+        max_calls: 100,
+        max_tokens: 32_000,
+        parallel: 8,
+        max_result_chars: 30_000,
+    }
+}
+
+fn request() -> ModelRequest {
+    ModelRequest {
+        round: 1,
+        model: text("model-1"),
+        system: text("system"),
+        tools: vec![tool_spec()],
+        messages: vec![Message { role: protocol::content::Role::User, blocks: blocks() }],
+        max_tokens: 32_000,
+    }
+}
+
+fn log() -> LogLine {
+    LogLine { level: protocol::upkeep::LogLevel::Warn, text: text("odd") }
+}
+
+fn patience() -> Patience {
+    Patience {
+        tries: 5,
+        max_wait_ms: 60_000,
+        byte_timeout_ms: 1,
+        progress_timeout_ms: 2,
+        connect_timeout_ms: 3,
+    }
+}
+
+fn rule() -> Rule {
+    Rule {
+        effect: protocol::judgement::RuleEffect::Allow,
+        text: text("bash:ls *"),
+        file: text("config.toml"),
+        line: 7,
+    }
+}
+
+fn rules() -> RuleSet {
+    RuleSet {
+        rules: vec![rule()],
+        mode: protocol::judgement::Mode::Ask,
+        audience: protocol::judgement::Audience::Nobody,
+        project: text("/p"),
+    }
+}
+
+fn probe() -> Probe {
+    let found = ProbedPath {
+        named: text("./f"),
+        real: text("/p/f"),
+        in_scope: true,
+        digest: Some(text("d")),
+    };
+    Probe { paths: vec![found], diff: text("+a") }
+}
+
+fn case() -> Case {
+    Case {
+        call: call(),
+        kind: protocol::judgement::ToolKind::Mutation,
+        command: Some(text("ls")),
+        probe: Some(probe()),
+        confinement: text("no network"),
+    }
+}
+
+fn question() -> Question {
+    Question {
+        call: call_id(),
+        tool: text("bash"),
+        input: text("{}"),
+        preview: text("ls"),
+        confinement: text("no network"),
+        reason: text("mode ask"),
+        digest: text("d"),
+    }
+}
+
+fn confinement() -> Confinement {
+    Confinement {
+        profile: protocol::confinement::Profile::Command,
+        project: path("/p"),
+        added: vec![path("/q")],
+        temp: path("/t"),
+        home: Some(path("/h")),
+        withheld: vec![path("/s")],
+        network: protocol::confinement::Network::On,
+        highest_tier: protocol::confinement::Tier::A,
+        level: protocol::confinement::Level::BestEffort,
+        limits: Limits { processes: 512, file_bytes: 1 << 40, open_files: 1024 },
+    }
+}
+
+fn enforced() -> Enforced {
+    Enforced {
+        tier: protocol::confinement::Tier::B,
+        profile: text("command"),
+        landlock_abi: 7,
+        network: text("on"),
+        namespaces: vec![text("user")],
+        seccomp: true,
+        refusals_observable: true,
+        dropped: vec![text("x")],
+        limits: vec![text("y")],
+        missing: vec![text("/z")],
+    }
+}
+
+fn report() -> Report {
+    Report {
+        result: result(),
+        effects: vec![protocol::call::Effect::Ran(text("ls"))],
+        refusals: vec![Refusal {
+            kind: protocol::confinement::RefusalKind::Predicted,
+            syscall: text("openat"),
+            detail: text("/etc/shadow"),
+            errno: 13,
+            pid: 70_000,
+            count: 1,
+        }],
+        refusals_uncounted: 3,
+        usage: ProcessUsage { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
+        command_pid: Some(70_001),
+    }
+}
+
+fn process() -> ProcessRow {
+    ProcessRow {
+        worker: text("agentd-session"),
+        session: Some(session_id()),
+        pid: 70_000,
+        generation: 1,
+        restarts: 0,
+        last_cause: Some(text("SIGKILL")),
+    }
+}
+
+fn opening() -> Opening {
+    Opening {
+        project: path("/p"),
+        added: vec![path("/q")],
+        resume: Some(session_id()),
+        env: vec![(text("PATH"), text("/bin"))],
+        settings: vec![(text("net.mode"), text("off"))],
+        mode: Some(protocol::judgement::Mode::Auto),
+        network: Some(protocol::confinement::Network::Off),
+        trust: protocol::client::ProjectTrust::ThisRun,
+        audience: protocol::judgement::Audience::Person,
+        papers: vec![protocol::provider::Paper::Key],
+    }
+}
