@@ -1,6 +1,30 @@
-//! To come.
+//! Locks this process or a command, and says what was really enforced.
+//!
+//! Two doors: [`Cage::enter`] locks the calling process for good (workers and file tools);
+//! [`Cage::prepare`] and [`Cage::spawn`] run a command in a cage of its own. Beside them
+//! [`harden`], the first line of every worker, and [`host`], which tries what this host allows.
 
+mod cage;
+mod caged;
+mod claims;
+mod error;
+mod fence;
+mod grants;
+mod handover;
+mod inert;
+mod layer;
 #[allow(dead_code)]
 mod listener;
+mod policy;
+mod privileges;
+mod runner;
 #[allow(dead_code)]
 mod seccomp;
+mod sys;
+mod tree;
+
+pub use cage::Cage;
+pub use caged::{Caged, Ending, Exit};
+pub use error::{CageError, Step};
+pub use inert::Program;
+pub use privileges::harden;

@@ -1,0 +1,146 @@
+//! The two doors: locking this process, and preparing a command's cage. For workers and `tools`.
+
+use crate::caged::Caged;
+use crate::claims;
+use crate::error::{CageError, Step};
+use crate::grants::{Grants, Means};
+use crate::handover::Line;
+use crate::inert::Program;
+use crate::layer;
+use crate::listener::Listener;
+use crate::policy::{self, Exec, Policy, Sockets};
+use crate::privileges;
+use crate::runner;
+use crate::seccomp::{Filter, Plan};
+use crate::tree::Tree;
+use protocol::confinement::{Confinement, Enforced, Network, Profile, Tier};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+
+/// A cage that stands, with the command's process in it, locked and waiting for its program.
+/// Dropping it ends that process.
+#[derive(Debug)]
+pub struct Cage {
+    // Ended before the listener, so that no call waits for an answer that never comes.
+    pub(crate) tree: Tree,
+    pub(crate) listener: Option<Listener>,
+    pub(crate) line: Line,
+    pub(crate) end: OwnedFd,
+    pub(crate) output: File,
+    pub(crate) errors: File,
+}
+
+impl Cage {
+    /// Locks this process for good, by an in-process profile: files by Landlock, no programs, no
+    /// capabilities, sockets only for the provider. Refused calls get their errno; nothing is
+    /// recorded.
+    ///
+    /// # Errors
+    /// Where a thread besides this one exists, where the profile is `Command`, and where any part
+    /// of the lock does not hold. The caller must not go on then.
+    pub fn enter(wanted: &Confinement) -> Result<Enforced, CageError> {
+        single_threaded()?;
+        let abi = layer::abi()?;
+        tier_allowed(wanted)?;
+        let policy = policy_of(wanted.profile)?;
+        if policy.exec == Exec::Allowed {
+            return Err(CageError::new(
+                Step::Program,
+                "this profile is for commands; a process cannot lock itself into it",
+            ));
+        }
+        let grants = Grants::find(wanted, &policy, Means::Layer)?;
+        let network = match policy.sockets {
+            Sockets::None => Network::Off,
+            Sockets::All => Network::On,
+            Sockets::ByNetwork => wanted.network,
+        };
+        privileges::drop_all()?;
+        let rules = layer::rules(&grants, runner::tcp(Tier::B, network))?;
+        layer::enforce(rules)?;
+        Filter::new(&Plan::in_process(network))
+            .and_then(|filter| filter.install())
+            .map_err(runner::filter_error)?;
+        let mut limits = Vec::new();
+        if abi < layer::SCOPES {
+            limits.push(claims::NO_SCOPES.to_owned());
+        }
+        Ok(Enforced {
+            tier: Tier::B,
+            profile: wanted.profile.name().to_owned(),
+            landlock_abi: abi,
+            network: claims::network(Tier::B, network).to_owned(),
+            namespaces: Vec::new(),
+            seccomp: true,
+            refusals_observable: false,
+            dropped: layer::dropped(abi),
+            limits,
+            missing: grants.missing,
+        })
+    }
+
+    /// Builds the cage of a command: everything but the program itself. This process becomes its
+    /// runner and is locked too, outside the command's domain: it may afterwards read and write
+    /// what the command may, start nothing, and it has no privileges left.
+    ///
+    /// # Errors
+    /// The step that failed. Nothing was run, and this process must end: it may be locked.
+    pub fn prepare(wanted: &Confinement) -> Result<(Self, Enforced), CageError> {
+        single_threaded()?;
+        let abi = layer::abi()?;
+        tier_allowed(wanted)?;
+        let policy = policy_of(wanted.profile)?;
+        if policy.exec == Exec::Refused {
+            return Err(CageError::new(
+                Step::Program,
+                "this profile runs no programs; the process locks itself",
+            ));
+        }
+        runner::prepare(wanted, &policy, abi)
+    }
+
+    /// Lets the waiting process become `program`. Returns once it has, or could not.
+    ///
+    /// # Errors
+    /// `Step::Program` in plain words where it could not be executed; the cage is gone then.
+    pub fn spawn(self, program: Program) -> Result<Caged, CageError> {
+        program.hand_over(&self.line)?;
+        // The line closes when exec succeeds.
+        self.line.next()?;
+        Ok(Caged {
+            tree: self.tree,
+            listener: self.listener,
+            end: self.end,
+            output: Some(self.output),
+            errors: Some(self.errors),
+        })
+    }
+}
+
+/// The policy of a profile.
+fn policy_of(profile: Profile) -> Result<Policy, CageError> {
+    policy::of(profile).map_err(|error| CageError::new(Step::Grants, error))
+}
+
+/// A second thread would stay outside the lock.
+fn single_threaded() -> Result<(), CageError> {
+    let tasks = std::fs::metadata("/proc/self/task")
+        .map_err(|error| CageError::os(Step::Threads, "/proc/self/task", error))?;
+    // A directory's links are itself, its entry above, and each directory within.
+    match tasks.nlink().saturating_sub(2) {
+        1 => Ok(()),
+        threads => Err(CageError::new(Step::Threads, format!("{threads} threads are running"))),
+    }
+}
+
+/// Tier C is no cage.
+fn tier_allowed(wanted: &Confinement) -> Result<(), CageError> {
+    match wanted.highest_tier {
+        Tier::A | Tier::B => Ok(()),
+        Tier::C => Err(CageError::new(
+            Step::Landlock,
+            "this host allows no cage (tier C), and nothing is run without one",
+        )),
+    }
+}

@@ -1,0 +1,135 @@
+//! A command that runs in its cage: its output, its end, and what it leaves behind. For `tools`.
+
+use crate::error::{CageError, Step};
+use crate::listener::Listener;
+pub use crate::tree::Exit;
+use crate::tree::Tree;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{UsageWho, getrusage};
+use protocol::call::ProcessUsage;
+use protocol::confinement::Refusal;
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// Between the request to end and the blow: long enough to remove a lock file, short enough that
+/// a person who cancels does not wait.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// A running command. Dropping it ends all of its processes.
+#[derive(Debug)]
+pub struct Caged {
+    // Ended before the listener, so that no call waits for an answer that never comes.
+    pub(crate) tree: Tree,
+    pub(crate) listener: Option<Listener>,
+    pub(crate) end: OwnedFd,
+    pub(crate) output: Option<File>,
+    pub(crate) errors: Option<File>,
+}
+
+/// What a command came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// How the command itself ended.
+    pub exit: Exit,
+    /// What the kernel refused, the first ones in order.
+    pub refusals: Vec<Refusal>,
+    /// How many more were refused after those.
+    pub refusals_uncounted: u64,
+    /// What all its processes used.
+    pub usage: ProcessUsage,
+    /// Its process id, as the runner numbers it.
+    pub pid: u32,
+    /// Processes that could not be ended; 0 unless the kernel is stuck.
+    pub survivors: u32,
+}
+
+impl Caged {
+    /// The read end of its standard output; `None` the second time. End of file comes when every
+    /// process that holds the other end is gone: after `exit_fd` is readable, read what is there,
+    /// `kill`, then read to the end, or a process in the background holds up the call.
+    pub fn stdout(&mut self) -> Option<File> {
+        self.output.take()
+    }
+
+    /// The same for standard error.
+    pub fn stderr(&mut self) -> Option<File> {
+        self.errors.take()
+    }
+
+    /// Readable when the command itself has ended. Its last bytes may still be in the pipes.
+    #[must_use]
+    pub fn exit_fd(&self) -> BorrowedFd<'_> {
+        self.end.as_fd()
+    }
+
+    /// The command's process id, as the runner numbers it.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.tree.command().as_raw().unsigned_abs()
+    }
+
+    /// Ends every process of the command: asks its group first where the command still runs, waits
+    /// at most 300 ms, then ends all at once. On return none is left, so the pipes have an end.
+    pub fn kill(&mut self) {
+        if !self.ended_within(Some(Duration::ZERO)) {
+            self.tree.terminate();
+            self.ended_within(Some(GRACE));
+        }
+        self.tree.end();
+    }
+
+    /// Waits for the command itself, ends what it left behind, and says what happened.
+    ///
+    /// # Errors
+    /// `Step::Handover` where the kernel gave no account of the command.
+    pub fn finish(mut self) -> Result<Ending, CageError> {
+        if self.tree.exit().is_none() {
+            self.ended_within(None);
+        }
+        let survivors = self.tree.end();
+        let exit = self.tree.exit().ok_or_else(|| {
+            CageError::new(Step::Handover, "the command could not be ended in time")
+        })?;
+        let record = self.listener.take().map(Listener::finish).unwrap_or_default();
+        Ok(Ending {
+            exit,
+            refusals: record.refusals,
+            refusals_uncounted: record.uncounted,
+            usage: usage(),
+            pid: self.pid(),
+            survivors,
+        })
+    }
+
+    /// Whether the command itself ended within `time`; `None` waits as long as it takes.
+    fn ended_within(&self, time: Option<Duration>) -> bool {
+        let timeout = time.map_or(PollTimeout::NONE, |time| {
+            PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX)
+        });
+        loop {
+            let mut wait = [PollFd::new(self.end.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut wait, timeout) {
+                Ok(ready) => return ready > 0,
+                Err(Errno::EINTR) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+/// What all reaped children of the runner used.
+fn usage() -> ProcessUsage {
+    let Ok(used) = getrusage(UsageWho::RUSAGE_CHILDREN) else {
+        return ProcessUsage::default();
+    };
+    let micros = |time: nix::sys::time::TimeVal| {
+        u64::try_from(time.tv_sec() * 1_000_000 + time.tv_usec()).unwrap_or(0)
+    };
+    ProcessUsage {
+        cpu_ms: (micros(used.user_time()) + micros(used.system_time())) / 1000,
+        peak_kib: u64::try_from(used.max_rss()).unwrap_or(0),
+        written_bytes: u64::try_from(used.block_writes()).unwrap_or(0) * 512,
+    }
+}

@@ -1,0 +1,111 @@
+//! What a tier promises and what it does not, as the record tells it. Pure; for `cage` only.
+
+use crate::layer;
+use protocol::confinement::{Network, Tier};
+
+/// What the host let us do, as far as the words of the record depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ground {
+    pub tier: Tier,
+    pub abi: u32,
+    pub network: Network,
+    /// Whether the number of processes is bounded by the kernel.
+    pub bounded: Bounded,
+    /// Whether refused calls reach the record.
+    pub observed: Observed,
+    /// Whether the death of the runner ends the tree.
+    pub held: Held,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bounded {
+    ByKernel,
+    Not,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// By a PID namespace or by the guard.
+    ByKernel,
+    /// Only while the runner lives.
+    ByRunner,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Observed {
+    Refusals,
+    Nothing,
+}
+
+/// Said where the kernel is older than ABI 6.
+pub(crate) const NO_SCOPES: &str =
+    "This kernel's Landlock does not hold back signals and abstract sockets.";
+
+/// Network as enforced.
+pub(crate) fn network(tier: Tier, network: Network) -> &'static str {
+    match (network, tier) {
+        (Network::On, Tier::A | Tier::B | Tier::C) => "on",
+        (Network::Off, Tier::A) => "off (own namespace)",
+        (Network::Off, Tier::B | Tier::C) => "off (no INET sockets)",
+    }
+}
+
+/// What a command's cage does not promise, each a sentence.
+pub(crate) fn limits(ground: Ground) -> Vec<String> {
+    let mut limits = Vec::new();
+    let mut say = |sentence: &str| limits.push(sentence.to_owned());
+    match ground.tier {
+        Tier::A => {
+            say("Protected names inside the project that do not exist yet can be created.");
+        }
+        Tier::B | Tier::C => {
+            say(
+                "Mode, times and attributes of this user's files outside the grants can be changed.",
+            );
+            say(
+                "Protected names inside the project (.git/hooks, .git/config, .agentd and others) can be changed.",
+            );
+            say("Names and command lines of other processes can be seen in /proc.");
+            say("/dev/shm is shared with this user's other processes.");
+            if ground.network == Network::Off {
+                say("There is no loopback: programs that open 127.0.0.1 fail.");
+            }
+        }
+    }
+    if ground.abi < layer::SCOPES {
+        say(NO_SCOPES);
+    }
+    if ground.bounded == Bounded::Not {
+        say("The number of processes is not bounded.");
+    }
+    if ground.observed == Observed::Nothing {
+        say("Refused system calls are not observable: this kernel gives no listener.");
+    }
+    if ground.held == Held::ByRunner {
+        say("Processes that left the command's session survive when the runner is killed.");
+    }
+    limits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_weaker_tier_admits_more() {
+        let ground = |tier, abi| Ground {
+            tier,
+            abi,
+            network: Network::Off,
+            bounded: Bounded::ByKernel,
+            observed: Observed::Refusals,
+            held: Held::ByKernel,
+        };
+        assert!(limits(ground(Tier::A, 7)).len() < limits(ground(Tier::B, 7)).len());
+        assert!(limits(ground(Tier::B, 7)).len() < limits(ground(Tier::B, 5)).len());
+        assert!(
+            limits(ground(Tier::B, 7)).iter().any(|limit| limit.contains(".git/hooks")),
+            "tier B says that it does not protect names"
+        );
+    }
+}

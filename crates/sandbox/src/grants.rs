@@ -1,0 +1,388 @@
+//! From a policy and a call's wishes to real places, each opened once. For `cage` only.
+
+use crate::error::{CageError, Step};
+use crate::policy::{Absent, Access, At, Fresh, Policy, Rule, When};
+use nix::unistd::{AccessFlags, access};
+use protocol::confinement::{Confinement, Network};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+
+/// How the grants will be enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Means {
+    /// By Landlock alone: what lies beneath a grant cannot be taken out of it again.
+    Layer,
+    /// By Landlock and a root of our own, in which places can be covered.
+    Root,
+}
+
+/// A place that was found.
+#[derive(Debug)]
+pub(crate) struct Grant {
+    /// Where, links resolved under `Means::Root`.
+    pub path: PathBuf,
+    /// What may be done.
+    pub access: Access,
+    /// The place itself, opened with `O_PATH`.
+    pub place: OwnedFd,
+    /// Whether it is a directory.
+    pub folder: bool,
+    /// What tier A mounts there instead.
+    pub fresh: Option<Fresh>,
+}
+
+/// A symbolic link on the way to a grant, made again in the new root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub at: PathBuf,
+    pub to: PathBuf,
+}
+
+/// Everything that a cage grants in the file system.
+#[derive(Debug, Default)]
+pub(crate) struct Grants {
+    pub list: Vec<Grant>,
+    /// For `Means::Root` only.
+    pub links: Vec<Link>,
+    /// Granted, but not there.
+    pub missing: Vec<String>,
+    /// To be covered by something empty; for `Means::Root` only.
+    pub covered: Vec<PathBuf>,
+    /// To be read-only though what surrounds it is writable; for `Means::Root` only.
+    pub protected: Vec<PathBuf>,
+}
+
+impl Grants {
+    /// Opens what `policy` grants to this call.
+    ///
+    /// # Errors
+    /// `Step::Grants` where the project or the temporary directory is missing, or where a grant
+    /// would reach what is withheld.
+    pub(crate) fn find(
+        wanted: &Confinement,
+        policy: &Policy,
+        means: Means,
+    ) -> Result<Self, CageError> {
+        let mut grants = Self::default();
+        let home = wanted.home.as_ref().map(|home| home.to_path());
+        for rule in &policy.grants {
+            if rule.when == When::Network && wanted.network == Network::Off {
+                continue;
+            }
+            match &rule.at {
+                At::Project => {
+                    grants.directory(rule, &wanted.project.to_path(), "project", means)?
+                }
+                At::Temp => grants.directory(rule, &wanted.temp.to_path(), "temporary", means)?,
+                At::Added => {
+                    for added in &wanted.added {
+                        grants.place(rule, &added.to_path(), Absent::Named, means)?;
+                    }
+                }
+                At::Path(path) => grants.place(rule, Path::new(path), rule.absent, means)?,
+                At::Home(rest) => {
+                    if let Some(home) = &home {
+                        grants.place(rule, &home.join(rest), rule.absent, means)?;
+                    }
+                }
+                At::Variable { name, rest } => {
+                    if let Some(path) = from_variable(std::env::var_os(name), rest, home.as_deref())
+                    {
+                        grants.place(rule, &path, rule.absent, means)?;
+                    }
+                }
+            }
+        }
+        grants.withhold(wanted, means)?;
+        if means == Means::Root {
+            grants.protect(&wanted.project.to_path(), policy);
+        }
+        Ok(grants)
+    }
+
+    /// A directory without which the call makes no sense.
+    fn directory(
+        &mut self,
+        rule: &Rule,
+        path: &Path,
+        which: &str,
+        means: Means,
+    ) -> Result<(), CageError> {
+        let before = self.list.len();
+        self.place(rule, path, Absent::Named, means)?;
+        match self.list.get(before) {
+            Some(grant) if grant.folder => Ok(()),
+            Some(_) => Err(CageError::new(
+                Step::Grants,
+                format!("the {which} directory {} is no directory", path.display()),
+            )),
+            None => Err(CageError::new(
+                Step::Grants,
+                format!("the {which} directory {} does not exist", path.display()),
+            )),
+        }
+    }
+
+    /// One place; a missing one is noted as `absent` says.
+    fn place(
+        &mut self,
+        rule: &Rule,
+        path: &Path,
+        absent: Absent,
+        means: Means,
+    ) -> Result<(), CageError> {
+        let place = match open(path) {
+            Ok(place) => place,
+            Err(error) => {
+                let usual = absent == Absent::Usual
+                    && matches!(
+                        error.raw_os_error(),
+                        Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES)
+                    );
+                if !usual {
+                    self.missing.push(format!("{}: {error}", path.display()));
+                }
+                return Ok(());
+            }
+        };
+        let folder = place
+            .metadata()
+            .map_err(|error| CageError::os(Step::Grants, path.display(), error))?
+            .is_dir();
+        let real = match means {
+            Means::Layer => path.to_owned(),
+            Means::Root => self.real_path(path, &place)?,
+        };
+        let secret: Vec<PathBuf> = rule
+            .except
+            .iter()
+            .map(|name| path.join(name))
+            // What this user cannot read needs no cover: the kernel refuses it by itself.
+            .filter(|path| access(path, AccessFlags::R_OK).is_ok())
+            .collect();
+        match means {
+            Means::Layer if !secret.is_empty() => return self.around(rule, path, &secret),
+            Means::Layer => {}
+            Means::Root => self.covered.extend(secret),
+        }
+        self.list.push(Grant {
+            path: real,
+            access: rule.access,
+            place: place.into(),
+            folder,
+            fresh: rule.fresh,
+        });
+        Ok(())
+    }
+
+    /// Grants what lies in a directory, piece by piece, but not `secret`. The directory itself can
+    /// then not be listed: Landlock has no rule that ends at a directory.
+    fn around(&mut self, rule: &Rule, path: &Path, secret: &[PathBuf]) -> Result<(), CageError> {
+        let entries = std::fs::read_dir(path)
+            .map_err(|error| CageError::os(Step::Grants, path.display(), error))?;
+        for entry in entries.flatten() {
+            let inner = entry.path();
+            if secret.contains(&inner) {
+                continue;
+            }
+            if secret.iter().any(|secret| secret.starts_with(&inner)) {
+                self.around(rule, &inner, secret)?;
+                continue;
+            }
+            // A file that went away meanwhile, or a link to nowhere, is no loss.
+            let Ok(place) = open(&inner) else { continue };
+            let Ok(metadata) = place.metadata() else {
+                continue;
+            };
+            self.list.push(Grant {
+                path: inner,
+                access: rule.access,
+                place: place.into(),
+                folder: metadata.is_dir(),
+                fresh: None,
+            });
+        }
+        Ok(())
+    }
+
+    /// The real path of an opened place; notes the links on the way to it.
+    fn real_path(&mut self, named: &Path, place: &File) -> Result<PathBuf, CageError> {
+        let real = std::fs::read_link(format!("/proc/self/fd/{}", place.as_raw_fd()))
+            .map_err(|error| CageError::os(Step::Grants, named.display(), error))?;
+        if real != named {
+            for link in links_to(named) {
+                if !self.links.contains(&link) {
+                    self.links.push(link);
+                }
+            }
+        }
+        Ok(real)
+    }
+
+    /// Keeps our own directories out of every grant.
+    fn withhold(&mut self, wanted: &Confinement, means: Means) -> Result<(), CageError> {
+        let temp = wanted.temp.to_path();
+        for withheld in wanted.withheld.iter().map(|path| path.to_path()) {
+            for grant in &self.list {
+                if grant.path == temp && temp.starts_with(&withheld) && temp != withheld {
+                    continue;
+                }
+                if grant.path.starts_with(&withheld) {
+                    return Err(withheld_error(&grant.path, &withheld));
+                }
+                if withheld.starts_with(&grant.path) {
+                    match means {
+                        Means::Layer => return Err(withheld_error(&grant.path, &withheld)),
+                        Means::Root if withheld.exists() => self.covered.push(withheld.clone()),
+                        Means::Root => {}
+                    }
+                }
+            }
+        }
+        self.covered.dedup();
+        Ok(())
+    }
+
+    /// Finds the protected names that exist in the project.
+    fn protect(&mut self, project: &Path, policy: &Policy) {
+        let git = project.join(".git");
+        if git.is_dir() {
+            self.modules(&git.join("modules"));
+        }
+        for protected in &policy.protected {
+            let path = project.join(&protected.name);
+            // A link is not followed: what it leads to is not the project's.
+            if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_symlink()) {
+                self.protected.push(path);
+            }
+        }
+    }
+
+    /// Hooks and settings of submodules, which git keeps in the outer `.git`.
+    fn modules(&mut self, modules: &Path) {
+        let Ok(entries) = std::fs::read_dir(modules) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            for name in ["hooks", "config"] {
+                let path = entry.path().join(name);
+                if path.exists() {
+                    self.protected.push(path);
+                }
+            }
+        }
+    }
+}
+
+/// Why a grant that would reach our own directories is refused.
+fn withheld_error(grant: &Path, withheld: &Path) -> CageError {
+    CageError::new(
+        Step::Grants,
+        format!(
+            "{} reaches agentd's own directory {}",
+            grant.display(),
+            withheld.display()
+        ),
+    )
+    .hint("work in a directory that does not contain it, or move it with XDG_STATE_HOME and XDG_RUNTIME_DIR")
+}
+
+/// Opens a place without reading it.
+fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_PATH).open(path)
+}
+
+/// The place that a variable names, unless it would open the whole home or the whole system.
+fn from_variable(value: Option<OsString>, rest: &str, home: Option<&Path>) -> Option<PathBuf> {
+    let base = PathBuf::from(value?);
+    let climbs = base.components().any(|part| matches!(part, Component::ParentDir));
+    let whole = base.parent().is_none() || home.is_some_and(|home| home.starts_with(&base));
+    if !base.is_absolute() || climbs || whole {
+        return None;
+    }
+    Some(if rest.is_empty() { base } else { base.join(rest) })
+}
+
+/// The symbolic links that are followed on the way to `path`, outermost first.
+fn links_to(path: &Path) -> Vec<Link> {
+    let mut links = Vec::new();
+    let mut real = PathBuf::from("/");
+    let mut ahead: Vec<OsString> = parts(path);
+    // The kernel's own bound on links in one path.
+    while let Some(part) = ahead.pop() {
+        if links.len() > 40 {
+            break;
+        }
+        if part == ".." {
+            real.pop();
+            continue;
+        }
+        let at = real.join(&part);
+        match std::fs::read_link(&at) {
+            Ok(to) => {
+                if to.is_absolute() {
+                    real = PathBuf::from("/");
+                }
+                ahead.extend(parts(&to));
+                links.push(Link { at, to });
+            }
+            Err(_) => real = at,
+        }
+    }
+    links
+}
+
+/// The names of a path, last first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let mut parts: Vec<OsString> = path
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_owned()),
+            Component::ParentDir => Some(OsString::from("..")),
+            Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+        })
+        .collect();
+    parts.reverse();
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_variable_never_opens_the_whole_home() {
+        let home = Path::new("/home/ann");
+        let from = |value: &str, rest: &str| from_variable(Some(value.into()), rest, Some(home));
+        assert_eq!(from("/home/ann", ""), None);
+        assert_eq!(from("/home", "bin"), None);
+        assert_eq!(from("/", "bin"), None);
+        assert_eq!(from("relative", "bin"), None);
+        assert_eq!(from("/home/ann/../ann", ""), None);
+        assert_eq!(from("/opt/cargo", "bin"), Some("/opt/cargo/bin".into()));
+        assert_eq!(from("/home/ann/rust", ""), Some("/home/ann/rust".into()));
+    }
+
+    #[test]
+    fn links_are_followed_one_by_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(base.join("real")).unwrap();
+        std::fs::write(base.join("real/file"), "").unwrap();
+        std::os::unix::fs::symlink("real", base.join("one")).unwrap();
+        std::os::unix::fs::symlink(base.join("one"), base.join("two")).unwrap();
+        let links = links_to(&base.join("two/file"));
+        assert_eq!(
+            links,
+            [
+                Link { at: base.join("two"), to: base.join("one") },
+                Link { at: base.join("one"), to: "real".into() },
+            ]
+        );
+    }
+}

@@ -1,0 +1,279 @@
+//! Words and descriptors between the three processes of a cage, which share one program and
+//! trust each other until the command's program starts. For `cage`, `init` and `inert` only.
+
+use crate::error::{CageError, Step};
+use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+
+/// Longest word: a command line and an environment, which the kernel itself bounds to about 6 MiB.
+const LONGEST: usize = 8 << 20;
+/// Most descriptors behind one word.
+const MOST_DESCRIPTORS: usize = 8;
+
+const READY: u8 = b'R';
+const FAILED: u8 = b'F';
+
+/// One end of the line between the runner and a process it made.
+#[derive(Debug)]
+pub(crate) struct Line(UnixStream);
+
+/// What a process says when it is where it should be.
+#[derive(Debug, Default)]
+pub(crate) struct Ready {
+    pub descriptors: Vec<OwnedFd>,
+    /// What the tier claims and this host refused, in plain words.
+    pub losses: Vec<String>,
+}
+
+impl Line {
+    /// Two ends.
+    ///
+    /// # Errors
+    /// `Step::Handover`.
+    pub(crate) fn pair() -> Result<(Self, Self), CageError> {
+        let (one, other) = UnixStream::pair().map_err(broken)?;
+        Ok((Self(one), Self(other)))
+    }
+
+    /// Says that all is well so far.
+    pub(crate) fn ready(
+        &self,
+        descriptors: &[BorrowedFd<'_>],
+        losses: &[String],
+    ) -> Result<(), CageError> {
+        let losses: Vec<&[u8]> = losses.iter().map(|loss| loss.as_bytes()).collect();
+        self.send(READY, &losses, descriptors)
+    }
+
+    /// Says what failed.
+    pub(crate) fn failed(&self, error: &CageError) -> Result<(), CageError> {
+        let step = error.step as u8;
+        let errno = error.errno().to_le_bytes();
+        let parts: [&[u8]; 4] = [&[step], &errno, error.reason.as_bytes(), error.hint.as_bytes()];
+        self.send(FAILED, &parts, &[])
+    }
+
+    /// Waits until the other end says that it is ready.
+    ///
+    /// # Errors
+    /// What the other end reports, or `Step::Handover` where it ended without a word.
+    pub(crate) fn await_ready(&self) -> Result<Ready, CageError> {
+        match self.next()? {
+            Some(ready) => Ok(ready),
+            None => {
+                Err(CageError::new(Step::Handover, "a process of the cage ended without a word"))
+            }
+        }
+    }
+
+    /// Waits for a word or for the end of the line.
+    ///
+    /// # Errors
+    /// What the other end reports.
+    pub(crate) fn next(&self) -> Result<Option<Ready>, CageError> {
+        let Some((tag, parts, descriptors)) = self.receive()? else {
+            return Ok(None);
+        };
+        if tag == READY {
+            let losses =
+                parts.into_iter().map(|loss| String::from_utf8_lossy(&loss).into_owned()).collect();
+            return Ok(Some(Ready { descriptors, losses }));
+        }
+        Err(reported(&parts))
+    }
+
+    /// Sends a list of byte strings.
+    pub(crate) fn send_parts(&self, parts: &[&[u8]]) -> Result<(), CageError> {
+        self.send(READY, parts, &[])
+    }
+
+    /// The list, or `None` where the other end went away.
+    pub(crate) fn receive_parts(&self) -> Result<Option<Vec<Vec<u8>>>, CageError> {
+        Ok(self.receive()?.map(|(_, parts, _)| parts))
+    }
+
+    fn send(
+        &self,
+        tag: u8,
+        parts: &[&[u8]],
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), CageError> {
+        let mut word = vec![tag];
+        for part in parts {
+            word.extend(length(part.len())?.to_le_bytes());
+            word.extend(*part);
+        }
+        let prefix = length(word.len())?.to_le_bytes();
+        let raw: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
+        let rights = [ControlMessage::ScmRights(&raw)];
+        let control: &[ControlMessage<'_>] = if raw.is_empty() { &[] } else { &rights };
+        // The descriptors ride on the length, which a stream never splits from them.
+        sendmsg::<()>(
+            self.0.as_raw_fd(),
+            &[IoSlice::new(&prefix)],
+            control,
+            MsgFlags::MSG_NOSIGNAL,
+            None,
+        )
+        .map_err(|error| broken(error.into()))?;
+        (&self.0).write_all(&word).map_err(broken)
+    }
+
+    #[allow(clippy::type_complexity, reason = "taken apart by its two callers at once")]
+    fn receive(&self) -> Result<Option<(u8, Vec<Vec<u8>>, Vec<OwnedFd>)>, CageError> {
+        let mut prefix = [0; 4];
+        let mut space = nix::cmsg_space!([RawFd; MOST_DESCRIPTORS]);
+        let mut into = [IoSliceMut::new(&mut prefix)];
+        let message = loop {
+            match recvmsg::<()>(
+                self.0.as_raw_fd(),
+                &mut into,
+                Some(&mut space),
+                MsgFlags::MSG_CMSG_CLOEXEC | MsgFlags::MSG_WAITALL,
+            ) {
+                Err(nix::errno::Errno::EINTR) => {}
+                // A process that was killed with unread words resets the line: it is gone.
+                Err(nix::errno::Errno::ECONNRESET) => return Ok(None),
+                other => break other.map_err(|error| broken(error.into()))?,
+            }
+        };
+        let mut descriptors = Vec::new();
+        for control in message.cmsgs().map_err(|error| broken(error.into()))? {
+            if let ControlMessageOwned::ScmRights(raw) = control {
+                descriptors.extend(raw.into_iter().map(own));
+            }
+        }
+        match message.bytes {
+            0 => return Ok(None),
+            4 => {}
+            _ => return Err(garbled()),
+        }
+        let size = u32::from_le_bytes(prefix) as usize;
+        if size == 0 || size > LONGEST {
+            return Err(garbled());
+        }
+        let mut word = vec![0; size];
+        (&self.0).read_exact(&mut word).map_err(broken)?;
+        let (tag, mut rest) = word.split_first().ok_or_else(garbled)?;
+        let mut parts = Vec::new();
+        while let Some((prefix, tail)) = rest.split_first_chunk::<4>() {
+            let size = u32::from_le_bytes(*prefix) as usize;
+            let (part, tail) = tail.split_at_checked(size).ok_or_else(garbled)?;
+            parts.push(part.to_vec());
+            rest = tail;
+        }
+        Ok(Some((*tag, parts, descriptors)))
+    }
+}
+
+impl From<OwnedFd> for Line {
+    fn from(end: OwnedFd) -> Self {
+        Self(UnixStream::from(end))
+    }
+}
+
+impl AsFd for Line {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Takes a descriptor that came with a message.
+fn own(raw: RawFd) -> OwnedFd {
+    // SAFETY: the kernel put it into this process's table with the message; nobody else has it.
+    #[allow(unsafe_code)]
+    unsafe {
+        OwnedFd::from_raw_fd(raw)
+    }
+}
+
+fn length(size: usize) -> Result<u32, CageError> {
+    if size > LONGEST {
+        return Err(CageError::new(
+            Step::Program,
+            format!("its arguments and environment take {size} bytes; {LONGEST} is the most"),
+        ));
+    }
+    u32::try_from(size).map_err(|_| garbled())
+}
+
+/// The error that another process of the cage told.
+fn reported(parts: &[Vec<u8>]) -> CageError {
+    let [step, errno, reason, hint] = parts else {
+        return garbled();
+    };
+    let (Some(step), Ok(errno)) = (
+        step.first().and_then(|at| Step::ALL.get(usize::from(*at))),
+        <[u8; 4]>::try_from(errno.as_slice()),
+    ) else {
+        return garbled();
+    };
+    let errno = i32::from_le_bytes(errno);
+    CageError {
+        step: *step,
+        reason: String::from_utf8_lossy(reason).into_owned(),
+        hint: String::from_utf8_lossy(hint).into_owned(),
+        source: (errno != 0).then(|| io::Error::from_raw_os_error(errno)),
+    }
+}
+
+fn broken(error: io::Error) -> CageError {
+    CageError::os(Step::Handover, "the line to a process of the cage", error)
+}
+
+fn garbled() -> CageError {
+    CageError::new(Step::Handover, "a process of the cage spoke nonsense")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn descriptors_and_losses_arrive() {
+        let (here, there) = Line::pair().unwrap();
+        let (mut read, write) = std::io::pipe().unwrap();
+        there.ready(&[write.as_fd()], &["one".into()]).unwrap();
+        drop(write);
+        let ready = here.await_ready().unwrap();
+        assert_eq!(ready.losses, ["one"]);
+        let mut pipe = std::fs::File::from(ready.descriptors.into_iter().next().unwrap());
+        pipe.write_all(b"through").unwrap();
+        drop(pipe);
+        let mut text = String::new();
+        read.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "through");
+    }
+
+    #[test]
+    fn every_step_survives_the_line() {
+        let (here, there) = Line::pair().unwrap();
+        for step in Step::ALL {
+            let error = CageError::os(step, "trying", io::Error::from_raw_os_error(libc::EPERM));
+            there.failed(&error).unwrap();
+            let told = here.await_ready().unwrap_err();
+            assert_eq!(told.step, step);
+            assert_eq!(told.to_string(), error.to_string());
+            assert_eq!(told.errno(), libc::EPERM);
+        }
+    }
+
+    #[test]
+    fn nonsense_and_silence_are_errors_not_panics() {
+        for word in [&b"\x00\x00\x00\x00"[..], b"\xff\xff\xff\xff", b"\x05\0\0\0F\x09\0\0\0"] {
+            let (here, mut there) = {
+                let (here, there) = UnixStream::pair().unwrap();
+                (Line(here), there)
+            };
+            there.write_all(word).unwrap();
+            drop(there);
+            assert!(here.await_ready().is_err());
+        }
+        let (here, there) = Line::pair().unwrap();
+        drop(there);
+        assert!(here.next().unwrap().is_none());
+    }
+}

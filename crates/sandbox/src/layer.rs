@@ -1,0 +1,201 @@
+//! The Landlock layer: which rights a grant means, and which of them this kernel knows.
+
+use crate::error::{CageError, Step};
+use crate::grants::Grants;
+use crate::policy::Access;
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
+    PathBeneath, RestrictSelf, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr,
+    RulesetError, RulesetStatus, Scope,
+};
+use std::os::fd::AsFd;
+
+/// The least that tier B claims: writes, truncation and moves between directories.
+pub(crate) const FLOOR: u32 = 3;
+/// From here on signals and abstract sockets end at the domain.
+pub(crate) const SCOPES: u32 = 6;
+/// The newest interface that the rights below were written for.
+const NEWEST: ABI = ABI::V9;
+
+/// What the layer does with TCP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tcp {
+    /// Refused here too, beside the filter.
+    Refused,
+    /// Left to the namespace or the filter.
+    Free,
+}
+
+/// The kernel's version of Landlock's interface.
+///
+/// # Errors
+/// `Step::Landlock` where it is missing, off, or too old for any tier.
+pub(crate) fn abi() -> Result<u32, CageError> {
+    // Applies nothing: the crate has no other door to the version.
+    let status = RestrictSelf::default()
+        .no_new_privs(false)
+        .apply()
+        .map_err(|error| failure(Step::Landlock, error))?
+        .landlock;
+    let found = match status {
+        LandlockStatus::NotEnabled => {
+            return Err(CageError::new(
+                Step::Landlock,
+                "Landlock is in this kernel but switched off (boot parameter `lsm=`)",
+            ));
+        }
+        LandlockStatus::NotImplemented => {
+            return Err(CageError::new(Step::Landlock, "this kernel has no Landlock"));
+        }
+        LandlockStatus::Available { effective_abi, kernel_abi } => {
+            kernel_abi.unwrap_or(effective_abi as i32)
+        }
+    };
+    let found = u32::try_from(found).unwrap_or(0);
+    if found < FLOOR {
+        return Err(CageError::new(
+            Step::Landlock,
+            format!("this kernel's Landlock is version {found}; {FLOOR} is the least"),
+        ));
+    }
+    Ok(found)
+}
+
+/// The rights of the newest interface that a kernel of version `abi` does not enforce.
+pub(crate) fn dropped(abi: u32) -> Vec<String> {
+    let known = ABI::from(i32::try_from(abi).unwrap_or(i32::MAX));
+    let files = AccessFs::from_all(NEWEST) & !AccessFs::from_all(known);
+    let scopes = Scope::from_all(NEWEST) & !Scope::from_all(known);
+    files
+        .iter()
+        .map(|right| format!("{right:?}"))
+        .chain(scopes.iter().map(|scope| format!("{scope:?} scope")))
+        .collect()
+}
+
+/// Makes the rules of `grants`; nothing is restricted yet.
+///
+/// # Errors
+/// `Step::Layer` where the kernel refuses a rule.
+pub(crate) fn rules(grants: &Grants, tcp: Tcp) -> Result<RulesetCreated, CageError> {
+    let mut ruleset = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(ABI::V3))
+        .map_err(layer)?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))
+        .map_err(layer)?
+        .scope(Scope::from_all(NEWEST))
+        .map_err(layer)?;
+    if tcp == Tcp::Refused {
+        ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(layer)?;
+    }
+    let mut rules = ruleset.create().map_err(layer)?;
+    for grant in &grants.list {
+        rules = add(rules, &grant.place, grant.access)?;
+    }
+    Ok(rules)
+}
+
+/// Adds one place to the rules.
+///
+/// # Errors
+/// `Step::Layer` where the kernel refuses it.
+pub(crate) fn add(
+    rules: RulesetCreated,
+    place: impl AsFd,
+    access: Access,
+) -> Result<RulesetCreated, CageError> {
+    rules.add_rule(PathBeneath::new(place, rights(access))).map_err(layer)
+}
+
+/// Locks this process into a new domain, for good.
+///
+/// # Errors
+/// `Step::Layer` where the kernel refuses, or enforces nothing.
+pub(crate) fn enforce(rules: RulesetCreated) -> Result<(), CageError> {
+    let status = rules.restrict_self().map_err(layer)?;
+    match status.ruleset {
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced if status.no_new_privs => {
+            Ok(())
+        }
+        RulesetStatus::FullyEnforced
+        | RulesetStatus::PartiallyEnforced
+        | RulesetStatus::NotEnforced => Err(CageError::new(
+            Step::Layer,
+            "the kernel accepted the Landlock rules and enforces none",
+        )),
+    }
+}
+
+/// The rights behind a word of the policy. No grant makes device nodes, and only terminals may
+/// be controlled.
+fn rights(access: Access) -> BitFlags<AccessFs> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    let write = read
+        | AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::RemoveDir
+        | AccessFs::RemoveFile
+        | AccessFs::MakeDir
+        | AccessFs::MakeReg
+        | AccessFs::MakeSock
+        | AccessFs::MakeFifo
+        | AccessFs::MakeSym
+        | AccessFs::Refer
+        | AccessFs::ResolveUnix;
+    let device = AccessFs::ReadFile | AccessFs::WriteFile;
+    match access {
+        Access::Read => read,
+        Access::Run => read | AccessFs::Execute,
+        Access::Write => write,
+        Access::Build => write | AccessFs::Execute,
+        Access::Device => device,
+        Access::Terminal => device | AccessFs::ReadDir | AccessFs::IoctlDev,
+    }
+}
+
+fn layer(error: RulesetError) -> CageError {
+    failure(Step::Layer, error)
+}
+
+fn failure(step: Step, error: RulesetError) -> CageError {
+    CageError::os(step, "Landlock", std::io::Error::other(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_old_kernel_drops_has_names() {
+        assert_eq!(
+            dropped(7),
+            ["ResolveUnix"],
+            "ABI 7 knows everything but connections to sockets"
+        );
+        let old = dropped(3);
+        assert!(old.contains(&"IoctlDev".to_owned()), "{old:?}");
+        assert!(old.contains(&"Signal scope".to_owned()), "{old:?}");
+        assert!(dropped(9).is_empty());
+        assert!(dropped(99).is_empty(), "a newer kernel drops nothing");
+    }
+
+    #[test]
+    fn only_terminals_are_controlled_and_nobody_makes_devices() {
+        for access in [
+            Access::Read,
+            Access::Run,
+            Access::Write,
+            Access::Build,
+            Access::Device,
+            Access::Terminal,
+        ] {
+            let rights = rights(access);
+            assert!(!rights.contains(AccessFs::MakeChar));
+            assert!(!rights.contains(AccessFs::MakeBlock));
+            assert_eq!(rights.contains(AccessFs::IoctlDev), access == Access::Terminal);
+            assert_eq!(rights.contains(AccessFs::MakeReg), access.writes());
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! The policies of `config/confinement/` as types. Only this crate reads them.
+
+use protocol::confinement::Profile;
+use serde::Deserialize;
+
+/// One file of `config/confinement/`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Policy {
+    /// Who uses it and for what.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the file"))]
+    pub purpose: String,
+    /// Whether programs may be started.
+    pub exec: Exec,
+    /// Which sockets may be made.
+    pub sockets: Sockets,
+    /// What is reachable in the file system.
+    pub grants: Vec<Rule>,
+    /// What stays read-only inside the project.
+    #[serde(default)]
+    pub protected: Vec<Protected>,
+}
+
+/// Whether programs may be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Exec {
+    Allowed,
+    Refused,
+}
+
+/// Which sockets may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Sockets {
+    None,
+    All,
+    /// By the call's network mode and the tier.
+    ByNetwork,
+}
+
+/// One line of a policy: a place and what may be done beneath it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rule {
+    /// Where.
+    pub at: At,
+    /// What may be done there.
+    pub access: Access,
+    /// The reason.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the file"))]
+    pub why: String,
+    /// What to do where it does not exist.
+    #[serde(default)]
+    pub absent: Absent,
+    /// In which calls it holds.
+    #[serde(default)]
+    pub when: When,
+    /// What tier A mounts there instead of the host's.
+    pub fresh: Option<Fresh>,
+    /// What beneath it stays out of reach, relative to it.
+    #[serde(default)]
+    pub except: Vec<String>,
+}
+
+/// The place of a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) enum At {
+    Project,
+    Added,
+    Temp,
+    /// An absolute path.
+    Path(String),
+    /// A path beneath the person's home.
+    Home(String),
+    /// A path beneath what this environment variable of the runner names.
+    Variable {
+        name: String,
+        rest: String,
+    },
+}
+
+impl TryFrom<String> for At {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match text.as_str() {
+            "project" => return Ok(Self::Project),
+            "added" => return Ok(Self::Added),
+            "temp" => return Ok(Self::Temp),
+            _ => {}
+        }
+        if text.split('/').any(|part| part == "..") {
+            return Err(format!("`{text}` climbs with `..`"));
+        }
+        if let Some(rest) = text.strip_prefix("~/") {
+            return Ok(Self::Home(rest.to_owned()));
+        }
+        if let Some(named) = text.strip_prefix('$') {
+            let (name, rest) = named.split_once('/').unwrap_or((named, ""));
+            return Ok(Self::Variable { name: name.to_owned(), rest: rest.to_owned() });
+        }
+        if text.starts_with('/') && text.len() > 1 {
+            return Ok(Self::Path(text));
+        }
+        Err(format!("`{text}` is none of project, added, temp, /path, ~/path, $VARIABLE/path"))
+    }
+}
+
+/// What may be done beneath a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Access {
+    /// Files and lists of files.
+    Read,
+    /// The same, and programs may be started.
+    Run,
+    /// Reading, and every change of files and directories.
+    Write,
+    /// The same, and programs may be started.
+    Build,
+    /// A device: bytes in and out.
+    Device,
+    /// The same with the controls of a terminal.
+    Terminal,
+}
+
+impl Access {
+    /// Whether files may be changed.
+    pub(crate) const fn writes(self) -> bool {
+        match self {
+            Self::Write | Self::Build => true,
+            Self::Read | Self::Run | Self::Device | Self::Terminal => false,
+        }
+    }
+}
+
+/// What to do where a place does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Absent {
+    /// Usual: not every system has it.
+    #[default]
+    Usual,
+    /// The record names it.
+    Named,
+}
+
+/// In which calls a rule holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum When {
+    #[default]
+    Always,
+    /// Only where the network is on.
+    Network,
+}
+
+/// What tier A mounts instead of the host's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Fresh {
+    Proc,
+    Pts,
+    Shm,
+}
+
+/// A name inside the project that stays as it is.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Protected {
+    /// Relative to the project.
+    pub name: String,
+    /// The reason.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the file"))]
+    pub why: String,
+}
+
+/// The text of a profile's file.
+const fn text(profile: Profile) -> &'static str {
+    match profile {
+        Profile::Probe => include_str!("../../../config/confinement/probe.toml"),
+        Profile::Query => include_str!("../../../config/confinement/query.toml"),
+        Profile::Mutate => include_str!("../../../config/confinement/mutate.toml"),
+        Profile::Command => include_str!("../../../config/confinement/command.toml"),
+        Profile::Session => include_str!("../../../config/confinement/session.toml"),
+        Profile::Broker => include_str!("../../../config/confinement/broker.toml"),
+        Profile::Provider => include_str!("../../../config/confinement/provider.toml"),
+    }
+}
+
+/// The policy of a profile.
+///
+/// # Errors
+/// Where the embedded file is damaged; the tests load every one, so this is a broken build.
+pub(crate) fn of(profile: Profile) -> Result<Policy, String> {
+    toml::from_str(text(profile)).map_err(|error| format!("{}.toml: {error}", profile.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::collections::HashSet;
+    use std::path::Path;
+
+    const ALL: [Profile; 7] = [
+        Profile::Probe,
+        Profile::Query,
+        Profile::Mutate,
+        Profile::Command,
+        Profile::Session,
+        Profile::Broker,
+        Profile::Provider,
+    ];
+
+    #[test]
+    fn every_file_is_a_profile_and_loads() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/confinement");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        files.sort();
+        let mut names: Vec<String> = ALL.map(|p| format!("{}.toml", p.name())).to_vec();
+        names.sort();
+        assert_eq!(files, names);
+        for profile in ALL {
+            let policy = of(profile).unwrap();
+            assert!(!policy.purpose.is_empty());
+            for rule in &policy.grants {
+                assert!(rule.why.len() > 8, "{profile:?} {:?} has no reason", rule.at);
+            }
+            for name in &policy.protected {
+                assert!(name.why.len() > 8, "{} has no reason", name.name);
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_word_is_an_error() {
+        for damaged in [
+            "purpose='x'\nexec='refused'\nsockets='none'\ngrants=[]\ncolour='red'",
+            "purpose='x'\nexec='maybe'\nsockets='none'\ngrants=[]",
+            "purpose='x'\nexec='refused'\nsockets='none'\ngrants=[{at='here',access='read',why='because'}]",
+            "purpose='x'\nexec='refused'\nsockets='none'\ngrants=[{at='/a/../b',access='read',why='because'}]",
+            "purpose='x'\nexec='refused'\nsockets='none'\ngrants=[{at='/a',access='all',why='because'}]",
+        ] {
+            assert!(toml::from_str::<Policy>(damaged).is_err(), "{damaged}");
+        }
+    }
+
+    /// A line is dead where it repeats a place, or lies beneath one that already gives as much.
+    #[test]
+    fn no_line_is_dead() {
+        for profile in ALL {
+            let policy = of(profile).unwrap();
+            let mut seen = HashSet::new();
+            for rule in &policy.grants {
+                assert!(seen.insert(rule.at.clone()), "{profile:?}: {:?} twice", rule.at);
+                let At::Path(inner) = &rule.at else { continue };
+                for outer in &policy.grants {
+                    let At::Path(over) = &outer.at else { continue };
+                    let covered = inner != over
+                        && Path::new(inner).starts_with(over)
+                        && outer.access == rule.access;
+                    // A link that leads out of its directory needs a line of its own.
+                    let leads_out = inner == "/etc/resolv.conf";
+                    assert!(!covered || leads_out, "{profile:?}: {inner} is in {over}");
+                }
+            }
+            let mut names = HashSet::new();
+            for protected in &policy.protected {
+                assert!(names.insert(&protected.name), "{} twice", protected.name);
+            }
+        }
+    }
+
+    /// What no policy may ever name.
+    #[test]
+    fn no_policy_grants_a_place_of_credentials() {
+        let secret = [
+            "~/.ssh",
+            "~/.aws",
+            "~/.cargo",
+            "~/.npm",
+            "~/.npmrc",
+            "~/.docker",
+            "~/.kube",
+            "~/.gnupg",
+            "~/.config",
+            "~/.local",
+            "~/.netrc",
+            "~/.config/gh",
+            "/root",
+            "/home",
+            "/run",
+            "/var/run",
+            "/tmp",
+            "/var",
+        ];
+        for profile in ALL {
+            for rule in &of(profile).unwrap().grants {
+                let text = match &rule.at {
+                    At::Path(path) => path.clone(),
+                    At::Home(rest) => format!("~/{rest}"),
+                    At::Project | At::Added | At::Temp | At::Variable { .. } => continue,
+                };
+                assert!(!secret.contains(&text.as_str()), "{profile:?} grants {text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Giving privileges away for good, and what every process of ours does at its start.
+
+use crate::error::{CageError, Step};
+use crate::sys;
+use nix::errno::Errno;
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::Signal;
+use protocol::confinement::Limits;
+use std::io;
+
+const CAP_SETPCAP: u32 = 8;
+const CAP_SYS_ADMIN: u32 = 21;
+
+/// Every secure bit but KEEP_CAPS itself, each with its lock: uid 0 is no reason for a capability,
+/// not at exec either, and ambient ones cannot be raised.
+const SECURE_BITS: u64 = 0b1110_1111;
+
+/// Hardens this process against others of the same user: not traceable, no core file, and dead
+/// when the thread that started it ends. For the first lines of every worker.
+///
+/// # Errors
+/// What the kernel answers; a worker must not go on without it.
+pub fn harden() -> io::Result<()> {
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    prctl::set_dumpable(false)?;
+    setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+    Ok(())
+}
+
+/// Whether this process may make namespaces without a user namespace.
+pub(crate) fn may_administer() -> bool {
+    holds(CAP_SYS_ADMIN) && holds(CAP_SETPCAP)
+}
+
+fn holds(capability: u32) -> bool {
+    sys::capabilities().is_ok_and(|[low, _]| low.effective & (1 << capability) != 0)
+}
+
+/// Gives every capability away, so that neither this process nor what it executes has one again.
+///
+/// # Errors
+/// `Step::Privileges` where the kernel refuses, or where one is left.
+pub(crate) fn drop_all() -> Result<(), CageError> {
+    let failed =
+        |what: &'static str| move |error: Errno| CageError::os(Step::Privileges, what, error);
+    prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
+    if holds(CAP_SETPCAP) {
+        for capability in 0..64 {
+            // EINVAL: the kernel knows no more of them.
+            if sys::prctl(libc::PR_CAPBSET_DROP, capability, 0) == Err(Errno::EINVAL) {
+                break;
+            }
+        }
+        sys::prctl(libc::PR_SET_SECUREBITS, SECURE_BITS, 0).map_err(failed("secure bits"))?;
+    }
+    sys::clear_capabilities().map_err(failed("capset"))?;
+    let left = sys::capabilities().map_err(failed("capget"))?;
+    if left.iter().any(|half| half.effective | half.permitted | half.inheritable != 0) {
+        return Err(CageError::new(
+            Step::Privileges,
+            "capabilities are left after they were given away",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether RLIMIT_NPROC counts this cage's processes alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counting {
+    /// It counts in a user namespace of the cage's own.
+    Own,
+    /// It would count all of the user's processes, or does not bind root: not set.
+    Shared,
+}
+
+/// Sets the bounds of a command on this process.
+///
+/// # Errors
+/// `Step::Limits` with the name of the bound.
+pub(crate) fn bound(limits: &Limits, counting: Counting) -> Result<(), CageError> {
+    lower(Resource::RLIMIT_CORE, "core file", 0)?;
+    if limits.file_bytes > 0 {
+        lower(Resource::RLIMIT_FSIZE, "file size", limits.file_bytes)?;
+    }
+    if limits.open_files > 0 {
+        lower(Resource::RLIMIT_NOFILE, "open files", limits.open_files)?;
+    }
+    if limits.processes > 0 && counting == Counting::Own {
+        lower(Resource::RLIMIT_NPROC, "processes", limits.processes)?;
+    }
+    Ok(())
+}
+
+/// Sets a bound, never above the one that holds already.
+fn lower(resource: Resource, name: &'static str, most: u64) -> Result<(), CageError> {
+    let failed = |error| CageError::os(Step::Limits, name, error);
+    let (_, hard) = getrlimit(resource).map_err(failed)?;
+    let most = most.min(hard);
+    setrlimit(resource, most, most).map_err(failed)
+}

@@ -1,0 +1,217 @@
+//! System calls for which nix has no safe form. For this crate only; each function is safe to call.
+#![allow(unsafe_code)]
+
+use nix::errno::Errno;
+use nix::unistd::{ForkResult, Pid};
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+/// Starts a copy of this process that runs `body` and ends with the code it returns. The copy
+/// never comes back into the caller's code, not by a panic either.
+///
+/// The process should have one thread only: then the copy may allocate. Where it has more (the
+/// guard, the host probe) `body` says why it is safe.
+///
+/// # Errors
+/// What fork answers.
+pub(crate) fn fork(body: impl FnOnce() -> i32) -> Result<Pid, Errno> {
+    // SAFETY: the copy runs `body` alone and leaves by `_exit`, so no destructor, exit handler or
+    // buffered output of this process runs twice.
+    match unsafe { nix::unistd::fork() }? {
+        ForkResult::Parent { child } => Ok(child),
+        ForkResult::Child => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(70);
+            // SAFETY: `_exit` takes a number and does not return.
+            unsafe { libc::_exit(code) }
+        }
+    }
+}
+
+/// A descriptor of the process `pid` that is readable once it has ended.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn pidfd(pid: Pid) -> Result<OwnedFd, Errno> {
+    // SAFETY: two numbers in; out comes a descriptor that nobody else knows yet.
+    let fd = Errno::result(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })?;
+    let fd = RawFd::try_from(fd).map_err(|_| Errno::EBADF)?;
+    // SAFETY: the kernel just gave it to us and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Replaces the descriptor numbered `to` by a copy of `from` that survives exec.
+///
+/// # Errors
+/// What dup2 answers.
+pub(crate) fn put_at(from: BorrowedFd<'_>, to: RawFd) -> Result<(), Errno> {
+    if from.as_raw_fd() == to {
+        // dup2 onto itself would leave close-on-exec set.
+        // SAFETY: F_SETFD takes a number.
+        return Errno::result(unsafe { libc::fcntl(to, libc::F_SETFD, 0) }).map(drop);
+    }
+    // SAFETY: dup2 closes `to`, which callers name only right after fork, for the standard
+    // streams that they mean to replace.
+    Errno::result(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
+}
+
+/// Closes every descriptor from 3 up but `keep`. For a process that was just forked: what owned
+/// the others must not be used again.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn close_all_but(keep: BorrowedFd<'_>) -> Result<(), Errno> {
+    let keep = keep.as_raw_fd().unsigned_abs();
+    for (first, last) in [(3, keep - 1), (keep + 1, u32::MAX)] {
+        if first <= last {
+            // SAFETY: numbers in; the callers are processes that leave by exec or `_exit` and
+            // use none of the closed descriptors again.
+            Errno::result(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts every signal back to its default and unblocks all: the Rust run-time ignores SIGPIPE,
+/// which a command must not inherit.
+pub(crate) fn default_signals() {
+    for signal in 1..=64 {
+        // SAFETY: SIG_DFL is no code of ours; KILL, STOP and libc's own two answer EINVAL.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: an all-zero set is a valid empty set; only this thread's mask changes.
+    unsafe {
+        let none: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+/// Replaces this process by a program; returns only where that failed. `argv` and `env` end up as
+/// the kernel's null-terminated lists, so `env` may be empty, which nix's form allows as well, but
+/// only for owned lists of one type.
+pub(crate) fn exec(path: &CStr, argv: &[CString], env: &[CString]) -> Errno {
+    match nix::unistd::execve(path, argv, env) {
+        Ok(never) => match never {},
+        Err(error) => error,
+    }
+}
+
+/// Header of capset(2), version 3.
+#[repr(C)]
+struct CapHeader {
+    version: u32,
+    pid: i32,
+}
+
+/// One half of the capability sets of capset(2).
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct CapHalf {
+    pub effective: u32,
+    pub permitted: u32,
+    pub inheritable: u32,
+}
+
+const CAP_VERSION_3: u32 = 0x2008_0522;
+
+/// This thread's capabilities, low half first.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn capabilities() -> Result<[CapHalf; 2], Errno> {
+    let mut header = CapHeader { version: CAP_VERSION_3, pid: 0 };
+    let mut halves = [CapHalf::default(); 2];
+    // SAFETY: both structures have the kernel's layout for version 3 and outlive the call.
+    Errno::result(unsafe {
+        libc::syscall(libc::SYS_capget, &raw mut header, halves.as_mut_ptr())
+    })?;
+    Ok(halves)
+}
+
+/// Gives all capabilities of this thread away.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn clear_capabilities() -> Result<(), Errno> {
+    let mut header = CapHeader { version: CAP_VERSION_3, pid: 0 };
+    let none = [CapHalf::default(); 2];
+    // SAFETY: both structures have the kernel's layout for version 3 and outlive the call.
+    Errno::result(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, none.as_ptr()) })
+        .map(drop)
+}
+
+/// A prctl whose arguments are numbers alone.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn prctl(option: i32, first: u64, second: u64) -> Result<i32, Errno> {
+    // SAFETY: callers in this crate name options that take numbers, no pointers.
+    Errno::result(unsafe { libc::prctl(option, first, second, 0, 0) })
+}
+
+/// The arguments of mount_setattr(2), first version.
+#[repr(C)]
+struct MountAttr {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    user_namespace: u64,
+}
+
+const MOUNT_ATTR_RDONLY: u64 = 1;
+const AT_RECURSIVE: u32 = 0x8000;
+
+/// Whether what is mounted below changes too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    This,
+    AllBelow,
+}
+
+/// Makes the mount at `path` read-only.
+///
+/// # Errors
+/// What the kernel answers: ENOSYS before Linux 5.12.
+pub(crate) fn make_read_only(path: &Path, depth: Depth) -> Result<(), Errno> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
+    let attr = MountAttr { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, user_namespace: 0 };
+    let flags = match depth {
+        Depth::This => 0,
+        Depth::AllBelow => AT_RECURSIVE,
+    };
+    // SAFETY: the path is null-terminated, the structure has the size that is passed with it, and
+    // both outlive the call.
+    Errno::result(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            flags,
+            &raw const attr,
+            size_of::<MountAttr>(),
+        )
+    })
+    .map(drop)
+}
+
+/// Switches the loopback interface of this network namespace on.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn loopback_up() -> Result<(), Errno> {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+    let socket = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    // SAFETY: an all-zero `ifreq` is a valid one with an empty name.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+        *to = from.cast_signed();
+    }
+    request.ifr_ifru.ifru_flags =
+        libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: SIOCSIFFLAGS reads one `ifreq`, which outlives the call.
+    Errno::result(unsafe {
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
+    })
+    .map(drop)
+}

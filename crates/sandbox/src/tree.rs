@@ -1,0 +1,178 @@
+//! All processes of one command: waiting for it, and ending every one of them. For `caged` only.
+//!
+//! The runner waits for any child (`waitpid(-1)`), which is right here alone: it is a process of
+//! one purpose, and every child it has belongs to this tree.
+
+use crate::error::CageError;
+use crate::fence::{Fence, Guard};
+use crate::handover::Line;
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long the kernel gets to end what was killed; only a process stuck in a driver needs more.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It returned this.
+    Code(i32),
+    /// This signal ended it; 31 (SIGSYS) where it used a foreign system call interface.
+    Signal(i32),
+}
+
+/// What holds the tree together.
+#[derive(Debug)]
+pub(crate) enum Bond {
+    /// A PID namespace, which ends with its first process, which ends with this line.
+    Namespace { first: Pid, lifeline: Option<Line> },
+    /// This process as the subreaper, and the Landlock domain where it is proven.
+    Domain { fence: Option<Fence>, guard: Option<Guard> },
+}
+
+/// The processes of one command.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    command: Pid,
+    bond: Bond,
+    exit: Option<Exit>,
+    /// `Some` once it was ended: how many processes are still there.
+    survivors: Option<u32>,
+}
+
+impl Tree {
+    /// A tree that grows from `command`.
+    pub(crate) fn new(command: Pid, bond: Bond) -> Self {
+        Self { command, bond, exit: None, survivors: None }
+    }
+
+    /// Starts the guard, where the domain is fenced.
+    ///
+    /// # Errors
+    /// `Step::Fork`.
+    pub(crate) fn set_guard(&mut self) -> Result<(), CageError> {
+        match &mut self.bond {
+            Bond::Domain { fence: Some(fence), guard } => {
+                *guard = Some(Guard::start(*fence)?);
+                Ok(())
+            }
+            Bond::Domain { fence: None, .. } | Bond::Namespace { .. } => Ok(()),
+        }
+    }
+
+    /// The command's process, as the runner numbers it.
+    pub(crate) fn command(&self) -> Pid {
+        self.command
+    }
+
+    /// How the command ended; known after `end`.
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        self.exit
+    }
+
+    /// Asks the command's group to end.
+    pub(crate) fn terminate(&self) {
+        let group = Pid::from_raw(-self.command.as_raw());
+        // ESRCH: none is left in the group. A stopped process must run on to hear the request.
+        let _ = kill(group, Signal::SIGTERM);
+        let _ = kill(group, Signal::SIGCONT);
+    }
+
+    /// Ends every process and waits until none is left; returns how many are. Does so once.
+    pub(crate) fn end(&mut self) -> u32 {
+        if let Some(survivors) = self.survivors {
+            return survivors;
+        }
+        let deadline = Instant::now() + PATIENCE;
+        let mut pause = Duration::from_micros(50);
+        let survivors = loop {
+            self.strike();
+            if self.reap() {
+                break 0;
+            }
+            if Instant::now() > deadline {
+                break u32::try_from(living_children().len()).unwrap_or(u32::MAX).max(1);
+            }
+            sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(5));
+        };
+        self.survivors = Some(survivors);
+        survivors
+    }
+
+    /// One blow with the strongest means there is.
+    fn strike(&mut self) {
+        if self.exit.is_none() {
+            let _ = kill(self.command, Signal::SIGKILL);
+        }
+        match &mut self.bond {
+            Bond::Namespace { lifeline, .. } => drop(lifeline.take()),
+            Bond::Domain { fence: Some(fence), .. } => fence.end_all_inside(),
+            Bond::Domain { fence: None, .. } => {
+                for child in living_children() {
+                    let _ = kill(child, Signal::SIGKILL);
+                }
+            }
+        }
+    }
+
+    /// Collects what ended; true once no child is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, code)) if pid == self.command => {
+                    self.exit = Some(Exit::Code(code));
+                }
+                Ok(WaitStatus::Signaled(pid, signal, _)) if pid == self.command => {
+                    self.exit = Some(Exit::Signal(signal as i32));
+                }
+                Ok(WaitStatus::StillAlive) => return false,
+                Err(Errno::ECHILD) => return true,
+                Ok(
+                    WaitStatus::Exited(..)
+                    | WaitStatus::Signaled(..)
+                    | WaitStatus::Stopped(..)
+                    | WaitStatus::PtraceEvent(..)
+                    | WaitStatus::PtraceSyscall(..)
+                    | WaitStatus::Continued(..),
+                )
+                | Err(_) => {}
+            }
+        }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The children of this process that have not ended, from `/proc`; orphans of the command are
+/// among them, since the runner is their subreaper.
+fn living_children() -> Vec<Pid> {
+    let me = std::process::id().to_string();
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| {
+            std::fs::read_to_string(format!("/proc/{pid}/stat"))
+                .ok()
+                // The name in parentheses may itself hold any character: count from its end.
+                .and_then(|stat| {
+                    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+                    let alive = fields.next()? != "Z";
+                    Some(alive && fields.next()? == me)
+                })
+                .unwrap_or(false)
+        })
+        .map(Pid::from_raw)
+        .collect()
+}

@@ -1,0 +1,26 @@
+//! The tests' helper: a runner that makes a cage, and the programs that try to get out of it.
+//!
+//! `cage OPTIONS -- PROGRAM ARGS` runs a command in a cage and tells what happened, a fact a line.
+//! `enter OPTIONS -- ATTEMPT ARGS` locks itself, then tries. `try ATTEMPT ARGS` just tries: as the
+//! program in a cage, or outside as the positive control. An attempt prints `done` or the errno.
+
+mod acts;
+mod options;
+mod runner;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["cage", rest @ ..] => runner::cage(rest),
+        ["enter", rest @ ..] => runner::enter(rest),
+        ["host"] => runner::host(),
+        ["try", act, rest @ ..] => acts::attempt(act, rest),
+        _ => {
+            eprintln!("sandbox-attempt: cage, enter, host or try");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The words before `--`, as a confinement.
+
+use protocol::confinement::{Confinement, FilePath, Level, Limits, Network, Profile, Tier};
+
+/// A confinement and what stands behind `--`.
+pub struct Asked<'a> {
+    pub confinement: Confinement,
+    /// Ends the command after this many milliseconds, by the ladder.
+    pub kill_after_ms: Option<u64>,
+    /// Ends the runner itself, as SIGKILL does, after this many milliseconds.
+    pub die_after_ms: Option<u64>,
+    pub rest: Vec<&'a str>,
+}
+
+/// Reads `NAME VALUE` pairs up to `--`.
+pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
+    let split = words.iter().position(|word| *word == "--");
+    let (pairs, rest) = match split {
+        Some(at) => (&words[..at], words[at + 1..].to_vec()),
+        None => (words, Vec::new()),
+    };
+    let mut asked = Asked {
+        confinement: Confinement {
+            profile: Profile::Command,
+            project: FilePath::from("/nonexistent"),
+            added: Vec::new(),
+            temp: FilePath::from("/nonexistent"),
+            home: None,
+            withheld: Vec::new(),
+            network: Network::Off,
+            highest_tier: Tier::A,
+            level: Level::Required,
+            limits: Limits { processes: 0, file_bytes: 0, open_files: 0 },
+        },
+        kill_after_ms: None,
+        die_after_ms: None,
+        rest,
+    };
+    for pair in pairs.chunks(2) {
+        let [name, value] = pair else {
+            panic!("option {pair:?} has no value");
+        };
+        let number = || value.parse::<u64>().expect("a number");
+        let wanted = &mut asked.confinement;
+        match *name {
+            "profile" => wanted.profile = profile(value),
+            "project" => wanted.project = FilePath::from(value),
+            "added" => wanted.added.push(FilePath::from(value)),
+            "temp" => wanted.temp = FilePath::from(value),
+            "home" => wanted.home = Some(FilePath::from(value)),
+            "withheld" => wanted.withheld.push(FilePath::from(value)),
+            "network" => wanted.network = if *value == "on" { Network::On } else { Network::Off },
+            "tier" => {
+                wanted.highest_tier = match *value {
+                    "a" => Tier::A,
+                    "b" => Tier::B,
+                    _ => Tier::C,
+                }
+            }
+            "level" if *value == "best-effort" => wanted.level = Level::BestEffort,
+            "processes" => wanted.limits.processes = number(),
+            "file-bytes" => wanted.limits.file_bytes = number(),
+            "open-files" => wanted.limits.open_files = number(),
+            "kill-after" => asked.kill_after_ms = Some(number()),
+            "die-after" => asked.die_after_ms = Some(number()),
+            other => panic!("unknown option {other}"),
+        }
+    }
+    asked
+}
+
+fn profile(name: &str) -> Profile {
+    [
+        Profile::Probe,
+        Profile::Query,
+        Profile::Mutate,
+        Profile::Command,
+        Profile::Session,
+        Profile::Broker,
+        Profile::Provider,
+    ]
+    .into_iter()
+    .find(|profile| profile.name() == name)
+    .expect("a profile")
+}

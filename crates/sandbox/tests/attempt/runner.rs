@@ -1,0 +1,129 @@
+//! A small runner: what `agentd-tool` does, told in lines.
+
+use crate::acts;
+use crate::options::parse;
+use sandbox::{Cage, Caged, Ending, Exit, Program};
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+/// Runs a command in a cage and tells about it.
+pub fn cage(words: &[&str]) -> ExitCode {
+    let asked = parse(words);
+    sandbox::harden().expect("harden");
+    let (cage, enforced) = match Cage::prepare(&asked.confinement) {
+        Ok(made) => made,
+        Err(error) => {
+            println!("uncaged: {}\nreason: {error}", error.step);
+            return ExitCode::from(11);
+        }
+    };
+    println!("tier: {:?}", enforced.tier);
+    println!("abi: {}", enforced.landlock_abi);
+    println!("network: {}", enforced.network);
+    println!("namespaces: {}", enforced.namespaces.join(" "));
+    println!("observable: {}", enforced.refusals_observable);
+    for limit in &enforced.limits {
+        println!("limit: {limit}");
+    }
+    for missing in &enforced.missing {
+        println!("missing: {missing}");
+    }
+    let program = Program {
+        argv: asked.rest.iter().map(Into::into).collect(),
+        env: [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/nonexistent")]
+            .map(|(name, value)| (name.into(), value.into()))
+            .to_vec(),
+        cwd: asked.confinement.project.to_path(),
+    };
+    let mut caged = match cage.spawn(program) {
+        Ok(caged) => caged,
+        Err(error) => {
+            println!("unstarted: {}\nreason: {error}", error.step);
+            return ExitCode::from(12);
+        }
+    };
+    println!("runner: {}\ncommand: {}", std::process::id(), caged.pid());
+    let out = read_all(caged.stdout().expect("stdout once"));
+    let err = read_all(caged.stderr().expect("stderr once"));
+    if let Some(wait) = asked.die_after_ms {
+        thread::sleep(Duration::from_millis(wait));
+        let me = nix::unistd::getpid();
+        let _ = nix::sys::signal::kill(me, nix::sys::signal::Signal::SIGKILL);
+    }
+    watch(&mut caged, asked.kill_after_ms);
+    match caged.finish() {
+        Ok(ending) => tell(&ending),
+        Err(error) => println!("unfinished: {error}"),
+    }
+    for (name, reader) in [("out", out), ("err", err)] {
+        for line in reader.join().expect("reader").lines() {
+            println!("{name}: {line}");
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Waits for the end, or kills when it is time.
+fn watch(caged: &mut Caged, kill_after_ms: Option<u64>) {
+    let Some(after) = kill_after_ms else { return };
+    let mut end =
+        libc::pollfd { fd: caged.exit_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one structure, which outlives the call.
+    #[allow(unsafe_code)]
+    let ended = unsafe { libc::poll(&raw mut end, 1, i32::try_from(after).expect("small")) };
+    if ended == 0 {
+        caged.kill();
+    }
+}
+
+fn tell(ending: &Ending) {
+    match ending.exit {
+        Exit::Code(code) => println!("exit: {code}"),
+        Exit::Signal(signal) => println!("signal: {signal}"),
+    }
+    println!("survivors: {}", ending.survivors);
+    println!("peak_kib: {}", ending.usage.peak_kib);
+    println!("cpu_ms: {}", ending.usage.cpu_ms);
+    println!("uncounted: {}", ending.refusals_uncounted);
+    for refusal in &ending.refusals {
+        println!(
+            "refusal: {:?} {} {} {}",
+            refusal.kind, refusal.syscall, refusal.errno, refusal.detail
+        );
+    }
+}
+
+fn read_all(mut from: std::fs::File) -> thread::JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = from.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Locks itself by a profile, then tries something.
+pub fn enter(words: &[&str]) -> ExitCode {
+    let asked = parse(words);
+    sandbox::harden().expect("harden");
+    match Cage::enter(&asked.confinement) {
+        Ok(enforced) => println!("network: {}", enforced.network),
+        Err(error) => {
+            println!("uncaged: {}\nreason: {error}", error.step);
+            return ExitCode::from(11);
+        }
+    }
+    for attempt in asked.rest.split(|word| *word == ",") {
+        if let [act, rest @ ..] = attempt {
+            acts::attempt(act, rest);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// What this host allows.
+pub fn host() -> ExitCode {
+    ExitCode::SUCCESS
+}
