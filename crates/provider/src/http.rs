@@ -173,11 +173,15 @@ impl Stream {
 }
 
 fn messages_url(base_url: &str) -> Result<Url, Fault> {
-    let text = format!("{}/v1/messages", base_url.trim().trim_end_matches('/'));
-    match Url::parse(&text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+    match Url::parse(base_url.trim()) {
+        Ok(mut url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
+            let path = format!("{}/v1/messages", url.path().trim_end_matches('/'));
+            url.set_path(&path);
+            Ok(url)
+        }
         Ok(_) | Err(_) => Err(setup(format!(
-            "the base URL `{base_url}` is no http or https address; it looks like https://api.anthropic.com"
+            "the base URL `{base_url}` is no http or https address; \
+             it looks like https://api.anthropic.com"
         ))),
     }
 }
