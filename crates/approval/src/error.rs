@@ -1,0 +1,109 @@
+//! What can be wrong with a rule, with its place and the next step.
+
+use std::fmt;
+
+/// A rule that cannot be followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: rule `{text}`, character {at}: {fault}", place(file, *line))]
+pub struct RuleError {
+    /// The file it stands in, or `flag`.
+    pub file: String,
+    /// Counted from 1; 0 where there is no file.
+    pub line: u32,
+    /// The rule as written.
+    pub text: String,
+    /// The character at fault, counted from 1.
+    pub at: usize,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+/// What is wrong with a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// No tool is called so.
+    UnknownTool {
+        /// As written.
+        name: String,
+        /// One that may have been meant.
+        nearest: Option<&'static str>,
+    },
+    /// Neither `tool:pattern`, `Tool(pattern)` nor `tool`.
+    NoRule,
+    /// `tool:` with nothing behind it.
+    EmptyPattern,
+    /// `Tool(` without its `)`.
+    Unclosed,
+    /// An `ask` rule for a tool that only looks.
+    AskOnQuery {
+        /// Which.
+        tool: &'static str,
+    },
+    /// A character that no word of a simple command has.
+    Operator(char),
+    /// A quote in a pattern for commands.
+    Quote(char),
+    /// A backslash before something else than `*` or itself.
+    Backslash,
+    /// A control character.
+    Control,
+    /// A path pattern that begins with `~`.
+    Home,
+    /// A path pattern that begins with `!`.
+    Negated,
+    /// A path pattern with a `..` in it.
+    Upward,
+    /// What the glob's parser said.
+    Glob(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownTool { name, nearest: Some(nearest) } => {
+                write!(f, "there is no tool `{name}`; did you mean `{nearest}`?")
+            }
+            Self::UnknownTool { name, nearest: None } => {
+                let names: Vec<_> = crate::subject::TOOLS.iter().map(|tool| tool.name).collect();
+                write!(f, "there is no tool `{name}`. There are {}", names.join(", "))
+            }
+            Self::NoRule => f.write_str(
+                "a rule is written `tool:pattern`, for example `bash:cargo *` or `write:src/**`",
+            ),
+            Self::EmptyPattern => {
+                f.write_str("the pattern is missing. For every call of the tool write `*`")
+            }
+            Self::Unclosed => f.write_str("the closing `)` is missing at the end"),
+            Self::AskOnQuery { tool } => write!(
+                f,
+                "`{tool}` only looks, so nobody is ever asked about it. To forbid it, move the rule to permissions.deny"
+            ),
+            Self::Operator(c) => write!(
+                f,
+                "`{c}` joins or redirects commands, and a rule speaks of one simple command. Write a rule for each"
+            ),
+            Self::Quote(c) => write!(
+                f,
+                "`{c}` never matches: words are compared as the command gets them, without quotes. Leave it out, or write `*` for a word with a blank in it"
+            ),
+            Self::Backslash => {
+                f.write_str("a backslash may stand before `*` or another backslash only")
+            }
+            Self::Control => f.write_str("a control character cannot stand in a rule"),
+            Self::Home => f.write_str(
+                "`~` is not known here. Write the directory out, for example /home/me/notes/**",
+            ),
+            Self::Negated => {
+                f.write_str("a pattern cannot be negated. Use permissions.deny for exceptions")
+            }
+            Self::Upward => f.write_str(
+                "`..` never matches: paths are compared after links and `..` are resolved",
+            ),
+            Self::Glob(message) => write!(f, "this is not a path pattern: {message}"),
+        }
+    }
+}
+
+fn place(file: &str, line: u32) -> String {
+    if line == 0 { file.to_owned() } else { format!("{file}:{line}") }
+}

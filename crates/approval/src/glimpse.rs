@@ -1,0 +1,194 @@
+//! The generous reading's second half: every command that can be seen in a text, through wrappers
+//! such as `env` and `sh -c` too.
+
+use crate::lex::{self, Piece, Quotes};
+use crate::plain;
+use crate::words::base_name;
+
+/// Deepest text within a text that is looked into. People write two; a deeper one hides something.
+const DEPTH_CAP: usize = 8;
+
+/// A piece and the places in it where a command could begin.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Glimpse {
+    /// The words.
+    pub words: Vec<String>,
+    /// In ascending order, each below the number of words.
+    pub starts: Vec<usize>,
+}
+
+/// Texts nested deeper than anybody writes them.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TooDeep;
+
+/// Programs that run what stands behind them, after options that are not looked at.
+const PASS_ON: &[&str] = &[
+    "busybox",
+    "builtin",
+    "chroot",
+    "chrt",
+    "command",
+    "coproc",
+    "doas",
+    "entr",
+    "env",
+    "exec",
+    "faketime",
+    "flock",
+    "ionice",
+    "ltrace",
+    "nice",
+    "nohup",
+    "nsenter",
+    "parallel",
+    "pkexec",
+    "prlimit",
+    "runuser",
+    "script",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "taskset",
+    "time",
+    "timeout",
+    "toybox",
+    "unbuffer",
+    "unshare",
+    "watch",
+    "xargs",
+];
+
+/// Words of the shell's grammar behind which a command begins.
+const GRAMMAR: &[&str] = &["!", "{", "do", "elif", "else", "if", "then", "time", "until", "while"];
+
+/// Programs that read one of their words as a shell text.
+const READ_TEXT: &[&str] = &[
+    "alias", "entr", "eval", "flock", "parallel", "runuser", "script", "su", "trap", "watch",
+    "xargs",
+];
+
+/// Shells: they read a text behind `-c`, or their standard input.
+const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"];
+
+/// Options behind which `find` and `fd` run a program.
+const RUN_OPTIONS: &[&str] =
+    &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
+
+/// Every command that can be seen.
+pub(crate) fn glimpses(command: &str) -> Result<Vec<Glimpse>, TooDeep> {
+    let mut found = Vec::new();
+    let mut texts = vec![(command.to_owned(), 0)];
+    while let Some((text, depth)) = texts.pop() {
+        if depth > DEPTH_CAP {
+            return Err(TooDeep);
+        }
+        let mut pieces = lex::pieces(&text, Quotes::Kept);
+        if plain::plain_words(&text).is_err() {
+            pieces.extend(lex::pieces(&text, Quotes::Ignored));
+            if text.contains('{') && text.contains(',') {
+                // What a brace expansion would make, roughly.
+                pieces.extend(lex::pieces(&text.replace(['{', '}', ','], " "), Quotes::Ignored));
+            }
+        }
+        let feeds_shell =
+            pieces.iter().any(|piece| piece.words.iter().any(|word| is(SHELLS, word)));
+        for piece in pieces {
+            let (glimpse, nested) = look(piece, feeds_shell);
+            found.push(glimpse);
+            texts.extend(
+                nested.into_iter().filter(|inner| *inner != text).map(|inner| (inner, depth + 1)),
+            );
+        }
+    }
+    Ok(found)
+}
+
+/// The places of a piece where a command could begin, and the texts it hands on.
+///
+/// Of each kind of wrapper only the first is followed: it already reaches all that stands behind
+/// it, and following each again would take quadratic time.
+fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
+    let Piece { words, starts: given } = piece;
+    let mut begins = vec![false; words.len() + 1];
+    begins[0] = true;
+    for start in given {
+        begins[start] = true;
+    }
+    let mut nested = Vec::new();
+    let mut seen = Seen::default();
+    for at in 0..words.len() {
+        if !begins[at] {
+            continue;
+        }
+        let word = &words[at];
+        if is_assignment(word) {
+            begins[at] = false;
+            begins[at + 1] = true;
+        } else if GRAMMAR.contains(&word.as_str()) {
+            begins[at + 1] = true;
+        }
+        // What is printed may be what a shell of the same text reads.
+        let printed = feeds_shell && is(&["echo", "printf"], word);
+        if (is(PASS_ON, word) || printed) && first(&mut seen.passes_on) {
+            begins[at + 1..].fill(true);
+        }
+        if is(&["find", "fd"], word) && first(&mut seen.finds) {
+            for behind in at + 1..words.len() {
+                begins[behind + 1] |= RUN_OPTIONS.contains(&words[behind].as_str());
+            }
+        }
+        if is(&["eval"], word) && first(&mut seen.joins) {
+            nested.push(words[at + 1..].join(" "));
+        }
+        if (printed || is(READ_TEXT, word)) && first(&mut seen.reads) {
+            nested.extend(words[at + 1..].iter().cloned());
+            // `alias x='…'` holds its text behind the sign.
+            nested.extend(
+                words[at + 1..].iter().filter_map(|word| Some(word.split_once('=')?.1.to_owned())),
+            );
+        }
+        if is(SHELLS, word) && first(&mut seen.shells) {
+            let behind_c = words[at + 1..].iter().skip_while(|word| !is_c_option(word)).skip(1);
+            nested.extend(behind_c.cloned());
+        }
+    }
+    let starts = (0..words.len()).filter(|at| begins[*at]).collect();
+    (Glimpse { words, starts }, nested)
+}
+
+/// Which kinds of wrapper a piece had so far.
+#[derive(Debug, Default)]
+struct Seen {
+    passes_on: bool,
+    finds: bool,
+    joins: bool,
+    reads: bool,
+    shells: bool,
+}
+
+fn first(seen: &mut bool) -> bool {
+    !std::mem::replace(seen, true)
+}
+
+fn is(names: &[&str], word: &str) -> bool {
+    names.contains(&base_name(word))
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        let name = name.strip_suffix('+').unwrap_or(name);
+        !name.is_empty()
+            && !name.starts_with(|c: char| c.is_ascii_digit())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+/// `-c`, `-lc`, `-xec` and the like.
+fn is_c_option(word: &str) -> bool {
+    word.strip_prefix('-').is_some_and(|letters| !letters.starts_with('-') && letters.contains('c'))
+}

@@ -1,0 +1,166 @@
+//! Patterns for paths: gitignore-style, on real paths.
+//!
+//! A pattern without a slash in it fits that name at any depth; one with a slash starts at the
+//! project. One that begins with a slash starts at the project or at the root of the file system. A
+//! pattern that fits a directory fits all below it.
+
+use crate::error::Fault;
+use crate::pattern::Found;
+use globset::{Glob, GlobBuilder, GlobMatcher};
+use protocol::judgement::RuleEffect;
+use std::path::{Component, Path};
+
+/// A pattern for paths.
+#[derive(Debug)]
+pub(crate) struct PathPattern {
+    /// For paths relative to the project.
+    pub relative: Vec<Glob>,
+    /// For absolute paths.
+    pub absolute: Vec<Glob>,
+    /// Each name between slashes, for [`PathPattern::reaches_below`].
+    steps: Vec<Step>,
+    anchor: Anchor,
+}
+
+/// Where a pattern starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Anchor {
+    /// At any depth, in the project or not.
+    Anywhere,
+    /// At the project.
+    Project,
+    /// At the project, or at the root of the file system.
+    ProjectOrRoot,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// `**`
+    Any,
+    /// One name.
+    Name(GlobMatcher),
+}
+
+/// A real path, seen from the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// Relative to the project, where it lies in it. [`PROJECT_ITSELF`] for the project directory.
+    pub relative: Option<String>,
+    /// Without its first slash.
+    pub absolute: String,
+}
+
+/// Stands for the project directory among relative paths: `*` and `**` fit it, no other pattern.
+const PROJECT_ITSELF: &str = "\u{1}";
+
+impl Spot {
+    /// Of a real path; `None` where it is not absolute or has `..` in it, so that it is none.
+    pub(crate) fn new(real: &str, project: &Path) -> Option<Self> {
+        let path = Path::new(real);
+        let real_enough =
+            path.is_absolute() && path.components().all(|part| part != Component::ParentDir);
+        if !real_enough {
+            return None;
+        }
+        let relative = path.strip_prefix(project).ok().map(|below| {
+            let below = below.to_string_lossy();
+            if below.is_empty() { PROJECT_ITSELF.to_owned() } else { below.into_owned() }
+        });
+        Some(Self { relative, absolute: real.trim_matches('/').to_owned() })
+    }
+}
+
+impl PathPattern {
+    /// Reads a pattern.
+    pub(crate) fn parse(text: &str, effect: RuleEffect) -> Result<Self, Found> {
+        match text.chars().next() {
+            Some('!') => return Err((0, Fault::Negated)),
+            Some('~') => return Err((0, Fault::Home)),
+            Some(_) | None => {}
+        }
+        if let Some(at) = text.split('/').position(|name| name == "..") {
+            let before: usize = text.split('/').take(at).map(|name| name.len() + 1).sum();
+            return Err((before, Fault::Upward));
+        }
+        let rooted = text.starts_with('/');
+        let bare = text.trim_start_matches("./").trim_matches('/');
+        let anchor = match (rooted, text.trim_end_matches('/').contains('/')) {
+            (true, _) => Anchor::ProjectOrRoot,
+            (false, true) => Anchor::Project,
+            (false, false) => Anchor::Anywhere,
+        };
+        let names: Vec<&str> = bare.split('/').filter(|name| !matches!(*name, "" | ".")).collect();
+        let mut written = names.join("/");
+        if anchor == Anchor::Anywhere && written != "**" {
+            written = format!("**/{written}");
+        }
+        if names.is_empty() {
+            // `/`, `.` and `./`: the whole project, or everything.
+            written = "**".into();
+        }
+        // To allow, `dir/` means what lies in a directory; to deny, the directory too.
+        let itself = effect != RuleEffect::Allow || !text.ends_with('/');
+        let mut globs = Vec::new();
+        if itself {
+            globs.push(glob(&written)?);
+        }
+        if !written.ends_with("**") {
+            globs.push(glob(&format!("{written}/**"))?);
+        } else if let (Some(dir), true) = (written.strip_suffix("/**"), effect != RuleEffect::Allow)
+        {
+            globs.push(glob(dir)?);
+        }
+        let steps = names
+            .iter()
+            .map(|name| {
+                if *name == "**" {
+                    Ok(Step::Any)
+                } else {
+                    Ok(Step::Name(glob(name)?.compile_matcher()))
+                }
+            })
+            .collect::<Result<_, Found>>()?;
+        // A denial without an anchor holds outside the project too; a permission never does.
+        let absolute = match (anchor, effect) {
+            (Anchor::ProjectOrRoot, _) | (Anchor::Anywhere, RuleEffect::Deny | RuleEffect::Ask) => {
+                globs.clone()
+            }
+            (Anchor::Project, _) | (Anchor::Anywhere, RuleEffect::Allow) => Vec::new(),
+        };
+        Ok(Self { relative: globs, absolute, steps, anchor })
+    }
+
+    /// Whether something below the directory could fit.
+    pub(crate) fn reaches_below(&self, dir: &Spot, project: &Path) -> bool {
+        let from_project = || match &dir.relative {
+            Some(below) if below == PROJECT_ITSELF => true,
+            Some(below) => self.leads_through(below),
+            // A directory above the project holds all of it.
+            None => project.starts_with(Path::new("/").join(&dir.absolute)),
+        };
+        match self.anchor {
+            Anchor::Anywhere => true,
+            Anchor::Project => from_project(),
+            Anchor::ProjectOrRoot => from_project() || self.leads_through(&dir.absolute),
+        }
+    }
+
+    fn leads_through(&self, dir: &str) -> bool {
+        for (step, name) in self.steps.iter().zip(dir.split('/').filter(|name| !name.is_empty())) {
+            match step {
+                Step::Any => return true,
+                Step::Name(glob) if glob.is_match(name) => {}
+                Step::Name(_) => return false,
+            }
+        }
+        true
+    }
+}
+
+fn glob(text: &str) -> Result<Glob, Found> {
+    GlobBuilder::new(text)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .build()
+        .map_err(|error| (0, Fault::Glob(error.kind().to_string())))
+}

@@ -1,0 +1,276 @@
+//! The judgement of one call by the rules of its session.
+
+use crate::digest::digest;
+use crate::error::{Fault, RuleError};
+use crate::glimpse::{self, Glimpse, TooDeep};
+use crate::paths::Spot;
+use crate::pattern::{self, Parsed};
+use crate::plain::plain_words;
+use crate::shelf::{Index, Shelf};
+use crate::subject::{self, Reach, Subject};
+use crate::wording;
+use protocol::call::{Probe, ProbedPath};
+use protocol::judgement::{
+    Audience, Basis, Case, Mode, Question, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+};
+use std::path::PathBuf;
+
+/// Longest command in bytes: the kernel takes no longer argument, so no shell could be started with
+/// it.
+pub const COMMAND_CAP: usize = 128 * 1024 - 1;
+
+/// The rules of a session, ready to judge.
+#[derive(Debug)]
+pub struct Rules {
+    rules: Vec<Rule>,
+    deny: Shelf,
+    ask: Shelf,
+    allow: Shelf,
+    mode: Mode,
+    audience: Audience,
+    project: PathBuf,
+}
+
+/// Everything that is wrong with these rules, in their order; for `config check`.
+#[must_use]
+pub fn check(rules: &[Rule]) -> Vec<RuleError> {
+    rules.iter().filter_map(|rule| pattern::parse(rule).err()).collect()
+}
+
+/// Whether a call of this tool must be looked at before it can be judged: changes that name paths
+/// always, looks only where a rule could deny one.
+#[must_use]
+pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
+    let known = subject::find(tool).filter(|known| known.name == tool);
+    match (known.map(|known| known.subject), kind) {
+        (Some(Subject::Command), _) | (None, ToolKind::Query) => false,
+        (Some(Subject::Path(_)) | None, ToolKind::Mutation) => true,
+        (Some(Subject::Path(_)), ToolKind::Query) => rules
+            .rules
+            .iter()
+            .filter(|rule| rule.effect == RuleEffect::Deny)
+            // A rule that cannot be read may speak of this tool.
+            .any(|rule| pattern::parse(rule).map_or(true, |parsed| parsed.tool.name == tool)),
+    }
+}
+
+/// What a call is matched by.
+enum Matter {
+    /// A command: its words where it is plain, and all commands that can be seen in it.
+    Command { plain: Option<Vec<String>>, glimpses: Vec<Glimpse> },
+    /// Paths, where they were looked at.
+    Paths { spots: Vec<(Spot, Reach)> },
+    /// Nothing but the tool's name.
+    Name,
+}
+
+impl Rules {
+    /// Reads the rules.
+    ///
+    /// # Errors
+    /// The first rule that cannot be followed, with its place.
+    pub fn new(set: &RuleSet) -> Result<Self, RuleError> {
+        let mut by_effect: [Vec<(Index, Parsed)>; 3] = Default::default();
+        for (index, rule) in set.rules.iter().enumerate() {
+            let at = match rule.effect {
+                RuleEffect::Deny => 0,
+                RuleEffect::Ask => 1,
+                RuleEffect::Allow => 2,
+            };
+            by_effect[at].push((index, pattern::parse(rule)?));
+        }
+        let shelf = |rules| Shelf::new(rules).map_err(|error| together(set, &error));
+        let [deny, ask, allow] = by_effect;
+        Ok(Self {
+            deny: shelf(deny)?,
+            ask: shelf(ask)?,
+            allow: shelf(allow)?,
+            rules: set.rules.clone(),
+            mode: set.mode,
+            audience: set.audience,
+            project: PathBuf::from(&set.project),
+        })
+    }
+
+    /// The verdict on a call.
+    #[must_use]
+    pub fn judge(&self, case: &Case) -> Verdict {
+        let matter = match self.matter(case) {
+            Ok(matter) => matter,
+            Err(why) => {
+                return Verdict::Deny(Basis::Unjudgeable(why.clone()), wording::unjudgeable(&why));
+            }
+        };
+        if let Some((index, what)) = self.caught(&self.deny, case, &matter) {
+            let rule = &self.rules[index];
+            return Verdict::Deny(Basis::Rule(rule.clone()), wording::denied(rule, &what));
+        }
+        if case.kind == ToolKind::Query {
+            return Verdict::Allow(Basis::Query);
+        }
+        if let Some((index, _)) = self.caught(&self.ask, case, &matter) {
+            let reason = format!("the rule {} asks about it", wording::named(&self.rules[index]));
+            return self.ask(case, reason);
+        }
+        if let Some(index) = self.allowed(case, &matter) {
+            return Verdict::Allow(Basis::Rule(self.rules[index].clone()));
+        }
+        self.by_mode(case, &matter)
+    }
+
+    /// What the call is matched by, or why it cannot be judged.
+    fn matter(&self, case: &Case) -> Result<Matter, String> {
+        let known = subject::find(&case.call.tool).filter(|known| known.name == case.call.tool);
+        match known.map(|known| known.subject) {
+            None => Ok(Matter::Name),
+            Some(Subject::Command) => {
+                let command = case
+                    .command
+                    .as_deref()
+                    .ok_or("the call has no command that could be judged")?;
+                read_command(command)
+            }
+            Some(Subject::Path(reach)) => match &case.probe {
+                Some(probe) => self.read_paths(probe, reach),
+                None if self
+                    .deny
+                    .of(&case.call.tool)
+                    .is_some_and(|rules| rules.asks_for_paths())
+                    || case.kind == ToolKind::Mutation =>
+                {
+                    Err("what lies at its paths was not looked at, so no rule could be applied"
+                        .into())
+                }
+                None => Ok(Matter::Name),
+            },
+        }
+    }
+
+    fn read_paths(&self, probe: &Probe, reach: Reach) -> Result<Matter, String> {
+        // A call that names no path works on the project.
+        let whole = ProbedPath {
+            named: ".".into(),
+            real: self.project.to_string_lossy().into_owned(),
+            in_scope: true,
+            digest: None,
+        };
+        let paths =
+            if probe.paths.is_empty() { std::slice::from_ref(&whole) } else { &probe.paths[..] };
+        let mut spots = Vec::new();
+        for path in paths {
+            let spot = Spot::new(&path.real, &self.project)
+                .ok_or_else(|| format!("`{}` is not a real path", wording::visible(&path.real)))?;
+            // A regular file has nothing below it.
+            let reach = if path.digest.is_some() { Reach::Named } else { reach };
+            spots.push((spot, reach));
+        }
+        Ok(Matter::Paths { spots })
+    }
+
+    /// The first rule on the shelf that concerns any part of the call, and that part.
+    fn caught(&self, shelf: &Shelf, case: &Case, matter: &Matter) -> Option<(Index, String)> {
+        let rules = shelf.of(&case.call.tool)?;
+        match matter {
+            Matter::Command { glimpses, .. } => rules.command_caught(glimpses),
+            Matter::Paths { spots } => spots
+                .iter()
+                .filter_map(|(spot, reach)| {
+                    let index = rules.path_caught(spot, *reach, &self.project)?;
+                    Some((index, format!("/{}", spot.absolute)))
+                })
+                .min_by_key(|(index, _)| *index),
+            Matter::Name => rules.anything().map(|index| (index, String::new())),
+        }
+    }
+
+    /// The rule that allows the whole call: a plain command, or every path it names.
+    fn allowed(&self, case: &Case, matter: &Matter) -> Option<Index> {
+        let rules = self.allow.of(&case.call.tool)?;
+        match matter {
+            Matter::Command { plain, .. } => rules.command_is(plain.as_ref()?),
+            Matter::Paths { spots } => {
+                let mut first = None;
+                for (spot, _) in spots {
+                    first = first.or(Some(rules.path_is(spot)?));
+                }
+                first
+            }
+            Matter::Name => rules.anything(),
+        }
+    }
+
+    fn by_mode(&self, case: &Case, matter: &Matter) -> Verdict {
+        let in_scope =
+            || case.probe.iter().flat_map(|probe| &probe.paths).all(|path| path.in_scope);
+        match (self.mode, matter) {
+            (Mode::Auto, _) => Verdict::Allow(Basis::Mode(self.mode)),
+            (Mode::AcceptEdits, Matter::Paths { .. }) if in_scope() => {
+                Verdict::Allow(Basis::Mode(self.mode))
+            }
+            (Mode::Ask | Mode::AcceptEdits | Mode::Plan | Mode::DontAsk, _) => {
+                self.ask(case, wording::no_rule(case))
+            }
+        }
+    }
+
+    /// A question, as far as the mode lets one be asked and anybody is there.
+    fn ask(&self, case: &Case, reason: String) -> Verdict {
+        let reason = format!("{reason}{}", wording::outside(case));
+        match (self.mode, self.audience) {
+            (Mode::Plan, _) => {
+                Verdict::Deny(Basis::Mode(self.mode), wording::only_looking(self.mode.name()))
+            }
+            (Mode::DontAsk, _) => Verdict::Deny(
+                Basis::Mode(self.mode),
+                wording::mode_refuses(case, self.mode.name(), &reason, &self.project),
+            ),
+            (Mode::Ask | Mode::AcceptEdits | Mode::Auto, Audience::Nobody) => {
+                let text = wording::nobody(case, &reason, &self.project);
+                Verdict::Deny(Basis::NobodyToAsk(reason), text)
+            }
+            (Mode::Ask | Mode::AcceptEdits | Mode::Auto, Audience::Person) => {
+                Verdict::Ask(Question {
+                    call: case.call.id.clone(),
+                    tool: case.call.tool.clone(),
+                    input: case.call.input.clone(),
+                    preview: preview(case),
+                    confinement: case.confinement.clone(),
+                    reason,
+                    digest: digest(case),
+                })
+            }
+        }
+    }
+}
+
+fn read_command(command: &str) -> Result<Matter, String> {
+    if command.len() > COMMAND_CAP {
+        return Err(format!(
+            "the command is longer than {COMMAND_CAP} bytes, with which no shell can be started. Write a script file and run that"
+        ));
+    }
+    if command.contains('\0') {
+        return Err("the command has a NUL byte in it, which no command can have".into());
+    }
+    let glimpses = glimpse::glimpses(command).map_err(|TooDeep| {
+        "the command holds commands within commands, deeper than can be judged".to_owned()
+    })?;
+    Ok(Matter::Command { plain: plain_words(command).ok(), glimpses })
+}
+
+fn preview(case: &Case) -> String {
+    let diff = case.probe.as_ref().map(|probe| probe.diff.as_str()).filter(|diff| !diff.is_empty());
+    wording::visible(diff.or(case.command.as_deref()).unwrap_or_default())
+}
+
+/// Patterns that are fine one by one and too much together: no rule of them is more at fault.
+fn together(set: &RuleSet, error: &globset::Error) -> RuleError {
+    let last = set.rules.last();
+    RuleError {
+        file: last.map_or_else(String::new, |rule| rule.file.clone()),
+        line: last.map_or(0, |rule| rule.line),
+        text: last.map_or_else(String::new, |rule| rule.text.clone()),
+        at: 1,
+        fault: Fault::Glob(error.to_string()),
+    }
+}

@@ -1,0 +1,222 @@
+//! The rules of one effect, sorted by tool so that a thousand of them are searched quickly.
+
+use crate::glimpse::Glimpse;
+use crate::paths::{PathPattern, Spot};
+use crate::pattern::{Parsed, Pattern};
+use crate::subject::Reach;
+use crate::words::{WordPattern, base_name, has_glob};
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+/// A rule's place among all rules.
+pub(crate) type Index = usize;
+
+/// The rules of one effect.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    tools: BTreeMap<&'static str, ToolRules>,
+}
+
+/// The rules of one effect for one tool.
+#[derive(Debug, Default)]
+pub(crate) struct ToolRules {
+    anything: Option<Index>,
+    words: WordRules,
+    paths: PathRules,
+}
+
+#[derive(Debug, Default)]
+struct WordRules {
+    all: Vec<(WordPattern, Index)>,
+    /// By the program's name, into `all`.
+    by_program: HashMap<String, Vec<usize>>,
+    /// Those whose program is a pattern itself, into `all`.
+    by_any_program: Vec<usize>,
+}
+
+#[derive(Debug, Default)]
+struct PathRules {
+    patterns: Vec<(PathPattern, Index)>,
+    relative: GlobTable,
+    absolute: GlobTable,
+}
+
+/// Globs that are matched all at once, and the rule of each.
+#[derive(Debug)]
+struct GlobTable {
+    set: GlobSet,
+    rules: Vec<Index>,
+}
+
+impl Default for GlobTable {
+    fn default() -> Self {
+        Self { set: GlobSet::empty(), rules: Vec::new() }
+    }
+}
+
+impl Shelf {
+    /// Sorts rules; each comes with its place among all rules.
+    pub(crate) fn new(rules: Vec<(Index, Parsed)>) -> Result<Self, globset::Error> {
+        let mut shelf = Self::default();
+        for (index, Parsed { tool, pattern }) in rules {
+            let of_tool = shelf.tools.entry(tool.name).or_default();
+            match pattern {
+                Pattern::Anything => of_tool.anything = of_tool.anything.or(Some(index)),
+                Pattern::Words(words) => of_tool.words.add(words, index),
+                Pattern::Path(path) => of_tool.paths.patterns.push((path, index)),
+            }
+        }
+        for of_tool in shelf.tools.values_mut() {
+            of_tool.paths.build()?;
+        }
+        Ok(shelf)
+    }
+
+    /// The rules for a tool, where there are any.
+    pub(crate) fn of(&self, tool: &str) -> Option<&ToolRules> {
+        self.tools.get(tool)
+    }
+}
+
+impl ToolRules {
+    /// The rule for every call of the tool.
+    pub(crate) fn anything(&self) -> Option<Index> {
+        self.anything
+    }
+
+    /// Whether any rule asks what the paths are.
+    pub(crate) fn asks_for_paths(&self) -> bool {
+        !self.paths.patterns.is_empty()
+    }
+
+    /// The first rule that says all of these words.
+    pub(crate) fn command_is(&self, words: &[String]) -> Option<Index> {
+        let program = words.first()?;
+        let named = self.words.by_program.get(program).into_iter().flatten();
+        named
+            .chain(&self.words.by_any_program)
+            .map(|at| &self.words.all[*at])
+            .filter(|(pattern, _)| pattern.is(words))
+            .map(|(_, index)| *index)
+            .chain(self.anything)
+            .min()
+    }
+
+    /// The first rule that catches one of the commands that can be seen, with the words it caught.
+    pub(crate) fn command_caught(&self, glimpses: &[Glimpse]) -> Option<(Index, String)> {
+        let mut caught: Option<(Index, String)> = self.anything.map(|index| (index, String::new()));
+        if self.words.all.is_empty() {
+            return caught;
+        }
+        if let Some(index) = self.words.first_for_everything() {
+            caught = earlier(caught, index, String::new);
+        }
+        for glimpse in glimpses {
+            for start in &glimpse.starts {
+                let words = &glimpse.words[*start..];
+                if let Some(index) = self.words.caught(words) {
+                    caught = earlier(caught, index, || words.join(" ").chars().take(200).collect());
+                }
+            }
+        }
+        caught
+    }
+
+    /// The first rule that fits this path.
+    pub(crate) fn path_is(&self, spot: &Spot) -> Option<Index> {
+        let relative = spot.relative.as_ref().and_then(|path| self.paths.relative.first(path));
+        let absolute = self.paths.absolute.first(&spot.absolute);
+        relative.into_iter().chain(absolute).chain(self.anything).min()
+    }
+
+    /// The first rule that fits this path, or that could fit something below it where it is a
+    /// directory and the tool reaches there.
+    pub(crate) fn path_caught(&self, spot: &Spot, reach: Reach, project: &Path) -> Option<Index> {
+        let below = match reach {
+            Reach::Named => None,
+            Reach::Below => self
+                .paths
+                .patterns
+                .iter()
+                .find(|(pattern, _)| pattern.reaches_below(spot, project))
+                .map(|(_, index)| *index),
+        };
+        self.path_is(spot).into_iter().chain(below).min()
+    }
+}
+
+/// The earlier of what was caught and a new catch.
+fn earlier(
+    caught: Option<(Index, String)>,
+    index: Index,
+    words: impl FnOnce() -> String,
+) -> Option<(Index, String)> {
+    match caught {
+        Some((before, _)) if before <= index => caught,
+        Some(_) | None => Some((index, words())),
+    }
+}
+
+impl WordRules {
+    fn add(&mut self, pattern: WordPattern, index: Index) {
+        match pattern.program() {
+            Some(program) => {
+                self.by_program.entry(program.to_owned()).or_default().push(self.all.len())
+            }
+            None => self.by_any_program.push(self.all.len()),
+        }
+        self.all.push((pattern, index));
+    }
+
+    /// The first pattern that catches even a command in which nothing can be seen.
+    fn first_for_everything(&self) -> Option<Index> {
+        self.by_any_program
+            .iter()
+            .map(|at| &self.all[*at])
+            .find(|(pattern, _)| pattern.catches(&[]))
+            .map(|(_, i)| *i)
+    }
+
+    fn caught(&self, words: &[String]) -> Option<Index> {
+        let program = words.first()?;
+        let fits = |at: &usize| self.all[*at].0.catches(words).then_some(self.all[*at].1);
+        if has_glob(base_name(program)) {
+            return (0..self.all.len()).find_map(|at| fits(&at));
+        }
+        let base = base_name(program);
+        let named = self.by_program.get(program).into_iter().flatten();
+        let based = self.by_program.get(base).filter(|_| base != program).into_iter().flatten();
+        named.chain(based).chain(&self.by_any_program).filter_map(fits).min()
+    }
+}
+
+impl PathRules {
+    fn build(&mut self) -> Result<(), globset::Error> {
+        self.relative = GlobTable::new(
+            self.patterns.iter().map(|(pattern, index)| (&pattern.relative[..], *index)),
+        )?;
+        self.absolute = GlobTable::new(
+            self.patterns.iter().map(|(pattern, index)| (&pattern.absolute[..], *index)),
+        )?;
+        Ok(())
+    }
+}
+
+impl GlobTable {
+    fn new<'a>(globs: impl Iterator<Item = (&'a [Glob], Index)>) -> Result<Self, globset::Error> {
+        let mut builder = GlobSetBuilder::new();
+        let mut rules = Vec::new();
+        for (globs, index) in globs {
+            for glob in globs {
+                builder.add(glob.clone());
+                rules.push(index);
+            }
+        }
+        Ok(Self { set: builder.build()?, rules })
+    }
+
+    fn first(&self, path: &str) -> Option<Index> {
+        self.set.matches(path).into_iter().map(|at| self.rules[at]).min()
+    }
+}

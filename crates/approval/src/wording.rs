@@ -1,0 +1,131 @@
+//! What people and models read: why a call was refused or is asked about, and what would allow it.
+
+use crate::paths::Spot;
+use crate::plain::plain_words;
+use protocol::call::ProbedPath;
+use protocol::judgement::{Case, Rule};
+use std::path::Path;
+
+/// A rule with its place.
+pub(crate) fn named(rule: &Rule) -> String {
+    match rule.line {
+        0 => format!("`{}` ({})", rule.text, rule.file),
+        line => format!("`{}` ({}:{line})", rule.text, rule.file),
+    }
+}
+
+/// For the model: a rule denies, because of these words or this path.
+pub(crate) fn denied(rule: &Rule, what: &str) -> String {
+    let because =
+        if what.is_empty() { String::new() } else { format!(", because of `{}`", visible(what)) };
+    format!(
+        "Not run: the rule {} forbids it{because}. Do it another way that needs no such call, or say what you need and why.",
+        named(rule)
+    )
+}
+
+/// For the model: nobody can be asked.
+pub(crate) fn nobody(case: &Case, reason: &str, project: &Path) -> String {
+    format!(
+        "Not run: {reason}, and nobody can be asked here. {} Go on without it, or say what you need and why.",
+        what_allows(case, project)
+    )
+}
+
+/// For the model: the mode refuses.
+pub(crate) fn mode_refuses(case: &Case, mode: &str, reason: &str, project: &Path) -> String {
+    format!(
+        "Not run: {reason}, and the permission mode is `{mode}`, which refuses instead. {}",
+        what_allows(case, project)
+    )
+}
+
+/// For the model: the mode lets nothing change.
+pub(crate) fn only_looking(mode: &str) -> String {
+    format!(
+        "Not run: the permission mode is `{mode}`, in which nothing is changed. Look around and say what you would do."
+    )
+}
+
+/// For the model: the call cannot be judged.
+pub(crate) fn unjudgeable(why: &str) -> String {
+    format!("Not run: {why}.")
+}
+
+/// Why a call without a rule is asked about.
+pub(crate) fn no_rule(case: &Case) -> String {
+    match case.command.as_deref().map(plain_words) {
+        Some(Err(more)) => format!("no rule can allow this command, since {more}"),
+        Some(Ok(_)) | None => format!("no rule allows this call of `{}`", case.call.tool),
+    }
+}
+
+/// A sentence on paths that the tool will refuse in any case; empty where there are none.
+pub(crate) fn outside(case: &Case) -> String {
+    let outside: Vec<_> = case
+        .probe
+        .iter()
+        .flat_map(|probe| &probe.paths)
+        .filter(|path| !path.in_scope)
+        .map(|path| format!("`{}`", visible(&path.real)))
+        .collect();
+    match outside.len() {
+        0 => String::new(),
+        1 => format!(
+            " ({} lies outside the project: allowed or not, the tool answers ACCESS DENIED)",
+            outside[0]
+        ),
+        _ => format!(
+            " ({} lie outside the project: allowed or not, the tool answers ACCESS DENIED)",
+            outside.join(", ")
+        ),
+    }
+}
+
+/// Text as it is, with control characters and those that turn the direction of writing made
+/// visible: a question must show what would run.
+pub(crate) fn visible(text: &str) -> String {
+    let hidden = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if hidden(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Which rule or flag would have let the call run.
+fn what_allows(case: &Case, project: &Path) -> String {
+    match rule_for(case, project) {
+        Some(rule) => format!(
+            "A person can allow it with `{rule}` under permissions.allow, or for one run with --allowed-tools '{rule}'."
+        ),
+        None => "No rule can allow it as it is; a person can run with --permission-mode auto, or you can ask for plain commands one at a time.".into(),
+    }
+}
+
+/// The narrowest rule that allows exactly this call.
+fn rule_for(case: &Case, project: &Path) -> Option<String> {
+    let tool = &case.call.tool;
+    if let Some(command) = &case.command {
+        let words = plain_words(command).ok()?;
+        let sayable = |word: &String| {
+            !word.is_empty()
+                && !word.contains([' ', '*', '\'', '"', ';', '&', '|', '<', '>', '(', ')'])
+        };
+        return words.iter().all(sayable).then(|| format!("{tool}:{}", words.join(" ")));
+    }
+    let [ProbedPath { real, in_scope: true, .. }] = &case.probe.as_ref()?.paths[..] else {
+        return None;
+    };
+    let path = Spot::new(real, project)?;
+    let path = path.relative.map_or_else(|| real.clone(), |below| format!("./{below}"));
+    let plain = path.chars().all(|c| c.is_alphanumeric() || "/._-+@=, ".contains(c));
+    plain.then(|| format!("{tool}:{path}"))
+}

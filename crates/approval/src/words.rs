@@ -1,0 +1,196 @@
+//! Patterns for commands, matched word by word.
+//!
+//! `*` alone at the end stands for any further words, none included; `*` alone elsewhere for one
+//! word; inside a word it stands for any letters of that word, none included.
+
+use crate::error::Fault;
+use crate::pattern::Found;
+
+/// A pattern for one simple command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WordPattern {
+    words: Vec<Word>,
+    end: End,
+}
+
+/// What may follow the last word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Nothing.
+    Closed,
+    /// Any words.
+    Open,
+}
+
+/// One word of a pattern: its literal pieces, with a `*` between each two of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Word {
+    pieces: Vec<String>,
+}
+
+impl WordPattern {
+    /// Reads a pattern.
+    pub(crate) fn parse(text: &str) -> Result<Self, Found> {
+        let mut words = Vec::new();
+        let mut word = Word { pieces: vec![String::new()] };
+        let mut begun = false;
+        let mut letters = text.char_indices();
+        while let Some((at, c)) = letters.next() {
+            match c {
+                ' ' => {
+                    if begun {
+                        words.push(std::mem::replace(
+                            &mut word,
+                            Word { pieces: vec![String::new()] },
+                        ));
+                    }
+                    begun = false;
+                    continue;
+                }
+                '*' => word.pieces.push(String::new()),
+                '\\' => match letters.next() {
+                    Some((_, escaped @ ('*' | '\\'))) => word.push(escaped),
+                    _ => return Err((at, Fault::Backslash)),
+                },
+                '\'' | '"' => return Err((at, Fault::Quote(c))),
+                ';' | '&' | '|' | '<' | '>' | '(' | ')' | '`' => {
+                    return Err((at, Fault::Operator(c)));
+                }
+                c => word.push(c),
+            }
+            begun = true;
+        }
+        if begun {
+            words.push(word);
+        }
+        let end = match words.last() {
+            Some(last) if last.is_star() => {
+                words.pop();
+                End::Open
+            }
+            Some(_) | None => End::Closed,
+        };
+        Ok(Self { words, end })
+    }
+
+    /// Whether the command's words, all of them, are what the pattern says.
+    pub(crate) fn is(&self, command: &[String]) -> bool {
+        self.begins(command) && (self.end == End::Open || command.len() == self.words.len())
+    }
+
+    /// Whether a command of these words falls under a denial. Wider than [`Self::is`]: a directory
+    /// before the program's name does not hide it, its name may be a glob of the shell, and a
+    /// pattern whose last word ends in `*` covers further words too (`rm -rf /*` and
+    /// `rm -rf / --no-preserve-root`).
+    pub(crate) fn catches(&self, command: &[String]) -> bool {
+        let Some((first, _)) = self.words.split_first() else { return true };
+        let Some((program, arguments)) = command.split_first() else { return false };
+        let open = self.end == End::Open || self.words.last().is_some_and(Word::ends_open);
+        let long_enough = if open {
+            command.len() >= self.words.len()
+        } else {
+            command.len() == self.words.len()
+        };
+        long_enough
+            && first.could_be_program(program)
+            && self.words[1..].iter().zip(arguments).all(|(pattern, word)| pattern.is(word))
+    }
+
+    /// The program's name, where the pattern has it letter by letter.
+    pub(crate) fn program(&self) -> Option<&str> {
+        match &self.words.first()?.pieces[..] {
+            [whole] => Some(whole),
+            _ => None,
+        }
+    }
+
+    fn begins(&self, command: &[String]) -> bool {
+        command.len() >= self.words.len()
+            && self.words.iter().zip(command).all(|(pattern, word)| pattern.is(word))
+    }
+}
+
+impl Word {
+    fn push(&mut self, c: char) {
+        if let Some(last) = self.pieces.last_mut() {
+            last.push(c);
+        }
+    }
+
+    fn is_star(&self) -> bool {
+        self.pieces.len() == 2 && self.pieces.iter().all(String::is_empty)
+    }
+
+    fn ends_open(&self) -> bool {
+        self.pieces.len() > 1 && self.pieces.last().is_some_and(String::is_empty)
+    }
+
+    /// Whether the word is what the pattern says. The first and the last piece are tied to the
+    /// word's ends; each one between is taken as early as it is found, which is enough for `*`.
+    fn is(&self, word: &str) -> bool {
+        let [first, middle @ .., last] = &self.pieces[..] else {
+            return self.pieces.first().is_some_and(|whole| whole == word);
+        };
+        let Some(mut rest) = word.strip_prefix(first.as_str()) else { return false };
+        for piece in middle {
+            let Some(at) = rest.find(piece.as_str()) else { return false };
+            rest = &rest[at + piece.len()..];
+        }
+        rest.ends_with(last.as_str())
+    }
+
+    fn could_be_program(&self, program: &str) -> bool {
+        let name = base_name(program);
+        self.is(program)
+            || self.is(name)
+            || matches!(&self.pieces[..], [whole] if glob_could_be(name, whole))
+    }
+}
+
+/// What stands behind the last slash.
+pub(crate) fn base_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Whether a shell could expand this word to other names.
+pub(crate) fn has_glob(word: &str) -> bool {
+    word.contains(['*', '?', '['])
+}
+
+/// Whether the shell's glob `word` could expand to `name`; a `[…]` counts as any letter.
+fn glob_could_be(word: &str, name: &str) -> bool {
+    if !has_glob(word) {
+        return false;
+    }
+    let mut glob: Vec<char> = Vec::new();
+    let mut letters = word.chars();
+    while let Some(c) = letters.next() {
+        if c == '[' && letters.as_str().contains(']') {
+            letters.by_ref().find(|c| *c == ']');
+            glob.push('?');
+        } else {
+            glob.push(c);
+        }
+    }
+    let name: Vec<char> = name.chars().collect();
+    let (mut at, mut in_name, mut star) = (0, 0, None);
+    while in_name < name.len() {
+        match glob.get(at) {
+            Some('*') => {
+                star = Some((at, in_name));
+                at += 1;
+            }
+            Some(c) if *c == '?' || *c == name[in_name] => {
+                at += 1;
+                in_name += 1;
+            }
+            Some(_) | None => {
+                let Some((star_at, taken)) = star else { return false };
+                star = Some((star_at, taken + 1));
+                at = star_at + 1;
+                in_name = taken + 1;
+            }
+        }
+    }
+    glob[at..].iter().all(|c| *c == '*')
+}

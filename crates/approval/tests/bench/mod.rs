@@ -1,0 +1,96 @@
+//! Rules and cases in a line each, for the tests of this crate.
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use approval::Rules;
+use protocol::call::{Call, Probe, ProbedPath};
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::{
+    Audience, Basis, Case, Mode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+};
+
+/// What a verdict comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Allowed,
+    AllowedByMode,
+    AllowedAsQuery,
+    Asked,
+    Denied,
+    RefusedByMode,
+    NobodyToAsk,
+    Unjudgeable,
+}
+
+pub const PROJECT: &str = "/home/me/project";
+
+pub fn rule(effect: RuleEffect, text: &str, line: u32) -> Rule {
+    Rule { effect, text: text.into(), file: "config.toml".into(), line }
+}
+
+pub fn rule_set(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> RuleSet {
+    let of = |effect, texts: &[&str]| -> Vec<Rule> {
+        texts.iter().zip(1..).map(|(text, line)| rule(effect, text, line)).collect()
+    };
+    let mut rules = of(RuleEffect::Deny, deny);
+    rules.extend(of(RuleEffect::Ask, ask));
+    rules.extend(of(RuleEffect::Allow, allow));
+    RuleSet { rules, mode, audience: Audience::Person, project: PROJECT.into() }
+}
+
+pub fn rules(mode: Mode, allow: &[&str], ask: &[&str], deny: &[&str]) -> Rules {
+    Rules::new(&rule_set(mode, allow, ask, deny)).unwrap()
+}
+
+fn case(tool: &str, kind: ToolKind) -> Case {
+    Case {
+        call: Call {
+            id: CallId { session: SessionId("0123456789ab".into()), number: 1 },
+            use_id: "toolu_1".into(),
+            tool: tool.into(),
+            input: "{}".into(),
+        },
+        kind,
+        command: None,
+        probe: None,
+        confinement: "may write: this project; network: off".into(),
+    }
+}
+
+pub fn command(text: &str) -> Case {
+    Case { command: Some(text.into()), ..case("bash", ToolKind::Mutation) }
+}
+
+/// A call on files; a path that ends in `/` is a directory, one outside [`PROJECT`] out of scope.
+pub fn on_paths(tool: &str, paths: &[&str]) -> Case {
+    let kind = if matches!(tool, "write" | "edit") { ToolKind::Mutation } else { ToolKind::Query };
+    let paths = paths
+        .iter()
+        .map(|path| ProbedPath {
+            named: (*path).into(),
+            real: if path.len() > 1 { path.trim_end_matches('/').into() } else { (*path).into() },
+            in_scope: path.starts_with(PROJECT),
+            digest: (!path.ends_with('/')).then(|| "d".repeat(64)),
+        })
+        .collect();
+    Case { probe: Some(Probe { paths, diff: String::new() }), ..case(tool, kind) }
+}
+
+pub fn unprobed(tool: &str) -> Case {
+    Case { probe: None, ..on_paths(tool, &[]) }
+}
+
+pub fn outcome(rules: &Rules, case: &Case) -> Outcome {
+    match rules.judge(case) {
+        Verdict::Allow(Basis::Rule(_)) => Outcome::Allowed,
+        Verdict::Allow(Basis::Mode(_)) => Outcome::AllowedByMode,
+        Verdict::Allow(Basis::Query) => Outcome::AllowedAsQuery,
+        Verdict::Ask(_) => Outcome::Asked,
+        Verdict::Deny(Basis::Rule(_), _) => Outcome::Denied,
+        Verdict::Deny(Basis::Mode(_), _) => Outcome::RefusedByMode,
+        Verdict::Deny(Basis::NobodyToAsk(_), _) => Outcome::NobodyToAsk,
+        Verdict::Deny(Basis::Unjudgeable(_), _) => Outcome::Unjudgeable,
+        other @ (Verdict::Allow(_) | Verdict::Deny(..)) => {
+            panic!("not a verdict of rules: {other:?}")
+        }
+    }
+}

@@ -1,0 +1,444 @@
+//! Commands against rules, as tables: what must stay allowed, what must not slip through a
+//! permission, and what a denial must see.
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+
+use bench::{Outcome, command, outcome, rules};
+use protocol::judgement::Mode;
+
+const ALLOW: &[&str] = &[
+    "bash:cargo *",
+    "bash:rg *",
+    "bash:git status",
+    "bash:git log --max-count=*",
+    "bash:npm run test*",
+    "bash:make -* all",
+    "Bash(pytest:*)",
+    "Bash(go vet ./...)",
+    "bash:./scripts/*.sh *",
+    "bash:echo * end",
+];
+const DENY: &[&str] =
+    &["bash:sudo *", "bash:rm -rf /*", "Bash(git push:*)", "bash:curl", "bash:*.evil *"];
+
+/// Plain words that a rule allows: each must run without a question.
+#[test]
+fn what_stays_allowed() {
+    let judge = rules(Mode::DontAsk, ALLOW, &[], DENY);
+    let rows = [
+        "cargo",
+        "cargo build",
+        "cargo build --release",
+        "  cargo   build\t--release  ",
+        "cargo test -p approval -- --test-threads=1",
+        "cargo build\n",
+        "\ncargo build",
+        "cargo fmt --check",
+        "cargo run --bin agentd -- -p hello",
+        "cargo add serde@1.0 --features=derive",
+        "cargo test 'name with blanks'",
+        "cargo test \"name with blanks\"",
+        "cargo test ''",
+        "'cargo' build",
+        "\"cargo\" build",
+        "car'go' build",
+        "cargo metadata --format-version=1",
+        "cargo test a::b::c",
+        "cargo rustc -- -C target-cpu=native",
+        "cargo build --config 'net.offline=true'",
+        "cargo test --features a,b,c",
+        "cargo doc --target-dir=/tmp/x",
+        "cargo test '; rm x'",
+        "cargo test \"a && b\"",
+        "cargo test 'a | b > c'",
+        "cargo test '*'",
+        "cargo sudo",
+        "rg",
+        "rg sudo src",
+        "rg 'rm -rf /' docs",
+        "rg -n 'fn [a-z]+' src",
+        "rg 'curl' README.md",
+        "rg -e foo -e bar",
+        "rg --glob '*.rs' x",
+        "rg '#[test]'",
+        "rg '~' src",
+        "git status",
+        "git log --max-count=5",
+        "git log --max-count=",
+        "npm run test",
+        "npm run test:unit",
+        "npm run test-all",
+        "make -j4 all",
+        "make - all",
+        "pytest",
+        "pytest -k name tests/unit",
+        "go vet ./...",
+        "./scripts/build.sh",
+        "./scripts/ci/run.sh --fast",
+        "echo x end",
+        "echo 'a b c' end",
+    ];
+    for row in rows {
+        assert_eq!(outcome(&judge, &command(row)), Outcome::Allowed, "{row:?}");
+    }
+}
+
+/// Commands that begin as an allowed one does, and are more: no rule may let them pass.
+#[test]
+fn what_no_permission_covers() {
+    let judge = rules(Mode::DontAsk, ALLOW, &[], &[]);
+    let rows = [
+        // More than one command.
+        "cargo b && rm x",
+        "cargo b&&rm x",
+        "cargo b; rm x",
+        "cargo b;rm x",
+        "cargo b || rm x",
+        "cargo b | sh",
+        "cargo b |& sh",
+        "cargo b & rm x",
+        "cargo b&",
+        "cargo b\nrm x",
+        "cargo b\r\nrm x",
+        "cargo b\n\nrm x",
+        "cargo b\n#",
+        // Substitutions.
+        "cargo $(touch x)",
+        "cargo \"$(touch x)\"",
+        "cargo '$(touch x)'",
+        "cargo `touch x`",
+        "cargo \"`touch x`\"",
+        "cargo <(touch x)",
+        "cargo >(touch x)",
+        "cargo $HOME",
+        "cargo ${IFS}x",
+        "cargo $((1+1))",
+        "cargo $'a\\nb'",
+        "$(echo cargo) b",
+        "$CARGO b",
+        // Redirections and here-documents.
+        "cargo b > /etc/passwd",
+        "cargo b >> ~/.bashrc",
+        "cargo b 2>&1",
+        "cargo b 2>/dev/null",
+        "cargo b < x",
+        "cargo b <<EOF\nx\nEOF",
+        "cargo b <<< x",
+        "cargo b &> x",
+        "cargo b >| x",
+        // Something before the program's name.
+        "X=y cargo b",
+        "PATH=. cargo b",
+        "PATH=.:$PATH cargo b",
+        "X=y",
+        "X+=y cargo b",
+        "'X=y' cargo b",
+        "env cargo b",
+        "env X=y cargo b",
+        "command cargo b",
+        "exec cargo b",
+        "builtin cargo b",
+        "eval cargo b",
+        "eval 'cargo b'",
+        "sh -c 'cargo b'",
+        "bash -c 'cargo b'",
+        "xargs cargo b",
+        "timeout 5 cargo b",
+        "nice cargo b",
+        "nohup cargo b",
+        "sudo cargo b",
+        "find . -exec cargo b +",
+        "git -c core.pager=x status",
+        "git -C / status",
+        "! cargo b",
+        "time cargo b",
+        "if cargo b",
+        "{ cargo b; }",
+        "(cargo b)",
+        "cd / && cargo b",
+        // Not that program.
+        "cargox",
+        "cargo-x b",
+        "./cargo b",
+        "/usr/bin/cargo b",
+        "../cargo b",
+        "Cargo b",
+        "cargo\u{a0}b",
+        "c\u{430}rgo b",
+        "\u{ff43}argo b",
+        "cargo b\u{2028}rm x",
+        "cargo\u{200b} b",
+        "\u{feff}cargo b",
+        "'cargo b'",
+        "cargo\\ b",
+        "'' cargo b",
+        "git status -s",
+        "git log --max-count=1 -p",
+        "npm run tes",
+        "npm run test x",
+        "make all",
+        "make -j4 all clean",
+        "go vet ./... x",
+        "./scripts/x.sh.bak",
+        "echo end",
+        "echo a b end",
+        // Quoting and expansion.
+        "cargo 'b",
+        "cargo \"b",
+        "cargo b'",
+        "c\\argo b",
+        "cargo \\\n b",
+        "cargo b \\",
+        "cargo \"a\\\"; rm x\"",
+        "cargo {a,b}",
+        "cargo *",
+        "cargo ?",
+        "cargo [a]",
+        "cargo ~",
+        "cargo ~root/x",
+        "cargo !!",
+        "cargo #x",
+        "cargo b # x",
+        "cargo a^b",
+        // Bytes.
+        "cargo \u{1b}[31m",
+        "cargo \u{7f}",
+        "cargo \u{8}",
+        "cargo 'a\u{7}'",
+        "cargo größe",
+        "cargo '日本'",
+        "",
+        " ",
+        "\n",
+    ];
+    for row in rows {
+        assert_eq!(outcome(&judge, &command(row)), Outcome::RefusedByMode, "{row:?}");
+    }
+    let endless =
+        ["cargo ".to_owned() + &"(".repeat(60_000), "cargo ".to_owned() + &"$(".repeat(60_000)];
+    for row in endless {
+        assert_eq!(outcome(&judge, &command(&row)), Outcome::RefusedByMode);
+    }
+}
+
+/// Commands in which a denied one can be seen, with a mode that lets everything else pass.
+#[test]
+fn what_a_denial_sees() {
+    let judge = rules(Mode::Auto, &["bash:*"], &[], DENY);
+    let rows = [
+        "sudo",
+        "sudo x",
+        "sudo -u me x",
+        "/usr/bin/sudo x",
+        "./sudo x",
+        "'sudo' x",
+        "s'ud'o x",
+        "su\"\"do x",
+        "\\sudo x",
+        "su\\do x",
+        "su\\\ndo x",
+        "$'sudo' x",
+        "$\"sudo\" x",
+        "sud? x",
+        "/usr/bin/s[u]do x",
+        "/bin/*udo x",
+        "cargo b && sudo x",
+        "cargo b;sudo x",
+        "cargo b||sudo x",
+        "cargo b | sudo tee x",
+        "cargo b & sudo x",
+        "cargo b\nsudo x",
+        "cargo b\r\nsudo x",
+        "echo $(sudo x)",
+        "echo `sudo x`",
+        "echo \"$(sudo x)\"",
+        "echo \"a `sudo x`\"",
+        "cat <(sudo x)",
+        "(sudo x)",
+        "( ( sudo x ) )",
+        "{ sudo x; }",
+        "f() { sudo x; }; f",
+        "if true; then sudo x; fi",
+        "if sudo x; then y; fi",
+        "while ! sudo x; do :; done",
+        "for i in 1 2; do sudo x; done",
+        "case a in a) sudo x;; esac",
+        "X=y sudo x",
+        "X=y Z+=w sudo x",
+        "X= sudo",
+        "> f sudo x",
+        ">f 2>&1 sudo x",
+        "2>/dev/null sudo x",
+        "a &> f sudo x",
+        "sudo > f x",
+        "env sudo x",
+        "env -i X=y sudo x",
+        "/usr/bin/env sudo x",
+        "timeout 5 sudo x",
+        "timeout -k 1 5 sudo x",
+        "nice -n 5 sudo x",
+        "nohup sudo x &",
+        "xargs -n1 sudo x",
+        "ls | xargs sudo",
+        "command sudo x",
+        "exec -a y sudo x",
+        "time sudo x",
+        "env timeout 5 nice sudo x",
+        "sh -c 'sudo x'",
+        "sh -c sudo",
+        "bash -lc \"sudo x\"",
+        "bash -e -c 'cd /; sudo x'",
+        "sh -c \"sh -c 'sudo x'\"",
+        "env sh -c 'sudo x'",
+        "timeout 5 bash -c 'a; b | sudo x'",
+        "eval sudo x",
+        "eval 'sudo x'",
+        "eval \"a; sudo\" x",
+        "trap 'sudo x' EXIT",
+        "alias a='sudo x'",
+        "su -c 'sudo x'",
+        "watch 'sudo x'",
+        "find . -exec sudo x {} ;",
+        "find . -name y -execdir sudo x +",
+        "fd -x sudo x",
+        "echo 'sudo x' | sh",
+        "echo sudo x | bash",
+        "printf 'sudo x\\n' | sh -s",
+        "sh <<< 'sudo x'",
+        "sh <<EOF\nsudo x\nEOF",
+        "cat <<EOF\nit's\nEOF\nsudo x",
+        "# don't\nsudo x",
+        "echo 'unbalanced\nsudo x",
+        "{sudo,x}",
+        "a; {sudo,x}",
+        "rm -rf /",
+        "rm -rf /*",
+        "rm -rf /etc",
+        "rm -rf / --no-preserve-root",
+        "rm -rf /etc /usr",
+        "rm  -rf   '/'",
+        "rm 2>x -rf /",
+        "cd x; rm -rf /home",
+        "git push",
+        "git push origin main",
+        "true && git push --force",
+        "curl",
+        "sh -c curl",
+        "do.evil x",
+        "/opt/do.evil x",
+    ];
+    for row in rows {
+        assert_eq!(outcome(&judge, &command(row)), Outcome::Denied, "{row:?}");
+    }
+}
+
+/// A denial must not spread to what only mentions it.
+#[test]
+fn what_a_denial_lets_pass() {
+    let judge = rules(Mode::Auto, &[], &[], DENY);
+    let rows = [
+        "rg sudo src",
+        "rg sudo src | head",
+        "echo sudo",
+        "echo 'sudo x' > f",
+        "git commit -m 'use sudo less'",
+        "git commit -m \"no sudo\" && git log",
+        "man sudo",
+        "cat sudo.txt; ls",
+        "sudoku x",
+        "./sudoku.sh && x",
+        "rm -rf target",
+        "rm -rf ./x && y",
+        "rm -f /tmp/x",
+        "git pull; git status",
+        "git pushx",
+        "curl https://example.org | less",
+        "find . -name sudo",
+        "find . -name sudo -print | wc -l",
+        "for i in sudo x; do y; done",
+        "cargo test > sudo",
+        "bash script.sh sudo",
+        "evil x",
+        "do.evil.sh | x",
+        "$X y",
+        "",
+    ];
+    for row in rows {
+        assert_eq!(outcome(&judge, &command(row)), Outcome::AllowedByMode, "{row:?}");
+    }
+}
+
+#[test]
+fn a_denial_of_everything_needs_to_see_nothing() {
+    for deny in ["bash:*", "bash", "Bash(*)"] {
+        let judge = rules(Mode::Auto, &["bash:*"], &[], &[deny]);
+        for row in ["ls", "$X", "", "'", "<x", "((((", "# x", "a; b"] {
+            assert_eq!(outcome(&judge, &command(row)), Outcome::Denied, "{deny} {row:?}");
+        }
+    }
+}
+
+#[test]
+fn a_question_sees_as_much_as_a_denial() {
+    let judge = rules(Mode::Auto, &["bash:cargo *"], &["bash:cargo publish *"], &[]);
+    for row in [
+        "cargo publish",
+        "cargo publish --dry-run",
+        "cd x && cargo publish",
+        "sh -c 'cargo publish'",
+    ] {
+        assert_eq!(outcome(&judge, &command(row)), Outcome::Asked, "{row:?}");
+    }
+    assert_eq!(outcome(&judge, &command("cargo build")), Outcome::Allowed);
+}
+
+#[test]
+fn what_cannot_be_judged_is_refused_whatever_the_mode() {
+    let judge = rules(Mode::Auto, &["bash:*"], &[], &[]);
+    let mut deep = String::from("x");
+    for _ in 0..12 {
+        deep = format!("eval {deep}");
+    }
+    for row in ["cargo\0 b".to_owned(), "cargo b\0".to_owned(), "x".repeat(128 * 1024), deep] {
+        assert_eq!(outcome(&judge, &command(&row)), Outcome::Unjudgeable, "{:?}", &row[..9]);
+    }
+    assert_eq!(outcome(&judge, &command(&"x".repeat(128 * 1024 - 1))), Outcome::Allowed);
+    let mut no_command = command("x");
+    no_command.command = None;
+    assert_eq!(outcome(&judge, &no_command), Outcome::Unjudgeable);
+}
+
+/// The longest commands there can be, made to be hard. Each takes well under a second; quadratic
+/// time would be minutes, which is what this finds on a busy machine too.
+#[test]
+fn the_longest_commands_are_judged_in_time() {
+    let deny: Vec<String> = (0..1_000).map(|n| format!("bash:tool{n} *{n}* x*")).collect();
+    let deny: Vec<&str> = deny.iter().map(String::as_str).collect();
+    let judge = rules(Mode::Auto, &[], &[], &deny);
+    for unit in [
+        "(",
+        "$(",
+        "{a,",
+        "sh -c ",
+        "env ",
+        "eval ",
+        "xargs ",
+        "find -exec ",
+        "'",
+        "\"",
+        "\\",
+        "<",
+        "a;",
+        "tool1 ",
+        "echo sh ",
+        "'a b' ",
+        "* ",
+    ] {
+        let row = unit.repeat(128 * 1024 / unit.len() - 1);
+        let before = std::time::Instant::now();
+        let _ = outcome(&judge, &command(&row));
+        let took = before.elapsed();
+        assert!(took.as_secs() < 20, "{unit:?} took {took:?}");
+    }
+}

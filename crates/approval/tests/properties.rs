@@ -1,0 +1,135 @@
+//! What holds for every rule and every command.
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+
+use approval::{Rules, check, plain_words};
+use bench::{Outcome, command, outcome, rule, rule_set};
+use proptest::prelude::*;
+use protocol::judgement::{Mode, RuleEffect};
+
+/// Commands near what people and attackers write.
+fn texts() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        8 => prop::sample::select(vec![
+            "cargo", "build", "rg", "sudo", "x", "a=b", "-rf", "/", "sh -c", "env", "eval", "'a b'", "\"a\"", "end",
+        ]),
+        3 => prop::sample::select(vec![
+            "&&", ";", "|", "\n", "$(", ")", "`", ">", "<", "\\", "'", "\"", "*", "{", "}", "~", "#", "\u{a0}", "ö", "\0",
+        ]),
+    ];
+    prop::collection::vec((piece, prop::bool::weighted(0.8)), 0..12).prop_map(|pieces| {
+        pieces
+            .into_iter()
+            .map(|(piece, blank)| format!("{piece}{}", if blank { " " } else { "" }))
+            .collect()
+    })
+}
+
+/// Patterns for commands.
+fn patterns() -> impl Strategy<Value = String> {
+    let word = prop::sample::select(vec![
+        "cargo", "car*", "*", "build", "b*d", "sudo", "x", "*x*", "rg", "a b",
+    ]);
+    prop::collection::vec(word, 1..4).prop_map(|words| format!("bash:{}", words.join(" ")))
+}
+
+/// A slow and obvious reading of a command pattern, to compare with.
+fn says(pattern: &[&str], words: &[String]) -> bool {
+    match (pattern, words) {
+        (["*"], _) => true,
+        ([], []) => true,
+        ([], _) | (_, []) => false,
+        ([first, rest @ ..], [word, words @ ..]) => {
+            within(first.as_bytes(), word.as_bytes()) && says(rest, words)
+        }
+    }
+}
+
+fn within(pattern: &[u8], word: &[u8]) -> bool {
+    match (pattern, word) {
+        ([], []) => true,
+        ([b'*', rest @ ..], _) => (0..=word.len()).any(|taken| within(rest, &word[taken..])),
+        ([a, rest @ ..], [b, word @ ..]) => a == b && within(rest, word),
+        ([], [_, ..]) | ([_, ..], []) => false,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn allowed_means_plain_words_and_a_rule_that_says_them(text in texts(), allow in prop::collection::vec(patterns(), 0..4)) {
+        let allow: Vec<&str> = allow.iter().map(String::as_str).collect();
+        let rules = Rules::new(&rule_set(Mode::DontAsk, &allow, &[], &[])).unwrap();
+        let expected = plain_words(&text).is_ok_and(|words| {
+            allow.iter().any(|rule| says(&rule["bash:".len()..].split(' ').collect::<Vec<_>>(), &words))
+        });
+        let found = outcome(&rules, &command(&text));
+        prop_assert_eq!(found == Outcome::Allowed, expected, "{:?} under {:?}: {:?}", text, allow, found);
+    }
+
+    #[test]
+    fn plain_words_are_what_a_shell_makes_of_them(text in texts()) {
+        if let Ok(words) = plain_words(&text) {
+            let output = std::process::Command::new("sh")
+                // Prints each word, without running it.
+                .args(["-c", &format!("printf '%s\\n' {}", text.trim_matches(['\n', ' ', '\t']))])
+                .output()
+                .expect("this test needs sh");
+            let printed = String::from_utf8(output.stdout).unwrap();
+            let printed: Vec<&str> = printed.strip_suffix('\n').unwrap_or_default().split('\n').collect();
+            prop_assert_eq!(printed, words, "{:?}", text);
+        }
+    }
+
+    #[test]
+    fn a_denial_wins_whatever_else_is_said(text in texts(), deny in patterns(), others in prop::collection::vec(patterns(), 0..3)) {
+        let others: Vec<&str> = others.iter().map(String::as_str).collect();
+        let modes = [Mode::Ask, Mode::AcceptEdits, Mode::Plan, Mode::Auto, Mode::DontAsk];
+        let alone = Rules::new(&rule_set(Mode::Auto, &[], &[], &[&deny])).unwrap();
+        let denied = outcome(&alone, &command(&text)) == Outcome::Denied;
+        for mode in modes {
+            let rules = Rules::new(&rule_set(mode, &others, &others, &[&deny])).unwrap();
+            prop_assert_eq!(outcome(&rules, &command(&text)) == Outcome::Denied, denied);
+        }
+        // What a rule would allow, the same rule denies.
+        let allowing = Rules::new(&rule_set(Mode::DontAsk, &[&deny], &[], &[])).unwrap();
+        if outcome(&allowing, &command(&text)) == Outcome::Allowed {
+            prop_assert!(denied, "{} allows {:?} and does not deny it", deny, text);
+        }
+    }
+
+    #[test]
+    fn a_denied_command_is_seen_behind_and_before_others(deny in patterns(), before in texts(), after in "[a-z ]{0,9}") {
+        let first = deny["bash:".len()..].replace('*', "z");
+        let rules = Rules::new(&rule_set(Mode::Auto, &[], &[], &[&deny])).unwrap();
+        prop_assume!(!before.contains('\0'));
+        for join in ["\n", ";\n", "\n\n"] {
+            let text = format!("{before}{join}{first}\n{after}");
+            let found = outcome(&rules, &command(&text));
+            // A backslash or a redirection at the end of the first line takes the next word.
+            if !before.trim_end().ends_with(['\\', '<', '>']) {
+                prop_assert!(matches!(found, Outcome::Denied | Outcome::Unjudgeable), "{:?}: {:?}", text, found);
+            }
+        }
+    }
+
+    #[test]
+    fn no_rule_text_panics(text in ".{0,40}", path in "(write|read|grep|Bash\\()?:?[a-z*?/\\[\\]{},.!~ \\\\-]{0,20}\\)?") {
+        for effect in [RuleEffect::Deny, RuleEffect::Ask, RuleEffect::Allow] {
+            for text in [&text, &path] {
+                for error in check(&[rule(effect, text, 1)]) {
+                    prop_assert!(error.at <= text.chars().count() + 1, "{error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_command_panics(text in "\\PC{0,60}", bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        let rules = Rules::new(&rule_set(Mode::Auto, &["bash:*"], &["bash:a *"], &["bash:sudo *"])).unwrap();
+        let _ = outcome(&rules, &command(&text));
+        let _ = outcome(&rules, &command(&String::from_utf8_lossy(&bytes)));
+    }
+}

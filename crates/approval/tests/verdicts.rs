@@ -1,0 +1,374 @@
+//! Paths, modes, questions and texts: what `judge` answers beside commands.
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+
+use approval::{Rules, needs_probe};
+use bench::{Outcome, PROJECT, command, on_paths, outcome, rule_set, rules, unprobed};
+use protocol::judgement::{Audience, Basis, Case, Mode, Question, ToolKind, Verdict};
+
+fn asked(rules: &Rules, case: &Case) -> Question {
+    match rules.judge(case) {
+        Verdict::Ask(question) => question,
+        other @ (Verdict::Allow(_) | Verdict::Deny(..)) => panic!("not a question: {other:?}"),
+    }
+}
+
+fn refusal(rules: &Rules, case: &Case) -> String {
+    match rules.judge(case) {
+        Verdict::Deny(_, text) => text,
+        other @ (Verdict::Allow(_) | Verdict::Ask(_)) => panic!("no refusal: {other:?}"),
+    }
+}
+
+fn file(below: &str) -> String {
+    format!("{PROJECT}/{below}")
+}
+
+#[test]
+fn path_patterns_are_those_of_gitignore() {
+    // Pattern, path, whether `write:pattern` allows it, whether `write:pattern` denies it.
+    let rows = [
+        ("src/**", "src/a.rs", true, true),
+        ("src/**", "src/a/b.rs", true, true),
+        ("src/**", "src", false, true),
+        ("src/**", "srcx/a.rs", false, false),
+        ("src/**", "x/src/a.rs", false, false),
+        ("src", "src/a/b.rs", true, true),
+        ("src/", "src/a.rs", true, true),
+        ("src/", "src", false, true),
+        ("./src", "src/a.rs", true, true),
+        ("./src", "x/src/a.rs", false, false),
+        ("/src", "src/a.rs", true, true),
+        ("/src", "x/src/a.rs", false, false),
+        ("*.rs", "a.rs", true, true),
+        ("*.rs", "deep/down/a.rs", true, true),
+        ("*.rs", "a.rsx", false, false),
+        (".env", ".env", true, true),
+        (".env", "sub/.env", true, true),
+        (".env", ".env.example", false, false),
+        (".env*", ".env.example", true, true),
+        ("docs/*.md", "docs/a.md", true, true),
+        ("docs/*.md", "docs/sub/a.md", false, false),
+        ("docs/**/*.md", "docs/a.md", true, true),
+        ("docs/**/*.md", "docs/sub/a.md", true, true),
+        ("**/test", "a/test/x", true, true),
+        ("a?c", "abc", true, true),
+        ("a?c", "a/c", false, false),
+        ("[ab].txt", "b.txt", true, true),
+        ("{a,b}.txt", "b.txt", true, true),
+        ("a\\*b", "a*b", true, true),
+        ("a\\*b", "axb", false, false),
+        ("*", "any/thing", true, true),
+        ("**", "any/thing", true, true),
+        (".", "any/thing", true, true),
+        ("Cargo.lock", "Cargo.lock", true, true),
+        ("Cargo.lock", "cargo.lock", false, false),
+        ("with blank/**", "with blank/x", true, true),
+        ("größe/**", "größe/x", true, true),
+        (&format!("{PROJECT}/src/**"), "src/a.rs", true, true),
+        ("/home/me/project-evil/**", "x", false, false),
+    ];
+    for (pattern, path, allows, denies) in rows {
+        let rule = format!("write:{pattern}");
+        let case = on_paths("write", &[&file(path)]);
+        let allowing = rules(Mode::DontAsk, &[&rule], &[], &[]);
+        let wanted = if allows { Outcome::Allowed } else { Outcome::RefusedByMode };
+        assert_eq!(outcome(&allowing, &case), wanted, "allow {rule} on {path}");
+        let denying = rules(Mode::Auto, &["write:**"], &[], &[&rule]);
+        let wanted = if denies { Outcome::Denied } else { Outcome::Allowed };
+        assert_eq!(outcome(&denying, &case), wanted, "deny {rule} on {path}");
+    }
+}
+
+#[test]
+fn a_permission_relative_to_the_project_ends_at_its_border() {
+    let judge = rules(Mode::DontAsk, &["write:**", "write:*.rs", "write:src"], &[], &[]);
+    for path in ["/etc/x.rs", "/home/me/project-evil/src/a.rs", "/home/me", "/"] {
+        assert_eq!(outcome(&judge, &on_paths("write", &[path])), Outcome::RefusedByMode, "{path}");
+    }
+    let judge = rules(Mode::DontAsk, &["write:/srv/data/**"], &[], &[]);
+    assert_eq!(outcome(&judge, &on_paths("write", &["/srv/data/x"])), Outcome::Allowed);
+    assert_eq!(outcome(&judge, &on_paths("write", &["/srv/database/x"])), Outcome::RefusedByMode);
+}
+
+#[test]
+fn a_denied_name_is_denied_outside_the_project_too() {
+    let judge = rules(Mode::Auto, &[], &[], &["read:.env", "read:/etc/shadow"]);
+    for (path, wanted) in [
+        ("/srv/added/.env", Outcome::Denied),
+        ("/etc/shadow", Outcome::Denied),
+        ("/etc/passwd", Outcome::AllowedAsQuery),
+    ] {
+        assert_eq!(outcome(&judge, &on_paths("read", &[path])), wanted, "{path}");
+    }
+}
+
+#[test]
+fn every_path_must_be_allowed_and_one_denied_is_enough() {
+    let judge =
+        rules(Mode::DontAsk, &["write:src/**", "write:docs/**"], &[], &["write:src/secret"]);
+    let on = |paths: &[&str]| {
+        let paths: Vec<String> = paths.iter().map(|path| file(path)).collect();
+        outcome(&judge, &on_paths("write", &paths.iter().map(String::as_str).collect::<Vec<_>>()))
+    };
+    assert_eq!(on(&["src/a", "docs/b"]), Outcome::Allowed);
+    assert_eq!(on(&["src/a", "other"]), Outcome::RefusedByMode);
+    assert_eq!(on(&["docs/b", "src/secret"]), Outcome::Denied);
+}
+
+#[test]
+fn a_search_is_denied_where_it_would_reach_what_is_denied() {
+    let judge = rules(Mode::Auto, &[], &[], &["grep:secrets/**", "grep:a/*/key.pem", "ls:secrets"]);
+    let rows = [
+        ("grep", "secrets/", Outcome::Denied),
+        ("grep", "secrets/x", Outcome::Denied),
+        ("grep", "", Outcome::Denied),
+        ("grep", "src/", Outcome::AllowedAsQuery),
+        ("grep", "a/", Outcome::Denied),
+        ("grep", "a/b/", Outcome::Denied),
+        ("grep", "a/b/c/", Outcome::AllowedAsQuery),
+        ("grep", "a", Outcome::AllowedAsQuery), // a regular file of that name
+        ("ls", "secrets/", Outcome::Denied),
+        ("ls", "src/", Outcome::AllowedAsQuery),
+        ("ls", "", Outcome::AllowedAsQuery), // one level: it shows the name, not what is in it
+        ("glob", "", Outcome::AllowedAsQuery),
+    ];
+    for (tool, below, wanted) in rows {
+        let path = if below.is_empty() { format!("{PROJECT}/") } else { file(below) };
+        assert_eq!(outcome(&judge, &on_paths(tool, &[&path])), wanted, "{tool} {below}");
+    }
+    assert_eq!(
+        outcome(&judge, &on_paths("grep", &[])),
+        Outcome::Denied,
+        "no path means the project"
+    );
+    assert_eq!(
+        outcome(&judge, &on_paths("grep", &["/home/"])),
+        Outcome::Denied,
+        "above the project"
+    );
+    let anywhere = rules(Mode::Auto, &[], &[], &["grep:.env"]);
+    assert_eq!(outcome(&anywhere, &on_paths("grep", &[&file("src/")])), Outcome::Denied);
+    assert_eq!(
+        outcome(&anywhere, &on_paths("grep", &[&file("src/a.rs")])),
+        Outcome::AllowedAsQuery
+    );
+}
+
+#[test]
+fn the_project_directory_itself_fits_only_what_means_everything() {
+    for (deny, wanted) in [
+        ("ls:*", Outcome::Denied),
+        ("ls:**", Outcome::Denied),
+        ("ls:.", Outcome::Denied),
+        ("ls", Outcome::Denied),
+        ("ls:.*", Outcome::AllowedAsQuery),
+        ("ls:src", Outcome::AllowedAsQuery),
+        ("ls:project", Outcome::Denied), // by its name, at any depth
+    ] {
+        let judge = rules(Mode::Auto, &[], &[], &[deny]);
+        assert_eq!(outcome(&judge, &on_paths("ls", &[&format!("{PROJECT}/")])), wanted, "{deny}");
+    }
+}
+
+#[test]
+fn looks_pass_in_every_mode_and_are_never_a_question() {
+    for mode in [Mode::Ask, Mode::AcceptEdits, Mode::Plan, Mode::Auto, Mode::DontAsk] {
+        let judge = rules(mode, &[], &[], &["read:secret"]);
+        assert_eq!(outcome(&judge, &on_paths("read", &[&file("x")])), Outcome::AllowedAsQuery);
+        assert_eq!(outcome(&judge, &on_paths("read", &[&file("secret")])), Outcome::Denied);
+        assert_eq!(
+            outcome(&judge, &unprobed("ls")),
+            Outcome::AllowedAsQuery,
+            "no rule speaks of it"
+        );
+    }
+}
+
+#[test]
+fn what_was_not_looked_at_is_not_judged() {
+    let judge = rules(Mode::Auto, &["write:**"], &[], &["read:secret"]);
+    assert_eq!(outcome(&judge, &unprobed("read")), Outcome::Unjudgeable);
+    assert_eq!(outcome(&judge, &unprobed("write")), Outcome::Unjudgeable);
+    for path in ["relative", "/a/../b", ""] {
+        assert_eq!(outcome(&judge, &on_paths("write", &[path])), Outcome::Unjudgeable, "{path}");
+    }
+}
+
+#[test]
+fn the_mode_answers_where_no_rule_does() {
+    let inside = on_paths("write", &[&file("a")]);
+    let outside = on_paths("write", &["/etc/a"]);
+    let shell = command("ls");
+    let rows = [
+        (Mode::Ask, Outcome::Asked, Outcome::Asked, Outcome::Asked),
+        (Mode::AcceptEdits, Outcome::AllowedByMode, Outcome::Asked, Outcome::Asked),
+        (Mode::Plan, Outcome::RefusedByMode, Outcome::RefusedByMode, Outcome::RefusedByMode),
+        (Mode::Auto, Outcome::AllowedByMode, Outcome::AllowedByMode, Outcome::AllowedByMode),
+        (Mode::DontAsk, Outcome::RefusedByMode, Outcome::RefusedByMode, Outcome::RefusedByMode),
+    ];
+    for (mode, in_project, out_of_it, by_shell) in rows {
+        let judge = rules(mode, &[], &[], &[]);
+        let found = (outcome(&judge, &inside), outcome(&judge, &outside), outcome(&judge, &shell));
+        assert_eq!(found, (in_project, out_of_it, by_shell), "{mode:?}");
+    }
+}
+
+#[test]
+fn denials_come_before_questions_and_questions_before_permissions() {
+    let all = ["bash:x *"];
+    for (allow, ask, deny, wanted) in [
+        (&all[..], &all[..], &all[..], Outcome::Denied),
+        (&all, &all, &[], Outcome::Asked),
+        (&all, &[], &[], Outcome::Allowed),
+        (&[], &[], &[], Outcome::AllowedByMode),
+    ] {
+        let judge = rules(Mode::Auto, allow, ask, deny);
+        assert_eq!(outcome(&judge, &command("x y")), wanted);
+    }
+    // Where the mode refuses instead of asking, it refuses what a rule would ask about.
+    for mode in [Mode::Plan, Mode::DontAsk] {
+        let judge = rules(mode, &all, &all, &[]);
+        assert_eq!(outcome(&judge, &command("x y")), Outcome::RefusedByMode);
+    }
+}
+
+#[test]
+fn the_first_rule_of_an_effect_is_the_one_named() {
+    let judge = rules(Mode::Ask, &["bash:* b", "bash:a *", "bash:a b"], &[], &[]);
+    match judge.judge(&command("a b")) {
+        Verdict::Allow(Basis::Rule(rule)) => {
+            assert_eq!((rule.text.as_str(), rule.line), ("bash:* b", 1))
+        }
+        other @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_refusal_says_what_would_allow_it() {
+    let mut set = rule_set(Mode::Ask, &[], &["bash:make *"], &[]);
+    set.audience = Audience::Nobody;
+    let judge = Rules::new(&set).unwrap();
+    let rows: [(Case, &[&str]); 6] = [
+        (
+            command("cargo build --release"),
+            &["`bash:cargo build --release`", "--allowed-tools 'bash:cargo build --release'"],
+        ),
+        (command("cargo b && x"), &["joins or redirects commands (`&`)", "--permission-mode auto"]),
+        (command("echo 'a b'"), &["--permission-mode auto"]),
+        (command("make x"), &["the rule `bash:make *` (config.toml:1) asks about it"]),
+        (on_paths("write", &[&file("src/a.rs")]), &["`write:./src/a.rs`"]),
+        (on_paths("write", &["/etc/x"]), &["`/etc/x` lies outside the project", "ACCESS DENIED"]),
+    ];
+    for (case, wanted) in rows {
+        assert_eq!(outcome(&judge, &case), Outcome::NobodyToAsk);
+        let text = refusal(&judge, &case);
+        for part in wanted {
+            assert!(text.contains(part), "{part:?} is not in: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_rule_that_is_offered_allows_the_call() {
+    for case in [command("cargo build --release"), on_paths("write", &[&file("src/a b.rs")])] {
+        let text = refusal(&rules(Mode::DontAsk, &[], &[], &[]), &case);
+        let offered = text.split_once("allow it with `").unwrap().1.split('`').next().unwrap();
+        assert_eq!(
+            outcome(&rules(Mode::DontAsk, &[offered], &[], &[]), &case),
+            Outcome::Allowed,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_denial_names_rule_place_and_cause() {
+    let judge = rules(Mode::Auto, &[], &[], &["bash:sudo *", "write:Cargo.lock"]);
+    let text = refusal(&judge, &command("cd x && env sudo rm y"));
+    assert!(
+        text.contains("`bash:sudo *` (config.toml:1)") && text.contains("because of `sudo rm y`"),
+        "{text}"
+    );
+    let text = refusal(&judge, &on_paths("write", &[&file("Cargo.lock")]));
+    assert!(text.contains("because of `/home/me/project/Cargo.lock`"), "{text}");
+}
+
+#[test]
+fn a_question_shows_what_would_run() {
+    let judge = rules(Mode::Ask, &[], &[], &[]);
+    let question = asked(&judge, &command("echo x\u{1b}[2K\u{202e}y\nls"));
+    assert_eq!(question.preview, "echo x\\u{1b}[2K\\u{202e}y\nls");
+    assert_eq!(question.tool, "bash");
+    assert_eq!(question.confinement, "may write: this project; network: off");
+    let mut case = on_paths("edit", &[&file("a")]);
+    case.probe.as_mut().unwrap().diff = "-a\n+b\n".into();
+    assert_eq!(asked(&judge, &case).preview, "-a\n+b\n");
+}
+
+#[test]
+fn the_digest_changes_with_all_that_an_answer_is_about() {
+    let judge = rules(Mode::Ask, &[], &[], &[]);
+    let base = on_paths("write", &[&file("a"), &file("b")]);
+    let digest = |case: &Case| asked(&judge, case).digest;
+    assert_eq!(digest(&base), digest(&base));
+    assert_eq!(digest(&base).len(), 64);
+    let changed = |change: fn(&mut Case)| {
+        let mut case = base.clone();
+        change(&mut case);
+        digest(&case)
+    };
+    let others = [
+        changed(|case| case.call.tool = "edit".into()),
+        changed(|case| case.call.input = "{ }".into()),
+        changed(|case| case.probe.as_mut().unwrap().paths[0].real.push('x')),
+        changed(|case| case.probe.as_mut().unwrap().paths[1].digest = None),
+        changed(|case| case.probe.as_mut().unwrap().paths.truncate(1)),
+        changed(|case| case.probe.as_mut().unwrap().paths.swap(0, 1)),
+    ];
+    for (at, other) in others.iter().enumerate() {
+        assert_ne!(*other, digest(&base), "change {at}");
+        assert!(!others[..at].contains(other), "change {at}");
+    }
+}
+
+#[test]
+fn a_probe_is_asked_for_where_a_rule_could_need_it() {
+    let set = rule_set(Mode::Ask, &["read:x"], &[], &["grep:secret", "bash:rm *"]);
+    let rows = [
+        ("write", ToolKind::Mutation, true),
+        ("edit", ToolKind::Mutation, true),
+        ("bash", ToolKind::Mutation, false),
+        ("grep", ToolKind::Query, true),
+        ("read", ToolKind::Query, false),
+        ("ls", ToolKind::Query, false),
+        ("later_tool", ToolKind::Mutation, true),
+        ("later_tool", ToolKind::Query, false),
+    ];
+    for (tool, kind, wanted) in rows {
+        assert_eq!(needs_probe(&set, tool, kind), wanted, "{tool}");
+    }
+    let broken = rule_set(Mode::Ask, &[], &[], &["nonsense"]);
+    assert!(needs_probe(&broken, "read", ToolKind::Query));
+}
+
+#[test]
+fn a_tool_of_which_no_rule_can_speak_follows_its_kind_and_the_mode() {
+    let mut case = unprobed("write");
+    case.call.tool = "later_tool".into();
+    assert_eq!(outcome(&rules(Mode::Ask, &[], &[], &[]), &case), Outcome::Asked);
+    assert_eq!(
+        outcome(&rules(Mode::DontAsk, &["write:**"], &[], &[]), &case),
+        Outcome::RefusedByMode
+    );
+    case.kind = ToolKind::Query;
+    assert_eq!(outcome(&rules(Mode::Ask, &[], &[], &[]), &case), Outcome::AllowedAsQuery);
+    // A name that differs in case is no known tool: the supervisor gives real names.
+    let mut shouting = command("sudo x");
+    shouting.call.tool = "Bash".into();
+    assert_eq!(
+        outcome(&rules(Mode::DontAsk, &["bash:*"], &[], &[]), &shouting),
+        Outcome::RefusedByMode
+    );
+}
