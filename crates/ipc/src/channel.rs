@@ -103,12 +103,15 @@ impl<W> Clone for Sender<W> {
     }
 }
 
+/// Both directions of one side of a channel.
+pub type Ends<R, W> = (Receiver<R>, Sender<W>);
+
 /// The worker's end of its channel, which is its standard input. Says Hello; the supervisor
 /// checks the build.
 ///
 /// # Errors
 /// [`ChannelError::ByHand`] when standard input is no socket.
-pub fn worker<L: Link>() -> Result<(Receiver<L::To>, Sender<L::From>), ChannelError> {
+pub fn worker<L: Link>() -> Result<Ends<L::To, L::From>, ChannelError> {
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     if socket.local_addr().is_err() {
         let program = std::env::args().next().unwrap_or_default();
@@ -123,9 +126,7 @@ pub fn worker<L: Link>() -> Result<(Receiver<L::To>, Sender<L::From>), ChannelEr
 ///
 /// # Errors
 /// [`ChannelError::Hello`] naming both builds where they differ.
-pub fn connect<L: Link>(
-    socket: UnixStream,
-) -> Result<(Receiver<L::To>, Sender<L::From>), ChannelError> {
+pub fn connect<L: Link>(socket: UnixStream) -> Result<Ends<L::To, L::From>, ChannelError> {
     (&socket).write_all(&Hello::own().to_bytes())?;
     let mut bytes = [0; HELLO_BYTES];
     (&socket).read_exact(&mut bytes).map_err(|_| ChannelError::Closed)?;
@@ -137,7 +138,7 @@ fn ends<R, W>(
     socket: UnixStream,
     cap: usize,
     wire: &'static str,
-) -> Result<(Receiver<R>, Sender<W>), ChannelError> {
+) -> Result<Ends<R, W>, ChannelError> {
     let generation = Arc::new(AtomicU32::new(0));
     let receiver = Receiver {
         socket: socket.try_clone()?,
@@ -185,7 +186,7 @@ impl<R: Decode<()>> Receiver<R> {
 
     fn next_message(&mut self) -> Result<Joined, ChannelError> {
         loop {
-            if let Some(message) = self.joiner.next()? {
+            if let Some(message) = self.joiner.next_message()? {
                 return Ok(message);
             }
             match fd::receive(self.socket.as_fd(), &mut self.buffer, &mut self.waiting) {

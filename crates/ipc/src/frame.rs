@@ -96,7 +96,7 @@ impl Joiner {
     ///
     /// # Errors
     /// [`FrameError`]; nothing further can be read from this peer.
-    pub fn next(&mut self) -> Result<Option<Joined>, FrameError> {
+    pub fn next_message(&mut self) -> Result<Option<Joined>, FrameError> {
         while let Some(header) = self.peek_header()? {
             let start = self.read + HEADER_BYTES;
             let Some(body) = self.pending.get(start..start + header.length) else {
@@ -208,7 +208,7 @@ mod tests {
     const LIFE: Generation = Generation(7);
 
     fn all(joiner: &mut Joiner) -> Vec<Joined> {
-        std::iter::from_fn(|| joiner.next().unwrap()).collect()
+        std::iter::from_fn(|| joiner.next_message().unwrap()).collect()
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
         let mut joiner = Joiner::new(1 << 30);
         joiner.push(&header(FRAME_CAP + 1, LIFE, 0, WHOLE));
         assert_eq!(
-            joiner.next(),
+            joiner.next_message(),
             Err(FrameError::OverLong { claimed: FRAME_CAP + 1, cap: FRAME_CAP })
         );
     }
@@ -239,10 +239,10 @@ mod tests {
     fn a_message_of_many_frames_is_refused_at_its_wire_s_cap() {
         let mut joiner = Joiner::new(FRAME_CAP + 10);
         joiner.push(&frames(LIFE, 0, &vec![0; FRAME_CAP + 11]));
-        assert_eq!(joiner.next(), Err(FrameError::MessageOverLong { cap: FRAME_CAP + 10 }));
+        assert_eq!(joiner.next_message(), Err(FrameError::MessageOverLong { cap: FRAME_CAP + 10 }));
         let mut joiner = Joiner::new(FRAME_CAP + 10);
         joiner.push(&frames(LIFE, 0, &vec![0; FRAME_CAP + 10]));
-        assert!(joiner.next().unwrap().is_some());
+        assert!(joiner.next_message().unwrap().is_some());
     }
 
     #[test]
@@ -250,10 +250,10 @@ mod tests {
         let bytes = frames(LIFE, 0, b"word");
         let mut joiner = Joiner::new(100);
         joiner.push(&bytes[..HEADER_BYTES + 2]);
-        assert_eq!(joiner.next(), Ok(None));
+        assert_eq!(joiner.next_message(), Ok(None));
         assert!(joiner.is_mid_message());
         joiner.push(&bytes[HEADER_BYTES + 2..]);
-        assert_eq!(joiner.next().unwrap().unwrap().body.unwrap(), b"word");
+        assert_eq!(joiner.next_message().unwrap().unwrap().body.unwrap(), b"word");
     }
 
     #[test]
@@ -261,13 +261,13 @@ mod tests {
         let mut joiner = Joiner::new(100);
         joiner.push(&header(0, LIFE, 1, MORE));
         joiner.push(&header(0, LIFE, 2, WHOLE));
-        assert_eq!(joiner.next(), Err(FrameError::OutOfTurn));
+        assert_eq!(joiner.next_message(), Err(FrameError::OutOfTurn));
         let mut joiner = Joiner::new(100);
         joiner.push(&header(0, LIFE, 1, 9));
-        assert_eq!(joiner.next(), Err(FrameError::Malformed));
+        assert_eq!(joiner.next_message(), Err(FrameError::Malformed));
         let mut joiner = Joiner::new(100);
         joiner.push(&header(1, LIFE, 1, DESCRIPTOR));
-        assert_eq!(joiner.next(), Err(FrameError::Malformed));
+        assert_eq!(joiner.next_message(), Err(FrameError::Malformed));
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub mod fd;
 mod frame;
 mod hello;
 
-pub use channel::{ChannelError, Received, Receiver, Sender, connect, worker};
+pub use channel::{ChannelError, Ends, Received, Receiver, Sender, connect, worker};
 pub use codec::CodecError;
 pub use frame::{FRAME_CAP, FrameError, HEADER_BYTES, Joined, Joiner, descriptor_frame, frames};
 pub use hello::{HELLO_BYTES, Hello, HelloError};

@@ -1,1 +1,173 @@
-//! To come.
+//! Actors, routing, restarts, and what is audited: the supervisor.
+//!
+//! | Actor | File | Owns |
+//! |---|---|---|
+//! | supervisor | `root` | the broker, the sessions, the way out |
+//! | session | `session_actor` | one journal, its workers, calls and watchers |
+//! | worker | `slot` | one worker process that is started again when it dies |
+//! | call | `call_actor` | one call's runner, from proposal to result |
+//! | client | `client_actor` | one connected terminal or script |
+//! | audit | `audit_actor` | the audit log |
+//!
+//! What they decide is pure and stands apart: `route` (where words go), `call` (a call's life),
+//! `restart` (when a worker comes back), `plan` (what a session is to be). `life` holds one process
+//! and its channel, `spawn` is the only file that starts one, `grant` the only right to start a
+//! tool.
+//!
+//! # Tried first: a ractor actor that owns a child and its channel
+//!
+//! A socket pair as the child's standard input keeps `std::process::Command` on `posix_spawn`
+//! (also with `process_group(0)` and a cleared environment), so one spawner thread suffices. The
+//! actor must not await the child anywhere: reading, writing and waiting for the end are tasks
+//! beside it that send it messages, and the end is sent only after the pidfd is readable, the
+//! child reaped and the socket read to its end; otherwise last words are lost. Mailboxes are
+//! unbounded, so each word read from a worker carries a permit that the owner drops when it is
+//! dealt with. ractor stops the parent when a child fails unless `handle_supervisor_evt` says
+//! otherwise, so every parent here says otherwise.
+
+mod audit_actor;
+mod book;
+mod call;
+mod call_actor;
+mod client_actor;
+mod door;
+mod from_disk;
+mod grant;
+mod life;
+pub mod log;
+mod peer;
+mod plan;
+mod restart;
+mod root;
+mod route;
+mod session_actor;
+mod slot;
+mod spawn;
+mod temp;
+mod to_disk;
+
+pub use door::DoorError;
+pub use plan::OpenFailure;
+pub use restart::{Decision, Life, RestartLimits, Restarts};
+pub use spawn::{Permanent, SpawnError, TOOL_EXECUTABLE};
+
+use config::Dirs;
+use door::Door;
+use protocol::confinement::Tier;
+use ractor::{Actor, ActorRef};
+use root::{Root, RootMsg};
+use std::fs::File;
+use std::path::PathBuf;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What a supervisor is started with.
+#[derive(Debug)]
+pub struct Settings {
+    /// State, run-time and configuration directories.
+    pub dirs: Dirs,
+    /// Where the workers' executables are.
+    pub workers: PathBuf,
+    /// The strongest cage this host allows.
+    pub host_tier: Tier,
+    /// The same in words, for screens.
+    pub host_words: String,
+    /// Where sessions' temporary directories are made.
+    pub temp_root: PathBuf,
+    /// Takes what workers write to standard error.
+    pub log: File,
+    /// The workers' environment.
+    pub worker_env: Vec<(String, String)>,
+}
+
+/// Where a supervisor can be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// The control socket.
+    pub socket: PathBuf,
+    /// The file that holds the token.
+    pub token_file: PathBuf,
+}
+
+/// Why a supervisor could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Its door could not be opened.
+    #[error(transparent)]
+    Door(#[from] DoorError),
+    /// Its broker or audit log could not be started.
+    #[error("cannot start: {0}")]
+    Start(String),
+    /// The system refused.
+    #[error("cannot start: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// The root of the process tree.
+#[derive(Debug)]
+pub struct Supervisor;
+
+impl Supervisor {
+    /// Runs a supervisor whose door is in `directory`, until `lifeline` completes, a client ends
+    /// it, or TERM or INT arrives. `opened` is called once the door is open. When this returns,
+    /// every process of it has ended.
+    ///
+    /// # Errors
+    /// See [`RunError`]; nothing runs then.
+    pub async fn run(
+        settings: Settings,
+        directory: PathBuf,
+        opened: impl FnOnce(&Address),
+        lifeline: impl Future<Output = ()>,
+    ) -> Result<(), RunError> {
+        let (root, ended) = Root::spawn(None, Root, settings)
+            .await
+            .map_err(|error| RunError::Start(error.to_string()))?;
+        let door = match Door::open(&directory) {
+            Ok(door) => door,
+            Err(error) => {
+                let _ = root.send_message(RootMsg::Shutdown);
+                let _ = ended.await;
+                return Err(error.into());
+            }
+        };
+        let (mut term, mut int) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        opened(&Address { socket: door.socket.clone(), token_file: door.token_file.clone() });
+        let over = async {
+            tokio::select! {
+                () = lifeline => tracing::info!("the lifeline ended"),
+                _ = term.recv() => tracing::info!("TERM"),
+                _ = int.recv() => tracing::info!("INT"),
+            }
+            let _ = root.send_message(RootMsg::Shutdown);
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            _ = ended => {}
+            () = over => {}
+            () = serve(&door, &root) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Lets peers in, each checked in a task of its own so that a slow one holds nobody up.
+async fn serve(door: &Door, root: &ActorRef<RootMsg>) {
+    loop {
+        match door.next().await {
+            Ok(stream) => {
+                let (token, root) = (door.token(), root.clone());
+                tokio::spawn(async move {
+                    if let Some(client) = door::admit(stream, &token).await {
+                        let _ = root.send_message(RootMsg::Client(client));
+                    }
+                });
+            }
+            Err(error) => {
+                // Out of descriptors, most likely; trying at once would only burn the processor.
+                tracing::error!(%error, "cannot accept");
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        }
+    }
+}

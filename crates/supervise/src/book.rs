@@ -1,0 +1,44 @@
+//! The session's journal, off the event loop: a sync may take as long as the disk likes without
+//! holding anybody else up. Used by the session actor, its only writer.
+
+use journal::{Journal, Record};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A journal that is written to by one actor, in order.
+#[derive(Debug, Clone)]
+pub(crate) struct Book(Arc<Mutex<Journal>>);
+
+impl Book {
+    pub(crate) fn new(journal: Journal) -> Self {
+        Self(Arc::new(Mutex::new(journal)))
+    }
+
+    /// Appends the records in one write; on disk when this returns, if one of them is a barrier.
+    /// Returns the number of the last.
+    pub(crate) async fn append(&self, records: Vec<Record>) -> Result<u64, String> {
+        if !records.iter().any(Record::barrier) {
+            return append(&self.0, &records);
+        }
+        let journal = Arc::clone(&self.0);
+        tokio::task::spawn_blocking(move || append(&journal, &records))
+            .await
+            .unwrap_or_else(|error| Err(format!("the journal's thread ended: {error}")))
+    }
+}
+
+fn append(journal: &Mutex<Journal>, records: &[Record]) -> Result<u64, String> {
+    let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+    journal.append_all(records).map_err(|error| chain(&error))
+}
+
+/// An error with its sources, in one sentence.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        source = inner.source();
+    }
+    text
+}

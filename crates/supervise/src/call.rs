@@ -1,0 +1,437 @@
+//! The life of one call as a pure machine: what came in, what to do next, in which order.
+//!
+//! The call actor carries the effects out one after another and waits for each record to be on
+//! disk before the next effect, so that their order here *is* "disk before deed". Steps 4 to 8 of
+//! the path; see the README's table.
+
+use protocol::call::{Call, Outcome, Probe, Report, ToolResult};
+use protocol::client::Event;
+use protocol::confinement::Enforced;
+use protocol::judgement::{Basis, Case, Question, ToolKind, Verdict};
+use protocol::tool::{Errand, JudgedPath};
+
+/// What is known of a call before anything is done for it.
+#[derive(Debug, Clone)]
+pub(crate) struct CallFacts {
+    pub(crate) call: Call,
+    pub(crate) kind: ToolKind,
+    /// The text of the command, for tools that run one.
+    pub(crate) command: Option<String>,
+    /// Whether its paths must be looked at before it is judged.
+    pub(crate) probed: Probed,
+    /// Its cage in plain words.
+    pub(crate) confinement: String,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) timeout_ms: u64,
+    pub(crate) max_result_chars: u32,
+}
+
+/// Whether a call is looked at before the verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Probed {
+    Before,
+    Not,
+}
+
+/// What happens to a call.
+#[derive(Debug)]
+pub(crate) enum CallInput {
+    Begin,
+    /// The look is done, or could not be taken and why.
+    Looked(Result<Probe, String>),
+    Verdict(Verdict),
+    /// The broker died and is back: it has forgotten the case.
+    BrokerBack,
+    Caged(Enforced),
+    Uncaged {
+        step: String,
+        reason: String,
+    },
+    Output(String),
+    Done(Report),
+    /// The runner is dead, reaped and drained; or was never started.
+    RunnerEnded {
+        cause: String,
+    },
+    /// A person or the session wants it to stop.
+    Cancel,
+    /// Its time is over by a margin: the runner should have ended it and did not.
+    Overdue,
+    /// The journal takes no more: no deed may follow.
+    DiskFailed(String),
+}
+
+/// What is done for a call, in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum CallEffect {
+    /// Start a runner under a probe's grant and send it this once its cage stands.
+    Look(Errand),
+    Judge(Case),
+    /// The broker need not hold the question any longer.
+    Forget,
+    /// Make these durable together.
+    Record(Vec<Fact>),
+    /// Put the decision into the audit log; goes on in parallel.
+    AuditDecided(Verdict),
+    /// Make the grant from this verdict and start the runner.
+    Start(Verdict),
+    /// Let the caged runner go.
+    Go(Errand),
+    CancelRunner,
+    KillRunner,
+    /// For the screens; not kept.
+    Tell(Event),
+    /// Audit the end, make the result durable with the log's head, and hand it over. The last.
+    Conclude(Box<Conclusion>),
+}
+
+/// What the journal keeps of a call before its end.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Fact {
+    Asked(Question),
+    Approved(Basis),
+    Denied(Basis, String),
+    Start,
+}
+
+/// How a call ended, with all that the record says of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Conclusion {
+    pub(crate) result: ToolResult,
+    pub(crate) report: Option<Report>,
+    pub(crate) enforced: Option<Enforced>,
+    /// Whether it was cut short after `Go`, before it, or not at all.
+    pub(crate) cut: Cut,
+}
+
+/// Whether and when a call was cut short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cut {
+    No,
+    BeforeGo { cause: String },
+    AfterGo { cause: String },
+}
+
+#[derive(Debug)]
+enum Phase {
+    New,
+    Looking,
+    Judging,
+    Starting,
+    Running,
+    /// It reported; its process has not ended yet.
+    Reported(Box<Report>),
+    Over,
+}
+
+/// One call.
+#[derive(Debug)]
+pub(crate) struct CallLife {
+    facts: CallFacts,
+    phase: Phase,
+    probe: Option<Probe>,
+    verdict: Option<Verdict>,
+    enforced: Option<Enforced>,
+    /// Second tries are given once each: for the look, before `Go`, and for a query after it.
+    tries: Tries,
+    cancelled: bool,
+}
+
+/// Which second tries were used.
+#[derive(Debug, Default)]
+struct Tries {
+    looked_again: bool,
+    started_again: bool,
+    ran_again: bool,
+}
+
+impl CallLife {
+    pub(crate) fn new(facts: CallFacts) -> Self {
+        Self {
+            facts,
+            phase: Phase::New,
+            probe: None,
+            verdict: None,
+            enforced: None,
+            tries: Tries::default(),
+            cancelled: false,
+        }
+    }
+
+    /// What follows from this.
+    pub(crate) fn step(&mut self, input: CallInput) -> Vec<CallEffect> {
+        match input {
+            CallInput::Begin => self.begin(),
+            CallInput::Looked(looked) => self.looked(looked),
+            CallInput::Verdict(verdict) => self.judged(verdict),
+            CallInput::BrokerBack => match self.phase {
+                Phase::Judging => vec![CallEffect::Judge(self.case())],
+                Phase::New
+                | Phase::Looking
+                | Phase::Starting
+                | Phase::Running
+                | Phase::Reported(_)
+                | Phase::Over => Vec::new(),
+            },
+            CallInput::Caged(enforced) => self.caged(enforced),
+            CallInput::Uncaged { step, reason } => self.uncaged(&step, &reason),
+            CallInput::Output(text) => {
+                let call = self.facts.call.id.clone();
+                vec![CallEffect::Tell(Event::Output { call, text })]
+            }
+            CallInput::Done(report) => {
+                if matches!(self.phase, Phase::Running) {
+                    self.phase = Phase::Reported(Box::new(report));
+                }
+                Vec::new()
+            }
+            CallInput::RunnerEnded { cause } => self.runner_ended(cause),
+            CallInput::Cancel => self.cancel(),
+            CallInput::Overdue => match self.phase {
+                Phase::Over | Phase::New | Phase::Judging => Vec::new(),
+                Phase::Looking | Phase::Starting | Phase::Running | Phase::Reported(_) => {
+                    vec![CallEffect::KillRunner]
+                }
+            },
+            CallInput::DiskFailed(reason) => self.disk_failed(&reason),
+        }
+    }
+
+    fn begin(&mut self) -> Vec<CallEffect> {
+        match self.facts.probed {
+            Probed::Before => {
+                self.phase = Phase::Looking;
+                vec![self.look()]
+            }
+            Probed::Not => {
+                self.phase = Phase::Judging;
+                vec![CallEffect::Judge(self.case())]
+            }
+        }
+    }
+
+    fn look(&self) -> CallEffect {
+        let Call { tool, input, .. } = self.facts.call.clone();
+        CallEffect::Look(Errand::Probe { tool, input })
+    }
+
+    fn looked(&mut self, looked: Result<Probe, String>) -> Vec<CallEffect> {
+        if !matches!(self.phase, Phase::Looking) {
+            return Vec::new();
+        }
+        match looked {
+            Ok(probe) => {
+                self.probe = Some(probe);
+                self.phase = Phase::Judging;
+                vec![CallEffect::Judge(self.case())]
+            }
+            Err(text) => self.conclude(failed(Outcome::Failed, "probe_failed", text), Cut::No),
+        }
+    }
+
+    fn case(&self) -> Case {
+        Case {
+            call: self.facts.call.clone(),
+            kind: self.facts.kind,
+            command: self.facts.command.clone(),
+            probe: self.probe.clone(),
+            confinement: self.facts.confinement.clone(),
+        }
+    }
+
+    fn judged(&mut self, verdict: Verdict) -> Vec<CallEffect> {
+        if !matches!(self.phase, Phase::Judging) {
+            return Vec::new();
+        }
+        match verdict {
+            Verdict::Allow(basis) => {
+                let verdict = Verdict::Allow(basis.clone());
+                self.phase = Phase::Starting;
+                self.verdict = Some(verdict.clone());
+                vec![
+                    CallEffect::AuditDecided(verdict.clone()),
+                    CallEffect::Start(verdict),
+                    CallEffect::Record(vec![Fact::Approved(basis), Fact::Start]),
+                ]
+            }
+            Verdict::Deny(basis, text) => {
+                let result = denial(&basis, text.clone());
+                let mut effects = vec![
+                    CallEffect::AuditDecided(Verdict::Deny(basis.clone(), text.clone())),
+                    CallEffect::Record(vec![Fact::Denied(basis, text)]),
+                ];
+                effects.extend(self.conclude(result, Cut::No));
+                effects
+            }
+            Verdict::Ask(question) => vec![CallEffect::Record(vec![Fact::Asked(question)])],
+        }
+    }
+
+    /// The cage stands, and the effects before this one were carried out: START is on disk.
+    fn caged(&mut self, enforced: Enforced) -> Vec<CallEffect> {
+        if !matches!(self.phase, Phase::Starting) {
+            return Vec::new();
+        }
+        self.phase = Phase::Running;
+        self.enforced = Some(enforced.clone());
+        let call = self.facts.call.id.clone();
+        vec![CallEffect::Go(self.errand()), CallEffect::Tell(Event::Started { call, enforced })]
+    }
+
+    fn errand(&self) -> Errand {
+        let Call { tool, input, .. } = self.facts.call.clone();
+        let paths = self.probe.iter().flat_map(|probe| &probe.paths);
+        let judged = paths
+            .map(|path| JudgedPath { real: path.real.clone(), digest: path.digest.clone() })
+            .collect();
+        Errand::Run {
+            tool,
+            input,
+            judged,
+            env: self.facts.env.clone(),
+            timeout_ms: self.facts.timeout_ms,
+            max_result_chars: self.facts.max_result_chars,
+        }
+    }
+
+    fn uncaged(&mut self, step: &str, reason: &str) -> Vec<CallEffect> {
+        match self.phase {
+            Phase::Looking | Phase::Starting => {
+                let text = format!(
+                    "The call was not run: its cage could not be made ({step}: {reason}). \
+                     `agentd doctor` shows what this machine allows."
+                );
+                let outcome = Outcome::Confined { what: step.to_owned() };
+                self.conclude(failed(outcome, "sandbox_unavailable", text), Cut::No)
+            }
+            Phase::New | Phase::Judging | Phase::Running | Phase::Reported(_) | Phase::Over => {
+                Vec::new()
+            }
+        }
+    }
+
+    fn runner_ended(&mut self, cause: String) -> Vec<CallEffect> {
+        let tries = &mut self.tries;
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Looking | Phase::Starting if self.cancelled => {
+                self.cut_short(Cut::BeforeGo { cause: "stopped by a person".into() })
+            }
+            Phase::Looking if !std::mem::replace(&mut tries.looked_again, true) => {
+                self.phase = Phase::Looking;
+                vec![self.look()]
+            }
+            // Before `Go` nothing of the call has happened: one silent retry.
+            Phase::Starting if !std::mem::replace(&mut tries.started_again, true) => {
+                self.start_again()
+            }
+            // A query that has begun may begin again; it changes nothing.
+            Phase::Running
+                if self.facts.kind == ToolKind::Query
+                    && !self.cancelled
+                    && !std::mem::replace(&mut tries.ran_again, true) =>
+            {
+                self.start_again()
+            }
+            Phase::Looking | Phase::Starting => {
+                let text = format!("The call was not run: its process {cause} before it began.");
+                self.conclude(failed(Outcome::Crashed, "runner_lost", text), Cut::No)
+            }
+            Phase::Running => self.cut_short(Cut::AfterGo { cause }),
+            Phase::Reported(report) => {
+                let result = report.result.clone();
+                self.conclude_with(result, Some(*report), Cut::No)
+            }
+            Phase::New | Phase::Judging | Phase::Over => Vec::new(),
+        }
+    }
+
+    fn start_again(&mut self) -> Vec<CallEffect> {
+        self.phase = Phase::Starting;
+        self.verdict.clone().map(CallEffect::Start).into_iter().collect()
+    }
+
+    fn cancel(&mut self) -> Vec<CallEffect> {
+        self.cancelled = true;
+        match self.phase {
+            Phase::New | Phase::Judging => {
+                let mut effects = vec![CallEffect::Forget];
+                let cause = "stopped by a person".to_owned();
+                effects.extend(self.cut_short(Cut::BeforeGo { cause }));
+                effects
+            }
+            Phase::Looking | Phase::Starting => vec![CallEffect::KillRunner],
+            Phase::Running => vec![CallEffect::CancelRunner],
+            Phase::Reported(_) | Phase::Over => Vec::new(),
+        }
+    }
+
+    fn disk_failed(&mut self, reason: &str) -> Vec<CallEffect> {
+        let text =
+            format!("The call was not run: the session can write no more to disk ({reason}).");
+        let effects = self.conclude(failed(Outcome::Failed, "disk", text), Cut::No);
+        let kill = std::iter::once(CallEffect::KillRunner);
+        kill.chain(effects).collect()
+    }
+
+    fn cut_short(&mut self, cut: Cut) -> Vec<CallEffect> {
+        let result = interruption(&cut);
+        self.conclude(result, cut)
+    }
+
+    fn conclude(&mut self, result: ToolResult, cut: Cut) -> Vec<CallEffect> {
+        self.conclude_with(result, None, cut)
+    }
+
+    fn conclude_with(
+        &mut self,
+        result: ToolResult,
+        report: Option<Report>,
+        cut: Cut,
+    ) -> Vec<CallEffect> {
+        self.phase = Phase::Over;
+        let enforced = self.enforced.take();
+        let conclusion = Conclusion { result, report, enforced, cut };
+        vec![CallEffect::Conclude(Box::new(conclusion))]
+    }
+}
+
+fn failed(outcome: Outcome, code: &str, text: String) -> ToolResult {
+    let summary = text.lines().next().unwrap_or_default().to_owned();
+    ToolResult { outcome, text, summary, is_error: true, code: Some(code.to_owned()) }
+}
+
+/// What the model and the person read of a call that was not allowed.
+fn denial(basis: &Basis, text: String) -> ToolResult {
+    match basis {
+        Basis::Person(_) => failed(Outcome::Denied, "denied", text),
+        Basis::Rule(rule) => failed(Outcome::Refused { rule: rule.text.clone() }, "denied", text),
+        Basis::Mode(mode) => {
+            let rule = format!("mode {}", mode.name());
+            failed(Outcome::Refused { rule }, "denied", text)
+        }
+        Basis::NobodyToAsk(_) => {
+            let rule = "nobody to ask".to_owned();
+            failed(Outcome::Refused { rule }, "nobody_to_ask", text)
+        }
+        Basis::Query | Basis::Unjudgeable(_) => {
+            failed(Outcome::Refused { rule: "not judgeable".into() }, "denied", text)
+        }
+    }
+}
+
+/// What the model and the person read of a call that was cut short.
+pub(crate) fn interruption(cut: &Cut) -> ToolResult {
+    let text = match cut {
+        Cut::AfterGo { cause } => format!(
+            "interrupted: may have run. The process of this call {cause} before it could report; \
+             what it had begun may be done, half done or not done. Look before doing it again."
+        ),
+        Cut::BeforeGo { cause } => format!("interrupted: never started ({cause})."),
+        Cut::No => "interrupted".to_owned(),
+    };
+    failed(Outcome::Interrupted, "interrupted", text)
+}
+
+#[cfg(test)]
+#[path = "call_tests.rs"]
+mod tests;

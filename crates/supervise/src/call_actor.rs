@@ -1,0 +1,356 @@
+//! The call actor: carries out what the call's life asks for, one effect after another.
+//!
+//! It owns the runner process and makes the only grants there are.
+
+use crate::audit_actor::AuditMsg;
+use crate::call::{CallEffect, CallFacts, CallInput, CallLife, Conclusion};
+use crate::grant::Grant;
+use crate::life::{Life, Report};
+use crate::session_actor::SessionMsg;
+use crate::slot::SlotMsg;
+use crate::spawn::Spawner;
+use crate::to_disk::{self, Place, Ran};
+use protocol::broker::{BrokerLink, ToBroker};
+use protocol::client::{Event, ProcessRow};
+use protocol::confinement::{Confinement, Refusal, RefusalKind};
+use protocol::ids::Generation;
+use protocol::judgement::Verdict;
+use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::collections::VecDeque;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::sync::oneshot;
+
+/// A runner ends a command at its own time limit; this much later it is taken for stuck. The
+/// longest limit a call may ask for is ten minutes.
+const OVERDUE: Duration = Duration::from_secs(630);
+/// How long an unanswered question stands, in milliseconds.
+const QUESTION_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// What happens to a call.
+pub(crate) enum CallMsg {
+    Input(CallInput),
+    Runner(Generation, Report<ToolLink>),
+    Describe(oneshot::Sender<ProcessRow>),
+}
+
+/// What a call is begun with.
+pub(crate) struct CallPlan {
+    pub(crate) facts: CallFacts,
+    pub(crate) confinement: Confinement,
+    pub(crate) place: Place,
+    pub(crate) hello: Duration,
+    pub(crate) spawner: Spawner,
+    pub(crate) session: ActorRef<SessionMsg>,
+    pub(crate) broker: ActorRef<SlotMsg<BrokerLink>>,
+    pub(crate) audit: ActorRef<AuditMsg>,
+}
+
+/// What the present runner is for.
+enum Purpose {
+    Look(Errand),
+    Run,
+}
+
+struct Runner {
+    life: Life<ToolLink>,
+    purpose: Purpose,
+}
+
+pub(crate) struct CallState {
+    plan: CallPlan,
+    life: CallLife,
+    runner: Option<Runner>,
+    generation: Generation,
+    audited: Option<oneshot::Receiver<Result<(), String>>>,
+    ran: Ran,
+}
+
+/// The actor.
+pub(crate) struct CallActor;
+
+impl Actor for CallActor {
+    type Msg = CallMsg;
+    type State = CallState;
+    type Arguments = CallPlan;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        plan: Self::Arguments,
+    ) -> Result<Self::State, ActorProcessingErr> {
+        myself.send_message(CallMsg::Input(CallInput::Begin))?;
+        Ok(CallState {
+            life: CallLife::new(plan.facts.clone()),
+            plan,
+            runner: None,
+            generation: Generation(0),
+            audited: None,
+            ran: Ran::default(),
+        })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        message: Self::Msg,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        let input = match message {
+            CallMsg::Input(input) => Some(input),
+            CallMsg::Runner(generation, _) if generation != state.generation => None,
+            CallMsg::Runner(_, Report::Word { word, heard: _heard }) => state.heard(word),
+            CallMsg::Runner(_, Report::Ended(cause)) => {
+                state.runner = None;
+                Some(CallInput::RunnerEnded { cause: cause.to_string() })
+            }
+            CallMsg::Describe(reply) => {
+                let _ = reply.send(state.row());
+                None
+            }
+        };
+        if let Some(input) = input {
+            state.carry_out(&myself, input).await;
+        }
+        Ok(())
+    }
+}
+
+impl CallState {
+    /// A word of the runner as an input to the call's life.
+    fn heard(&mut self, word: FromTool) -> Option<CallInput> {
+        match word {
+            FromTool::Caged(enforced) => match self.runner.as_ref().map(|runner| &runner.purpose) {
+                Some(Purpose::Look(errand)) => {
+                    let errand = errand.clone();
+                    self.tell_runner(&ToTool::Go(errand));
+                    None
+                }
+                Some(Purpose::Run) => Some(CallInput::Caged(enforced)),
+                None => None,
+            },
+            FromTool::Uncaged { step, reason } => Some(CallInput::Uncaged { step, reason }),
+            FromTool::Output { text, stream: _ } => Some(CallInput::Output(text)),
+            FromTool::Probed(looked) => {
+                // Its end is of no interest any more; the channel's end tells it to go.
+                self.forget_runner();
+                Some(CallInput::Looked(looked))
+            }
+            FromTool::Done(report) => Some(CallInput::Done(report)),
+            FromTool::Log(line) => {
+                tracing::info!(call = %self.plan.facts.call.id, text = line.text, "agentd-tool");
+                None
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, myself: &ActorRef<CallMsg>, input: CallInput) {
+        let mut effects = VecDeque::from(self.life.step(input));
+        while let Some(effect) = effects.pop_front() {
+            if let Err(input) = self.effect(myself, effect).await {
+                effects = VecDeque::from(self.life.step(input));
+            }
+        }
+    }
+
+    /// Carries one effect out. An error replaces what would have followed.
+    async fn effect(
+        &mut self,
+        myself: &ActorRef<CallMsg>,
+        effect: CallEffect,
+    ) -> Result<(), CallInput> {
+        match effect {
+            CallEffect::Look(errand) => {
+                let grant = Grant::probe(&self.plan.confinement);
+                self.start(myself, &grant, Purpose::Look(errand)).await
+            }
+            CallEffect::Judge(case) => {
+                let _ = self.plan.broker.send_message(SlotMsg::Send(ToBroker::Judge(case)));
+                Ok(())
+            }
+            CallEffect::Forget => {
+                let call = self.plan.facts.call.id.clone();
+                let _ = self.plan.broker.send_message(SlotMsg::Send(ToBroker::Forget(call)));
+                Ok(())
+            }
+            CallEffect::Record(facts) => self.record(facts).await,
+            CallEffect::AuditDecided(verdict) => {
+                self.audit_decided(&verdict);
+                Ok(())
+            }
+            CallEffect::Start(verdict) => {
+                let confinement = self.plan.confinement.clone();
+                match Grant::of(&self.plan.facts.call, &verdict, confinement) {
+                    Ok((grant, _)) => self.start(myself, &grant, Purpose::Run).await,
+                    Err(error) => Err(CallInput::RunnerEnded { cause: error.to_string() }),
+                }
+            }
+            CallEffect::Go(errand) => self.go(myself, errand).await,
+            CallEffect::CancelRunner => {
+                self.tell_runner(&ToTool::Cancel);
+                Ok(())
+            }
+            CallEffect::KillRunner => {
+                if let Some(runner) = &self.runner {
+                    runner.life.kill();
+                }
+                Ok(())
+            }
+            CallEffect::Tell(event) => {
+                let _ = self.plan.session.send_message(SessionMsg::Tell(event));
+                Ok(())
+            }
+            CallEffect::Conclude(conclusion) => {
+                self.conclude(myself, *conclusion).await;
+                Ok(())
+            }
+        }
+    }
+
+    async fn start(
+        &mut self,
+        myself: &ActorRef<CallMsg>,
+        grant: &Grant,
+        purpose: Purpose,
+    ) -> Result<(), CallInput> {
+        let not_started = |cause: String| CallInput::RunnerEnded { cause };
+        let started = self.plan.spawner.tool(grant).await;
+        let started = started.map_err(|error| CallInput::Uncaged {
+            step: "start".to_owned(),
+            reason: error.to_string(),
+        })?;
+        self.generation = self.generation.next();
+        let (call, generation) = (myself.clone(), self.generation);
+        let life = Life::begin(started, generation, self.plan.hello, move |report| {
+            let _ = call.send_message(CallMsg::Runner(generation, report));
+        })
+        .map_err(|error| not_started(error.to_string()))?;
+        life.send(&ToTool::Confine(grant.confinement().clone()));
+        if let Purpose::Run = purpose {
+            self.ran.runner_pid = Some(life.pid);
+        }
+        self.runner = Some(Runner { life, purpose });
+        Ok(())
+    }
+
+    async fn record(&mut self, facts: Vec<crate::call::Fact>) -> Result<(), CallInput> {
+        let deadline = now() + QUESTION_MS;
+        let (call, kind) = (&self.plan.facts.call, self.plan.facts.kind);
+        let asked = facts.iter().find_map(|fact| match fact {
+            crate::call::Fact::Asked(question) => Some(Event::Asked { question: question.clone() }),
+            crate::call::Fact::Approved(_)
+            | crate::call::Fact::Denied(..)
+            | crate::call::Fact::Start => None,
+        });
+        let records =
+            facts.into_iter().map(|fact| to_disk::fact(call, kind, fact, deadline)).collect();
+        let (done, written) = oneshot::channel();
+        let _ = self.plan.session.send_message(SessionMsg::Record { records, done });
+        match written.await {
+            Ok(Ok(())) => {}
+            Ok(Err(reason)) => return Err(CallInput::DiskFailed(reason)),
+            Err(_) => return Err(CallInput::DiskFailed("the session has ended".to_owned())),
+        }
+        if let Some(event) = asked {
+            let _ = self.plan.session.send_message(SessionMsg::Tell(event));
+        }
+        Ok(())
+    }
+
+    /// Asks for the record and goes on; `go` waits for it.
+    fn audit_decided(&mut self, verdict: &Verdict) {
+        let facts = &self.plan.facts;
+        let decided = to_disk::decided(
+            &facts.call,
+            facts.kind,
+            self.plan.place,
+            verdict,
+            &self.plan.confinement,
+            None,
+        );
+        let Some(decided) = decided else { return };
+        let (done, written) = oneshot::channel();
+        let script = facts.command.clone();
+        let message = AuditMsg::Decided { decided: Box::new(decided), script, done };
+        let _ = self.plan.audit.send_message(message);
+        self.audited = Some(written);
+    }
+
+    /// START is on disk: it was an effect before this one. The decision must be in the audit log
+    /// too.
+    async fn go(&mut self, myself: &ActorRef<CallMsg>, errand: Errand) -> Result<(), CallInput> {
+        if let Some(audited) = self.audited.take() {
+            let written = audited.await.unwrap_or_else(|_| Err("the audit log is gone".into()));
+            written.map_err(|reason| CallInput::DiskFailed(format!("audit log: {reason}")))?;
+        }
+        self.ran.started = Some(now());
+        self.tell_runner(&ToTool::Go(errand));
+        myself.send_after(OVERDUE, || CallMsg::Input(CallInput::Overdue));
+        Ok(())
+    }
+
+    async fn conclude(&mut self, myself: &ActorRef<CallMsg>, conclusion: Conclusion) {
+        self.forget_runner();
+        self.ran.ended = now();
+        let call = &self.plan.facts.call;
+        let ended = Box::new(to_disk::ended(call, &conclusion, self.ran));
+        let (done, written) = oneshot::channel();
+        let _ = self.plan.audit.send_message(AuditMsg::Ended { ended, done });
+        let head = match written.await {
+            Ok(Ok(head)) => Some(head),
+            Ok(Err(reason)) => {
+                tracing::error!(%reason, "the end of a call is not in the audit log");
+                None
+            }
+            Err(_) => None,
+        };
+        let refusals = conclusion.report.as_ref().map(|report| report.refusals.as_slice());
+        let refused = refusals.unwrap_or_default().iter().map(in_words).collect();
+        let record = to_disk::conclusion(call, &conclusion, head);
+        let (call, result) = (call.id.clone(), conclusion.result);
+        let message = SessionMsg::Concluded { record, call, result, refused };
+        let _ = self.plan.session.send_message(message);
+        myself.stop(None);
+    }
+
+    fn tell_runner(&self, word: &ToTool) {
+        if let Some(runner) = &self.runner {
+            runner.life.send(word);
+        }
+    }
+
+    /// Closes the channel of a runner whose end is of no interest any more.
+    fn forget_runner(&mut self) {
+        self.runner = None;
+        self.generation = self.generation.next();
+    }
+
+    fn row(&self) -> ProcessRow {
+        ProcessRow {
+            worker: crate::spawn::TOOL_EXECUTABLE.to_owned(),
+            session: Some(self.plan.facts.call.id.session.clone()),
+            pid: self.runner.as_ref().map_or(0, |runner| runner.life.pid),
+            generation: self.generation.0,
+            restarts: 0,
+            last_cause: None,
+        }
+    }
+}
+
+/// One refusal as the screens show it.
+fn in_words(refusal: &Refusal) -> String {
+    let Refusal { kind, syscall, detail, errno, count, pid: _ } = refusal;
+    let kind = match kind {
+        RefusalKind::Refused => "refused",
+        RefusalKind::Predicted => "refused by the kernel (predicted)",
+    };
+    let error = std::io::Error::from_raw_os_error(*errno);
+    let times = if *count > 1 { format!(", {count} times") } else { String::new() };
+    format!("{kind}: {syscall} {detail} ({error}){times}")
+}
+
+/// Milliseconds of Unix time.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

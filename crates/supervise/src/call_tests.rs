@@ -1,0 +1,211 @@
+//! The life of a call, case by case.
+
+use super::*;
+use protocol::call::ProcessUsage;
+use protocol::confinement::Tier;
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::Mode;
+
+fn life(kind: ToolKind, probed: Probed) -> CallLife {
+    let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
+    CallLife::new(CallFacts {
+        call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
+        kind,
+        command: Some("true".into()),
+        probed,
+        confinement: "may write: this project; network: off".into(),
+        env: Vec::new(),
+        timeout_ms: 1000,
+        max_result_chars: 30_000,
+    })
+}
+
+fn allow() -> CallInput {
+    CallInput::Verdict(Verdict::Allow(Basis::Mode(Mode::Auto)))
+}
+
+fn caged() -> CallInput {
+    CallInput::Caged(Enforced {
+        tier: Tier::B,
+        profile: "command".into(),
+        landlock_abi: 7,
+        network: "off".into(),
+        namespaces: Vec::new(),
+        seccomp: true,
+        refusals_observable: true,
+        dropped: Vec::new(),
+        limits: Vec::new(),
+        missing: Vec::new(),
+    })
+}
+
+fn report(text: &str) -> Report {
+    Report {
+        result: ToolResult {
+            outcome: Outcome::Exited { code: 0 },
+            text: text.into(),
+            summary: text.into(),
+            is_error: false,
+            code: None,
+        },
+        effects: Vec::new(),
+        refusals: Vec::new(),
+        refusals_uncounted: 0,
+        usage: ProcessUsage::default(),
+        command_pid: None,
+    }
+}
+
+fn ended() -> CallInput {
+    CallInput::RunnerEnded { cause: "was ended by signal 9".into() }
+}
+
+fn conclusion(effects: &[CallEffect]) -> &Conclusion {
+    match effects.last() {
+        Some(CallEffect::Conclude(conclusion)) => conclusion,
+        other => panic!("expected an end, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_call_that_goes_well_is_on_disk_before_it_is_let_go() {
+    let mut life = life(ToolKind::Mutation, Probed::Not);
+    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
+    let effects = life.step(allow());
+    let [CallEffect::AuditDecided(_), CallEffect::Start(_), CallEffect::Record(facts)] =
+        &effects[..]
+    else {
+        panic!("{effects:?}")
+    };
+    assert!(matches!(facts[..], [Fact::Approved(_), Fact::Start]));
+    assert!(matches!(life.step(caged())[..], [CallEffect::Go(_), CallEffect::Tell(_)]));
+    assert!(life.step(CallInput::Done(report("fine"))).is_empty(), "not final before its end");
+    let effects = life.step(CallInput::RunnerEnded { cause: "exited with code 0".into() });
+    assert_eq!(conclusion(&effects).result.text, "fine");
+    assert_eq!(conclusion(&effects).cut, Cut::No);
+}
+
+#[test]
+fn a_mutation_lost_after_go_is_interrupted_and_never_started_again() {
+    let mut life = life(ToolKind::Mutation, Probed::Not);
+    life.step(CallInput::Begin);
+    life.step(allow());
+    life.step(caged());
+    let effects = life.step(ended());
+    assert_eq!(effects.len(), 1);
+    assert!(conclusion(&effects).result.text.starts_with("interrupted: may have run"));
+    assert!(matches!(conclusion(&effects).cut, Cut::AfterGo { .. }));
+    assert!(life.step(allow()).is_empty() && life.step(caged()).is_empty());
+}
+
+#[test]
+fn a_query_lost_after_go_runs_once_more_and_no_more() {
+    let mut life = life(ToolKind::Query, Probed::Not);
+    life.step(CallInput::Begin);
+    life.step(allow());
+    life.step(caged());
+    assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]));
+    assert!(matches!(life.step(caged())[..], [CallEffect::Go(_), _]));
+    assert!(matches!(life.step(ended())[..], [CallEffect::Conclude(_)]));
+}
+
+#[test]
+fn a_runner_lost_before_go_is_tried_once_more_silently() {
+    let mut life = life(ToolKind::Mutation, Probed::Not);
+    life.step(CallInput::Begin);
+    life.step(allow());
+    assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]));
+    let effects = life.step(ended());
+    assert_eq!(conclusion(&effects).result.outcome, Outcome::Crashed);
+    assert_eq!(conclusion(&effects).cut, Cut::No, "it never ran, and nobody is told it may have");
+}
+
+#[test]
+fn a_denied_call_starts_nothing() {
+    let mut life = life(ToolKind::Mutation, Probed::Not);
+    life.step(CallInput::Begin);
+    let deny = Verdict::Deny(Basis::NobodyToAsk("mode ask".into()), "not now".into());
+    let effects = life.step(CallInput::Verdict(deny));
+    assert!(!effects.iter().any(|effect| matches!(effect, CallEffect::Start(_))));
+    let conclusion = conclusion(&effects);
+    assert_eq!(conclusion.result.code.as_deref(), Some("nobody_to_ask"));
+    assert_eq!(conclusion.result.text, "not now");
+}
+
+#[test]
+fn a_call_with_paths_is_judged_by_what_was_found_there() {
+    let mut life = life(ToolKind::Mutation, Probed::Before);
+    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Look(Errand::Probe { .. })]));
+    assert!(life.step(allow()).is_empty(), "no verdict counts before the look");
+    let path = protocol::call::ProbedPath {
+        named: "a".into(),
+        real: "/p/a".into(),
+        in_scope: true,
+        digest: Some("d".into()),
+    };
+    let probe = Probe { paths: vec![path], diff: String::new() };
+    let effects = life.step(CallInput::Looked(Ok(probe.clone())));
+    let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(case.probe, Some(probe));
+    life.step(allow());
+    let effects = life.step(caged());
+    let [CallEffect::Go(Errand::Run { judged, .. }), _] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(judged[..], [JudgedPath { real: "/p/a".into(), digest: Some("d".into()) }]);
+}
+
+#[test]
+fn a_cage_that_cannot_be_made_refuses_the_call() {
+    let mut life = life(ToolKind::Mutation, Probed::Not);
+    life.step(CallInput::Begin);
+    life.step(allow());
+    let effects = life.step(CallInput::Uncaged { step: "landlock".into(), reason: "off".into() });
+    let conclusion = conclusion(&effects);
+    assert_eq!(conclusion.result.outcome, Outcome::Confined { what: "landlock".into() });
+    assert_eq!(conclusion.result.code.as_deref(), Some("sandbox_unavailable"));
+    assert!(life.step(ended()).is_empty(), "one end only");
+}
+
+#[test]
+fn a_broker_that_comes_back_is_asked_again_only_while_it_matters() {
+    let mut life = life(ToolKind::Mutation, Probed::Not);
+    life.step(CallInput::Begin);
+    assert!(matches!(life.step(CallInput::BrokerBack)[..], [CallEffect::Judge(_)]));
+    life.step(allow());
+    assert!(life.step(CallInput::BrokerBack).is_empty());
+}
+
+#[test]
+fn cancelling_before_go_never_runs_it_and_after_go_asks_the_runner() {
+    let mut early = life(ToolKind::Mutation, Probed::Not);
+    early.step(CallInput::Begin);
+    let effects = early.step(CallInput::Cancel);
+    assert!(matches!(effects[..], [CallEffect::Forget, CallEffect::Conclude(_)]));
+    assert!(conclusion(&effects).result.text.contains("never started"));
+
+    let mut starting = life(ToolKind::Mutation, Probed::Not);
+    starting.step(CallInput::Begin);
+    starting.step(allow());
+    assert_eq!(starting.step(CallInput::Cancel), [CallEffect::KillRunner]);
+    assert!(matches!(conclusion(&starting.step(ended())).cut, Cut::BeforeGo { .. }));
+
+    let mut late = life(ToolKind::Mutation, Probed::Not);
+    late.step(CallInput::Begin);
+    late.step(allow());
+    late.step(caged());
+    assert_eq!(late.step(CallInput::Cancel), [CallEffect::CancelRunner]);
+    late.step(CallInput::Done(report("partial")));
+    assert_eq!(conclusion(&late.step(ended())).result.text, "partial");
+}
+
+#[test]
+fn a_journal_that_fails_lets_nothing_start() {
+    let mut life = life(ToolKind::Mutation, Probed::Not);
+    life.step(CallInput::Begin);
+    life.step(allow());
+    let effects = life.step(CallInput::DiskFailed("no space".into()));
+    assert_eq!(effects[0], CallEffect::KillRunner);
+    assert_eq!(conclusion(&effects).result.code.as_deref(), Some("disk"));
+    assert!(life.step(caged()).is_empty());
+}

@@ -1,0 +1,336 @@
+//! The client actor: one connected terminal or script, and what it may do.
+//!
+//! What a client is told goes through a bounded queue. One that does not read is dropped; it
+//! attaches again from the last number it saw. It never slows a session down.
+
+use crate::root::RootMsg;
+use crate::session_actor::SessionMsg;
+use ipc::{ChannelError, FrameError, Joiner, codec, frames};
+use protocol::Link;
+use protocol::client::{ClientLink, FailedKind, FromClient, Opening, Rights, ToClient};
+use protocol::ids::{CallId, Generation, SessionId};
+use protocol::provider::Paper;
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use tokio::io::{AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+
+/// Words that wait for a client that reads slowly.
+const UNREAD_WORDS: usize = 4096;
+/// Words of one client that wait to be carried out.
+const UNHEARD_WORDS: usize = 64;
+
+/// A greeted connection.
+pub(crate) struct ClientStream {
+    pub(crate) ears: Ears,
+    pub(crate) mouth: Mouth,
+}
+
+/// What a client says.
+pub(crate) struct Ears {
+    reader: OwnedReadHalf,
+    joiner: Joiner,
+    descriptors: VecDeque<OwnedFd>,
+    buffer: Vec<u8>,
+}
+
+/// What a client is told.
+pub(crate) struct Mouth(OwnedWriteHalf);
+
+impl ClientStream {
+    pub(crate) fn new(stream: UnixStream) -> Self {
+        let (reader, writer) = stream.into_split();
+        let ears = Ears {
+            reader,
+            joiner: Joiner::new(ClientLink::MESSAGE_CAP),
+            descriptors: VecDeque::new(),
+            buffer: vec![0; 64 << 10],
+        };
+        Self { ears, mouth: Mouth(writer) }
+    }
+}
+
+impl Ears {
+    pub(crate) async fn recv(&mut self) -> Result<FromClient, ChannelError> {
+        let body = self.message().await?.ok_or(ChannelError::OutOfTurn)?;
+        Ok(codec::decode(&body)?)
+    }
+
+    /// The descriptors that ride behind an `Open`.
+    async fn papers(&mut self, word: &FromClient) -> Result<Vec<(Paper, OwnedFd)>, ChannelError> {
+        let FromClient::Open(opening) = word else { return Ok(Vec::new()) };
+        let mut papers = Vec::new();
+        for paper in &opening.papers {
+            let descriptor = match self.message().await? {
+                None => self.descriptors.pop_front().ok_or(ChannelError::OutOfTurn)?,
+                Some(_) => return Err(ChannelError::OutOfTurn),
+            };
+            papers.push((*paper, descriptor));
+        }
+        Ok(papers)
+    }
+
+    async fn message(&mut self) -> Result<Option<Vec<u8>>, ChannelError> {
+        loop {
+            if let Some(message) = self.joiner.next_message()? {
+                return Ok(message.body);
+            }
+            self.reader.readable().await?;
+            let stream: &UnixStream = self.reader.as_ref();
+            let (buffer, descriptors) = (&mut self.buffer, &mut self.descriptors);
+            let read = stream.try_io(Interest::READABLE, || {
+                ipc::fd::receive(stream.as_fd(), buffer, descriptors)
+            });
+            match read {
+                Ok(0) => return Err(ChannelError::Closed),
+                Ok(length) => self.joiner.push(&self.buffer[..length]),
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Mouth {
+    pub(crate) async fn say(&mut self, word: &ToClient) -> Result<(), ChannelError> {
+        let body = codec::encode(word)?;
+        if body.len() > ClientLink::MESSAGE_CAP {
+            return Err(FrameError::MessageOverLong { cap: ClientLink::MESSAGE_CAP }.into());
+        }
+        Ok(self.0.write_all(&frames(Generation(0), 0, &body)).await?)
+    }
+}
+
+/// What a client's actor is told.
+pub(crate) enum ClientMsg {
+    /// Say this to the client.
+    Say(ToClient),
+    /// From the client.
+    Word(Box<Heard>),
+    /// It is gone, or broke the protocol.
+    Gone(String),
+}
+
+/// A word with the descriptors that came with it.
+pub(crate) struct Heard {
+    word: FromClient,
+    papers: Vec<(Paper, OwnedFd)>,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// What a client is begun with.
+pub(crate) struct ClientPlan {
+    pub(crate) stream: ClientStream,
+    pub(crate) root: ActorRef<RootMsg>,
+    /// Its name in records, for example `terminal 3`.
+    pub(crate) name: String,
+}
+
+pub(crate) struct ClientState {
+    root: ActorRef<RootMsg>,
+    name: String,
+    outbox: mpsc::Sender<ToClient>,
+    attached: HashMap<SessionId, (ActorRef<SessionMsg>, Rights)>,
+    opened: HashMap<SessionId, ActorRef<SessionMsg>>,
+}
+
+/// The actor.
+pub(crate) struct ClientActor;
+
+impl Actor for ClientActor {
+    type Msg = ClientMsg;
+    type State = ClientState;
+    type Arguments = ClientPlan;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        plan: Self::Arguments,
+    ) -> Result<Self::State, ActorProcessingErr> {
+        let ClientPlan { stream, root, name } = plan;
+        let (outbox, unread) = mpsc::channel(UNREAD_WORDS);
+        tokio::spawn(tell(stream.mouth, unread, myself.clone()));
+        tokio::spawn(hear(stream.ears, myself));
+        Ok(ClientState { root, name, outbox, attached: HashMap::new(), opened: HashMap::new() })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        message: Self::Msg,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            ClientMsg::Say(word) => {
+                if state.outbox.try_send(word).is_err() {
+                    tracing::warn!(client = state.name, "dropped: it does not read");
+                    myself.stop(None);
+                }
+            }
+            ClientMsg::Word(heard) => state.word(&myself, heard.word, heard.papers).await,
+            ClientMsg::Gone(why) => {
+                tracing::info!(client = state.name, why, "left");
+                myself.stop(None);
+            }
+        }
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        for (session, _) in state.attached.values() {
+            let _ = session.send_message(SessionMsg::Detach(myself.clone()));
+        }
+        Ok(())
+    }
+}
+
+impl ClientState {
+    async fn word(
+        &mut self,
+        myself: &ActorRef<ClientMsg>,
+        word: FromClient,
+        papers: Vec<(Paper, OwnedFd)>,
+    ) {
+        match word {
+            FromClient::Hello { .. } => self.fail(FailedKind::Usage, "Hello was said already"),
+            FromClient::Open(opening) => self.open(opening, papers).await,
+            FromClient::Attach { session, from, rights } => {
+                self.attach(myself, session, from, rights).await;
+            }
+            FromClient::Prompt { session, text } => {
+                self.with_full_rights(&session, |actor| {
+                    let _ = actor.send_message(SessionMsg::Prompt(text));
+                });
+            }
+            FromClient::Answer { call, digest, answer } => {
+                let by = self.name.clone();
+                let CallId { session, .. } = call.clone();
+                self.with_full_rights(&session, |actor| {
+                    let _ = actor.send_message(SessionMsg::Answer { call, digest, answer, by });
+                });
+            }
+            FromClient::Interrupt { session } => {
+                self.with_full_rights(&session, |actor| {
+                    let _ = actor.send_message(SessionMsg::Interrupt);
+                });
+            }
+            FromClient::Ps => {
+                let (reply, rows) = oneshot::channel();
+                let _ = self.root.send_message(RootMsg::Describe(reply));
+                let myself = myself.clone();
+                tokio::spawn(async move {
+                    let rows = rows.await.unwrap_or_default();
+                    let _ = myself.send_message(ClientMsg::Say(ToClient::Processes(rows)));
+                });
+            }
+            FromClient::Shutdown => {
+                let _ = self.root.send_message(RootMsg::Shutdown);
+            }
+        }
+    }
+
+    async fn open(&mut self, opening: Opening, papers: Vec<(Paper, OwnedFd)>) {
+        let (reply, opened) = oneshot::channel();
+        let message = RootMsg::Open { opening: Box::new(opening), papers, reply };
+        let _ = self.root.send_message(message);
+        match opened.await {
+            Ok(Ok((actor, word))) => {
+                if let ToClient::Opened { session, .. } = &word {
+                    self.opened.insert(session.clone(), actor);
+                }
+                self.say(word);
+            }
+            Ok(Err(failure)) => self.fail(failure.kind, &failure.message),
+            Err(_) => self.fail(FailedKind::Internal, "the supervisor is ending"),
+        }
+    }
+
+    async fn attach(
+        &mut self,
+        myself: &ActorRef<ClientMsg>,
+        session: SessionId,
+        from: u64,
+        rights: Rights,
+    ) {
+        let actor = match self.opened.get(&session) {
+            Some(actor) => Some(actor.clone()),
+            None => {
+                let (reply, found) = oneshot::channel();
+                let _ = self.root.send_message(RootMsg::Find(session.clone(), reply));
+                found.await.ok().flatten()
+            }
+        };
+        let Some(actor) = actor else {
+            let message = format!("no session {session} is open here");
+            return self.fail(FailedKind::NotFound, &message);
+        };
+        let message = SessionMsg::Attach { client: myself.clone(), from };
+        let _ = actor.send_message(message);
+        self.attached.insert(session, (actor, rights));
+    }
+
+    fn with_full_rights(&self, session: &SessionId, act: impl FnOnce(&ActorRef<SessionMsg>)) {
+        match self.attached.get(session) {
+            Some((actor, Rights::Full)) => act(actor),
+            Some((_, Rights::ReadOnly)) => {
+                self.fail(
+                    FailedKind::Usage,
+                    "this terminal only watches; attach without -r to type",
+                );
+            }
+            None => {
+                let message = format!("attach to session {session} first");
+                self.fail(FailedKind::Usage, &message);
+            }
+        }
+    }
+
+    fn fail(&self, kind: FailedKind, message: &str) {
+        self.say(ToClient::Failed { kind, message: message.to_owned() });
+    }
+
+    fn say(&self, word: ToClient) {
+        if self.outbox.try_send(word).is_err() {
+            tracing::warn!(client = self.name, "a word was lost: the client does not read");
+        }
+    }
+}
+
+/// Hears the client until it is gone. A word is read only when the actor has room for it.
+async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>) {
+    let unheard = Arc::new(Semaphore::new(UNHEARD_WORDS));
+    let why = loop {
+        let word = match ears.recv().await {
+            Ok(word) => word,
+            Err(error) => break error,
+        };
+        let papers = match ears.papers(&word).await {
+            Ok(papers) => papers,
+            Err(error) => break error,
+        };
+        let Ok(heard) = Arc::clone(&unheard).acquire_owned().await else { return };
+        let heard = Heard { word, papers, _permit: heard };
+        if actor.send_message(ClientMsg::Word(Box::new(heard))).is_err() {
+            return;
+        }
+    };
+    let _ = actor.send_message(ClientMsg::Gone(why.to_string()));
+}
+
+/// Tells the client all there is, until it is gone or its actor is.
+async fn tell(mut mouth: Mouth, mut unread: mpsc::Receiver<ToClient>, actor: ActorRef<ClientMsg>) {
+    while let Some(word) = unread.recv().await {
+        if let Err(error) = mouth.say(&word).await {
+            let _ = actor.send_message(ClientMsg::Gone(error.to_string()));
+            return;
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The named socket: who may come in, and the first words.
+//!
+//! A private directory (0700) holds the socket and a token (0600). A peer must be this user's, must
+//! not have been started by this supervisor, must be of the same build, and must know the token.
+
+use crate::client_actor::ClientStream;
+use crate::peer;
+use config::{Dirs, DirsError};
+use interprocess::local_socket::tokio::{Listener, Stream};
+use interprocess::local_socket::traits::tokio::Listener as _;
+use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName};
+use ipc::{HELLO_BYTES, Hello};
+use protocol::client::{FromClient, ToClient};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+/// How long a peer has for its first words.
+const FIRST_WORDS: Duration = Duration::from_secs(5);
+
+/// Why the socket could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum DoorError {
+    /// Its path is too long.
+    #[error(transparent)]
+    Path(#[from] DirsError),
+    /// The directory for it is somebody else's or open to others.
+    #[error("{} must belong to you alone (mode 0700); it belongs to user {uid} with mode {mode:o}", path.display())]
+    NotPrivate {
+        /// The directory.
+        path: PathBuf,
+        /// Whose it is.
+        uid: u32,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The system refused.
+    #[error("cannot open the control socket in {}: {source}", path.display())]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+/// An open door.
+pub(crate) struct Door {
+    listener: Listener,
+    token: String,
+    pub(crate) socket: PathBuf,
+    pub(crate) token_file: PathBuf,
+    directory: PathBuf,
+}
+
+impl Door {
+    /// Opens a door in a directory of its own, which is made. Must be called on the runtime.
+    pub(crate) fn open(directory: &Path) -> Result<Self, DoorError> {
+        let failed = |source| DoorError::Io { path: directory.to_owned(), source };
+        let socket = Dirs::socket_in(directory)?;
+        if let Some(parent) = directory.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(failed)?;
+        }
+        DirBuilder::new().mode(0o700).create(directory).map_err(failed)?;
+        let state = std::fs::metadata(directory).map_err(failed)?;
+        let (uid, mode) = (state.uid(), state.mode() & 0o7777);
+        if uid != nix::unistd::geteuid().as_raw() || mode & 0o077 != 0 {
+            return Err(DoorError::NotPrivate { path: directory.to_owned(), uid, mode });
+        }
+        let token = token().map_err(failed)?;
+        let token_file = directory.join("token");
+        write_private(&token_file, &token).map_err(failed)?;
+        let name = socket.as_os_str().to_fs_name::<GenericFilePath>().map_err(failed)?;
+        let listener = ListenerOptions::new()
+            .name(name)
+            .reclaim_name(false)
+            .try_overwrite(false)
+            .create_tokio()
+            .map_err(failed)?;
+        let mode = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&socket, mode).map_err(failed)?;
+        Ok(Self { listener, token, socket, token_file, directory: directory.to_owned() })
+    }
+
+    /// The next peer, unchecked.
+    pub(crate) async fn next(&self) -> io::Result<UnixStream> {
+        let Stream::UdSocket(stream) = self.listener.accept().await?;
+        let stream = std::os::unix::net::UnixStream::from(OwnedFd::try_from(stream)?);
+        stream.set_nonblocking(true)?;
+        UnixStream::from_std(stream)
+    }
+
+    pub(crate) fn token(&self) -> String {
+        self.token.clone()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.directory) {
+            tracing::warn!(path = %self.directory.display(), %error, "the socket stays behind");
+        }
+    }
+}
+
+/// Checks a peer and greets it; `None` for one that is not let in.
+pub(crate) async fn admit(stream: UnixStream, token: &str) -> Option<ClientStream> {
+    if let Err(stranger) = peer::check(&stream) {
+        tracing::warn!(%stranger, "a peer was refused");
+        return None;
+    }
+    match tokio::time::timeout(FIRST_WORDS, greet(stream, token)).await {
+        Ok(Ok(client)) => Some(client),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "a peer was refused");
+            None
+        }
+        Err(_) => {
+            tracing::warn!("a peer did not introduce itself");
+            None
+        }
+    }
+}
+
+async fn greet(mut stream: UnixStream, token: &str) -> Result<ClientStream, Turned> {
+    let mut bytes = [0; HELLO_BYTES];
+    stream.read_exact(&mut bytes).await?;
+    stream.write_all(&Hello::own().to_bytes()).await?;
+    // The peer reads our build from our Hello and names both.
+    Hello::from_bytes(&bytes)?.check()?;
+    let mut client = ClientStream::new(stream);
+    let build = protocol::BUILD_ID.to_owned();
+    let known = match client.ears.recv().await? {
+        FromClient::Hello { token: shown, build: _ } => same(shown.as_bytes(), token.as_bytes()),
+        FromClient::Open(_)
+        | FromClient::Attach { .. }
+        | FromClient::Prompt { .. }
+        | FromClient::Answer { .. }
+        | FromClient::Interrupt { .. }
+        | FromClient::Ps
+        | FromClient::Shutdown => false,
+    };
+    if !known {
+        let reason = "the token does not match; it is in a file beside the socket".to_owned();
+        client.mouth.say(&ToClient::Refused { build, reason }).await?;
+        return Err("the token does not match".into());
+    }
+    client.mouth.say(&ToClient::Welcome { build, pid: std::process::id() }).await?;
+    Ok(client)
+}
+
+/// Why a peer was turned away: only ever logged.
+type Turned = Box<dyn std::error::Error + Send + Sync>;
+
+/// Compares without telling by its time how much was right.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let difference = a.iter().zip(b).fold(0, |sum, (x, y)| sum | (x ^ y));
+    a.len() == b.len() && difference == 0
+}
+
+/// 256 bits as 64 hex digits.
+fn token() -> io::Result<String> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same;
+
+    #[test]
+    fn tokens_are_equal_only_when_they_are() {
+        assert!(same(b"abc", b"abc"));
+        assert!(!same(b"abc", b"abd") && !same(b"ab", b"abc") && !same(b"", b"a"));
+    }
+}

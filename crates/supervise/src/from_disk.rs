@@ -1,0 +1,188 @@
+//! Records of the journal as words of the wires: what a conversation is replayed from, and what a
+//! client that attaches is shown. Used by the session actor; the way there is `to_disk`.
+
+use crate::call::{Cut, interruption};
+use journal::{Entry, Record};
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::client::Event;
+use protocol::content::{Block, Usage};
+use protocol::ids::{CallId, SessionId};
+use protocol::provider::Failure;
+use protocol::session::{Happened, TurnEnd};
+use std::collections::HashMap;
+
+/// What the conversation is told of a journal, in order.
+pub(crate) fn replay(session: &SessionId, entries: &[Entry]) -> Vec<Happened> {
+    let mut use_ids = HashMap::new();
+    entries.iter().filter_map(|entry| happened(session, &entry.record, &mut use_ids)).collect()
+}
+
+fn happened(
+    session: &SessionId,
+    record: &Record,
+    use_ids: &mut HashMap<u32, String>,
+) -> Option<Happened> {
+    match record.clone() {
+        Record::Prompt { text } => Some(Happened::Prompt { text }),
+        Record::Answer { round, blocks, usage: tokens } => Some(Happened::Answer {
+            round,
+            blocks: blocks.into_iter().map(block).collect(),
+            usage: usage(tokens),
+        }),
+        Record::Proposed { call, use_id, tool, input, tool_kind: _ } => {
+            use_ids.insert(call, use_id.clone());
+            let id = id(session, call);
+            Some(Happened::Called { call: Call { id, use_id, tool, input } })
+        }
+        Record::Result { call, use_id, outcome: how, text, summary, is_error, code, audit: _ } => {
+            let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
+            Some(Happened::Result { call: id(session, call), use_id, result })
+        }
+        Record::Interrupted { call, progress, cause, audit: _ } => {
+            let use_id = use_ids.get(&call)?.clone();
+            let result = interruption(&cut(progress, cause));
+            Some(Happened::Result { call: id(session, call), use_id, result })
+        }
+        Record::TurnEnded { end } => Some(Happened::TurnEnded { end: turn_end(end) }),
+        Record::Session(_)
+        | Record::Asked { .. }
+        | Record::Approved { .. }
+        | Record::Denied { .. }
+        | Record::Expired { .. }
+        | Record::Start { .. }
+        | Record::Unknown { .. } => None,
+    }
+}
+
+/// What a client is shown of a record; of most it is shown something.
+pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
+    match record.clone() {
+        Record::Prompt { text } => Some(Event::Prompt { text }),
+        Record::Answer { blocks, usage: tokens, round: _ } => Some(Event::Answer {
+            blocks: blocks.into_iter().map(block).collect(),
+            usage: usage(tokens),
+        }),
+        Record::Proposed { call, use_id, tool, input, tool_kind: _ } => {
+            let id = id(session, call);
+            Some(Event::Proposed { call: Call { id, use_id, tool, input } })
+        }
+        Record::Approved { call, basis: why, tool_kind: _ } => {
+            Some(Event::Decided { call: id(session, call), allowed: true, basis: basis(&why) })
+        }
+        Record::Denied { call, basis: why, message: _ } => {
+            Some(Event::Decided { call: id(session, call), allowed: false, basis: basis(&why) })
+        }
+        Record::Expired { call } => Some(Event::Decided {
+            call: id(session, call),
+            allowed: false,
+            basis: "nobody answered in time".to_owned(),
+        }),
+        Record::Result {
+            call,
+            outcome: how,
+            text,
+            summary,
+            is_error,
+            code,
+            use_id: _,
+            audit: _,
+        } => {
+            let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
+            Some(Event::CallEnded { call: id(session, call), result, refused: Vec::new() })
+        }
+        Record::Interrupted { call, progress, cause, audit: _ } => {
+            let result = interruption(&cut(progress, cause));
+            Some(Event::CallEnded { call: id(session, call), result, refused: Vec::new() })
+        }
+        Record::TurnEnded { end } => Some(Event::TurnEnded { end: turn_end(end) }),
+        // A question is shown while it is open, by the call that waits for its answer.
+        Record::Asked { .. }
+        | Record::Session(_)
+        | Record::Start { .. }
+        | Record::Unknown { .. } => None,
+    }
+}
+
+fn id(session: &SessionId, number: u32) -> CallId {
+    CallId { session: session.clone(), number }
+}
+
+fn cut(progress: journal::Progress, cause: String) -> Cut {
+    match progress {
+        journal::Progress::NeverStarted => Cut::BeforeGo { cause },
+        journal::Progress::MayHaveRun => Cut::AfterGo { cause },
+    }
+}
+
+fn block(block: journal::Block) -> Block {
+    match block {
+        journal::Block::Text { text } => Block::Text { text },
+        journal::Block::Thinking { text, raw } => Block::Thinking { text, raw },
+        journal::Block::ToolUse { id, name, input } => Block::ToolUse { id, name, input },
+        journal::Block::ToolResult { id, text, is_error } => {
+            Block::ToolResult { id, text, is_error }
+        }
+    }
+}
+
+fn usage(usage: journal::Usage) -> Usage {
+    let journal::Usage { input, output, cache_read, cache_write } = usage;
+    Usage { input, output, cache_read, cache_write }
+}
+
+fn outcome(outcome: journal::Outcome) -> Outcome {
+    match outcome {
+        journal::Outcome::Done => Outcome::Done,
+        journal::Outcome::Failed => Outcome::Failed,
+        journal::Outcome::Exited { code } => Outcome::Exited { code },
+        journal::Outcome::Signalled { signal } => Outcome::Signalled { signal },
+        journal::Outcome::TimedOut => Outcome::TimedOut,
+        journal::Outcome::Denied => Outcome::Denied,
+        journal::Outcome::Refused { rule } => Outcome::Refused { rule },
+        journal::Outcome::Confined { what } => Outcome::Confined { what },
+        journal::Outcome::OutOfMemory => Outcome::OutOfMemory,
+        journal::Outcome::Crashed => Outcome::Crashed,
+        journal::Outcome::Interrupted => Outcome::Interrupted,
+        journal::Outcome::Invalid => Outcome::Invalid,
+    }
+}
+
+/// The basis of a decision in plain words.
+pub(crate) fn basis(basis: &journal::Basis) -> String {
+    match basis {
+        journal::Basis::Rule(rule) if rule.line > 0 => {
+            format!("rule `{}` ({}:{})", rule.text, rule.file, rule.line)
+        }
+        journal::Basis::Rule(rule) => format!("rule `{}` ({})", rule.text, rule.file),
+        journal::Basis::Mode { mode } => format!("mode {mode}"),
+        journal::Basis::Query => "it only looks".to_owned(),
+        journal::Basis::Person { who } => format!("answered by {who}"),
+        journal::Basis::NobodyToAsk { why } => format!("nobody to ask ({why})"),
+        journal::Basis::Unjudgeable { why } => format!("cannot be judged ({why})"),
+    }
+}
+
+fn turn_end(end: journal::TurnEnd) -> TurnEnd {
+    match end {
+        journal::TurnEnd::Done => TurnEnd::Done,
+        journal::TurnEnd::RoundsUsedUp { rounds } => TurnEnd::RoundsUsedUp { rounds },
+        journal::TurnEnd::CallsUsedUp { calls } => TurnEnd::CallsUsedUp { calls },
+        journal::TurnEnd::Declined { explanation } => TurnEnd::Declined { explanation },
+        journal::TurnEnd::Truncated => TurnEnd::Truncated,
+        journal::TurnEnd::Interrupted => TurnEnd::Interrupted,
+        journal::TurnEnd::ProviderFailed { failure: kind, message } => {
+            TurnEnd::ProviderFailed { kind: failure(kind), message }
+        }
+    }
+}
+
+fn failure(failure: journal::Failure) -> Failure {
+    match failure {
+        journal::Failure::KeyRefused => Failure::KeyRefused,
+        journal::Failure::NoKey => Failure::NoKey,
+        journal::Failure::Unreachable => Failure::Unreachable,
+        journal::Failure::Rejected => Failure::Rejected,
+        journal::Failure::Overloaded => Failure::Overloaded,
+        journal::Failure::RecordingDeparted => Failure::RecordingDeparted,
+    }
+}

@@ -1,0 +1,314 @@
+//! One life of one worker process: its socket, its exit, and what it says.
+//!
+//! Used by the worker actor (for workers that come back) and by the call actor (for runners that
+//! do not). Reports its end only after the process is dead and reaped and its socket drained.
+
+use crate::spawn::Started;
+use ipc::{ChannelError, HELLO_BYTES, Hello, Joiner, codec, descriptor_frame, frames};
+use protocol::Link;
+use protocol::ids::Generation;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
+
+/// Words read but not yet handled. A worker that speaks faster than it is heard waits, and only
+/// it.
+const UNHEARD_WORDS: usize = 64;
+/// Words not yet taken by the worker. A worker this far behind is stuck, and is ended for it.
+const UNSENT_WORDS: usize = 1024;
+/// How long a dead process's socket is drained. Nothing else should hold its other end.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Why a life ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cause {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By this signal, not ours.
+    Signalled(i32),
+    /// It broke the protocol, and was ended for it.
+    Breach(String),
+    /// It is of another build, and was ended for it.
+    OtherBuild(String),
+    /// It did not say Hello in time, and was ended for it.
+    Silent,
+    /// It did not take what was sent to it, and was ended for it.
+    Stuck,
+    /// We ended it.
+    Ended,
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exited with code {code}"),
+            Self::Signalled(signal) => write!(f, "was ended by signal {signal}"),
+            Self::Breach(what) => write!(f, "broke the protocol: {what}"),
+            Self::OtherBuild(what) => f.write_str(what),
+            Self::Silent => f.write_str("did not say Hello in time"),
+            Self::Stuck => f.write_str("did not take what was sent to it"),
+            Self::Ended => f.write_str("was ended by the supervisor"),
+        }
+    }
+}
+
+/// What a life reports, in order: any number of words, then its end.
+pub(crate) enum Report<L: Link> {
+    /// A word, with the permit that lets the next one be read when it is dropped.
+    Word { word: L::From, heard: OwnedSemaphorePermit },
+    /// Dead, reaped, drained.
+    Ended(Cause),
+}
+
+/// The right to kill a worker whose channel is closed; dropping it lets the worker be.
+pub(crate) struct Killer(mpsc::UnboundedSender<Cause>);
+
+impl Killer {
+    pub(crate) fn kill(&self) {
+        let _ = self.0.send(Cause::Ended);
+    }
+}
+
+enum Outgoing {
+    Bytes(Vec<u8>),
+    Descriptor(OwnedFd),
+}
+
+/// The supervisor's hold on a living worker. Dropping it closes the channel, which tells the
+/// worker to end.
+pub(crate) struct Life<L: Link> {
+    pub(crate) pid: u32,
+    generation: Generation,
+    outbox: mpsc::Sender<Outgoing>,
+    end: mpsc::UnboundedSender<Cause>,
+    words: std::marker::PhantomData<fn(L)>,
+}
+
+impl<L: Link> Life<L> {
+    /// Takes the process over. `report` is called from a task of its own and must not block.
+    pub(crate) fn begin(
+        started: Started,
+        generation: Generation,
+        hello: Duration,
+        report: impl Fn(Report<L>) + Send + Sync + 'static,
+    ) -> std::io::Result<Self> {
+        let pid = started.child.id();
+        let (reader, writer) = UnixStream::from_std(started.socket)?.into_split();
+        // Deprecated for descriptors that may close early; an `OwnedFd` inside it cannot.
+        #[allow(deprecated)]
+        let exit = AsyncFd::with_interest(started.pidfd, Interest::READABLE)?;
+        let (outbox, unsent) = mpsc::channel(UNSENT_WORDS);
+        let (end, ending) = mpsc::unbounded_channel();
+        tokio::spawn(write_all(writer, unsent));
+        let mut child = started.child;
+        tokio::spawn(async move {
+            let listener = Listener::<L>::new(reader, generation, hello);
+            let cause = watch(listener, &exit, ending, &report).await;
+            let _ = exit.readable().await;
+            let cause = match (cause, child.wait()) {
+                (Some(cause), _) => cause,
+                (None, Ok(status)) => exit_cause(status),
+                (None, Err(error)) => Cause::Breach(format!("cannot be waited for: {error}")),
+            };
+            report(Report::Ended(cause));
+        });
+        Ok(Self { pid, generation, outbox, end, words: std::marker::PhantomData })
+    }
+
+    /// Sends a word without waiting. A full queue ends the worker: it is its fault.
+    pub(crate) fn send(&self, word: &L::To) {
+        match codec::encode(word) {
+            Ok(body) if body.len() <= L::MESSAGE_CAP => {
+                self.put(Outgoing::Bytes(frames(self.generation, 0, &body)));
+            }
+            Ok(body) => tracing::error!(wire = L::NAME, bytes = body.len(), "word over the cap"),
+            Err(error) => tracing::error!(wire = L::NAME, %error, "word not sent"),
+        }
+    }
+
+    /// Sends a descriptor behind the word sent last.
+    pub(crate) fn send_descriptor(&self, descriptor: OwnedFd) {
+        self.put(Outgoing::Descriptor(descriptor));
+    }
+
+    /// Kills the process; its end is reported as any other.
+    pub(crate) fn kill(&self) {
+        let _ = self.end.send(Cause::Ended);
+    }
+
+    /// Closes the channel, which tells the worker to end, and leaves only the right to kill it.
+    pub(crate) fn close(self) -> Killer {
+        Killer(self.end)
+    }
+
+    fn put(&self, outgoing: Outgoing) {
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.outbox.try_send(outgoing) {
+            let _ = self.end.send(Cause::Stuck);
+        }
+    }
+}
+
+/// Listens until the socket or the process ends. Returns the cause where it was ours to find; the
+/// process is dead or dying then.
+async fn watch<L: Link>(
+    mut listener: Listener<L>,
+    exit: &AsyncFd<OwnedFd>,
+    mut ending: mpsc::UnboundedReceiver<Cause>,
+    report: &(impl Fn(Report<L>) + Send + Sync),
+) -> Option<Cause> {
+    let told = async {
+        match ending.recv().await {
+            Some(cause) => cause,
+            // The hold was dropped; the closed channel tells the worker.
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        cause = told => { kill(exit); Some(cause) }
+        cause = listener.listen(report) => {
+            match cause {
+                // End of file: it is leaving by itself; give it the time to.
+                None if timeout(DRAIN, exit.readable()).await.is_ok() => None,
+                None => { kill(exit); Some(Cause::Breach("closed its channel and stayed".into())) }
+                Some(cause) => { kill(exit); Some(cause) }
+            }
+        }
+        _ = exit.readable() => {
+            // What it said last is still in the socket.
+            let _ = timeout(DRAIN, listener.listen(report)).await;
+            None
+        }
+    }
+}
+
+fn kill(exit: &AsyncFd<OwnedFd>) {
+    let signal = rustix::process::Signal::KILL;
+    if let Err(error) = rustix::process::pidfd_send_signal(exit.get_ref().as_fd(), signal) {
+        tracing::debug!(%error, "the worker was gone already");
+    }
+}
+
+fn exit_cause(status: std::process::ExitStatus) -> Cause {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Cause::Exited(code),
+        (None, signal) => Cause::Signalled(signal.unwrap_or(0)),
+    }
+}
+
+struct Listener<L: Link> {
+    reader: OwnedReadHalf,
+    generation: Generation,
+    hello: Option<Duration>,
+    joiner: Joiner,
+    unheard: Arc<Semaphore>,
+    words: std::marker::PhantomData<fn() -> L>,
+}
+
+impl<L: Link> Listener<L> {
+    fn new(reader: OwnedReadHalf, generation: Generation, hello: Duration) -> Self {
+        Self {
+            reader,
+            generation,
+            hello: Some(hello),
+            joiner: Joiner::new(L::MESSAGE_CAP),
+            unheard: Arc::new(Semaphore::new(UNHEARD_WORDS)),
+            words: std::marker::PhantomData,
+        }
+    }
+
+    /// Until end of file (`None`) or a breach.
+    async fn listen(&mut self, report: &(impl Fn(Report<L>) + Send + Sync)) -> Option<Cause> {
+        if let Some(deadline) = self.hello.take()
+            && let Err(cause) = self.greet(deadline).await
+        {
+            return cause;
+        }
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            match self.hear(report).await {
+                Ok(()) => {}
+                Err(breach) => return Some(Cause::Breach(breach.to_string())),
+            }
+            match self.reader.read(&mut buffer).await {
+                Ok(0) | Err(_) if self.joiner.is_mid_message() => {
+                    return Some(Cause::Breach(ChannelError::Cut.to_string()));
+                }
+                Ok(0) | Err(_) => return None,
+                Ok(length) => self.joiner.push(&buffer[..length]),
+            }
+        }
+    }
+
+    async fn greet(&mut self, deadline: Duration) -> Result<(), Option<Cause>> {
+        let mut bytes = [0; HELLO_BYTES];
+        match timeout(deadline, self.reader.read_exact(&mut bytes)).await {
+            Err(_) => return Err(Some(Cause::Silent)),
+            Ok(Err(_)) => return Err(None),
+            Ok(Ok(_)) => {}
+        }
+        let hello = Hello::from_bytes(&bytes).map_err(|error| Cause::Breach(error.to_string()));
+        match hello.map(|hello| hello.check()) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Some(Cause::OtherBuild(error.to_string()))),
+            Err(cause) => Err(Some(cause)),
+        }
+    }
+
+    async fn hear(
+        &mut self,
+        report: &(impl Fn(Report<L>) + Send + Sync),
+    ) -> Result<(), ChannelError> {
+        while let Some(message) = self.joiner.next_message()? {
+            let word = codec::decode(&message.body.ok_or(ChannelError::OutOfTurn)?)?;
+            // Generation 0 is a worker that has not been spoken to yet.
+            if message.generation != self.generation && message.generation != Generation(0) {
+                tracing::warn!(wire = L::NAME, "a word of an earlier life was dropped");
+                continue;
+            }
+            let unheard = Arc::clone(&self.unheard);
+            let Ok(heard) = unheard.acquire_owned().await else { return Ok(()) };
+            report(Report::Word { word, heard });
+        }
+        Ok(())
+    }
+}
+
+async fn write_all(mut writer: OwnedWriteHalf, mut unsent: mpsc::Receiver<Outgoing>) {
+    while let Some(outgoing) = unsent.recv().await {
+        let written = match outgoing {
+            Outgoing::Bytes(bytes) => writer.write_all(&bytes).await,
+            Outgoing::Descriptor(descriptor) => write_descriptor(&mut writer, &descriptor).await,
+        };
+        if written.is_err() {
+            // The reader sees the end of file; that is where it is dealt with.
+            return;
+        }
+    }
+}
+
+async fn write_descriptor(
+    writer: &mut OwnedWriteHalf,
+    descriptor: &OwnedFd,
+) -> std::io::Result<()> {
+    let frame = descriptor_frame(Generation(0));
+    let sent = loop {
+        writer.writable().await?;
+        let stream: &UnixStream = writer.as_ref();
+        let attempt = stream.try_io(Interest::WRITABLE, || {
+            ipc::fd::send(stream.as_fd(), &frame, descriptor.as_fd())
+        });
+        match attempt {
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            other => break other?,
+        }
+    };
+    writer.write_all(&frame[sent..]).await
+}

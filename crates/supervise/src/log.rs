@@ -1,0 +1,35 @@
+//! The log: one file for the supervisor and, through it, for its workers.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Mutex;
+use tracing_subscriber::EnvFilter;
+
+/// A log larger than this is moved to `.old` at the next start.
+const ROTATE_BYTES: u64 = 8 << 20;
+
+/// Opens the log in this directory, for the owner only, and sends tracing's lines there. `filter`
+/// is in the words of `RUST_LOG`.
+///
+/// # Errors
+/// Those of making the directory and the file.
+pub fn start(directory: &Path, filter: Option<&str>) -> io::Result<File> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let path = directory.join("supervisor.log");
+    if std::fs::metadata(&path).is_ok_and(|state| state.len() > ROTATE_BYTES) {
+        std::fs::rename(&path, directory.join("supervisor.log.old"))?;
+    }
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    let filter =
+        EnvFilter::try_new(filter.unwrap_or("info")).unwrap_or_else(|_| EnvFilter::new("info"));
+    let lines = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(Mutex::new(file.try_clone()?))
+        .finish();
+    // A second start in one process keeps the first's lines; only tests do that.
+    let _ = tracing::subscriber::set_global_default(lines);
+    Ok(file)
+}

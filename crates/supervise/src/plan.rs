@@ -1,0 +1,301 @@
+//! What a session is to be, from what its client asked for and what the configuration says: text
+//! and paths in, a plan out. Used by the session actor when it starts.
+
+use crate::book::chain;
+use config::{Config, Dirs, Environment, ProviderName, Sources, Trust, TrustStore};
+use protocol::client::{FailedKind, Opening, ProjectTrust};
+use protocol::confinement::{Confinement, FilePath, Network, Profile, Tier};
+use protocol::content::ToolSpec;
+use protocol::ids::SessionId;
+use protocol::judgement::{Mode, RuleSet, ToolKind};
+use protocol::provider::{Auth, Source};
+use protocol::session::{OfferedTool, OtherName, SessionSetup};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// The administrator's file.
+const MANAGED: &str = "/etc/agentd/config.toml";
+
+/// Why a session cannot be as asked, for the client.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct OpenFailure {
+    /// What kind.
+    pub kind: FailedKind,
+    /// In plain words, with a way on.
+    pub message: String,
+}
+
+impl OpenFailure {
+    pub(crate) fn new(kind: FailedKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into() }
+    }
+}
+
+/// Everything that is decided about a session before any process of it starts.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) id: SessionId,
+    pub(crate) config: Config,
+    pub(crate) rules: RuleSet,
+    pub(crate) setup: SessionSetup,
+    pub(crate) source: Source,
+    /// The cage of a command; other calls change its profile only.
+    pub(crate) confinement: Confinement,
+    /// What a command's environment holds.
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) network: Network,
+    pub(crate) mode: Mode,
+}
+
+/// Where a plan is made, beside what the client says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) dirs: &'a Dirs,
+    /// The strongest cage this host allows.
+    pub(crate) host_tier: Tier,
+    /// Where sessions' temporary directories are made.
+    pub(crate) temp_root: &'a Path,
+}
+
+/// Makes the plan. Reads the configuration's files and resolves paths; changes nothing.
+pub(crate) fn plan(
+    id: SessionId,
+    opening: &Opening,
+    ground: Ground<'_>,
+) -> Result<Plan, OpenFailure> {
+    let project = real_dir(&opening.project.to_path(), "the project directory")?;
+    let environment: Environment = opening
+        .env
+        .iter()
+        .map(|(name, value)| (name.clone(), OsString::from_vec(value.clone().into_bytes())))
+        .collect();
+    let config = load(opening, ground.dirs, &project, environment)?;
+    if ground.host_tier == Tier::C || config.sandbox.highest_tier == Tier::C {
+        return Err(OpenFailure::new(
+            FailedKind::SandboxUnavailable,
+            "no cage can be made on this machine, so no tool may run. `agentd doctor` says which \
+             step fails and what to do",
+        ));
+    }
+    let mut added = Vec::new();
+    for dir in opening.added.iter().map(FilePath::to_path).chain(config.tools.add_dirs.clone()) {
+        added.push(FilePath::from(real_dir(&dir, "the added directory")?));
+    }
+    let mode = opening.mode.unwrap_or(config.permissions.mode);
+    let network = opening.network.unwrap_or(config.network);
+    let mut rules = config.rule_set(&project, opening.audience);
+    rules.mode = mode;
+    approval::Rules::new(&rules)
+        .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
+    let temp = ground.temp_root.join(format!("agentd-{id}"));
+    let home = home(&opening.env);
+    let env = command_env(&opening.env, &temp);
+    let confinement = Confinement {
+        profile: Profile::Command,
+        project: FilePath::from(&project),
+        added,
+        temp: FilePath::from(&temp),
+        home: home.map(FilePath::from),
+        withheld: withheld(ground.dirs),
+        network,
+        highest_tier: ground.host_tier.min(config.sandbox.highest_tier),
+        level: config.sandbox.level,
+        limits: config.sandbox.limits,
+    };
+    let setup = setup(&id, &config, &project, network);
+    let source = source(&config);
+    Ok(Plan { id, config, rules, setup, source, confinement, env, network, mode })
+}
+
+fn load(
+    opening: &Opening,
+    dirs: &Dirs,
+    project: &Path,
+    environment: Environment,
+) -> Result<Config, OpenFailure> {
+    let sources = Sources {
+        managed: PathBuf::from(MANAGED),
+        user: dirs.user_file(),
+        project: project.to_owned(),
+        environment,
+        flags: opening.settings.clone(),
+        trust: match opening.trust {
+            ProjectTrust::ThisRun => Trust::Trusted,
+            ProjectTrust::AsRecorded => Trust::AsRecorded(TrustStore::at(dirs.trust_file())),
+        },
+    };
+    Config::load(&sources)
+        .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))
+}
+
+fn real_dir(path: &Path, what: &str) -> Result<PathBuf, OpenFailure> {
+    let usage = |text: String| OpenFailure::new(FailedKind::Usage, text);
+    let real = path
+        .canonicalize()
+        .map_err(|error| usage(format!("{what} {} cannot be used: {error}", path.display())))?;
+    match real.is_dir() {
+        true => Ok(real),
+        false => Err(usage(format!("{what} {} is not a directory", path.display()))),
+    }
+}
+
+fn source(config: &Config) -> Source {
+    match config.provider.name {
+        ProviderName::Anthropic => Source::Anthropic {
+            base_url: config.provider.base_url.clone(),
+            auth: config.provider.key.map_or(Auth::ApiKey, |key| key.auth),
+        },
+        ProviderName::Replay => Source::Replay,
+    }
+}
+
+fn setup(id: &SessionId, config: &Config, project: &Path, network: Network) -> SessionSetup {
+    let network = match network {
+        Network::Off => "off",
+        Network::On => "on",
+    };
+    SessionSetup {
+        id: id.clone(),
+        model: config.provider.model.clone(),
+        system: include_str!("../../../config/system.md")
+            .replace("{project}", &project.display().to_string())
+            .replace("{network}", network),
+        tools: tools::specs().iter().map(offered).collect(),
+        max_rounds: config.budget.rounds,
+        max_calls: config.budget.calls,
+        max_tokens: config.provider.max_tokens,
+        parallel: std::thread::available_parallelism()
+            .map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
+        max_result_chars: config.tools.max_result_chars,
+    }
+}
+
+fn offered(spec: &tools::Spec) -> OfferedTool {
+    OfferedTool {
+        spec: ToolSpec {
+            name: spec.name.to_owned(),
+            description: spec.description.to_owned(),
+            input_schema: (spec.schema)(),
+        },
+        kind: spec.kind,
+        aliases: spec.aliases.iter().map(other_name).collect(),
+    }
+}
+
+fn other_name(alias: &tools::Alias) -> OtherName {
+    OtherName { name: alias.name.to_owned(), defaults: alias.defaults.to_owned() }
+}
+
+/// What a tool of that name does; a name that is no tool's is taken for a change.
+pub(crate) fn kind_of(name: &str) -> ToolKind {
+    let spec = tools::specs().iter().find(|spec| spec.name == name);
+    spec.map_or(ToolKind::Mutation, |spec| spec.kind)
+}
+
+fn home(env: &[(String, String)]) -> Option<PathBuf> {
+    let (_, home) = env.iter().find(|(name, _)| name == "HOME")?;
+    let home = Path::new(home);
+    (home.is_absolute() && home.is_dir()).then(|| home.canonicalize().ok()).flatten()
+}
+
+/// Our own directories, which no call may reach: journal, audit log, socket, token, rules.
+fn withheld(dirs: &Dirs) -> Vec<FilePath> {
+    let own = [Some(&dirs.state), Some(&dirs.runtime), dirs.config.as_ref()];
+    own.into_iter()
+        .flatten()
+        .filter_map(|dir| dir.canonicalize().ok())
+        .map(FilePath::from)
+        .collect()
+}
+
+/// Variables that a command may see: what programs need to work, and no more. Everything else,
+/// keys above all, stays outside.
+const PASSED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TERM",
+    "COLORTERM",
+    "TZ",
+    "RUSTUP_HOME",
+    "CARGO_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "JAVA_HOME",
+    "GOPATH",
+    "GOROOT",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+];
+
+/// Where a client has no PATH.
+const PLAIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+fn command_env(env: &[(String, String)], temp: &Path) -> Vec<(String, String)> {
+    let passed = |name: &str| PASSED.contains(&name) || name.starts_with("LC_");
+    let mut reduced: Vec<_> = env.iter().filter(|(name, _)| passed(name)).cloned().collect();
+    if !reduced.iter().any(|(name, _)| name == "PATH") {
+        reduced.push(("PATH".into(), PLAIN_PATH.into()));
+    }
+    reduced.push(("TMPDIR".into(), temp.display().to_string()));
+    reduced.push(("AI_AGENT".into(), "agentd".into()));
+    reduced
+}
+
+/// A call's confinement in plain words, for questions and the client's opening line.
+pub(crate) fn in_words(confinement: &Confinement) -> String {
+    let others = confinement.added.len();
+    let writes = match (confinement.profile, others) {
+        (Profile::Mutate | Profile::Command, 0) => "may write: this project".to_owned(),
+        (Profile::Mutate | Profile::Command, more) => {
+            format!("may write: this project and {more} added directories")
+        }
+        (
+            Profile::Probe
+            | Profile::Query
+            | Profile::Session
+            | Profile::Broker
+            | Profile::Provider,
+            _,
+        ) => "writes nothing".to_owned(),
+    };
+    let network = match (confinement.profile, confinement.network) {
+        (Profile::Command, Network::On) => "on",
+        _ => "off",
+    };
+    format!("{writes}; network: {network}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_key_and_no_loader_variable_reaches_a_command() {
+        let given = [
+            ("PATH", "/bin"),
+            ("ANTHROPIC_API_KEY", "secret"),
+            ("AWS_SECRET_ACCESS_KEY", "secret"),
+            ("LD_PRELOAD", "/x.so"),
+            ("SSH_AUTH_SOCK", "/s"),
+            ("LC_ALL", "C"),
+            ("HOME", "/h"),
+        ];
+        let given: Vec<_> = given.map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec();
+        let names: Vec<_> =
+            command_env(&given, Path::new("/t")).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["PATH", "LC_ALL", "HOME", "TMPDIR", "AI_AGENT"]);
+    }
+
+    #[test]
+    fn a_command_without_a_path_gets_a_plain_one() {
+        let env = command_env(&[], Path::new("/t"));
+        assert!(env.contains(&("PATH".into(), PLAIN_PATH.into())));
+    }
+}

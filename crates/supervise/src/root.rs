@@ -1,0 +1,361 @@
+//! The supervisor actor: the root of the tree. Owns the broker, the sessions and the way out.
+
+use crate::audit_actor::{AuditActor, AuditMsg};
+use crate::book::chain;
+use crate::client_actor::{ClientActor, ClientPlan, ClientStream};
+use crate::plan::{Ground, OpenFailure, Plan, in_words, plan};
+use crate::restart::RestartLimits;
+use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan, open_failure};
+use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan, SlotTimes};
+use crate::spawn::{Permanent, Spawner};
+use crate::{Settings, temp};
+use config::DaemonConfig;
+use journal::{Header, Journal};
+use protocol::broker::{BrokerLink, FromBroker};
+use protocol::client::{FailedKind, Opening, ProcessRow, ToClient};
+use protocol::ids::SessionId;
+use protocol::provider::Paper;
+use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// An open session and the word that says so.
+pub(crate) type OpenedSession = (ActorRef<SessionMsg>, ToClient);
+
+/// What the root is told.
+pub(crate) enum RootMsg {
+    Broker(SlotEvent<BrokerLink>),
+    /// A peer that was let in.
+    Client(ClientStream),
+    Open {
+        opening: Box<Opening>,
+        papers: Vec<(Paper, OwnedFd)>,
+        reply: oneshot::Sender<Result<OpenedSession, OpenFailure>>,
+    },
+    Find(SessionId, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
+    Describe(oneshot::Sender<Vec<ProcessRow>>),
+    /// End everything, in order, and then this actor.
+    Shutdown,
+}
+
+pub(crate) struct RootState {
+    settings: Settings,
+    spawner: Spawner,
+    broker: ActorRef<SlotMsg<BrokerLink>>,
+    audit: ActorRef<AuditMsg>,
+    sessions: HashMap<SessionId, ActorRef<SessionMsg>>,
+    clients: u32,
+    ending: bool,
+}
+
+/// The actor.
+pub(crate) struct Root;
+
+impl Actor for Root {
+    type Msg = RootMsg;
+    type State = RootState;
+    type Arguments = Settings;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        settings: Self::Arguments,
+    ) -> Result<Self::State, ActorProcessingErr> {
+        let log = settings.log.try_clone()?;
+        let spawner = Spawner::start(settings.workers.clone(), log, settings.worker_env.clone())?;
+        let cell = myself.get_cell();
+        let audit_dir = settings.dirs.state.join("audit");
+        let (audit, _) =
+            AuditActor::spawn_linked(None, AuditActor, audit_dir, cell.clone()).await?;
+        let owner = myself.clone();
+        let plan = SlotPlan {
+            worker: Permanent::Broker,
+            session: None,
+            spawner: spawner.clone(),
+            times: SlotTimes::default(),
+            owner: Arc::new(move |event| {
+                let _ = owner.send_message(RootMsg::Broker(event));
+            }),
+        };
+        let (broker, _) = Slot::<BrokerLink>::spawn_linked(None, Slot::new(), plan, cell).await?;
+        let sessions = HashMap::new();
+        Ok(RootState { settings, spawner, broker, audit, sessions, clients: 0, ending: false })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        message: Self::Msg,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            RootMsg::Broker(event) => state.broker(event),
+            RootMsg::Client(stream) => state.client(&myself, stream).await,
+            RootMsg::Open { opening, papers, reply } => {
+                let _ = reply.send(state.open(&myself, *opening, papers).await);
+            }
+            RootMsg::Find(session, reply) => {
+                let _ = reply.send(state.sessions.get(&session).cloned());
+            }
+            RootMsg::Describe(reply) => state.describe(reply),
+            RootMsg::Shutdown => state.shutdown(&myself),
+        }
+        Ok(())
+    }
+
+    /// A session or client that ends, however it ends, takes nobody with it.
+    async fn handle_supervisor_evt(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        event: SupervisionEvent,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        match event {
+            SupervisionEvent::ActorFailed(who, error) => {
+                tracing::error!(%error, "an actor failed");
+                state.sessions.retain(|_, session| session.get_id() != who.get_id());
+                // Without its log of record or its judge nothing may go on.
+                if [state.audit.get_id(), state.broker.get_id()].contains(&who.get_id()) {
+                    state.shutdown(&myself);
+                }
+            }
+            SupervisionEvent::ActorTerminated(who, ..) => {
+                state.sessions.retain(|_, session| session.get_id() != who.get_id());
+            }
+            SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
+        }
+        Ok(())
+    }
+}
+
+impl RootState {
+    fn broker(&mut self, event: SlotEvent<BrokerLink>) {
+        match event {
+            SlotEvent::Up => self.tell_sessions(|| SessionMsg::BrokerBack),
+            SlotEvent::Word { word, heard: _heard } => self.broker_word(word),
+            SlotEvent::Down { cause: _, failed: None } => {}
+            SlotEvent::Down { cause: _, failed: Some(why) } => {
+                self.tell_sessions(|| SessionMsg::BrokerFailed(why.clone()));
+            }
+        }
+    }
+
+    fn broker_word(&self, word: FromBroker) {
+        match word {
+            FromBroker::Ready | FromBroker::Pong(_) => {}
+            FromBroker::Verdict { call, verdict } => match self.sessions.get(&call.session) {
+                Some(session) => {
+                    let _ = session.send_message(SessionMsg::Verdict(call, verdict));
+                }
+                None => tracing::warn!(%call, "a verdict for a session that is not open"),
+            },
+            FromBroker::Rejected { call, reason } => {
+                tracing::warn!(%call, reason, "an answer did not count");
+            }
+            FromBroker::Log(line) => tracing::info!(worker = "broker", "{}", line.text),
+        }
+    }
+
+    fn tell_sessions(&self, message: impl Fn() -> SessionMsg) {
+        for session in self.sessions.values() {
+            let _ = session.send_message(message());
+        }
+    }
+
+    async fn client(&mut self, myself: &ActorRef<RootMsg>, stream: ClientStream) {
+        if self.ending {
+            return;
+        }
+        self.clients += 1;
+        let name = format!("terminal {}", self.clients);
+        let plan = ClientPlan { stream, root: myself.clone(), name };
+        if let Err(error) =
+            ClientActor::spawn_linked(None, ClientActor, plan, myself.get_cell()).await
+        {
+            tracing::error!(%error, "a client could not be served");
+        }
+    }
+
+    async fn open(
+        &mut self,
+        myself: &ActorRef<RootMsg>,
+        opening: Opening,
+        papers: Vec<(Paper, OwnedFd)>,
+    ) -> Result<OpenedSession, OpenFailure> {
+        if self.ending {
+            return Err(OpenFailure::new(FailedKind::Internal, "the supervisor is ending"));
+        }
+        let id = match &opening.resume {
+            Some(id) if self.sessions.contains_key(id) => {
+                let message = format!("session {id} is open in this supervisor already");
+                return Err(OpenFailure::new(FailedKind::Held, message));
+            }
+            Some(id) => id.clone(),
+            None => new_id()?,
+        };
+        let ground = Ground {
+            dirs: &self.settings.dirs,
+            host_tier: self.settings.host_tier,
+            temp_root: &self.settings.temp_root,
+        };
+        let plan = plan(id.clone(), &opening, ground)?;
+        let begin = if opening.resume.is_some() { Begin::Resumed } else { Begin::New };
+        let opened = open_journal(&self.settings.dirs.state, &plan, begin)?;
+        temp::make(&plan.confinement.temp.to_path()).map_err(|error| {
+            let path = plan.confinement.temp.to_path();
+            let message = format!("cannot make the directory {}: {error}", path.display());
+            OpenFailure::new(FailedKind::Internal, message)
+        })?;
+        let word = opened_word(&plan, &opened, &self.settings);
+        let times = SlotTimes::from(plan.config.daemon);
+        let session = SessionPlan {
+            plan,
+            opened,
+            papers,
+            spawner: self.spawner.clone(),
+            times,
+            broker: self.broker.clone(),
+            audit: self.audit.clone(),
+        };
+        let (actor, _) = SessionActor::spawn_linked(None, SessionActor, session, myself.get_cell())
+            .await
+            .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
+        self.sessions.insert(id, actor.clone());
+        Ok((actor, word))
+    }
+
+    fn describe(&self, reply: oneshot::Sender<Vec<ProcessRow>>) {
+        let (row, broker) = oneshot::channel();
+        let _ = self.broker.send_message(SlotMsg::Describe(row));
+        let asked: Vec<_> = self
+            .sessions
+            .values()
+            .map(|session| {
+                let (rows, answer) = oneshot::channel();
+                let _ = session.send_message(SessionMsg::Describe(rows));
+                answer
+            })
+            .collect();
+        tokio::spawn(async move {
+            let mut rows = vec![own_row()];
+            rows.extend(broker.await);
+            for answer in asked {
+                rows.extend(answer.await.unwrap_or_default());
+            }
+            let _ = reply.send(rows);
+        });
+    }
+
+    fn shutdown(&mut self, myself: &ActorRef<RootMsg>) {
+        if std::mem::replace(&mut self.ending, true) {
+            return;
+        }
+        let mut closed = Vec::new();
+        for (_, session) in self.sessions.drain() {
+            let (done, gone) = oneshot::channel();
+            let _ = session.send_message(SessionMsg::Close(done));
+            closed.push(gone);
+        }
+        let (broker, myself) = (self.broker.clone(), myself.clone());
+        tokio::spawn(async move {
+            for gone in closed {
+                let _ = gone.await;
+            }
+            let (done, gone) = oneshot::channel();
+            let _ = broker.send_message(SlotMsg::Stop(done));
+            let _ = tokio::time::timeout(Duration::from_secs(3), gone).await;
+            myself.stop(None);
+        });
+    }
+}
+
+fn own_row() -> ProcessRow {
+    ProcessRow {
+        worker: "agentd-supervisor".to_owned(),
+        session: None,
+        pid: std::process::id(),
+        generation: 1,
+        restarts: 0,
+        last_cause: None,
+    }
+}
+
+fn new_id() -> Result<SessionId, OpenFailure> {
+    let mut bytes = [0; 6];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
+    Ok(SessionId(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+}
+
+/// Whether a session goes on or begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    New,
+    Resumed,
+}
+
+fn open_journal(state: &Path, plan: &Plan, begin: Begin) -> Result<OpenedJournal, OpenFailure> {
+    let sessions = state.join("sessions");
+    let directory = sessions.join(&plan.id.0);
+    match begin {
+        Begin::New => {
+            let header = Header {
+                format: journal::FORMAT,
+                id: plan.id.0.clone(),
+                project: plan.confinement.project.to_path().into(),
+                model: plan.setup.model.clone(),
+                agentd: env!("CARGO_PKG_VERSION").to_owned(),
+                parent: None,
+            };
+            let journal = Journal::create(&sessions, header)
+                .map_err(|error| OpenFailure::new(FailedKind::Internal, chain(&error)))?;
+            Ok(OpenedJournal { journal, directory, entries: Vec::new() })
+        }
+        Begin::Resumed if !directory.is_dir() => {
+            let message = format!("there is no session {}", plan.id);
+            Err(OpenFailure::new(FailedKind::NotFound, message))
+        }
+        Begin::Resumed => {
+            let opened = Journal::open(&directory).map_err(|error| open_failure(&error))?;
+            if let Some(torn) = &opened.torn {
+                tracing::warn!(kept = %torn.kept.display(), "a record cut short was set aside");
+            }
+            Ok(OpenedJournal { journal: opened.journal, directory, entries: opened.entries })
+        }
+    }
+}
+
+fn opened_word(plan: &Plan, opened: &OpenedJournal, settings: &Settings) -> ToClient {
+    let sandbox = format!("{}; {}", settings.host_words, in_words(&plan.confinement));
+    ToClient::Opened {
+        session: plan.id.clone(),
+        model: plan.setup.model.clone(),
+        tools: plan.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
+        mode: plan.mode,
+        sandbox,
+        last_seq: if opened.entries.is_empty() { 0 } else { opened.journal.last_seq() },
+        warnings: plan.config.warnings.iter().map(ToString::to_string).collect(),
+    }
+}
+
+impl From<DaemonConfig> for SlotTimes {
+    fn from(daemon: DaemonConfig) -> Self {
+        let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        Self {
+            hello: Duration::from_millis(daemon.hello_ms),
+            shutdown: Duration::from_millis(daemon.shutdown_ms),
+            limits: RestartLimits {
+                fruitless: count(daemon.restart_crashes),
+                fruitless_window: Duration::from_millis(daemon.restart_crash_window_ms),
+                any: count(daemon.restart_total),
+                any_window: Duration::from_millis(daemon.restart_window_ms),
+                first_wait: Duration::from_millis(daemon.restart_delay_ms),
+                longest_wait: Duration::from_millis(daemon.restart_delay_cap_ms),
+            },
+        }
+    }
+}

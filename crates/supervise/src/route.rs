@@ -1,0 +1,219 @@
+//! Where each word of a session's workers goes: pure, without wildcard arms, so that a new word
+//! does not compile until somebody says where it goes. The session actor carries the steps out.
+
+use protocol::call::Call;
+use protocol::client::Event;
+use protocol::content::ModelRequest;
+use protocol::ids::CallId;
+use protocol::provider::{Delta, Failure, FromProvider, ToProvider};
+use protocol::session::{FromSession, Happened, ToSession, TurnEnd};
+use protocol::upkeep::LogLine;
+use std::collections::VecDeque;
+
+use crate::to_disk::Place;
+
+/// What to do with a word, in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Step {
+    /// On disk before anything after it; the screens see what the record says.
+    Record(Happened),
+    ToSession(ToSession),
+    ToProvider(ToProvider),
+    StartCall(Call, Place),
+    CancelCall(CallId),
+    /// For the screens; not kept.
+    Tell(Event),
+    /// For the log.
+    Log(&'static str, LogLine),
+}
+
+/// What is known of one session's traffic.
+#[derive(Debug, Default)]
+pub(crate) struct Router {
+    /// The conversation is replayed and takes prompts.
+    ready: bool,
+    /// Sent to the conversation and not yet seen on its way to disk.
+    unconfirmed: VecDeque<String>,
+    /// The request that the provider owes an answer to.
+    asked: Option<ModelRequest>,
+    /// Provider lives lost over that request.
+    lost: u32,
+    /// A prompt is on disk and the end of its turn is not.
+    turn_open: bool,
+    /// Counted over the session.
+    place: Place,
+}
+
+/// Provider lives that one request may cost before it fails. The slot's own limits hold besides.
+const LIVES_PER_REQUEST: u32 = 5;
+
+impl Router {
+    /// Continues after `turns` turns on disk, the last of them open or not.
+    pub(crate) fn resumed(turns: u32, turn: OpenTurn) -> Self {
+        Self {
+            place: Place { turn: turns, round: 0 },
+            turn_open: turn == OpenTurn::Open,
+            ..Self::default()
+        }
+    }
+
+    /// A person's words. Kept until the conversation has put them on disk, however often it dies.
+    pub(crate) fn prompt(&mut self, text: String) -> Vec<Step> {
+        self.unconfirmed.push_back(text.clone());
+        match self.ready {
+            true => vec![Step::ToSession(ToSession::Prompt { text })],
+            false => Vec::new(),
+        }
+    }
+
+    pub(crate) fn interrupt(&mut self) -> Vec<Step> {
+        vec![Step::ToSession(ToSession::Interrupt)]
+    }
+
+    pub(crate) fn heard_session(&mut self, word: FromSession) -> Vec<Step> {
+        match word {
+            FromSession::Ready => {
+                self.ready = true;
+                let prompts = self.unconfirmed.iter().cloned();
+                prompts.map(|text| Step::ToSession(ToSession::Prompt { text })).collect()
+            }
+            FromSession::Commit(happened) => {
+                match &happened {
+                    Happened::Prompt { .. } => {
+                        self.unconfirmed.pop_front();
+                        self.turn_open = true;
+                        self.place.turn += 1;
+                    }
+                    Happened::TurnEnded { .. } => self.turn_open = false,
+                    Happened::Answer { .. } | Happened::Called { .. } | Happened::Result { .. } => {
+                    }
+                }
+                vec![Step::Record(happened)]
+            }
+            FromSession::Ask(request) => {
+                self.asked = Some(request.clone());
+                self.place.round = request.round;
+                self.lost = 0;
+                vec![Step::ToProvider(ToProvider::Ask(request))]
+            }
+            FromSession::Run(call) => vec![Step::StartCall(call, self.place)],
+            FromSession::CancelAsk => match self.asked.take() {
+                Some(_) => vec![Step::ToProvider(ToProvider::Cancel)],
+                None => Vec::new(),
+            },
+            FromSession::CancelCall(call) => vec![Step::CancelCall(call)],
+            FromSession::Pong(_) => Vec::new(),
+            FromSession::Log(line) => vec![Step::Log("session", line)],
+        }
+    }
+
+    pub(crate) fn heard_provider(&mut self, word: FromProvider) -> Vec<Step> {
+        let open = self.asked.as_ref().map(|request| request.round);
+        match word {
+            FromProvider::Ready | FromProvider::Pong(_) => Vec::new(),
+            FromProvider::Log(line) => vec![Step::Log("provider", line)],
+            FromProvider::Delta { round, .. } if Some(round) != open => Vec::new(),
+            FromProvider::Delta { round, index, delta } => {
+                let shown = shown(&delta);
+                let word = FromProvider::Delta { round, index, delta };
+                let forward = Step::ToSession(ToSession::Stream(word));
+                std::iter::once(forward).chain(shown.map(Step::Tell)).collect()
+            }
+            FromProvider::Retrying { round, .. } if Some(round) != open => Vec::new(),
+            FromProvider::Retrying { round, attempt, of, wait_ms, reason } => {
+                strike(round, attempt, of, wait_ms, reason)
+            }
+            FromProvider::Ended { round, .. }
+            | FromProvider::Failed { round, .. }
+            | FromProvider::Cancelled { round }
+                if Some(round) != open =>
+            {
+                Vec::new()
+            }
+            word @ (FromProvider::Ended { .. }
+            | FromProvider::Failed { .. }
+            | FromProvider::Cancelled { .. }) => {
+                self.asked = None;
+                vec![Step::ToSession(ToSession::Stream(word))]
+            }
+        }
+    }
+
+    /// The provider is configured anew: what it owes is asked again.
+    pub(crate) fn provider_up(&self) -> Vec<Step> {
+        let asked = self.asked.clone();
+        asked.map(|request| Step::ToProvider(ToProvider::Ask(request))).into_iter().collect()
+    }
+
+    /// The provider died. What it had said of an open answer is void.
+    pub(crate) fn provider_down(&mut self, cause: &str, failed: Option<&str>) -> Vec<Step> {
+        let Some(round) = self.asked.as_ref().map(|request| request.round) else {
+            return Vec::new();
+        };
+        self.lost += 1;
+        let gone = match failed {
+            Some(why) => Some(why.to_owned()),
+            None if self.lost >= LIVES_PER_REQUEST => {
+                Some(format!("agentd-provider {cause}, {} times in a row", self.lost))
+            }
+            None => None,
+        };
+        match gone {
+            Some(message) => {
+                self.asked = None;
+                let kind = Failure::Unreachable;
+                let word = FromProvider::Failed { round, kind, message };
+                vec![Step::ToSession(ToSession::Stream(word))]
+            }
+            None => {
+                let reason = format!("agentd-provider {cause}");
+                strike(round, self.lost + 1, LIVES_PER_REQUEST, 0, reason)
+            }
+        }
+    }
+
+    /// The conversation died. Its open request is dropped; its running calls go on.
+    pub(crate) fn session_down(&mut self) -> Vec<Step> {
+        self.ready = false;
+        match self.asked.take() {
+            Some(_) => vec![Step::ToProvider(ToProvider::Cancel)],
+            None => Vec::new(),
+        }
+    }
+
+    /// The conversation is about to be replayed: a turn that was open is closed, visibly.
+    pub(crate) fn close_turn(&mut self) -> Vec<Step> {
+        match std::mem::take(&mut self.turn_open) {
+            true => vec![Step::Record(Happened::TurnEnded { end: TurnEnd::Interrupted })],
+            false => Vec::new(),
+        }
+    }
+}
+
+/// Whether the last turn on disk has its end there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OpenTurn {
+    Open,
+    Closed,
+}
+
+fn strike(round: u32, attempt: u32, of: u32, wait_ms: u64, reason: String) -> Vec<Step> {
+    let told = format!("{reason}; retrying {attempt}/{of} in {:.1} s", wait_ms as f64 / 1000.0);
+    let word = FromProvider::Retrying { round, attempt, of, wait_ms, reason };
+    vec![Step::ToSession(ToSession::Stream(word)), Step::Tell(Event::Struck { reason: told })]
+}
+
+fn shown(delta: &Delta) -> Option<Event> {
+    match delta {
+        Delta::Text(text) => Some(Event::TextDelta { text: text.clone() }),
+        Delta::Thinking(_)
+        | Delta::ThinkingDone { .. }
+        | Delta::ToolStart { .. }
+        | Delta::ToolInput(_)
+        | Delta::BlockDone => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "route_tests.rs"]
+mod tests;

@@ -1,0 +1,108 @@
+//! Words and where they go.
+
+use super::*;
+use protocol::content::{StopReason, Usage};
+
+fn request(round: u32) -> ModelRequest {
+    ModelRequest {
+        round,
+        model: "m".into(),
+        system: String::new(),
+        tools: Vec::new(),
+        messages: Vec::new(),
+        max_tokens: 1,
+    }
+}
+
+fn delta(round: u32) -> FromProvider {
+    FromProvider::Delta { round, index: 0, delta: Delta::Text("a".into()) }
+}
+
+fn ended(round: u32) -> FromProvider {
+    let (stop, usage) = (StopReason::EndTurn, Usage::default());
+    FromProvider::Ended { round, stop, usage, model: "m".into() }
+}
+
+fn asking() -> Router {
+    let mut router = Router::default();
+    router.heard_session(FromSession::Ready);
+    router.heard_session(FromSession::Ask(request(1)));
+    router
+}
+
+#[test]
+fn a_delta_of_the_open_round_goes_to_the_conversation_and_the_screens() {
+    let mut router = asking();
+    let steps = router.heard_provider(delta(1));
+    assert!(matches!(steps[..], [Step::ToSession(_), Step::Tell(Event::TextDelta { .. })]));
+    assert!(router.heard_provider(delta(2)).is_empty(), "a foreign round is dropped");
+    router.heard_provider(ended(1));
+    assert!(router.heard_provider(delta(1)).is_empty(), "nothing counts after the end");
+}
+
+#[test]
+fn a_provider_that_dies_in_mid_answer_is_asked_again_and_its_words_are_struck() {
+    let mut router = asking();
+    let steps = router.provider_down("was ended by signal 9", None);
+    assert!(matches!(
+        steps[..],
+        [
+            Step::ToSession(ToSession::Stream(FromProvider::Retrying { .. })),
+            Step::Tell(Event::Struck { .. })
+        ]
+    ));
+    assert_eq!(router.provider_up(), [Step::ToProvider(ToProvider::Ask(request(1)))]);
+}
+
+#[test]
+fn a_request_that_costs_five_lives_fails_and_so_does_one_whose_slot_failed() {
+    let mut router = asking();
+    for _ in 0..4 {
+        assert_eq!(router.provider_down("x", None).len(), 2);
+    }
+    let failed = |steps: Vec<Step>| {
+        matches!(steps[..], [Step::ToSession(ToSession::Stream(FromProvider::Failed { .. }))])
+    };
+    assert!(failed(router.provider_down("x", None)));
+    assert!(router.provider_up().is_empty(), "nothing is owed any longer");
+    assert!(failed(asking().provider_down("x", Some("it is missing"))));
+}
+
+#[test]
+fn an_idle_provider_s_death_is_nobody_s_business() {
+    assert!(Router::default().provider_down("x", None).is_empty());
+}
+
+#[test]
+fn a_prompt_survives_the_conversation_s_death_until_it_is_on_disk() {
+    let mut router = Router::default();
+    assert!(router.prompt("hello".into()).is_empty(), "nobody is ready to hear it");
+    let sent = [Step::ToSession(ToSession::Prompt { text: "hello".into() })];
+    assert_eq!(router.heard_session(FromSession::Ready), sent);
+    router.session_down();
+    assert_eq!(router.heard_session(FromSession::Ready), sent);
+    let commit = FromSession::Commit(Happened::Prompt { text: "hello".into() });
+    router.heard_session(commit);
+    router.session_down();
+    assert!(router.heard_session(FromSession::Ready).is_empty());
+}
+
+#[test]
+fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
+    let mut router = asking();
+    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    assert_eq!(router.session_down(), [Step::ToProvider(ToProvider::Cancel)]);
+    assert_eq!(router.close_turn().len(), 1);
+    assert!(router.close_turn().is_empty());
+}
+
+#[test]
+fn calls_know_their_turn_and_round() {
+    let mut router = Router::resumed(3, OpenTurn::Closed);
+    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.heard_session(FromSession::Ask(request(9)));
+    let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
+    let call = Call { id, use_id: "u".into(), tool: "read".into(), input: "{}".into() };
+    let steps = router.heard_session(FromSession::Run(call.clone()));
+    assert_eq!(steps, [Step::StartCall(call, Place { turn: 4, round: 9 })]);
+}

@@ -1,0 +1,262 @@
+//! The worker actor: one slot whose worker is started again when it dies.
+//!
+//! Thin: it owns the child process and its channel through [`Life`], asks [`Restarts`] what to do
+//! when it ends, and tells its owner. The owner says everything again to a new life.
+
+use crate::life::{Cause, Life, Report};
+use crate::restart::{self, Decision, RestartLimits, Restarts};
+use crate::spawn::{Permanent, SpawnError, Spawner, Started};
+use protocol::Link;
+use protocol::client::ProcessRow;
+use protocol::ids::{Generation, SessionId};
+use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+/// What an owner hears of its slot.
+pub(crate) enum SlotEvent<L: Link> {
+    /// A new life began: nothing said to an earlier one holds.
+    Up,
+    /// A word. Drop the permit when it is dealt with.
+    Word { word: L::From, heard: OwnedSemaphorePermit },
+    /// The life ended; another follows unless `failed` says why not.
+    Down { cause: String, failed: Option<String> },
+}
+
+/// What a slot is told.
+pub(crate) enum SlotMsg<L: Link> {
+    /// Say this to the worker; dropped while none lives, since the owner says all again at `Up`.
+    Send(L::To),
+    /// Send this descriptor behind the word sent last.
+    SendDescriptor(OwnedFd),
+    /// From the life of that generation.
+    Life(Generation, Report<L>),
+    /// The wait before a restart is over, or the first start.
+    Start,
+    /// Close the channel, and end the worker by force if it stays; answered when it is dead.
+    Stop(oneshot::Sender<()>),
+    /// A row for `ps`.
+    Describe(oneshot::Sender<ProcessRow>),
+}
+
+/// Numbers a slot works with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SlotTimes {
+    pub(crate) hello: Duration,
+    pub(crate) shutdown: Duration,
+    pub(crate) limits: RestartLimits,
+}
+
+impl Default for SlotTimes {
+    /// For the broker, which belongs to no session and so to no project's configuration. A start
+    /// takes milliseconds, 5 s is a machine in trouble; 2 s from TERM to KILL is what people wait.
+    fn default() -> Self {
+        Self {
+            hello: Duration::from_secs(5),
+            shutdown: Duration::from_secs(2),
+            limits: RestartLimits::default(),
+        }
+    }
+}
+
+pub(crate) type Owner<L> = Arc<dyn Fn(SlotEvent<L>) + Send + Sync>;
+
+/// What a slot is made of.
+pub(crate) struct SlotPlan<L: Link> {
+    pub(crate) worker: Permanent,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) spawner: Spawner,
+    pub(crate) times: SlotTimes,
+    pub(crate) owner: Owner<L>,
+}
+
+pub(crate) struct SlotState<L: Link> {
+    plan: SlotPlan<L>,
+    generation: Generation,
+    life: Option<Life<L>>,
+    progressed: bool,
+    restarts: Restarts,
+    count: u32,
+    last_cause: Option<String>,
+    born: Instant,
+    stopping: Option<oneshot::Sender<()>>,
+}
+
+/// The actor.
+pub(crate) struct Slot<L: Link>(std::marker::PhantomData<fn(L)>);
+
+impl<L: Link> Slot<L> {
+    pub(crate) fn new() -> Self {
+        Self(std::marker::PhantomData)
+    }
+}
+
+impl<L: Link + 'static> Actor for Slot<L> {
+    type Msg = SlotMsg<L>;
+    type State = SlotState<L>;
+    type Arguments = SlotPlan<L>;
+
+    async fn pre_start(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        plan: Self::Arguments,
+    ) -> Result<Self::State, ActorProcessingErr> {
+        let restarts = Restarts::new(plan.times.limits);
+        let mut state = SlotState {
+            plan,
+            generation: Generation(0),
+            life: None,
+            progressed: false,
+            restarts,
+            count: 0,
+            last_cause: None,
+            born: Instant::now(),
+            stopping: None,
+        };
+        // The first start is part of the slot's own: a missing executable is its opener's error.
+        let started = state.plan.spawner.permanent(state.plan.worker).await?;
+        state.begin(&myself, started)?;
+        Ok(state)
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<Self::Msg>,
+        message: Self::Msg,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        match message {
+            SlotMsg::Send(word) => {
+                if let Some(life) = &state.life {
+                    life.send(&word);
+                }
+            }
+            SlotMsg::SendDescriptor(descriptor) => {
+                if let Some(life) = &state.life {
+                    life.send_descriptor(descriptor);
+                }
+            }
+            SlotMsg::Life(generation, _) if generation != state.generation => {}
+            SlotMsg::Life(_, Report::Word { word, heard }) => {
+                state.progressed = true;
+                (state.plan.owner)(SlotEvent::Word { word, heard });
+            }
+            SlotMsg::Life(_, Report::Ended(cause)) => state.ended(&myself, &cause),
+            SlotMsg::Start => {
+                if state.life.is_none() && state.stopping.is_none() {
+                    let spawned = state.plan.spawner.permanent(state.plan.worker).await;
+                    state.started(&myself, spawned);
+                }
+            }
+            SlotMsg::Stop(done) => state.stop(&myself, done),
+            SlotMsg::Describe(reply) => {
+                let _ = reply.send(state.row());
+            }
+        }
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        _: ActorRef<Self::Msg>,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        if let Some(done) = state.stopping.take() {
+            let _ = done.send(());
+        }
+        Ok(())
+    }
+}
+
+impl<L: Link + 'static> SlotState<L> {
+    fn begin(&mut self, myself: &ActorRef<SlotMsg<L>>, started: Started) -> std::io::Result<()> {
+        self.generation = self.generation.next();
+        self.progressed = false;
+        let (slot, generation) = (myself.clone(), self.generation);
+        let life = Life::begin(started, generation, self.plan.times.hello, move |report| {
+            let _ = slot.send_message(SlotMsg::Life(generation, report));
+        })?;
+        let (worker, pid) = (self.plan.worker.executable(), life.pid);
+        tracing::info!(worker, pid, %generation, session = ?self.plan.session, "started");
+        self.life = Some(life);
+        (self.plan.owner)(SlotEvent::Up);
+        Ok(())
+    }
+
+    fn started(&mut self, myself: &ActorRef<SlotMsg<L>>, spawned: Result<Started, SpawnError>) {
+        let failed = match spawned {
+            Ok(started) => self.begin(myself, started).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(cause) = failed {
+            self.decide(myself, restart::Life::Fruitless, cause);
+        }
+    }
+
+    fn ended(&mut self, myself: &ActorRef<SlotMsg<L>>, cause: &Cause) {
+        self.life = None;
+        if self.stopping.is_some() {
+            myself.stop(None);
+            return;
+        }
+        let life = match cause {
+            Cause::OtherBuild(_) => restart::Life::Permanent,
+            _ if self.progressed => restart::Life::Progressed,
+            Cause::Exited(_)
+            | Cause::Signalled(_)
+            | Cause::Breach(_)
+            | Cause::Silent
+            | Cause::Stuck
+            | Cause::Ended => restart::Life::Fruitless,
+        };
+        self.decide(myself, life, cause.to_string());
+    }
+
+    fn decide(&mut self, myself: &ActorRef<SlotMsg<L>>, life: restart::Life, cause: String) {
+        let worker = self.plan.worker.executable();
+        tracing::warn!(worker, session = ?self.plan.session, %cause, "ended");
+        self.last_cause = Some(cause.clone());
+        let failed = match self.restarts.ended(life, self.born.elapsed(), jitter()) {
+            Decision::Restart(wait) => {
+                self.count += 1;
+                myself.send_after(wait, || SlotMsg::Start);
+                None
+            }
+            Decision::Fail(why) => Some(format!("{worker} {cause}; {why}")),
+        };
+        (self.plan.owner)(SlotEvent::Down { cause, failed });
+    }
+
+    fn stop(&mut self, myself: &ActorRef<SlotMsg<L>>, done: oneshot::Sender<()>) {
+        self.stopping = Some(done);
+        let Some(life) = self.life.take() else {
+            myself.stop(None);
+            return;
+        };
+        // Closing the channel is the request; the kill is for a worker that does not heed it.
+        let killer = life.close();
+        let shutdown = self.plan.times.shutdown;
+        tokio::spawn(async move {
+            tokio::time::sleep(shutdown).await;
+            killer.kill();
+        });
+    }
+
+    fn row(&self) -> ProcessRow {
+        ProcessRow {
+            worker: self.plan.worker.executable().to_owned(),
+            session: self.plan.session.clone(),
+            pid: self.life.as_ref().map_or(0, |life| life.pid),
+            generation: self.generation.0,
+            restarts: self.count,
+            last_cause: self.last_cause.clone(),
+        }
+    }
+}
+
+/// A number in 0..=1; the quality of chance does not matter here.
+fn jitter() -> f64 {
+    f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX)
+}

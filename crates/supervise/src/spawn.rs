@@ -1,0 +1,179 @@
+//! Starts worker processes: the only file of the supervisor that does.
+//!
+//! One thread that lives as long as the process starts them all, because PR_SET_PDEATHSIG follows
+//! the thread that started a child, not the process. A worker's channel is its standard input, so
+//! that nothing needs to run between fork and exec and `spawn` stays a cheap `posix_spawn`.
+
+use crate::grant::Grant;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use tokio::sync::oneshot;
+
+/// Workers that live longer than a call. There is no variant for tools: those start from a
+/// [`Grant`] only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Permanent {
+    /// One conversation.
+    Session,
+    /// One model's stream.
+    Provider,
+    /// The judge of calls.
+    Broker,
+}
+
+impl Permanent {
+    /// Its executable.
+    #[must_use]
+    pub fn executable(self) -> &'static str {
+        match self {
+            Self::Session => "agentd-session",
+            Self::Provider => "agentd-provider",
+            Self::Broker => "agentd-broker",
+        }
+    }
+}
+
+/// The runner's executable.
+pub const TOOL_EXECUTABLE: &str = "agentd-tool";
+
+/// Why a worker could not be started.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum SpawnError {
+    /// Its executable is not there.
+    #[error(
+        "{} is missing; build all executables with `cargo build --workspace` or install them \
+         with `cargo install --locked --path .`",
+        path.display()
+    )]
+    Missing {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The system refused.
+    #[error("cannot start {}: {reason}", path.display())]
+    Refused {
+        /// What was to be started.
+        path: PathBuf,
+        /// In the system's words.
+        reason: String,
+    },
+}
+
+/// A process that was just started, and our end of its channel.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) child: Child,
+    pub(crate) socket: UnixStream,
+    pub(crate) pidfd: OwnedFd,
+}
+
+struct Order {
+    executable: &'static str,
+    reply: oneshot::Sender<Result<Started, SpawnError>>,
+}
+
+/// The handle of the spawner thread.
+#[derive(Debug, Clone)]
+pub(crate) struct Spawner {
+    orders: mpsc::Sender<Order>,
+}
+
+impl Spawner {
+    /// Starts the thread. Workers are looked for in `directory`; what they write to standard
+    /// error, a panic at most, goes to `log`.
+    pub(crate) fn start(
+        directory: PathBuf,
+        log: File,
+        env: Vec<(String, String)>,
+    ) -> io::Result<Self> {
+        let (orders, inbox) = mpsc::channel::<Order>();
+        std::thread::Builder::new().name("spawner".into()).spawn(move || {
+            for order in inbox {
+                let _ = order.reply.send(spawn(&directory.join(order.executable), &log, &env));
+            }
+        })?;
+        Ok(Self { orders })
+    }
+
+    pub(crate) async fn permanent(&self, worker: Permanent) -> Result<Started, SpawnError> {
+        self.order(worker.executable()).await
+    }
+
+    /// The grant is shown, not read: what the runner may do is sent to it as a frame.
+    pub(crate) async fn tool(&self, _grant: &Grant) -> Result<Started, SpawnError> {
+        self.order(TOOL_EXECUTABLE).await
+    }
+
+    async fn order(&self, executable: &'static str) -> Result<Started, SpawnError> {
+        let (reply, answer) = oneshot::channel();
+        let gone = || SpawnError::Refused {
+            path: executable.into(),
+            reason: "the spawner thread has ended".into(),
+        };
+        self.orders.send(Order { executable, reply }).map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+fn spawn(path: &Path, log: &File, env: &[(String, String)]) -> Result<Started, SpawnError> {
+    let refused = |error: io::Error| {
+        let path = path.to_owned();
+        match error.kind() == io::ErrorKind::NotFound {
+            true => SpawnError::Missing { path },
+            false => SpawnError::Refused { path, reason: error.to_string() },
+        }
+    };
+    let (ours, theirs) = UnixStream::pair().map_err(refused)?;
+    let child = Command::new(path)
+        .env_clear()
+        .envs(env.iter().map(|(name, value)| (name, value)))
+        .process_group(0)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(log.try_clone().map_err(refused)?)
+        .spawn()
+        .map_err(refused)?;
+    let pid = rustix::process::Pid::from_child(&child);
+    let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK)
+        .map_err(|error| refused(error.into()))?;
+    ours.set_nonblocking(true).map_err(refused)?;
+    Ok(Started { child, socket: ours, pidfd })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn log() -> File {
+        File::options().write(true).open("/dev/null").unwrap()
+    }
+
+    #[test]
+    fn a_missing_executable_is_named_with_the_command_that_builds_it() {
+        let error = spawn(Path::new("/nonexistent/agentd-tool"), &log(), &[]).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("/nonexistent/agentd-tool is missing"), "{text}");
+        assert!(text.contains("cargo build --workspace"), "{text}");
+    }
+
+    #[test]
+    fn a_worker_gets_the_given_environment_and_nothing_else() {
+        use std::io::Read;
+        let mut started = spawn(Path::new("/bin/cat"), &log(), &[]).unwrap();
+        let environ = std::fs::read(format!("/proc/{}/environ", started.child.id())).unwrap();
+        assert_eq!(environ, b"", "the worker's environment is empty");
+        drop(started.socket);
+        let mut rest = Vec::new();
+        if let Some(mut out) = started.child.stdout.take() {
+            out.read_to_end(&mut rest).unwrap();
+        }
+        assert!(started.child.wait().unwrap().success(), "end of file ends the worker");
+    }
+}

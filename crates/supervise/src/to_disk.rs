@@ -1,0 +1,321 @@
+//! Words of the wires as records of the journal and of the audit log. Used by the session and call
+//! actors; the way back is `from_disk`.
+
+use crate::call::{Conclusion, Cut, Fact};
+use journal::{Record, StoredPath};
+use protocol::call::{Call, Outcome};
+use protocol::confinement::{
+    Confinement, Enforced, Level, Limits, Network, Refusal, RefusalKind, Tier,
+};
+use protocol::content::{Block, Usage};
+use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind, Verdict};
+use protocol::provider::Failure;
+use protocol::session::{Happened, TurnEnd};
+
+/// What the conversation committed. `kind` says what a tool of that name does.
+pub(crate) fn happened(happened: Happened, kind: impl Fn(&str) -> ToolKind) -> Record {
+    match happened {
+        Happened::Prompt { text } => Record::Prompt { text },
+        Happened::Answer { round, blocks, usage: tokens } => Record::Answer {
+            round,
+            blocks: blocks.into_iter().map(block).collect(),
+            usage: usage(tokens),
+        },
+        Happened::Called { call } => proposed(call, kind),
+        Happened::Result { call, use_id, result } => Record::Result {
+            call: call.number,
+            use_id,
+            outcome: outcome(&result.outcome),
+            text: result.text,
+            summary: result.summary,
+            is_error: result.is_error,
+            code: result.code,
+            audit: None,
+        },
+        Happened::TurnEnded { end } => Record::TurnEnded { end: turn_end(end) },
+    }
+}
+
+fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> Record {
+    let tool_kind = tool_kind(kind(&call.tool));
+    let Call { id, use_id, tool, input } = call;
+    Record::Proposed { call: id.number, use_id, tool, tool_kind, input }
+}
+
+/// What is kept of a call before its end.
+pub(crate) fn fact(call: &Call, kind: ToolKind, fact: Fact, deadline: u64) -> Record {
+    let number = call.id.number;
+    match fact {
+        Fact::Asked(question) => Record::Asked {
+            call: number,
+            digest: question.digest,
+            preview: question.preview,
+            confinement: question.confinement,
+            reason: question.reason,
+            deadline,
+        },
+        Fact::Approved(why) => {
+            Record::Approved { call: number, tool_kind: tool_kind(kind), basis: basis(&why) }
+        }
+        Fact::Denied(why, message) => Record::Denied { call: number, basis: basis(&why), message },
+        Fact::Start => Record::Start { call: number, tool_kind: tool_kind(kind) },
+    }
+}
+
+/// The last record of a call.
+pub(crate) fn conclusion(
+    call: &Call,
+    conclusion: &Conclusion,
+    audit: Option<journal::Head>,
+) -> Record {
+    let number = call.id.number;
+    let interrupted = |progress, cause: &String| Record::Interrupted {
+        call: number,
+        progress,
+        cause: cause.clone(),
+        audit,
+    };
+    match &conclusion.cut {
+        Cut::AfterGo { cause } => interrupted(journal::Progress::MayHaveRun, cause),
+        Cut::BeforeGo { cause } => interrupted(journal::Progress::NeverStarted, cause),
+        Cut::No => {
+            let result = conclusion.result.clone();
+            Record::Result {
+                call: number,
+                use_id: call.use_id.clone(),
+                outcome: outcome(&result.outcome),
+                text: result.text,
+                summary: result.summary,
+                is_error: result.is_error,
+                code: result.code,
+                audit,
+            }
+        }
+    }
+}
+
+/// Where in the conversation a call stands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) turn: u32,
+    pub(crate) round: u32,
+}
+
+/// The audit log's word on a decision.
+pub(crate) fn decided(
+    call: &Call,
+    kind: ToolKind,
+    place: Place,
+    verdict: &Verdict,
+    requested: &Confinement,
+    script: Option<journal::Digest>,
+) -> Option<journal::Decided> {
+    let (decision, why) = match verdict {
+        Verdict::Allow(why) => (journal::Decision::Allowed, why),
+        Verdict::Deny(why, _) => (journal::Decision::Denied, why),
+        Verdict::Ask(_) => return None,
+    };
+    Some(journal::Decided {
+        session: call.id.session.0.clone(),
+        turn: place.turn,
+        round: place.round,
+        call: call.id.number,
+        tool: call.tool.clone(),
+        tool_kind: tool_kind(kind),
+        input: call.input.clone(),
+        script,
+        decision,
+        basis: basis(why),
+        requested: Some(policy(requested)),
+    })
+}
+
+/// Times and process of a call that ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ran {
+    pub(crate) runner_pid: Option<u32>,
+    /// When `Go` was sent, in milliseconds of Unix time.
+    pub(crate) started: Option<u64>,
+    /// When its processes were known dead.
+    pub(crate) ended: u64,
+}
+
+/// The audit log's word on an end.
+pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: Ran) -> journal::Ended {
+    let report = conclusion.report.as_ref();
+    let usage = report.map(|report| report.usage).unwrap_or_default();
+    journal::Ended {
+        session: call.id.session.0.clone(),
+        call: call.id.number,
+        tool: call.tool.clone(),
+        outcome: outcome(&conclusion.result.outcome),
+        code: conclusion.result.code.clone(),
+        enforced: conclusion.enforced.as_ref().map(enforced),
+        runner_pid: ran.runner_pid,
+        command_pid: report.and_then(|report| report.command_pid),
+        started: ran.started,
+        ended: ran.ended,
+        usage: journal::ProcessUsage {
+            cpu_ms: usage.cpu_ms,
+            peak_kib: usage.peak_kib,
+            written_bytes: usage.written_bytes,
+        },
+        refusals: report
+            .map(|report| report.refusals.iter().map(refusal).collect())
+            .unwrap_or_default(),
+        refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
+        output: Some(journal::Digest::of(conclusion.result.text.as_bytes())),
+    }
+}
+
+fn block(block: Block) -> journal::Block {
+    match block {
+        Block::Text { text } => journal::Block::Text { text },
+        Block::Thinking { text, raw } => journal::Block::Thinking { text, raw },
+        Block::ToolUse { id, name, input } => journal::Block::ToolUse { id, name, input },
+        Block::ToolResult { id, text, is_error } => {
+            journal::Block::ToolResult { id, text, is_error }
+        }
+    }
+}
+
+fn usage(usage: Usage) -> journal::Usage {
+    let Usage { input, output, cache_read, cache_write } = usage;
+    journal::Usage { input, output, cache_read, cache_write }
+}
+
+pub(crate) fn tool_kind(kind: ToolKind) -> journal::ToolKind {
+    match kind {
+        ToolKind::Query => journal::ToolKind::Query,
+        ToolKind::Mutation => journal::ToolKind::Mutation,
+    }
+}
+
+fn outcome(outcome: &Outcome) -> journal::Outcome {
+    match outcome {
+        Outcome::Done => journal::Outcome::Done,
+        Outcome::Failed => journal::Outcome::Failed,
+        Outcome::Exited { code } => journal::Outcome::Exited { code: *code },
+        Outcome::Signalled { signal } => journal::Outcome::Signalled { signal: *signal },
+        Outcome::TimedOut => journal::Outcome::TimedOut,
+        Outcome::Denied => journal::Outcome::Denied,
+        Outcome::Refused { rule } => journal::Outcome::Refused { rule: rule.clone() },
+        Outcome::Confined { what } => journal::Outcome::Confined { what: what.clone() },
+        Outcome::OutOfMemory => journal::Outcome::OutOfMemory,
+        Outcome::Crashed => journal::Outcome::Crashed,
+        Outcome::Interrupted => journal::Outcome::Interrupted,
+        Outcome::Invalid => journal::Outcome::Invalid,
+    }
+}
+
+fn rule(rule: &Rule) -> journal::Rule {
+    let effect = match rule.effect {
+        RuleEffect::Deny => journal::RuleEffect::Deny,
+        RuleEffect::Ask => journal::RuleEffect::Ask,
+        RuleEffect::Allow => journal::RuleEffect::Allow,
+    };
+    let Rule { text, file, line, effect: _ } = rule.clone();
+    journal::Rule { effect, text, file, line }
+}
+
+fn basis(basis: &Basis) -> journal::Basis {
+    match basis.clone() {
+        Basis::Rule(written) => journal::Basis::Rule(rule(&written)),
+        Basis::Mode(mode) => journal::Basis::Mode { mode: mode.name().to_owned() },
+        Basis::Query => journal::Basis::Query,
+        Basis::Person(who) => journal::Basis::Person { who },
+        Basis::NobodyToAsk(why) => journal::Basis::NobodyToAsk { why },
+        Basis::Unjudgeable(why) => journal::Basis::Unjudgeable { why },
+    }
+}
+
+fn turn_end(end: TurnEnd) -> journal::TurnEnd {
+    match end {
+        TurnEnd::Done => journal::TurnEnd::Done,
+        TurnEnd::RoundsUsedUp { rounds } => journal::TurnEnd::RoundsUsedUp { rounds },
+        TurnEnd::CallsUsedUp { calls } => journal::TurnEnd::CallsUsedUp { calls },
+        TurnEnd::Declined { explanation } => journal::TurnEnd::Declined { explanation },
+        TurnEnd::Truncated => journal::TurnEnd::Truncated,
+        TurnEnd::Interrupted => journal::TurnEnd::Interrupted,
+        TurnEnd::ProviderFailed { kind, message } => {
+            journal::TurnEnd::ProviderFailed { failure: failure(kind), message }
+        }
+    }
+}
+
+fn failure(failure: Failure) -> journal::Failure {
+    match failure {
+        Failure::KeyRefused => journal::Failure::KeyRefused,
+        Failure::NoKey => journal::Failure::NoKey,
+        Failure::Unreachable => journal::Failure::Unreachable,
+        Failure::Rejected => journal::Failure::Rejected,
+        Failure::Overloaded => journal::Failure::Overloaded,
+        Failure::RecordingDeparted => journal::Failure::RecordingDeparted,
+    }
+}
+
+fn policy(confinement: &Confinement) -> journal::Policy {
+    let Limits { processes, file_bytes, open_files } = confinement.limits;
+    journal::Policy {
+        profile: confinement.profile.name().to_owned(),
+        project: StoredPath(confinement.project.to_path()),
+        added: confinement.added.iter().map(|path| StoredPath(path.to_path())).collect(),
+        temp: StoredPath(confinement.temp.to_path()),
+        home: confinement.home.as_ref().map(|path| StoredPath(path.to_path())),
+        withheld: confinement.withheld.iter().map(|path| StoredPath(path.to_path())).collect(),
+        network: match confinement.network {
+            Network::Off => "off".to_owned(),
+            Network::On => "on".to_owned(),
+        },
+        highest_tier: tier(confinement.highest_tier),
+        level: match confinement.level {
+            Level::Required => journal::Level::Required,
+            Level::BestEffort => journal::Level::BestEffort,
+        },
+        limits: journal::Limits { processes, file_bytes, open_files },
+    }
+}
+
+fn tier(tier: Tier) -> journal::Tier {
+    match tier {
+        Tier::A => journal::Tier::A,
+        Tier::B => journal::Tier::B,
+        Tier::C => journal::Tier::C,
+    }
+}
+
+fn enforced(enforced: &Enforced) -> journal::Enforced {
+    let Enforced {
+        tier: reached,
+        profile,
+        landlock_abi,
+        network,
+        namespaces,
+        seccomp,
+        refusals_observable,
+        dropped,
+        limits,
+        missing,
+    } = enforced.clone();
+    journal::Enforced {
+        tier: tier(reached),
+        profile,
+        landlock_abi,
+        network,
+        namespaces,
+        seccomp,
+        refusals_observable,
+        dropped,
+        limits,
+        missing,
+    }
+}
+
+fn refusal(refusal: &Refusal) -> journal::Refusal {
+    let Refusal { kind, syscall, detail, errno, pid, count } = refusal.clone();
+    let kind = match kind {
+        RefusalKind::Refused => journal::RefusalKind::Refused,
+        RefusalKind::Predicted => journal::RefusalKind::Predicted,
+    };
+    journal::Refusal { kind, syscall, detail, errno, pid, count }
+}
