@@ -1,6 +1,101 @@
-//! Placeholder of the worker's program.
+//! `agentd-provider`: a model's stream in a process of its own, the only one that knows the key.
+//!
+//! In order: hardened, configured, its few files read, locked into its cage, then threads and
+//! network. Nothing that comes from the network is looked at before the cage stands.
+
+mod serve;
+
+use anyhow::{Context, bail};
+use ipc::{ChannelError, Receiver, Sender};
+use protocol::confinement::{Confinement, FilePath, Level, Limits, Network, Profile, Tier};
+use protocol::provider::{FromProvider, Paper, ProviderLink, ToProvider};
+use protocol::upkeep::{LogLevel, LogLine};
+use provider::{Provider, Setup};
+use sandbox::{Cage, CageError};
+use std::fs::File;
+use std::process::ExitCode;
+
+/// The exit code of a cage that cannot be made, as for commands.
+const NO_CAGE: u8 = 11;
 
 /// The program.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The only place left: the channel may be what failed.
+            eprintln!("agentd-provider: {error:#}");
+            match error.is::<CageError>() {
+                true => ExitCode::from(NO_CAGE),
+                false => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    sandbox::harden().context("the process cannot be hardened")?;
+    let (mut words, say) = ipc::worker::<ProviderLink>()?;
+    let setup = match words.recv() {
+        Ok(ToProvider::Configure { source, patience, proxy, papers }) => {
+            let blank = Setup { source, patience, proxy, key: None, replay: None, record: None };
+            with_papers(blank, &papers, &mut words)?
+        }
+        Ok(ToProvider::Ask(_) | ToProvider::Cancel | ToProvider::Ping(_)) => {
+            bail!("a word came before Configure")
+        }
+        Err(ChannelError::Closed) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    // Reads key, certificates and recording. From here on only the resolver needs files.
+    let provider = Provider::new(setup);
+    lock(&say)?;
+    say.send(&FromProvider::Ready)?;
+    serve::run(provider, words, say)
+}
+
+/// Takes the descriptors that ride behind the configuration.
+fn with_papers(
+    mut setup: Setup,
+    papers: &[Paper],
+    words: &mut Receiver<ToProvider>,
+) -> anyhow::Result<Setup> {
+    for paper in papers {
+        let file = File::from(words.recv_fd()?);
+        let place = match paper {
+            Paper::Key => &mut setup.key,
+            Paper::Replay => &mut setup.replay,
+            Paper::Record => &mut setup.record,
+        };
+        if place.replace(file).is_some() {
+            bail!("two descriptors came for one purpose: {paper:?}");
+        }
+    }
+    Ok(setup)
+}
+
+/// Locks this process for good. A cage that cannot be made ends the worker.
+fn lock(say: &Sender<FromProvider>) -> anyhow::Result<()> {
+    if let Err(error) = Cage::enter(&confinement()) {
+        let text = format!("the provider was not started: {error}");
+        say.send(&FromProvider::Log(LogLine { level: LogLevel::Error, text }))?;
+        return Err(error.into());
+    }
+    Ok(())
+}
+
+/// The profile names all that is granted; there is no project and no temporary directory in it.
+fn confinement() -> Confinement {
+    Confinement {
+        profile: Profile::Provider,
+        project: FilePath::from("/"),
+        added: Vec::new(),
+        temp: FilePath::from("/"),
+        home: None,
+        withheld: Vec::new(),
+        network: Network::On,
+        highest_tier: Tier::A,
+        level: Level::Required,
+        limits: Limits { processes: 0, file_bytes: 0, open_files: 0 },
+    }
 }

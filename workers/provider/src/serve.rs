@@ -1,0 +1,112 @@
+//! The loop once the cage stands: one thread reads the channel, this one answers.
+
+use anyhow::{Context, bail};
+use ipc::{ChannelError, Receiver, Sender};
+use protocol::content::ModelRequest;
+use protocol::provider::{FromProvider, ToProvider};
+use provider::Provider;
+use std::ops::ControlFlow;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// What the reading thread found. The phases of the wire bound how much waits: one request, one
+/// cancel, and a ping when the one before was answered.
+type Inbox = UnboundedReceiver<Result<ToProvider, ChannelError>>;
+
+/// Answers until the supervisor closes the channel.
+pub(crate) fn run(
+    provider: Provider,
+    words: Receiver<ToProvider>,
+    say: Sender<FromProvider>,
+) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .context("no event loop")?;
+    let (post, inbox) = unbounded_channel();
+    std::thread::Builder::new()
+        .name("channel".into())
+        .spawn(move || read(words, &post))
+        .context("no thread for the channel")?;
+    let done = runtime.block_on(serve(provider, inbox, &say));
+    // A name that is still being looked up holds up nobody.
+    runtime.shutdown_background();
+    done
+}
+
+fn read(mut words: Receiver<ToProvider>, post: &UnboundedSender<Result<ToProvider, ChannelError>>) {
+    loop {
+        let word = words.recv();
+        let last = word.is_err();
+        if post.send(word).is_err() || last {
+            return;
+        }
+    }
+}
+
+/// Between requests.
+async fn serve(
+    mut provider: Provider,
+    mut inbox: Inbox,
+    say: &Sender<FromProvider>,
+) -> anyhow::Result<()> {
+    while let Some(word) = inbox.recv().await {
+        match word {
+            Ok(ToProvider::Ask(request)) => {
+                if answer(&mut provider, &request, &mut inbox, say).await?.is_break() {
+                    return Ok(());
+                }
+            }
+            Ok(ToProvider::Ping(number)) => say.send(&FromProvider::Pong(number))?,
+            // Its request had just ended.
+            Ok(ToProvider::Cancel) => {}
+            Ok(ToProvider::Configure { .. }) => bail!("a second Configure came"),
+            Err(ChannelError::Closed) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+/// While a request is open. Breaks when the supervisor is gone.
+async fn answer(
+    provider: &mut Provider,
+    request: &ModelRequest,
+    inbox: &mut Inbox,
+    say: &Sender<FromProvider>,
+) -> anyhow::Result<ControlFlow<()>> {
+    let round = request.round;
+    let mut lost: Option<ChannelError> = None;
+    let mut tell = |word| {
+        if lost.is_none() {
+            lost = say.send(&word).err();
+        }
+    };
+    let cancelled = {
+        let mut open = std::pin::pin!(provider.answer(request, &mut tell));
+        loop {
+            let word = tokio::select! {
+                biased;
+                word = inbox.recv() => word,
+                () = &mut open => break false,
+            };
+            match word {
+                Some(Ok(ToProvider::Ping(number))) => say.send(&FromProvider::Pong(number))?,
+                Some(Ok(ToProvider::Cancel)) => break true,
+                Some(Ok(ToProvider::Ask(_))) => bail!("a second Ask came while one was open"),
+                Some(Ok(ToProvider::Configure { .. })) => bail!("a second Configure came"),
+                Some(Err(ChannelError::Closed)) | None => return Ok(ControlFlow::Break(())),
+                Some(Err(error)) => return Err(error.into()),
+            }
+        }
+    };
+    if let Some(error) = lost {
+        return Err(error.into());
+    }
+    if cancelled {
+        // The request was dropped with its connection before this is said.
+        provider.cancelled();
+        say.send(&FromProvider::Cancelled { round })?;
+    }
+    Ok(ControlFlow::Continue(()))
+}
