@@ -9,10 +9,10 @@ use bincode::config;
 pub use bincode::{Decode, Encode};
 
 /// Decoding may claim up to this much memory for a message of the size on the left. A word's size
-/// in memory is larger than on the wire, 32 times at most for our types; without a limit nine
-/// bytes could ask for all memory there is.
-const SMALL: (usize, usize) = (32 << 10, 1 << 20);
-const MEDIUM: (usize, usize) = (1 << 20, 32 << 20);
+/// in memory is larger than on the wire, 36 times at most for our types (an answer of empty text
+/// blocks); without a limit nine bytes could ask for all memory there is.
+const SMALL: (usize, usize) = (32 << 10, 40 * (32 << 10));
+const MEDIUM: (usize, usize) = (1 << 20, 40 << 20);
 const LARGE_LIMIT: usize = 256 << 20;
 
 /// Why a word could not be turned into bytes, or bytes into a word.

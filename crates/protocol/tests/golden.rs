@@ -19,8 +19,10 @@ struct Golden {
     name: String,
     bytes: Vec<u8>,
     /// Whether these bytes are that word again.
-    is_read_from: Box<dyn Fn(&[u8]) -> bool>,
+    is_read_from: ReadBack,
 }
+
+type ReadBack = Box<dyn Fn(&[u8]) -> bool>;
 
 fn golden<W>(name: &str, word: W) -> Golden
 where
