@@ -11,6 +11,8 @@ pub(crate) struct Ground {
     pub network: Network,
     /// Whether the number of processes is bounded by the kernel.
     pub bounded: Bounded,
+    /// Whether the command has root's number.
+    pub root: Root,
     /// Whether refused calls reach the record.
     pub observed: Observed,
     /// Whether the death of the runner ends the tree.
@@ -29,6 +31,14 @@ pub(crate) enum Held {
     ByKernel,
     /// Only while the runner lives.
     ByRunner,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Root {
+    /// It has, and none of its powers.
+    Powerless,
+    /// It is somebody else.
+    No,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +85,11 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     if ground.abi < layer::SCOPES {
         say(NO_SCOPES);
     }
+    if ground.root == Root::Powerless {
+        say(
+            "Started as root, the command has no capabilities: it cannot change other users' files.",
+        );
+    }
     if ground.bounded == Bounded::Not {
         say("The number of processes is not bounded.");
     }
@@ -98,6 +113,7 @@ mod tests {
             abi,
             network: Network::Off,
             bounded: Bounded::ByKernel,
+            root: Root::No,
             observed: Observed::Refusals,
             held: Held::ByKernel,
         };

@@ -170,10 +170,11 @@ fn execute(argv: &[CString], env: &[CString]) -> CageError {
         let Ok(candidate) = CString::new([folder, b"/", name.as_bytes()].concat()) else {
             continue;
         };
-        match sys::exec(&candidate, argv, env) {
-            Errno::ENOENT | Errno::ENOTDIR => {}
-            Errno::EACCES => worst = Errno::EACCES,
-            other => return refused(&shown, other),
+        let errno = sys::exec(&candidate, argv, env);
+        if errno == Errno::EACCES {
+            worst = errno;
+        } else if errno != Errno::ENOENT && errno != Errno::ENOTDIR {
+            return refused(&shown, errno);
         }
     }
     if worst == Errno::ENOENT {

@@ -146,6 +146,7 @@ fn rights(access: Access) -> BitFlags<AccessFs> {
         | AccessFs::ResolveUnix;
     let device = AccessFs::ReadFile | AccessFs::WriteFile;
     match access {
+        Access::List => AccessFs::ReadDir.into(),
         Access::Read => read,
         Access::Run => read | AccessFs::Execute,
         Access::Write => write,
@@ -184,6 +185,7 @@ mod tests {
     #[test]
     fn only_terminals_are_controlled_and_nobody_makes_devices() {
         for access in [
+            Access::List,
             Access::Read,
             Access::Run,
             Access::Write,

@@ -12,11 +12,14 @@ mod fence;
 mod grants;
 mod handover;
 mod inert;
+mod init;
 mod layer;
 #[allow(dead_code)]
 mod listener;
+mod namespaces;
 mod policy;
 mod privileges;
+mod root;
 mod runner;
 #[allow(dead_code)]
 mod seccomp;

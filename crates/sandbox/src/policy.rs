@@ -112,6 +112,8 @@ impl TryFrom<String> for At {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Access {
+    /// Lists of files alone; for the root of tier A, in which only what was granted lies.
+    List,
     /// Files and lists of files.
     Read,
     /// The same, and programs may be started.
@@ -131,7 +133,7 @@ impl Access {
     pub(crate) const fn writes(self) -> bool {
         match self {
             Self::Write | Self::Build => true,
-            Self::Read | Self::Run | Self::Device | Self::Terminal => false,
+            Self::List | Self::Read | Self::Run | Self::Device | Self::Terminal => false,
         }
     }
 }

@@ -3,24 +3,28 @@
 //! The order is the one that was found to work; the crate's note says what fails otherwise.
 
 use crate::cage::Cage;
-use crate::claims::{self, Bounded, Ground, Held, Observed};
+use crate::claims::{self, Bounded, Ground, Held, Observed, Root};
 use crate::error::{CageError, Step};
 use crate::fence::Fence;
 use crate::grants::{Grants, Means};
 use crate::handover::Line;
 use crate::inert::Inert;
+use crate::init::{First, UNBOUNDED as INIT_UNBOUNDED};
 use crate::layer::{self, Tcp};
 use crate::listener::{Listener, Signals, Watch};
-use crate::policy::Policy;
+use crate::namespaces::{self, Left};
+use crate::policy::{Access, Fresh, Policy};
 use crate::privileges::{self, Counting};
+use crate::root::Plan as RootPlan;
 use crate::seccomp::{Filter, InstallError, Plan, Reporting};
 use crate::sys;
 use crate::tree::{Bond, Tree};
 use landlock::RulesetCreated;
 use nix::sys::prctl;
-use protocol::confinement::{Confinement, Enforced, Network, Tier};
+use nix::unistd::getuid;
+use protocol::confinement::{Confinement, Enforced, Level, Network, Tier};
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Builds the strongest cage that is wanted and that this host allows.
@@ -32,7 +36,84 @@ pub(crate) fn prepare(
     policy: &Policy,
     abi: u32,
 ) -> Result<(Cage, Enforced), CageError> {
-    tier_b(wanted, policy, abi)
+    match wanted.highest_tier {
+        Tier::A => match namespaces::leave()? {
+            Left::Refused(errno) => {
+                let (cage, mut enforced) = tier_b(wanted, policy, abi)?;
+                let limit = format!("Namespaces were refused ({errno}), so tier B holds.");
+                enforced.limits.insert(0, limit);
+                Ok((cage, enforced))
+            }
+            left @ (Left::AsRoot | Left::AsUser) => tier_a(wanted, policy, abi, left),
+        },
+        Tier::B | Tier::C => tier_b(wanted, policy, abi),
+    }
+}
+
+/// Namespaces around Landlock and seccomp, in a root built by allow.
+fn tier_a(
+    wanted: &Confinement,
+    policy: &Policy,
+    abi: u32,
+    left: Left,
+) -> Result<(Cage, Enforced), CageError> {
+    let mut grants = Grants::find(wanted, policy, Means::Root)?;
+    let watch = watch(wanted, &grants, Tier::A, abi)?;
+    let first = First::start(RootPlan::new(&grants), wanted.limits.processes)?;
+    // Meanwhile, on another processor, the root is built.
+    let mut losses = namespaces::leave_network(wanted.network)?;
+    // Their fresh namesakes are granted instead. The host's /proc stays in the rules, for the
+    // listener: the command cannot reach it.
+    grants.list.retain(|grant| !matches!(grant.fresh, Some(Fresh::Pts | Fresh::Shm)));
+    let mut rules = layer::rules(&grants, tcp(Tier::A, wanted.network))?;
+    let ready = first.await_root()?;
+    let unbounded = ready.losses.iter().any(|loss| loss == INIT_UNBOUNDED);
+    losses.extend(ready.losses.into_iter().filter(|loss| loss != INIT_UNBOUNDED));
+    let mut descriptors = ready.descriptors.into_iter();
+    let (Some(processes), Some(mounts)) = (descriptors.next(), descriptors.next()) else {
+        return Err(CageError::new(Step::Root, "the new root did not arrive"));
+    };
+    let accesses = [Access::List, Access::Read, Access::Terminal, Access::Write];
+    for (place, access) in descriptors.zip(accesses) {
+        rules = layer::add(rules, place, access)?;
+    }
+    if wanted.level == Level::Required && !losses.is_empty() {
+        return Err(CageError::new(Step::Root, losses.join(" "))
+            .hint("`sandbox.level = \"best-effort\"` accepts the loss, `sandbox.tier = \"b\"` does without namespaces"));
+    }
+    let inner = copy(&rules)?;
+    layer::enforce(rules)?;
+    let cage = Launch {
+        wanted,
+        watch,
+        rules: inner,
+        inside: Some(Inside { processes, mounts }),
+        counting: match left {
+            Left::AsUser => Counting::Own,
+            Left::AsRoot | Left::Refused(_) => Counting::Shared,
+        },
+        bond: Bond::Namespace(first),
+    }
+    .launch()?;
+    let ground = Ground {
+        tier: Tier::A,
+        abi,
+        network: wanted.network,
+        // RLIMIT_NPROC counts in the user namespace, but never binds uid 0.
+        bounded: if unbounded && (left == Left::AsRoot || getuid().is_root()) {
+            Bounded::Not
+        } else {
+            Bounded::ByKernel
+        },
+        root: powers(),
+        observed: observed(&cage),
+        held: Held::ByKernel,
+    };
+    let names = namespaces::names(left, wanted.network);
+    let mut enforced = enforced(wanted, ground, names, grants.missing);
+    let losses = losses.into_iter().map(|loss| format!("Lost: {loss}"));
+    enforced.limits.extend(losses);
+    Ok((cage, enforced))
 }
 
 /// Landlock and seccomp alone; this process is the subreaper.
@@ -49,7 +130,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
         wanted,
         watch,
         rules: inner,
-        root: None,
+        inside: None,
         counting: Counting::Shared,
         bond: Bond::Domain { fence, guard: None },
     }
@@ -59,6 +140,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
         abi,
         network: wanted.network,
         bounded: Bounded::Not,
+        root: powers(),
         observed: observed(&cage),
         held: match fence {
             Some(_) => Held::ByKernel,
@@ -75,9 +157,15 @@ struct Launch<'a> {
     watch: Watch,
     /// The command's own layer; this process entered its layer already.
     rules: RulesetCreated,
-    root: Option<OwnedFd>,
+    inside: Option<Inside>,
     counting: Counting,
     bond: Bond,
+}
+
+/// The namespaces of tier A that the command's process enters by itself.
+struct Inside {
+    processes: OwnedFd,
+    mounts: OwnedFd,
 }
 
 impl Launch<'_> {
@@ -94,15 +182,25 @@ impl Launch<'_> {
             input: nothing()?,
             output: its_output.into(),
             errors: its_errors.into(),
-            root: self.root,
+            root: self
+                .inside
+                .as_ref()
+                .map(|inside| inside.mounts.try_clone())
+                .transpose()
+                .map_err(piped)?,
             rules: self.rules,
             filter,
             silent,
             limits: self.wanted.limits,
             counting: self.counting,
         };
-        let command = sys::fork(move || inert.run(&its_line))
-            .map_err(|error| CageError::os(Step::Fork, "the command's process", error))?;
+        let start = move || inert.run(&its_line);
+        let command = match &self.inside {
+            Some(inside) => sys::fork_in(inside.processes.as_fd(), start),
+            None => sys::fork(start),
+        };
+        let command =
+            command.map_err(|error| CageError::os(Step::Fork, "the command's process", error))?;
         let mut tree = Tree::new(command, self.bond);
         let end = sys::pidfd(command)
             .map_err(|error| CageError::os(Step::Fork, "a handle on the command", error))?;
@@ -187,6 +285,11 @@ fn enforced(
         limits: claims::limits(ground),
         missing,
     }
+}
+
+/// Whether the command is root by number.
+fn powers() -> Root {
+    if getuid().is_root() { Root::Powerless } else { Root::No }
 }
 
 fn observed(cage: &Cage) -> Observed {

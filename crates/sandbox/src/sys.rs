@@ -2,6 +2,8 @@
 #![allow(unsafe_code)]
 
 use nix::errno::Errno;
+use nix::sched::{CloneFlags, setns};
+use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid};
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -26,6 +28,75 @@ pub(crate) fn fork(body: impl FnOnce() -> i32) -> Result<Pid, Errno> {
             unsafe { libc::_exit(code) }
         }
     }
+}
+
+/// The same in new namespaces, as `flags` name them. This process keeps its own: `unshare` would
+/// take from it the right to make threads.
+///
+/// # Errors
+/// What clone answers.
+pub(crate) fn fork_into(flags: CloneFlags, body: impl FnOnce() -> i32) -> Result<Pid, Errno> {
+    let flags = libc::c_long::from(flags.bits() | libc::SIGCHLD);
+    // SAFETY: without a stack and without CLONE_VM this is fork, and the copy leaves by `_exit`.
+    // The process has one thread, so no lock of the C library can be held by another.
+    match Errno::result(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })? {
+        0 => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(70);
+            // SAFETY: `_exit` takes a number and does not return.
+            unsafe { libc::_exit(code) }
+        }
+        pid => i32::try_from(pid).map(Pid::from_raw).map_err(|_| Errno::EOVERFLOW),
+    }
+}
+
+/// What the go-between of `fork_in` reads and writes in this process's memory.
+struct Errand<'a, F> {
+    namespace: BorrowedFd<'a>,
+    body: Option<F>,
+    outcome: Result<Pid, Errno>,
+}
+
+/// Room for the go-between and for the copy that goes on from its stack.
+const STACK: usize = 512 << 10;
+
+/// Starts a copy of this process, as `fork` does, as a member of another PID namespace and still
+/// as our own child.
+///
+/// Only a process that has moved can fork into its new namespace, and this one must not move. A
+/// go-between in our memory, as in vfork, moves and forks in our name.
+///
+/// # Errors
+/// What clone, setns or fork answer.
+pub(crate) fn fork_in<F: FnOnce() -> i32>(
+    namespace: BorrowedFd<'_>,
+    body: F,
+) -> Result<Pid, Errno> {
+    extern "C" fn go<F: FnOnce() -> i32>(errand: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: `fork_in` passes its own `Errand<F>` and stands still until we are gone.
+        let errand = unsafe { &mut *errand.cast::<Errand<'_, F>>() };
+        let body = &mut errand.body;
+        errand.outcome = setns(errand.namespace, CloneFlags::CLONE_NEWPID).and_then(|()| {
+            // The body stays where it is: dropped here, its descriptors would be closed in our
+            // table and stay open in the one of `fork_in`.
+            fork_into(CloneFlags::CLONE_PARENT, || body.take().map_or(70, |body| body()))
+        });
+        0
+    }
+    let mut errand = Errand { namespace, body: Some(body), outcome: Err(Errno::ECHILD) };
+    let mut stack: Vec<u128> = vec![0; STACK / size_of::<u128>()];
+    // SAFETY: the function gets the structure of its type; stack and structure live until the
+    // call is over, since CLONE_VFORK holds us until the go-between has ended; the stack's end is
+    // aligned to 16 bytes.
+    let between = Errno::result(unsafe {
+        libc::clone(
+            go::<F>,
+            stack.as_mut_ptr_range().end.cast(),
+            libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD,
+            (&raw mut errand).cast(),
+        )
+    })?;
+    waitpid(Pid::from_raw(between), None)?;
+    errand.outcome
 }
 
 /// A descriptor of the process `pid` that is readable once it has ended.
@@ -84,6 +155,18 @@ pub(crate) fn default_signals() {
         let none: libc::sigset_t = std::mem::zeroed();
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
     }
+}
+
+/// Sets what a signal does.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn handle(
+    signal: nix::sys::signal::Signal,
+    handler: nix::sys::signal::SigHandler,
+) -> Result<(), Errno> {
+    // SAFETY: the one handler of this crate is an empty function.
+    unsafe { nix::sys::signal::signal(signal, handler) }.map(drop)
 }
 
 /// Replaces this process by a program; returns only where that failed. `argv` and `env` end up as

@@ -5,7 +5,7 @@
 
 use crate::error::CageError;
 use crate::fence::{Fence, Guard};
-use crate::handover::Line;
+use crate::init::First;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -28,8 +28,8 @@ pub enum Exit {
 /// What holds the tree together.
 #[derive(Debug)]
 pub(crate) enum Bond {
-    /// A PID namespace, which ends with its first process, which ends with this line.
-    Namespace { first: Pid, lifeline: Option<Line> },
+    /// A PID namespace, which ends with its first process.
+    Namespace(First),
     /// This process as the subreaper, and the Landlock domain where it is proven.
     Domain { fence: Option<Fence>, guard: Option<Guard> },
 }
@@ -60,7 +60,7 @@ impl Tree {
                 *guard = Some(Guard::start(*fence)?);
                 Ok(())
             }
-            Bond::Domain { fence: None, .. } | Bond::Namespace { .. } => Ok(()),
+            Bond::Domain { fence: None, .. } | Bond::Namespace(_) => Ok(()),
         }
     }
 
@@ -110,7 +110,7 @@ impl Tree {
             let _ = kill(self.command, Signal::SIGKILL);
         }
         match &mut self.bond {
-            Bond::Namespace { lifeline, .. } => drop(lifeline.take()),
+            Bond::Namespace(first) => first.let_go(),
             Bond::Domain { fence: Some(fence), .. } => fence.end_all_inside(),
             Bond::Domain { fence: None, .. } => {
                 for child in living_children() {

@@ -1,7 +1,7 @@
 //! What a hostile program tries. Each prints `ACT: done` or `ACT: ERRNO words`.
 
 use nix::errno::Errno;
-use std::io::{self, Read, Write};
+use std::io;
 use std::process::ExitCode;
 
 /// Tries one act and prints how it went.

@@ -1,0 +1,170 @@
+//! The first process of the PID namespace: builds the root, reaps orphans, and ends with its line,
+//! and the whole namespace with it. For `runner` and `tree`.
+
+use crate::error::{CageError, Step};
+use crate::handover::{Line, Ready};
+use crate::privileges;
+use crate::root::Plan;
+use crate::runner::nothing;
+use crate::sys;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sched::CloneFlags;
+use nix::sys::prctl;
+use nix::sys::signal::{SigHandler, SigSet, Signal};
+use nix::sys::utsname::uname;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, setsid};
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Said instead of a loss where the kernel does not bound the number of processes.
+pub(crate) const UNBOUNDED: &str = "unbounded";
+
+/// What the runner is handed.
+const OPENED: [&str; 6] =
+    ["/proc/self/ns/pid", "/proc/self/ns/mnt", "/", "/proc", "/dev/pts", "/dev/shm"];
+
+/// Pids that the kernel keeps for itself once numbers start again from below.
+const RESERVED_PIDS: u64 = 300;
+
+/// The first process, as the runner sees it. Dropping it ends the namespace.
+#[derive(Debug)]
+pub(crate) struct First {
+    pid: Pid,
+    line: Option<Line>,
+}
+
+impl First {
+    /// Starts it, in a PID and a mount namespace of its own. The runner locks itself after.
+    ///
+    /// # Errors
+    /// `Step::Namespaces`.
+    pub(crate) fn start(plan: Plan, processes: u64) -> Result<Self, CageError> {
+        let nothing = nothing()?;
+        let (line, its_line) = Line::pair()?;
+        let apart = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
+        let pid = sys::fork_into(apart, move || run(&plan, processes, nothing, &its_line))
+            .map_err(|error| CageError::os(Step::Namespaces, "its first process", error))?;
+        Ok(Self { pid, line: Some(line) })
+    }
+
+    /// Waits until the root stands. The descriptors are the two namespaces, the root, and what was
+    /// mounted fresh: `/proc`, `/dev/pts`, `/dev/shm`.
+    ///
+    /// # Errors
+    /// The step that failed in it.
+    pub(crate) fn await_root(&self) -> Result<Ready, CageError> {
+        match &self.line {
+            Some(line) => line.await_ready(),
+            None => Err(CageError::new(Step::Handover, "the namespace has ended")),
+        }
+    }
+
+    /// Lets the namespace end; the kernel then kills all in it.
+    pub(crate) fn let_go(&mut self) {
+        drop(self.line.take());
+    }
+}
+
+impl Drop for First {
+    fn drop(&mut self) {
+        self.let_go();
+        // ECHILD where the tree has reaped it.
+        let _ = waitpid(self.pid, None);
+    }
+}
+
+/// The process itself.
+fn run(plan: &Plan, processes: u64, nothing: OwnedFd, line: &Line) -> i32 {
+    match set_up(plan, processes, nothing, line) {
+        Ok(()) => {
+            reap_until_end(line);
+            0
+        }
+        Err(error) => {
+            // Where the runner is gone there is nobody to tell.
+            let _ = line.failed(&error);
+            1
+        }
+    }
+}
+
+fn set_up(plan: &Plan, processes: u64, nothing: OwnedFd, line: &Line) -> Result<(), CageError> {
+    let handover = |error: Errno| CageError::os(Step::Handover, "standard streams", error);
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(handover)?;
+    setsid().map_err(handover)?;
+    sys::default_signals();
+    for stream in 0..3 {
+        sys::put_at(nothing.as_fd(), stream).map_err(handover)?;
+    }
+    drop(nothing);
+    let mut losses = plan.build()?;
+    if let Err(loss) = bound(processes) {
+        losses.push(loss.to_owned());
+    }
+    let opened = OPENED
+        .iter()
+        .map(|path| {
+            File::open(path)
+                .map(OwnedFd::from)
+                .map_err(|error| CageError::os(Step::Root, path, error))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let descriptors: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
+    line.ready(&descriptors, &losses)?;
+    drop(opened);
+    sys::close_all_but(line.as_fd()).map_err(handover)?;
+    privileges::drop_all()
+}
+
+/// Bounds the number of processes in this namespace, which holds for root too.
+fn bound(processes: u64) -> Result<(), &'static str> {
+    if processes == 0 {
+        return Ok(());
+    }
+    // Before 6.14 this file is the whole host's. A release of doubt is left.
+    if !newer_than(6, 14) {
+        return Err(UNBOUNDED);
+    }
+    let most = (processes + RESERVED_PIDS).to_string();
+    std::fs::write("/proc/sys/kernel/pid_max", most).map_err(|_| UNBOUNDED)
+}
+
+/// Whether the kernel's release is above `major.minor`.
+fn newer_than(major: u32, minor: u32) -> bool {
+    let Ok(name) = uname() else { return false };
+    let release = name.release().to_string_lossy();
+    let mut numbers = release.split(['.', '-']).map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(one)), Some(Ok(two))) => (one, two) > (major, minor),
+        _ => false,
+    }
+}
+
+/// Reaps what was orphaned, so that its usage counts and its number is free, until the line ends.
+fn reap_until_end(line: &Line) {
+    // SIGCHLD is ignored by default; with a handler it interrupts the wait below.
+    if sys::handle(Signal::SIGCHLD, SigHandler::Handler(noticed)).is_err() {
+        return;
+    }
+    let mut held = SigSet::empty();
+    held.add(Signal::SIGCHLD);
+    if held.thread_block().is_err() {
+        return;
+    }
+    loop {
+        while matches!(
+            waitpid(None, Some(WaitPidFlag::WNOHANG)),
+            Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..))
+        ) {}
+        let mut end = [PollFd::new(line.as_fd(), PollFlags::POLLIN)];
+        match ppoll(&mut end, None, Some(SigSet::empty())) {
+            Err(Errno::EINTR) => {}
+            // The runner never says another word, so anything is the end.
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+extern "C" fn noticed(_: i32) {}

@@ -1,0 +1,91 @@
+//! Leaving the host's namespaces. For `runner` only, while the process has one thread.
+
+use crate::error::{CageError, Step};
+use crate::privileges;
+use crate::sys;
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::prctl;
+use nix::unistd::{Gid, Uid, getgid, getuid};
+use protocol::confinement::Network;
+
+/// Whether this host let us out of its namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// With the capabilities that this process had: it was started as root.
+    AsRoot,
+    /// Through a user namespace of our own, in which everybody is who they were.
+    AsUser,
+    /// It did not, and nothing has changed.
+    Refused(Errno),
+}
+
+/// Gets the right to make namespaces, by a user namespace of our own where this process was not
+/// started as root.
+///
+/// The PID namespace itself is not left here but made for the first process in it: a process that
+/// left its own by `unshare` can make no thread any more (EINVAL), and the runner needs some.
+///
+/// # Errors
+/// `Step::Maps` where the user namespace was made but not set up: this process must end.
+pub(crate) fn leave() -> Result<Left, CageError> {
+    if privileges::may_administer() {
+        return Ok(Left::AsRoot);
+    }
+    let (user, group) = (getuid(), getgid());
+    let signal = prctl::get_pdeathsig().map_err(maps)?;
+    if let Err(errno) = unshare(CloneFlags::CLONE_NEWUSER) {
+        return Ok(Left::Refused(errno));
+    }
+    // The map files belong to root while this process is not dumpable.
+    let dumpable = prctl::get_dumpable().map_err(maps)?;
+    prctl::set_dumpable(true).map_err(maps)?;
+    let written = write_maps(user, group);
+    prctl::set_dumpable(dumpable).map_err(maps)?;
+    written?;
+    // Changing credentials may have cleared it.
+    prctl::set_pdeathsig(signal).map_err(maps)?;
+    Ok(Left::AsUser)
+}
+
+/// Leaves the host's System V objects, and its network where that is off. Takes half a
+/// millisecond for the network, while the first process of the PID namespace builds the root.
+/// Returns what was lost.
+///
+/// # Errors
+/// `Step::Namespaces`.
+pub(crate) fn leave_network(network: Network) -> Result<Vec<String>, CageError> {
+    let flags = match network {
+        Network::Off => CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET,
+        Network::On => CloneFlags::CLONE_NEWIPC,
+    };
+    unshare(flags)
+        .map_err(|error| CageError::os(Step::Namespaces, "leaving network and IPC", error))?;
+    Ok(match (network, sys::loopback_up()) {
+        (Network::Off, Err(errno)) => vec![format!("Loopback could not be switched on: {errno}.")],
+        (Network::Off, Ok(())) | (Network::On, _) => Vec::new(),
+    })
+}
+
+/// The names for the record.
+pub(crate) fn names(left: Left, network: Network) -> Vec<String> {
+    let user = (left == Left::AsUser).then_some("user");
+    let net = (network == Network::Off).then_some("net");
+    user.into_iter().chain(["mount", "pid", "ipc"]).chain(net).map(str::to_owned).collect()
+}
+
+/// Everybody is who they were; an unprivileged process may map itself alone, and only after it
+/// gave up setting groups.
+fn write_maps(user: Uid, group: Gid) -> Result<(), CageError> {
+    let write = |file: &str, text: String| {
+        std::fs::write(format!("/proc/self/{file}"), text)
+            .map_err(|error| CageError::os(Step::Maps, file, error))
+    };
+    write("setgroups", "deny".to_owned())?;
+    write("uid_map", format!("{user} {user} 1"))?;
+    write("gid_map", format!("{group} {group} 1"))
+}
+
+fn maps(errno: Errno) -> CageError {
+    CageError::os(Step::Maps, "prctl", errno)
+}
