@@ -267,9 +267,7 @@ impl Journal {
 
     /// Takes nothing more from now on.
     fn close(&mut self, error: AppendError) -> AppendError {
-        let cause = std::error::Error::source(&error)
-            .map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-        self.closed = Some(cause);
+        self.closed = Some(disk::with_causes(&error));
         error
     }
 }

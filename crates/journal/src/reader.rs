@@ -52,8 +52,8 @@ pub enum ReadError {
     },
     /// A line is not what was written.
     #[error(
-        "{path}, line {line} is damaged: {damage}; the session does not go on behind it, but the \
-         {last_good} records before it are good and can be forked into a new session"
+        "{path}, line {line} is damaged; the session does not go on behind it, but the {last_good} \
+         records before it are good and can be forked into a new session"
     )]
     Damaged {
         /// The file.

@@ -22,7 +22,7 @@ pub enum ListError {
         source: io::Error,
     },
     /// A line is damaged; those behind it can still be read.
-    #[error("line {line} of the audit log {path} is damaged: {fault}; see `agentd audit verify`")]
+    #[error("line {line} of the audit log {path} is damaged; see `agentd audit verify`")]
     Damaged {
         /// The log.
         path: PathBuf,

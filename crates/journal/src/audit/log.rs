@@ -35,8 +35,8 @@ pub enum AuditError {
     },
     /// Its last line is damaged, so that no chain can go on from it.
     #[error(
-        "the last line of the audit log {path} is damaged: {fault}; see `agentd audit verify`, \
-         then move the log elsewhere to begin a new one"
+        "the last line of the audit log {path} is damaged; see `agentd audit verify`, then move \
+         the log elsewhere to begin a new one"
     )]
     Damaged {
         /// The log.
@@ -251,9 +251,7 @@ impl Audit {
 
     /// Takes nothing more from now on.
     fn close(&mut self, error: AuditError) -> AuditError {
-        let cause = std::error::Error::source(&error)
-            .map_or_else(|| error.to_string(), |source| format!("{error}: {source}"));
-        self.closed = Some(cause);
+        self.closed = Some(disk::with_causes(&error));
         error
     }
 }
