@@ -6,24 +6,30 @@
 //! a carried `connect` is made here, on copies of address and socket. Registers decide, memory
 //! never does: another thread of the command could change it after the look.
 
+mod address;
+mod carry;
+mod connects;
 mod detail;
 mod ledger;
 mod notice;
+mod paths;
 mod processes;
+mod serve;
+mod signals;
+mod socket;
+mod territory;
 #[cfg(test)]
 pub(crate) mod tests;
+mod writes;
 
 pub(crate) use ledger::Record;
 
-use crate::seccomp::{Arch, Plan, Policy, Rule, Then};
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use crate::seccomp::Plan;
 use nix::sys::signal::SigSet;
-use notice::{Answer, Notice, Notices};
-use processes::Processes;
-use protocol::confinement::{Network, Refusal, RefusalKind, Tier};
-use std::io::{self, PipeReader, PipeWriter};
-use std::os::fd::{AsFd, OwnedFd};
+use protocol::confinement::{Network, Tier};
+use serve::Server;
+use std::io::{self, PipeWriter};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -79,13 +85,7 @@ impl Listener {
     pub(crate) fn start(notify: OwnedFd, watch: Watch) -> io::Result<Self> {
         let (stopped, stop) = std::io::pipe()?;
         let record = Arc::new(Mutex::new(Record::default()));
-        let server = Server {
-            notices: Arc::new(Notices::new(notify)),
-            policy: Policy::new(&watch.plan, Arch::HOST),
-            processes: Processes::new(watch.proc),
-            record: Arc::clone(&record),
-            stop: stopped,
-        };
+        let server = Server::new(notify, watch, Arc::clone(&record), stopped);
         let thread = without_signals(|| {
             std::thread::Builder::new().name("refusals".to_owned()).spawn(move || server.serve())
         })?;
@@ -97,6 +97,12 @@ impl Listener {
     pub(crate) fn finish(mut self) -> Record {
         self.end();
         std::mem::take(&mut *self.record.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the thread is gone, which it is soon after the last process under the filter.
+    #[cfg(test)]
+    pub(crate) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     fn end(&mut self) {
@@ -121,98 +127,4 @@ fn without_signals<T>(make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let made = make();
     before.thread_set_mask()?;
     made
-}
-
-/// What the thread owns.
-struct Server {
-    notices: Arc<Notices>,
-    policy: Policy,
-    processes: Processes,
-    record: Arc<Mutex<Record>>,
-    stop: PipeReader,
-}
-
-impl Server {
-    fn serve(&self) {
-        while self.wait() {
-            match self.notices.receive() {
-                Ok(Some(notice)) => self.handle(&notice),
-                Ok(None) => {}
-                // Nothing more can arrive; closing the descriptor fails what still waits.
-                Err(_) => return,
-            }
-        }
-    }
-
-    /// Waits for a call; false when all who were under the filter are gone, or at `finish`.
-    fn wait(&self) -> bool {
-        loop {
-            let mut both = [
-                PollFd::new(self.notices.as_fd(), PollFlags::POLLIN),
-                PollFd::new(self.stop.as_fd(), PollFlags::POLLIN),
-            ];
-            match poll(&mut both, PollTimeout::NONE) {
-                Ok(_) => {}
-                Err(Errno::EINTR) => continue,
-                Err(_) => return false,
-            }
-            let [calls, stop] = both.map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
-            if calls.contains(PollFlags::POLLIN) {
-                return true;
-            }
-            if !stop.is_empty() || !calls.is_empty() {
-                return false;
-            }
-        }
-    }
-
-    fn handle(&self, notice: &Notice) {
-        let Some(rule) = self.policy.judge(notice.nr, &notice.args) else {
-            // Filter and policy come from one plan, so this is a fault of ours: stay closed.
-            return self.notices.answer(notice.id, Answer::Errno(libc::EPERM));
-        };
-        match rule.then {
-            Then::Refuse(errno) | Then::Fallback(errno) => self.refuse(notice, rule, errno),
-            Then::RefuseOthers(argument, errno) => {
-                if self.names_itself(notice, argument) {
-                    self.notices.answer(notice.id, Answer::Continue);
-                } else {
-                    self.refuse(notice, rule, errno);
-                }
-            }
-            Then::Look(_) => self.notices.answer(notice.id, Answer::Continue),
-            Then::Carry => self.refuse(notice, rule, libc::EACCES),
-        }
-    }
-
-    fn refuse(&self, notice: &Notice, rule: &Rule, errno: i32) {
-        let detail = detail::words(rule, &notice.args, notice.tid, &self.processes);
-        if !self.notices.waits(notice.id) {
-            return;
-        }
-        self.note(notice, rule.call, RefusalKind::Refused, errno, detail);
-        self.notices.answer(notice.id, Answer::Errno(errno));
-    }
-
-    /// Whether the process number in the argument is the caller's own. Continuing is sound then:
-    /// the number is in a register, and it stays the caller's while the caller waits.
-    #[allow(clippy::cast_possible_truncation)]
-    fn names_itself(&self, notice: &Notice, argument: usize) -> bool {
-        let named = notice.args[argument] as u32;
-        self.processes.status(notice.tid).is_some_and(|status| {
-            status.tgids.last() == Some(&named) || status.tids.last() == Some(&named)
-        })
-    }
-
-    fn note(&self, notice: &Notice, call: &str, kind: RefusalKind, errno: i32, detail: String) {
-        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
-        record.add(Refusal {
-            kind,
-            syscall: call.to_owned(),
-            detail,
-            errno,
-            pid: notice.tid,
-            count: 1,
-        });
-    }
 }

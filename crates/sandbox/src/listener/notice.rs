@@ -32,6 +32,13 @@ pub(super) enum Answer {
     Done,
 }
 
+impl Answer {
+    /// From the outcome of a call made here: 0 or an errno.
+    pub(super) fn of(errno: i32) -> Self {
+        if errno == 0 { Self::Done } else { Self::Errno(errno) }
+    }
+}
+
 /// The listening end.
 #[derive(Debug)]
 pub(super) struct Notices {
@@ -82,8 +89,8 @@ impl Notices {
         self.control(SECCOMP_IOCTL_NOTIF_ID_VALID, &raw mut id).is_ok()
     }
 
-    /// Answers. A caller that died meanwhile needs none, so there is no error.
-    pub(super) fn answer(&self, id: u64, answer: Answer) {
+    /// Answers; false if the caller died meanwhile. If true, it waited all the time until now.
+    pub(super) fn answer(&self, id: u64, answer: Answer) -> bool {
         let (error, flags) = match answer {
             Answer::Continue => (0, 1),
             Answer::Errno(errno) => (-errno, 0),
@@ -91,9 +98,11 @@ impl Notices {
         };
         let mut response = seccomp_notif_resp { id, val: 0, error, flags };
         let at = (&raw mut response).cast::<u64>();
-        while let Err(error) = self.control(SECCOMP_IOCTL_NOTIF_SEND, at) {
-            if error.raw_os_error() != Some(libc::EINTR) {
-                return;
+        loop {
+            match self.control(SECCOMP_IOCTL_NOTIF_SEND, at) {
+                Ok(()) => return true,
+                Err(error) if error.raw_os_error() == Some(libc::EINTR) => {}
+                Err(_) => return false,
             }
         }
     }

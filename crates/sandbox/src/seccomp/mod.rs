@@ -12,11 +12,13 @@ mod policy;
 mod program;
 mod rules;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use numbers::Arch;
 pub(crate) use policy::Policy;
-pub(crate) use rules::{NAMESPACES, Rule, SOCKET_TYPE, Then};
+pub(crate) use rules::{
+    Act, Flags, Follow, Look, NAMESPACES, Role, Rule, SOCKET_TYPE, Target, Then,
+};
 
 use protocol::confinement::{Network, Tier};
 use seccompiler::BpfProgram;

@@ -1,10 +1,19 @@
 //! Tests of the listener against the kernel.
 #![allow(clippy::unwrap_used)]
 
+mod connects;
+mod ending;
+mod programs;
+mod signals;
+mod writes;
+
 use super::{Signals, Watch};
 use crate::seccomp::Plan;
-use protocol::confinement::{Network, Tier};
+use protocol::confinement::{Network, Refusal, RefusalKind, Tier};
+use std::ffi::CString;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// A watch of tier B without any grant.
 pub(crate) fn watch(plan: Plan) -> Watch {
@@ -19,4 +28,32 @@ pub(crate) fn watch(plan: Plan) -> Watch {
         proc: File::open("/proc").unwrap().into(),
         host: File::open("/").unwrap().into(),
     }
+}
+
+/// A project that is granted and a place beside it that is not.
+struct Place {
+    _keep: tempfile::TempDir,
+    project: PathBuf,
+    outside: PathBuf,
+}
+
+fn place() -> Place {
+    let keep = tempfile::tempdir().unwrap();
+    let root = std::fs::canonicalize(keep.path()).unwrap();
+    let (project, outside) = (root.join("project"), root.join("outside"));
+    std::fs::create_dir(&project).unwrap();
+    std::fs::create_dir(&outside).unwrap();
+    Place { _keep: keep, project, outside }
+}
+
+fn c(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap()
+}
+
+/// The lines of a record, without process numbers.
+fn lines(refusals: &[Refusal]) -> Vec<(RefusalKind, &str, &str, i32)> {
+    refusals
+        .iter()
+        .map(|line| (line.kind, line.syscall.as_str(), line.detail.as_str(), line.errno))
+        .collect()
 }

@@ -3,9 +3,9 @@
 
 use crate::listener::{Listener, Record, Watch};
 use crate::seccomp::{Filter, Plan};
-use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 /// What became of a child.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Outcome {
     pub(crate) status: i32,
     /// The child's number.
     pub(crate) pid: u32,
+    /// Whether the listener had ended by itself when the child was gone.
+    pub(crate) alone: bool,
     /// What the listener wrote down.
     pub(crate) record: Record,
 }
@@ -59,8 +61,9 @@ pub(crate) fn under(watch: Watch, body: impl FnOnce() -> Vec<i64>) -> Outcome {
     let mut status = 0;
     // SAFETY: waits for our own child.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    let alone = listener.as_ref().is_none_or(|listener| (0..500).any(|_| ended(listener)));
     let record = listener.map(Listener::finish).unwrap_or_default();
-    Outcome { answers: results, status, pid: pid.unsigned_abs(), record }
+    Outcome { answers: results, status, pid: pid.unsigned_abs(), alone, record }
 }
 
 /// Runs `body` in a child under a filter without a listener.
@@ -100,6 +103,15 @@ fn child(
     unsafe { libc::_exit(0) }
 }
 
+/// Waits a little while if the listener has not ended.
+fn ended(listener: &Listener) -> bool {
+    let ended = listener.has_ended();
+    if !ended {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    ended
+}
+
 fn read_i64(from: &mut PipeReader) -> Option<i64> {
     let mut bytes = [0; 8];
     from.read_exact(&mut bytes).ok()?;
@@ -107,7 +119,7 @@ fn read_i64(from: &mut PipeReader) -> Option<i64> {
 }
 
 /// Takes a copy of the child's descriptor.
-fn take(pid: i32, fd: i32) -> OwnedFd {
+pub(crate) fn take(pid: i32, fd: i32) -> OwnedFd {
     let pidfd = raw(libc::SYS_pidfd_open, [pid as u64, 0, 0, 0, 0, 0]);
     assert!(pidfd >= 0, "pidfd_open: {pidfd}");
     // SAFETY: a new descriptor that nobody else owns.
@@ -116,9 +128,4 @@ fn take(pid: i32, fd: i32) -> OwnedFd {
     assert!(got >= 0, "pidfd_getfd: {got}");
     // SAFETY: as above.
     unsafe { OwnedFd::from_raw_fd(got as i32) }
-}
-
-/// `/proc`, for a watch.
-pub(crate) fn proc() -> OwnedFd {
-    File::open("/proc").unwrap().into()
 }

@@ -1,0 +1,142 @@
+//! From a path as the command says it to the real path the kernel will arrive at.
+//!
+//! The answer is for the record only: the command can change directories and links meanwhile.
+
+use super::processes::Processes;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::{SFlag, fstat};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// What lies at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Found {
+    /// Something.
+    There(PathBuf, Kind),
+    /// Nothing, in a directory that is there.
+    Free(PathBuf),
+    /// Nothing, in no directory either.
+    Nowhere,
+    /// A directory on the way may not be searched by this user: the path as it was said.
+    Barred(PathBuf),
+    /// It cannot be told: links of `/proc` into open files, loops of links.
+    Unknown,
+}
+
+/// What kind of thing lies there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A directory.
+    Directory,
+    /// A socket.
+    Socket,
+    /// Anything else.
+    Other,
+}
+
+/// Whether a link at the end leads on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// It does.
+    Followed,
+    /// The link itself is meant.
+    Itself,
+}
+
+/// Resolves an absolute path beneath `root`, which may be another mount namespace's.
+pub(super) fn find(processes: &Processes, root: BorrowedFd<'_>, path: &Path, end: End) -> Found {
+    match open(root, path, end) {
+        Ok(fd) => match (real(processes, root, fd.as_fd()), kind(&fd)) {
+            (Some(real), Some(kind)) => Found::There(real, kind),
+            _ => Found::Unknown,
+        },
+        Err(Errno::ENOENT) => beside(processes, root, path),
+        Err(Errno::EACCES) => Found::Barred(path.to_owned()),
+        Err(_) => Found::Unknown,
+    }
+}
+
+/// Where a name would go that is not there yet.
+fn beside(processes: &Processes, root: BorrowedFd<'_>, path: &Path) -> Found {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Found::Unknown;
+    };
+    match open(root, parent, End::Followed) {
+        Ok(fd) => match real(processes, root, fd.as_fd()) {
+            Some(real) => Found::Free(real.join(name)),
+            None => Found::Unknown,
+        },
+        Err(Errno::ENOENT) => Found::Nowhere,
+        Err(_) => Found::Unknown,
+    }
+}
+
+/// `O_PATH` asks for no right on the file, so that neither the runner's own Landlock layer nor
+/// the file's mode stand in the way of looking.
+fn open(root: BorrowedFd<'_>, path: &Path, end: End) -> Result<OwnedFd, Errno> {
+    let flags = match end {
+        End::Followed => OFlag::O_PATH | OFlag::O_CLOEXEC,
+        End::Itself => OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW,
+    };
+    let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+    openat2(root, path, OpenHow::new().flags(flags).resolve(resolve))
+}
+
+/// The path of an open file as seen from `root`.
+fn real(processes: &Processes, root: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> Option<PathBuf> {
+    let top = processes.path_of(root)?;
+    let path = processes.path_of(fd)?;
+    let below = path.strip_prefix(&top).ok()?;
+    Some(Path::new("/").join(below))
+}
+
+fn kind(fd: &OwnedFd) -> Option<Kind> {
+    let mode = SFlag::from_bits_truncate(fstat(fd).ok()?.st_mode) & SFlag::S_IFMT;
+    Some(match mode {
+        SFlag::S_IFDIR => Kind::Directory,
+        SFlag::S_IFSOCK => Kind::Socket,
+        _ => Kind::Other,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::symlink;
+
+    fn look(root: &Path, path: &str, end: End) -> Found {
+        let processes = Processes::new(File::open("/proc").unwrap().into());
+        find(&processes, File::open(root).unwrap().as_fd(), Path::new(path), end)
+    }
+
+    #[test]
+    fn paths_are_resolved_beneath_their_root() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        std::fs::create_dir_all(root.join("p/sub")).unwrap();
+        std::fs::write(root.join("p/file"), "").unwrap();
+        symlink("/p/file", root.join("link")).unwrap();
+        symlink("../../../../p", root.join("p/sub/up")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        let there = |path: &str, kind| Found::There(PathBuf::from(path), kind);
+        let followed = |path| look(root, path, End::Followed);
+        assert_eq!(followed("/p/sub"), there("/p/sub", Kind::Directory));
+        assert_eq!(followed("/p/sub/../file"), there("/p/file", Kind::Other));
+        assert_eq!(followed("/link"), there("/p/file", Kind::Other));
+        assert_eq!(followed("/p/sub/up/new"), Found::Free(PathBuf::from("/p/new")));
+        assert_eq!(look(root, "/link", End::Itself), there("/link", Kind::Other));
+        assert_eq!(followed("/p/none/new"), Found::Nowhere);
+        assert_eq!(followed("/loop"), Found::Unknown);
+        assert_eq!(followed("/p/file/under"), Found::Unknown);
+        assert_eq!(followed("/"), there("/", Kind::Directory));
+    }
+
+    #[test]
+    fn open_files_of_a_process_are_not_guessed() {
+        let own = format!("/proc/{}/fd/0", std::process::id());
+        assert_eq!(look(Path::new("/"), &own, End::Followed), Found::Unknown);
+    }
+}

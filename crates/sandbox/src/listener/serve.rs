@@ -1,0 +1,231 @@
+//! The thread's loop: one call after the other, each answered by the rule that brought it here.
+
+use super::carry::{self, Carried};
+use super::ledger::Record;
+use super::notice::{Answer, Notice, Notices};
+use super::processes::Processes;
+use super::territory::Territory;
+use super::writes::Roots;
+use super::{Watch, connects, detail, signals, writes};
+use crate::seccomp::{Arch, Look, Policy, Rule, Then};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use protocol::confinement::{Network, Refusal, RefusalKind, Tier};
+use std::cell::OnceCell;
+use std::io::PipeReader;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Carried connections that wait at once; a caller beyond that is told to try again.
+const WAITING: usize = 64;
+
+/// What the thread owns.
+pub(super) struct Server {
+    notices: Arc<Notices>,
+    policy: Policy,
+    processes: Processes,
+    territory: Territory,
+    sockets: Vec<PathBuf>,
+    inet: crate::seccomp::Inet,
+    tier: Tier,
+    network: Network,
+    signals: super::Signals,
+    host: OwnedFd,
+    /// The command's root; all its processes share it, since changing it is refused.
+    cage: OnceCell<OwnedFd>,
+    record: Arc<Mutex<Record>>,
+    stop: PipeReader,
+}
+
+impl Server {
+    pub(super) fn new(
+        notify: OwnedFd,
+        watch: Watch,
+        record: Arc<Mutex<Record>>,
+        stop: PipeReader,
+    ) -> Self {
+        Self {
+            notices: Arc::new(Notices::new(notify)),
+            policy: Policy::new(&watch.plan, Arch::HOST),
+            processes: Processes::new(watch.proc),
+            territory: Territory::new(watch.tier, watch.writable, watch.read_only),
+            sockets: watch.sockets,
+            inet: watch.plan.inet,
+            tier: watch.tier,
+            network: watch.network,
+            signals: watch.signals,
+            host: watch.host,
+            cage: OnceCell::new(),
+            record,
+            stop,
+        }
+    }
+
+    /// Serves until all who were under the filter are gone, or until `finish`.
+    pub(super) fn serve(&self) {
+        while self.wait() {
+            match self.notices.receive() {
+                Ok(Some(notice)) => self.handle(&notice),
+                Ok(None) => {}
+                // Nothing more can arrive; closing the descriptor fails what still waits.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Waits for a call; false at the end.
+    fn wait(&self) -> bool {
+        loop {
+            let mut both = [
+                PollFd::new(self.notices.as_fd(), PollFlags::POLLIN),
+                PollFd::new(self.stop.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut both, PollTimeout::NONE) {
+                Ok(_) => {}
+                Err(Errno::EINTR) => continue,
+                Err(_) => return false,
+            }
+            let [calls, stop] = both.map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
+            // First, or a busy command could hold up the end.
+            if !stop.is_empty() {
+                return false;
+            }
+            if calls.contains(PollFlags::POLLIN) {
+                return true;
+            }
+            if !calls.is_empty() {
+                return false;
+            }
+        }
+    }
+
+    fn handle(&self, notice: &Notice) {
+        let Some(rule) = self.policy.judge(notice.nr, &notice.args) else {
+            // Filter and policy come from one plan, so this is a fault of ours: stay closed.
+            self.notices.answer(notice.id, Answer::Errno(libc::EPERM));
+            return;
+        };
+        match &rule.then {
+            Then::Refuse(errno) | Then::Fallback(errno) => self.refuse(notice, rule, *errno),
+            Then::RefuseOthers(argument, errno) => {
+                if self.names_itself(notice, *argument) {
+                    self.notices.answer(notice.id, Answer::Continue);
+                } else {
+                    self.refuse(notice, rule, *errno);
+                }
+            }
+            Then::Look(look) => self.look(notice, rule, look),
+            Then::Carry => self.carry(notice, rule),
+        }
+    }
+
+    fn refuse(&self, notice: &Notice, rule: &Rule, errno: i32) {
+        let words = detail::words(rule, &notice.args, notice.tid, &self.processes);
+        if self.notices.answer(notice.id, Answer::Errno(errno)) {
+            self.note(notice, rule, RefusalKind::Refused, errno, words);
+        }
+    }
+
+    /// Whether the process number in the argument is the caller's own. Continuing is sound then:
+    /// the number is in a register, and it stays the caller's while the caller waits.
+    #[allow(clippy::cast_possible_truncation)]
+    fn names_itself(&self, notice: &Notice, argument: usize) -> bool {
+        let named = notice.args[argument] as u32;
+        self.processes.status(notice.tid).is_some_and(|status| {
+            status.tgids.last() == Some(&named) || status.tids.last() == Some(&named)
+        })
+    }
+
+    /// Copies what the call says, lets it go on, and then works out what the kernel will say.
+    fn look(&self, notice: &Notice, rule: &Rule, look: &Look) {
+        // While the caller waits its root is there.
+        let roots = self.roots(notice.tid);
+        let go_on = || self.notices.answer(notice.id, Answer::Continue);
+        let predicted = match look {
+            Look::Open { .. } | Look::Names(_) => {
+                let claims = writes::claims(look, notice, &self.processes);
+                go_on().then(|| writes::predict(&claims, &self.processes, roots?, &self.territory))
+            }
+            Look::Bind => {
+                let claim = connects::address(notice, &self.processes).and_then(connects::made);
+                let claims = claim.as_slice();
+                go_on().then(|| writes::predict(claims, &self.processes, roots?, &self.territory))
+            }
+            Look::Connect => {
+                let address = connects::address(notice, &self.processes);
+                go_on().then(|| {
+                    connects::predict(&address?, &self.processes, roots?, self.tier, self.network)
+                })
+            }
+            Look::Process(target, act) => {
+                let found = signals::predict(*target, *act, notice, &self.processes, self.signals);
+                go_on().then_some(found)
+            }
+        };
+        if let Some(Some((errno, words))) = predicted {
+            self.note(notice, rule, RefusalKind::Predicted, errno, words);
+        }
+    }
+
+    /// Makes the connection, on a thread of its own where it may take long.
+    fn carry(&self, notice: &Notice, rule: &Rule) {
+        let id = notice.id;
+        let carried = carry::prepare(notice, &self.processes, self.inet, &self.sockets);
+        if !self.notices.waits(id) {
+            return;
+        }
+        match carried {
+            Carried::Refused(errno, words) => {
+                self.note(notice, rule, RefusalKind::Refused, errno, words);
+                self.notices.answer(id, Answer::Errno(errno));
+            }
+            Carried::Fails(errno) => {
+                self.notices.answer(id, Answer::Errno(errno));
+            }
+            Carried::Ready(connection) if !connection.waits() => {
+                self.notices.answer(id, Answer::of(connection.make()));
+            }
+            Carried::Ready(connection) => {
+                if Arc::strong_count(&self.notices) > WAITING {
+                    self.notices.answer(id, Answer::Errno(libc::EAGAIN));
+                    return;
+                }
+                let notices = Arc::clone(&self.notices);
+                let started = std::thread::Builder::new()
+                    .name("connect".to_owned())
+                    .spawn(move || notices.answer(id, Answer::of(connection.make())));
+                if started.is_err() {
+                    self.notices.answer(id, Answer::Errno(libc::EAGAIN));
+                }
+            }
+        }
+    }
+
+    /// Where paths lead for the command and for the host.
+    fn roots(&self, tid: u32) -> Option<Roots<'_>> {
+        let host = self.host.as_fd();
+        match self.tier {
+            Tier::B | Tier::C => Some(Roots { cage: host, host }),
+            Tier::A => {
+                if self.cage.get().is_none() {
+                    // It cannot be set already: this thread alone sets it.
+                    let _ = self.cage.set(self.processes.directory(tid, "root")?);
+                }
+                Some(Roots { cage: self.cage.get()?.as_fd(), host })
+            }
+        }
+    }
+
+    fn note(&self, notice: &Notice, rule: &Rule, kind: RefusalKind, errno: i32, detail: String) {
+        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
+        record.add(Refusal {
+            kind,
+            syscall: rule.call.to_owned(),
+            detail,
+            errno,
+            pid: notice.tid,
+            count: 1,
+        });
+    }
+}

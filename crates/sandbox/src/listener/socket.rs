@@ -1,0 +1,71 @@
+//! Copies of another process's sockets, and `connect` with bytes as they are: unsafe code.
+#![allow(unsafe_code)]
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// `PIDFD_THREAD`: the descriptor table of this very thread, from Linux 6.9 on.
+const THREAD: u32 = libc::O_EXCL.cast_unsigned();
+
+/// A copy of descriptor `fd` of the process `tid`: both stand for the same socket.
+///
+/// # Errors
+/// EBADF where there is no such descriptor, EPERM where it may not be taken.
+pub(super) fn take(tid: u32, fd: u32) -> Result<OwnedFd, Errno> {
+    let process = match open(tid, THREAD) {
+        Err(Errno::EINVAL) => open(tid, 0),
+        found => found,
+    }?;
+    // SAFETY: takes numbers only.
+    let found = unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd, 0) };
+    own(found)
+}
+
+/// The address family that a socket was made for.
+///
+/// # Errors
+/// ENOTSOCK.
+pub(super) fn domain(socket: &OwnedFd) -> Result<i32, Errno> {
+    let mut domain = 0_i32;
+    let mut length = libc::socklen_t::try_from(size_of::<i32>()).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: `domain` has room for the `length` bytes that are asked for.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_DOMAIN,
+            (&raw mut domain).cast(),
+            &raw mut length,
+        )
+    };
+    Errno::result(result).map(|_| domain)
+}
+
+/// Whether operations on it wait.
+pub(super) fn waits(socket: &OwnedFd) -> bool {
+    fcntl(socket, FcntlArg::F_GETFL)
+        .is_ok_and(|flags| !OFlag::from_bits_truncate(flags).contains(OFlag::O_NONBLOCK))
+}
+
+/// Connects to the address in these bytes.
+///
+/// # Errors
+/// The kernel's.
+pub(super) fn connect(socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
+    let length = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the kernel reads `length` bytes, which the slice holds, and needs no alignment.
+    let result = unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), length) };
+    Errno::result(result).map(drop)
+}
+
+fn open(tid: u32, flags: u32) -> Result<OwnedFd, Errno> {
+    // SAFETY: takes numbers only.
+    own(unsafe { libc::syscall(libc::SYS_pidfd_open, tid, flags) })
+}
+
+fn own(result: libc::c_long) -> Result<OwnedFd, Errno> {
+    let fd = i32::try_from(Errno::result(result)?).map_err(|_| Errno::EBADF)?;
+    // SAFETY: both callers' system calls return a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

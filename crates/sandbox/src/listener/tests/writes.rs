@@ -1,0 +1,163 @@
+//! Writes that Landlock refuses are in the record with the errno that the kernel gave.
+
+use super::{Place, c, lines, place, watch};
+use crate::listener::Watch;
+use crate::seccomp::Plan;
+use crate::seccomp::tests::child::{raw, under};
+use landlock::{ABI, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr};
+use protocol::confinement::{Network, RefusalKind, Tier};
+use std::ffi::CString;
+use std::os::unix::fs::symlink;
+
+const AT: u64 = libc::AT_FDCWD as u64;
+
+fn watch_over(place: &Place) -> Watch {
+    Watch {
+        writable: vec![place.project.clone(), "/dev/null".into()],
+        ..watch(Plan::command(Tier::B, Network::Off))
+    }
+}
+
+/// Locks this process so that it may write beneath the project only.
+fn lock(place: &Place) {
+    let writes = AccessFs::from_write(ABI::V3);
+    let ruleset = Ruleset::default().handle_access(writes).unwrap().create().unwrap();
+    let ruleset = ruleset
+        .add_rule(PathBeneath::new(PathFd::new(&place.project).unwrap(), writes))
+        .unwrap()
+        .add_rule(PathBeneath::new(PathFd::new("/dev/null").unwrap(), AccessFs::WriteFile))
+        .unwrap();
+    let status = ruleset.restrict_self().unwrap();
+    assert_eq!(status.ruleset, landlock::RulesetStatus::FullyEnforced, "Landlock ABI 3 is needed");
+}
+
+fn open(path: &CString, flags: i32) -> i64 {
+    let result = raw(libc::SYS_openat, [AT, path.as_ptr() as u64, flags as u64, 0o644, 0, 0]);
+    result.min(0)
+}
+
+#[test]
+fn opens_outside_are_predicted_and_opens_inside_are_not() {
+    let place = place();
+    std::fs::write(place.outside.join("canary"), "alive").unwrap();
+    symlink(&place.outside, place.project.join("way-out")).unwrap();
+    let inside = c(&place.project.join("new"));
+    let canary = c(&place.outside.join("canary"));
+    let new = c(&place.outside.join("new"));
+    let by_link = c(&place.project.join("way-out/canary"));
+    let none = c(&place.outside.join("none/at/all"));
+    let (null, absolute) = (c"/dev/null".to_owned(), c(&place.project));
+    let outcome = under(watch_over(&place), || {
+        lock(&place);
+        let create = libc::O_CREAT | libc::O_WRONLY;
+        let mut answers = vec![
+            open(&inside, create),
+            open(&null, libc::O_RDWR),
+            open(&canary, libc::O_RDONLY),
+            open(&canary, libc::O_WRONLY),
+            open(&new, create),
+            open(&by_link, libc::O_RDWR | libc::O_TRUNC),
+            open(&none, create),
+            open(&canary, create | libc::O_EXCL),
+        ];
+        assert_eq!(raw(libc::SYS_chdir, [absolute.as_ptr() as u64, 0, 0, 0, 0, 0]), 0);
+        answers.push(open(&c"../outside/canary".to_owned(), libc::O_WRONLY));
+        let how = [libc::O_WRONLY as u64, 0, 0];
+        let path = canary.as_ptr() as u64;
+        answers.push(raw(libc::SYS_openat2, [AT, path, how.as_ptr() as u64, 24, 0, 0]));
+        answers
+    });
+    let denied = -i64::from(libc::EACCES);
+    let (missing, exists) = (-i64::from(libc::ENOENT), -i64::from(libc::EEXIST));
+    assert_eq!(outcome.answers, [0, 0, 0, denied, denied, denied, missing, exists, denied, denied]);
+    let canary = format!("{}/canary for writing", place.outside.display());
+    let new = format!("{}/new for writing", place.outside.display());
+    let line = |call, detail| (RefusalKind::Predicted, call, detail, libc::EACCES);
+    assert_eq!(
+        lines(&outcome.record.refusals),
+        [
+            line("openat", canary.as_str()),
+            line("openat", new.as_str()),
+            line("openat", canary.as_str()),
+            line("openat2", canary.as_str()),
+        ]
+    );
+    assert_eq!(outcome.record.refusals[2].count, 2, "by the link and by the relative path");
+    assert_eq!(std::fs::read_to_string(place.outside.join("canary")).unwrap(), "alive");
+}
+
+#[test]
+fn names_outside_are_predicted_and_names_inside_are_not() {
+    let place = place();
+    for dir in [&place.project, &place.outside] {
+        std::fs::write(dir.join("file"), "alive").unwrap();
+        std::fs::create_dir(dir.join("dir")).unwrap();
+    }
+    let paths = |dir: &std::path::Path| ["file", "dir", "new"].map(|name| c(&dir.join(name)));
+    let (inside, outside) = (paths(&place.project), paths(&place.outside));
+    let outcome = under(watch_over(&place), || {
+        lock(&place);
+        let at = |path: &CString| path.as_ptr() as u64;
+        let mut answers = Vec::new();
+        for [file, dir, new] in [&outside, &inside] {
+            answers.extend([
+                raw(libc::SYS_mkdirat, [AT, at(new), 0o755, 0, 0, 0]),
+                raw(libc::SYS_mkdirat, [AT, at(dir), 0o755, 0, 0, 0]),
+                raw(libc::SYS_symlinkat, [at(file), AT, at(new), 0, 0, 0]).min(0),
+                raw(libc::SYS_truncate, [at(file), 0, 0, 0, 0, 0]),
+                raw(libc::SYS_unlinkat, [AT, at(file), 0, 0, 0, 0]),
+                raw(libc::SYS_unlinkat, [AT, at(dir), libc::AT_REMOVEDIR as u64, 0, 0, 0]),
+            ]);
+        }
+        // A name inside for a file outside, and a file of the project carried out.
+        answers.push(raw(libc::SYS_linkat, [AT, at(&outside[0]), AT, at(&inside[1]), 0, 0]));
+        answers.push(raw(libc::SYS_renameat2, [AT, at(&inside[2]), AT, at(&outside[2]), 0, 0]));
+        answers.push(raw(libc::SYS_renameat2, [AT, at(&inside[2]), AT, at(&inside[0]), 0, 0]));
+        answers
+    });
+    let (denied, exists) = (-i64::from(libc::EACCES), -i64::from(libc::EEXIST));
+    assert_eq!(outcome.answers[..6], [denied, exists, denied, denied, denied, denied]);
+    assert_eq!(outcome.answers[6..12], [0, exists, exists, 0, 0, 0]);
+    assert_eq!(outcome.answers[12..], [-i64::from(libc::EXDEV), denied, 0]);
+    let detail = |name: &str, rest: &str| format!("{}/{name}{rest}", place.outside.display());
+    let expected = [
+        ("mkdirat", detail("new", ", making it"), libc::EACCES),
+        ("symlinkat", detail("new", ", making it"), libc::EACCES),
+        ("truncate", detail("file", ", its length"), libc::EACCES),
+        ("unlinkat", detail("file", ", removing it"), libc::EACCES),
+        ("unlinkat", detail("dir", ", removing it"), libc::EACCES),
+        ("linkat", detail("file", ", linking to it"), libc::EXDEV),
+        ("renameat2", detail("new", ", as a new name"), libc::EACCES),
+    ];
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(call, detail, errno)| (RefusalKind::Predicted, *call, detail.as_str(), *errno))
+        .collect();
+    assert_eq!(lines(&outcome.record.refusals), expected);
+    assert_eq!(std::fs::read_to_string(place.outside.join("file")).unwrap(), "alive");
+}
+
+#[test]
+fn a_socket_outside_is_predicted() {
+    let place = place();
+    let address = |path: &std::path::Path| {
+        let mut bytes = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
+        bytes.extend(c(path).as_bytes_with_nul());
+        bytes
+    };
+    let (inside, outside) = (address(&place.project.join("s")), address(&place.outside.join("s")));
+    let outcome = under(watch_over(&place), || {
+        lock(&place);
+        [inside, outside]
+            .map(|address| {
+                let socket = raw(libc::SYS_socket, [1, 1, 0, 0, 0, 0]) as u64;
+                let length = address.len() as u64;
+                raw(libc::SYS_bind, [socket, address.as_ptr() as u64, length, 0, 0, 0])
+            })
+            .to_vec()
+    });
+    assert_eq!(outcome.answers, [0, -i64::from(libc::EACCES)]);
+    let detail = format!("{}/s, making it", place.outside.display());
+    let expected = (RefusalKind::Predicted, "bind", detail.as_str(), libc::EACCES);
+    assert_eq!(lines(&outcome.record.refusals), [expected]);
+}
