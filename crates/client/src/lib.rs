@@ -17,12 +17,14 @@ mod transcript;
 mod view;
 
 pub use colour::{Colour, Terminal};
+pub use ipc::ChannelError;
+
 pub use connection::{ConnectError, Connection};
 pub use json::{JsonView, StreamJsonView, failure_line};
 pub use key::seal_key;
 pub use one_shot::{Finished, Input, RunError, Stop, Task, run};
 pub use plain::{one_line, plain};
-pub use spawn::{PrivateSupervisor, SpawnError, beside_self};
+pub use spawn::{Launch, PrivateSupervisor, SpawnError, beside_self};
 pub use text::TextView;
 pub use transcript::{Conclusion, OpenedSession, Transcript};
 pub use view::{Moment, Shown, View};

@@ -23,6 +23,17 @@ const END_PATIENCE: Duration = Duration::from_secs(6);
 /// Longest first word; stops a foreign program from filling memory.
 const WORD_CAP: u64 = 64 << 10;
 
+/// How a supervisor is started.
+#[derive(Debug, Clone, Copy)]
+pub struct Launch<'a> {
+    /// Its executable.
+    pub executable: &'a Path,
+    /// Variables that it must not inherit: a key belongs to the provider alone.
+    pub without: &'a [&'a str],
+    /// Variables that it has beside or instead of those of this process.
+    pub with: &'a [(String, String)],
+}
+
 /// A supervisor that this process started and that ends with it.
 #[derive(Debug)]
 pub struct PrivateSupervisor {
@@ -92,12 +103,12 @@ pub fn beside_self(name: &str) -> Result<PathBuf, SpawnError> {
 }
 
 impl PrivateSupervisor {
-    /// Starts one and waits until it can be connected to. `without` names variables that it must
-    /// not inherit: a key belongs to the provider alone.
+    /// Starts one and waits until it can be connected to.
     ///
     /// # Errors
     /// Where it is missing, cannot be started, or says why it cannot run.
-    pub fn start(executable: &Path, without: &[&str]) -> Result<Self, SpawnError> {
+    pub fn start(launch: &Launch<'_>) -> Result<Self, SpawnError> {
+        let executable = launch.executable;
         let refused = |source| SpawnError::Refused { path: executable.to_owned(), source };
         let (ours, theirs) = UnixStream::pair().map_err(refused)?;
         let mut command = Command::new(executable);
@@ -107,9 +118,10 @@ impl PrivateSupervisor {
             .stdout(Stdio::null())
             // A key pressed in this terminal is for this process, which ends the others in order.
             .process_group(0);
-        for variable in without {
+        for variable in launch.without {
             command.env_remove(variable);
         }
+        command.envs(launch.with.iter().map(|(name, value)| (name, value)));
         let child = command.spawn().map_err(refused)?;
         // The command holds the supervisor's end of the lifeline too.
         drop(command);
@@ -226,20 +238,29 @@ mod tests {
         path
     }
 
+    fn start(executable: &Path) -> Result<PrivateSupervisor, SpawnError> {
+        PrivateSupervisor::start(&Launch { executable, without: &[], with: &[] })
+    }
+
     #[test]
     fn a_supervisor_comes_up_and_ends_with_its_lifeline() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("token"), "abc\n").unwrap();
         let text = format!(
             "test \"$1\" = --private || exit 1\n\
-             test -z \"$AGENTD_TEST_KEY\" || exit 1\n\
+             test \"$HOME$AGENTD_TEST\" = given || exit 1\n\
              echo '{{\"socket\":\"/s\",\"token_file\":\"{}/token\",\"pid\":1}}' >&0\n\
              read never; echo ended > {}/ended",
             dir.path().display(),
             dir.path().display()
         );
         let executable = script(dir.path(), &text);
-        let started = PrivateSupervisor::start(&executable, &["AGENTD_TEST_KEY"]).unwrap();
+        let started = PrivateSupervisor::start(&Launch {
+            executable: &executable,
+            without: &["HOME"],
+            with: &[("AGENTD_TEST".into(), "given".into())],
+        })
+        .unwrap();
         assert_eq!((started.socket(), started.token()), (Path::new("/s"), "abc"));
         let proc = PathBuf::from(format!("/proc/{}", started.pid()));
         assert!(proc.exists());
@@ -251,16 +272,14 @@ mod tests {
     #[test]
     fn what_does_not_come_up_says_why() {
         let dir = tempfile::tempdir().unwrap();
-        let start = |text: &str| {
-            let error = PrivateSupervisor::start(&script(dir.path(), text), &[]).unwrap_err();
-            error.to_string()
-        };
-        let said =
-            start("echo '{\"error\":{\"kind\":\"state\",\"message\":\"no place for state\"}}' >&0");
+        let said_by = |text: &str| start(&script(dir.path(), text)).unwrap_err().to_string();
+        let said = said_by(
+            "echo '{\"error\":{\"kind\":\"state\",\"message\":\"no place for state\"}}' >&0",
+        );
         assert_eq!(said, "no place for state");
-        assert!(start("exit 3").contains("exit status: 3"));
-        assert!(start("echo nonsense >&0; sleep 0.1").contains("no word"));
-        let missing = PrivateSupervisor::start(Path::new("/nonexistent"), &[]).unwrap_err();
+        assert!(said_by("exit 3").contains("exit status: 3"));
+        assert!(said_by("echo nonsense >&0; sleep 0.1").contains("no word"));
+        let missing = start(Path::new("/nonexistent")).unwrap_err();
         assert!(matches!(missing, SpawnError::Refused { .. }), "{missing}");
     }
 }

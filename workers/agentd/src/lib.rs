@@ -1,19 +1,68 @@
-//! The command people type.
+//! `agentd`: the command people type. Reads the command line, does what it says, and maps every
+//! end to one exit code.
 
+mod audit;
+mod cli;
+mod demo;
+mod doctor;
+mod exit;
+mod failure;
+mod init;
+mod output;
+mod place;
+mod prompt;
+mod ps;
+mod run;
+mod signals;
+
+use clap::Parser;
+use cli::{AuditCommand, AuditFilter, Cli, Command};
+use demo::Afterwards;
+use exit::Exit;
+use failure::Failure;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// The program.
-#[must_use]
 pub fn main() -> ExitCode {
-    match std::env::args().nth(1).as_deref() {
-        Some("demo") => {
-            println!("agentd {}", env!("CARGO_PKG_VERSION"));
-            println!("The wires stand; there is nothing to show yet.");
-            ExitCode::SUCCESS
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return unparsed(&error),
+    };
+    match dispatch(cli) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            // Standard error may be closed; there is nobody else to tell.
+            let _ = writeln!(std::io::stderr(), "{failure}");
+            failure.code().into()
         }
-        _ => {
-            eprintln!("agentd: only `agentd demo` exists so far");
-            ExitCode::from(2)
+    }
+}
+
+fn unparsed(error: &clap::Error) -> ExitCode {
+    // A closed pipe is quiet, so this is not `error.exit()`.
+    let _ = error.print();
+    if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
+}
+
+fn dispatch(cli: Cli) -> Result<Exit, Failure> {
+    match (cli.command, cli.print) {
+        (None, Some(prompt)) => run::main(Some(&prompt), &cli.flags),
+        (None, None) => Err(Failure::user("there is no prompt and no command").hint(
+            "`agentd -p 'What is here?'` runs one prompt, `agentd demo` shows everything, `agentd \
+             --help` lists the commands",
+        )),
+        (Some(Command::Run { prompt, flags }), _) => run::main(prompt.as_deref(), &flags),
+        (Some(Command::Audit { command }), _) => {
+            let all = AuditCommand::Ls { filter: AuditFilter::default(), json: false };
+            audit::main(command.unwrap_or(all))
+        }
+        (Some(Command::Ps { json }), _) => ps::main(json),
+        (Some(Command::Doctor { json }), _) => doctor::main(json),
+        (Some(Command::Init { project }), _) => init::main(&project),
+        (Some(Command::Demo { keep: _, reach: Some(address) }), _) => Ok(demo::reach(address)),
+        (Some(Command::Demo { keep, reach: None }), _) => {
+            demo::main(if keep { Afterwards::Keep } else { Afterwards::Remove })
         }
     }
 }

@@ -1,29 +1,48 @@
 //! `agentd-session`: one conversation in a process that has nothing but its channel.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use ipc::ChannelError;
+use protocol::confinement::{Confinement, FilePath, Level, Limits, Network, Profile, Tier};
 use protocol::session::{SessionLink, ToSession};
+use sandbox::{Cage, CageError};
 use session::Session;
 use std::process::ExitCode;
 
+/// The exit code of a cage that cannot be made, as for commands.
+const NO_CAGE: u8 = 11;
+
 /// The program.
+#[must_use]
 pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The only place left: the channel may be what failed.
             eprintln!("agentd-session: {error:#}");
-            ExitCode::FAILURE
+            match error.is::<CageError>() {
+                true => ExitCode::from(NO_CAGE),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }
 
 fn run() -> anyhow::Result<()> {
+    sandbox::harden().context("the process cannot be hardened")?;
     let (mut words, say) = ipc::worker::<SessionLink>()?;
+    Cage::enter(&nothing_but_the_channel())?;
     let mut session = match words.recv() {
         Ok(ToSession::Begin(setup)) => Session::new(setup),
+        Ok(
+            ToSession::Replay(_)
+            | ToSession::ReplayDone
+            | ToSession::Prompt { .. }
+            | ToSession::Stream(_)
+            | ToSession::CallEnded { .. }
+            | ToSession::Interrupt
+            | ToSession::Ping(_),
+        ) => bail!("a word came before Begin"),
         Err(ChannelError::Closed) => return Ok(()),
-        Ok(_) => bail!("a word came before Begin"),
         Err(error) => return Err(error.into()),
     };
     loop {
@@ -35,5 +54,21 @@ fn run() -> anyhow::Result<()> {
         for said in session.step(word) {
             say.send(&said)?;
         }
+    }
+}
+
+/// The profile grants no file, so the directories are only there to be named.
+fn nothing_but_the_channel() -> Confinement {
+    Confinement {
+        profile: Profile::Session,
+        project: FilePath::from("/"),
+        added: Vec::new(),
+        temp: FilePath::from("/"),
+        home: None,
+        withheld: Vec::new(),
+        network: Network::Off,
+        highest_tier: Tier::A,
+        level: Level::Required,
+        limits: Limits { processes: 0, file_bytes: 0, open_files: 0 },
     }
 }

@@ -1,0 +1,166 @@
+//! `agentd audit`: reads the audit log, which no tool can reach and the supervisor alone writes.
+
+mod list;
+mod show;
+mod words;
+
+use crate::cli::{AuditCommand, AuditFilter};
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::output::print;
+use crate::place::Place;
+use jiff::{SignedDuration, Timestamp};
+use journal::{Anchors, AuditedCall, Filter, ListError, Verification, Which};
+use std::path::Path;
+
+pub(crate) use list::{refusals, table};
+
+pub(crate) fn main(command: AuditCommand) -> Result<Exit, Failure> {
+    let place = Place::of_process()?;
+    let dir = place.audit_dir();
+    match command {
+        AuditCommand::Ls { filter, json } => {
+            let calls =
+                journal::calls(&dir, &meant(&filter)?).map_err(|error| unreadable(&error))?;
+            match json {
+                true => print(&lines(&calls)?),
+                false if calls.is_empty() => {
+                    eprintln!("agentd: no call in the audit log {} fits", dir.display());
+                }
+                false => print(&table(&calls)),
+            }
+            Ok(Exit::Done)
+        }
+        AuditCommand::Show { call, json } => {
+            let found = one(&dir, &call)?;
+            print(&if json { lines(&[found])? } else { show::page(&dir, &found) });
+            Ok(Exit::Done)
+        }
+        AuditCommand::Verify => {
+            let (text, exit) = verified(&place)?;
+            print(&text);
+            Ok(exit)
+        }
+        AuditCommand::Export { filter } => {
+            let calls =
+                journal::calls(&dir, &meant(&filter)?).map_err(|error| unreadable(&error))?;
+            print(&lines(&calls)?);
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// Verifies the log; what to print, and whether it is whole.
+pub(crate) fn verified(place: &Place) -> Result<(String, Exit), Failure> {
+    let Anchors { found: anchors, unreadable: gaps } = journal::anchors(&place.sessions_dir())
+        .map_err(|error| Failure::config(format!("the sessions cannot be listed: {error}")))?;
+    let found = journal::verify(&place.audit_dir(), &anchors)
+        .map_err(|error| Failure::config(chain(&error)).exit(Exit::Failed))?;
+    let mut text = verdict(&found);
+    for (session, error) in &gaps {
+        text.push_str(&format!("session {session} cannot be read: {}\n", chain(error)));
+    }
+    let whole = found.is_whole() && gaps.is_empty();
+    Ok((text, if whole { Exit::Done } else { Exit::Failed }))
+}
+
+fn verdict(found: &Verification) -> String {
+    let counts = format!(
+        "{} records, {} anchors in session journals, {} kept texts",
+        found.lines, found.anchors, found.texts
+    );
+    if found.is_whole() {
+        return format!("audit verify: ok ({counts})\n");
+    }
+    let faults: String = found.faults.iter().map(|fault| format!("  {fault}\n")).collect();
+    format!("audit verify: NOT as written ({counts})\n{faults}")
+}
+
+fn meant(filter: &AuditFilter) -> Result<Filter, Failure> {
+    Ok(Filter {
+        session: filter.session.clone(),
+        call: None,
+        tool: filter.tool.clone(),
+        which: if filter.denied { Which::Denied } else { Which::All },
+        since: filter.since.as_deref().map(|text| since(text, Timestamp::now())).transpose()?,
+    })
+}
+
+/// Milliseconds of Unix time of `2h` before `now`, or of a time that is written out.
+fn since(text: &str, now: Timestamp) -> Result<u64, Failure> {
+    let ago = || {
+        let (number, unit) = text.split_at(text.len().checked_sub(1)?);
+        let number: i64 = number.parse().ok().filter(|number| *number >= 0)?;
+        let seconds = match unit {
+            "s" => 1,
+            "m" => 60,
+            "h" => 3600,
+            "d" => 86_400,
+            "w" => 604_800,
+            _ => return None,
+        };
+        now.checked_sub(SignedDuration::from_secs(number.checked_mul(seconds)?)).ok()
+    };
+    let time = text.is_ascii().then(ago).flatten().or_else(|| text.parse::<Timestamp>().ok());
+    time.and_then(|time| u64::try_from(time.as_millisecond()).ok()).ok_or_else(|| {
+        Failure::user(format!("--since {text:?} is no time"))
+            .hint("write a span such as 30m, 2h or 7d, or a time such as 2026-11-01T08:00:00Z")
+    })
+}
+
+/// The one call of that name.
+fn one(dir: &Path, name: &str) -> Result<AuditedCall, Failure> {
+    let unknown = |message: String| {
+        Failure::user(message).hint("a call is named <session>.<number>, see `agentd audit ls`")
+    };
+    let parts = name
+        .rsplit_once('.')
+        .and_then(|(session, number)| Some((session.to_owned(), number.parse::<u32>().ok()?)));
+    let Some((session, number)) = parts else {
+        return Err(unknown(format!("{name:?} is no name of a call")));
+    };
+    let filter = Filter { session: Some(session), call: Some(number), ..Filter::default() };
+    let mut found = journal::calls(dir, &filter).map_err(|error| unreadable(&error))?;
+    match (found.pop(), found.len()) {
+        (Some(call), 0) => Ok(call),
+        (Some(_), more) => Err(unknown(format!("{} calls are named so", more + 1))),
+        (None, _) => Err(unknown(format!("there is no call {name} in the audit log"))),
+    }
+}
+
+fn lines(calls: &[AuditedCall]) -> Result<String, Failure> {
+    let mut text = String::new();
+    for entry in calls.iter().flat_map(|call| &call.entries) {
+        let line = serde_json::to_string(entry)
+            .map_err(|error| Failure::internal(format!("a record cannot be written: {error}")))?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn unreadable(error: &ListError) -> Failure {
+    Failure::config(chain(error))
+        .exit(Exit::Failed)
+        .hint("`agentd audit verify` names every line that is not as it was written")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn spans_and_times_are_understood() {
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
+        let at = |text: &str| since(text, now).ok();
+        let two_hours_ago = at("2026-11-21T10:00:00Z");
+        assert!(two_hours_ago.is_some());
+        assert_eq!(at("2h"), two_hours_ago);
+        assert_eq!(at("120m"), two_hours_ago);
+        assert_eq!(at("7d"), at("1w"));
+        for wrong in ["", "2", "h", "-2h", "soon", "2y", "9999999999999999999d", "9é"] {
+            assert_eq!(at(wrong), None, "{wrong}");
+        }
+    }
+}

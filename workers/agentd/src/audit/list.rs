@@ -1,0 +1,78 @@
+//! One line a call.
+
+use super::words;
+use client::one_line;
+use journal::{AuditRecord, AuditedCall, Decided, Ended};
+
+/// Widest gist of a call, in characters.
+const GIST: usize = 48;
+
+/// The table of `agentd audit ls`.
+pub(crate) fn table(calls: &[AuditedCall]) -> String {
+    let mut rows =
+        vec![["CALL", "TIME", "TOOL", "DECIDED", "END", "REFUSED", "WHAT"].map(str::to_owned)];
+    rows.extend(calls.iter().map(row));
+    let width = |column: usize| {
+        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..7).map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            line.push_str(&format!("{cell:<width$}  "));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+/// What the kernel refused each call, a line each.
+pub(crate) fn refusals(calls: &[AuditedCall]) -> String {
+    let mut text = String::new();
+    for call in calls {
+        let refused = records(call).1.map(|ended| ended.refusals.as_slice()).unwrap_or_default();
+        for refusal in refused {
+            let line =
+                format!("refused in {}.{}: {}", call.session, call.call, words::refusal(refusal));
+            text.push_str(&client::plain(&line));
+            text.push('\n');
+        }
+    }
+    text
+}
+
+fn row(call: &AuditedCall) -> [String; 7] {
+    let (decided, ended) = records(call);
+    let refused = ended.map_or(0, |ended| {
+        let counted: u64 = ended.refusals.iter().map(|refusal| refusal.count).sum();
+        counted.saturating_add(ended.refusals_uncounted)
+    });
+    [
+        format!("{}.{}", call.session, call.call),
+        call.entries.first().map(|entry| words::time(entry.time)).unwrap_or_default(),
+        one_line(call.tool().unwrap_or("?"), 20),
+        decided.map_or("-", |decided| words::decision(decided.decision)).to_owned(),
+        ended.map_or_else(
+            || "open".to_owned(),
+            |ended| one_line(&words::outcome(&ended.outcome), 32),
+        ),
+        if refused == 0 { "-".to_owned() } else { refused.to_string() },
+        decided.map(|decided| one_line(&words::gist(&decided.input), GIST)).unwrap_or_default(),
+    ]
+}
+
+/// The two records of a call.
+pub(super) fn records(call: &AuditedCall) -> (Option<&Decided>, Option<&Ended>) {
+    let mut decided = None;
+    let mut ended = None;
+    for entry in &call.entries {
+        match &entry.record {
+            AuditRecord::Decided(record) => decided = Some(record),
+            AuditRecord::Ended(record) => ended = Some(record),
+            AuditRecord::Unknown(_) => {}
+        }
+    }
+    (decided, ended)
+}

@@ -1,0 +1,182 @@
+//! Everything the record of one call holds, in plain words.
+
+use super::list::records;
+use super::words;
+use client::plain;
+use journal::{AuditedCall, Decided, Ended, Enforced, Level, Policy, Tier};
+use std::fmt::Write;
+use std::path::Path;
+
+/// What no record can show, whatever the kernel.
+const UNSEEN: &[&str] = &[
+    "refused reads of paths (a secret in HOME, another user's file): the kernel refuses them \
+     without telling anybody; the command sees the errno, and so does its output",
+    "refused changes of metadata (chmod, utime, extended attributes) where they are not listed",
+];
+
+/// What a listener would have shown.
+const UNSEEN_WITHOUT_LISTENER: &str =
+    "refused system calls: this process had no listener, so the same calls were refused silently";
+
+/// The page of `agentd audit show`.
+pub(super) fn page(dir: &Path, call: &AuditedCall) -> String {
+    let mut page = Page::default();
+    let (decided, ended) = records(call);
+    page.line("call", &format!("{}.{}", call.session, call.call));
+    page.line("tool", call.tool().unwrap_or("?"));
+    if let Some(decided) = decided {
+        page.decided(dir, decided);
+    }
+    match ended {
+        Some(ended) => page.ended(ended, decided),
+        None => page.line("end", "none on record: the call is running, or was cut short"),
+    }
+    for entry in &call.entries {
+        let place =
+            format!("record {}, {} UTC, hash {}", entry.seq, words::time(entry.time), entry.hash);
+        page.line("log", &place);
+    }
+    page.0
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn line(&mut self, name: &str, text: &str) {
+        let mut name = name;
+        for line in plain(text).lines() {
+            // Writing into a string cannot fail.
+            let _ = writeln!(self.0, "{name:<12} {line}");
+            name = "";
+        }
+    }
+
+    fn list(&mut self, name: &str, items: &[String]) {
+        let mut name = name;
+        for item in items {
+            self.line(name, item);
+            name = "";
+        }
+    }
+
+    fn decided(&mut self, dir: &Path, decided: &Decided) {
+        self.line(
+            "asked by",
+            &format!("turn {}, request {} of the model", decided.turn, decided.round),
+        );
+        self.line("input", &decided.input);
+        if let Some(digest) = decided.script {
+            match journal::script(dir, digest) {
+                Ok(script) => self.line("script", &script),
+                Err(error) => self.line("script", &format!("{digest} cannot be read: {error}")),
+            }
+        }
+        let by = words::basis(&decided.basis);
+        self.line("decision", &format!("{} by {by}", words::decision(decided.decision)));
+        if let Some(policy) = &decided.requested {
+            self.line("requested", &requested(policy));
+        }
+    }
+
+    fn ended(&mut self, ended: &Ended, decided: Option<&Decided>) {
+        match &ended.enforced {
+            Some(cage) => self.cage(cage),
+            None => self.line("enforced", "nothing: no cage was made, and nothing was run"),
+        }
+        let code = ended.code.as_ref().map_or_else(String::new, |code| format!(" [{code}]"));
+        self.line("end", &format!("{}{code}", words::outcome(&ended.outcome)));
+        if let Some(started) = ended.started {
+            let took = ended.ended.saturating_sub(started);
+            self.line("time", &format!("started {} UTC, took {took} ms", words::time(started)));
+        }
+        let pid = |pid: Option<u32>| pid.map_or_else(|| "none".to_owned(), |pid| pid.to_string());
+        let pids = format!("runner {}, command {}", pid(ended.runner_pid), pid(ended.command_pid));
+        self.line("processes", &pids);
+        let usage = ended.usage;
+        self.line(
+            "used",
+            &format!(
+                "{} ms of processor, {} KiB of memory at most, {} bytes written",
+                usage.cpu_ms, usage.peak_kib, usage.written_bytes
+            ),
+        );
+        if let Some(output) = ended.output {
+            self.line("output", &format!("SHA-256 {output}"));
+        }
+        self.refusals(ended, decided);
+    }
+
+    fn cage(&mut self, cage: &Enforced) {
+        let namespaces = match cage.namespaces.as_slice() {
+            [] => "no namespaces of its own".to_owned(),
+            own => format!("own namespaces: {}", own.join(", ")),
+        };
+        let seccomp = if cage.seccomp { "seccomp filter" } else { "no seccomp filter" };
+        self.line(
+            "enforced",
+            &format!(
+                "tier {}, policy {}, Landlock ABI {}, {seccomp}, {namespaces}, network {}",
+                tier(cage.tier),
+                cage.profile,
+                cage.landlock_abi,
+                cage.network
+            ),
+        );
+        self.list("dropped", &cage.dropped);
+        self.list("limits", &cage.limits);
+        self.list("missing", &cage.missing);
+    }
+
+    fn refusals(&mut self, ended: &Ended, decided: Option<&Decided>) {
+        let mut refused: Vec<String> = ended.refusals.iter().map(words::refusal).collect();
+        if ended.refusals_uncounted > 0 {
+            refused.push(format!("and {} more, not kept one by one", ended.refusals_uncounted));
+        }
+        if refused.is_empty() {
+            refused.push("nothing that can be observed".to_owned());
+        }
+        self.list("refused", &refused);
+        let Some(cage) = &ended.enforced else { return };
+        let mut unseen: Vec<String> = UNSEEN.iter().map(|text| (*text).to_owned()).collect();
+        if !cage.refusals_observable {
+            unseen.insert(0, UNSEEN_WITHOUT_LISTENER.to_owned());
+        }
+        // Reading is all that a tool without commands can be refused silently.
+        let runs_commands = decided.is_none_or(|decided| decided.script.is_some());
+        if !runs_commands {
+            unseen.truncate(unseen.len() - 1);
+        }
+        self.list("not seen", &unseen);
+    }
+}
+
+fn requested(policy: &Policy) -> String {
+    let added = match policy.added.as_slice() {
+        [] => String::new(),
+        added => {
+            let added: Vec<_> = added.iter().map(|dir| dir.0.display().to_string()).collect();
+            format!(", also {}", added.join(", "))
+        }
+    };
+    let level = match policy.level {
+        Level::Required => "all of it required",
+        Level::BestEffort => "losses accepted and named",
+    };
+    format!(
+        "policy {}, project {}{added}, temporary directory {}, network {}, tier {} at most, {level}",
+        policy.profile,
+        policy.project.0.display(),
+        policy.temp.0.display(),
+        policy.network,
+        tier(policy.highest_tier)
+    )
+}
+
+fn tier(tier: Tier) -> &'static str {
+    match tier {
+        Tier::A => "A",
+        Tier::B => "B",
+        Tier::C => "C",
+    }
+}

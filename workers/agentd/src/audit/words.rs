@@ -1,0 +1,82 @@
+//! Words of the record in plain language.
+
+use jiff::Timestamp;
+use journal::{Basis, Decision, Outcome, Refusal, RefusalKind};
+use nix::errno::Errno;
+use serde_json::Value;
+
+/// Milliseconds of Unix time as a date and a time, UTC.
+pub(super) fn time(ms: u64) -> String {
+    let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(|| format!("{ms} ms"), |time| time.strftime("%Y-%m-%d %H:%M:%S").to_string())
+}
+
+/// Whether the call was allowed.
+pub(super) fn decision(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Allowed => "allowed",
+        Decision::Denied => "denied",
+        Decision::Expired => "expired",
+    }
+}
+
+/// Who or what decided.
+pub(super) fn basis(basis: &Basis) -> String {
+    match basis {
+        Basis::Rule(rule) if rule.line > 0 => {
+            format!("the rule {} in {}, line {}", rule.text, rule.file, rule.line)
+        }
+        Basis::Rule(rule) => format!("the rule {} ({})", rule.text, rule.file),
+        Basis::Mode { mode } => format!("the mode {mode}"),
+        Basis::Query => "the tool only looks".to_owned(),
+        Basis::Person { who } => format!("a person at {who}"),
+        Basis::NobodyToAsk { why } => format!("nobody could be asked: {why}"),
+        Basis::Unjudgeable { why } => format!("the call cannot be judged: {why}"),
+    }
+}
+
+/// How the call ended.
+pub(super) fn outcome(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Done => "done".to_owned(),
+        Outcome::Failed => "failed".to_owned(),
+        Outcome::Exited { code } => format!("exit code {code}"),
+        Outcome::Signalled { signal } => format!("ended by signal {signal}"),
+        Outcome::TimedOut => "timed out".to_owned(),
+        Outcome::Denied => "denied by a person".to_owned(),
+        Outcome::Refused { rule } => format!("refused ({rule})"),
+        Outcome::Confined { what } => format!("stopped by the cage ({what})"),
+        Outcome::OutOfMemory => "out of memory".to_owned(),
+        Outcome::Crashed => "crashed".to_owned(),
+        Outcome::Interrupted => "interrupted: may have run".to_owned(),
+        Outcome::Invalid => "no valid call".to_owned(),
+    }
+}
+
+/// One refusal, in a line.
+pub(super) fn refusal(refusal: &Refusal) -> String {
+    let sure = match refusal.kind {
+        RefusalKind::Refused => "refused",
+        RefusalKind::Predicted => "refused by the kernel (predicted from the same grants)",
+    };
+    let times =
+        if refusal.count > 1 { format!(", {} times", refusal.count) } else { String::new() };
+    format!(
+        "{}({}): {sure} with {}{times}, process {}",
+        refusal.syscall,
+        refusal.detail,
+        Errno::from_raw(refusal.errno),
+        refusal.pid
+    )
+}
+
+/// What a call is about: its one argument that says most, else all of them.
+pub(super) fn gist(input: &str) -> String {
+    let telling = ["command", "argv", "path", "pattern", "url", "query"];
+    let Ok(Value::Object(fields)) = serde_json::from_str(input) else { return input.to_owned() };
+    match telling.iter().find_map(|name| fields.get(*name)) {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => input.to_owned(),
+    }
+}

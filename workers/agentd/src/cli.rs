@@ -1,0 +1,231 @@
+//! The command line as it is written; what it means is decided elsewhere.
+
+use crate::exit::Exit;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use protocol::judgement::Mode;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// An agent daemon: a language model's tool calls, each in a process and a cage of its own.
+#[derive(Debug, Parser)]
+#[command(
+    name = "agentd",
+    version,
+    after_help = Exit::table(),
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    /// Run one prompt without a screen and print its answer; the prompt may also come on standard
+    /// input.
+    #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) print: Option<String>,
+    #[command(flatten)]
+    pub(crate) flags: RunFlags,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run one prompt without a screen and print its answer (the same as -p).
+    Run {
+        /// The words for the model; what comes on standard input is put behind them.
+        prompt: Option<String>,
+        #[command(flatten)]
+        flags: RunFlags,
+    },
+    /// What every tool call did, and what it was refused.
+    Audit {
+        #[command(subcommand)]
+        command: Option<AuditCommand>,
+    },
+    /// The processes of a running supervisor.
+    Ps {
+        /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// What this machine offers: kernel, cage, directories, key, executables.
+    Doctor {
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a commented .agentd/config.toml for this project, and trust it.
+    Init {
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
+    },
+    /// The whole product in a minute, without key and network: a recorded model drives real tools
+    /// in real cages, and is refused what it must not do.
+    Demo {
+        /// Keep the temporary project and state, and say where they are.
+        #[arg(long)]
+        keep: bool,
+        /// Only try to connect there; what the demo runs inside a cage.
+        #[arg(long, value_name = "ADDRESS", hide = true)]
+        reach: Option<std::net::SocketAddr>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// One line a call.
+    Ls {
+        #[command(flatten)]
+        filter: AuditFilter,
+        /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Everything the record of one call holds.
+    Show {
+        /// The call as `audit ls` names it; a beginning of the session's name is enough.
+        call: String,
+        /// One JSON object a record.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prove that the log is what was written.
+    Verify,
+    /// All records as one JSON object a line.
+    Export {
+        #[command(flatten)]
+        filter: AuditFilter,
+    },
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct AuditFilter {
+    /// Calls of this session; a beginning of its name is enough.
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Calls of this tool.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only calls that were refused, as a whole or in part by the kernel.
+    #[arg(long)]
+    pub(crate) denied: bool,
+    /// Only calls since then: a time span such as 2h or 7d, or a time such as 2026-11-01T08:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct RunFlags {
+    /// Where answers come from.
+    #[arg(long, value_enum)]
+    pub(crate) provider: Option<ProviderFlag>,
+    /// The vendor's name of the model.
+    #[arg(long)]
+    pub(crate) model: Option<String>,
+    /// The project directory.
+    #[arg(short = 'C', long = "project-dir", value_name = "DIR")]
+    pub(crate) project: Option<PathBuf>,
+    /// One more directory that tools may use; may be given several times.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) add_dir: Vec<PathBuf>,
+    /// What is printed on standard output.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) output_format: Format,
+    /// What happens to calls that no rule speaks of.
+    #[arg(long, value_parser = mode, value_name = "MODE", help = "What happens to calls that no rule speaks of: ask, accept-edits, plan, auto, dont-ask")]
+    pub(crate) permission_mode: Option<Mode>,
+    /// Network of commands.
+    #[arg(long, value_enum)]
+    pub(crate) net: Option<Net>,
+    /// A rule that allows, such as 'bash:cargo *'; may be given several times.
+    #[arg(long, value_name = "RULE")]
+    pub(crate) allowed_tools: Vec<String>,
+    /// Most requests to the model.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// Longest time for all of it, in seconds.
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Write what the provider says into this file, for --replay.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Let this recording answer in place of a provider.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Go on with this session.
+    #[arg(long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+    /// Follow the project's own configuration for this run, also where it allows more.
+    #[arg(long)]
+    pub(crate) trust_project: bool,
+}
+
+/// Sources of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProviderFlag {
+    Anthropic,
+    Replay,
+}
+
+/// Shapes of the output.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    #[default]
+    Text,
+    Json,
+    StreamJson,
+}
+
+/// Network of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Net {
+    Off,
+    On,
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    Mode::parse(text)
+        .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || "a number of seconds above 0 is wanted, such as 90 or 0.5".to_owned();
+    let seconds: f64 = text.parse().map_err(|_| wrong())?;
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| wrong())?;
+    if duration.is_zero() { Err(wrong()) } else { Ok(duration) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn prompts_stand_where_people_put_them() {
+        let parse = |args: &[&str]| Cli::try_parse_from(args);
+        assert_eq!(parse(&["agentd", "-p", "hi"]).unwrap().print.as_deref(), Some("hi"));
+        let cli = parse(&["agentd", "-p", "hi", "--max-turns", "3", "--net", "off"]).unwrap();
+        assert_eq!(cli.flags.max_turns, Some(3));
+        assert_eq!(parse(&["agentd", "--model", "m", "-p"]).unwrap().print.as_deref(), Some(""));
+        assert_eq!(parse(&["agentd", "-p", "demo"]).unwrap().print.as_deref(), Some("demo"));
+        assert!(matches!(
+            parse(&["agentd", "run", "hi", "-C", "/"]).unwrap().command,
+            Some(Command::Run { prompt: Some(prompt), .. }) if prompt == "hi"
+        ));
+        for wrong in [
+            &["agentd", "-p", "x", "--max-turns", "0"][..],
+            &["agentd", "-p", "x", "--timeout", "0"],
+            &["agentd", "-p", "x", "--timeout", "-1"],
+            &["agentd", "-p", "x", "--permission-mode", "yolo"],
+            &["agentd", "-p", "x", "ps"],
+            &["agentd", "nonsense"],
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! `agentd demo`: a recorded model drives the real product in a world of its own, and what it
+//! claims is looked up afterwards.
+
+mod checks;
+mod listener;
+mod reach;
+mod scene;
+mod view;
+
+use crate::audit;
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::output::print;
+use crate::place::KEY_VARIABLES;
+use crate::signals::HeldSignals;
+use checks::{Check, Evidence};
+use client::{
+    Colour, Connection, Finished, Launch, PrivateSupervisor, Task, Terminal, beside_self, plain,
+};
+use listener::Listener;
+use protocol::client::{Opening, ProjectTrust};
+use protocol::confinement::{FilePath, Network};
+use protocol::judgement::{Audience, Mode};
+use protocol::provider::Paper;
+use protocol::session::TurnEnd;
+use scene::Scene;
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use view::{DemoView, in_words};
+
+/// The model's side of the conversation.
+const RECORDING: &str = include_str!("demo/recording.jsonl");
+/// Longest run of it.
+const TIME_LIMIT: Duration = Duration::from_secs(50);
+
+/// The attempt to connect that runs inside a cage.
+pub(crate) fn reach(address: SocketAddr) -> Exit {
+    reach::main(address)
+}
+
+/// What becomes of the demo's world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Afterwards {
+    Remove,
+    Keep,
+}
+
+pub(crate) fn main(afterwards: Afterwards) -> Result<Exit, Failure> {
+    let began = Instant::now();
+    let mut scene = Scene::make()?;
+    let listener = Listener::open()
+        .map_err(|error| Failure::config(format!("cannot listen on 127.0.0.1: {error}")))?;
+    print(&format!(
+        "A recorded model works in {}, with real tools in real cages.\n",
+        scene.project().display()
+    ));
+    let own_visits = u32::from(listener.counts_a_visitor());
+    let colour = colour();
+    let mut view = DemoView::new(colour);
+    let played = play(&scene, &listener, &mut view)?;
+    let evidence = Evidence {
+        scene: &scene,
+        view: &view,
+        listener: &listener,
+        own_visits,
+        supervisor_lived: played.supervisor_lived,
+    };
+    let mut checks = vec![conversation(&played.finished)];
+    checks.extend(checks::all(&evidence));
+    checks.push(nothing_left(&played));
+    let verified = record(&scene, colour)?;
+    print(&format!("\n{}\n", colour.bold("What really happened")));
+    let mut held = verified == Exit::Done;
+    for Check { claim, found } in &checks {
+        held &= found.is_ok();
+        let line = match found {
+            Ok(shown) => format!("  {} {claim} ({})", colour.green("ok"), plain(shown)),
+            Err(why) => format!("  {} {claim}: {}", colour.red("FAILED"), plain(why)),
+        };
+        print(&format!("{line}\n"));
+    }
+    if let Some(cage) = view.cages.last() {
+        print(&format!("\ncage: {}\n", in_words(cage)));
+    }
+    if afterwards == Afterwards::Keep || !held {
+        scene.keep();
+        print(&format!("kept: {}\n", scene.root().display()));
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    if held {
+        print(&format!("demo: ok in {seconds:.1} s\n"));
+        Ok(Exit::Done)
+    } else {
+        print(&format!(
+            "demo: FAILED in {seconds:.1} s; `agentd doctor` shows what this machine allows\n"
+        ));
+        Ok(Exit::Failed)
+    }
+}
+
+/// A conversation that was played to its end.
+struct Played {
+    finished: Finished,
+    supervisor: u32,
+    supervisor_lived: bool,
+}
+
+fn play(scene: &Scene, listener: &Listener, view: &mut DemoView) -> Result<Played, Failure> {
+    let signals = HeldSignals::hold()
+        .map_err(|error| Failure::internal(format!("cannot hold signals back: {error}")))?;
+    let supervisor = PrivateSupervisor::start(&Launch {
+        executable: &beside_self("agentd-supervisor")?,
+        without: KEY_VARIABLES,
+        with: &scene.variables(),
+    })?;
+    let pid = supervisor.pid();
+    let task = task(scene, listener, pid)?;
+    let connection = Connection::open(supervisor.socket(), supervisor.token())?;
+    let ran = client::run(connection, task, view, |inputs| signals.deliver(inputs));
+    let supervisor_lived = alive(pid);
+    supervisor
+        .end()
+        .map_err(|error| Failure::internal(format!("agentd-supervisor did not end: {error}")))?;
+    let finished = ran.map_err(|error| {
+        Failure::internal(format!("the demo did not run: {}", chain(&error)))
+            .exit(Exit::of_error(&error))
+    })?;
+    Ok(Played { finished, supervisor: pid, supervisor_lived })
+}
+
+fn task(scene: &Scene, listener: &Listener, supervisor: u32) -> Result<Task, Failure> {
+    let written = |error: io::Error| Failure::internal(format!("the recording: {error}"));
+    let text = RECORDING
+        .replace("{outside}", &scene.outside().display().to_string())
+        .replace("{secret}", &scene.secret().display().to_string())
+        .replace("{listener}", &listener.address().to_string())
+        .replace("{supervisor}", &supervisor.to_string());
+    let file = scene.root().join("recording.jsonl");
+    std::fs::write(&file, text).map_err(written)?;
+    let recording = File::open(&file).map_err(written)?;
+    let set = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let opening = Opening {
+        project: FilePath::from(scene.project()),
+        added: Vec::new(),
+        resume: None,
+        env: scene.place()?.passed(None),
+        settings: vec![
+            set("provider.name", "replay"),
+            set("provider.model", "recorded"),
+            set("permissions.deny", "bash:sudo *"),
+        ],
+        // Everything is allowed that the cage allows: the cage is what is shown.
+        mode: Some(Mode::Auto),
+        network: Some(Network::Off),
+        trust: ProjectTrust::AsRecorded,
+        audience: Audience::Nobody,
+        papers: vec![Paper::Replay],
+    };
+    let prompt = "Finish greet.sh and run it. Then show what you cannot do.".to_owned();
+    Ok(Task { opening, papers: vec![recording.into()], prompt, time_limit: Some(TIME_LIMIT) })
+}
+
+fn conversation(finished: &Finished) -> Check {
+    let found = match (&finished.conclusion.end, &finished.conclusion.fault) {
+        (Some(TurnEnd::Done), None) => Ok(format!("{} requests", finished.conclusion.num_turns)),
+        (_, Some(fault)) => Err(fault.clone()),
+        (_, None) => Err("it has no end".to_owned()),
+    };
+    Check { claim: "the conversation came to its end", found }
+}
+
+/// Prints the record, its refusals and its proof.
+fn record(scene: &Scene, colour: Colour) -> Result<Exit, Failure> {
+    let place = scene.place()?;
+    let calls = journal::calls(&place.audit_dir(), &journal::Filter::default())
+        .map_err(|error| Failure::internal(chain(&error)))?;
+    print(&format!("\n{}\n{}", colour.bold("The audit log"), audit::table(&calls)));
+    print(&audit::refusals(&calls));
+    let (text, exit) = audit::verified(&place)?;
+    print(&text);
+    Ok(exit)
+}
+
+/// Whether every process of the run is gone.
+fn nothing_left(played: &Played) -> Check {
+    let found = match alive(played.supervisor) {
+        true => Err(format!("process {} still lives", played.supervisor)),
+        false => Ok(format!("the supervisor, process {}, is gone", played.supervisor)),
+    };
+    Check { claim: "the supervisor left with the run", found }
+}
+
+fn alive(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn colour() -> Colour {
+    let terminal = if io::stdout().is_terminal() { Terminal::Yes } else { Terminal::No };
+    Colour::decide(terminal, |name| std::env::var(name).ok())
+}

@@ -1,0 +1,118 @@
+//! The demo's own small world: a project, a home with a secret, a place outside, and agentd's
+//! state, all in one temporary directory.
+
+use crate::failure::Failure;
+use crate::place::Place;
+use config::{Dirs, Environment};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The script of the project before the model's edit.
+const SCRIPT: &str = "#!/bin/sh\n# Greets whoever runs it.\n# TODO: greet\n";
+
+/// The temporary directory, removed at the end unless it is to be kept.
+#[derive(Debug)]
+pub(super) struct Scene {
+    root: PathBuf,
+    /// In the secret and nowhere else.
+    pub(super) canary: String,
+    kept: bool,
+}
+
+impl Scene {
+    pub(super) fn make() -> Result<Self, Failure> {
+        let mut bytes = [0; 24];
+        getrandom::fill(&mut bytes)
+            .map_err(|error| Failure::internal(format!("no random numbers: {error}")))?;
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (name, canary) = hex.split_at(12);
+        let root = temporary().join(format!("agentd-demo-{name}"));
+        let scene = Self { root, canary: format!("canary-{canary}"), kept: false };
+        scene.fill().map_err(|error| {
+            Failure::config(format!("cannot make {}: {error}", scene.root.display()))
+                .hint("set TMPDIR to a directory of your own")
+        })?;
+        Ok(scene)
+    }
+
+    fn fill(&self) -> io::Result<()> {
+        let make = |dir: &Path| DirBuilder::new().mode(0o700).create(dir);
+        make(&self.root)?;
+        for dir in ["project", "outside", "home", "home/.ssh", "state", "config", "run"] {
+            make(&self.root.join(dir))?;
+        }
+        fs::write(self.project().join("greet.sh"), SCRIPT)?;
+        let secret =
+            fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(self.secret());
+        io::Write::write_all(&mut secret?, format!("{}\n", self.canary).as_bytes())?;
+        // A copy of this program, so that the attempt to connect needs no other.
+        let reach = self.project().join("reach");
+        fs::copy(std::env::current_exe()?, &reach)?;
+        fs::set_permissions(&reach, fs::Permissions::from_mode(0o755))
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.root.join("project")
+    }
+
+    pub(super) fn outside(&self) -> PathBuf {
+        self.root.join("outside")
+    }
+
+    pub(super) fn secret(&self) -> PathBuf {
+        self.root.join("home/.ssh/id_demo")
+    }
+
+    /// Keeps the directory when the demo is over.
+    pub(super) fn keep(&mut self) {
+        self.kept = true;
+    }
+
+    /// The variables that make this world agentd's, over those of the caller.
+    pub(super) fn variables(&self) -> Vec<(String, String)> {
+        let set =
+            |name: &str, dir: &str| (name.to_owned(), self.root.join(dir).display().to_string());
+        vec![
+            set("HOME", "home"),
+            set("XDG_STATE_HOME", "state"),
+            set("XDG_CONFIG_HOME", "config"),
+            set("XDG_RUNTIME_DIR", "run"),
+        ]
+    }
+
+    /// Where a process with these variables stands.
+    pub(super) fn place(&self) -> Result<Place, Failure> {
+        let kept = ["PATH", "LANG", "TERM", "AGENTD_SANDBOX_TIER"];
+        let kept =
+            kept.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+        let environment: Environment = kept.chain(self.variables()).collect();
+        let dirs = Dirs::resolve(&environment)?;
+        Ok(Place { environment, dirs })
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Whatever is left is in the system's temporary directory, which is swept anyway.
+            let _ = fs::remove_dir_all(&self.root);
+        }
+    }
+}
+
+/// The real temporary directory, by a name that a shell script may hold as it is.
+fn temporary() -> PathBuf {
+    let plain = |dir: &PathBuf| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+        // The socket's path must fit its field.
+        dir.to_str().is_some_and(|text| text.len() < 40 && text.chars().all(plain))
+    };
+    let named = fs::canonicalize(std::env::temp_dir()).ok();
+    named.filter(plain).unwrap_or_else(|| PathBuf::from("/tmp"))
+}

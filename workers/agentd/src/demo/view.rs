@@ -1,0 +1,104 @@
+//! The conversation of the demo as it goes, and what it leaves for the checks.
+
+use client::{Colour, Moment, Shown, Transcript, View, one_line, plain};
+use protocol::call::ToolResult;
+use protocol::client::Event;
+use protocol::confinement::{Enforced, Tier};
+use protocol::content::Block;
+use protocol::ids::CallId;
+
+/// Most lines shown of one result.
+const LINES: usize = 12;
+
+/// Shows the conversation, and keeps what the checks need.
+#[derive(Debug)]
+pub(super) struct DemoView {
+    colour: Colour,
+    /// Every result, by the number of its call.
+    pub(super) results: Vec<(CallId, ToolResult)>,
+    /// The cages that stood.
+    pub(super) cages: Vec<Enforced>,
+}
+
+impl DemoView {
+    pub(super) fn new(colour: Colour) -> Self {
+        Self { colour, results: Vec::new(), cages: Vec::new() }
+    }
+
+    fn said(&self, blocks: &[Block]) -> String {
+        let mut text = String::new();
+        for block in blocks {
+            match block {
+                Block::Text { text: words } => {
+                    text.push_str(&format!("\n{} {}\n", self.colour.bold("model:"), plain(words)));
+                }
+                Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => {}
+            }
+        }
+        text
+    }
+
+    fn ended(&mut self, call: &CallId, result: &ToolResult) -> String {
+        self.results.push((call.clone(), result.clone()));
+        let mut text = String::new();
+        let lines: Vec<&str> = result.text.lines().collect();
+        for line in lines.iter().take(LINES) {
+            let line = format!("    {}", one_line(line, 110));
+            let line =
+                if result.is_error { self.colour.red(&line) } else { self.colour.dim(&line) };
+            text.push_str(&format!("{line}\n"));
+        }
+        if lines.len() > LINES {
+            text.push_str(&format!("    ({} more lines)\n", lines.len() - LINES));
+        }
+        text
+    }
+}
+
+impl View for DemoView {
+    fn show(&mut self, _: &Transcript, moment: Moment<'_>) -> Shown {
+        let out = match moment {
+            Moment::Opened(opened) => {
+                let warnings = opened.warnings.iter().map(|text| format!("{}\n", plain(text)));
+                format!(
+                    "session {}, {}\n{}",
+                    opened.session,
+                    opened.sandbox,
+                    warnings.collect::<String>()
+                )
+            }
+            Moment::Happened(Event::Answer { blocks, usage: _ }) => self.said(blocks),
+            Moment::Happened(Event::Proposed { call }) => {
+                format!(
+                    "  {} {}\n",
+                    self.colour.bold(&plain(&call.tool)),
+                    one_line(&call.input, 200)
+                )
+            }
+            Moment::Happened(Event::Started { call: _, enforced }) => {
+                self.cages.push(enforced.clone());
+                String::new()
+            }
+            Moment::Happened(Event::CallEnded { call, result, refused: _ }) => {
+                self.ended(call, result)
+            }
+            Moment::Happened(_) | Moment::Concluded(_) => String::new(),
+        };
+        Shown { out, err: String::new() }
+    }
+}
+
+/// A cage in one line.
+pub(super) fn in_words(cage: &Enforced) -> String {
+    let tier = match cage.tier {
+        Tier::A => "A",
+        Tier::B => "B",
+        Tier::C => "C",
+    };
+    let seccomp = if cage.seccomp { "a seccomp filter" } else { "no seccomp filter" };
+    let seen = if cage.refusals_observable { "recorded" } else { "not observable" };
+    format!(
+        "tier {tier}, Landlock ABI {}, {seccomp}, network {}; refused system calls are {seen}",
+        cage.landlock_abi, cage.network
+    )
+}

@@ -1,0 +1,163 @@
+//! `agentd doctor`: what this machine offers, each thing tried and not assumed.
+
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::output::print;
+use crate::place::{Place, TrustFlag};
+use client::{Colour, Terminal, beside_self, plain};
+use serde::Serialize;
+use std::io::IsTerminal;
+use std::path::Path;
+
+/// Every executable that a run needs.
+const EXECUTABLES: &[&str] =
+    &["agentd-supervisor", "agentd-session", "agentd-provider", "agentd-broker", "agentd-tool"];
+
+/// How a thing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ok,
+    /// Works, with a loss that is named.
+    Note,
+    /// Nothing runs without it.
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    name: &'static str,
+    state: State,
+    text: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// The exit code that a run would end with for it.
+    #[serde(skip)]
+    exit: Exit,
+}
+
+pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
+    let mut findings = vec![kernel()];
+    findings.extend(executables());
+    match Place::of_process() {
+        Ok(place) => findings.extend(of_place(&place)),
+        Err(failure) => findings.push(Finding::missing(
+            "directories",
+            failure.message().to_owned(),
+            Exit::Configuration,
+        )),
+    }
+    let exit = findings
+        .iter()
+        .find(|finding| finding.state == State::Missing)
+        .map_or(Exit::Done, |finding| finding.exit);
+    if json {
+        let line = serde_json::json!({
+            "build": protocol::BUILD_ID,
+            "ok": exit == Exit::Done,
+            "findings": findings,
+        });
+        print(&format!("{line}\n"));
+    } else {
+        print(&page(&findings));
+    }
+    Ok(exit)
+}
+
+fn page(findings: &[Finding]) -> String {
+    let terminal = if std::io::stdout().is_terminal() { Terminal::Yes } else { Terminal::No };
+    let colour = Colour::decide(terminal, |name| std::env::var(name).ok());
+    let mut page = format!("agentd {}\n", protocol::BUILD_ID);
+    for finding in findings {
+        let state = match finding.state {
+            State::Ok => colour.green("ok     "),
+            State::Note => colour.bold("note   "),
+            State::Missing => colour.red("MISSING"),
+        };
+        page.push_str(&format!("{state} {:<16} {}\n", finding.name, plain(&finding.text)));
+        if let Some(hint) = &finding.hint {
+            page.push_str(&format!("{:24} {}\n", "", plain(hint)));
+        }
+    }
+    page
+}
+
+impl Finding {
+    fn ok(name: &'static str, text: impl Into<String>) -> Self {
+        Self { name, state: State::Ok, text: text.into(), hint: None, exit: Exit::Done }
+    }
+
+    fn note(name: &'static str, text: impl Into<String>) -> Self {
+        Self { state: State::Note, ..Self::ok(name, text) }
+    }
+
+    fn missing(name: &'static str, text: impl Into<String>, exit: Exit) -> Self {
+        Self { state: State::Missing, exit, ..Self::ok(name, text) }
+    }
+
+    fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+fn kernel() -> Finding {
+    match std::fs::read_to_string("/proc/sys/kernel/osrelease") {
+        Ok(release) => Finding::ok("kernel", format!("Linux {}", release.trim())),
+        Err(error) => Finding::note("kernel", format!("its version cannot be read: {error}")),
+    }
+}
+
+fn executables() -> Vec<Finding> {
+    let missing: Vec<&str> =
+        EXECUTABLES.iter().copied().filter(|name| beside_self(name).is_err()).collect();
+    if missing.is_empty() {
+        return vec![Finding::ok("executables", "all of them stand beside this one")];
+    }
+    let text = format!("{} not beside this executable", missing.join(", "));
+    let hint = "build them with `cargo build --workspace`, or install all with `cargo install \
+                --locked --path .`";
+    vec![Finding::missing("executables", text, Exit::SupervisorUnreachable).hint(hint)]
+}
+
+fn of_place(place: &Place) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.push(match place.writable_state() {
+        Ok(()) => Finding::ok("state", place.dirs.state.display().to_string()),
+        Err(failure) => {
+            Finding::missing("state", failure.message().to_owned(), Exit::Configuration)
+                .hint("set XDG_STATE_HOME to a directory of your own")
+        }
+    });
+    findings.push(match place.dirs.socket() {
+        Ok(socket) => Finding::ok("socket", format!("would be {}", socket.display())),
+        Err(error) => Finding::missing("socket", chain(&error), Exit::Configuration),
+    });
+    let here = std::fs::canonicalize(".").unwrap_or_else(|_| Path::new("/").to_owned());
+    match place.load(&here, &[], TrustFlag::NotGiven) {
+        Ok(config) => {
+            let warnings = config.warnings.len();
+            findings.push(match warnings {
+                0 => Finding::ok("configuration", format!("good for {}", here.display())),
+                count => Finding::note("configuration", format!("good, with {count} warnings")),
+            });
+            findings.push(match config.provider.key {
+                Some(key) => Finding::ok("key", format!("{} is set", key.name)),
+                None => Finding::note("key", "none is set")
+                    .hint("set ANTHROPIC_API_KEY; `agentd demo` needs none"),
+            });
+            findings.push(Finding::ok(
+                "provider",
+                format!("{}, model {}", config.provider.base_url, config.provider.model),
+            ));
+        }
+        Err(failure) => findings.push(Finding::missing(
+            "configuration",
+            failure.message().to_owned(),
+            Exit::Configuration,
+        )),
+    }
+    findings
+}

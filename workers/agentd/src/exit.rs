@@ -1,0 +1,211 @@
+//! Exit codes: the one table, used everywhere and shown by `--help`.
+
+use client::{Finished, RunError, Stop};
+use protocol::client::FailedKind;
+use protocol::provider::Failure;
+use protocol::session::TurnEnd;
+use std::process::ExitCode;
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    Done = 0,
+    Failed = 1,
+    Usage = 2,
+    ApprovalNeeded = 10,
+    SandboxUnavailable = 11,
+    BudgetUsedUp = 12,
+    KeyRefused = 13,
+    ProviderUnreachable = 14,
+    SupervisorUnreachable = 15,
+    Configuration = 16,
+    Held = 75,
+    TimeLimit = 124,
+    Interrupted = 130,
+    Terminated = 143,
+}
+
+impl Exit {
+    /// All of them, in the order of their numbers.
+    pub(crate) const ALL: [Self; 14] = [
+        Self::Done,
+        Self::Failed,
+        Self::Usage,
+        Self::ApprovalNeeded,
+        Self::SandboxUnavailable,
+        Self::BudgetUsedUp,
+        Self::KeyRefused,
+        Self::ProviderUnreachable,
+        Self::SupervisorUnreachable,
+        Self::Configuration,
+        Self::Held,
+        Self::TimeLimit,
+        Self::Interrupted,
+        Self::Terminated,
+    ];
+
+    /// For the table in the help.
+    pub(crate) fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Usage => "wrong usage",
+            Self::ApprovalNeeded => "a call needed an approval and nobody could be asked",
+            Self::SandboxUnavailable => "no cage can be made, so a call was refused",
+            Self::BudgetUsedUp => "the rounds or calls of the turn are used up",
+            Self::KeyRefused => "no key, or the provider refused it",
+            Self::ProviderUnreachable => "the provider cannot be reached, or is overloaded",
+            Self::SupervisorUnreachable => "no supervisor, or it was lost",
+            Self::Configuration => "wrong configuration",
+            Self::Held => "another process holds this session; try again",
+            Self::TimeLimit => "the time limit was reached",
+            Self::Interrupted => "interrupted (SIGINT)",
+            Self::Terminated => "terminated (SIGTERM)",
+        }
+    }
+
+    /// The table, for the end of the help.
+    pub(crate) fn table() -> String {
+        let line = |exit: Self| format!("  {:>3}  {}", exit as u8, exit.meaning());
+        let lines: Vec<_> = Self::ALL.into_iter().map(line).collect();
+        format!("Exit codes:\n{}", lines.join("\n"))
+    }
+
+    /// How a run ended. What a script would act on first comes first: what stopped it, then a cage
+    /// that could not be made, the provider, an approval, the budget.
+    pub(crate) fn of_run(finished: &Finished) -> Self {
+        let conclusion = &finished.conclusion;
+        match finished.stopped {
+            Some(stop) => Self::of_stop(stop),
+            None if conclusion.uncaged > 0 => Self::SandboxUnavailable,
+            None if conclusion.degraded.is_some() => Self::Failed,
+            None => match &conclusion.end {
+                Some(TurnEnd::ProviderFailed { kind, message: _ }) => Self::of_provider(*kind),
+                _ if !conclusion.nobody_to_ask.is_empty() => Self::ApprovalNeeded,
+                Some(TurnEnd::RoundsUsedUp { .. } | TurnEnd::CallsUsedUp { .. }) => {
+                    Self::BudgetUsedUp
+                }
+                Some(TurnEnd::Done) => Self::Done,
+                Some(TurnEnd::Declined { .. } | TurnEnd::Truncated | TurnEnd::Interrupted)
+                | None => Self::Failed,
+            },
+        }
+    }
+
+    /// How a run without a session ended.
+    pub(crate) fn of_error(error: &RunError) -> Self {
+        match error {
+            RunError::Failed { kind, message: _ } => Self::of_failed(*kind),
+            RunError::Lost(_) => Self::SupervisorUnreachable,
+            RunError::Stopped(stop) => Self::of_stop(*stop),
+        }
+    }
+
+    fn of_failed(kind: FailedKind) -> Self {
+        match kind {
+            FailedKind::Usage | FailedKind::NotFound => Self::Usage,
+            FailedKind::Configuration => Self::Configuration,
+            FailedKind::SandboxUnavailable => Self::SandboxUnavailable,
+            FailedKind::Held => Self::Held,
+            FailedKind::Internal => Self::Failed,
+        }
+    }
+
+    fn of_stop(stop: Stop) -> Self {
+        match stop {
+            Stop::Signal(number) if number == nix::libc::SIGINT => Self::Interrupted,
+            Stop::Signal(_) => Self::Terminated,
+            Stop::TimeLimit => Self::TimeLimit,
+            Stop::OutputClosed => Self::Failed,
+        }
+    }
+
+    fn of_provider(kind: Failure) -> Self {
+        match kind {
+            Failure::KeyRefused | Failure::NoKey => Self::KeyRefused,
+            Failure::Unreachable | Failure::Overloaded => Self::ProviderUnreachable,
+            Failure::Rejected | Failure::RecordingDeparted => Self::Failed,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use client::{OpenedSession, Transcript};
+    use protocol::call::{Call, Outcome, ToolResult};
+    use protocol::client::Event;
+    use protocol::ids::{CallId, SessionId};
+    use protocol::judgement::Mode;
+
+    fn finished(end: Option<TurnEnd>, code: Option<&str>, stopped: Option<Stop>) -> Finished {
+        let session = SessionId("0".into());
+        let mut transcript = Transcript::new(OpenedSession {
+            session: session.clone(),
+            project: String::new(),
+            model: String::new(),
+            tools: Vec::new(),
+            mode: Mode::Ask,
+            sandbox: String::new(),
+            warnings: Vec::new(),
+        });
+        let id = CallId { session: session.clone(), number: 1 };
+        let (use_id, tool, input) = ("a".into(), "bash".into(), "{}".into());
+        transcript.update(&Event::Proposed { call: Call { id: id.clone(), use_id, tool, input } });
+        transcript.update(&Event::CallEnded {
+            call: id,
+            result: ToolResult {
+                outcome: Outcome::Failed,
+                text: String::new(),
+                summary: String::new(),
+                is_error: true,
+                code: code.map(str::to_owned),
+            },
+            refused: Vec::new(),
+        });
+        if let Some(end) = end {
+            transcript.update(&Event::TurnEnded { end });
+        }
+        Finished { conclusion: transcript.conclude(1, None), session, stopped }
+    }
+
+    #[test]
+    fn every_end_has_its_code() {
+        let failed = |kind| TurnEnd::ProviderFailed { kind, message: String::new() };
+        for (end, code, stopped, want) in [
+            (Some(TurnEnd::Done), None, None, 0),
+            (Some(TurnEnd::Done), Some("nobody_to_ask"), None, 10),
+            (Some(TurnEnd::Done), Some("sandbox_unavailable"), None, 11),
+            (Some(TurnEnd::RoundsUsedUp { rounds: 1 }), None, None, 12),
+            (Some(TurnEnd::RoundsUsedUp { rounds: 1 }), Some("nobody_to_ask"), None, 10),
+            (Some(TurnEnd::CallsUsedUp { calls: 1 }), None, None, 12),
+            (Some(failed(Failure::KeyRefused)), None, None, 13),
+            (Some(failed(Failure::NoKey)), Some("nobody_to_ask"), None, 13),
+            (Some(failed(Failure::Unreachable)), None, None, 14),
+            (Some(failed(Failure::Rejected)), None, None, 1),
+            (Some(TurnEnd::Truncated), None, None, 1),
+            (Some(TurnEnd::Interrupted), None, Some(Stop::Signal(2)), 130),
+            (None, None, Some(Stop::Signal(15)), 143),
+            (Some(TurnEnd::Interrupted), Some("nobody_to_ask"), Some(Stop::TimeLimit), 124),
+            (None, None, None, 1),
+        ] {
+            let exit = Exit::of_run(&finished(end.clone(), code, stopped));
+            assert_eq!(exit as u8, want, "{end:?} {code:?} {stopped:?}");
+        }
+    }
+
+    #[test]
+    fn the_table_names_every_code_once() {
+        let table = Exit::table();
+        for exit in Exit::ALL {
+            assert_eq!(table.matches(exit.meaning()).count(), 1, "{exit:?}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What a person reads when something cannot be done: sorted by whose it is to mend, with the next
+//! step.
+
+use crate::exit::Exit;
+use client::{ConnectError, SpawnError};
+use std::error::Error;
+use std::fmt;
+
+/// Whose it is to mend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The caller's, by calling differently.
+    User,
+    /// The configuration's, or the machine's.
+    Config,
+    /// Ours.
+    Internal,
+}
+
+/// Something that cannot be done.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    whose: Whose,
+    exit: Exit,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn user(message: impl Into<String>) -> Self {
+        Self { whose: Whose::User, exit: Exit::Usage, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn config(message: impl Into<String>) -> Self {
+        let (whose, exit) = (Whose::Config, Exit::Configuration);
+        Self { whose, exit, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self { whose: Whose::Internal, exit: Exit::Failed, message: message.into(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn exit(mut self, exit: Exit) -> Self {
+        self.exit = exit;
+        self
+    }
+
+    pub(crate) fn code(&self) -> Exit {
+        self.exit
+    }
+
+    /// Without its colon and hint, for programs.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.whose {
+            Whose::User => "error",
+            Whose::Config => "configuration error",
+            Whose::Internal => "internal error",
+        };
+        write!(f, "{word}: {}", self.message)?;
+        match (&self.hint, self.whose) {
+            (Some(hint), _) => write!(f, "\nhint: {hint}"),
+            (None, Whose::Internal) => {
+                write!(f, "\nhint: this is a fault of agentd; `agentd doctor` shows its setting")
+            }
+            (None, Whose::User | Whose::Config) => Ok(()),
+        }
+    }
+}
+
+/// An error with its sources, in one sentence.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let inner_text = inner.to_string();
+        // Some errors repeat their source in their own words.
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        source = inner.source();
+    }
+    text
+}
+
+impl From<config::DirsError> for Failure {
+    fn from(error: config::DirsError) -> Self {
+        Self::config(chain(&error))
+    }
+}
+
+impl From<config::ConfigError> for Failure {
+    fn from(error: config::ConfigError) -> Self {
+        Self::config(chain(&error))
+    }
+}
+
+impl From<SpawnError> for Failure {
+    fn from(error: SpawnError) -> Self {
+        let message = chain(&error);
+        match error {
+            SpawnError::Missing { .. } => {
+                Self::config(message).exit(Exit::SupervisorUnreachable).hint(
+                    "every executable of agentd stands in one directory; build them all with \
+                     `cargo build --workspace`, or install them with `cargo install --locked \
+                     --path .`",
+                )
+            }
+            SpawnError::Refused { .. } | SpawnError::NotUp { .. } => {
+                Self::internal(message).exit(Exit::SupervisorUnreachable)
+            }
+            SpawnError::Cannot { kind, message } => match kind.as_str() {
+                "configuration" | "state" => Self::config(message),
+                "sandbox" => Self::config(message).exit(Exit::SandboxUnavailable),
+                "worker" => Self::config(message).exit(Exit::SupervisorUnreachable),
+                _ => Self::internal(message).exit(Exit::SupervisorUnreachable),
+            },
+        }
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        let message = chain(&error);
+        match error {
+            ConnectError::Unreachable { .. } | ConnectError::OutOfTurn => {
+                Self::internal(message).exit(Exit::SupervisorUnreachable)
+            }
+            ConnectError::Channel(_) | ConnectError::Refused { .. } => {
+                Self::config(message).exit(Exit::SupervisorUnreachable)
+            }
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Standard output for commands that print and end: a closed pipe is quiet.
+
+use std::io::Write;
+
+/// Prints `text`. Whoever closed the pipe has read enough.
+pub(crate) fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}

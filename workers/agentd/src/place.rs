@@ -1,0 +1,168 @@
+//! Where this process stands: its environment, its directories, the project.
+
+use crate::failure::Failure;
+use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// The administrator's file.
+const MANAGED: &str = "/etc/agentd/config.toml";
+
+/// Variables that hold keys. They go to the provider only, so no other process of ours has them.
+pub(crate) const KEY_VARIABLES: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "OPENAI_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+];
+
+/// Variables that a supervisor learns of its caller: what tools, the provider and the
+/// configuration need, and no more.
+const PASSED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TERM",
+    "COLORTERM",
+    "TZ",
+    "EDITOR",
+    "VISUAL",
+    "TMPDIR",
+    "RUSTUP_HOME",
+    "CARGO_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "JAVA_HOME",
+    "GOPATH",
+    "GOROOT",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "ANTHROPIC_BASE_URL",
+    "ANTHROPIC_MODEL",
+    "AGENTD_SANDBOX_TIER",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "HTTP_PROXY",
+    "http_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    "NO_PROXY",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "RUST_LOG",
+];
+
+/// Environment and directories.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) environment: Environment,
+    pub(crate) dirs: Dirs,
+}
+
+impl Place {
+    pub(crate) fn of_process() -> Result<Self, Failure> {
+        let environment = Environment::of_process();
+        let dirs = Dirs::resolve(&environment)?;
+        Ok(Self { environment, dirs })
+    }
+
+    pub(crate) fn audit_dir(&self) -> PathBuf {
+        self.dirs.state.join("audit")
+    }
+
+    pub(crate) fn sessions_dir(&self) -> PathBuf {
+        self.dirs.state.join("sessions")
+    }
+
+    /// Makes the state directory where it is missing, and tries whether it can be written.
+    pub(crate) fn writable_state(&self) -> Result<(), Failure> {
+        let dir = &self.dirs.state;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+        let tried = made.and_then(|()| {
+            // Rights alone do not tell: a file system may be read-only, or full.
+            let probe = dir.join(format!(".probe-{}", std::process::id()));
+            fs::File::create(&probe)?;
+            fs::remove_file(&probe)
+        });
+        tried.map_err(|error| {
+            Failure::config(format!(
+                "the state directory {} cannot be written: {error}",
+                dir.display()
+            ))
+            .hint("set XDG_STATE_HOME to a directory of your own")
+        })
+    }
+
+    /// The configuration as the supervisor will see it, to find what is wrong with it before
+    /// anything starts.
+    pub(crate) fn load(
+        &self,
+        project: &Path,
+        flags: &[(String, String)],
+        trust: TrustFlag,
+    ) -> Result<Config, Failure> {
+        let trust = match trust {
+            TrustFlag::Given => Trust::Trusted,
+            TrustFlag::NotGiven => Trust::AsRecorded(TrustStore::at(self.dirs.trust_file())),
+        };
+        Ok(Config::load(&Sources {
+            managed: PathBuf::from(MANAGED),
+            user: self.dirs.user_file(),
+            project: project.to_owned(),
+            environment: self.environment.clone(),
+            flags: flags.to_vec(),
+            trust,
+        })?)
+    }
+
+    /// The variables that the supervisor is told. The one that holds the key stands among them
+    /// without its value.
+    pub(crate) fn passed(&self, key: Option<&str>) -> Vec<(String, String)> {
+        let locale = std::env::vars_os()
+            .filter_map(|(name, _)| name.into_string().ok())
+            .filter(|name| name.starts_with("LC_"));
+        let mut passed = Vec::new();
+        for name in PASSED.iter().map(|name| (*name).to_owned()).chain(locale) {
+            // A value that is no UTF-8 cannot be put into words; no variable above needs one.
+            if let Some(value) = self.environment.get(&name).and_then(OsStr::to_str) {
+                passed.push((name, value.to_owned()));
+            }
+        }
+        passed.extend(key.map(|name| (name.to_owned(), "set".to_owned())));
+        passed
+    }
+}
+
+/// Whether the caller trusts the project for this run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TrustFlag {
+    Given,
+    NotGiven,
+}
+
+/// The real path of a directory that somebody named.
+pub(crate) fn real_dir(named: &Path, what: &str) -> Result<PathBuf, Failure> {
+    let shown = named.display();
+    match fs::canonicalize(named) {
+        Ok(real) if real.is_dir() => Ok(real),
+        Ok(_) => Err(Failure::user(format!("{what} {shown} is not a directory"))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(Failure::user(format!("{what} {shown} does not exist"))
+                .hint("give an existing directory, or make it first"))
+        }
+        Err(error) => Err(Failure::user(format!("{what} {shown} cannot be used: {error}"))),
+    }
+}

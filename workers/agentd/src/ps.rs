@@ -1,0 +1,95 @@
+//! `agentd ps`: the processes of a running supervisor.
+
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::output::print;
+use crate::place::Place;
+use client::{ChannelError, Connection};
+use protocol::client::{FromClient, ProcessRow, ToClient};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
+    let place = Place::of_process()?;
+    let mut rows = Vec::new();
+    for socket in sockets(&place.dirs.runtime) {
+        // One that has just ended is none that runs.
+        if let Ok(connection) = connect(&socket) {
+            rows.extend(processes(connection)?);
+        }
+    }
+    if json {
+        print(&lines(&rows));
+    } else if rows.is_empty() {
+        eprintln!("agentd: no supervisor runs; `agentd -p` brings up one for each run");
+    } else {
+        print(&table(&rows));
+    }
+    Ok(Exit::Done)
+}
+
+/// The sockets of supervisors: of the one for all sessions, and of those for one run each.
+fn sockets(runtime: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(runtime).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path().join("socket")).collect();
+    found.sort();
+    found.insert(0, runtime.join("socket"));
+    found.retain(|socket| socket.exists());
+    found
+}
+
+fn connect(socket: &Path) -> Result<Connection, Failure> {
+    let token = std::fs::read_to_string(socket.with_file_name("token"))
+        .map_err(|error| Failure::config(format!("the token cannot be read: {error}")))?;
+    Ok(Connection::open(socket, token.trim())?)
+}
+
+fn processes(mut connection: Connection) -> Result<Vec<ProcessRow>, Failure> {
+    let lost =
+        |error: ChannelError| Failure::internal(chain(&error)).exit(Exit::SupervisorUnreachable);
+    connection.send(&FromClient::Ps, &[]).map_err(lost)?;
+    match connection.recv().map_err(lost)? {
+        ToClient::Processes(rows) => Ok(rows),
+        ToClient::Failed { kind: _, message } => Err(Failure::internal(message)),
+        ToClient::Welcome { .. }
+        | ToClient::Refused { .. }
+        | ToClient::Opened { .. }
+        | ToClient::Event { .. } => {
+            Err(Failure::internal("the supervisor answered something else"))
+        }
+    }
+}
+
+fn lines(rows: &[ProcessRow]) -> String {
+    let line = |row: &ProcessRow| {
+        let line = json!({
+            "worker": row.worker,
+            "session": row.session.as_ref().map(|session| &session.0),
+            "pid": row.pid,
+            "generation": row.generation,
+            "restarts": row.restarts,
+            "last_cause": row.last_cause,
+        });
+        format!("{line}\n")
+    };
+    rows.iter().map(line).collect()
+}
+
+fn table(rows: &[ProcessRow]) -> String {
+    let mut text = format!(
+        "{:<18} {:<12} {:>8} {:>5} {:>8}  {}\n",
+        "WORKER", "SESSION", "PID", "LIFE", "RESTARTS", "LAST CAUSE"
+    );
+    for row in rows {
+        text.push_str(&format!(
+            "{:<18} {:<12} {:>8} {:>5} {:>8}  {}\n",
+            row.worker,
+            row.session.as_ref().map_or("-", |session| session.0.as_str()),
+            row.pid,
+            row.generation,
+            row.restarts,
+            row.last_cause.as_deref().unwrap_or("-"),
+        ));
+    }
+    text
+}

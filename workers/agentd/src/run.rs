@@ -1,0 +1,238 @@
+//! `agentd -p` and `agentd run`: one prompt, a supervisor of its own, one answer.
+
+use crate::cli::{Format, Net, ProviderFlag, RunFlags};
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::place::{KEY_VARIABLES, Place, TrustFlag, real_dir};
+use crate::prompt;
+use crate::signals::HeldSignals;
+use client::{
+    Colour, Connection, Finished, JsonView, Launch, PrivateSupervisor, RunError, StreamJsonView,
+    Task, Terminal, TextView, View, beside_self, failure_line, seal_key,
+};
+use config::{Config, KeyVariable, ProviderName};
+use protocol::client::{FailedKind, Opening, ProjectTrust};
+use protocol::confinement::{FilePath, Network};
+use protocol::ids::SessionId;
+use protocol::judgement::Audience;
+use protocol::provider::Paper;
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Runs it, and says how it ended.
+pub(crate) fn main(given: Option<&str>, flags: &RunFlags) -> Result<Exit, Failure> {
+    match one_shot(given, flags) {
+        Ok(finished) => Ok(Exit::of_run(&finished)),
+        Err(failure) => {
+            // A program that reads results gets one for this too.
+            if flags.output_format != Format::Text {
+                let _ = io::stdout().write_all(failure_line(failure.message()).as_bytes());
+            }
+            Err(failure)
+        }
+    }
+}
+
+fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, Failure> {
+    let prompt = prompt::read(given)?;
+    let place = Place::of_process()?;
+    place.writable_state()?;
+    let task = task(&place, flags, prompt)?;
+    let mut view = view(flags.output_format);
+    drive(task, view.as_mut())
+}
+
+/// Brings a supervisor up, runs the task on it, and takes it down again whatever came of it.
+pub(crate) fn drive(task: Task, view: &mut dyn View) -> Result<Finished, Failure> {
+    let signals = HeldSignals::hold()
+        .map_err(|error| Failure::internal(format!("cannot hold signals back: {error}")))?;
+    let supervisor = PrivateSupervisor::start(&Launch {
+        executable: &beside_self("agentd-supervisor")?,
+        without: KEY_VARIABLES,
+        with: &[],
+    })?;
+    let connection = Connection::open(supervisor.socket(), supervisor.token())?;
+    let ran = client::run(connection, task, view, |inputs| signals.deliver(inputs));
+    let ended = supervisor.end();
+    let finished = ran.map_err(|error| failure(&error))?;
+    ended.map_err(|error| {
+        Failure::internal(format!("cannot tell how agentd-supervisor ended: {error}"))
+    })?;
+    Ok(finished)
+}
+
+fn failure(error: &RunError) -> Failure {
+    let exit = Exit::of_error(error);
+    let message = chain(error);
+    match error {
+        RunError::Failed { kind, message: _ } => match kind {
+            FailedKind::Configuration | FailedKind::SandboxUnavailable => {
+                Failure::config(message).exit(exit)
+            }
+            FailedKind::Usage | FailedKind::NotFound | FailedKind::Held => {
+                Failure::user(message).exit(exit)
+            }
+            FailedKind::Internal => Failure::internal(message).exit(exit),
+        },
+        RunError::Lost(_) => Failure::internal(message)
+            .exit(exit)
+            .hint("the session is on disk; `--resume` with its id goes on"),
+        RunError::Stopped(_) => Failure::user(message).exit(exit),
+    }
+}
+
+fn view(format: Format) -> Box<dyn View> {
+    match format {
+        Format::Text => {
+            let is = |terminal| if terminal { Terminal::Yes } else { Terminal::No };
+            let variable = |name: &str| std::env::var(name).ok();
+            let colour = Colour::decide(is(io::stderr().is_terminal()), variable);
+            Box::new(TextView::new(colour, is(io::stdout().is_terminal())))
+        }
+        Format::Json => Box::new(JsonView),
+        Format::StreamJson => Box::new(StreamJsonView),
+    }
+}
+
+/// What the flags, the environment and the configuration add up to.
+fn task(place: &Place, flags: &RunFlags, prompt: String) -> Result<Task, Failure> {
+    let named = flags.project.as_deref().unwrap_or(Path::new("."));
+    let project = real_dir(named, "the project directory")?;
+    let mut added = Vec::new();
+    for dir in &flags.add_dir {
+        added.push(FilePath::from(real_dir(dir, "the added directory")?));
+    }
+    let settings = settings(flags)?;
+    let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
+    let config = place.load(&project, &settings, trust)?;
+    let key = key(&config)?;
+    let (papers, descriptors) = papers(place, flags, &config, key)?;
+    let opening = Opening {
+        project: FilePath::from(&project),
+        added,
+        resume: flags.resume.as_deref().map(|id| session_id(place, id)).transpose()?,
+        env: place.passed(key.map(|key| key.name)),
+        settings,
+        mode: flags.permission_mode,
+        network: flags.net.map(|net| match net {
+            Net::Off => Network::Off,
+            Net::On => Network::On,
+        }),
+        trust: match trust {
+            TrustFlag::Given => ProjectTrust::ThisRun,
+            TrustFlag::NotGiven => ProjectTrust::AsRecorded,
+        },
+        audience: Audience::Nobody,
+        papers,
+    };
+    Ok(Task { opening, papers: descriptors, prompt, time_limit: flags.timeout })
+}
+
+/// The flags that are settings, in the words of the configuration.
+fn settings(flags: &RunFlags) -> Result<Vec<(String, String)>, Failure> {
+    let mut settings = Vec::new();
+    let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
+    match (flags.provider, &flags.replay) {
+        (Some(ProviderFlag::Replay), None) => {
+            return Err(Failure::user("--provider replay has no recording to play")
+                .hint("name one with --replay FILE; --record FILE makes one"));
+        }
+        (Some(ProviderFlag::Anthropic), Some(_)) => {
+            return Err(Failure::user(
+                "--replay plays a recording in place of --provider anthropic",
+            )
+            .hint("leave one of the two out"));
+        }
+        (_, Some(_)) => set("provider.name", "replay"),
+        (Some(ProviderFlag::Anthropic), None) => set("provider.name", "anthropic"),
+        (None, None) => {}
+    }
+    if let Some(model) = &flags.model {
+        set("provider.model", model);
+    }
+    if let Some(rounds) = flags.max_turns {
+        set("budget.rounds", &rounds.to_string());
+    }
+    for rule in &flags.allowed_tools {
+        set("permissions.allow", rule);
+    }
+    Ok(settings)
+}
+
+/// The variable that holds the key, where this run needs one.
+fn key(config: &Config) -> Result<Option<KeyVariable>, Failure> {
+    match (config.provider.name, config.provider.key) {
+        (ProviderName::Replay, _) => Ok(None),
+        (ProviderName::Anthropic, Some(key)) => Ok(Some(key)),
+        (ProviderName::Anthropic, None) => {
+            Err(Failure::config("there is no key for the model").exit(Exit::KeyRefused).hint(
+                "set ANTHROPIC_API_KEY, or ANTHROPIC_AUTH_TOKEN for a server that takes bearer \
+                 tokens; `agentd demo` needs neither",
+            ))
+        }
+    }
+}
+
+fn papers(
+    place: &Place,
+    flags: &RunFlags,
+    config: &Config,
+    key: Option<KeyVariable>,
+) -> Result<(Vec<Paper>, Vec<OwnedFd>), Failure> {
+    let mut papers = Vec::new();
+    let mut descriptors = Vec::new();
+    let mut add = |paper, descriptor| {
+        papers.push(paper);
+        descriptors.push(descriptor);
+    };
+    if let Some(key) = key {
+        let value = place.environment.get(key.name).unwrap_or_default().as_bytes().trim_ascii();
+        let sealed = seal_key(value)
+            .map_err(|error| Failure::internal(format!("cannot pass the key on: {error}")))?;
+        add(Paper::Key, sealed);
+    }
+    match (&flags.replay, config.provider.name) {
+        (Some(file), _) => {
+            let opened = std::fs::File::open(file);
+            add(Paper::Replay, opened.map_err(|e| unusable("recording", file, &e))?.into());
+        }
+        (None, ProviderName::Replay) => {
+            return Err(Failure::config("provider.name is \"replay\" and there is no recording")
+                .hint("name one with --replay FILE"));
+        }
+        (None, ProviderName::Anthropic) => {}
+    }
+    if let Some(file) = &flags.record {
+        // A recording holds the conversation, so it is its owner's alone.
+        let opened =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
+        add(Paper::Record, opened.map_err(|e| unusable("recording", file, &e))?.into());
+    }
+    Ok((papers, descriptors))
+}
+
+fn unusable(what: &str, file: &Path, error: &io::Error) -> Failure {
+    Failure::user(format!("the {what} {} cannot be opened: {error}", file.display()))
+}
+
+/// The one session whose name begins so.
+fn session_id(place: &Place, beginning: &str) -> Result<SessionId, Failure> {
+    let entries = std::fs::read_dir(place.sessions_dir());
+    let names = entries.into_iter().flatten().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut found: Vec<String> = names.filter(|name| name.starts_with(beginning)).collect();
+    found.sort();
+    match found.as_slice() {
+        [one] if !beginning.is_empty() => Ok(SessionId(one.clone())),
+        [] => Err(Failure::user(format!("there is no session {beginning:?}"))
+            .hint("`agentd audit ls` names sessions, and so does each run at its end")),
+        several => {
+            Err(Failure::user(format!("{} sessions begin with {beginning:?}", several.len()))
+                .hint(format!("for example {}", several[..several.len().min(3)].join(", "))))
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Signals that ask this process to end, as inputs of a run instead of an end in mid-sentence.
+
+use client::Input;
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::sync::mpsc::SyncSender;
+
+/// SIGINT and SIGTERM, held back in every thread from here on.
+#[derive(Debug)]
+pub(crate) struct HeldSignals(SigSet);
+
+impl HeldSignals {
+    /// Holds them back. Called before the first thread starts, since threads inherit it.
+    pub(crate) fn hold() -> nix::Result<Self> {
+        let mut set = SigSet::empty();
+        set.add(Signal::SIGINT);
+        set.add(Signal::SIGTERM);
+        set.thread_block()?;
+        Ok(Self(set))
+    }
+
+    /// Lets them in as inputs, also those that came meanwhile.
+    pub(crate) fn deliver(self, inputs: SyncSender<Input>) {
+        std::thread::spawn(move || {
+            let Ok(signals) = SignalFd::with_flags(&self.0, SfdFlags::SFD_CLOEXEC) else { return };
+            while let Ok(Some(signal)) = signals.read_signal() {
+                let number = i32::try_from(signal.ssi_signo).unwrap_or(nix::libc::SIGTERM);
+                if inputs.send(Input::Signal(number)).is_err() {
+                    return;
+                }
+            }
+        });
+    }
+}
