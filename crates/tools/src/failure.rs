@@ -42,6 +42,8 @@ pub enum Code {
     UnknownTool,
     /// No space left, or a quota reached.
     DiskFull,
+    /// The command's time was over.
+    TimedOut,
     /// Ended on request.
     Interrupted,
     /// The cage stopped the call as a whole.
@@ -73,6 +75,7 @@ impl Code {
             Self::InvalidArguments => "invalid_arguments",
             Self::UnknownTool => "unknown_tool",
             Self::DiskFull => "disk_full",
+            Self::TimedOut => "timed_out",
             Self::Interrupted => "interrupted",
             Self::Confined => "confined",
             Self::Io => "io",

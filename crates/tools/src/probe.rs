@@ -25,7 +25,7 @@ pub fn probe(tool: &str, input: &str, place: &Place, cancel: &Cancel) -> Result<
     let paths: Vec<ProbedPath> =
         call.paths.iter().map(|named| look(place, named, call.spec.kind)).collect();
     let diff = if paths.iter().all(|path| path.in_scope) {
-        let site = Site { place, judged: &[], cancel, account: Account::default() };
+        let site = Site { place, judged: &[], cancel, command: None, account: Account::default() };
         (works.preview)(&call.input, &site).unwrap_or_else(|failure| would_fail(&failure))
     } else {
         String::new()

@@ -4,12 +4,16 @@ use crate::answer::failed;
 use crate::arguments::interpret;
 use crate::cancel::Cancel;
 use crate::failure::{Code, Failure};
+use crate::live::Shown;
 use crate::scope::Place;
 use crate::site::{Account, Site};
 use crate::tool::works;
 use nix::sys::resource::{UsageWho, getrusage};
-use protocol::call::{Effect, ProcessUsage, Report, ToolResult};
-use protocol::tool::JudgedPath;
+use protocol::call::{Effect, Outcome, ProcessUsage, Report, ToolResult};
+use protocol::confinement::Profile;
+use protocol::tool::{JudgedPath, Stream};
+use sandbox::Cage;
+use std::time::Duration;
 
 /// A call that was judged and may run.
 #[derive(Debug, Clone, Copy)]
@@ -24,12 +28,47 @@ pub struct Order<'a> {
     pub judged: &'a [JudgedPath],
     /// Most characters of the result for the model.
     pub max_result_chars: u32,
+    /// The cage that this process stands in. A tool made for another is not run.
+    pub profile: Profile,
+}
+
+/// What a tool that runs a command needs beside its order.
+pub struct CommandSide<'a> {
+    /// The cage that stands around the process that will be the command.
+    pub cage: Cage,
+    /// All of the command's environment; TMPDIR is put in where it is missing.
+    pub env: &'a [(String, String)],
+    /// Longest time where the call names none.
+    pub time: Duration,
+    /// Takes what the command prints, while it prints it, in pieces of at most 64 KiB with control
+    /// codes neutralised. Must not wait: whoever cannot take a piece says so.
+    pub show: Box<dyn FnMut(Stream, String) -> Shown + 'a>,
 }
 
 /// Runs a tool that works in this process. Every failure is a coded result.
 #[must_use]
 pub fn run(order: &Order<'_>, place: &Place, cancel: &Cancel) -> Report {
-    let site = Site { place, judged: order.judged, cancel, account: Account::default() };
+    let site =
+        Site { place, judged: order.judged, cancel, command: None, account: Account::default() };
+    run_at(order, site)
+}
+
+/// Runs a tool that runs a command. Every failure is a coded result; on return none of the
+/// command's processes is left.
+#[must_use]
+pub fn run_command(
+    order: &Order<'_>,
+    place: &Place,
+    cancel: &Cancel,
+    side: CommandSide<'_>,
+) -> Report {
+    let site = Site {
+        place,
+        judged: order.judged,
+        cancel,
+        command: Some(side),
+        account: Account::default(),
+    };
     run_at(order, site)
 }
 
@@ -57,6 +96,18 @@ fn attempt(order: &Order<'_>, site: &mut Site<'_>) -> (ToolResult, Vec<Effect>) 
         let failure = Failure::new(Code::UnknownTool, "this build cannot run it", "");
         return (failed(name, failure, max), Vec::new());
     };
+    if call.spec.profile != order.profile {
+        let text = format!(
+            "nothing was run: the cage is made for {}, the tool needs {}",
+            order.profile.name(),
+            call.spec.profile.name()
+        );
+        let failure = Failure {
+            outcome: Outcome::Confined { what: "profile".to_owned() },
+            ..Failure::new(Code::Confined, text, "")
+        };
+        return (failed(name, failure, max), Vec::new());
+    }
     match (works.run)(&call.input, site) {
         Ok(answer) => answer.into_result(max),
         Err(failure) => (failed(name, failure, max), Vec::new()),

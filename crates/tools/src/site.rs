@@ -5,6 +5,7 @@ use crate::control::visible;
 use crate::failure::{Code, Failure};
 use crate::nearest::nearest;
 use crate::protected;
+use crate::run::CommandSide;
 use crate::scope::{End, Place, access_denied, trace};
 use protocol::call::ProcessUsage;
 use protocol::confinement::Refusal;
@@ -23,6 +24,8 @@ pub(crate) struct Site<'a> {
     pub judged: &'a [JudgedPath],
     /// A request to end.
     pub cancel: &'a Cancel,
+    /// The cage and its surroundings, where the tool runs a command.
+    pub command: Option<CommandSide<'a>>,
     /// What the tool has to say beside its answer.
     pub account: Account,
 }

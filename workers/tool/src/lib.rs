@@ -1,6 +1,140 @@
-//! Placeholder of the worker's program.
+//! `agentd-tool`: one call in a process of its own.
+//!
+//! It learns what it shall do only when its cage stands: `Confine` → `Caged` → `Go` → `Done`.
+//! A second thread listens from `Go` on, so that a request to end, or the end of the supervisor,
+//! is heard while the call runs; a third sends what a command prints, so that a slow supervisor
+//! never stops the draining of its pipes.
+
+mod listen;
+mod screen;
+
+use anyhow::bail;
+use ipc::ChannelError;
+use protocol::call::Report;
+use protocol::confinement::{Confinement, Enforced, Profile};
+use protocol::tool::{Errand, FromTool, JudgedPath, ToTool, ToolLink};
+use sandbox::{Cage, CageError};
+use screen::Screen;
+use std::process::ExitCode;
+use std::time::Duration;
+use tools::{Cancel, CommandSide, Order, Place};
+
+type Say = ipc::Sender<FromTool>;
 
 /// The program.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The only place left: the channel may be what failed.
+            eprintln!("agentd-tool: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    sandbox::harden()?;
+    let (mut words, say) = ipc::worker::<ToolLink>()?;
+    let confinement = match words.recv() {
+        Ok(ToTool::Confine(confinement)) => confinement,
+        Ok(ToTool::Go(_) | ToTool::Cancel) => bail!("a word came before Confine"),
+        Err(error) => return quietly(error),
+    };
+    let cage = match lock(&confinement) {
+        Ok((cage, enforced)) => {
+            say.send(&FromTool::Caged(enforced))?;
+            cage
+        }
+        Err(CageError { step, reason, hint, source: _ }) => {
+            let reason = format!("{reason}; {hint}");
+            say.send(&FromTool::Uncaged { step: step.name().to_owned(), reason })?;
+            return Ok(());
+        }
+    };
+    let errand = match words.recv() {
+        Ok(ToTool::Go(errand)) => errand,
+        // Nothing was let go: dropping the cage ends what waits in it.
+        Ok(ToTool::Cancel) => return Ok(()),
+        Ok(ToTool::Confine(_)) => bail!("a second Confine came"),
+        Err(error) => return quietly(error),
+    };
+    let cancel = Cancel::new()?;
+    listen::start(words, cancel.clone());
+    let answer = answer(errand, &confinement, cage, &cancel, &say);
+    match say.send(&answer) {
+        // Whoever asked is gone; nobody is left to tell.
+        Err(ChannelError::Io(_) | ChannelError::Closed) if cancel.asked() => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// Builds the cage: this process locks itself, or prepares a deeper one for a command.
+fn lock(confinement: &Confinement) -> Result<(Option<Cage>, Enforced), CageError> {
+    match confinement.profile {
+        Profile::Command => {
+            Cage::prepare(confinement).map(|(cage, enforced)| (Some(cage), enforced))
+        }
+        Profile::Probe
+        | Profile::Query
+        | Profile::Mutate
+        | Profile::Session
+        | Profile::Broker
+        | Profile::Provider => Cage::enter(confinement).map(|enforced| (None, enforced)),
+    }
+}
+
+fn answer(
+    errand: Errand,
+    confinement: &Confinement,
+    cage: Option<Cage>,
+    cancel: &Cancel,
+    say: &Say,
+) -> FromTool {
+    let place = Place::from(confinement);
+    match (errand, confinement.profile) {
+        (Errand::Probe { tool, input }, Profile::Probe | Profile::Query) => {
+            FromTool::Probed(tools::probe(&tool, &input, &place, cancel))
+        }
+        (Errand::Probe { .. }, other) => {
+            FromTool::Probed(Err(format!("a probe needs its own cage, not {}", other.name())))
+        }
+        (Errand::Run { tool, input, judged, env, timeout_ms, max_result_chars }, profile) => {
+            let judged: &[JudgedPath] = &judged;
+            let order = Order { tool: &tool, input: &input, judged, max_result_chars, profile };
+            let report = match cage {
+                None => tools::run(&order, &place, cancel),
+                Some(cage) => command(
+                    &order,
+                    &place,
+                    cancel,
+                    cage,
+                    (&env, Duration::from_millis(timeout_ms)),
+                    say,
+                ),
+            };
+            FromTool::Done(report)
+        }
+    }
+}
+
+/// Runs a command; what it prints has been sent, or counted as left out, on return.
+fn command(
+    order: &Order<'_>,
+    place: &Place,
+    cancel: &Cancel,
+    cage: Cage,
+    (env, time): (&[(String, String)], Duration),
+    say: &Say,
+) -> Report {
+    let screen = Screen::start(say.clone());
+    let show = Box::new(|stream, text| screen.show(stream, text));
+    let report = tools::run_command(order, place, cancel, CommandSide { cage, env, time, show });
+    screen.finish();
+    report
+}
+
+/// The supervisor's end before the call began is no failure of this process.
+fn quietly(error: ChannelError) -> anyhow::Result<()> {
+    if matches!(error, ChannelError::Closed) { Ok(()) } else { Err(error.into()) }
 }

@@ -20,6 +20,7 @@ tools! {
     grep::Grep,
     write::Write,
     edit::Edit,
+    bash::Bash,
 }
 
 /// Every tool, in the order in which the model sees them.

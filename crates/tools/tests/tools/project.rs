@@ -1,11 +1,12 @@
 //! A temporary project to run tools in, and its neighbours that no tool may reach.
 
 use protocol::call::{Outcome, Report};
+use protocol::confinement::Profile;
 use protocol::tool::JudgedPath;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tools::{Cancel, Order, Place};
+use tools::{Cancel, Order, Place, interpret};
 
 pub struct Project {
     _dir: tempfile::TempDir,
@@ -70,7 +71,9 @@ impl Project {
     /// Runs a call; none may take longer than ten seconds.
     pub fn run(&self, tool: &str, input: Value) -> Report {
         let input = input.to_string();
+        let profile = interpret(tool, &input).map_or(Profile::Query, |call| call.spec.profile);
         let order = Order {
+            profile,
             tool,
             input: &input,
             judged: &self.judged,

@@ -1,0 +1,176 @@
+//! A caged command from its start to the end of all its processes: its output drained, its time
+//! watched, its tree ended.
+
+use crate::cancel::Cancel;
+use crate::capture::HeadTail;
+use crate::live::Live;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use protocol::tool::Stream;
+use sandbox::{CageError, Caged, Ending};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// After the command's own end its pipes may be held by what it left in the background: such
+/// processes get this long to finish what they print.
+const GRACE: Duration = Duration::from_millis(250);
+/// After all processes were ended the pipes have an end; a process stuck in the kernel may still
+/// hold one.
+const LAST_BYTES: Duration = Duration::from_secs(1);
+/// As much as a pipe holds.
+const BUFFER: usize = 64 * 1024;
+
+/// Why the command is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// It ended.
+    ByItself,
+    /// Its time was over.
+    TimedOut,
+    /// Somebody asked to end it.
+    Cancelled,
+}
+
+/// What came of a command.
+pub(crate) struct Course {
+    pub out: HeadTail,
+    pub err: HeadTail,
+    pub over: Over,
+    /// Whether processes that it left behind held its output and were ended.
+    pub left_behind: bool,
+    pub took: Duration,
+    pub ending: Ending,
+}
+
+/// Sees a command through. Returns when none of its processes is left.
+pub(crate) fn see_through(
+    mut caged: Caged,
+    time: Duration,
+    cancel: &Cancel,
+    live: Live<'_>,
+) -> Result<Course, CageError> {
+    let begin = Instant::now();
+    let mut pipes = Pipes {
+        out: caged.stdout(),
+        err: caged.stderr(),
+        heard_out: HeadTail::default(),
+        heard_err: HeadTail::default(),
+        live,
+        buffer: vec![0; BUFFER],
+    };
+    let over = pipes.until_over(&caged, begin + time, cancel);
+    let mut left_behind = false;
+    match over {
+        Over::ByItself => {
+            pipes.drain(Instant::now() + GRACE);
+            if pipes.open() {
+                left_behind = true;
+                caged.kill();
+            }
+        }
+        Over::TimedOut | Over::Cancelled => caged.kill(),
+    }
+    pipes.drain(Instant::now() + LAST_BYTES);
+    let took = begin.elapsed();
+    let Pipes { heard_out: out, heard_err: err, live, .. } = pipes;
+    live.finish();
+    Ok(Course { out, err, over, left_behind, took, ending: caged.finish()? })
+}
+
+/// Both pipes of a command and what came out of them.
+struct Pipes<'a> {
+    out: Option<File>,
+    err: Option<File>,
+    heard_out: HeadTail,
+    heard_err: HeadTail,
+    live: Live<'a>,
+    buffer: Vec<u8>,
+}
+
+impl Pipes<'_> {
+    fn open(&self) -> bool {
+        self.out.is_some() || self.err.is_some()
+    }
+
+    /// Drains until the command itself is over, for whatever reason.
+    fn until_over(&mut self, caged: &Caged, deadline: Instant, cancel: &Cancel) -> Over {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Over::TimedOut;
+            }
+            let (ended, asked) = self.step(left, &[caged.exit_fd(), cancel.as_fd()]);
+            if ended {
+                return Over::ByItself;
+            }
+            if asked {
+                return Over::Cancelled;
+            }
+        }
+    }
+
+    /// Drains until both pipes have ended, or the deadline.
+    fn drain(&mut self, deadline: Instant) {
+        while self.open() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            self.step(left, &[]);
+        }
+    }
+
+    /// Waits for something and reads a piece of each pipe that has one. The answers say whether
+    /// the first and the second of `others` became readable.
+    fn step(&mut self, time: Duration, others: &[BorrowedFd<'_>]) -> (bool, bool) {
+        let pipes = [self.out.as_ref(), self.err.as_ref()];
+        let pipes = pipes.into_iter().flatten().map(AsFd::as_fd);
+        let mut fds: Vec<PollFd<'_>> = others
+            .iter()
+            .copied()
+            .chain(pipes)
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect();
+        // Rounded up: a wait of zero milliseconds would spin to the deadline.
+        let timeout =
+            PollTimeout::try_from(time + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
+        match poll(&mut fds, timeout) {
+            Ok(_) | Err(Errno::EINTR) => {}
+            // Nothing sensible is left to wait with; do not spin.
+            Err(_) => std::thread::sleep(Duration::from_millis(10)),
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        drop(fds);
+        let mut pipes_ready = ready[others.len()..].iter().copied();
+        let out_ready = self.out.is_some() && pipes_ready.next() == Some(true);
+        let err_ready = self.err.is_some() && pipes_ready.next() == Some(true);
+        if out_ready {
+            self.read(Stream::Out);
+        }
+        if err_ready {
+            self.read(Stream::Err);
+        }
+        let other = |at: usize| at < others.len() && ready[at];
+        (other(0), other(1))
+    }
+
+    /// One read, which does not wait: the pipe was readable and nobody else reads it.
+    fn read(&mut self, stream: Stream) {
+        let (pipe, heard) = match stream {
+            Stream::Out => (&mut self.out, &mut self.heard_out),
+            Stream::Err => (&mut self.err, &mut self.heard_err),
+        };
+        let Some(file) = pipe else { return };
+        match file.read(&mut self.buffer) {
+            Ok(0) => *pipe = None,
+            Ok(n) => {
+                heard.push(&self.buffer[..n]);
+                self.live.print(stream, &self.buffer[..n]);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => *pipe = None,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What a command prints, while it prints it, for screens: bounded by time, so that a flood costs
+//! nobody more than a trickle.
+
+use crate::control::Strip;
+use protocol::tool::Stream;
+use std::time::{Duration, Instant};
+
+/// Shown at once.
+const BURST: f64 = 256.0 * 1024.0;
+/// Shown beyond that, in bytes a second: more than anybody reads.
+const RATE: f64 = 64.0 * 1024.0;
+/// Bytes that are converted at once: as text they stay below the 64 KiB of a word.
+const PIECE: usize = 16 * 1024;
+
+/// Whether the one who shows it took a piece.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shown {
+    /// Yes.
+    Taken,
+    /// No: too much is waiting. The piece is left out.
+    Full,
+}
+
+/// The way of a command's output to the screens.
+pub(crate) struct Live<'a> {
+    show: &'a mut dyn FnMut(Stream, String) -> Shown,
+    out: Side,
+    err: Side,
+    allowance: Allowance,
+}
+
+struct Side {
+    stream: Stream,
+    strip: Strip,
+    left_out: u64,
+}
+
+impl<'a> Live<'a> {
+    /// Shows through `show`, from now on.
+    pub fn new(show: &'a mut dyn FnMut(Stream, String) -> Shown) -> Self {
+        let side = |stream| Side { stream, strip: Strip::new(), left_out: 0 };
+        Self {
+            show,
+            out: side(Stream::Out),
+            err: side(Stream::Err),
+            allowance: Allowance { bytes: BURST, at: Instant::now() },
+        }
+    }
+
+    /// Shows what was printed, or counts it as left out.
+    pub fn print(&mut self, stream: Stream, bytes: &[u8]) {
+        let side = match stream {
+            Stream::Out => &mut self.out,
+            Stream::Err => &mut self.err,
+        };
+        for piece in bytes.chunks(PIECE) {
+            if !self.allowance.take(piece.len(), Instant::now()) {
+                side.left_out += piece.len() as u64;
+                continue;
+            }
+            let mut text = side.mark();
+            text.push_str(&side.strip.push(piece).replace('\r', "\n"));
+            side.show(self.show, text, piece.len());
+        }
+    }
+
+    /// Shows what is left at the end of both streams.
+    pub fn finish(self) {
+        for mut side in [self.out, self.err] {
+            let mut text = side.mark();
+            let strip = std::mem::replace(&mut side.strip, Strip::new());
+            text.push_str(&strip.finish().replace('\r', "\n"));
+            side.show(self.show, text, 0);
+        }
+    }
+}
+
+impl Side {
+    /// Says how much was left out before what comes now.
+    fn mark(&mut self) -> String {
+        match std::mem::take(&mut self.left_out) {
+            0 => String::new(),
+            bytes => {
+                // What was left out may have begun a sequence; the rest of it is no text.
+                self.strip = Strip::new();
+                format!("\n[… {bytes} bytes not shown live …]\n")
+            }
+        }
+    }
+
+    fn show(&mut self, show: &mut dyn FnMut(Stream, String) -> Shown, text: String, bytes: usize) {
+        if !text.is_empty() && show(self.stream, text) == Shown::Full {
+            self.left_out += bytes as u64;
+        }
+    }
+}
+
+/// A bucket that fills with time.
+struct Allowance {
+    bytes: f64,
+    at: Instant,
+}
+
+impl Allowance {
+    fn take(&mut self, bytes: usize, now: Instant) -> bool {
+        let passed = now.saturating_duration_since(self.at).min(Duration::from_secs(60));
+        self.bytes = (self.bytes + passed.as_secs_f64() * RATE).min(BURST);
+        self.at = now;
+        // A piece is far below 2^52.
+        #[allow(clippy::cast_precision_loss)]
+        let bytes = bytes as f64;
+        if bytes > self.bytes {
+            return false;
+        }
+        self.bytes -= bytes;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_bounded_and_counted() {
+        let mut shown = String::new();
+        let mut show = |_: Stream, text: String| {
+            assert!(text.len() <= 64 * 1024);
+            shown.push_str(&text);
+            Shown::Taken
+        };
+        let mut live = Live::new(&mut show);
+        for _ in 0..1000 {
+            live.print(Stream::Out, &[0; 64 * 1024]);
+        }
+        live.finish();
+        assert!(shown.len() < 8 << 20, "{}", shown.len());
+        assert!(shown.contains(" bytes not shown live …]"));
+    }
+
+    #[test]
+    fn what_nobody_takes_is_counted() {
+        let mut calls = Vec::new();
+        let mut show = |_: Stream, text: String| {
+            calls.push(text);
+            if calls.len() == 1 { Shown::Full } else { Shown::Taken }
+        };
+        let mut live = Live::new(&mut show);
+        live.print(Stream::Out, b"lost");
+        live.print(Stream::Out, b"kept\x1b[3");
+        live.print(Stream::Out, b"1m!\rnext");
+        live.finish();
+        assert_eq!(calls, ["lost", "\n[… 4 bytes not shown live …]\nkept", "!\nnext"]);
+    }
+
+    #[test]
+    fn the_allowance_fills_with_time() {
+        let begin = Instant::now();
+        let mut allowance = Allowance { bytes: 10.0, at: begin };
+        assert!(allowance.take(10, begin));
+        assert!(!allowance.take(1, begin));
+        assert!(allowance.take(60 * 1024, begin + Duration::from_secs(1)));
+        assert!(!allowance.take(300 * 1024, begin + Duration::from_secs(3600)));
+    }
+}

@@ -1,0 +1,320 @@
+//! `bash`: a shell command in a cage of its own.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::capture::{self, Printed};
+use crate::control::visible;
+use crate::drive::{Course, Over, see_through};
+use crate::failure::{Code, Failure};
+use crate::lines::cut_line;
+use crate::live::Live;
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use protocol::call::{Effect, Outcome};
+use protocol::confinement::{Network, Profile, Refusal, RefusalKind};
+use protocol::judgement::ToolKind;
+use sandbox::{CageError, Exit, Program};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// The kernel takes no longer argument.
+const COMMAND_BYTES: usize = 128 * 1024 - 1;
+/// Most kinds of refusals that the text names; the record has more.
+const REFUSALS: usize = 10;
+/// Most characters of a refusal's detail in the text.
+const DETAIL_CHARS: usize = 200;
+
+pub(super) struct Bash;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The command, run by sh -c in the project directory, without standard input.
+    command: String,
+    /// Longest time it may take, in milliseconds; 120000 where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 600_000))]
+    timeout_ms: Option<u64>,
+    /// Whether it may open network connections; inherit is what the session has. Asking for on
+    /// may have to be approved.
+    #[serde(default)]
+    network: Wanted,
+}
+
+/// The network that a call asks for.
+#[derive(Debug, Default, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum Wanted {
+    #[default]
+    Inherit,
+    Off,
+    On,
+}
+
+impl Tool for Bash {
+    type Input = Input;
+    const NAME: &'static str = "bash";
+    const KIND: ToolKind = ToolKind::Mutation;
+    const PROFILE: Profile = Profile::Command;
+    const DESCRIPTION: &'static str = "Run a shell command in the project directory. It cannot read from a \
+        person, is confined to the project, and everything it starts ends with it. The result is its \
+        output, then its errors, and as the last line its exit code.";
+    const ALIASES: &'static [Alias] = &[
+        Alias::plain("shell_exec"),
+        Alias::plain("shell-run"),
+        Alias::plain("shell"),
+        Alias::plain("run_command"),
+    ];
+
+    fn facts(input: &Input) -> Facts {
+        let network = match input.network {
+            Wanted::Inherit => None,
+            Wanted::Off => Some(Network::Off),
+            Wanted::On => Some(Network::On),
+        };
+        Facts { command: Some(input.command.clone()), network, ..Facts::default() }
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        check(&input.command)?;
+        let Some(mut side) = site.command.take() else {
+            return Err(confined(
+                "no cage",
+                "a command needs a cage of its own, and this process has none",
+            ));
+        };
+        let time = input.timeout_ms.map_or(side.time, Duration::from_millis);
+        let program = Program {
+            argv: ["/bin/sh", "-c", &input.command].map(OsString::from).into(),
+            env: environment(side.env, site),
+            cwd: site.place.project.clone(),
+        };
+        let caged = side.cage.spawn(program).map_err(|error| of_cage(&error))?;
+        let course = see_through(caged, time, site.cancel, Live::new(&mut *side.show))
+            .map_err(|error| unknown_end(&error))?;
+        Ok(answer(input.command, time, course, site))
+    }
+}
+
+/// What no shell could be given.
+fn check(command: &str) -> Result<(), Failure> {
+    let invalid = |text: &str, hint: &str| Err(Failure::new(Code::InvalidArguments, text, hint));
+    if command.trim().is_empty() {
+        return invalid("the command is empty", "Say what to run.");
+    }
+    if command.contains('\0') {
+        return invalid("the command contains a NUL character", "");
+    }
+    if command.len() > COMMAND_BYTES {
+        return invalid(
+            "the command is longer than 128 KiB",
+            "Write it to a file with write, and run that.",
+        );
+    }
+    Ok(())
+}
+
+/// The command's environment: what it was given, and where temporary files go.
+fn environment(given: &[(String, String)], site: &Site<'_>) -> Vec<(OsString, OsString)> {
+    let mut env: Vec<(OsString, OsString)> =
+        given.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    if !given.iter().any(|(name, _)| name == "TMPDIR") {
+        env.push(("TMPDIR".into(), site.place.temp.clone().into()));
+    }
+    env
+}
+
+fn confined(step: &str, reason: &str) -> Failure {
+    Failure {
+        outcome: Outcome::Confined { what: step.to_owned() },
+        ..Failure::new(
+            Code::Confined,
+            format!("nothing was run: {reason}"),
+            "agentd doctor says what this host allows.",
+        )
+    }
+}
+
+fn of_cage(error: &CageError) -> Failure {
+    Failure { hint: error.hint.clone(), ..confined(error.step.name(), &error.reason) }
+}
+
+/// The command was let go, and what became of it cannot be said.
+fn unknown_end(error: &CageError) -> Failure {
+    Failure {
+        outcome: Outcome::Interrupted,
+        ..Failure::new(
+            Code::Interrupted,
+            format!("the command may have run: {}", error.reason),
+            "Look at what it changed before you run it again.",
+        )
+    }
+}
+
+fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) -> Answer {
+    let Course { out, err, over, left_behind, took, ending } = course;
+    let Printed { text, notes } = capture::join(out, err);
+    let mut footer = notes;
+    if left_behind {
+        footer.push("[processes that it left running held its output and were ended]".to_owned());
+    }
+    if ending.survivors > 0 {
+        footer.push(format!("[{} of its processes could not be ended]", ending.survivors));
+    }
+    footer.extend(refused(&ending.refusals, ending.refusals_uncounted));
+    let (outcome, code, exit) = verdict(over, ending.exit, time);
+    let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
+    footer.push(exit);
+    site.account.refusals = ending.refusals;
+    site.account.refusals_uncounted = ending.refusals_uncounted;
+    site.account.usage = Some(ending.usage);
+    site.account.command_pid = Some(ending.pid);
+    Answer {
+        body: text,
+        footer,
+        summary,
+        how_to_get_more: "redirect the output into a file and read parts of that",
+        effects: vec![Effect::Ran(command)],
+        outcome,
+        code,
+    }
+}
+
+/// How it ended: for the record, as a code, and as the last line.
+fn verdict(over: Over, exit: Exit, time: Duration) -> (Outcome, Option<Code>, String) {
+    match (over, exit) {
+        (Over::TimedOut, _) => (
+            Outcome::TimedOut,
+            Some(Code::TimedOut),
+            format!(
+                "exit code: 124 (timed out after {} ms; all its processes were ended)",
+                time.as_millis()
+            ),
+        ),
+        (Over::Cancelled, _) => (
+            Outcome::Interrupted,
+            Some(Code::Interrupted),
+            "exit code: 130 (ended on request; all its processes were ended)".to_owned(),
+        ),
+        (Over::ByItself, Exit::Code(code)) => {
+            (Outcome::Exited { code }, None, format!("exit code: {code}"))
+        }
+        (Over::ByItself, Exit::Signal(signal)) => {
+            let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
+            let line = format!("exit code: {} (killed by signal {signal}, {name})", 128 + signal);
+            if signal == Signal::SIGSYS as i32 {
+                let what = "a system call that the filter answers with SIGSYS".to_owned();
+                (Outcome::Confined { what }, Some(Code::Confined), line)
+            } else {
+                (Outcome::Signalled { signal }, None, line)
+            }
+        }
+    }
+}
+
+/// What the cage refused, each kind of thing once with how often it happened.
+fn refused(refusals: &[Refusal], uncounted: u64) -> Vec<String> {
+    let mut kinds: Vec<(&Refusal, u64)> = Vec::new();
+    for refusal in refusals {
+        let same = |other: &&mut (&Refusal, u64)| {
+            (&other.0.syscall, &other.0.detail, other.0.errno)
+                == (&refusal.syscall, &refusal.detail, refusal.errno)
+        };
+        match kinds.iter_mut().find(same) {
+            Some((_, count)) => *count += refusal.count,
+            None => kinds.push((refusal, refusal.count)),
+        }
+    }
+    let mut lines: Vec<String> =
+        kinds.iter().take(REFUSALS).map(|(refusal, count)| line(refusal, *count)).collect();
+    let more = kinds.len().saturating_sub(REFUSALS) as u64 + uncounted;
+    if more > 0 {
+        lines.push(format!("[the cage refused {more} more; agentd audit show has the record]"));
+    }
+    lines
+}
+
+fn line(refusal: &Refusal, count: u64) -> String {
+    let Refusal { kind, syscall, detail, errno, .. } = refusal;
+    let times = if count > 1 { format!(", {count} times") } else { String::new() };
+    let how = match kind {
+        RefusalKind::Refused => "refused",
+        // The kernel decided; we saw the call on its way there.
+        RefusalKind::Predicted => "refuses",
+    };
+    let detail = cut_line(detail, DETAIL_CHARS, 0);
+    format!("[the cage {how} {} {detail}: {:?}{times}]", visible(syscall), Errno::from_raw(*errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(detail: &str, count: u64) -> Refusal {
+        Refusal {
+            kind: RefusalKind::Refused,
+            syscall: "connect".to_owned(),
+            detail: detail.to_owned(),
+            errno: Errno::EACCES as i32,
+            pid: 1,
+            count,
+        }
+    }
+
+    #[test]
+    fn refusals_are_named_once_and_counted() {
+        let lines = refused(
+            &[refusal("127.0.0.1:80", 1), refusal("/x\u{1b}", 2), refusal("127.0.0.1:80", 4)],
+            0,
+        );
+        assert_eq!(
+            lines,
+            [
+                "[the cage refused connect 127.0.0.1:80: EACCES, 5 times]",
+                "[the cage refused connect /x\u{241b}: EACCES, 2 times]"
+            ]
+        );
+        let many: Vec<Refusal> = (0..30).map(|i| refusal(&format!("/{i}"), 1)).collect();
+        let lines = refused(&many, 7);
+        assert_eq!(lines.len(), REFUSALS + 1);
+        assert!(lines[REFUSALS].contains("refused 27 more"));
+    }
+
+    #[test]
+    fn the_exit_code_says_how_it_ended() {
+        let time = Duration::from_secs(2);
+        for (over, exit, expected, line) in [
+            (Over::ByItself, Exit::Code(3), Outcome::Exited { code: 3 }, "exit code: 3"),
+            (
+                Over::ByItself,
+                Exit::Signal(9),
+                Outcome::Signalled { signal: 9 },
+                "exit code: 137 (killed by signal 9, SIGKILL)",
+            ),
+            (
+                Over::TimedOut,
+                Exit::Signal(15),
+                Outcome::TimedOut,
+                "exit code: 124 (timed out after 2000 ms; all its processes were ended)",
+            ),
+            (
+                Over::Cancelled,
+                Exit::Code(0),
+                Outcome::Interrupted,
+                "exit code: 130 (ended on request; all its processes were ended)",
+            ),
+        ] {
+            let (outcome, _, text) = verdict(over, exit, time);
+            assert_eq!((outcome, text.as_str()), (expected, line));
+        }
+        assert!(matches!(
+            verdict(Over::ByItself, Exit::Signal(31), time).0,
+            Outcome::Confined { .. }
+        ));
+    }
+}

@@ -1,0 +1,178 @@
+//! `bash` in its cage: output, exit codes, bounds, what is refused.
+
+use crate::supervisor::{Project, appears};
+use protocol::call::{Effect, Outcome};
+use protocol::confinement::Profile;
+use protocol::tool::{FromTool, Stream};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+pub const TESTS: &[crate::Test] = &[
+    ("output_then_errors_then_the_exit_code", output_then_errors_then_the_exit_code),
+    (
+        "a_command_has_no_input_and_little_environment",
+        a_command_has_no_input_and_little_environment,
+    ),
+    ("what_is_printed_is_shown_live", what_is_printed_is_shown_live),
+    ("output_of_gigabytes_is_kept_at_both_ends", output_of_gigabytes_is_kept_at_both_ends),
+    (
+        "a_supervisor_that_does_not_read_stops_no_command",
+        a_supervisor_that_does_not_read_stops_no_command,
+    ),
+    ("what_the_cage_refuses_is_named", what_the_cage_refuses_is_named),
+    ("commands_that_are_none", commands_that_are_none),
+    ("temporary_files_have_their_place", temporary_files_have_their_place),
+];
+
+fn output_then_errors_then_the_exit_code() {
+    let project = Project::new();
+    for (command, text, outcome) in [
+        ("true", "(no output)\nexit code: 0", Outcome::Exited { code: 0 }),
+        ("echo a", "a\nexit code: 0", Outcome::Exited { code: 0 }),
+        ("printf a", "a\nexit code: 0", Outcome::Exited { code: 0 }),
+        (
+            "echo b >&2; echo a; exit 3",
+            "a\n--- stderr ---\nb\nexit code: 3",
+            Outcome::Exited { code: 3 },
+        ),
+        (
+            "kill -KILL $$",
+            "(no output)\nexit code: 137 (killed by signal 9, SIGKILL)",
+            Outcome::Signalled { signal: 9 },
+        ),
+        ("printf '\\033[31mred\\033[0m\\r\\n'", "red\nexit code: 0", Outcome::Exited { code: 0 }),
+        (
+            "printf '1%%\\r2%%\\n'",
+            "2%\n[1 states of progress lines in stdout were written over]\nexit code: 0",
+            Outcome::Exited { code: 0 },
+        ),
+    ] {
+        let report = project.run("bash", json!({"command": command}));
+        assert_eq!(report.result.text, text, "{command}");
+        assert_eq!(report.result.is_error, outcome != Outcome::Exited { code: 0 }, "{command}");
+        assert_eq!(report.result.outcome, outcome, "{command}");
+        assert_eq!(report.effects, [Effect::Ran(command.to_owned())]);
+        assert!(report.command_pid.is_some());
+    }
+    let report = project.run("shell_exec", json!({"command": "pwd; exit 127"}));
+    assert_eq!(
+        report.result.text,
+        format!("{}\nexit code: 127", project.path("").display().to_string().trim_end_matches('/'))
+    );
+    assert!(report.result.summary.starts_with("exit code: 127, "));
+}
+
+fn a_command_has_no_input_and_little_environment() {
+    let project = Project::new();
+    let begin = Instant::now();
+    let report = project.run("bash", json!({"command": "cat; echo $GIVEN; env"}));
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(report.result.text.starts_with("yes\n"), "{}", report.result.text);
+    assert!(!report.result.text.contains("PLANTED_KEY"), "{}", report.result.text);
+}
+
+fn what_is_printed_is_shown_live() {
+    let project = Project::new();
+    let mut runner = project.started("bash", json!({"command": "printf 'first\\033[2J'; sleep 0.3; echo err >&2; sleep 0.3; echo second"}));
+    let report = runner.done();
+    assert_eq!(
+        runner.live,
+        [
+            (Stream::Out, "first".to_owned()),
+            (Stream::Err, "err\n".to_owned()),
+            (Stream::Out, "second\n".to_owned()),
+        ]
+    );
+    assert!(report.result.text.starts_with("firstsecond\n--- stderr ---\nerr\n"));
+}
+
+fn output_of_gigabytes_is_kept_at_both_ends() {
+    let project = Project::new();
+    let command = "echo begin; yes 0123456789012345678901234567890123456789 | head -c 2000000000; echo; echo end";
+    let report = project.run("bash", json!({"command": command}));
+    let text = &report.result.text;
+    assert!(text.starts_with("begin\n0123"), "{}", &text[..100]);
+    let tail = &text[text.len() - 300..];
+    assert!(text.contains("\nend\n[stdout had 2000000011 bytes, "), "{tail}");
+    assert!(text.ends_with("\nexit code: 0"), "{tail}");
+    assert!(text.contains("characters left out here; redirect the output into a file"));
+    assert!(text.chars().count() <= 30_000);
+    let used =
+        nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_CHILDREN).unwrap();
+    assert!(used.max_rss() < 64 * 1024, "a runner took {} KiB", used.max_rss());
+}
+
+fn a_supervisor_that_does_not_read_stops_no_command() {
+    let project = Project::new();
+    // Far more than the pipes, the queue and the socket hold together, over several seconds of
+    // allowance, and nobody reads a byte of it.
+    let command = "for i in 1 2 3 4 5 6 7 8; do head -c 3000000 /dev/zero | tr '\\0' x; sleep 0.2; done; touch through";
+    let mut runner = project.started("bash", json!({"command": command}));
+    assert!(
+        appears(&project.path("through")),
+        "the command waits for a supervisor that does not read"
+    );
+    let report = runner.done();
+    assert_eq!(report.result.outcome, Outcome::Exited { code: 0 });
+    let live: usize = runner.live.iter().map(|(_, text)| text.len()).sum();
+    assert!(live < 2 << 20, "{live}");
+    assert!(runner.live.iter().any(|(_, text)| text.contains("bytes not shown live")));
+}
+
+fn what_the_cage_refuses_is_named() {
+    let project = Project::new();
+    let outside = project.base.join("outside");
+    let command = format!(
+        "echo inside > inside && echo out > {}; unshare -U true; unshare -U true; exit 7",
+        outside.display()
+    );
+    let mut runner = crate::supervisor::Runner::start();
+    let enforced = runner.enforced(&project.confinement(Profile::Command));
+    runner.say(&protocol::tool::ToTool::Go(crate::supervisor::run(
+        "bash",
+        &json!({"command": command}).to_string(),
+    )));
+    let report = runner.done();
+    assert_eq!(report.result.outcome, Outcome::Exited { code: 7 }, "{}", report.result.text);
+    assert!(!outside.exists());
+    let inside = std::fs::read_to_string(project.path("inside")).unwrap();
+    assert_eq!(inside, "inside\n", "the positive control");
+    assert!(enforced.refusals_observable, "this kernel has a listener for refused calls");
+    assert_eq!(report.refusals.len(), 2, "{:?}", report.refusals);
+    let end: Vec<&str> = report.result.text.lines().rev().take(2).collect();
+    assert_eq!(end[0], "exit code: 7");
+    assert!(
+        end[1].starts_with("[the cage refused unshare ") && end[1].ends_with(": EPERM, 2 times]"),
+        "{}",
+        report.result.text
+    );
+}
+
+fn commands_that_are_none() {
+    let project = Project::new();
+    for command in [" \n", "a\0b", &"x".repeat(140_000)] {
+        let report = project.run("bash", json!({"command": command}));
+        assert_eq!(report.result.code.as_deref(), Some("invalid_arguments"));
+        assert!(report.effects.is_empty(), "nothing was run");
+    }
+    let mut confinement = project.confinement(Profile::Command);
+    confinement.highest_tier = protocol::confinement::Tier::C;
+    let mut runner = crate::supervisor::Runner::start();
+    runner.say(&protocol::tool::ToTool::Confine(confinement));
+    match runner.hear() {
+        Some(FromTool::Uncaged { step, reason }) => {
+            assert!(!step.is_empty() && reason.contains("tier C"), "{step}: {reason}")
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(runner.hear().is_none());
+    assert!(runner.ended().success());
+}
+
+fn temporary_files_have_their_place() {
+    let project = Project::new();
+    let report = project
+        .run("bash", json!({"command": "f=$(mktemp) && echo x > $f && cat $f && echo ${f%/*}"}));
+    let temp = project.base.join("temp");
+    assert_eq!(report.result.text, format!("x\n{}\nexit code: 0", temp.display()));
+}

@@ -1,0 +1,220 @@
+//! The supervisor's side of one runner, as far as a test needs it.
+
+use ipc::{HELLO_BYTES, Hello, Joiner, codec, frames};
+use protocol::Link;
+use protocol::call::{Probe, Report};
+use protocol::confinement::{Confinement, Enforced, Level, Limits, Network, Profile, Tier};
+use protocol::ids::Generation;
+use protocol::tool::{Errand, FromTool, Stream, ToTool, ToolLink};
+use serde_json::Value;
+use std::cell::Cell;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Nothing in these tests takes longer; a hang is a failure.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+thread_local! {
+    /// No test asks for more than this.
+    pub static HIGHEST_TIER: Cell<Tier> = const { Cell::new(Tier::A) };
+}
+
+/// A temporary project with its neighbours.
+pub struct Project {
+    _dir: tempfile::TempDir,
+    pub base: PathBuf,
+}
+
+impl Project {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for name in ["proj", "proj-evil", "temp"] {
+            std::fs::create_dir(base.join(name)).unwrap();
+        }
+        std::fs::write(base.join("secret"), "the secret\n").unwrap();
+        Self { _dir: dir, base }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.base.join("proj").join(name)
+    }
+
+    pub fn confinement(&self, profile: Profile) -> Confinement {
+        Confinement {
+            profile,
+            project: self.base.join("proj").into(),
+            added: Vec::new(),
+            temp: self.base.join("temp").into(),
+            home: None,
+            withheld: Vec::new(),
+            network: Network::Off,
+            highest_tier: HIGHEST_TIER.get(),
+            level: Level::Required,
+            limits: Limits { processes: 0, file_bytes: 0, open_files: 0 },
+        }
+    }
+
+    /// A call from its beginning to its report, in the cage that its tool needs.
+    pub fn run(&self, tool: &str, input: Value) -> Report {
+        let mut runner = self.started(tool, input);
+        runner.done()
+    }
+
+    /// A call that has just been let go.
+    pub fn started(&self, tool: &str, input: Value) -> Runner {
+        let input = input.to_string();
+        let profile = tools::interpret(tool, &input).unwrap().spec.profile;
+        let mut runner = Runner::caged(&self.confinement(profile));
+        runner.say(&ToTool::Go(run(tool, &input)));
+        runner
+    }
+
+    pub fn probe(&self, tool: &str, input: Value) -> Probe {
+        let mut runner = Runner::caged(&self.confinement(Profile::Probe));
+        runner.say(&ToTool::Go(Errand::Probe { tool: tool.to_owned(), input: input.to_string() }));
+        match runner.hear() {
+            Some(FromTool::Probed(Ok(probe))) => probe,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub fn run(tool: &str, input: &str) -> Errand {
+    Errand::Run {
+        tool: tool.to_owned(),
+        input: input.to_owned(),
+        judged: Vec::new(),
+        env: vec![
+            ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            ("GIVEN".to_owned(), "yes".to_owned()),
+        ],
+        timeout_ms: 20_000,
+        max_result_chars: 30_000,
+    }
+}
+
+/// A runner and the channel to it.
+pub struct Runner {
+    pub child: Child,
+    socket: UnixStream,
+    joiner: Joiner,
+    /// What was printed live so far.
+    pub live: Vec<(Stream, String)>,
+}
+
+impl Runner {
+    /// An inert runner that has said Hello.
+    pub fn start() -> Self {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let child = Command::new(std::env::current_exe().unwrap())
+            .arg("--as-runner")
+            .env("PLANTED_KEY", "must not be seen")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()
+            .unwrap();
+        ours.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut hello = [0; HELLO_BYTES];
+        (&ours).read_exact(&mut hello).unwrap();
+        Hello::from_bytes(&hello).unwrap().check().unwrap();
+        Self { child, socket: ours, joiner: Joiner::new(ToolLink::MESSAGE_CAP), live: Vec::new() }
+    }
+
+    /// A runner whose cage stands.
+    pub fn caged(confinement: &Confinement) -> Self {
+        let mut runner = Self::start();
+        runner.enforced(confinement);
+        runner
+    }
+
+    pub fn enforced(&mut self, confinement: &Confinement) -> Enforced {
+        self.say(&ToTool::Confine(confinement.clone()));
+        match self.hear() {
+            Some(FromTool::Caged(enforced)) => enforced,
+            other => panic!("no cage: {other:?}"),
+        }
+    }
+
+    pub fn say(&mut self, word: &ToTool) {
+        self.socket.write_all(&frames(Generation(1), 0, &codec::encode(word).unwrap())).unwrap();
+    }
+
+    /// The next word, or the channel's end.
+    pub fn hear(&mut self) -> Option<FromTool> {
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            if let Some(message) = self.joiner.next_message().unwrap() {
+                return Some(codec::decode(&message.body.unwrap()).unwrap());
+            }
+            match self.socket.read(&mut buffer).expect("the runner was silent too long") {
+                0 => return None,
+                n => self.joiner.push(&buffer[..n]),
+            }
+        }
+    }
+
+    /// Live output until it contains `text`.
+    pub fn hear_until(&mut self, text: &str) {
+        while !self.live.iter().any(|(_, piece)| piece.contains(text)) {
+            match self.hear() {
+                Some(FromTool::Output { stream, text }) => self.live.push((stream, text)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// The report; the process has ended well after it.
+    pub fn done(&mut self) -> Report {
+        let report = loop {
+            match self.hear() {
+                Some(FromTool::Output { stream, text }) => self.live.push((stream, text)),
+                Some(FromTool::Done(report)) => break report,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(self.hear().is_none(), "Done is the last word");
+        assert!(self.ended().success());
+        report
+    }
+
+    /// The process's own end, which must come by itself.
+    pub fn ended(&mut self) -> std::process::ExitStatus {
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(begin.elapsed() < PATIENCE, "the runner does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Closes the channel, as a supervisor that dies does.
+    pub fn hang_up(&mut self) {
+        self.socket.shutdown(std::net::Shutdown::Both).unwrap();
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        // Only what a failed test left; a runner that ended is not killed twice.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until there is a file, or not.
+pub fn appears(path: &std::path::Path) -> bool {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(10) {
+        if path.exists() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
