@@ -9,7 +9,7 @@ use crate::words::base_name;
 const DEPTH_CAP: usize = 8;
 
 /// A piece and the places in it where a command could begin.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Glimpse {
     /// The words.
     pub words: Vec<String>,
@@ -105,6 +105,9 @@ pub(crate) fn glimpses(command: &str) -> Result<Vec<Glimpse>, TooDeep> {
             );
         }
     }
+    // The two readings of a text mostly agree, and scripts repeat themselves.
+    found.sort_unstable();
+    found.dedup();
     Ok(found)
 }
 

@@ -6,6 +6,7 @@
 
 use crate::error::Fault;
 use crate::pattern::Found;
+use crate::subject::Reach;
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use protocol::judgement::RuleEffect;
 use std::path::{Component, Path};
@@ -17,7 +18,8 @@ pub(crate) struct PathPattern {
     pub relative: Vec<Glob>,
     /// For absolute paths.
     pub absolute: Vec<Glob>,
-    /// Each name between slashes, for [`PathPattern::reaches_below`].
+    /// Each name between slashes, for [`PathPattern::reaches_below`]; none for tools that do not
+    /// reach there.
     steps: Vec<Step>,
     anchor: Anchor,
 }
@@ -37,8 +39,10 @@ enum Anchor {
 enum Step {
     /// `**`
     Any,
-    /// One name.
-    Name(GlobMatcher),
+    /// This name.
+    Name(String),
+    /// Names such as this.
+    Like(GlobMatcher),
 }
 
 /// A real path, seen from the project.
@@ -72,7 +76,7 @@ impl Spot {
 
 impl PathPattern {
     /// Reads a pattern.
-    pub(crate) fn parse(text: &str, effect: RuleEffect) -> Result<Self, Found> {
+    pub(crate) fn parse(text: &str, effect: RuleEffect, reach: Reach) -> Result<Self, Found> {
         match text.chars().next() {
             Some('!') => return Err((0, Fault::Negated)),
             Some('~') => return Err((0, Fault::Home)),
@@ -110,16 +114,10 @@ impl PathPattern {
         {
             globs.push(glob(dir)?);
         }
-        let steps = names
-            .iter()
-            .map(|name| {
-                if *name == "**" {
-                    Ok(Step::Any)
-                } else {
-                    Ok(Step::Name(glob(name)?.compile_matcher()))
-                }
-            })
-            .collect::<Result<_, Found>>()?;
+        let steps = match reach {
+            Reach::Named => Vec::new(),
+            Reach::Below => names.iter().map(|name| step(name)).collect::<Result<_, _>>()?,
+        };
         // A denial without an anchor holds outside the project too; a permission never does.
         let absolute = match (anchor, effect) {
             (Anchor::ProjectOrRoot, _) | (Anchor::Anywhere, RuleEffect::Deny | RuleEffect::Ask) => {
@@ -149,11 +147,22 @@ impl PathPattern {
         for (step, name) in self.steps.iter().zip(dir.split('/').filter(|name| !name.is_empty())) {
             match step {
                 Step::Any => return true,
-                Step::Name(glob) if glob.is_match(name) => {}
-                Step::Name(_) => return false,
+                Step::Name(wanted) if wanted == name => {}
+                Step::Like(glob) if glob.is_match(name) => {}
+                Step::Name(_) | Step::Like(_) => return false,
             }
         }
         true
+    }
+}
+
+fn step(name: &str) -> Result<Step, Found> {
+    match name {
+        "**" => Ok(Step::Any),
+        name if name.contains(['*', '?', '[', '{', '\\']) => {
+            Ok(Step::Like(glob(name)?.compile_matcher()))
+        }
+        name => Ok(Step::Name(name.to_owned())),
     }
 }
 

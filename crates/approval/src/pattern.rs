@@ -40,15 +40,19 @@ pub(crate) fn parse(rule: &Rule) -> Result<Parsed, RuleError> {
     })
 }
 
+/// The tool that a rule speaks of, without reading its pattern. For every call, so it is quick.
+pub(crate) fn tool_of(rule: &Rule) -> Option<&'static Known> {
+    let text = rule.text.trim();
+    subject::find(&text[..name_end(text, 0)])
+}
+
 fn read(rule: &Rule) -> Result<Parsed, Found> {
     let text = rule.text.trim_end();
     let start = text.len() - text.trim_start().len();
     if let Some(at) = text.find(char::is_control) {
         return Err((at, Fault::Control));
     }
-    let name_end = text[start..]
-        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
-        .map_or(text.len(), |length| start + length);
+    let name_end = name_end(text, start);
     let name = &text[start..name_end];
     if name.is_empty() {
         return Err((start, Fault::NoRule));
@@ -75,11 +79,17 @@ fn read(rule: &Rule) -> Result<Parsed, Found> {
         (Some(body), Subject::Command) => {
             Pattern::Words(WordPattern::parse(&body).map_err(shift(body_at))?)
         }
-        (Some(body), Subject::Path(_)) => {
-            Pattern::Path(PathPattern::parse(body.trim(), rule.effect).map_err(shift(body_at))?)
-        }
+        (Some(body), Subject::Path(reach)) => Pattern::Path(
+            PathPattern::parse(body.trim(), rule.effect, reach).map_err(shift(body_at))?,
+        ),
     };
     Ok(Parsed { tool, pattern })
+}
+
+fn name_end(text: &str, start: usize) -> usize {
+    text[start..]
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')
+        .map_or(text.len(), |length| start + length)
 }
 
 /// What stands between the brackets of `Bash(cargo:*)`: there, `:*` at the end is our ` *`.

@@ -50,7 +50,7 @@ pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
             .iter()
             .filter(|rule| rule.effect == RuleEffect::Deny)
             // A rule that cannot be read may speak of this tool.
-            .any(|rule| pattern::parse(rule).map_or(true, |parsed| parsed.tool.name == tool)),
+            .any(|rule| pattern::tool_of(rule).is_none_or(|known| known.name == tool)),
     }
 }
 

@@ -142,7 +142,7 @@ impl Word {
     fn could_be_program(&self, program: &str) -> bool {
         let name = base_name(program);
         self.is(program)
-            || self.is(name)
+            || (name.len() < program.len() && self.is(name))
             || matches!(&self.pieces[..], [whole] if glob_could_be(name, whole))
     }
 }
