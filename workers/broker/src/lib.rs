@@ -1,6 +1,87 @@
-//! Placeholder of the worker's program.
+//! `agentd-broker`: judges calls in a process that has nothing but its channel.
+//!
+//! The thinking is [`Broker::step`]; this file locks the process and carries words to and fro.
+
+mod broker;
+
+pub use broker::{Broker, OPEN_CAP};
+
+use anyhow::Context;
+use ipc::{ChannelError, Sender};
+use protocol::broker::{BrokerLink, FromBroker};
+use protocol::confinement::{
+    Confinement, Enforced, FilePath, Level, Limits, Network, Profile, Tier,
+};
+use protocol::upkeep::{LogLevel, LogLine};
+use sandbox::{Cage, CageError};
+use std::process::ExitCode;
+
+/// The exit code for a cage that cannot be made, as everywhere in agentd.
+const NO_CAGE: u8 = 11;
 
 /// The program.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(error) => {
+            // The only place left: the channel may be what failed.
+            eprintln!("agentd-broker: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<ExitCode> {
+    sandbox::harden().context("this process cannot be hardened")?;
+    let caged = enter_cage();
+    let (mut words, say) = ipc::worker::<BrokerLink>()?;
+    let enforced = match caged {
+        Ok(enforced) => enforced,
+        Err(error) => {
+            log(
+                &say,
+                LogLevel::Error,
+                format!("the broker cannot be confined, so it judges nothing: {error}"),
+            )?;
+            return Ok(ExitCode::from(NO_CAGE));
+        }
+    };
+    log(
+        &say,
+        LogLevel::Debug,
+        format!("confined by profile {}, Landlock {}", enforced.profile, enforced.landlock_abi),
+    )?;
+    say.send(&FromBroker::Ready)?;
+    let mut broker = Broker::default();
+    loop {
+        let about = match words.recv_about() {
+            Ok(about) => about,
+            Err(ChannelError::Closed) => return Ok(ExitCode::SUCCESS),
+            Err(error) => return Err(error.into()),
+        };
+        for said in broker.step(about.word) {
+            say.send_about(about.correlation, &said)?;
+        }
+    }
+}
+
+/// Nothing of the person's is granted, so nothing of it is named.
+fn enter_cage() -> Result<Enforced, CageError> {
+    Cage::enter(&Confinement {
+        profile: Profile::Broker,
+        project: FilePath::from("/"),
+        added: Vec::new(),
+        temp: FilePath::from("/"),
+        home: None,
+        withheld: Vec::new(),
+        network: Network::Off,
+        highest_tier: Tier::A,
+        level: Level::Required,
+        // The rules of many sessions are memory, not files; the supervisor bounds what it sends.
+        limits: Limits { processes: 0, file_bytes: 0, open_files: 0 },
+    })
+}
+
+fn log(say: &Sender<FromBroker>, level: LogLevel, text: String) -> Result<(), ChannelError> {
+    say.send(&FromBroker::Log(LogLine { level, text }))
 }

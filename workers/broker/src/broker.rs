@@ -1,0 +1,169 @@
+//! The broker as a pure machine: a word in, words out.
+//!
+//! It holds the rules of each session and the questions that are open. It fails closed: without
+//! rules that it understands, every call of that session is refused. It has no clock; deadlines are
+//! the supervisor's, which says `Forget`.
+
+use approval::Rules;
+use protocol::broker::{FromBroker, ToBroker};
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::{Answer, Basis, Case, RuleSet, Verdict};
+use protocol::upkeep::{LogLevel, LogLine};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Most questions open at once. Stops a session that proposes without end from filling memory; a
+/// person would not answer the hundredth.
+pub const OPEN_CAP: usize = 1_000;
+/// How many settled questions are remembered, for the words of a late second answer.
+const SETTLED_CAP: usize = 256;
+
+/// Rules and open questions of all sessions.
+#[derive(Debug, Default)]
+pub struct Broker {
+    sessions: BTreeMap<SessionId, Standing>,
+    open: BTreeMap<CallId, Open>,
+    settled: VecDeque<(CallId, String)>,
+}
+
+/// What holds for a session.
+#[derive(Debug)]
+enum Standing {
+    /// These rules.
+    Rules(Rules),
+    /// Rules came and could not be followed, and why.
+    Broken(String),
+}
+
+/// A question without an answer yet.
+#[derive(Debug)]
+struct Open {
+    case: Case,
+    digest: String,
+}
+
+impl Broker {
+    /// Takes a word and answers it.
+    pub fn step(&mut self, word: ToBroker) -> Vec<FromBroker> {
+        match word {
+            ToBroker::Rules { session, rules } => self.rules(session, &rules),
+            ToBroker::Judge(case) => vec![self.judge(case)],
+            ToBroker::Answer { call, digest, answer, by } => {
+                vec![self.answer(call, &digest, answer, by)]
+            }
+            ToBroker::Forget(call) => {
+                if self.open.remove(&call).is_some() {
+                    self.settle(call, "it was withdrawn".into());
+                }
+                Vec::new()
+            }
+            ToBroker::Ping(number) => vec![FromBroker::Pong(number)],
+        }
+    }
+
+    /// Takes a session's rules. Open questions that they deny are settled at once; others stay
+    /// open, since only the person asked may say yes.
+    fn rules(&mut self, session: SessionId, set: &RuleSet) -> Vec<FromBroker> {
+        let mut said = Vec::new();
+        let standing = match Rules::new(set) {
+            Ok(rules) => Standing::Rules(rules),
+            Err(error) => {
+                let text = format!(
+                    "the rules of session {session} cannot be followed, so its calls are refused: {error}"
+                );
+                said.push(FromBroker::Log(LogLine { level: LogLevel::Error, text }));
+                Standing::Broken(error.to_string())
+            }
+        };
+        self.sessions.insert(session.clone(), standing);
+        let open: Vec<CallId> =
+            self.open.keys().filter(|call| call.session == session).cloned().collect();
+        for call in open {
+            let Some(verdict) = self.open.get(&call).map(|open| self.verdict(&open.case)) else {
+                continue;
+            };
+            if matches!(verdict, Verdict::Deny(..)) {
+                self.open.remove(&call);
+                self.settle(call.clone(), "new rules settled it".into());
+                said.push(FromBroker::Verdict { call, verdict });
+            }
+        }
+        said
+    }
+
+    fn judge(&mut self, case: Case) -> FromBroker {
+        let call = case.call.id.clone();
+        let verdict = match self.verdict(&case) {
+            Verdict::Ask(question) => match self.open.get(&call) {
+                // Put again, as after a restart of the supervisor: the same question.
+                Some(open) if open.digest == question.digest => Verdict::Ask(question),
+                Some(_) => unjudgeable("another call of the same name waits for an answer"),
+                None if self.open.len() >= OPEN_CAP => unjudgeable("too many questions are open"),
+                None => {
+                    self.open.insert(call.clone(), Open { case, digest: question.digest.clone() });
+                    Verdict::Ask(question)
+                }
+            },
+            verdict @ (Verdict::Allow(_) | Verdict::Deny(..)) => verdict,
+        };
+        FromBroker::Verdict { call, verdict }
+    }
+
+    fn verdict(&self, case: &Case) -> Verdict {
+        match self.sessions.get(&case.call.id.session) {
+            Some(Standing::Rules(rules)) => rules.judge(case),
+            Some(Standing::Broken(error)) => {
+                unjudgeable(&format!("the permission rules cannot be followed: {error}"))
+            }
+            None => unjudgeable("no permission rules are known for this session"),
+        }
+    }
+
+    /// Takes an answer: counted once, and only for what the person saw.
+    fn answer(&mut self, call: CallId, digest: &str, answer: Answer, by: String) -> FromBroker {
+        let Some(open) = self.open.get(&call) else {
+            let why = self
+                .settled
+                .iter()
+                .rev()
+                .find(|(settled, _)| *settled == call)
+                .map(|(_, why)| why.as_str());
+            let reason = match why {
+                Some(why) => format!("question {call} is not open: {why}"),
+                None => format!("question {call} is not open"),
+            };
+            return FromBroker::Rejected { call, reason };
+        };
+        if open.digest != digest {
+            let reason = format!(
+                "question {call} is about another call than the one you saw; look at it again"
+            );
+            return FromBroker::Rejected { call, reason };
+        }
+        self.open.remove(&call);
+        self.settle(call.clone(), format!("{by} answered first"));
+        let verdict = match answer {
+            Answer::Once => Verdict::Allow(Basis::Person(by)),
+            Answer::Deny(words) if words.trim().is_empty() => Verdict::Deny(
+                Basis::Person(by),
+                "Not run: a person said no to this call. Do it another way, or ask what they want."
+                    .into(),
+            ),
+            Answer::Deny(words) => Verdict::Deny(
+                Basis::Person(by),
+                format!("Not run: a person said no to this call: {}", words.trim()),
+            ),
+        };
+        FromBroker::Verdict { call, verdict }
+    }
+
+    fn settle(&mut self, call: CallId, why: String) {
+        if self.settled.len() == SETTLED_CAP {
+            self.settled.pop_front();
+        }
+        self.settled.push_back((call, why));
+    }
+}
+
+fn unjudgeable(why: &str) -> Verdict {
+    Verdict::Deny(Basis::Unjudgeable(why.into()), format!("Not run: {why}."))
+}

@@ -1,0 +1,310 @@
+//! The broker as a machine: questions open and close once, and everything unclear is refused.
+#![allow(clippy::unwrap_used)]
+
+use broker_worker::{Broker, OPEN_CAP};
+use proptest::prelude::*;
+use protocol::broker::{FromBroker, ToBroker};
+use protocol::call::Call;
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::{
+    Answer, Audience, Basis, Case, Mode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+};
+
+fn session() -> SessionId {
+    SessionId("0123456789ab".into())
+}
+
+fn id(number: u32) -> CallId {
+    CallId { session: session(), number }
+}
+
+fn rules(deny: &[&str]) -> ToBroker {
+    let rule = |text: &&str| Rule {
+        effect: RuleEffect::Deny,
+        text: (*text).into(),
+        file: "config.toml".into(),
+        line: 1,
+    };
+    let rules = RuleSet {
+        rules: deny.iter().map(rule).collect(),
+        mode: Mode::Ask,
+        audience: Audience::Person,
+        project: "/p".into(),
+    };
+    ToBroker::Rules { session: session(), rules }
+}
+
+fn case(number: u32, command: &str) -> Case {
+    Case {
+        call: Call {
+            id: id(number),
+            use_id: "toolu_1".into(),
+            tool: "bash".into(),
+            input: format!("{{\"command\":{command:?}}}"),
+        },
+        kind: ToolKind::Mutation,
+        command: Some(command.into()),
+        probe: None,
+        confinement: "network: off".into(),
+    }
+}
+
+/// Puts a case that is asked about; the digest of the question.
+fn ask(broker: &mut Broker, number: u32, command: &str) -> String {
+    match &broker.step(ToBroker::Judge(case(number, command)))[..] {
+        [FromBroker::Verdict { call, verdict: Verdict::Ask(question) }] => {
+            assert_eq!((call, &question.call), (&id(number), &id(number)));
+            question.digest.clone()
+        }
+        other => panic!("not a question: {other:?}"),
+    }
+}
+
+fn answer(number: u32, digest: &str, answer: Answer, by: &str) -> ToBroker {
+    ToBroker::Answer { call: id(number), digest: digest.into(), answer, by: by.into() }
+}
+
+fn verdict(said: &[FromBroker]) -> &Verdict {
+    match said {
+        [FromBroker::Verdict { verdict, .. }] => verdict,
+        other => panic!("not one verdict: {other:?}"),
+    }
+}
+
+fn rejection(said: &[FromBroker]) -> &str {
+    match said {
+        [FromBroker::Rejected { reason, .. }] => reason,
+        other => panic!("not rejected: {other:?}"),
+    }
+}
+
+fn ready() -> Broker {
+    let mut broker = Broker::default();
+    assert_eq!(broker.step(rules(&[])), []);
+    broker
+}
+
+#[test]
+fn an_answer_counts_once_and_the_second_learns_who_was_first() {
+    let mut broker = ready();
+    let digest = ask(&mut broker, 1, "make");
+    let said = broker.step(answer(1, &digest, Answer::Once, "tty1"));
+    assert_eq!(verdict(&said), &Verdict::Allow(Basis::Person("tty1".into())));
+    let said = broker.step(answer(1, &digest, Answer::Deny(String::new()), "tty2"));
+    assert!(rejection(&said).contains("tty1 answered first"), "{said:?}");
+}
+
+#[test]
+fn a_persons_no_reaches_the_model_with_their_words() {
+    let mut broker = ready();
+    for (words, wanted) in
+        [("", "said no to this call."), (" use just \n", "said no to this call: use just")]
+    {
+        let digest = ask(&mut broker, 1, "make");
+        match verdict(&broker.step(answer(1, &digest, Answer::Deny(words.into()), "tty1"))) {
+            Verdict::Deny(Basis::Person(by), text) => {
+                assert_eq!(by, "tty1");
+                assert!(text.contains(wanted), "{text}");
+            }
+            other @ (Verdict::Allow(_) | Verdict::Ask(_) | Verdict::Deny(..)) => {
+                panic!("{other:?}")
+            }
+        }
+    }
+}
+
+#[test]
+fn an_approval_for_one_call_is_not_used_for_another_with_other_arguments() {
+    let mut broker = ready();
+    let harmless = ask(&mut broker, 1, "make");
+    let other = ask(&mut broker, 2, "rm -rf x");
+    assert_ne!(harmless, other);
+    let said = broker.step(answer(2, &harmless, Answer::Once, "tty1"));
+    assert!(rejection(&said).contains("another call than the one you saw"), "{said:?}");
+    // The question stays open, and the right digest still counts.
+    assert_eq!(
+        verdict(&broker.step(answer(2, &other, Answer::Once, "tty1"))),
+        &Verdict::Allow(Basis::Person("tty1".into()))
+    );
+}
+
+#[test]
+fn an_open_name_cannot_be_taken_by_another_call() {
+    let mut broker = ready();
+    let digest = ask(&mut broker, 1, "make");
+    let said = broker.step(ToBroker::Judge(case(1, "rm -rf x")));
+    assert!(matches!(verdict(&said), Verdict::Deny(Basis::Unjudgeable(_), _)), "{said:?}");
+    assert_eq!(ask(&mut broker, 1, "make"), digest, "the same call again is the same question");
+    assert!(matches!(
+        verdict(&broker.step(answer(1, &digest, Answer::Once, "t"))),
+        Verdict::Allow(_)
+    ));
+}
+
+#[test]
+fn what_was_never_asked_or_was_withdrawn_cannot_be_answered() {
+    let mut broker = ready();
+    let said = broker.step(answer(9, "", Answer::Once, "tty1"));
+    assert_eq!(rejection(&said), "question 0123456789ab.9 is not open");
+    let digest = ask(&mut broker, 1, "make");
+    assert_eq!(broker.step(ToBroker::Forget(id(1))), []);
+    assert_eq!(broker.step(ToBroker::Forget(id(1))), []);
+    let said = broker.step(answer(1, &digest, Answer::Once, "tty1"));
+    assert!(rejection(&said).contains("it was withdrawn"), "{said:?}");
+}
+
+#[test]
+fn a_call_that_was_allowed_or_denied_leaves_no_question() {
+    let mut broker = Broker::default();
+    broker.step(rules(&["bash:sudo *"]));
+    let said = broker.step(ToBroker::Judge(case(1, "sudo x")));
+    assert!(matches!(verdict(&said), Verdict::Deny(Basis::Rule(_), _)));
+    assert_eq!(
+        rejection(&broker.step(answer(1, "", Answer::Once, "t"))),
+        "question 0123456789ab.1 is not open"
+    );
+}
+
+#[test]
+fn without_rules_that_are_understood_everything_is_refused() {
+    let mut broker = Broker::default();
+    let said = broker.step(ToBroker::Judge(case(1, "make")));
+    assert!(
+        matches!(verdict(&said), Verdict::Deny(Basis::Unjudgeable(_), text) if text.contains("no permission rules"))
+    );
+
+    let said = broker.step(rules(&["bsh:x"]));
+    assert!(
+        matches!(&said[..], [FromBroker::Log(line)] if line.text.contains("did you mean `bash`")),
+        "{said:?}"
+    );
+    let said = broker.step(ToBroker::Judge(case(1, "make")));
+    assert!(
+        matches!(verdict(&said), Verdict::Deny(Basis::Unjudgeable(_), text) if text.contains("cannot be followed"))
+    );
+
+    // Positive control: with rules that are understood, the same call is a question.
+    broker.step(rules(&[]));
+    ask(&mut broker, 1, "make");
+}
+
+#[test]
+fn new_rules_close_the_questions_that_they_deny_and_no_others() {
+    let mut broker = ready();
+    let make = ask(&mut broker, 1, "make");
+    let rm = ask(&mut broker, 2, "rm x");
+    match &broker.step(rules(&["bash:rm *"]))[..] {
+        [FromBroker::Verdict { call, verdict: Verdict::Deny(Basis::Rule(rule), _) }] => {
+            assert_eq!((call, rule.text.as_str()), (&id(2), "bash:rm *"));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(
+        rejection(&broker.step(answer(2, &rm, Answer::Once, "t"))).contains("new rules settled it")
+    );
+    assert!(matches!(
+        verdict(&broker.step(answer(1, &make, Answer::Once, "t"))),
+        Verdict::Allow(_)
+    ));
+}
+
+#[test]
+fn sessions_do_not_share_rules() {
+    let mut broker = Broker::default();
+    broker.step(rules(&["bash:make *"]));
+    let mut other = case(1, "make");
+    other.call.id.session = SessionId("ffffffffffff".into());
+    let said = broker.step(ToBroker::Judge(other));
+    assert!(matches!(verdict(&said), Verdict::Deny(Basis::Unjudgeable(_), _)), "{said:?}");
+}
+
+#[test]
+fn open_questions_are_bounded() {
+    let mut broker = ready();
+    for number in 1..=u32::try_from(OPEN_CAP).unwrap() {
+        ask(&mut broker, number, "make");
+    }
+    let said = broker.step(ToBroker::Judge(case(9_999, "make")));
+    assert!(
+        matches!(verdict(&said), Verdict::Deny(Basis::Unjudgeable(_), text) if text.contains("too many"))
+    );
+    broker.step(ToBroker::Forget(id(1)));
+    ask(&mut broker, 9_999, "make");
+}
+
+#[test]
+fn a_ping_is_answered_with_its_number() {
+    assert_eq!(Broker::default().step(ToBroker::Ping(7)), [FromBroker::Pong(7)]);
+}
+
+/// The rules know every tool that there is, by its kind: a tool without a row there could not be
+/// denied.
+#[test]
+fn rules_can_speak_of_every_tool() {
+    for spec in tools::specs() {
+        let rule =
+            |effect| Rule { effect, text: format!("{}:x", spec.name), file: "f".into(), line: 1 };
+        let errors = approval::check(&[rule(RuleEffect::Deny), rule(RuleEffect::Allow)]);
+        assert_eq!(errors, [], "{}", spec.name);
+        let asked = approval::check(&[rule(RuleEffect::Ask)]).is_empty();
+        assert_eq!(asked, spec.kind == ToolKind::Mutation, "{}", spec.name);
+    }
+}
+
+/// One step of a random life.
+#[derive(Debug, Clone)]
+enum Act {
+    Judge(u32, bool),
+    Answer(u32, bool, bool),
+    Forget(u32),
+    Rules(bool),
+}
+
+fn acts() -> impl Strategy<Value = Vec<Act>> {
+    let act = prop_oneof![
+        (1..5u32, any::<bool>()).prop_map(|(call, same)| Act::Judge(call, same)),
+        (1..5u32, any::<bool>(), any::<bool>())
+            .prop_map(|(call, right, yes)| Act::Answer(call, right, yes)),
+        (1..5u32).prop_map(Act::Forget),
+        any::<bool>().prop_map(Act::Rules),
+    ];
+    prop::collection::vec(act, 0..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// Between two questions about a call there is at most one yes, always for what was asked.
+    #[test]
+    fn no_order_of_words_gives_two_permissions_for_one_question(acts in acts()) {
+        let mut broker = Broker::default();
+        let mut open: std::collections::BTreeMap<u32, String> = Default::default();
+        for act in acts {
+            let said = match act {
+                Act::Judge(call, same) => broker.step(ToBroker::Judge(case(call, if same { "make" } else { "rm x" }))),
+                Act::Answer(call, right, yes) => {
+                    let digest = open.get(&call).filter(|_| right).cloned().unwrap_or_default();
+                    broker.step(answer(call, &digest, if yes { Answer::Once } else { Answer::Deny(String::new()) }, "t"))
+                }
+                Act::Forget(call) => {
+                    open.remove(&call);
+                    broker.step(ToBroker::Forget(id(call)))
+                }
+                Act::Rules(denies) => broker.step(rules(if denies { &["bash:rm *"] } else { &[] })),
+            };
+            for word in said {
+                if let FromBroker::Verdict { call, verdict } = word {
+                    match verdict {
+                        Verdict::Ask(question) => { open.insert(call.number, question.digest); }
+                        Verdict::Allow(basis) => {
+                            prop_assert!(matches!(basis, Basis::Person(_)));
+                            prop_assert!(open.remove(&call.number).is_some(), "a yes without a question");
+                        }
+                        Verdict::Deny(Basis::Person(_) | Basis::Rule(_), _) => { open.remove(&call.number); }
+                        Verdict::Deny(..) => {}
+                    }
+                }
+            }
+        }
+    }
+}
