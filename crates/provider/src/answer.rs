@@ -123,7 +123,7 @@ fn origin(setup: &Setup) -> Result<Origin, Fault> {
                 KeyError::Empty | KeyError::NotAKey => no_key(error.to_string()),
             })?;
             let proxy = setup.proxy.as_deref();
-            let endpoint = Endpoint::new(base_url, (*auth, &key), proxy, &setup.patience)?;
+            let endpoint = Endpoint::new(base_url, (*auth, key), proxy, &setup.patience)?;
             Ok(Origin::Server(Box::new(endpoint)))
         }
     }

@@ -154,7 +154,7 @@ fn body_words(body: &[u8]) -> (String, Option<String>) {
         return (joined(&error.kind, &error.message), id);
     }
     if text.starts_with('<') {
-        return ("an HTML page; is the base URL right?".to_owned(), None);
+        return ("an HTML page (is the base URL right?)".to_owned(), None);
     }
     let words: Vec<&str> = text.split_whitespace().collect();
     (words.join(" ").chars().take(300).collect(), None)
@@ -207,7 +207,7 @@ mod tests {
             (
                 502,
                 "<html>Bad gateway",
-                "the server answered 502: an HTML page; is the base URL right?",
+                "the server answered 502: an HTML page (is the base URL right?)",
             ),
             (500, " two\n words ", "the server answered 500: two words"),
             (500, "", "the server answered 500"),

@@ -24,7 +24,8 @@ const DRAIN_CAP: usize = 64 << 10;
 pub struct Endpoint {
     client: Client,
     url: Url,
-    headers: HeaderMap,
+    auth: Auth,
+    key: Key,
     byte_clock: Duration,
     progress_clock: Duration,
 }
@@ -48,7 +49,7 @@ impl Endpoint {
     /// When base URL, proxy, key or certificates are unusable.
     pub fn new(
         base_url: &str,
-        (auth, key): (Auth, &Key),
+        (auth, key): (Auth, Key),
         proxy: Option<&str>,
         patience: &Patience,
     ) -> Result<Self, Fault> {
@@ -81,7 +82,8 @@ impl Endpoint {
         Ok(Self {
             client,
             url,
-            headers: headers(auth, key)?,
+            auth,
+            key,
             byte_clock: Duration::from_millis(patience.byte_timeout_ms),
             progress_clock: Duration::from_millis(patience.progress_timeout_ms),
         })
@@ -92,7 +94,8 @@ impl Endpoint {
     /// # Errors
     /// No connection, no answer in time, or an answer that is no stream.
     pub async fn post(&self, body: String) -> Result<Stream, Fault> {
-        let request = self.client.post(self.url.clone()).headers(self.headers.clone()).body(body);
+        let headers = headers(self.auth, &self.key)?;
+        let request = self.client.post(self.url.clone()).headers(headers).body(body);
         let response = timeout(self.byte_clock, request.send())
             .await
             .map_err(|_| silent(self.byte_clock))?
@@ -100,12 +103,15 @@ impl Endpoint {
         if !response.status().is_success() {
             return Err(refused(response, self.byte_clock, &self.url).await);
         }
-        let html = header(response.headers(), CONTENT_TYPE.as_str())
-            .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/html"));
-        if html {
-            return Err(Fault::broken(
-                "the server answered with an HTML page; is the base URL right?",
-            ));
+        let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
+        match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+            "text/html" | "application/json" => {
+                let fault = refused(response, self.byte_clock, &self.url).await;
+                let words = format!("{}, which is no stream of events", fault.words);
+                return Err(Fault { words, cause: Cause::Broken, ..fault });
+            }
+            // Some compatible servers name the type wrongly, or not at all.
+            _ => {}
         }
         Ok(Stream {
             request_id: header(response.headers(), "request-id").map(str::to_owned),

@@ -7,7 +7,8 @@ use zeroize::Zeroizing;
 /// Longest key in bytes. No vendor's comes near it; it stops a wrong file from being read whole.
 const KEY_CAP: usize = 16 << 10;
 
-/// A key. The HTTP library makes copies of it while a request is under way; this one is wiped.
+/// A key. Each request makes a copy in its header, which the HTTP library frees without wiping it;
+/// this one is wiped.
 pub struct Key(Zeroizing<String>);
 
 /// Why there is no key.

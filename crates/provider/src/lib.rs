@@ -14,7 +14,17 @@
 //!
 //! # Measured
 //!
-//! See `tests/throughput.rs`.
+//! `cargo run --release -p provider --example throughput`, two shared cores of a busy machine,
+//! November 2026, reads of 16 KiB; take ratios, not times:
+//!
+//! | | pieces of 8 letters | of 1,000 | of 4,000,000 |
+//! |---|---|---|---|
+//! | [`sse::Decoder`] alone | 515 MB/s | 1,300 MB/s | 555 MB/s |
+//! | bytes to joined steps | 96 MB/s, 1.3 us an event | 672 MB/s | 373 MB/s |
+//!
+//! A model writes about 100 pieces a second. A body of 240 kB is encoded in 0.4 ms. Making a
+//! [`Provider`] takes 0.05 ms for an `http` address and 2.7 ms for `https`, which is the reading of
+//! 140 certificates.
 
 mod answer;
 pub mod anthropic;

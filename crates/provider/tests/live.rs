@@ -196,9 +196,18 @@ fn nothing_of_a_broken_stream_is_left() {
         reason,
         "the server broke off its answer: overloaded_error: Busy (request id req_stream)"
     );
-    let html = Answer::raw(200, "text/html", b"<html>sign in</html>");
-    let (reason, _) = after_retry(html);
-    assert_eq!(reason, "the server answered with an HTML page; is the base URL right?");
+    let (reason, _) = after_retry(Answer::raw(200, "text/html; a", b"<html>sign in</html>"));
+    assert_eq!(
+        reason,
+        "the server answered 200: an HTML page (is the base URL right?), \
+         which is no stream of events"
+    );
+    let json = br#"{"error":{"type":"api_error","message":"try later"}}"#;
+    let (reason, _) = after_retry(Answer::raw(200, "application/json", json));
+    assert_eq!(
+        reason,
+        "the server answered 200: api_error: try later, which is no stream of events"
+    );
     let unmarked = Answer::raw(200, "application/octet-stream", b"<html>sign in</html>");
     let (reason, _) = after_retry(unmarked);
     assert_eq!(reason, "the stream ended before the answer did");

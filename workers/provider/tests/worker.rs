@@ -3,6 +3,7 @@
 
 #[path = "../../../tests/support/anthropic.rs"]
 mod anthropic;
+mod tls;
 
 use anthropic::{Answer, Server, text};
 use ipc::{HELLO_BYTES, Hello, Joiner, codec, descriptor_frame, fd, frames};
@@ -16,6 +17,7 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
@@ -24,6 +26,10 @@ const KEY: &str = "sk-ant-test-of-the-worker";
 const TESTS: &[(&str, fn())] = &[
     ("answers_pings_and_cancels_in_its_cage", answers_pings_and_cancels_in_its_cage),
     ("a_name_is_looked_up_in_the_cage", a_name_is_looked_up_in_the_cage),
+    (
+        "certificates_are_checked_and_ssl_cert_file_is_honoured",
+        certificates_are_checked_and_ssl_cert_file_is_honoured,
+    ),
     ("papers_are_taken_in_their_order", papers_are_taken_in_their_order),
     ("without_a_key_it_says_so_and_lives", without_a_key_it_says_so_and_lives),
     ("a_word_out_of_turn_ends_it", a_word_out_of_turn_ends_it),
@@ -38,13 +44,23 @@ fn main() -> ExitCode {
     }
     let args: Vec<String> = std::env::args().skip(1).collect();
     let picked: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    let picks =
+        |name: &str| picked.is_empty() || picked.iter().any(|part| name.contains(part.as_str()));
+    let mut passed = 0;
     for (name, test) in TESTS {
+        if args.iter().any(|arg| arg == "--ignored") {
+            continue;
+        }
         if args.iter().any(|arg| arg == "--list") {
             println!("{name}: test");
-        } else if picked.is_empty() || picked.iter().any(|part| name.contains(part.as_str())) {
+        } else if picks(name) {
             test();
+            passed += 1;
             println!("test {name} ... ok");
         }
+    }
+    if !args.iter().any(|arg| arg == "--list") {
+        println!("\ntest result: ok. {passed} passed; 0 failed\n");
     }
     ExitCode::SUCCESS
 }
@@ -58,11 +74,18 @@ struct Worker {
 
 impl Worker {
     fn start() -> Self {
+        Self::start_with(None)
+    }
+
+    /// With `SSL_CERT_FILE` in its environment.
+    fn start_with(authorities: Option<&Path>) -> Self {
         let (socket, theirs) = UnixStream::pair().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
             .arg("as-worker")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stderr(Stdio::piped())
+            .env_remove("SSL_CERT_DIR")
+            .envs(authorities.map(|path| ("SSL_CERT_FILE", path)))
             .spawn()
             .unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -73,7 +96,11 @@ impl Worker {
     }
 
     fn configured(source: Source, papers: &[(Paper, &File)]) -> Self {
-        let mut worker = Self::start();
+        Self::start().configure(source, papers)
+    }
+
+    fn configure(self, source: Source, papers: &[(Paper, &File)]) -> Self {
+        let mut worker = self;
         worker.send(&ToProvider::Configure {
             source,
             patience: Patience {
@@ -181,15 +208,15 @@ fn request(round: u32) -> ModelRequest {
 }
 
 fn says(words: &[FromProvider]) -> String {
-    let text = |word: &FromProvider| match word {
-        FromProvider::Delta { delta: Delta::Text(text), .. } => text.clone(),
-        _ => String::new(),
-    };
     assert!(
         matches!(words.last(), Some(FromProvider::Ended { stop: StopReason::EndTurn, .. })),
         "{words:?}"
     );
-    words.iter().map(text).collect()
+    let text = |word: &FromProvider| {
+        let FromProvider::Delta { delta: Delta::Text(text), .. } = word else { return None };
+        Some(text.clone())
+    };
+    words.iter().filter_map(text).collect()
 }
 
 fn answers_pings_and_cancels_in_its_cage() {
@@ -230,6 +257,31 @@ fn a_name_is_looked_up_in_the_cage() {
     let url = server.url().replace("127.0.0.1", "localhost");
     let mut worker = Worker::configured(server_at(url), &[(Paper::Key, &file(KEY))]);
     assert_eq!(says(&worker.answer(1)), "found");
+}
+
+fn certificates_are_checked_and_ssl_cert_file_is_honoured() {
+    let authority = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(authority.path(), tls::AUTHORITY).unwrap();
+    let empty = tempfile::NamedTempFile::new().unwrap();
+    let url = format!("https://localhost:{}", tls::answer_once("trusted"));
+    let ask = |authorities| {
+        let worker = Worker::start_with(Some(authorities));
+        let source = server_at(url.clone());
+        worker.configure(source, &[(Paper::Key, &file(KEY))]).answer(1)
+    };
+    assert_eq!(says(&ask(authority.path())), "trusted");
+    // The one authority of this file did not sign the server's certificate.
+    let stranger = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(stranger.path(), tls::STRANGER).unwrap();
+    let failed = |authorities| match ask(authorities).pop() {
+        Some(FromProvider::Failed { message, .. }) => message,
+        other => panic!("{other:?}"),
+    };
+    let words = failed(stranger.path());
+    assert!(words.contains("invalid peer certificate: UnknownIssuer"), "{words}");
+    let words = failed(empty.path());
+    assert!(words.contains("No CA certificates were loaded"), "{words}");
+    assert!(words.contains("SSL_CERT_FILE"), "{words}");
 }
 
 fn papers_are_taken_in_their_order() {
