@@ -75,6 +75,27 @@ const READ_TEXT: &[&str] = &[
 /// Shells: they read a text behind `-c`, or their standard input.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"];
 
+/// Programs with subcommands, before which options may stand that do not change what is done.
+const HAVE_SUBCOMMANDS: &[&str] =
+    &["cargo", "docker", "git", "kubectl", "npm", "pnpm", "systemctl"];
+
+/// Such options that take the next word.
+const OPTIONS_WITH_WORD: &[&str] = &[
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--config",
+    "--color",
+    "--prefix",
+    "-Z",
+    "-H",
+    "-n",
+    "--context",
+    "--host",
+];
+
 /// Options behind which `find` and `fd` run a program.
 const RUN_OPTIONS: &[&str] =
     &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
@@ -99,6 +120,7 @@ pub(crate) fn glimpses(command: &str) -> Result<Vec<Glimpse>, TooDeep> {
             pieces.iter().any(|piece| piece.words.iter().any(|word| is(SHELLS, word)));
         for piece in pieces {
             let (glimpse, nested) = look(piece, feeds_shell);
+            found.extend(without_options(&glimpse));
             found.push(glimpse);
             texts.extend(
                 nested.into_iter().filter(|inner| *inner != text).map(|inner| (inner, depth + 1)),
@@ -155,6 +177,11 @@ fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
                 words[at + 1..].iter().filter_map(|word| Some(word.split_once('=')?.1.to_owned())),
             );
         }
+        // `git -c alias.x='!…'`: git hands what follows the mark to a shell.
+        if is(&["git"], word) && first(&mut seen.gits) {
+            let marked = |word: &String| Some(word.split_once("=!")?.1.to_owned());
+            nested.extend(words[at + 1..].iter().filter_map(marked));
+        }
         if is(SHELLS, word) && first(&mut seen.shells) {
             let behind_c = words[at + 1..].iter().skip_while(|word| !is_c_option(word)).skip(1);
             nested.extend(behind_c.cloned());
@@ -162,6 +189,24 @@ fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
     }
     let starts = (0..words.len()).filter(|at| begins[*at]).collect();
     (Glimpse { words, starts }, nested)
+}
+
+/// The same commands less the options before a subcommand: `git -C x push` is `git push`.
+fn without_options(glimpse: &Glimpse) -> Option<Glimpse> {
+    // The first is enough: people and models write one to a piece.
+    let at = *glimpse.starts.iter().find(|at| is(HAVE_SUBCOMMANDS, &glimpse.words[**at]))?;
+    let (program, mut rest) = glimpse.words[at..].split_first()?;
+    let all = rest.len();
+    while let [option, behind @ ..] = rest {
+        let takes_word = OPTIONS_WITH_WORD.contains(&option.as_str());
+        match behind {
+            [_, further @ ..] if takes_word => rest = further,
+            _ if option.starts_with(['-', '+']) => rest = behind,
+            _ => break,
+        }
+    }
+    let words: Vec<String> = std::iter::once(program).chain(rest).cloned().collect();
+    (rest.len() < all).then_some(Glimpse { words, starts: vec![0] })
 }
 
 /// Which kinds of wrapper a piece had so far.
@@ -172,6 +217,7 @@ struct Seen {
     joins: bool,
     reads: bool,
     shells: bool,
+    gits: bool,
 }
 
 fn first(seen: &mut bool) -> bool {

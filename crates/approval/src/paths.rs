@@ -9,7 +9,7 @@ use crate::pattern::Found;
 use crate::subject::Reach;
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use protocol::judgement::RuleEffect;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 /// A pattern for paths.
 #[derive(Debug)]
@@ -71,6 +71,21 @@ impl Spot {
             if below.is_empty() { PROJECT_ITSELF.to_owned() } else { below.into_owned() }
         });
         Some(Self { relative, absolute: real.trim_matches('/').to_owned() })
+    }
+
+    /// Of a path as a call names it: from the project on, `.` and `..` taken by the letter.
+    pub(crate) fn named(named: &str, project: &Path) -> Option<Self> {
+        let mut path = PathBuf::new();
+        for part in project.join(named).components() {
+            match part {
+                Component::ParentDir => {
+                    path.pop();
+                }
+                Component::CurDir => {}
+                Component::Prefix(_) | Component::RootDir | Component::Normal(_) => path.push(part),
+            }
+        }
+        Self::new(path.to_str()?, project)
     }
 }
 

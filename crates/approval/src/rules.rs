@@ -59,9 +59,18 @@ enum Matter {
     /// A command: its words where it is plain, and all commands that can be seen in it.
     Command { plain: Option<Vec<String>>, glimpses: Vec<Glimpse> },
     /// Paths, where they were looked at.
-    Paths { spots: Vec<(Spot, Reach)> },
+    Paths { places: Vec<Place> },
     /// Nothing but the tool's name.
     Name,
+}
+
+/// One path of a call.
+struct Place {
+    /// Where it really is.
+    real: Spot,
+    /// As the call named it, links not followed: a denied name is denied wherever it leads.
+    named: Option<Spot>,
+    reach: Reach,
 }
 
 impl Rules {
@@ -156,15 +165,16 @@ impl Rules {
         };
         let paths =
             if probe.paths.is_empty() { std::slice::from_ref(&whole) } else { &probe.paths[..] };
-        let mut spots = Vec::new();
+        let mut places = Vec::new();
         for path in paths {
-            let spot = Spot::new(&path.real, &self.project)
+            let real = Spot::new(&path.real, &self.project)
                 .ok_or_else(|| format!("`{}` is not a real path", wording::visible(&path.real)))?;
             // A regular file has nothing below it.
             let reach = if path.digest.is_some() { Reach::Named } else { reach };
-            spots.push((spot, reach));
+            let named = Spot::named(&path.named, &self.project);
+            places.push(Place { real, named, reach });
         }
-        Ok(Matter::Paths { spots })
+        Ok(Matter::Paths { places })
     }
 
     /// The first rule on the shelf that concerns any part of the call, and that part.
@@ -172,10 +182,14 @@ impl Rules {
         let rules = shelf.of(&case.call.tool)?;
         match matter {
             Matter::Command { glimpses, .. } => rules.command_caught(glimpses),
-            Matter::Paths { spots } => spots
+            Matter::Paths { places } => places
                 .iter()
+                .flat_map(|place| {
+                    let spots = std::iter::once(&place.real).chain(&place.named);
+                    spots.map(|spot| (spot, place.reach))
+                })
                 .filter_map(|(spot, reach)| {
-                    let index = rules.path_caught(spot, *reach, &self.project)?;
+                    let index = rules.path_caught(spot, reach, &self.project)?;
                     Some((index, format!("/{}", spot.absolute)))
                 })
                 .min_by_key(|(index, _)| *index),
@@ -188,10 +202,10 @@ impl Rules {
         let rules = self.allow.of(&case.call.tool)?;
         match matter {
             Matter::Command { plain, .. } => rules.command_is(plain.as_ref()?),
-            Matter::Paths { spots } => {
+            Matter::Paths { places } => {
                 let mut first = None;
-                for (spot, _) in spots {
-                    first = first.or(Some(rules.path_is(spot)?));
+                for place in places {
+                    first = first.or(Some(rules.path_is(&place.real)?));
                 }
                 first
             }

@@ -105,6 +105,26 @@ fn a_denied_name_is_denied_outside_the_project_too() {
 }
 
 #[test]
+fn a_denied_name_is_denied_wherever_it_leads() {
+    let judge = rules(Mode::Auto, &["write:.env"], &[], &["read:.env", "read:conf/key"]);
+    let link = |tool: &str, named: &str| {
+        let mut case = on_paths(tool, &[&file("elsewhere/data")]);
+        case.probe.as_mut().unwrap().paths[0].named = named.into();
+        outcome(&judge, &case)
+    };
+    for named in [".env", "./sub/../.env", "/home/me/project/.env", "conf/key", "src/../conf//key"]
+    {
+        assert_eq!(link("read", named), Outcome::Denied, "{named}");
+    }
+    assert_eq!(link("read", "data"), Outcome::AllowedAsQuery);
+    // A permission is for where it leads.
+    let judge = rules(Mode::DontAsk, &["write:.env"], &[], &[]);
+    let mut case = on_paths("write", &[&file("elsewhere/data")]);
+    case.probe.as_mut().unwrap().paths[0].named = ".env".into();
+    assert_eq!(outcome(&judge, &case), Outcome::RefusedByMode);
+}
+
+#[test]
 fn every_path_must_be_allowed_and_one_denied_is_enough() {
     let judge =
         rules(Mode::DontAsk, &["write:src/**", "write:docs/**"], &[], &["write:src/secret"]);
