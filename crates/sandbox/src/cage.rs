@@ -8,12 +8,12 @@ use crate::handover::Line;
 use crate::inert::Program;
 use crate::layer;
 use crate::listener::Listener;
-use crate::policy::{self, Exec, Policy, Sockets};
+use crate::policy::{self, Exec, Sockets};
 use crate::privileges;
 use crate::runner;
 use crate::seccomp::{Filter, Plan};
 use crate::tree::Tree;
-use protocol::confinement::{Confinement, Enforced, Network, Profile, Tier};
+use protocol::confinement::{Confinement, Enforced, Network, Tier};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -43,14 +43,14 @@ impl Cage {
         single_threaded()?;
         let abi = layer::abi()?;
         tier_allowed(wanted)?;
-        let policy = policy_of(wanted.profile)?;
+        let policy = policy::of(wanted.profile);
         if policy.exec == Exec::Allowed {
             return Err(CageError::new(
                 Step::Program,
                 "this profile is for commands; a process cannot lock itself into it",
             ));
         }
-        let grants = Grants::find(wanted, &policy, Means::Layer)?;
+        let grants = Grants::find(wanted, policy, Means::Layer)?;
         let network = match policy.sockets {
             Sockets::None => Network::Off,
             Sockets::All => Network::On,
@@ -90,14 +90,14 @@ impl Cage {
         single_threaded()?;
         let abi = layer::abi()?;
         tier_allowed(wanted)?;
-        let policy = policy_of(wanted.profile)?;
+        let policy = policy::of(wanted.profile);
         if policy.exec == Exec::Refused {
             return Err(CageError::new(
                 Step::Program,
                 "this profile runs no programs; the process locks itself",
             ));
         }
-        runner::prepare(wanted, &policy, abi)
+        runner::prepare(wanted, policy, abi)
     }
 
     /// Lets the waiting process become `program`. Returns once it has, or could not.
@@ -116,11 +116,6 @@ impl Cage {
             errors: Some(self.errors),
         })
     }
-}
-
-/// The policy of a profile.
-fn policy_of(profile: Profile) -> Result<Policy, CageError> {
-    policy::of(profile).map_err(|error| CageError::new(Step::Grants, error))
 }
 
 /// A second thread would stay outside the lock.

@@ -69,11 +69,11 @@ impl Grants {
     ) -> Result<Self, CageError> {
         let mut grants = Self::default();
         let home = wanted.home.as_ref().map(|home| home.to_path());
-        for rule in &policy.grants {
+        for rule in policy.grants {
             if rule.when == When::Network && wanted.network == Network::Off {
                 continue;
             }
-            match &rule.at {
+            match rule.at {
                 At::Project => {
                     grants.directory(rule, &wanted.project.to_path(), "project", means)?
                 }
@@ -162,7 +162,7 @@ impl Grants {
             .iter()
             .map(|name| path.join(name))
             // What this user cannot read needs no cover: the kernel refuses it by itself.
-            .filter(|path| access(path, AccessFlags::R_OK).is_ok())
+            .filter(|path| readable(path))
             .collect();
         match means {
             Means::Layer if !secret.is_empty() => return self.around(rule, path, &secret),
@@ -195,14 +195,15 @@ impl Grants {
             }
             // A file that went away meanwhile, or a link to nowhere, is no loss.
             let Ok(place) = open(&inner) else { continue };
-            let Ok(metadata) = place.metadata() else {
-                continue;
+            let folder = match entry.file_type() {
+                Ok(kind) if !kind.is_symlink() => kind.is_dir(),
+                Ok(_) | Err(_) => place.metadata().is_ok_and(|metadata| metadata.is_dir()),
             };
             self.list.push(Grant {
                 path: inner,
                 access: rule.access,
                 place: place.into(),
-                folder: metadata.is_dir(),
+                folder,
                 fresh: None,
             });
         }
@@ -253,8 +254,8 @@ impl Grants {
         if git.is_dir() {
             self.modules(&git.join("modules"));
         }
-        for protected in &policy.protected {
-            let path = project.join(&protected.name);
+        for protected in policy.protected {
+            let path = project.join(protected.name);
             // A link is not followed: what it leads to is not the project's.
             if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_symlink()) {
                 self.protected.push(path);
@@ -289,6 +290,18 @@ fn withheld_error(grant: &Path, withheld: &Path) -> CageError {
         ),
     )
     .hint("work in a directory that does not contain it, or move it with XDG_STATE_HOME and XDG_RUNTIME_DIR")
+}
+
+/// Whether this user could read a secret: the file, or any file right in the directory.
+fn readable(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().any(|entry| readable_file(&entry.path())),
+        Err(_) => readable_file(path),
+    }
+}
+
+fn readable_file(path: &Path) -> bool {
+    access(path, AccessFlags::R_OK).is_ok()
 }
 
 /// Opens a place without reading it.

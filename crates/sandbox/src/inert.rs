@@ -5,7 +5,7 @@ use crate::handover::Line;
 use crate::layer;
 use crate::privileges::{self, Counting};
 use crate::runner::filter_error;
-use crate::seccomp::{Filter, InstallError};
+use crate::seccomp::{self, Filter, InstallError, Plan, Reporting};
 use crate::sys;
 use landlock::RulesetCreated;
 use nix::errno::Errno;
@@ -66,8 +66,8 @@ pub(crate) struct Inert {
     pub root: Option<OwnedFd>,
     pub rules: RulesetCreated,
     pub filter: Filter,
-    /// The same filter for a kernel that gives no listener.
-    pub silent: Filter,
+    /// What the filter was made from, for a kernel that gives no listener.
+    pub plan: Plan,
     pub limits: Limits,
     pub counting: Counting,
 }
@@ -115,7 +115,8 @@ impl Inert {
             Ok(Some(notify)) => line.ready(&[notify.as_fd()], &[]),
             Ok(None) => line.ready(&[], &[]),
             Err(InstallError::Listener(_)) => {
-                self.silent.install().map_err(filter_error)?;
+                let silent = Plan { reporting: Reporting::Errno, ..self.plan };
+                seccomp::install(&silent).map_err(filter_error)?;
                 line.ready(&[], &[])
             }
             Err(error) => Err(filter_error(error)),

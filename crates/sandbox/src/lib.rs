@@ -18,6 +18,8 @@ mod layer;
 mod listener;
 mod namespaces;
 mod policy;
+#[cfg(test)]
+mod policy_source;
 mod privileges;
 mod root;
 mod runner;

@@ -1,37 +1,32 @@
 //! The policies of `config/confinement/` as types. Only this crate reads them.
 
 use protocol::confinement::Profile;
-use serde::Deserialize;
 
 /// One file of `config/confinement/`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug)]
 pub(crate) struct Policy {
     /// Who uses it and for what.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the file"))]
-    pub purpose: String,
+    pub purpose: &'static str,
     /// Whether programs may be started.
     pub exec: Exec,
     /// Which sockets may be made.
     pub sockets: Sockets,
     /// What is reachable in the file system.
-    pub grants: Vec<Rule>,
+    pub grants: &'static [Rule],
     /// What stays read-only inside the project.
-    #[serde(default)]
-    pub protected: Vec<Protected>,
+    pub protected: &'static [Protected],
 }
 
 /// Whether programs may be started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exec {
     Allowed,
     Refused,
 }
 
 /// Which sockets may be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sockets {
     None,
     All,
@@ -40,8 +35,7 @@ pub(crate) enum Sockets {
 }
 
 /// One line of a policy: a place and what may be done beneath it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug)]
 pub(crate) struct Rule {
     /// Where.
     pub at: At,
@@ -49,68 +43,36 @@ pub(crate) struct Rule {
     pub access: Access,
     /// The reason.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the file"))]
-    pub why: String,
+    pub why: &'static str,
     /// What to do where it does not exist.
-    #[serde(default)]
     pub absent: Absent,
     /// In which calls it holds.
-    #[serde(default)]
     pub when: When,
     /// What tier A mounts there instead of the host's.
     pub fresh: Option<Fresh>,
     /// What beneath it stays out of reach, relative to it.
-    #[serde(default)]
-    pub except: Vec<String>,
+    pub except: &'static [&'static str],
 }
 
 /// The place of a rule.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum At {
     Project,
     Added,
     Temp,
     /// An absolute path.
-    Path(String),
+    Path(&'static str),
     /// A path beneath the person's home.
-    Home(String),
+    Home(&'static str),
     /// A path beneath what this environment variable of the runner names.
     Variable {
-        name: String,
-        rest: String,
+        name: &'static str,
+        rest: &'static str,
     },
 }
 
-impl TryFrom<String> for At {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.as_str() {
-            "project" => return Ok(Self::Project),
-            "added" => return Ok(Self::Added),
-            "temp" => return Ok(Self::Temp),
-            _ => {}
-        }
-        if text.split('/').any(|part| part == "..") {
-            return Err(format!("`{text}` climbs with `..`"));
-        }
-        if let Some(rest) = text.strip_prefix("~/") {
-            return Ok(Self::Home(rest.to_owned()));
-        }
-        if let Some(named) = text.strip_prefix('$') {
-            let (name, rest) = named.split_once('/').unwrap_or((named, ""));
-            return Ok(Self::Variable { name: name.to_owned(), rest: rest.to_owned() });
-        }
-        if text.starts_with('/') && text.len() > 1 {
-            return Ok(Self::Path(text));
-        }
-        Err(format!("`{text}` is none of project, added, temp, /path, ~/path, $VARIABLE/path"))
-    }
-}
-
 /// What may be done beneath a place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
     /// Lists of files alone; for the root of tier A, in which only what was granted lies.
     List,
@@ -139,29 +101,24 @@ impl Access {
 }
 
 /// What to do where a place does not exist.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
     /// Usual: not every system has it.
-    #[default]
     Usual,
     /// The record names it.
     Named,
 }
 
 /// In which calls a rule holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
-    #[default]
     Always,
     /// Only where the network is on.
     Network,
 }
 
 /// What tier A mounts instead of the host's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Fresh {
     Proc,
     Pts,
@@ -169,41 +126,39 @@ pub(crate) enum Fresh {
 }
 
 /// A name inside the project that stays as it is.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug)]
 pub(crate) struct Protected {
     /// Relative to the project.
-    pub name: String,
+    pub name: &'static str,
     /// The reason.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the file"))]
-    pub why: String,
+    pub why: &'static str,
 }
 
-/// The text of a profile's file.
-const fn text(profile: Profile) -> &'static str {
-    match profile {
-        Profile::Probe => include_str!("../../../config/confinement/probe.toml"),
-        Profile::Query => include_str!("../../../config/confinement/query.toml"),
-        Profile::Mutate => include_str!("../../../config/confinement/mutate.toml"),
-        Profile::Command => include_str!("../../../config/confinement/command.toml"),
-        Profile::Session => include_str!("../../../config/confinement/session.toml"),
-        Profile::Broker => include_str!("../../../config/confinement/broker.toml"),
-        Profile::Provider => include_str!("../../../config/confinement/provider.toml"),
-    }
+/// The files, as the build script translated them.
+mod file {
+    use super::{Absent, Access, At, Exec, Fresh, Policy, Protected, Rule, Sockets, When};
+    include!(concat!(env!("OUT_DIR"), "/policies.rs"));
 }
 
 /// The policy of a profile.
-///
-/// # Errors
-/// Where the embedded file is damaged; the tests load every one, so this is a broken build.
-pub(crate) fn of(profile: Profile) -> Result<Policy, String> {
-    toml::from_str(text(profile)).map_err(|error| format!("{}.toml: {error}", profile.name()))
+pub(crate) fn of(profile: Profile) -> &'static Policy {
+    match profile {
+        Profile::Probe => &file::PROBE,
+        Profile::Query => &file::QUERY,
+        Profile::Mutate => &file::MUTATE,
+        Profile::Command => &file::COMMAND,
+        Profile::Session => &file::SESSION,
+        Profile::Broker => &file::BROKER,
+        Profile::Provider => &file::PROVIDER,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::policy_source;
     use std::collections::HashSet;
     use std::path::Path;
 
@@ -220,21 +175,25 @@ mod tests {
     #[test]
     fn every_file_is_a_profile_and_loads() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/confinement");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
+        let mut files: Vec<String> = std::fs::read_dir(&folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         files.sort();
+        for file in &files {
+            let text = std::fs::read_to_string(folder.join(file)).unwrap();
+            policy_source::translate(&text).unwrap();
+        }
         let mut names: Vec<String> = ALL.map(|p| format!("{}.toml", p.name())).to_vec();
         names.sort();
         assert_eq!(files, names);
         for profile in ALL {
-            let policy = of(profile).unwrap();
+            let policy = of(profile);
             assert!(!policy.purpose.is_empty());
-            for rule in &policy.grants {
+            for rule in policy.grants {
                 assert!(rule.why.len() > 8, "{profile:?} {:?} has no reason", rule.at);
             }
-            for name in &policy.protected {
+            for name in policy.protected {
                 assert!(name.why.len() > 8, "{} has no reason", name.name);
             }
         }
@@ -249,7 +208,7 @@ mod tests {
             "purpose='x'\nexec='refused'\nsockets='none'\ngrants=[{at='/a/../b',access='read',why='because'}]",
             "purpose='x'\nexec='refused'\nsockets='none'\ngrants=[{at='/a',access='all',why='because'}]",
         ] {
-            assert!(toml::from_str::<Policy>(damaged).is_err(), "{damaged}");
+            assert!(policy_source::translate(damaged).is_err(), "{damaged}");
         }
     }
 
@@ -257,13 +216,13 @@ mod tests {
     #[test]
     fn no_line_is_dead() {
         for profile in ALL {
-            let policy = of(profile).unwrap();
+            let policy = of(profile);
             let mut seen = HashSet::new();
-            for rule in &policy.grants {
-                assert!(seen.insert(rule.at.clone()), "{profile:?}: {:?} twice", rule.at);
-                let At::Path(inner) = &rule.at else { continue };
-                for outer in &policy.grants {
-                    let At::Path(over) = &outer.at else { continue };
+            for rule in policy.grants {
+                assert!(seen.insert(rule.at), "{profile:?}: {:?} twice", rule.at);
+                let At::Path(inner) = rule.at else { continue };
+                for outer in policy.grants {
+                    let At::Path(over) = outer.at else { continue };
                     let covered = inner != over
                         && Path::new(inner).starts_with(over)
                         && outer.access == rule.access;
@@ -273,8 +232,8 @@ mod tests {
                 }
             }
             let mut names = HashSet::new();
-            for protected in &policy.protected {
-                assert!(names.insert(&protected.name), "{} twice", protected.name);
+            for protected in policy.protected {
+                assert!(names.insert(protected.name), "{} twice", protected.name);
             }
         }
     }
@@ -303,9 +262,9 @@ mod tests {
             "/var",
         ];
         for profile in ALL {
-            for rule in &of(profile).unwrap().grants {
-                let text = match &rule.at {
-                    At::Path(path) => path.clone(),
+            for rule in of(profile).grants {
+                let text = match rule.at {
+                    At::Path(path) => path.to_owned(),
                     At::Home(rest) => format!("~/{rest}"),
                     At::Project | At::Added | At::Temp | At::Variable { .. } => continue,
                 };

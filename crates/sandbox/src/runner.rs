@@ -16,7 +16,7 @@ use crate::namespaces::{self, Left};
 use crate::policy::{Access, Fresh, Policy};
 use crate::privileges::{self, Counting};
 use crate::root::Plan as RootPlan;
-use crate::seccomp::{Filter, InstallError, Plan, Reporting};
+use crate::seccomp::{Filter, InstallError, Plan};
 use crate::sys;
 use crate::tree::{Bond, Tree};
 use landlock::RulesetCreated;
@@ -173,8 +173,6 @@ impl Launch<'_> {
     fn launch(self) -> Result<Cage, CageError> {
         let piped = |error| CageError::os(Step::Handover, "a pipe for the output", error);
         let filter = Filter::new(&self.watch.plan).map_err(filter_error)?;
-        let silent = Filter::new(&Plan { reporting: Reporting::Errno, ..self.watch.plan })
-            .map_err(filter_error)?;
         let (output, its_output) = std::io::pipe().map_err(piped)?;
         let (errors, its_errors) = std::io::pipe().map_err(piped)?;
         let (line, its_line) = Line::pair()?;
@@ -190,7 +188,7 @@ impl Launch<'_> {
                 .map_err(piped)?,
             rules: self.rules,
             filter,
-            silent,
+            plan: self.watch.plan,
             limits: self.wanted.limits,
             counting: self.counting,
         };
@@ -235,12 +233,10 @@ pub(crate) fn nothing() -> Result<OwnedFd, CageError> {
 
 /// What the listener has to know. To be made before this process locks itself.
 fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<Watch, CageError> {
-    let writable: Vec<_> = grants
-        .list
-        .iter()
-        .filter(|grant| grant.access.writes())
-        .map(|grant| grant.path.clone())
-        .collect();
+    let granted = |may: fn(Access) -> bool| -> Vec<_> {
+        let list = grants.list.iter().filter(|grant| may(grant.access));
+        list.map(|grant| grant.path.clone()).collect()
+    };
     let place = |path: &str| {
         File::options()
             .read(true)
@@ -258,8 +254,12 @@ fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<
         } else {
             Signals::Open
         },
-        sockets: writable.clone(),
-        writable,
+        sockets: granted(Access::writes),
+        // Devices may be opened for writing too.
+        writable: granted(|access| match access {
+            Access::Write | Access::Build | Access::Device | Access::Terminal => true,
+            Access::List | Access::Read | Access::Run => false,
+        }),
         read_only: grants.protected.clone(),
         host: place("/")?,
         proc: place("/proc")?,

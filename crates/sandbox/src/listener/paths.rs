@@ -51,6 +51,10 @@ pub(super) fn find(processes: &Processes, root: BorrowedFd<'_>, path: &Path, end
             (Some(real), Some(kind)) => Found::There(real, kind),
             _ => Found::Unknown,
         },
+        // A link at the end that leads nowhere, such as those into another `/proc`.
+        Err(Errno::ENOENT) if end == End::Followed && open(root, path, End::Itself).is_ok() => {
+            Found::Unknown
+        }
         Err(Errno::ENOENT) => beside(processes, root, path),
         Err(Errno::EACCES) => Found::Barred(path.to_owned()),
         Err(_) => Found::Unknown,
@@ -121,6 +125,7 @@ mod tests {
         symlink("/p/file", root.join("link")).unwrap();
         symlink("../../../../p", root.join("p/sub/up")).unwrap();
         symlink("loop", root.join("loop")).unwrap();
+        symlink("nothing", root.join("dangling")).unwrap();
         let there = |path: &str, kind| Found::There(PathBuf::from(path), kind);
         let followed = |path| look(root, path, End::Followed);
         assert_eq!(followed("/p/sub"), there("/p/sub", Kind::Directory));
@@ -130,6 +135,7 @@ mod tests {
         assert_eq!(look(root, "/link", End::Itself), there("/link", Kind::Other));
         assert_eq!(followed("/p/none/new"), Found::Nowhere);
         assert_eq!(followed("/loop"), Found::Unknown);
+        assert_eq!(followed("/dangling"), Found::Unknown);
         assert_eq!(followed("/p/file/under"), Found::Unknown);
         assert_eq!(followed("/"), there("/", Kind::Directory));
     }

@@ -16,12 +16,12 @@ pub(super) struct Territory {
 impl Territory {
     /// From real paths, directories or files.
     pub(super) fn new(tier: Tier, writable: Vec<PathBuf>, read_only: Vec<PathBuf>) -> Self {
-        let outside = match tier {
+        match tier {
             // The tree is mounted read-only, which the kernel looks at before Landlock.
-            Tier::A => libc::EROFS,
-            Tier::B | Tier::C => libc::EACCES,
-        };
-        Self { outside, writable, read_only }
+            Tier::A => Self { outside: libc::EROFS, writable, read_only },
+            // Landlock cannot take out a part of what it grants.
+            Tier::B | Tier::C => Self { outside: libc::EACCES, writable, read_only: Vec::new() },
+        }
     }
 
     /// The errno with which a change of the file or name at this real path is refused.
@@ -72,7 +72,7 @@ mod tests {
             ("/work/pp", Some(libc::EROFS), Some(libc::EACCES)),
             ("/work", Some(libc::EROFS), Some(libc::EACCES)),
             ("/etc/passwd", Some(libc::EROFS), Some(libc::EACCES)),
-            ("/work/p/.git/hooks/pre-push", Some(libc::EROFS), Some(libc::EROFS)),
+            ("/work/p/.git/hooks/pre-push", Some(libc::EROFS), None),
             ("/work/p/.git/hooksmith", None, None),
         ] {
             assert_eq!(a.refusal(Path::new(path)), in_a, "{path}");
@@ -82,16 +82,17 @@ mod tests {
 
     #[test]
     fn names_are_judged_by_their_directory() {
-        let b = territory(Tier::B);
-        for (path, refused) in [
-            ("/work/p/new", None),
-            ("/work/p", Some(libc::EACCES)),
-            ("/dev/null", Some(libc::EACCES)),
-            ("/work/p/.git/hooks", Some(libc::EBUSY)),
-            ("/work/p/.git/hooks/new", Some(libc::EROFS)),
-            ("/", Some(libc::EACCES)),
+        let (a, b) = (territory(Tier::A), territory(Tier::B));
+        for (path, in_a, in_b) in [
+            ("/work/p/new", None, None),
+            ("/work/p", Some(libc::EROFS), Some(libc::EACCES)),
+            ("/dev/null", Some(libc::EROFS), Some(libc::EACCES)),
+            ("/work/p/.git/hooks", Some(libc::EBUSY), None),
+            ("/work/p/.git/hooks/new", Some(libc::EROFS), None),
+            ("/", Some(libc::EROFS), Some(libc::EACCES)),
         ] {
-            assert_eq!(b.name_refusal(Path::new(path)), refused, "{path}");
+            assert_eq!(a.name_refusal(Path::new(path)), in_a, "{path}");
+            assert_eq!(b.name_refusal(Path::new(path)), in_b, "{path}");
         }
     }
 }

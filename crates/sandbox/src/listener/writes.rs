@@ -213,13 +213,26 @@ fn claimed(processes: &Processes, tid: u32, dir: i32, at: u64) -> Option<PathBuf
         return None;
     }
     if said.is_absolute() {
-        return Some(said);
+        return own_entry(processes, tid, said);
     }
     let base = match dir {
         AT_FDCWD => processes.link(tid, "cwd")?,
         fd => processes.link(tid, &format!("fd/{}", u32::try_from(fd).ok()?))?,
     };
     base.is_absolute().then(|| base.join(said))
+}
+
+/// `/proc/self` means its reader, which is not the listener: the caller's own entry instead, by
+/// its number in the caller's own namespace.
+fn own_entry(processes: &Processes, tid: u32, said: PathBuf) -> Option<PathBuf> {
+    let own = |numbers: Vec<u32>| Some(Path::new("/proc").join(numbers.last()?.to_string()));
+    if let Ok(rest) = said.strip_prefix("/proc/self") {
+        Some(own(processes.status(tid)?.tgids)?.join(rest))
+    } else if let Ok(rest) = said.strip_prefix("/proc/thread-self") {
+        Some(own(processes.status(tid)?.tids)?.join(rest))
+    } else {
+        Some(said)
+    }
 }
 
 /// The flags in `struct open_how`.
@@ -238,10 +251,14 @@ mod tests {
 
     const EACCES: i32 = libc::EACCES;
 
-    fn judged(deed: Deed, found: &Found) -> Judged {
+    fn judged_in(tier: Tier, deed: Deed, found: &Found) -> Judged {
         let writable = ["/p", "/dev/null"].map(PathBuf::from).to_vec();
         let islands = vec![PathBuf::from("/p/.git/hooks")];
-        judge(deed, found, &Territory::new(Tier::B, writable, islands))
+        judge(deed, found, &Territory::new(tier, writable, islands))
+    }
+
+    fn judged(deed: Deed, found: &Found) -> Judged {
+        judged_in(Tier::B, deed, found)
     }
 
     fn there(path: &str) -> Found {
@@ -295,8 +312,6 @@ mod tests {
             (Role::Removed, there("/q/d"), refused(EACCES, "/q/d")),
             (Role::Removed, free("/q/d"), Judged::FailsAnyway),
             (Role::Removed, there("/p"), refused(EACCES, "/p")),
-            (Role::Removed, there("/p/.git/hooks"), refused(libc::EBUSY, "/p/.git/hooks")),
-            (Role::Made, free("/p/.git/hooks/x"), refused(libc::EROFS, "/p/.git/hooks/x")),
             (Role::Replaced, free("/q/d"), refused(EACCES, "/q/d")),
             (Role::Replaced, there("/q/d"), refused(EACCES, "/q/d")),
             (Role::Linked, there("/q/d"), refused(libc::EXDEV, "/q/d")),
@@ -305,6 +320,20 @@ mod tests {
             (Role::Changed("mode", Follow::Yes), there("/dev/null"), Judged::Passes),
         ] {
             assert_eq!(judged(deed(role), &found), expected, "{role:?} {found:?}");
+        }
+    }
+
+    #[test]
+    fn read_only_islands_of_tier_a() {
+        let deed = |role| Deed::Name(role, End::Itself);
+        let refused = |errno, path: &str| Judged::Refused(errno, PathBuf::from(path));
+        for (deed, found, expected) in [
+            (deed(Role::Removed), there("/p/.git/hooks"), refused(libc::EBUSY, "/p/.git/hooks")),
+            (deed(Role::Made), free("/p/.git/hooks/x"), refused(libc::EROFS, "/p/.git/hooks/x")),
+            (Deed::Open(2), there("/p/.git/hooks/x"), refused(libc::EROFS, "/p/.git/hooks/x")),
+            (Deed::Open(2), there("/p/.git/index"), Judged::Passes),
+        ] {
+            assert_eq!(judged_in(Tier::A, deed, &found), expected, "{deed:?} {found:?}");
         }
     }
 }

@@ -3,8 +3,10 @@
 //! `cage OPTIONS -- PROGRAM ARGS` runs a command in a cage and tells what happened, a fact a line.
 //! `enter OPTIONS -- ATTEMPT ARGS` locks itself, then tries. `try ATTEMPT ARGS` just tries: as the
 //! program in a cage, or outside as the positive control. An attempt prints `done` or the errno.
+//! `clocks OPTIONS` measures the way to exec against a plain spawn.
 
 mod acts;
+mod clock;
 mod options;
 mod runner;
 
@@ -16,6 +18,8 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["cage", rest @ ..] => runner::cage(rest),
         ["enter", rest @ ..] => runner::enter(rest),
+        ["clock", rest @ ..] => clock::once(rest),
+        ["clocks", rest @ ..] => clock::often(rest),
         ["host"] => runner::host(),
         ["try", act, rest @ ..] => acts::attempt(act, rest),
         _ => {

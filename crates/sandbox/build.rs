@@ -1,0 +1,38 @@
+//! Turns the policies of `config/confinement/` into Rust; a word that no type knows ends the build.
+
+use std::path::Path;
+
+#[allow(dead_code)]
+#[path = "src/policy_source.rs"]
+mod policy_source;
+
+const PROFILES: [&str; 7] =
+    ["probe", "query", "mutate", "command", "session", "broker", "provider"];
+
+fn main() {
+    let here = std::env::var("CARGO_MANIFEST_DIR").expect("cargo names the crate's folder");
+    let folder = Path::new(&here).join("../../config/confinement");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    println!("cargo::rerun-if-changed=src/policy_source.rs");
+    let mut all = String::new();
+    for profile in PROFILES {
+        let file = folder.join(format!("{profile}.toml"));
+        println!("cargo::rerun-if-changed={}", file.display());
+        let text = match std::fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) => panic!("{}: {error}", file.display()),
+        };
+        match policy_source::translate(&text) {
+            Ok(policy) => {
+                let name = profile.to_uppercase();
+                all += &format!("pub(super) static {name}: Policy = {policy};\n");
+            }
+            Err(error) => panic!("{}: {error}", file.display()),
+        }
+    }
+    let out = std::env::var("OUT_DIR").expect("cargo names the folder for output");
+    let file = Path::new(&out).join("policies.rs");
+    if let Err(error) = std::fs::write(&file, all) {
+        panic!("{}: {error}", file.display());
+    }
+}
