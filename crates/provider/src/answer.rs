@@ -1,18 +1,16 @@
-//! One request from its first try to its end: the thin loop between decoders, policy and network.
+//! The front door: what a provider is made of, and one request to it.
 
-use crate::anthropic::{Step, encode};
+use crate::ask::ask;
 use crate::fault::{Cause, Fault};
 use crate::http::Endpoint;
-use crate::intake::Intake;
 use crate::key::{Key, KeyError};
-use crate::recording::{Beat, Recorder, Recording, Retry};
-use crate::retry::{Decision, decide};
+use crate::play::play;
+use crate::recording::{Recorder, Recording};
+use crate::telling::{Say, Telling};
 use protocol::content::ModelRequest;
 use protocol::provider::{FromProvider, Patience, Source};
 use protocol::upkeep::{LogLevel, LogLine};
 use std::fs::File;
-use std::hash::{BuildHasher, RandomState};
-use std::time::Duration;
 
 /// What a provider is made of.
 #[derive(Debug)]
@@ -48,9 +46,6 @@ enum Origin {
     Recording(Recording),
 }
 
-/// Where the words about an answer go.
-type Say<'a> = &'a mut dyn FnMut(FromProvider);
-
 impl Provider {
     /// Reads key, certificates (when TLS is needed at all) and recording, so that nothing needs a
     /// file afterwards but the resolver. Starts no thread and opens no connection.
@@ -78,10 +73,10 @@ impl Provider {
         let mut telling =
             Telling { round: request.round, attempt: 1, of: self.patience.tries, any: false, say };
         match &self.origin {
-            Err(fault) => give_up(fault, &self.patience, &mut telling),
+            Err(fault) => telling.give_up(fault, &self.patience),
             Ok(Origin::Recording(recording)) => {
                 if let Err(fault) = play(recording, request, &mut telling) {
-                    give_up(&fault, &self.patience, &mut telling);
+                    telling.give_up(&fault, &self.patience);
                 }
             }
             Ok(Origin::Server(endpoint)) => {
@@ -126,205 +121,5 @@ fn origin(setup: &Setup) -> Result<Origin, Fault> {
             let endpoint = Endpoint::new(base_url, (*auth, key), proxy, &setup.patience)?;
             Ok(Origin::Server(Box::new(endpoint)))
         }
-    }
-}
-
-/// Asks a server until it answers or the policy gives up.
-async fn ask(
-    endpoint: &Endpoint,
-    request: &ModelRequest,
-    patience: &Patience,
-    recorder: &mut Option<Recorder>,
-    telling: &mut Telling<'_>,
-) {
-    let body = match encode(request) {
-        Ok(body) => body,
-        Err(error) => return give_up(&error.into(), patience, telling),
-    };
-    if let Some(recorder) = recorder {
-        recorder.request(request, telling.of, &body);
-    }
-    loop {
-        let Err(fault) = attempt(endpoint, body.clone(), recorder, telling).await else {
-            return;
-        };
-        match decide(&fault, telling.attempt, patience, random()) {
-            Decision::Again { wait } => {
-                let retry = Retry {
-                    attempt: telling.attempt + 1,
-                    of: telling.of,
-                    // Rounded down, and then waited as told.
-                    wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
-                    reason: fault.told(),
-                };
-                if let Some(recorder) = recorder {
-                    recorder.retrying(&retry);
-                }
-                let wait = Duration::from_millis(retry.wait_ms);
-                telling.retrying(retry);
-                tokio::time::sleep(wait).await;
-            }
-            Decision::GiveUp { kind, words } => {
-                if let Some(recorder) = recorder {
-                    recorder.failed(kind, &words);
-                }
-                return telling.failed(kind, words);
-            }
-        }
-    }
-}
-
-/// One try: from nothing, since the request holds all that is known.
-async fn attempt(
-    endpoint: &Endpoint,
-    body: String,
-    recorder: &mut Option<Recorder>,
-    telling: &mut Telling<'_>,
-) -> Result<(), Fault> {
-    let mut stream = endpoint.post(body).await?;
-    let request_id = stream.request_id.clone();
-    let named = |fault: Fault| Fault {
-        request_id: fault.request_id.or_else(|| request_id.clone()),
-        ..fault
-    };
-    let mut intake = Intake::default();
-    while let Some(bytes) = stream.next().await.map_err(named)? {
-        if let Some(recorder) = recorder {
-            recorder.chunk(bytes.as_ref());
-        }
-        let taken = intake.read(bytes.as_ref()).map_err(named)?;
-        if taken.progress {
-            stream.progressed();
-        }
-        if telling.steps(taken.steps).map_err(named)? {
-            stream.let_go();
-            return Ok(());
-        }
-    }
-    let steps = intake.finish().map_err(named)?;
-    telling.steps(steps).map_err(named)?;
-    Ok(())
-}
-
-/// Plays a recorded answer as fast as it can.
-fn play(
-    recording: &Recording,
-    request: &ModelRequest,
-    telling: &mut Telling<'_>,
-) -> Result<(), Fault> {
-    let departed = |words: String| Fault::new(Cause::Departed, words);
-    let round = recording.answer_to(request).map_err(departed)?;
-    telling.of = round.tries.unwrap_or(telling.of);
-    let mut intake = Some(Intake::default());
-    for beat in &round.beats {
-        match beat {
-            Beat::Bytes(bytes) => {
-                let Some(taken) = intake.as_mut().map(|intake| intake.read(bytes)) else {
-                    continue;
-                };
-                match taken.and_then(|taken| telling.steps(taken.steps)) {
-                    Ok(true) => return Ok(()),
-                    Ok(false) => {}
-                    // It broke the attempt when it was recorded too; what came of that is the
-                    // next beat, and without one the recording breaks off.
-                    Err(_) => intake = None,
-                }
-            }
-            Beat::Retrying(retry) => {
-                telling.retrying(retry.clone());
-                intake = Some(Intake::default());
-            }
-            Beat::Failed { kind, message } => {
-                telling.failed(*kind, message.clone());
-                return Ok(());
-            }
-            Beat::Cancelled => {
-                return Err(departed(format!(
-                    "request {} was dropped here when it was recorded",
-                    request.round
-                )));
-            }
-        }
-    }
-    let last = intake.map(|intake| intake.finish().and_then(|steps| telling.steps(steps)));
-    match last {
-        Some(Ok(true)) => Ok(()),
-        Some(Ok(false) | Err(_)) | None => Err(departed(format!(
-            "the recording breaks off in the answer to request {}",
-            request.round
-        ))),
-    }
-}
-
-fn give_up(fault: &Fault, patience: &Patience, telling: &mut Telling<'_>) {
-    if let Decision::GiveUp { kind, words } = decide(fault, u32::MAX, patience, 0.0) {
-        telling.failed(kind, words);
-    }
-}
-
-/// From 0 to 1, different in each process and at each call; jitter needs no more.
-fn random() -> f64 {
-    let bits = RandomState::new().hash_one(0);
-    f64::from(u32::try_from(bits >> 32).unwrap_or_default()) / f64::from(u32::MAX)
-}
-
-/// Puts steps into the words of the wire.
-struct Telling<'a> {
-    round: u32,
-    attempt: u32,
-    of: u32,
-    /// Whether anything was streamed that a new beginning would have to strike.
-    any: bool,
-    say: Say<'a>,
-}
-
-impl Telling<'_> {
-    /// Says whether the answer is whole.
-    fn steps(&mut self, steps: Vec<Step>) -> Result<bool, Fault> {
-        let round = self.round;
-        for step in steps {
-            match step {
-                Step::Piece { index, delta } => {
-                    self.any = true;
-                    (self.say)(FromProvider::Delta { round, index, delta });
-                }
-                Step::StartedOver if self.any => {
-                    self.retrying(Retry {
-                        attempt: self.attempt,
-                        of: self.of,
-                        wait_ms: 0,
-                        reason: "the server began its answer again".to_owned(),
-                    });
-                }
-                Step::StartedOver => {}
-                Step::Ended(ending) => {
-                    (self.say)(FromProvider::Ended {
-                        round,
-                        stop: ending.stop,
-                        usage: ending.usage,
-                        model: ending.model,
-                    });
-                    return Ok(true);
-                }
-                Step::Failed(error) => return Err(error.into()),
-            }
-        }
-        Ok(false)
-    }
-
-    fn retrying(&mut self, retry: Retry) {
-        self.any = false;
-        self.attempt = retry.attempt;
-        (self.say)(FromProvider::Retrying {
-            round: self.round,
-            attempt: retry.attempt,
-            of: retry.of,
-            wait_ms: retry.wait_ms,
-            reason: retry.reason,
-        });
-    }
-
-    fn failed(&mut self, kind: protocol::provider::Failure, message: String) {
-        (self.say)(FromProvider::Failed { round: self.round, kind, message });
     }
 }

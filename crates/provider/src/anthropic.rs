@@ -1,4 +1,4 @@
-//! Anthropic Messages, pure: what is sent ([`encode`]) and what its stream says ([`Decoder`]).
+//! Anthropic Messages, pure: what is sent ([`encode()`]) and what its stream says ([`Decoder`]).
 
 mod decode;
 mod encode;

@@ -28,12 +28,15 @@
 
 mod answer;
 pub mod anthropic;
+mod ask;
 pub mod fault;
 mod http;
 pub mod intake;
 mod key;
+mod play;
 pub mod recording;
 pub mod retry;
 pub mod sse;
+mod telling;
 
 pub use answer::{Provider, Setup};

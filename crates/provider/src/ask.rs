@@ -1,0 +1,96 @@
+//! One request to a server, from its first try to its end; called by [`crate::Provider`].
+
+use crate::anthropic::encode;
+use crate::fault::Fault;
+use crate::http::Endpoint;
+use crate::intake::Intake;
+use crate::recording::{Recorder, Retry};
+use crate::retry::{Decision, decide};
+use crate::telling::Telling;
+use protocol::content::ModelRequest;
+use protocol::provider::Patience;
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+/// Asks a server until it answers or the policy gives up.
+pub(crate) async fn ask(
+    endpoint: &Endpoint,
+    request: &ModelRequest,
+    patience: &Patience,
+    recorder: &mut Option<Recorder>,
+    telling: &mut Telling<'_>,
+) {
+    let body = match encode(request) {
+        Ok(body) => body,
+        Err(error) => return telling.give_up(&error.into(), patience),
+    };
+    if let Some(recorder) = recorder {
+        recorder.request(request, telling.of, &body);
+    }
+    loop {
+        let Err(fault) = attempt(endpoint, body.clone(), recorder, telling).await else {
+            return;
+        };
+        match decide(&fault, telling.attempt, patience, random()) {
+            Decision::Again { wait } => {
+                let retry = Retry {
+                    attempt: telling.attempt + 1,
+                    of: telling.of,
+                    // Rounded down, and then waited as told.
+                    wait_ms: u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+                    reason: fault.told(),
+                };
+                if let Some(recorder) = recorder {
+                    recorder.retrying(&retry);
+                }
+                let wait = Duration::from_millis(retry.wait_ms);
+                telling.retrying(retry);
+                tokio::time::sleep(wait).await;
+            }
+            Decision::GiveUp { kind, words } => {
+                if let Some(recorder) = recorder {
+                    recorder.failed(kind, &words);
+                }
+                return telling.failed(kind, words);
+            }
+        }
+    }
+}
+
+/// One try: from nothing, since the request holds all that is known.
+async fn attempt(
+    endpoint: &Endpoint,
+    body: String,
+    recorder: &mut Option<Recorder>,
+    telling: &mut Telling<'_>,
+) -> Result<(), Fault> {
+    let mut stream = endpoint.post(body).await?;
+    let request_id = stream.request_id.clone();
+    let named = |fault: Fault| Fault {
+        request_id: fault.request_id.or_else(|| request_id.clone()),
+        ..fault
+    };
+    let mut intake = Intake::default();
+    while let Some(bytes) = stream.next().await.map_err(named)? {
+        if let Some(recorder) = recorder {
+            recorder.chunk(bytes.as_ref());
+        }
+        let taken = intake.read(bytes.as_ref()).map_err(named)?;
+        if taken.progress {
+            stream.progressed();
+        }
+        if telling.steps(taken.steps).map_err(named)? {
+            stream.let_go();
+            return Ok(());
+        }
+    }
+    let steps = intake.finish().map_err(named)?;
+    telling.steps(steps).map_err(named)?;
+    Ok(())
+}
+
+/// From 0 to 1, different in each process and at each call; jitter needs no more.
+fn random() -> f64 {
+    let bits = RandomState::new().hash_one(0);
+    f64::from(u32::try_from(bits >> 32).unwrap_or_default()) / f64::from(u32::MAX)
+}

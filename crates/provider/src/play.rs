@@ -1,0 +1,57 @@
+//! One request to a recording; called by [`crate::Provider`].
+
+use crate::fault::{Cause, Fault};
+use crate::intake::Intake;
+use crate::recording::{Beat, Recording};
+use crate::telling::Telling;
+use protocol::content::ModelRequest;
+
+/// Plays a recorded answer as fast as it can.
+pub(crate) fn play(
+    recording: &Recording,
+    request: &ModelRequest,
+    telling: &mut Telling<'_>,
+) -> Result<(), Fault> {
+    let departed = |words: String| Fault::new(Cause::Departed, words);
+    let round = recording.answer_to(request).map_err(departed)?;
+    telling.of = round.tries.unwrap_or(telling.of);
+    let mut intake = Some(Intake::default());
+    for beat in &round.beats {
+        match beat {
+            Beat::Bytes(bytes) => {
+                let Some(taken) = intake.as_mut().map(|intake| intake.read(bytes)) else {
+                    continue;
+                };
+                match taken.and_then(|taken| telling.steps(taken.steps)) {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => {}
+                    // It broke the attempt when it was recorded too; what came of that is the
+                    // next beat, and without one the recording breaks off.
+                    Err(_) => intake = None,
+                }
+            }
+            Beat::Retrying(retry) => {
+                telling.retrying(retry.clone());
+                intake = Some(Intake::default());
+            }
+            Beat::Failed { kind, message } => {
+                telling.failed(*kind, message.clone());
+                return Ok(());
+            }
+            Beat::Cancelled => {
+                return Err(departed(format!(
+                    "request {} was dropped here when it was recorded",
+                    request.round
+                )));
+            }
+        }
+    }
+    let last = intake.map(|intake| intake.finish().and_then(|steps| telling.steps(steps)));
+    match last {
+        Some(Ok(true)) => Ok(()),
+        Some(Ok(false) | Err(_)) | None => Err(departed(format!(
+            "the recording breaks off in the answer to request {}",
+            request.round
+        ))),
+    }
+}
