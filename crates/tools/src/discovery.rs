@@ -1,10 +1,26 @@
 //! Walking a directory tree with the ignore rules that all tools share.
+//!
+//! The walk is our own and the patterns are ripgrep's: its walker opens whatever is called
+//! `.gitignore`, a FIFO or a device too, and looks above the granted directory.
 
-use ignore::{DirEntry, WalkBuilder};
-use std::path::Path;
+use crate::control::visible;
+use crate::open;
+use crate::scope::Place;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use nix::fcntl::{AT_FDCWD, OFlag};
+use nix::sys::stat::Mode;
+use std::ffi::OsString;
+use std::fs::{File, FileType};
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 /// Never discovered, whatever an ignore file says; not re-includable.
-pub(crate) const ALWAYS_IGNORED: [&str; 3] = ["node_modules", ".git", ".agentd"];
+const ALWAYS_IGNORED: [&str; 3] = ["node_modules", ".git", ".agentd"];
+/// A larger ignore file is none that a person wrote.
+const RULES_BYTES: u64 = 1 << 20;
+/// Most notes of a walk.
+const NOTES: usize = 3;
 
 /// How far down a walk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,28 +31,171 @@ pub(crate) enum Depth {
     All,
 }
 
-/// What lies under `root`, sorted by name, links not followed, without `root` itself.
-///
-/// `root` is a real path that the call names: that it is itself ignored does not matter, what lies
-/// beneath it is judged by the ignore files there and above. What cannot be read is passed over.
-pub(crate) fn walk(root: &Path, depth: Depth) -> impl Iterator<Item = DirEntry> + use<> {
-    let mut builder = WalkBuilder::new(root);
-    builder
-        .hidden(false)
-        .parents(true)
-        .ignore(true)
-        .git_ignore(true)
-        .git_exclude(true)
-        .git_global(false)
-        .require_git(false)
-        .follow_links(false)
-        .sort_by_file_name(Ord::cmp)
-        .filter_entry(|entry| {
-            entry.depth() == 0 || !ALWAYS_IGNORED.iter().any(|name| entry.file_name() == *name)
-        });
-    match depth {
-        Depth::OneLevel => builder.max_depth(Some(1)),
-        Depth::All => &mut builder,
-    };
-    builder.build().filter_map(Result::ok).filter(|entry| entry.depth() > 0)
+/// Something found on a walk.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Where, a real path.
+    pub path: PathBuf,
+    /// What it is; links are not followed.
+    pub kind: FileType,
+}
+
+/// What lies under a directory, each level sorted by name, directories before what is in them.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    depth: Depth,
+    levels: Vec<Level>,
+    /// From the granted directory down to the level that is walked.
+    rules: Vec<Rules>,
+    notes: Vec<String>,
+    unread: usize,
+}
+
+#[derive(Debug)]
+struct Level {
+    directory: PathBuf,
+    entries: std::vec::IntoIter<(OsString, FileType)>,
+}
+
+/// The ignore files of one directory, the stronger first.
+#[derive(Debug)]
+struct Rules {
+    ignore: Gitignore,
+    git: Gitignore,
+    exclude: Gitignore,
+    /// Rules of git from further up end at a repository of its own.
+    repository: bool,
+}
+
+impl Walk {
+    /// A walk through `root`, a real path that the call names: that it is itself ignored does not
+    /// matter. Rules hold from the granted directory around it on, none from above.
+    pub fn new(place: &Place, root: &Path, depth: Depth) -> Self {
+        let mut walk =
+            Self { depth, levels: Vec::new(), rules: Vec::new(), notes: Vec::new(), unread: 0 };
+        let top = place.root_of(root).unwrap_or(root);
+        let mut above: Vec<&Path> =
+            root.ancestors().skip(1).take_while(|path| path.starts_with(top)).collect();
+        above.reverse();
+        for directory in above {
+            walk.load(directory);
+        }
+        walk.descend(root.to_owned());
+        walk
+    }
+
+    /// What a result says about the walk: rules that were not honoured, directories not read.
+    pub fn notes(mut self) -> Vec<String> {
+        if self.unread > 0 {
+            self.notes.push(format!("[{} directories could not be read]", self.unread));
+        }
+        self.notes
+    }
+
+    fn descend(&mut self, directory: PathBuf) {
+        let Ok(listed) = directory.read_dir() else {
+            self.unread += 1;
+            return;
+        };
+        let mut entries: Vec<(OsString, FileType)> = listed
+            .filter_map(Result::ok)
+            .filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?)))
+            .filter(|(name, _)| !ALWAYS_IGNORED.iter().any(|ignored| name == ignored))
+            .collect();
+        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        self.load(&directory);
+        self.levels.push(Level { directory, entries: entries.into_iter() });
+    }
+
+    fn load(&mut self, directory: &Path) {
+        let mut read = |name: &str| {
+            let mut builder = GitignoreBuilder::new(directory);
+            let path = directory.join(name);
+            match text_of(&path) {
+                Ok(Some(text)) => {
+                    for line in text.lines() {
+                        // A line that is no pattern is passed over, as git does.
+                        let _ = builder.add_line(Some(path.clone()), line);
+                    }
+                }
+                Ok(None) => {}
+                Err(()) if self.notes.len() < NOTES => {
+                    let shown = path.to_string_lossy();
+                    self.notes.push(format!(
+                        "[{} is no ignore file and was not honoured]",
+                        visible(&shown)
+                    ));
+                }
+                Err(()) => {}
+            }
+            builder.build().unwrap_or_else(|_| Gitignore::empty())
+        };
+        let rules = Rules {
+            ignore: read(".ignore"),
+            git: read(".gitignore"),
+            exclude: read(".git/info/exclude"),
+            repository: directory.join(".git").symlink_metadata().is_ok(),
+        };
+        self.rules.push(rules);
+    }
+
+    /// By the nearest rule; `.ignore` files of any level are stronger than git's.
+    fn ignored(&self, path: &Path, is_directory: bool) -> bool {
+        let from = self.rules.iter().rposition(|rules| rules.repository).unwrap_or(0);
+        let of_git = || self.rules[from..].iter().rev();
+        nearest(self.rules.iter().rev().map(|rules| &rules.ignore), path, is_directory)
+            .or_else(|| nearest(of_git().map(|rules| &rules.git), path, is_directory))
+            .or_else(|| nearest(of_git().map(|rules| &rules.exclude), path, is_directory))
+            .unwrap_or(false)
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Found;
+
+    fn next(&mut self) -> Option<Found> {
+        loop {
+            let level = self.levels.last_mut()?;
+            let Some((name, kind)) = level.entries.next() else {
+                self.levels.pop();
+                self.rules.pop();
+                continue;
+            };
+            let path = level.directory.join(name);
+            if self.ignored(&path, kind.is_dir()) {
+                continue;
+            }
+            if kind.is_dir() && self.depth == Depth::All {
+                self.descend(path.clone());
+            }
+            return Some(Found { path, kind });
+        }
+    }
+}
+
+/// Whether the first of `rules` that speaks of a path ignores it.
+fn nearest<'a>(
+    mut rules: impl Iterator<Item = &'a Gitignore>,
+    path: &Path,
+    is_directory: bool,
+) -> Option<bool> {
+    rules.find_map(|rules| match rules.matched(path, is_directory) {
+        Match::None => None,
+        Match::Ignore(_) => Some(true),
+        Match::Whitelist(_) => Some(false),
+    })
+}
+
+/// The text of an ignore file; none where there is none, an error where it is something else.
+fn text_of(path: &Path) -> Result<Option<String>, ()> {
+    // People link their ignore files; where a link leads is the cage's business.
+    let Ok(meta) = path.metadata() else { return Ok(None) };
+    if !meta.is_file() || meta.len() > RULES_BYTES {
+        return Err(());
+    }
+    let real = path.canonicalize().map_err(|_| ())?;
+    let fd = open::beneath(AT_FDCWD, &real, OFlag::O_RDONLY, Mode::empty()).map_err(|_| ())?;
+    let mut bytes = Vec::new();
+    File::from(fd).take(RULES_BYTES).read_to_end(&mut bytes).map_err(|_| ())?;
+    Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
 }

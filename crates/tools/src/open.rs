@@ -7,7 +7,7 @@ use crate::site::Target;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::Mode;
-use std::fs::{File, Metadata};
+use std::fs::{File, FileType, Metadata};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -19,14 +19,19 @@ use std::path::Path;
 pub(crate) fn regular(target: &Target) -> Result<(File, Metadata), Failure> {
     let failed = |error| Failure::io("open", &target.named, error);
     // Looked at before it is opened, because opening a device may do something.
-    let kind = target.real.symlink_metadata().map_err(failed)?.file_type();
-    refuse_other_kinds(&target.named, kind)?;
+    refuse_other_kinds(&target.named, kind(target)?)?;
     let fd = beneath(AT_FDCWD, &target.real, OFlag::O_RDONLY, Mode::empty())
         .map_err(|errno| failed(errno.into()))?;
     let file = File::from(fd);
     let meta = file.metadata().map_err(failed)?;
     refuse_other_kinds(&target.named, meta.file_type())?;
     Ok((file, meta))
+}
+
+/// What is at a target that exists.
+pub(crate) fn kind(target: &Target) -> Result<FileType, Failure> {
+    let meta = target.real.symlink_metadata();
+    meta.map(|meta| meta.file_type()).map_err(|error| Failure::io("look at", &target.named, error))
 }
 
 /// Opens a directory to work in.
@@ -61,7 +66,7 @@ pub(crate) fn beneath(
 }
 
 /// What is neither a file nor a directory would make a reader wait for ever.
-pub(crate) fn refuse_other_kinds(named: &str, kind: std::fs::FileType) -> Result<(), Failure> {
+pub(crate) fn refuse_other_kinds(named: &str, kind: FileType) -> Result<(), Failure> {
     if kind.is_file() {
         Ok(())
     } else if kind.is_dir() {

@@ -243,12 +243,12 @@ fn line(refusal: &Refusal, count: u64) -> String {
     let Refusal { kind, syscall, detail, errno, .. } = refusal;
     let times = if count > 1 { format!(", {count} times") } else { String::new() };
     let how = match kind {
-        RefusalKind::Refused => "refused",
+        RefusalKind::Refused => "the cage refused",
         // The kernel decided; we saw the call on its way there.
-        RefusalKind::Predicted => "refuses",
+        RefusalKind::Predicted => "by its grants the cage refuses",
     };
     let detail = cut_line(detail, DETAIL_CHARS, 0);
-    format!("[the cage {how} {} {detail}: {:?}{times}]", visible(syscall), Errno::from_raw(*errno))
+    format!("[{how} {} {detail}: {:?}{times}]", visible(syscall), Errno::from_raw(*errno))
 }
 
 #[cfg(test)]

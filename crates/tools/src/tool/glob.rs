@@ -3,7 +3,7 @@
 use super::ls::{directory, here};
 use crate::answer::Answer;
 use crate::arguments::Facts;
-use crate::discovery::{Depth, walk};
+use crate::discovery::{Depth, Walk};
 use crate::failure::{Code, Failure};
 use crate::site::Site;
 use crate::spec::{Alias, Tool};
@@ -53,18 +53,19 @@ impl Tool for Glob {
         let matcher = matcher(&target.real, &input.pattern)?;
         let mut total = 0_usize;
         let mut newest: BTreeSet<(Reverse<SystemTime>, PathBuf)> = BTreeSet::new();
-        for entry in walk(&target.real, Depth::All) {
+        let mut walk = Walk::new(site.place, &target.real, Depth::All);
+        for found in &mut walk {
             site.go_on()?;
-            let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
+            let is_directory = found.kind.is_dir();
             if is_directory && !input.pattern.ends_with('/') {
                 continue;
             }
-            if !matcher.matched(entry.path(), is_directory).is_ignore() {
+            if !matcher.matched(&found.path, is_directory).is_ignore() {
                 continue;
             }
             total += 1;
-            let changed = entry.metadata().ok().and_then(|meta| meta.modified().ok());
-            newest.insert((Reverse(changed.unwrap_or(SystemTime::UNIX_EPOCH)), entry.into_path()));
+            let changed = found.path.symlink_metadata().and_then(|meta| meta.modified());
+            newest.insert((Reverse(changed.unwrap_or(SystemTime::UNIX_EPOCH)), found.path));
             if newest.len() > FILES {
                 newest.pop_last();
             }
@@ -76,6 +77,7 @@ impl Tool for Glob {
         };
         let summary = format!("{total} files match");
         let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        answer.footer = walk.notes();
         if total > FILES {
             answer.footer.push(format!(
                 "[the newest {FILES} of {total}; {} left out, narrow the pattern or the path]",

@@ -4,7 +4,7 @@ use super::glob::matcher;
 use super::ls::here;
 use crate::answer::Answer;
 use crate::arguments::Facts;
-use crate::discovery::{Depth, walk};
+use crate::discovery::{Depth, Walk};
 use crate::failure::{Code, Failure};
 use crate::kinds;
 use crate::lines::cut_line;
@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The search ends after so many matches.
 const MATCHES: usize = 200;
@@ -69,64 +69,17 @@ impl Tool for Grep {
 
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         let target = site.existing(&input.path)?;
-        let regex = regex(&input)?;
-        let mut searcher = SearcherBuilder::new()
-            .line_number(true)
-            .before_context(input.context as usize)
-            .after_context(input.context as usize)
-            .binary_detection(BinaryDetection::none())
-            .bom_sniffing(false)
-            .heap_limit(Some(LINE_BYTES))
-            .build();
-        let mut found = Found {
-            body: String::new(),
-            matches: 0,
-            full: false,
-            name: String::new(),
-            new_file: true,
-            with_context: input.context > 0,
-        };
-        let (mut searched, mut unread) = (0_usize, Vec::new());
-        for path in files(&target, &input)? {
-            site.go_on()?;
-            found.name = site.shown(&path);
-            found.new_file = true;
-            match search(&mut searcher, &regex, &path, &mut found) {
-                Ok(true) => searched += 1,
-                Ok(false) => {}
-                Err(error) => unread.push(format!("{} ({error})", found.name)),
-            }
-            if found.full {
-                break;
-            }
+        let kind = open::kind(&target)?;
+        let mut search = Search::new(regex(&input)?, input.context as usize);
+        let mut notes = Vec::new();
+        if kind.is_dir() {
+            notes = search.beneath(&target, input.include.as_deref(), site)?;
+        } else {
+            open::refuse_other_kinds(&target.named, kind)?;
+            search.alone(&target, site)?;
         }
-        if unread.len() == 1 && path_is_file(&target) {
-            return Err(Failure::new(Code::Io, format!("could not search {}", unread[0]), ""));
-        }
-        Ok(answer(found, searched, &unread, &target))
+        Ok(search.answer(notes, &target))
     }
-}
-
-fn path_is_file(target: &Target) -> bool {
-    !target.real.is_dir()
-}
-
-fn answer(found: Found, searched: usize, unread: &[String], target: &Target) -> Answer {
-    let summary = format!("{} matches in {searched} files", found.matches);
-    let body =
-        if found.matches == 0 { format!("no match in {searched} files") } else { found.body };
-    let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
-    if found.full {
-        answer.footer.push(format!(
-            "[stopped after {MATCHES} matches; there are more, narrow the pattern, path or include]"
-        ));
-    }
-    if let Some(first) = unread.first() {
-        answer
-            .footer
-            .push(format!("[{} files could not be searched, the first: {first}]", unread.len()));
-    }
-    answer
 }
 
 /// The expression, or an error that names the place in it.
@@ -156,51 +109,120 @@ fn position(pattern: &str) -> Option<usize> {
     pattern.get(..offset).map(|before| before.chars().count() + 1)
 }
 
-/// The files to search, in the order of their names.
-fn files(target: &Target, input: &Input) -> Result<Box<dyn Iterator<Item = PathBuf>>, Failure> {
-    let kind = target
-        .real
-        .symlink_metadata()
-        .map_err(|error| Failure::io("look at", &target.named, error))?;
-    if !kind.is_dir() {
-        open::refuse_other_kinds(&target.named, kind.file_type())?;
-        return Ok(Box::new(std::iter::once(target.real.clone())));
-    }
-    super::ls::directory(&target.real, &target.named)?;
-    let include =
-        input.include.as_deref().map(|pattern| matcher(&target.real, pattern)).transpose()?;
-    let files = walk(&target.real, Depth::All)
-        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
-        .filter(move |entry| {
-            include.as_ref().is_none_or(|only| {
-                only.matched_path_or_any_parents(entry.path(), false).is_ignore()
-            })
-        })
-        .map(ignore::DirEntry::into_path);
-    Ok(Box::new(files))
+/// A search on its way through files.
+struct Search {
+    searcher: Searcher,
+    regex: RegexMatcher,
+    found: Found,
+    searched: usize,
+    unread: Vec<String>,
 }
 
-/// Searches one file; false where it was passed over as binary.
-fn search(
-    searcher: &mut Searcher,
-    regex: &RegexMatcher,
-    path: &Path,
-    found: &mut Found,
-) -> io::Result<bool> {
-    let flags = nix::fcntl::OFlag::O_RDONLY;
-    let fd = open::beneath(nix::fcntl::AT_FDCWD, path, flags, nix::sys::stat::Mode::empty())?;
-    let mut file = File::from(fd);
-    let mut start = Vec::with_capacity(kinds::SNIFFED);
-    (&file).take(kinds::SNIFFED as u64).read_to_end(&mut start)?;
-    if start.contains(&0) {
-        return Ok(false);
+/// What became of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Looked {
+    Searched,
+    Binary,
+}
+
+impl Search {
+    fn new(regex: RegexMatcher, context: usize) -> Self {
+        let searcher = SearcherBuilder::new()
+            .line_number(true)
+            .before_context(context)
+            .after_context(context)
+            .binary_detection(BinaryDetection::none())
+            .bom_sniffing(false)
+            .heap_limit(Some(LINE_BYTES))
+            .build();
+        let found = Found { with_context: context > 0, ..Found::default() };
+        Self { searcher, regex, found, searched: 0, unread: Vec::new() }
     }
-    file.rewind()?;
-    searcher.search_file(regex, &file, found)?;
-    Ok(true)
+
+    /// Searches a file that the call names itself.
+    fn alone(&mut self, target: &Target, site: &Site<'_>) -> Result<(), Failure> {
+        match self.one(&target.real, site) {
+            Ok(Looked::Searched) => Ok(()),
+            Ok(Looked::Binary) => Err(Failure::new(
+                Code::Binary,
+                format!("{:?} is a binary file", target.named),
+                "Only text can be searched.",
+            )),
+            Err(error) => Err(Failure::io("search", &target.named, error)),
+        }
+    }
+
+    /// Searches what lies under a directory; the answers are the notes of the walk.
+    fn beneath(
+        &mut self,
+        target: &Target,
+        include: Option<&str>,
+        site: &Site<'_>,
+    ) -> Result<Vec<String>, Failure> {
+        super::ls::directory(&target.real, &target.named)?;
+        let include = include.map(|pattern| matcher(&target.real, pattern)).transpose()?;
+        let wanted = |path: &Path| {
+            include
+                .as_ref()
+                .is_none_or(|only| only.matched_path_or_any_parents(path, false).is_ignore())
+        };
+        let mut walk = Walk::new(site.place, &target.real, Depth::All);
+        for file in &mut walk {
+            site.go_on()?;
+            if !file.kind.is_file() || !wanted(&file.path) {
+                continue;
+            }
+            if let Err(error) = self.one(&file.path, site) {
+                self.unread.push(format!("{} ({error})", self.found.name));
+            }
+            if self.found.full {
+                break;
+            }
+        }
+        Ok(walk.notes())
+    }
+
+    fn one(&mut self, path: &Path, site: &Site<'_>) -> io::Result<Looked> {
+        self.found.name = site.shown(path);
+        self.found.new_file = true;
+        let flags = nix::fcntl::OFlag::O_RDONLY;
+        let fd = open::beneath(nix::fcntl::AT_FDCWD, path, flags, nix::sys::stat::Mode::empty())?;
+        let mut file = File::from(fd);
+        let mut start = Vec::with_capacity(kinds::SNIFFED);
+        (&file).take(kinds::SNIFFED as u64).read_to_end(&mut start)?;
+        if start.contains(&0) {
+            return Ok(Looked::Binary);
+        }
+        file.rewind()?;
+        self.searcher.search_file(&self.regex, &file, &mut self.found)?;
+        self.searched += 1;
+        Ok(Looked::Searched)
+    }
+
+    fn answer(self, notes: Vec<String>, target: &Target) -> Answer {
+        let Self { found, searched, unread, .. } = self;
+        let summary = format!("{} matches in {searched} files", found.matches);
+        let none = found.matches == 0;
+        let body = if none { format!("no match in {searched} files") } else { found.body };
+        let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        answer.footer = notes;
+        if found.full {
+            answer.footer.push(format!(
+                "[stopped after {MATCHES} matches; there are more, narrow the pattern, path or include]"
+            ));
+        }
+        if let Some(first) = unread.first() {
+            let count = unread.len();
+            answer
+                .footer
+                .push(format!("[{count} files could not be searched, the first: {first}]"));
+        }
+        answer
+    }
 }
 
 /// Gathers matches over all files.
+#[derive(Default)]
 struct Found {
     body: String,
     matches: usize,

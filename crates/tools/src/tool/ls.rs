@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::arguments::Facts;
 use crate::control::visible;
-use crate::discovery::{Depth, walk};
+use crate::discovery::{Depth, Walk};
 use crate::failure::{Code, Failure};
 use crate::kinds;
 use crate::site::Site;
@@ -13,7 +13,7 @@ use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -53,18 +53,19 @@ impl Tool for Ls {
         directory(&target.real, &input.path)?;
         let mut total = 0_usize;
         // Directories first, then by name; only what will be listed is kept.
-        let mut entries: BTreeMap<(bool, OsString), String> = BTreeMap::new();
-        for entry in walk(&target.real, Depth::OneLevel) {
+        let mut entries: BTreeSet<(bool, OsString)> = BTreeSet::new();
+        let mut walk = Walk::new(site.place, &target.real, Depth::OneLevel);
+        for found in &mut walk {
             site.go_on()?;
             total += 1;
-            let not_a_directory = !entry.file_type().is_some_and(|kind| kind.is_dir());
-            entries.insert((not_a_directory, entry.file_name().to_owned()), String::new());
+            let name = found.path.file_name().unwrap_or_default().to_owned();
+            entries.insert((!found.kind.is_dir(), name));
             if entries.len() > ENTRIES {
                 entries.pop_last();
             }
         }
         let mut body = String::new();
-        for (_, name) in entries.keys() {
+        for (_, name) in &entries {
             body.push_str(&line(&target.real.join(name)));
             body.push('\n');
         }
@@ -74,6 +75,7 @@ impl Tool for Ls {
         }
         let summary = format!("{shown}: {total} entries");
         let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        answer.footer = walk.notes();
         if total > ENTRIES {
             answer.footer.push(format!(
                 "[{ENTRIES} of {total} entries; {} left out, find them with glob]",

@@ -1,6 +1,9 @@
 //! Names and arguments: what is a call, and what the model is told where it is none.
 
+use crate::project::Project;
+use proptest::prelude::*;
 use protocol::call::Outcome;
+use serde_json::json;
 use tools::{Invalid, interpret, specs};
 
 #[test]
@@ -141,4 +144,42 @@ fn deep_and_long_arguments_are_errors_and_no_crash() {
     assert!(matches!(interpret("read", &deep), Err(Invalid::NotJson { .. })));
     let name = "x".repeat(1_000_000);
     assert!(interpret(&name, "{}").unwrap_err().to_string().len() < 200);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_text_is_too_odd_to_be_read(name in "\\PC{0,12}", input in "\\PC{0,40}") {
+        let _ = interpret(&name, &input);
+        for spec in specs() {
+            if let Err(invalid) = interpret(spec.name, &input) {
+                prop_assert!(invalid.result().is_error);
+            }
+        }
+    }
+
+    /// Whatever a model writes into the fields, the answer is a result.
+    #[test]
+    fn no_value_is_too_odd_to_be_run(
+        path in prop_oneof!["[./a~*\\\\-]{0,12}", ".{0,20}"],
+        text in prop_oneof!["[()\\[\\]{}*+?|.^$a\\\\!#/-]{0,12}", ".{0,20}"],
+        number in any::<u64>(),
+    ) {
+        let project = Project::with(&[("a", "aaa\n*\n"), ("b/a", "x\r\n")]);
+        for (tool, input) in [
+            ("read", json!({"path": path, "offset": number, "limit": number})),
+            ("ls", json!({"path": path})),
+            ("glob", json!({"pattern": text, "path": "."})),
+            ("grep", json!({"pattern": text, "path": ".", "include": text, "context": number % 21})),
+            ("grep", json!({"pattern": "a", "path": path})),
+            ("edit", json!({"path": "a", "old_string": text, "new_string": path, "replace_all": number % 2 == 0})),
+            ("write", json!({"path": path, "content": text})),
+        ] {
+            let result = project.run(tool, input).result;
+            prop_assert_eq!(result.is_error, result.code.is_some());
+            prop_assert!(!result.text.is_empty() && !result.summary.contains('\n'));
+        }
+        prop_assert_eq!(std::fs::read_to_string(project.base().join("secret")).unwrap(), "the secret\n");
+    }
 }

@@ -61,6 +61,7 @@ fn binary_and_ignored_files_are_left_out() {
     );
     assert_eq!(project.ok("grep", json!({"pattern": "secret"})), "no match in 4 files");
     project.fails("grep", json!({"pattern": "hit", "path": "fifo"}), "not_a_file");
+    project.fails("grep", json!({"pattern": "hit", "path": "nul-early"}), "binary");
 }
 
 #[test]

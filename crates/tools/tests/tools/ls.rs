@@ -84,3 +84,50 @@ fn errors_and_odd_names() {
     let text = project.ok("ls", json!({}));
     assert!(text.contains("f 1 evil\u{241b}[2J\u{240a}name\n"), "{text}");
 }
+
+#[test]
+fn ignore_files_that_are_none_do_not_hold_up_the_walk() {
+    let project = Project::with(&[("kept", "hit"), ("b.log", "hit"), ("sub/c.log", "hit")]);
+    fifo(&project.path(".gitignore"));
+    std::os::unix::fs::symlink("/dev/zero", project.path(".ignore")).unwrap();
+    project.put("sub/.gitignore", &vec![b'x'; 2 << 20]);
+    let note = "no ignore file and was not honoured]";
+    let text = project.ok("ls", json!({}));
+    assert!(text.contains(" kept\n") && text.contains(note), "{text}");
+    let text = project.ok("glob", json!({"pattern": "*.log"}));
+    assert!(text.contains("sub/c.log") && text.contains(note), "{text}");
+    let text = project.ok("grep", json!({"pattern": "hit"}));
+    assert!(text.contains("b.log:1:hit") && text.contains(note), "{text}");
+}
+
+#[test]
+fn rules_hold_from_the_granted_directory_on() {
+    let project = Project::with(&[
+        (".gitignore", "*.log\n"),
+        ("sub/.gitignore", "!kept.log\n"),
+        ("sub/kept.log", ""),
+        ("sub/gone.log", ""),
+        ("module/.git/HEAD", ""),
+        ("module/own.log", ""),
+        (".ignore", "never\n"),
+        ("strong/.gitignore", "!never\n"),
+        ("strong/never", ""),
+    ]);
+    std::fs::write(project.base().join(".gitignore"), "*\n").unwrap();
+    let names = |pattern: &str| {
+        let text = project.ok("glob", json!({"pattern": pattern}));
+        let mut names: Vec<String> = text.lines().map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names("*.log"),
+        ["module/own.log", "sub/kept.log"],
+        "a repository within has its own rules"
+    );
+    assert_eq!(
+        names("never"),
+        ["no file matches \"never\""],
+        ".ignore is stronger than .gitignore"
+    );
+}

@@ -138,14 +138,21 @@ fn what_the_cage_refuses_is_named() {
     let inside = std::fs::read_to_string(project.path("inside")).unwrap();
     assert_eq!(inside, "inside\n", "the positive control");
     assert!(enforced.refusals_observable, "this kernel has a listener for refused calls");
-    assert_eq!(report.refusals.len(), 2, "{:?}", report.refusals);
-    let end: Vec<&str> = report.result.text.lines().rev().take(2).collect();
-    assert_eq!(end[0], "exit code: 7");
+    let lines: Vec<&str> = report.result.text.lines().rev().take(3).collect();
+    assert_eq!(lines[0], "exit code: 7");
     assert!(
-        end[1].starts_with("[the cage refused unshare ") && end[1].ends_with(": EPERM, 2 times]"),
+        lines[1].starts_with("[the cage refused unshare ")
+            && lines[1].ends_with(": EPERM, 2 times]"),
         "{}",
         report.result.text
     );
+    let path = outside.display().to_string();
+    assert!(
+        lines[2].starts_with("[by its grants the cage refuses openat ") && lines[2].contains(&path),
+        "{}",
+        report.result.text
+    );
+    assert_eq!(report.refusals.len(), 3, "{:?}", report.refusals);
 }
 
 fn commands_that_are_none() {
