@@ -6,6 +6,7 @@ use super::processes::Processes;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use nix::sys::stat::{SFlag, fstat};
+use nix::sys::statvfs::{FsFlags, fstatvfs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -59,6 +60,16 @@ pub(super) fn find(processes: &Processes, root: BorrowedFd<'_>, path: &Path, end
         Err(Errno::EACCES) => Found::Barred(path.to_owned()),
         Err(_) => Found::Unknown,
     }
+}
+
+/// Whether the file, or the directory where it would go, is on a mount that takes no writes. If it
+/// is not, then what refuses a write there is Landlock.
+pub(super) fn on_read_only_mount(root: BorrowedFd<'_>, real: &Path) -> bool {
+    let fd = open(root, real, End::Itself).or_else(|errno| match real.parent() {
+        Some(parent) => open(root, parent, End::Followed),
+        None => Err(errno),
+    });
+    fd.is_ok_and(|fd| fstatvfs(fd).is_ok_and(|fs| fs.flags().contains(FsFlags::ST_RDONLY)))
 }
 
 /// Where a name would go that is not there yet.

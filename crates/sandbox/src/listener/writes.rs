@@ -5,7 +5,7 @@
 //! prediction, marked as such in the record. Where the copy cannot be had nothing is predicted.
 
 use super::notice::Notice;
-use super::paths::{End, Found, Kind, find};
+use super::paths::{End, Found, Kind, find, on_read_only_mount};
 use super::processes::Processes;
 use super::territory::Territory;
 use crate::seccomp::{Flags, Follow, Look, Role};
@@ -104,7 +104,14 @@ pub(super) fn predict(
             return Some((libc::ENOENT, words(claim.deed, &real)));
         }
         match judge(claim.deed, &found, territory) {
-            Judged::Refused(errno, real) => return Some((errno, words(claim.deed, &real))),
+            Judged::Refused(errno, real) => {
+                let errno = match errno {
+                    // A mount of its own in the read-only tree, such as a fresh `/proc`.
+                    libc::EROFS if !on_read_only_mount(roots.cage, &real) => libc::EACCES,
+                    errno => errno,
+                };
+                return Some((errno, words(claim.deed, &real)));
+            }
             Judged::Passes => {}
             Judged::FailsAnyway => return None,
         }

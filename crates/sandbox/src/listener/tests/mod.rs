@@ -46,7 +46,7 @@ fn place() -> Place {
     Place { _keep: keep, project, outside }
 }
 
-fn c(path: &Path) -> CString {
+pub(crate) fn c(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap()
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 pub(crate) mod child;
+mod figures;
 mod interpreter;
 mod kernel;
 mod meaning;
