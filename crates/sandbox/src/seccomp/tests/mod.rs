@@ -6,3 +6,4 @@ mod figures;
 mod interpreter;
 mod kernel;
 mod meaning;
+mod older;
