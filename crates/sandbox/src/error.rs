@@ -10,14 +10,14 @@ pub enum Step {
     Threads,
     /// The kernel has Landlock, and enough of it.
     Landlock,
-    /// User, PID, IPC and network namespaces.
-    Namespaces,
     /// Who is who in the user namespace.
     Maps,
     /// What is granted is there.
     Grants,
     /// A process of our own could be started.
     Fork,
+    /// User, PID, IPC and network namespaces.
+    Namespaces,
     /// The root built by allow.
     Root,
     /// A `/proc` that shows only the namespace's own processes.
@@ -45,10 +45,10 @@ impl Step {
     pub const ALL: [Self; 16] = [
         Self::Threads,
         Self::Landlock,
-        Self::Namespaces,
         Self::Maps,
         Self::Grants,
         Self::Fork,
+        Self::Namespaces,
         Self::Root,
         Self::Proc,
         Self::Loopback,
@@ -81,6 +81,24 @@ impl Step {
             Self::Filter => "filter",
             Self::Listener => "listener",
             Self::Program => "program",
+        }
+    }
+
+    /// Whether only tier A takes it.
+    pub(crate) const fn needs_namespaces(self) -> bool {
+        match self {
+            Self::Maps | Self::Namespaces | Self::Root | Self::Proc | Self::Loopback => true,
+            Self::Threads
+            | Self::Landlock
+            | Self::Grants
+            | Self::Fork
+            | Self::Handover
+            | Self::Privileges
+            | Self::Limits
+            | Self::Layer
+            | Self::Filter
+            | Self::Listener
+            | Self::Program => false,
         }
     }
 
