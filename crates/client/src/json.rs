@@ -19,7 +19,7 @@ pub struct StreamJsonView;
 impl View for JsonView {
     fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> Shown {
         match moment {
-            Moment::Concluded(conclusion) => line(result(transcript.opened(), conclusion)),
+            Moment::Concluded(conclusion) => line(&result(transcript.opened(), conclusion)),
             Moment::Opened(opened) => Shown { out: String::new(), err: opened.warning_lines() },
             Moment::Happened(_) => Shown::default(),
         }
@@ -29,9 +29,11 @@ impl View for JsonView {
 impl View for StreamJsonView {
     fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> Shown {
         match moment {
-            Moment::Opened(opened) => Shown { err: opened.warning_lines(), ..line(init(opened)) },
-            Moment::Happened(event) => message(transcript, event).map(line).unwrap_or_default(),
-            Moment::Concluded(conclusion) => line(result(transcript.opened(), conclusion)),
+            Moment::Opened(opened) => Shown { err: opened.warning_lines(), ..line(&init(opened)) },
+            Moment::Happened(event) => {
+                message(transcript, event).map(|fields| line(&fields)).unwrap_or_default()
+            }
+            Moment::Concluded(conclusion) => line(&result(transcript.opened(), conclusion)),
         }
     }
 }
@@ -39,72 +41,85 @@ impl View for StreamJsonView {
 /// The result of a run that failed before it had a session.
 #[must_use]
 pub fn failure_line(message: &str) -> String {
-    let failure = json!({
-        "type": "result",
-        "subtype": "error_during_execution",
-        "is_error": true,
-        "result": message,
-        "num_turns": 0,
-    });
-    format!("{failure}\n")
+    object(&[
+        ("type", "result".into()),
+        ("subtype", "error_during_execution".into()),
+        ("is_error", true.into()),
+        ("result", message.into()),
+        ("num_turns", 0.into()),
+        ("error", message.into()),
+    ])
 }
 
-fn line(value: Value) -> Shown {
-    Shown { out: format!("{value}\n"), err: String::new() }
+fn line(fields: &[(&str, Value)]) -> Shown {
+    Shown { out: object(fields), err: String::new() }
 }
 
-fn init(opened: &OpenedSession) -> Value {
-    json!({
-        "type": "system",
-        "subtype": "init",
-        "session_id": opened.session.0,
-        "cwd": opened.project,
-        "model": opened.model,
-        "tools": opened.tools,
-        "permissionMode": opened.mode.name(),
-        "sandbox": opened.sandbox,
-        "agentd_version": protocol::BUILD_ID,
-    })
+/// A line with its fields in this order, `type` first: people read these lines too, and scripts
+/// cut them with less than a parser.
+fn object(fields: &[(&str, Value)]) -> String {
+    let field = |(name, value): &(&str, Value)| format!("{}:{value}", Value::from(*name));
+    let fields: Vec<_> = fields.iter().map(field).collect();
+    format!("{{{}}}\n", fields.join(","))
+}
+
+fn init(opened: &OpenedSession) -> Vec<(&'static str, Value)> {
+    vec![
+        ("type", "system".into()),
+        ("subtype", "init".into()),
+        ("session_id", opened.session.0.as_str().into()),
+        ("cwd", opened.project.as_str().into()),
+        ("model", opened.model.as_str().into()),
+        ("tools", json!(opened.tools)),
+        ("permissionMode", opened.mode.name().into()),
+        ("sandbox", opened.sandbox.as_str().into()),
+        ("agentd_version", protocol::BUILD_ID.into()),
+    ]
 }
 
 /// The line of an event that is a message of the conversation.
-fn message(transcript: &Transcript, event: &Event) -> Option<Value> {
+fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, Value)>> {
     let opened = transcript.opened();
     match event {
-        Event::Answer { blocks, usage } => Some(json!({
-            "type": "assistant",
-            "message": {
+        Event::Answer { blocks, usage } => {
+            let message = json!({
                 "role": "assistant",
                 "model": opened.model,
                 "content": blocks.iter().map(content).collect::<Vec<_>>(),
                 "usage": tokens(*usage),
-            },
-            "parent_tool_use_id": null,
-            "session_id": opened.session.0,
-        })),
+            });
+            Some(vec![
+                ("type", "assistant".into()),
+                ("message", message),
+                ("parent_tool_use_id", Value::Null),
+                ("session_id", opened.session.0.as_str().into()),
+            ])
+        }
         Event::CallEnded { call, result, refused } => {
             let known = transcript.calls.get(call)?;
-            Some(json!({
-                "type": "user",
-                "message": {
-                    "role": "user",
-                    "content": [{
-                        "type": "tool_result",
-                        "tool_use_id": known.call.use_id,
-                        "content": result.text,
-                        "is_error": result.is_error,
-                    }],
-                },
-                "parent_tool_use_id": null,
-                "session_id": opened.session.0,
-                "tool_use_result": {
-                    "call": call.to_string(),
-                    "tool": known.call.tool,
-                    "outcome": outcome(&result.outcome),
-                    "code": result.code,
-                    "refused": refused,
-                },
-            }))
+            let message = json!({
+                "role": "user",
+                "content": [{
+                    "type": "tool_result",
+                    "tool_use_id": known.call.use_id,
+                    "content": result.text,
+                    "is_error": result.is_error,
+                }],
+            });
+            let details = json!({
+                "call": call.to_string(),
+                "tool": known.call.tool,
+                "outcome": outcome(&result.outcome),
+                "code": result.code,
+                "refused": refused,
+            });
+            Some(vec![
+                ("type", "user".into()),
+                ("message", message),
+                ("parent_tool_use_id", Value::Null),
+                ("session_id", opened.session.0.as_str().into()),
+                ("tool_use_result", details),
+            ])
         }
         Event::Prompt { .. }
         | Event::TextDelta { .. }
@@ -137,7 +152,7 @@ fn arguments(input: &str) -> Value {
     serde_json::from_str(input).unwrap_or_else(|_| Value::from(input))
 }
 
-fn result(opened: &OpenedSession, conclusion: &Conclusion) -> Value {
+fn result(opened: &OpenedSession, conclusion: &Conclusion) -> Vec<(&'static str, Value)> {
     let subtype = match (&conclusion.end, &conclusion.fault) {
         (Some(TurnEnd::Done), None) => "success",
         (Some(TurnEnd::RoundsUsedUp { .. } | TurnEnd::CallsUsedUp { .. }), _) => "error_max_turns",
@@ -147,21 +162,22 @@ fn result(opened: &OpenedSession, conclusion: &Conclusion) -> Value {
         Some(fault) if conclusion.words.is_empty() => fault,
         Some(_) | None => &conclusion.words,
     };
-    let mut line = json!({
-        "type": "result",
-        "subtype": subtype,
-        "is_error": conclusion.fault.is_some(),
-        "result": text,
-        "session_id": opened.session.0,
-        "num_turns": conclusion.num_turns,
-        "duration_ms": conclusion.duration_ms,
-        "usage": tokens(conclusion.usage),
-        "permission_denials": conclusion.nobody_to_ask.iter().map(denial).collect::<Vec<_>>(),
-    });
-    if let (Some(fault), Some(line)) = (&conclusion.fault, line.as_object_mut()) {
-        line.insert("error".to_owned(), Value::from(fault.as_str()));
+    let denials: Vec<_> = conclusion.nobody_to_ask.iter().map(denial).collect();
+    let mut fields = vec![
+        ("type", "result".into()),
+        ("subtype", subtype.into()),
+        ("is_error", conclusion.fault.is_some().into()),
+        ("result", text.as_str().into()),
+        ("session_id", opened.session.0.as_str().into()),
+        ("num_turns", conclusion.num_turns.into()),
+        ("duration_ms", conclusion.duration_ms.into()),
+        ("usage", tokens(conclusion.usage)),
+        ("permission_denials", denials.into()),
+    ];
+    if let Some(fault) = &conclusion.fault {
+        fields.push(("error", fault.as_str().into()));
     }
-    line
+    fields
 }
 
 fn denial(call: &Call) -> Value {

@@ -110,6 +110,8 @@ impl TextView {
                 conclusion.uncaged
             ));
         }
+        let name = self.colour.dim(&format!("session {session}"));
+        shown.err.push_str(&format!("{name}\n"));
         shown
     }
 }

@@ -99,6 +99,8 @@ fn lines(out: &str) -> Vec<Value> {
 fn stream_json_is_the_shape_that_scripts_read() {
     let (out, err, _) = shown(&mut StreamJsonView, &events(TurnEnd::Done, None));
     let lines = lines(&out);
+    let begins = |line: &str| line.starts_with("{\"type\":\"");
+    assert!(out.lines().all(begins), "{out}");
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["system", "assistant", "user", "assistant", "result"]);
     for line in &lines {
@@ -163,6 +165,7 @@ fn text_puts_the_answer_on_one_stream_and_the_way_on_the_other() {
     assert!(err.contains("bash rm\u{fffd}[2J -rf /\n"), "{err}");
     assert!(err.contains("bash exit code 1\n"), "{err}");
     assert!(err.contains("refused: openat /etc/x: EACCES"), "{err}");
+    assert!(err.ends_with("session 0123456789ab\n"), "{err}");
     assert!(err.contains("nobody could be asked") && err.contains("--permission-mode"), "{err}");
     assert!(!err.contains('\u{1b}'), "no colour, no foreign codes");
     assert_eq!(conclusion.nobody_to_ask.len(), 1);

@@ -58,6 +58,11 @@ pub(crate) enum Command {
         #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
         project: PathBuf,
     },
+    /// What is configured here, and where each value comes from.
+    Config {
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
     /// The whole product in a minute, without key and network: a recorded model drives real tools
     /// in real cages, and is refused what it must not do.
     Demo {
@@ -67,6 +72,25 @@ pub(crate) enum Command {
         /// Only try to connect there; what the demo runs inside a cage.
         #[arg(long, value_name = "ADDRESS", hide = true)]
         reach: Option<std::net::SocketAddr>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Each value that holds for a project.
+    Show {
+        /// Also where each value comes from.
+        #[arg(long)]
+        origin: bool,
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
+    },
+    /// Whether the configuration of a project is sound.
+    Check {
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
     },
 }
 

@@ -179,6 +179,9 @@ fn record(scene: &Scene, colour: Colour) -> Result<Exit, Failure> {
         .map_err(|error| Failure::internal(chain(&error)))?;
     print(&format!("\n{}\n{}", colour.bold("The audit log"), audit::table(&calls)));
     print(&audit::refusals(&calls));
+    print(
+        "not observable: refused reads, here that of the secret; only the command's own output shows them\n",
+    );
     let (text, exit) = audit::verified(&place)?;
     print(&text);
     Ok(exit)

@@ -5,6 +5,8 @@ use crate::failure::{Failure, chain};
 use crate::output::print;
 use crate::place::{Place, TrustFlag};
 use client::{Colour, Terminal, beside_self, plain};
+use protocol::confinement::Tier;
+use sandbox::{HostProbe, StepOutcome};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -40,6 +42,9 @@ struct Finding {
 
 pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
     let mut findings = vec![kernel()];
+    // Tried in processes of their own, so it comes before this one has threads.
+    let host = sandbox::host();
+    findings.extend(cage(&host));
     findings.extend(executables());
     match Place::of_process() {
         Ok(place) => findings.extend(of_place(&place)),
@@ -57,6 +62,7 @@ pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
         let line = serde_json::json!({
             "build": protocol::BUILD_ID,
             "ok": exit == Exit::Done,
+            "cage": cage_json(&host),
             "findings": findings,
         });
         print(&format!("{line}\n"));
@@ -107,6 +113,66 @@ fn kernel() -> Finding {
     match std::fs::read_to_string("/proc/sys/kernel/osrelease") {
         Ok(release) => Finding::ok("kernel", format!("Linux {}", release.trim())),
         Err(error) => Finding::note("kernel", format!("its version cannot be read: {error}")),
+    }
+}
+
+/// Every step that was tried, for programs.
+fn cage_json(host: &HostProbe) -> serde_json::Value {
+    let tier = |tier: Tier| match tier {
+        Tier::A => "A",
+        Tier::B => "B",
+        Tier::C => "C",
+    };
+    let steps = host.steps.iter().map(|tried| {
+        let (outcome, why) = match &tried.outcome {
+            StepOutcome::Done => ("done", None),
+            StepOutcome::Failed(why) => ("failed", Some(why)),
+            StepOutcome::NotReached => ("not reached", None),
+        };
+        serde_json::json!({
+            "tier": tier(tried.tier),
+            "step": tried.step.name(),
+            "outcome": outcome,
+            "why": why,
+        })
+    });
+    serde_json::json!({
+        "tier": tier(host.tier),
+        "landlock_abi": host.landlock_abi,
+        "steps": steps.collect::<Vec<_>>(),
+    })
+}
+
+fn cage(host: &HostProbe) -> Vec<Finding> {
+    let failed = |tier: Tier| {
+        host.steps.iter().filter(move |tried| tried.tier == tier).find_map(|tried| {
+            match &tried.outcome {
+                StepOutcome::Failed(why) => Some(format!("{}: {why}", tried.step)),
+                StepOutcome::Done | StepOutcome::NotReached => None,
+            }
+        })
+    };
+    let abi = format!("Landlock ABI {}", host.landlock_abi);
+    match host.tier {
+        Tier::A => {
+            vec![Finding::ok("cage", format!("tier A: namespaces, Landlock, seccomp; {abi}"))]
+        }
+        Tier::B => {
+            let mut findings =
+                vec![Finding::note("cage", format!("tier B: Landlock and seccomp; {abi}"))];
+            findings.extend(failed(Tier::A).map(|why| Finding::note("no tier A", why)));
+            findings
+        }
+        Tier::C => {
+            let text = "none can be made, so no tool call runs here";
+            let hint = "agentd needs Linux 6.2 or newer with Landlock and seccomp";
+            let mut findings =
+                vec![Finding::missing("cage", text, Exit::SandboxUnavailable).hint(hint)];
+            for (name, tier) in [("no tier A", Tier::A), ("no tier B", Tier::B)] {
+                findings.extend(failed(tier).map(|why| Finding::note(name, why)));
+            }
+            findings
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod place;
 mod prompt;
 mod ps;
 mod run;
+mod settings;
 mod signals;
 
 use clap::Parser;
@@ -59,6 +60,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         }
         (Some(Command::Ps { json }), _) => ps::main(json),
         (Some(Command::Doctor { json }), _) => doctor::main(json),
+        (Some(Command::Config { command }), _) => settings::main(&command),
         (Some(Command::Init { project }), _) => init::main(&project),
         (Some(Command::Demo { keep: _, reach: Some(address) }), _) => Ok(demo::reach(address)),
         (Some(Command::Demo { keep, reach: None }), _) => {

@@ -1,14 +1,17 @@
 //! The conversation of the demo as it goes, and what it leaves for the checks.
 
 use client::{Colour, Moment, Shown, Transcript, View, one_line, plain};
-use protocol::call::ToolResult;
+use protocol::call::{Call, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::{Enforced, Tier};
 use protocol::content::Block;
 use protocol::ids::CallId;
+use serde_json::Value;
 
 /// Most lines shown of one result.
-const LINES: usize = 12;
+const LINES: usize = 20;
+/// Longest line of it, in characters.
+const LINE: usize = 150;
 
 /// Shows the conversation, and keeps what the checks need.
 #[derive(Debug)]
@@ -38,12 +41,28 @@ impl DemoView {
         text
     }
 
+    fn proposed(&self, call: &Call) -> String {
+        let name = format!("[{}] {}", call.id.number, self.colour.bold(&plain(&call.tool)));
+        let input: Value = serde_json::from_str(&call.input).unwrap_or_default();
+        match (input["command"].as_str(), input["path"].as_str()) {
+            (Some(script), _) => {
+                let lines = script.lines().map(|line| format!("    $ {}\n", plain(line)));
+                format!("  {name}\n{}", lines.collect::<String>())
+            }
+            (None, Some(path)) => format!("  {name} {}\n", one_line(path, LINE)),
+            (None, None) => format!("  {name} {}\n", one_line(&call.input, LINE)),
+        }
+    }
+
     fn ended(&mut self, call: &CallId, result: &ToolResult) -> String {
         self.results.push((call.clone(), result.clone()));
-        let mut text = String::new();
-        let lines: Vec<&str> = result.text.lines().collect();
+        let mut text = format!("  [{}] {}\n", call.number, one_line(&result.summary, LINE));
+        // Many texts begin with their own summary.
+        let told = |line: &&str| line.contains(result.summary.as_str());
+        let skipped = usize::from(result.text.lines().next().is_some_and(|line| told(&line)));
+        let lines: Vec<&str> = result.text.lines().skip(skipped).collect();
         for line in lines.iter().take(LINES) {
-            let line = format!("    {}", one_line(line, 110));
+            let line = format!("    {}", one_line(line, LINE));
             let line =
                 if result.is_error { self.colour.red(&line) } else { self.colour.dim(&line) };
             text.push_str(&format!("{line}\n"));
@@ -68,13 +87,7 @@ impl View for DemoView {
                 )
             }
             Moment::Happened(Event::Answer { blocks, usage: _ }) => self.said(blocks),
-            Moment::Happened(Event::Proposed { call }) => {
-                format!(
-                    "  {} {}\n",
-                    self.colour.bold(&plain(&call.tool)),
-                    one_line(&call.input, 200)
-                )
-            }
+            Moment::Happened(Event::Proposed { call }) => self.proposed(call),
             Moment::Happened(Event::Started { call: _, enforced }) => {
                 self.cages.push(enforced.clone());
                 String::new()

@@ -1,0 +1,40 @@
+//! `agentd config`: the configuration as a run in this project would see it.
+
+use crate::cli::ConfigCommand;
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::output::print;
+use crate::place::{Place, TrustFlag, real_dir};
+use config::{Config, Row};
+use protocol::judgement::Audience;
+use std::path::Path;
+
+pub(crate) fn main(command: &ConfigCommand) -> Result<Exit, Failure> {
+    match command {
+        ConfigCommand::Show { origin, project } => {
+            let config = load(project)?;
+            let line = |row: &Row| match origin {
+                true => format!("{} = {}    # {}\n", row.key, row.value, row.origin),
+                false => format!("{} = {}\n", row.key, row.value),
+            };
+            print(&config.rows.iter().map(line).collect::<String>());
+        }
+        ConfigCommand::Check { project } => {
+            let config = load(project)?;
+            print(&format!("good, with {} warnings\n", config.warnings.len()));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Loads it, its rules included; warnings go to standard error.
+fn load(project: &Path) -> Result<Config, Failure> {
+    let project = real_dir(project, "the project directory")?;
+    let config = Place::of_process()?.load(&project, &[], TrustFlag::NotGiven)?;
+    approval::Rules::new(&config.rule_set(&project, Audience::Nobody))
+        .map_err(|error| Failure::config(chain(&error)))?;
+    for warning in &config.warnings {
+        eprintln!("agentd: {warning}");
+    }
+    Ok(config)
+}
