@@ -1,14 +1,19 @@
-//! What a hostile program tries. Each prints `ACT: done` or `ACT: ERRNO words`.
+//! What a hostile program tries. Each prints `ACT: done` and what it got, or `ACT: ERRNO words`.
 
 use nix::errno::Errno;
-use std::io;
-use std::process::ExitCode;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Command, ExitCode};
 
 /// Tries one act and prints how it went.
 pub fn attempt(act: &str, words: &[&str]) -> ExitCode {
     match perform(act, words) {
         Ok(said) => {
-            println!("{act}: done {said}");
+            println!("{act}: done {}", said.trim());
             ExitCode::SUCCESS
         }
         Err(error) => {
@@ -20,9 +25,152 @@ pub fn attempt(act: &str, words: &[&str]) -> ExitCode {
 }
 
 fn perform(act: &str, words: &[&str]) -> io::Result<String> {
+    let nothing = |()| String::new();
     match (act, words) {
-        ("write", [path]) => std::fs::write(path, "written by the attempt").map(|()| String::new()),
+        ("write", [path]) => std::fs::write(path, "written by the attempt").map(nothing),
+        ("append", [path]) => {
+            std::fs::OpenOptions::new().append(true).open(path).map(|_| String::new())
+        }
+        ("truncate", [path]) => nix::unistd::truncate(*path, 0).map(nothing).map_err(Into::into),
+        ("rename", [from, to]) => std::fs::rename(from, to).map(nothing),
+        ("remove", [path]) => std::fs::remove_file(path).map(nothing),
+        ("link", [from, to]) => std::fs::hard_link(from, to).map(nothing),
+        ("chmod", [path]) => {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).map(nothing)
+        }
         ("read", [path]) => std::fs::read_to_string(path),
+        ("read-through-link", [path, link]) => {
+            std::os::unix::fs::symlink(path, link)?;
+            std::fs::read_to_string(link)
+        }
+        ("read-through-root", [path]) => std::fs::read_to_string(format!("/proc/self/root{path}")),
+        ("list", [path]) => Ok(std::fs::read_dir(path)?.count().to_string()),
+        ("exec", [path]) => Command::new(path).output().map(|_| String::new()),
+        ("env", [name]) => std::env::var(name).map_err(|_| Errno::ENOENT.into()),
+        ("descriptor", [number]) => std::fs::read_link(format!("/proc/self/fd/{number}"))
+            .map(|path| path.display().to_string()),
+        _ => sockets(act, words),
+    }
+}
+
+fn sockets(act: &str, words: &[&str]) -> io::Result<String> {
+    match (act, words) {
+        ("unix", [path]) => hello(UnixStream::connect(path)?),
+        ("unix-relative", [folder, path]) => {
+            std::env::set_current_dir(folder)?;
+            hello(UnixStream::connect(path)?)
+        }
+        ("unix-abstract", [name]) => {
+            hello(UnixStream::connect_addr(&UnixAddr::from_abstract_name(name)?)?)
+        }
+        ("unix-own", [path]) => {
+            // A server and its client within one project, as test suites have them.
+            let listener = UnixListener::bind(path)?;
+            let client = UnixStream::connect(path)?;
+            let (mut server, _) = listener.accept()?;
+            let mut byte = [0];
+            (&client).write_all(b"x")?;
+            server.read_exact(&mut byte)?;
+            Ok(String::new())
+        }
+        ("tcp", [address]) => hello(TcpStream::connect(address)?),
+        ("udp", [address]) => {
+            let address: SocketAddr = address.parse().map_err(io::Error::other)?;
+            UdpSocket::bind("127.0.0.1:0")?.send_to(b"hello", address).map(|sent| sent.to_string())
+        }
+        ("loopback", []) => {
+            let listener = TcpListener::bind("127.0.0.1:0")?;
+            let _client = TcpStream::connect(listener.local_addr()?)?;
+            listener.accept().map(|_| String::new())
+        }
+        _ => processes(act, words),
+    }
+}
+
+fn hello(mut stream: impl Write) -> io::Result<String> {
+    stream.write_all(b"hello").map(|()| String::new())
+}
+
+fn processes(act: &str, words: &[&str]) -> io::Result<String> {
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+    let number = |text: &str| text.parse::<i32>().map_err(io::Error::other);
+    match (act, words) {
+        ("kill", [pid]) => {
+            Ok(kill(Pid::from_raw(number(pid)?), Signal::SIGCONT).map(|()| String::new())?)
+        }
+        ("kill-own-child", []) => {
+            let mut child = Command::new("/bin/sleep").arg("30").spawn()?;
+            child.kill()?;
+            child.wait().map(|_| String::new())
+        }
+        ("ptrace", [pid]) => {
+            let pid = number(pid)?;
+            // SAFETY: attaching takes a number and no memory.
+            #[allow(unsafe_code)]
+            Errno::result(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, 0, 0) })?;
+            Ok(String::new())
+        }
+        ("peek", [pid, address]) => peek(number(pid)?, address),
+        ("memory", [pid]) => std::fs::File::open(format!("/proc/{pid}/mem")).map(|_| String::new()),
+        ("environ", [pid]) => std::fs::read(format!("/proc/{pid}/environ"))
+            .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " ")),
+        ("bound", [pid]) => bound(number(pid)?),
+        ("unshare", []) => {
+            Ok(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER)
+                .map(|()| String::new())?)
+        }
+        ("mount", [at]) => {
+            let none: Option<&str> = None;
+            let flags = nix::mount::MsFlags::empty();
+            Ok(nix::mount::mount(Some("x"), *at, Some("tmpfs"), flags, none)
+                .map(|()| String::new())?)
+        }
+        ("become-root", []) => {
+            // SAFETY: a number in, nothing else.
+            #[allow(unsafe_code)]
+            let set = Errno::result(unsafe { libc::syscall(libc::SYS_setuid, 0) });
+            set?;
+            Ok(nix::unistd::getuid().to_string())
+        }
+        ("effective", []) => Ok(nix::unistd::geteuid().to_string()),
+        ("status", [field]) => status(field),
+        ("terminal", []) => std::fs::File::open("/dev/tty").map(|_| String::new()),
         _ => Err(io::Error::other(format!("no such act: {act} {words:?}"))),
     }
+}
+
+/// Reads four bytes of another process.
+fn peek(pid: i32, address: &str) -> io::Result<String> {
+    let address = usize::from_str_radix(address, 16).map_err(io::Error::other)?;
+    let mut bytes = [0u8; 4];
+    let into = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let from =
+        libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: bytes.len() };
+    // SAFETY: our side of the copy is `bytes`, four long; the other side is the kernel's to check.
+    #[allow(unsafe_code)]
+    Errno::result(unsafe {
+        libc::process_vm_readv(pid, &raw const into, 1, &raw const from, 1, 0)
+    })?;
+    Ok(format!("{bytes:02x?}"))
+}
+
+/// Lowers another process's limit on its own CPU time, to the value it has.
+fn bound(pid: i32) -> io::Result<String> {
+    let limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: one structure to read, none to write.
+    #[allow(unsafe_code)]
+    Errno::result(unsafe {
+        libc::prlimit(pid, libc::RLIMIT_CPU, &raw const limit, std::ptr::null_mut())
+    })?;
+    Ok(String::new())
+}
+
+/// One line of this process's status.
+fn status(field: &str) -> io::Result<String> {
+    let text = std::fs::read_to_string(Path::new("/proc/self/status"))?;
+    text.lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))
+        .map(str::to_owned)
+        .ok_or_else(|| Errno::ENODATA.into())
 }

@@ -1,0 +1,85 @@
+//! Processes that lock themselves: each profile may do what it is for, and nothing else.
+
+#![allow(clippy::unwrap_used)]
+
+mod yard;
+
+use std::net::TcpListener;
+use yard::{SECRET, Yard};
+
+const PROFILES: [&str; 6] = ["probe", "query", "mutate", "session", "broker", "provider"];
+
+#[test]
+fn each_profile_reads_and_writes_what_it_is_for() {
+    let yard = Yard::new();
+    let data = yard.project.join("data");
+    std::fs::write(&data, "of the project").unwrap();
+    let data = data.to_str().unwrap();
+    let new = yard.project.join("new");
+    for profile in PROFILES {
+        let reads = ["probe", "query", "mutate"].contains(&profile);
+        let said = yard.entered(profile, &["read", data]);
+        assert_eq!(said.starts_with("done"), reads, "{profile}: {said}");
+        let said = yard.entered(profile, &["write", new.to_str().unwrap()]);
+        assert_eq!(said.starts_with("done"), profile == "mutate", "{profile}: {said}");
+        for path in [&yard.secret, &yard.canary] {
+            let said = yard.entered(profile, &["read", path.to_str().unwrap()]);
+            assert!(said.starts_with("EACCES") && !said.contains(SECRET), "{profile}: {said}");
+        }
+    }
+    assert!(yard.free(&["read", data]).starts_with("done"));
+}
+
+#[test]
+fn no_profile_starts_programs_or_keeps_powers() {
+    let yard = Yard::new();
+    for profile in PROFILES {
+        let said = yard.entered(profile, &["exec", "/bin/true"]);
+        assert!(!said.starts_with("done"), "{profile}: {said}");
+        let said = yard.entered(profile, &["unshare"]);
+        assert!(said.starts_with("EPERM"), "{profile}: {said}");
+        let parent = std::process::id().to_string();
+        let said = yard.entered(profile, &["kill", &parent]);
+        assert!(said.starts_with("EPERM"), "{profile}: {said}");
+    }
+    assert!(yard.free(&["exec", "/bin/true"]).starts_with("done"));
+}
+
+#[test]
+fn only_the_provider_opens_connections() {
+    let yard = Yard::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    for profile in PROFILES {
+        let said = yard.entered(profile, &["tcp", &address]);
+        assert_eq!(said.starts_with("done"), profile == "provider", "{profile}: {said}");
+    }
+    for file in ["/etc/hosts", "/etc/resolv.conf"] {
+        if std::path::Path::new(file).exists() {
+            let said = yard.entered("provider", &["read", file]);
+            assert!(said.starts_with("done"), "{file}: {said}");
+        }
+    }
+    let said = yard.entered("provider", &["read", "/etc/passwd"]);
+    assert!(said.starts_with("EACCES"), "{said}");
+}
+
+#[test]
+fn a_process_does_not_lock_itself_into_the_profile_of_commands() {
+    let yard = Yard::new();
+    let out = std::process::Command::new(yard::ATTEMPT)
+        .args(["enter", "profile", "command", "--", "effective"])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&out.stdout).contains("for commands"));
+    drop(yard);
+}
+
+#[test]
+fn the_host_probe_ends_in_a_tier_and_names_every_step() {
+    let out = std::process::Command::new(yard::ATTEMPT).arg("host").output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    let told = yard::Told::from(&out);
+    assert_eq!(told.one("tier"), "A", "these tests need both tiers: {text}");
+    assert!(told.all("step").len() > 20, "{text}");
+}

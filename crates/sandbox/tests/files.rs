@@ -1,0 +1,192 @@
+//! Files: what lies outside the grants is neither changed nor read, in both tiers.
+
+#![allow(clippy::unwrap_used)]
+
+mod yard;
+
+use yard::{SECRET, TIERS, Yard};
+
+fn text(path: &std::path::Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn refused(said: &str) -> bool {
+    ["EACCES", "EPERM", "EROFS", "ENOENT", "EXDEV"].iter().any(|errno| said.starts_with(errno))
+}
+
+#[test]
+fn nothing_outside_the_grants_is_written() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let new = yard.root.join("new");
+        let taken = yard.project.join("taken");
+        for act in [
+            &["write", text(&yard.canary)][..],
+            &["append", text(&yard.canary)],
+            &["truncate", text(&yard.canary)],
+            &["remove", text(&yard.canary)],
+            &["rename", text(&yard.canary), text(&taken)],
+            &["rename", text(&yard.inside), text(&new)],
+            &["link", text(&yard.inside), text(&new)],
+            &["write", text(&new)],
+            &["write", "/etc/agentd-attempt"],
+        ] {
+            let said = yard.caged(tier, act);
+            assert!(refused(&said), "{tier} {act:?}: {said}");
+        }
+        yard.canary_is_untouched();
+        assert!(!new.exists() && !taken.exists());
+        // The same acts work inside, and outside without a cage.
+        let own = yard.project.join("own");
+        let moved = yard.temp.join("moved");
+        for act in [
+            &["write", text(&own)][..],
+            &["append", text(&own)],
+            &["truncate", text(&own)],
+            &["rename", text(&own), text(&yard.project.join("again"))],
+            &["write", text(&moved)],
+            &["remove", text(&moved)],
+        ] {
+            assert!(yard.caged(tier, act).starts_with("done"), "{tier} {act:?}");
+        }
+        assert!(yard.free(&["append", text(&yard.canary)]).starts_with("done"));
+        assert!(yard.free(&["write", text(&new)]).starts_with("done"));
+    }
+}
+
+#[test]
+fn metadata_outside_is_kept_in_tier_a_and_named_in_tier_b() {
+    use std::os::unix::fs::PermissionsExt;
+    let yard = Yard::new();
+    let mode = || yard.canary.metadata().unwrap().permissions().mode() & 0o777;
+    let before = mode();
+    let said = yard.caged("a", &["chmod", text(&yard.canary)]);
+    assert!(refused(&said), "{said}");
+    assert_eq!(mode(), before);
+    let told = yard.shell("b", ":");
+    assert!(told.all("limit").iter().any(|limit| limit.contains("attributes")), "{told:?}");
+    assert!(yard.caged("a", &["chmod", text(&yard.inside)]).starts_with("done"));
+}
+
+#[test]
+fn a_secret_in_the_home_is_not_read_by_any_way() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let secret = text(&yard.secret);
+        let link = yard.project.join("link");
+        let hard = yard.project.join("hard");
+        for act in [
+            &["read", secret][..],
+            &["read-through-link", secret, text(&link)],
+            &["read-through-root", secret],
+            &["link", secret, text(&hard)],
+            &["rename", secret, text(&hard)],
+            &["list", text(&yard.home)],
+        ] {
+            let said = yard.caged(tier, act);
+            // In tier A an empty home may be listed: what is not granted is not there.
+            let empty = tier == "a" && said == "done 0";
+            assert!(refused(&said) || empty, "{tier} {act:?}: {said}");
+            assert!(!said.contains(SECRET));
+        }
+        assert_eq!(yard.free(&["read", secret]), format!("done {SECRET}"));
+        assert_eq!(yard.free(&["read-through-root", secret]), format!("done {SECRET}"));
+    }
+}
+
+#[test]
+fn tool_chains_of_the_home_are_read_and_their_credentials_are_not() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        for folder in [".cargo/bin", ".config/git"] {
+            std::fs::create_dir_all(yard.home.join(folder)).unwrap();
+        }
+        let cases = [
+            (".cargo/bin/tool", true),
+            (".cargo/config.toml", true),
+            (".cargo/credentials.toml", false),
+            (".gitconfig", true),
+            (".config/git/config", true),
+            (".config/git/credentials", false),
+            (".netrc", false),
+        ];
+        for (name, granted) in cases {
+            let path = yard.home.join(name);
+            std::fs::write(&path, SECRET).unwrap();
+            let said = yard.caged(tier, &["read", text(&path)]);
+            assert_eq!(said.contains(SECRET), granted, "{tier} {name}: {said}");
+            let written = yard.caged(tier, &["append", text(&path)]);
+            assert!(refused(&written) || !granted, "{tier} {name}: {written}");
+        }
+    }
+}
+
+#[test]
+fn protected_names_hold_in_tier_a_and_git_goes_on_working() {
+    let yard = Yard::new();
+    let git = |script: &str| {
+        let out = std::process::Command::new("sh")
+            .args(["-c", script])
+            .current_dir(&yard.project)
+            .env("HOME", &yard.home)
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "git is needed: {out:?}");
+    };
+    git(
+        "git init -q . && git config user.name a && git config user.email a@b && git add attempt && git commit -qm one",
+    );
+    let told = yard.shell(
+        "a",
+        "echo x > .git/hooks/pre-commit; echo x >> .git/config; mv .git gone; rm -rf .git/hooks; \
+         git config --add alias.x y; ls .git/hooks/pre-commit gone",
+    );
+    let complaints = told.in_tier("a").all("err").join("\n");
+    for word in ["pre-commit: Read-only", "config: Read-only", "busy"] {
+        assert!(complaints.contains(word), "{word} in {complaints}");
+    }
+    assert_eq!(told.printed(), "");
+    git(
+        "git config --get user.name && ! git config --get alias.x && test ! -e .git/hooks/pre-commit && test -e .git/hooks/pre-commit.sample",
+    );
+    let told = yard.shell(
+        "a",
+        "export HOME=$PWD; echo two > two && git add two && git commit -qm two && git branch side && git stash && git gc -q && echo worked",
+    );
+    assert!(told.printed().ends_with("worked"), "{told:?}");
+    // In tier B the record says that it does not hold.
+    let told = yard.shell("b", ":");
+    assert!(told.all("limit").iter().any(|limit| limit.contains(".git/hooks")));
+}
+
+#[test]
+fn our_own_directories_stay_out_of_reach_even_inside_the_project() {
+    let yard = Yard::new();
+    let state = yard.project.join("state");
+    std::fs::create_dir(&state).unwrap();
+    let token = state.join("token");
+    std::fs::write(&token, SECRET).unwrap();
+    let withheld = ["withheld", text(&state)];
+    let said = yard.caged_with("a", &withheld, &["read", text(&token)]);
+    assert!(refused(&said), "{said}");
+    let told = yard.cage("b", &withheld, &["true"]);
+    assert_eq!(told.one("uncaged"), "grants");
+    assert!(told.one("reason").contains("XDG_STATE_HOME"), "{told:?}");
+    assert!(yard.caged("b", &["read", text(&token)]).contains(SECRET), "the control");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let told = yard.cage(tier, &["project", "/nonexistent/project"], &["true"]);
+        assert_eq!(told.one("uncaged"), "grants");
+        assert!(told.one("reason").contains("does not exist"), "{told:?}");
+        let told = yard.cage(tier, &["added", "/nonexistent/added"], &["true"]);
+        assert!(told.one("missing").contains("/nonexistent/added"), "{told:?}");
+        assert_eq!(told.one("exit"), "0");
+    }
+    let yard = Yard::new();
+    let told = yard.cage("c", &[], &["true"]);
+    assert_eq!(told.one("uncaged"), "landlock", "tier C is no cage");
+}

@@ -1,0 +1,101 @@
+//! Sockets: off is off, what is outside the grants is not reached, and loopback works in tier A.
+
+#![allow(clippy::unwrap_used)]
+
+mod yard;
+
+use std::io::Read;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use yard::{TIERS, Yard, mark};
+
+/// How many connections a listener that does not wait has been given, with what came.
+fn arrived(listener: &UnixListener) -> usize {
+    listener.set_nonblocking(true).unwrap();
+    let mut count = 0;
+    while listener.accept().is_ok() {
+        count += 1;
+    }
+    count
+}
+
+#[test]
+fn a_unix_socket_outside_is_not_reached() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let path = yard.root.join("outside.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let name = format!("agentd-test-{}", mark());
+        let address = SocketAddr::from_abstract_name(&name).unwrap();
+        let hidden = UnixListener::bind_addr(&address).unwrap();
+        let text = path.to_str().unwrap();
+        let project = yard.project.to_str().unwrap();
+        for act in [
+            &["unix", text][..],
+            &["unix-relative", project, "../outside.sock"],
+            &["unix-abstract", &name],
+        ] {
+            for network in ["off", "on"] {
+                let said = yard.caged_with(tier, &["network", network], act);
+                assert!(!said.starts_with("done"), "{tier} {network} {act:?}: {said}");
+            }
+        }
+        assert_eq!(arrived(&listener), 0, "{tier}");
+        assert_eq!(arrived(&hidden), 0, "{tier}");
+        assert!(yard.free(&["unix", text]).starts_with("done"));
+        assert!(yard.free(&["unix-abstract", &name]).starts_with("done"));
+        assert_eq!(arrived(&listener) + arrived(&hidden), 2, "the controls");
+    }
+}
+
+#[test]
+fn a_unix_socket_inside_the_project_works() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let own = yard.project.join("own.sock");
+        let said = yard.caged(tier, &["unix-own", own.to_str().unwrap()]);
+        assert!(said.starts_with("done"), "{tier}: {said}");
+    }
+}
+
+#[test]
+fn a_live_server_gets_nothing_while_the_network_is_off() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
+        datagrams.set_nonblocking(true).unwrap();
+        let tcp = listener.local_addr().unwrap().to_string();
+        let udp = datagrams.local_addr().unwrap().to_string();
+        let said = yard.caged(tier, &["tcp", &tcp]);
+        assert!(!said.starts_with("done"), "{tier}: {said}");
+        // A datagram into an empty namespace may seem sent.
+        yard.caged(tier, &["udp", &udp]);
+        assert!(listener.accept().is_err(), "{tier}");
+        assert!(datagrams.recv(&mut [0; 9]).is_err(), "{tier}");
+
+        let on = ["network", "on"];
+        assert!(yard.caged_with(tier, &on, &["tcp", &tcp]).starts_with("done"), "{tier}");
+        let mut bytes = String::new();
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_nonblocking(false).unwrap();
+        stream.read_to_string(&mut bytes).unwrap();
+        assert_eq!(bytes, "hello");
+        assert!(yard.caged_with(tier, &on, &["udp", &udp]).starts_with("done"), "{tier}");
+        assert_eq!(datagrams.recv(&mut [0; 9]).unwrap(), 5);
+    }
+}
+
+#[test]
+fn loopback_works_inside_tier_a_and_its_absence_is_named_in_tier_b() {
+    let yard = Yard::new();
+    assert!(yard.caged("a", &["loopback"]).starts_with("done"));
+    assert!(!yard.caged("b", &["loopback"]).starts_with("done"));
+    let told = yard.shell("b", ":");
+    assert!(told.all("limit").iter().any(|limit| limit.contains("loopback")));
+    assert_eq!(told.one("network"), "off (no INET sockets)");
+    assert_eq!(yard.shell("a", ":").one("network"), "off (own namespace)");
+    assert_eq!(yard.cage("a", &["network", "on"], &["true"]).one("network"), "on");
+}
