@@ -1,0 +1,83 @@
+//! What only root can arrange: a setuid program, files that root alone may read. To be run as root;
+//! run as anybody else it fails, since nothing of it would be shown.
+
+#![allow(clippy::unwrap_used)]
+
+mod yard;
+
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use yard::{ATTEMPT, TIERS, Told, Yard};
+
+const NOBODY: u32 = 65534;
+
+fn must_be_root() {
+    assert!(
+        nix::unistd::geteuid().is_root(),
+        "these tests arrange what only root can: run them as root"
+    );
+}
+
+/// Gives the yard to nobody, and leaves a setuid copy of the helper in it.
+fn yard_of_nobody() -> (Yard, std::path::PathBuf) {
+    let yard = Yard::new();
+    for path in [&yard.root, &yard.project, &yard.temp, &yard.home] {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let setuid = yard.project.join("setuid");
+    std::fs::copy(ATTEMPT, &setuid).unwrap();
+    std::fs::set_permissions(&setuid, std::fs::Permissions::from_mode(0o4755)).unwrap();
+    (yard, setuid)
+}
+
+#[test]
+fn a_setuid_program_keeps_the_user() {
+    must_be_root();
+    for tier in TIERS {
+        let (yard, setuid) = yard_of_nobody();
+        let program = setuid.to_str().unwrap();
+        let free = Command::new(&setuid).args(["try", "effective"]).uid(NOBODY).output().unwrap();
+        assert_eq!(Told::from(&free).one("effective"), "done 0", "the control");
+        let out = yard
+            .runner(tier, &[], &[program, "try", "effective"])
+            .uid(NOBODY)
+            .gid(NOBODY)
+            .output()
+            .unwrap();
+        let told = Told::from(&out);
+        assert_eq!(told.in_tier(tier).printed(), "effective: done 65534");
+    }
+}
+
+#[test]
+fn files_that_root_alone_may_read_stay_closed() {
+    must_be_root();
+    let shadow = std::fs::read_to_string("/etc/shadow").expect("a system with /etc/shadow");
+    for tier in TIERS {
+        let yard = Yard::new();
+        let said = yard.caged(tier, &["read", "/etc/shadow"]);
+        // Tier A covers it with something empty.
+        let empty = tier == "a" && said == "done ";
+        assert!(said.starts_with("EACCES") || empty, "{tier}: {said}");
+        assert!(!said.contains(shadow.lines().next().unwrap()));
+        let passwd = yard.caged(tier, &["read", "/etc/passwd"]);
+        assert!(passwd.starts_with("done root:"), "{tier}: {passwd}");
+        let write = yard.caged(tier, &["append", "/etc/passwd"]);
+        assert!(!write.starts_with("done"), "{tier}: {write}");
+        let sysctl = yard.caged(tier, &["append", "/proc/sys/kernel/core_pattern"]);
+        assert!(!sysctl.starts_with("done"), "{tier}: {sysctl}");
+    }
+}
+
+#[test]
+fn a_fork_bomb_of_root_is_bounded_in_tier_a() {
+    must_be_root();
+    let yard = Yard::new();
+    let before = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
+    let bomb = "n=0; while [ $n -lt 900 ]; do sleep 5 & n=$((n+1)); done; echo all";
+    let told = yard.cage("a", &["processes", "40"], &["sh", "-c", bomb]);
+    assert!(!told.printed().contains("all"));
+    let after = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
+    assert_eq!(before, after, "the host's own limit is not ours to change");
+}
