@@ -35,6 +35,10 @@ fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
             object.remove("format");
+            // Where a comment's lines break in the source is nothing that a model should see.
+            if let Some(Value::String(text)) = object.get_mut("description") {
+                *text = text.replace('\n', " ");
+            }
             if let Some(Value::Array(kinds)) = object.get("type")
                 && let [kind, null] = kinds.as_slice()
                 && null == "null"

@@ -36,6 +36,7 @@ fn schemas_are_stable_to_the_byte() {
                 "{}.{field} tells the model nothing",
                 spec.name
             );
+            assert!(!property.to_string().contains("\\n"), "{}.{field}", spec.name);
             assert!(property["type"].is_string(), "{}.{field}", spec.name);
         }
     }
