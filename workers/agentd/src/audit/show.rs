@@ -8,15 +8,17 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// What no record can show, whatever the kernel.
-const UNSEEN: &[&str] = &[
-    "refused reads of paths (a secret in HOME, another user's file): the kernel refuses them \
-     without telling anybody; the command sees the errno, and so does its output",
-    "refused changes of metadata (chmod, utime, extended attributes) where they are not listed",
-];
-
+const READS: &str = "refused reads of paths (a secret in HOME, another user's file): the kernel \
+    refuses them without telling anybody; whoever tried sees the errno, and so does the output";
+/// The same for what is not a write.
+const METADATA: &str =
+    "refused changes of metadata (chmod, utime, extended attributes) that are not listed above";
+/// With a network namespace of its own, loopback is the command's.
+const LOOPBACK: &str = "connections to loopback: they end in a loopback of the command's own, where \
+    nobody listens but itself";
 /// What a listener would have shown.
-const UNSEEN_WITHOUT_LISTENER: &str =
-    "refused system calls: this process had no listener, so the same calls were refused silently";
+const NO_LISTENER: &str = "refused system calls: this process had no listener, so the filter \
+    refused them without a record";
 
 /// The page of `agentd audit show`.
 pub(super) fn page(dir: &Path, call: &AuditedCall) -> String {
@@ -73,7 +75,7 @@ impl Page {
             }
         }
         let by = words::basis(&decided.basis);
-        self.line("decision", &format!("{} by {by}", words::decision(decided.decision)));
+        self.line("decision", &format!("{} {by}", words::decision(decided.decision)));
         if let Some(policy) = &decided.requested {
             self.line("requested", &requested(policy));
         }
@@ -128,7 +130,9 @@ impl Page {
         self.list("missing", &cage.missing);
     }
 
+    /// What was refused, and what would not show here if it had been.
     fn refusals(&mut self, ended: &Ended, decided: Option<&Decided>) {
+        let Some(cage) = &ended.enforced else { return };
         let mut refused: Vec<String> = ended.refusals.iter().map(words::refusal).collect();
         if ended.refusals_uncounted > 0 {
             refused.push(format!("and {} more, not kept one by one", ended.refusals_uncounted));
@@ -137,17 +141,19 @@ impl Page {
             refused.push("nothing that can be observed".to_owned());
         }
         self.list("refused", &refused);
-        let Some(cage) = &ended.enforced else { return };
-        let mut unseen: Vec<String> = UNSEEN.iter().map(|text| (*text).to_owned()).collect();
+        // A tool of ours reads and writes files itself, and reports what it was refused.
+        let ran_a_command = decided.is_none_or(|decided| decided.script.is_some());
+        let mut unseen = vec![READS];
+        if ran_a_command {
+            unseen.push(METADATA);
+            if cage.namespaces.iter().any(|own| own == "net") {
+                unseen.push(LOOPBACK);
+            }
+        }
         if !cage.refusals_observable {
-            unseen.insert(0, UNSEEN_WITHOUT_LISTENER.to_owned());
+            unseen.push(NO_LISTENER);
         }
-        // Reading is all that a tool without commands can be refused silently.
-        let runs_commands = decided.is_none_or(|decided| decided.script.is_some());
-        if !runs_commands {
-            unseen.truncate(unseen.len() - 1);
-        }
-        self.list("not seen", &unseen);
+        self.list("not seen", &unseen.into_iter().map(str::to_owned).collect::<Vec<_>>());
     }
 }
 

@@ -20,18 +20,18 @@ pub(super) fn decision(decision: Decision) -> &'static str {
     }
 }
 
-/// Who or what decided.
+/// Who or what decided, to follow "allowed" or "denied".
 pub(super) fn basis(basis: &Basis) -> String {
     match basis {
         Basis::Rule(rule) if rule.line > 0 => {
-            format!("the rule {} in {}, line {}", rule.text, rule.file, rule.line)
+            format!("by the rule {} in {}, line {}", rule.text, rule.file, rule.line)
         }
-        Basis::Rule(rule) => format!("the rule {} ({})", rule.text, rule.file),
-        Basis::Mode { mode } => format!("the mode {mode}"),
-        Basis::Query => "the tool only looks".to_owned(),
-        Basis::Person { who } => format!("a person at {who}"),
-        Basis::NobodyToAsk { why } => format!("nobody could be asked: {why}"),
-        Basis::Unjudgeable { why } => format!("the call cannot be judged: {why}"),
+        Basis::Rule(rule) => format!("by the rule {} ({})", rule.text, rule.file),
+        Basis::Mode { mode } => format!("by the mode {mode}"),
+        Basis::Query => "because the tool only looks".to_owned(),
+        Basis::Person { who } => format!("by a person at {who}"),
+        Basis::NobodyToAsk { why } => format!("because nobody could be asked: {why}"),
+        Basis::Unjudgeable { why } => format!("because the call cannot be judged: {why}"),
     }
 }
 

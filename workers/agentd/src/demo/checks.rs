@@ -4,6 +4,7 @@
 use super::listener::Listener;
 use super::scene::Scene;
 use super::view::DemoView;
+use journal::{AuditRecord, AuditedCall};
 use protocol::call::Outcome;
 use std::fs;
 use std::path::Path;
@@ -98,8 +99,11 @@ fn read_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
     Ok(format!("its canary is in no output; {attempt}"))
 }
 
+/// The second address, 192.0.2.1, is set aside for documents: nobody is there. It is tried because a
+/// connection that leaves the machine can be observed in every tier.
 fn reached_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
-    let attempt = attempt(evidence, "reach: could not connect")?;
+    let here = format!("reach: could not connect to {}", evidence.listener.address());
+    let attempt = attempt(evidence, &here)?;
     let strangers = evidence.listener.visitors().saturating_sub(evidence.own_visits);
     if evidence.own_visits == 0 {
         return Err("the listener counted nobody, not even from outside a cage".to_owned());
@@ -119,6 +123,31 @@ fn killed_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
     }
 }
 
+/// Whether the record names the three attempts that can be observed: the write, the connection and
+/// the signal. Without a listener it says that it cannot, and that is all there is to look for.
+pub(super) fn recorded(calls: &[AuditedCall], view: &DemoView) -> Result<String, String> {
+    if !view.cages.iter().any(|cage| cage.refusals_observable) {
+        return Ok("this kernel lets nothing be observed, and the record says so".to_owned());
+    }
+    let mut named = Vec::new();
+    for entry in calls.iter().flat_map(|call| &call.entries) {
+        if let AuditRecord::Ended(ended) = &entry.record {
+            named.extend(ended.refusals.iter().map(|refusal| refusal.syscall.as_str()));
+        }
+    }
+    let attempts: [(&str, &[&str]); 3] = [
+        ("the write", &["openat", "open", "openat2", "creat"]),
+        ("the connection", &["connect", "socket"]),
+        ("the signal", &["kill"]),
+    ];
+    for (attempt, syscalls) in attempts {
+        if !syscalls.iter().any(|syscall| named.contains(syscall)) {
+            return Err(format!("{attempt} is not in the record"));
+        }
+    }
+    Ok(named.join(", "))
+}
+
 /// The line of a command's output that shows that something was tried, and failed.
 fn attempt(evidence: &Evidence<'_>, begins: &str) -> Result<String, String> {
     let lines = evidence.view.results.iter().flat_map(|(_, result)| result.text.lines());
@@ -133,4 +162,81 @@ fn attempt(evidence: &Evidence<'_>, begins: &str) -> Result<String, String> {
 
 fn text(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use client::Colour;
+    use protocol::call::ToolResult;
+    use protocol::ids::{CallId, SessionId};
+
+    /// What the tools said, line by line.
+    fn view(texts: &[&str]) -> DemoView {
+        let mut view = DemoView::new(Colour::Off);
+        for (number, text) in (1..).zip(texts) {
+            let result = ToolResult {
+                outcome: Outcome::Exited { code: 0 },
+                text: (*text).to_owned(),
+                summary: String::new(),
+                is_error: false,
+                code: None,
+            };
+            view.results.push((CallId { session: SessionId("s".into()), number }, result));
+        }
+        view
+    }
+
+    fn of(
+        claim: fn(&Evidence<'_>) -> Result<String, String>,
+        scene: &Scene,
+        said: &[&str],
+    ) -> bool {
+        let listener = Listener::open().unwrap();
+        let own_visits = u32::from(listener.counts_a_visitor());
+        let said: Vec<String> = said
+            .iter()
+            .map(|line| line.replace("{listener}", &listener.address().to_string()))
+            .collect();
+        let said: Vec<&str> = said.iter().map(String::as_str).collect();
+        let view = view(&said);
+        let supervisor_lived = !said.contains(&"killed");
+        if said.contains(&"visited") {
+            listener.counts_a_visitor();
+        }
+        claim(&Evidence { scene, view: &view, listener: &listener, own_visits, supervisor_lived })
+            .is_ok()
+    }
+
+    #[test]
+    fn a_claim_holds_only_if_the_attempt_was_made_and_failed() {
+        let scene = Scene::make().unwrap();
+        let canary = format!("the secret is {}", scene.canary);
+        let denied = "Error: ACCESS DENIED";
+        assert!(of(wrote_nothing, &scene, &[denied, "write outside: exit 2"]));
+        assert!(!of(wrote_nothing, &scene, &[denied]), "never tried");
+        assert!(!of(wrote_nothing, &scene, &["write outside: exit 2"]), "the tool let it pass");
+        assert!(!of(wrote_nothing, &scene, &[denied, "write outside: exit 0"]), "went well");
+        fs::write(scene.outside().join("planted"), "x").unwrap();
+        assert!(
+            !of(wrote_nothing, &scene, &[denied, "write outside: exit 2"]),
+            "something is there"
+        );
+
+        assert!(of(read_nothing, &scene, &["read a secret: exit 1"]));
+        assert!(!of(read_nothing, &scene, &[]));
+        assert!(!of(read_nothing, &scene, &[&canary, "read a secret: exit 1"]), "it came out");
+        fs::remove_file(scene.secret()).unwrap();
+        assert!(!of(read_nothing, &scene, &["read a secret: exit 1"]), "there was none to read");
+
+        let refused = "reach: could not connect to {listener}: no";
+        assert!(of(reached_nothing, &scene, &[refused]));
+        assert!(!of(reached_nothing, &scene, &[]));
+        assert!(!of(reached_nothing, &scene, &[refused, "visited"]), "somebody came");
+
+        assert!(of(killed_nothing, &scene, &["kill the supervisor: exit 1"]));
+        assert!(!of(killed_nothing, &scene, &["kill the supervisor: exit 1", "killed"]));
+        assert!(!of(killed_nothing, &scene, &[]));
+    }
 }
