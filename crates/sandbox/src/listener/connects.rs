@@ -76,3 +76,43 @@ pub(super) fn made(address: Address) -> Option<Claim> {
         Address::Inet(_) | Address::Abstract(_) | Address::Unnamed | Address::Other => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixListener;
+
+    fn predicted(address: &Address, tier: Tier, network: Network) -> Option<(i32, String)> {
+        let (cage, host) = (tempfile::tempdir().unwrap(), File::open("/").unwrap());
+        let cage = File::open(cage.path()).unwrap();
+        let roots = Roots { cage: cage.as_fd(), host: host.as_fd() };
+        let processes = Processes::new(File::open("/proc").unwrap().into());
+        predict(address, &processes, roots, tier, network)
+    }
+
+    #[test]
+    fn an_empty_namespace_reaches_loopback_only() {
+        let far = Address::Inet("93.184.216.34:80".parse().unwrap());
+        let near = Address::Inet("127.0.0.1:80".parse().unwrap());
+        let unreachable = Some((libc::ENETUNREACH, "93.184.216.34:80".to_owned()));
+        assert_eq!(predicted(&far, Tier::A, Network::Off), unreachable);
+        assert_eq!(predicted(&near, Tier::A, Network::Off), None);
+        assert_eq!(predicted(&far, Tier::A, Network::On), None);
+        assert_eq!(predicted(&far, Tier::B, Network::On), None);
+    }
+
+    #[test]
+    fn a_socket_that_was_left_out_is_a_refusal_and_one_that_is_nowhere_is_none() {
+        let place = tempfile::tempdir().unwrap();
+        let path = std::fs::canonicalize(place.path()).unwrap().join("s");
+        let _listener = UnixListener::bind(&path).unwrap();
+        let nowhere = Address::Path(path.with_file_name("none"));
+        let left_out = Some((libc::ENOENT, path.display().to_string()));
+        assert_eq!(predicted(&Address::Path(path), Tier::A, Network::On), left_out);
+        assert_eq!(predicted(&nowhere, Tier::A, Network::On), None);
+        assert_eq!(predicted(&Address::Abstract("x".into()), Tier::A, Network::On), None);
+    }
+}

@@ -108,7 +108,7 @@ impl Processes {
         let mut at = pid;
         for _ in 0..DEPTH {
             match self.status(at) {
-                Some(status) if status.parent == self.root => return status.tgid != self.root,
+                Some(status) if status.parent == self.root => return true,
                 Some(status) if status.parent > 1 => at = status.parent,
                 Some(_) | None => return false,
             }

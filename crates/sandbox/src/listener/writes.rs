@@ -138,8 +138,16 @@ fn left_out(
         return None;
     }
     match (find(processes, host, &claim.path, end), found) {
+        // The host's `/proc` numbers and shows other processes.
+        (Found::There(real, _), _) | (Found::Free(real), Found::Nowhere)
+            if real.starts_with("/proc") =>
+        {
+            None
+        }
         (Found::There(real, _), _) | (Found::Free(real), Found::Nowhere) => Some(real),
-        (Found::Free(_) | Found::Nowhere | Found::Barred(_) | Found::Unknown, _) => None,
+        // Not even the listener may look there; in the cage it is not there.
+        (Found::Barred(said), _) => Some(said),
+        (Found::Free(_) | Found::Nowhere | Found::Unknown, _) => None,
     }
 }
 
@@ -230,15 +238,23 @@ fn claimed(processes: &Processes, tid: u32, dir: i32, at: u64) -> Option<PathBuf
 }
 
 /// `/proc/self` means its reader, which is not the listener: the caller's own entry instead, by
-/// its number in the caller's own namespace.
+/// its number in the caller's own namespace. `/dev/fd` and its like lead there.
 fn own_entry(processes: &Processes, tid: u32, said: PathBuf) -> Option<PathBuf> {
     let own = |numbers: Vec<u32>| Some(Path::new("/proc").join(numbers.last()?.to_string()));
-    if let Ok(rest) = said.strip_prefix("/proc/self") {
-        Some(own(processes.status(tid)?.tgids)?.join(rest))
-    } else if let Ok(rest) = said.strip_prefix("/proc/thread-self") {
-        Some(own(processes.status(tid)?.tids)?.join(rest))
-    } else {
-        Some(said)
+    for (prefix, entry) in [
+        ("/proc/self", ""),
+        ("/dev/fd", "fd"),
+        ("/dev/stdin", "fd/0"),
+        ("/dev/stdout", "fd/1"),
+        ("/dev/stderr", "fd/2"),
+    ] {
+        if let Ok(rest) = said.strip_prefix(prefix) {
+            return Some(own(processes.status(tid)?.tgids)?.join(entry).join(rest));
+        }
+    }
+    match said.strip_prefix("/proc/thread-self") {
+        Ok(rest) => Some(own(processes.status(tid)?.tids)?.join(rest)),
+        Err(_) => Some(said),
     }
 }
 

@@ -161,3 +161,26 @@ fn a_socket_outside_is_predicted() {
     let expected = (RefusalKind::Predicted, "bind", detail.as_str(), libc::EACCES);
     assert_eq!(lines(&outcome.record.refusals), [expected]);
 }
+
+#[test]
+fn own_streams_may_be_opened_again_and_own_entries_of_proc_have_a_number() {
+    let place = place();
+    let outcome = under(watch_over(&place), || {
+        // A pipe in the place of the standard streams, as the runner gives one.
+        let (_read, write) = std::io::pipe().unwrap();
+        let write = std::os::fd::AsRawFd::as_raw_fd(&write) as u64;
+        for stream in [1, 2] {
+            raw(libc::SYS_dup3, [write, stream, 0, 0, 0, 0]);
+        }
+        lock(&place);
+        [c"/dev/stderr", c"/dev/fd/1", c"/proc/self/fd/2", c"/proc/thread-self/fd/2"]
+            .into_iter()
+            .chain([c"/proc/self/comm"])
+            .map(|path| open(&path.to_owned(), libc::O_WRONLY))
+            .collect()
+    });
+    assert_eq!(outcome.answers, [0, 0, 0, 0, -i64::from(libc::EACCES)]);
+    let own = format!("/proc/{}/comm for writing", outcome.pid);
+    let expected = (RefusalKind::Predicted, "openat", own.as_str(), libc::EACCES);
+    assert_eq!(lines(&outcome.record.refusals), [expected]);
+}
