@@ -2,6 +2,8 @@
 
 use crate::error::{CageError, Step};
 use crate::policy::{Absent, Access, At, Fresh, Policy, Rule, When};
+use crate::sys;
+use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use protocol::confinement::{Confinement, Network};
 use std::ffi::OsString;
@@ -135,8 +137,12 @@ impl Grants {
         absent: Absent,
         means: Means,
     ) -> Result<(), CageError> {
-        let place = match open(path) {
-            Ok(place) => place,
+        let opened = match means {
+            Means::Layer => open(path).map(|place| (place, None)),
+            Means::Root => self.open_noting_links(path),
+        };
+        let (place, real) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 let usual = absent == Absent::Usual
                     && matches!(
@@ -153,10 +159,7 @@ impl Grants {
             .metadata()
             .map_err(|error| CageError::os(Step::Grants, path.display(), error))?
             .is_dir();
-        let real = match means {
-            Means::Layer => path.to_owned(),
-            Means::Root => self.real_path(path, &place)?,
-        };
+        let real = real.unwrap_or_else(|| path.to_owned());
         let secret: Vec<PathBuf> = rule
             .except
             .iter()
@@ -193,12 +196,14 @@ impl Grants {
                 self.around(rule, &inner, secret)?;
                 continue;
             }
-            // A file that went away meanwhile, or a link to nowhere, is no loss.
+            // A link opens nothing by itself; where it leads is granted or it is not.
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_symlink() {
+                continue;
+            }
+            // A file that went away meanwhile is no loss.
             let Ok(place) = open(&inner) else { continue };
-            let folder = match entry.file_type() {
-                Ok(kind) if !kind.is_symlink() => kind.is_dir(),
-                Ok(_) | Err(_) => place.metadata().is_ok_and(|metadata| metadata.is_dir()),
-            };
+            let folder = kind.is_dir();
             self.list.push(Grant {
                 path: inner,
                 access: rule.access,
@@ -210,18 +215,26 @@ impl Grants {
         Ok(())
     }
 
-    /// The real path of an opened place; notes the links on the way to it.
-    fn real_path(&mut self, named: &Path, place: &File) -> Result<PathBuf, CageError> {
-        let real = std::fs::read_link(format!("/proc/self/fd/{}", place.as_raw_fd()))
-            .map_err(|error| CageError::os(Step::Grants, named.display(), error))?;
-        if real != named {
-            for link in links_to(named) {
-                if !self.links.contains(&link) {
-                    self.links.push(link);
-                }
+    /// Opens a place; where links lead to it, notes them and returns its real path too.
+    fn open_noting_links(&mut self, named: &Path) -> io::Result<(File, Option<PathBuf>)> {
+        // One call for the usual case, in which there is no link at all.
+        match sys::open_without_links(named) {
+            Ok(place) => return Ok((place.into(), None)),
+            // ELOOP: there is a link. ENOSYS: a kernel before 5.6, or a filter around us.
+            Err(Errno::ELOOP | Errno::ENOSYS | Errno::EPERM) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let place = open(named)?;
+        let real = std::fs::read_link(format!("/proc/self/fd/{}", place.as_raw_fd()))?;
+        if real == named {
+            return Ok((place, None));
+        }
+        for link in links_to(named) {
+            if !self.links.contains(&link) {
+                self.links.push(link);
             }
         }
-        Ok(real)
+        Ok((place, Some(real)))
     }
 
     /// Keeps our own directories out of every grant.

@@ -8,6 +8,7 @@ use crate::sys::{self, Depth};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::unistd::{chdir, pivot_root};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Where the host's tree hangs while the new root is built.
@@ -128,7 +129,6 @@ impl Mount {
     /// Makes it; `Some` names what was lost on the way.
     fn make(&self) -> Result<Option<String>, Errno> {
         make_place(&self.at, self.folder)?;
-        let old = PathBuf::from(format!("{OLD}{}", self.at.display()));
         let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         match self.what {
             What::Seen => {
@@ -149,7 +149,7 @@ impl Mount {
             }
             What::Proc => {
                 if let Err(errno) = fresh("proc", &self.at, plain, "") {
-                    bind(&old, &self.at)?;
+                    bind(&old_of(&self.at), &self.at)?;
                     return Ok(Some(format!(
                         "The host's /proc is shown, since a fresh one was refused: {errno}."
                     )));
@@ -249,17 +249,23 @@ fn old_of(path: &Path) -> PathBuf {
 
 /// Makes the place to mount on where it is not there yet.
 fn make_place(at: &Path, folder: bool) -> Result<(), Errno> {
-    if at.symlink_metadata().is_ok() {
-        return Ok(());
+    let make = || {
+        if folder { std::fs::create_dir(at) } else { std::fs::File::create_new(at).map(drop) }
+    };
+    let made = make().or_else(|error| {
+        let parent = at.parent().filter(|_| error.kind() == ErrorKind::NotFound);
+        match parent {
+            Some(parent) => std::fs::create_dir_all(parent).and_then(|()| make()),
+            None => Err(error),
+        }
+    });
+    match made {
+        // What is there already lies in something mounted before.
+        Err(error) if at.symlink_metadata().is_err() => {
+            Err(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))
+        }
+        Ok(()) | Err(_) => Ok(()),
     }
-    let errno = |error: std::io::Error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO));
-    if folder {
-        return std::fs::create_dir_all(at).map_err(errno);
-    }
-    if let Some(parent) = at.parent() {
-        std::fs::create_dir_all(parent).map_err(errno)?;
-    }
-    std::fs::File::create_new(at).map(drop).map_err(errno)
 }
 
 fn make_link(link: &Link) -> std::io::Result<()> {

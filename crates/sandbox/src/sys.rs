@@ -7,6 +7,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid};
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Starts a copy of this process that runs `body` and ends with the code it returns. The copy
@@ -179,6 +180,36 @@ pub(crate) fn exec(path: &CStr, argv: &[CString], env: &[CString]) -> Errno {
     }
 }
 
+/// Opens a path with `O_PATH`, unless a symbolic link leads there.
+///
+/// # Errors
+/// ELOOP where there is a link; what the kernel answers otherwise.
+pub(crate) fn open_without_links(path: &Path) -> Result<OwnedFd, Errno> {
+    let path = c_path(path)?;
+    // SAFETY: all of it is numbers, and zero is the right one for the mode.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = u64::from((libc::O_PATH | libc::O_CLOEXEC).unsigned_abs());
+    how.resolve = libc::RESOLVE_NO_SYMLINKS;
+    // SAFETY: the path is null-terminated, the structure has the size that is passed with it, and
+    // both outlive the call.
+    let fd = Errno::result(unsafe {
+        libc::syscall(
+            libc::SYS_openat2,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            &raw const how,
+            size_of::<libc::open_how>(),
+        )
+    })?;
+    let fd = RawFd::try_from(fd).map_err(|_| Errno::EBADF)?;
+    // SAFETY: the kernel just gave it to us and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn c_path(path: &Path) -> Result<CString, Errno> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)
+}
+
 /// Header of capset(2), version 3.
 #[repr(C)]
 struct CapHeader {
@@ -256,8 +287,7 @@ pub(crate) enum Depth {
 /// # Errors
 /// What the kernel answers: ENOSYS before Linux 5.12.
 pub(crate) fn make_read_only(path: &Path, depth: Depth) -> Result<(), Errno> {
-    use std::os::unix::ffi::OsStrExt;
-    let path = CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
+    let path = c_path(path)?;
     let attr = MountAttr { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, user_namespace: 0 };
     let flags = match depth {
         Depth::This => 0,
