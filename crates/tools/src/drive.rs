@@ -75,8 +75,10 @@ pub(crate) fn see_through(
     pipes.drain(Instant::now() + LAST_BYTES);
     let took = begin.elapsed();
     let Pipes { heard_out: out, heard_err: err, live, .. } = pipes;
+    let ending = caged.finish()?;
+    // Last: it may wait for a slow screen, and by now nothing of the command is left.
     live.finish();
-    Ok(Course { out, err, over, left_behind, took, ending: caged.finish()? })
+    Ok(Course { out, err, over, left_behind, took, ending })
 }
 
 /// Both pipes of a command and what came out of them.

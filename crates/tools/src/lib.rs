@@ -48,7 +48,7 @@ mod tool;
 pub use arguments::{Interpreted, Invalid, interpret};
 pub use cancel::Cancel;
 pub use failure::Code;
-pub use live::Shown;
+pub use live::{Show, Shown};
 pub use probe::probe;
 pub use run::{CommandSide, Order, run, run_command};
 pub use scope::Place;

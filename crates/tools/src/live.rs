@@ -21,9 +21,18 @@ pub enum Shown {
     Full,
 }
 
+/// Takes what a command prints, in pieces of at most 64 KiB with control codes neutralised.
+pub trait Show {
+    /// Takes a piece while the command runs. Must not wait: whoever has no room says so.
+    fn offer(&mut self, stream: Stream, text: String) -> Shown;
+
+    /// Takes a piece after the command's end, for which it may wait.
+    fn last(&mut self, stream: Stream, text: String);
+}
+
 /// The way of a command's output to the screens.
 pub(crate) struct Live<'a> {
-    show: &'a mut dyn FnMut(Stream, String) -> Shown,
+    show: &'a mut dyn Show,
     out: Side,
     err: Side,
     allowance: Allowance,
@@ -37,7 +46,7 @@ struct Side {
 
 impl<'a> Live<'a> {
     /// Shows through `show`, from now on.
-    pub fn new(show: &'a mut dyn FnMut(Stream, String) -> Shown) -> Self {
+    pub fn new(show: &'a mut dyn Show) -> Self {
         let side = |stream| Side { stream, strip: Strip::new(), left_out: 0 };
         Self {
             show,
@@ -60,17 +69,21 @@ impl<'a> Live<'a> {
             }
             let mut text = side.mark();
             text.push_str(&side.strip.push(piece).replace('\r', "\n"));
-            side.show(self.show, text, piece.len());
+            if !text.is_empty() && self.show.offer(side.stream, text) == Shown::Full {
+                side.left_out += piece.len() as u64;
+            }
         }
     }
 
-    /// Shows what is left at the end of both streams.
+    /// Shows what is left at the end of both streams. Waits for those who show it.
     pub fn finish(self) {
         for mut side in [self.out, self.err] {
             let mut text = side.mark();
             let strip = std::mem::replace(&mut side.strip, Strip::new());
             text.push_str(&strip.finish().replace('\r', "\n"));
-            side.show(self.show, text, 0);
+            if !text.is_empty() {
+                self.show.last(side.stream, text);
+            }
         }
     }
 }
@@ -85,12 +98,6 @@ impl Side {
                 self.strip = Strip::new();
                 format!("\n[… {bytes} bytes not shown live …]\n")
             }
-        }
-    }
-
-    fn show(&mut self, show: &mut dyn FnMut(Stream, String) -> Shown, text: String, bytes: usize) {
-        if !text.is_empty() && show(self.stream, text) == Shown::Full {
-            self.left_out += bytes as u64;
         }
     }
 }
@@ -121,36 +128,57 @@ impl Allowance {
 mod tests {
     use super::*;
 
+    /// Takes pieces while it has room for them.
+    #[derive(Default)]
+    struct Screen {
+        shown: Vec<String>,
+        refused: usize,
+    }
+
+    impl Show for Screen {
+        fn offer(&mut self, stream: Stream, text: String) -> Shown {
+            if self.refused > 0 {
+                self.refused -= 1;
+                return Shown::Full;
+            }
+            self.last(stream, text);
+            Shown::Taken
+        }
+
+        fn last(&mut self, _: Stream, text: String) {
+            assert!(text.len() <= 64 * 1024);
+            self.shown.push(text);
+        }
+    }
+
     #[test]
     fn a_flood_is_bounded_and_counted() {
-        let mut shown = String::new();
-        let mut show = |_: Stream, text: String| {
-            assert!(text.len() <= 64 * 1024);
-            shown.push_str(&text);
-            Shown::Taken
-        };
-        let mut live = Live::new(&mut show);
+        let mut screen = Screen::default();
+        let mut live = Live::new(&mut screen);
         for _ in 0..1000 {
             live.print(Stream::Out, &[0; 64 * 1024]);
         }
         live.finish();
+        let shown = screen.shown.concat();
         assert!(shown.len() < 8 << 20, "{}", shown.len());
-        assert!(shown.contains(" bytes not shown live …]"));
+        assert!(shown.ends_with(" bytes not shown live …]\n"));
     }
 
     #[test]
     fn what_nobody_takes_is_counted() {
-        let mut calls = Vec::new();
-        let mut show = |_: Stream, text: String| {
-            calls.push(text);
-            if calls.len() == 1 { Shown::Full } else { Shown::Taken }
-        };
-        let mut live = Live::new(&mut show);
+        let mut screen = Screen { refused: 1, ..Screen::default() };
+        let mut live = Live::new(&mut screen);
         live.print(Stream::Out, b"lost");
         live.print(Stream::Out, b"kept\x1b[3");
         live.print(Stream::Out, b"1m!\rnext");
         live.finish();
-        assert_eq!(calls, ["lost", "\n[… 4 bytes not shown live …]\nkept", "!\nnext"]);
+        assert_eq!(screen.shown, ["\n[… 4 bytes not shown live …]\nkept", "!\nnext"]);
+
+        let mut screen = Screen { refused: 9, ..Screen::default() };
+        let mut live = Live::new(&mut screen);
+        live.print(Stream::Err, b"lost");
+        live.finish();
+        assert_eq!(screen.shown, ["\n[… 4 bytes not shown live …]\n"], "also at the end");
     }
 
     #[test]

@@ -4,14 +4,14 @@ use crate::answer::failed;
 use crate::arguments::interpret;
 use crate::cancel::Cancel;
 use crate::failure::{Code, Failure};
-use crate::live::Shown;
+use crate::live::Show;
 use crate::scope::Place;
 use crate::site::{Account, Site};
 use crate::tool::works;
 use nix::sys::resource::{UsageWho, getrusage};
 use protocol::call::{Effect, Outcome, ProcessUsage, Report, ToolResult};
 use protocol::confinement::Profile;
-use protocol::tool::{JudgedPath, Stream};
+use protocol::tool::JudgedPath;
 use sandbox::Cage;
 use std::time::Duration;
 
@@ -40,9 +40,8 @@ pub struct CommandSide<'a> {
     pub env: &'a [(String, String)],
     /// Longest time where the call names none.
     pub time: Duration,
-    /// Takes what the command prints, while it prints it, in pieces of at most 64 KiB with control
-    /// codes neutralised. Must not wait: whoever cannot take a piece says so.
-    pub show: Box<dyn FnMut(Stream, String) -> Shown + 'a>,
+    /// Takes what the command prints, while it prints it.
+    pub show: Box<dyn Show + 'a>,
 }
 
 /// Runs a tool that works in this process. Every failure is a coded result.

@@ -128,7 +128,7 @@ fn command(
     say: &Say,
 ) -> Report {
     let screen = Screen::start(say.clone());
-    let show = Box::new(|stream, text| screen.show(stream, text));
+    let show = Box::new(&screen);
     let report = tools::run_command(order, place, cancel, CommandSide { cage, env, time, show });
     screen.finish();
     report

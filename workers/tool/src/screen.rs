@@ -3,7 +3,7 @@
 use protocol::tool::{FromTool, Stream};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
-use tools::Shown;
+use tools::{Show, Shown};
 
 /// Pieces of at most 64 KiB that may wait for the supervisor.
 const WAITING: usize = 8;
@@ -27,18 +27,24 @@ impl Screen {
         Self { queue, thread }
     }
 
-    /// Puts a piece in the queue, where there is room. Never waits.
-    pub(crate) fn show(&self, stream: Stream, text: String) -> Shown {
+    /// Waits until all of it is sent.
+    pub(crate) fn finish(self) {
+        drop(self.queue);
+        // A panic of that thread lost some live output; the result has it.
+        let _ = self.thread.join();
+    }
+}
+
+impl Show for &Screen {
+    fn offer(&mut self, stream: Stream, text: String) -> Shown {
         match self.queue.try_send(FromTool::Output { stream, text }) {
             Ok(()) => Shown::Taken,
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Shown::Full,
         }
     }
 
-    /// Waits until all of it is sent.
-    pub(crate) fn finish(self) {
-        drop(self.queue);
-        // A panic of that thread lost some live output; the result has it.
-        let _ = self.thread.join();
+    fn last(&mut self, stream: Stream, text: String) {
+        // Fails only where the sending thread is gone, and with it everybody who could see it.
+        let _ = self.queue.send(FromTool::Output { stream, text });
     }
 }
