@@ -49,7 +49,7 @@ mod to_disk;
 pub use door::DoorError;
 pub use plan::OpenFailure;
 pub use restart::{Decision, Life, RestartLimits, Restarts};
-pub use spawn::{Permanent, SpawnError, TOOL_EXECUTABLE};
+pub use spawn::{Permanent, SpawnError, TOOL_EXECUTABLE, check_workers};
 
 use config::Dirs;
 use door::Door;

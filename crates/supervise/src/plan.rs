@@ -83,10 +83,8 @@ pub(crate) fn plan(
     for dir in opening.added.iter().map(FilePath::to_path).chain(config.tools.add_dirs.clone()) {
         added.push(FilePath::from(real_dir(&dir, "the added directory")?));
     }
-    let mode = opening.mode.unwrap_or(config.permissions.mode);
-    let network = opening.network.unwrap_or(config.network);
-    let mut rules = config.rule_set(&project, opening.audience);
-    rules.mode = mode;
+    let (mode, network) = (config.permissions.mode, config.network);
+    let rules = config.rule_set(&project, opening.audience);
     approval::Rules::new(&rules)
         .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
     let temp = ground.temp_root.join(format!("agentd-{id}"));
@@ -120,7 +118,7 @@ fn load(
         user: dirs.user_file(),
         project: project.to_owned(),
         environment,
-        flags: opening.settings.clone(),
+        flags: flags(opening),
         trust: match opening.trust {
             ProjectTrust::ThisRun => Trust::Trusted,
             ProjectTrust::AsRecorded => Trust::AsRecorded(TrustStore::at(dirs.trust_file())),
@@ -128,6 +126,19 @@ fn load(
     };
     Config::load(&sources)
         .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))
+}
+
+/// What flags say, as settings, so that the administrator's file stays above them.
+fn flags(opening: &Opening) -> Vec<(String, String)> {
+    let mode = opening.mode.map(|mode| ("permissions.mode".to_owned(), mode.name().to_owned()));
+    let network = opening.network.map(|network| {
+        let word = match network {
+            Network::Off => "off",
+            Network::On => "on",
+        };
+        ("net.mode".to_owned(), word.to_owned())
+    });
+    opening.settings.iter().cloned().chain(mode).chain(network).collect()
 }
 
 fn real_dir(path: &Path, what: &str) -> Result<PathBuf, OpenFailure> {

@@ -672,8 +672,10 @@ fn no_widening() -> ToolResult {
 pub(crate) fn open_failure(error: &journal::OpenError) -> OpenFailure {
     let kind = match error {
         journal::OpenError::Held { .. } => FailedKind::Held,
-        journal::OpenError::Read(_) => FailedKind::NotFound,
-        journal::OpenError::Mend { .. } => FailedKind::Internal,
+        journal::OpenError::Read(
+            journal::ReadError::Missing { .. } | journal::ReadError::NoHeader { .. },
+        ) => FailedKind::NotFound,
+        journal::OpenError::Read(_) | journal::OpenError::Mend { .. } => FailedKind::Internal,
     };
     OpenFailure::new(kind, chain(error))
 }

@@ -65,6 +65,19 @@ pub enum SpawnError {
     },
 }
 
+/// Whether every executable is in this directory, before anything depends on it.
+///
+/// # Errors
+/// [`SpawnError::Missing`] for the first that is not.
+pub fn check_workers(directory: &Path) -> Result<(), SpawnError> {
+    let permanent = [Permanent::Session, Permanent::Provider, Permanent::Broker];
+    let names = permanent.map(Permanent::executable).into_iter().chain([TOOL_EXECUTABLE]);
+    match names.map(|name| directory.join(name)).find(|path| !path.is_file()) {
+        Some(path) => Err(SpawnError::Missing { path }),
+        None => Ok(()),
+    }
+}
+
 /// A process that was just started, and our end of its channel.
 #[derive(Debug)]
 pub(crate) struct Started {

@@ -5,6 +5,7 @@ use anyhow::{Context, bail};
 use config::{Dirs, Environment};
 use protocol::confinement::Tier;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
@@ -36,40 +37,50 @@ fn run() -> anyhow::Result<()> {
     if lifeline.local_addr().is_err() {
         bail!("it is started by agentd, not by hand; run `agentd --help`");
     }
-    if let Err(error) = serve(&lifeline) {
+    if let Err(complaint) = serve(&lifeline) {
         // The client reads this line instead of an address.
-        report(&lifeline, &error_line(&error))?;
-        return Err(error);
+        report(&lifeline, &complaint.line())?;
+        return Err(complaint.error);
     }
     Ok(())
 }
 
+/// Why it cannot run, with a stable word for the client's exit code.
+struct Complaint {
+    kind: &'static str,
+    error: anyhow::Error,
+}
+
+impl Complaint {
+    fn line(&self) -> serde_json::Value {
+        let message = format!("{:#}", self.error);
+        serde_json::json!({ "error": { "kind": self.kind, "message": message } })
+    }
+}
+
+/// Marks an error with its kind.
+trait OfKind<T> {
+    fn of_kind(self, kind: &'static str) -> Result<T, Complaint>;
+}
+
+impl<T, E: Into<anyhow::Error>> OfKind<T> for Result<T, E> {
+    fn of_kind(self, kind: &'static str) -> Result<T, Complaint> {
+        self.map_err(|error| Complaint { kind, error: error.into() })
+    }
+}
+
 /// Runs until the lifeline's other end is closed.
-fn serve(lifeline: &UnixStream) -> anyhow::Result<()> {
+fn serve(lifeline: &UnixStream) -> Result<(), Complaint> {
     // Tries every step of the cage in a child, so it comes before any thread.
     let host = sandbox::host();
-    sandbox::harden().context("cannot shut itself off from other processes")?;
-    let dirs = Dirs::resolve(&Environment::of_process())?;
-    let unwritable = |dir: &PathBuf| {
-        format!(
-            "the state directory {} cannot be written; mend its permissions or set XDG_STATE_HOME",
-            dir.display()
-        )
-    };
-    let make = |dir: &PathBuf| std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    make(&dirs.state).with_context(|| unwritable(&dirs.state))?;
-    let filter = std::env::var("RUST_LOG").ok();
-    let log = supervise::log::start(&dirs.state.join("log"), filter.as_deref())
-        .with_context(|| unwritable(&dirs.state))?;
-    let workers = std::env::current_exe()?
-        .parent()
-        .map(PathBuf::from)
-        .context("this executable has no directory")?;
+    sandbox::harden().context("cannot shut itself off from other processes").of_kind("internal")?;
+    let dirs = Dirs::resolve(&Environment::of_process()).of_kind("state")?;
+    let log = open_state(&dirs).of_kind("state")?;
+    let workers = own_directory().of_kind("internal")?;
+    supervise::check_workers(&workers).of_kind("worker")?;
     // Nothing of ours depends on it, and it keeps no file system busy.
-    std::env::set_current_dir("/")?;
-    let mut name = [0; 8];
-    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut name)?;
-    let directory = dirs.runtime.join(format!("run-{:016x}", u64::from_le_bytes(name)));
+    std::env::set_current_dir("/").of_kind("internal")?;
+    let directory = dirs.runtime.join(format!("run-{}", std::process::id()));
     let settings = Settings {
         dirs,
         workers,
@@ -79,6 +90,35 @@ fn serve(lifeline: &UnixStream) -> anyhow::Result<()> {
         log,
         worker_env: worker_env(),
     };
+    run_until_end(lifeline, settings, directory).of_kind("internal")
+}
+
+fn open_state(dirs: &Dirs) -> anyhow::Result<File> {
+    let unwritable = || {
+        format!(
+            "the state directory {} cannot be written; mend its permissions or set XDG_STATE_HOME",
+            dirs.state.display()
+        )
+    };
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&dirs.state)
+        .with_context(unwritable)?;
+    let filter = std::env::var("RUST_LOG").ok();
+    supervise::log::start(&dirs.state.join("log"), filter.as_deref()).with_context(unwritable)
+}
+
+fn own_directory() -> anyhow::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    own.parent().map(PathBuf::from).context("this executable has no directory")
+}
+
+fn run_until_end(
+    lifeline: &UnixStream,
+    settings: Settings,
+    directory: PathBuf,
+) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = lifeline.try_clone()?;
     ended.set_nonblocking(true)?;
@@ -90,10 +130,10 @@ fn serve(lifeline: &UnixStream) -> anyhow::Result<()> {
     runtime.block_on(async {
         let mut ended = tokio::net::UnixStream::from_std(ended)?;
         let closed = async move {
-            let mut byte = [0; 64];
-            while matches!(ended.read(&mut byte).await, Ok(length) if length > 0) {}
+            let mut bytes = [0; 64];
+            while matches!(ended.read(&mut bytes).await, Ok(length) if length > 0) {}
         };
-        Supervisor::run(settings, directory, tell, closed).await.map_err(anyhow::Error::from)
+        Ok(Supervisor::run(settings, directory, tell, closed).await?)
     })
 }
 
@@ -120,10 +160,6 @@ fn address_line(address: &Address) -> serde_json::Value {
         "token_file": address.token_file,
         "pid": std::process::id(),
     })
-}
-
-fn error_line(error: &anyhow::Error) -> serde_json::Value {
-    serde_json::json!({ "error": { "kind": "start", "message": format!("{error:#}") } })
 }
 
 fn report(mut lifeline: &UnixStream, line: &serde_json::Value) -> std::io::Result<()> {

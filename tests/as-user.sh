@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Runs the test executables that `cargo test` has built as an unprivileged user. Run it as root, with
+# the CARGO_TARGET_DIR of that build; the directory must be readable by all.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+user=${1:-65534}
+
+list=$(mktemp)
+cargo test --workspace --locked --no-run --message-format=json 2>/dev/null \
+  | python3 -c '
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message.get("executable") and message.get("profile", {}).get("test"):
+        package = message["manifest_path"].rsplit("/", 1)[0]
+        name = message["target"]["name"]
+        # Tests that need root stand in targets of their own.
+        if not name.endswith("_as_root"):
+            print(message["executable"], package)
+' >"$list"
+[ -s "$list" ] || { echo "no test executables; run cargo test first" >&2; exit 1; }
+
+home=$(mktemp -d /tmp/agentd-user-XXXXXX)
+chown "$user:$user" "$home"
+failed=0
+ran=0
+while read -r executable package; do
+  ran=$((ran + 1))
+  echo "== $executable"
+  (cd "$package" && setpriv --reuid "$user" --regid "$user" --clear-groups \
+    env -i PATH="$PATH" HOME="$home" TMPDIR=/tmp CARGO_MANIFEST_DIR="$package" "$executable" --quiet) || failed=$((failed + 1))
+done <"$list"
+rm -rf "$home" "$list"
+echo "as user $user: $ran test executables, $failed failed"
+[ "$failed" -eq 0 ]

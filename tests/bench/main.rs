@@ -1,0 +1,248 @@
+//! How fast the path is: `cargo bench` prints each figure with its target, PASS or MISS, and the
+//! baseline measured in the same run. Nothing here asserts; a shared machine has bad days.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+use serde_json::json;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use support::anthropic::{Answer, Server, call};
+use support::{Desk, processes, run};
+
+fn main() {
+    println!("| Figure | Value | Target | | Baseline of the same run |");
+    println!("|---|---|---|---|---|");
+    frames();
+    spawning();
+    let spawn = bare_spawn();
+    for (tier, limit) in [("B", 6.0), ("A", 8.0)] {
+        whole_call(tier, limit, spawn);
+    }
+    one_shot();
+    version();
+}
+
+/// One line of the table. Smaller is better.
+fn row(figure: &str, value: f64, unit: &str, target: f64, baseline: &str) {
+    let verdict = if value <= target { "PASS" } else { "MISS" };
+    println!("| {figure} | {value:.2} {unit} | <= {target} {unit} | {verdict} | {baseline} |");
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// A word there and back, against the same bytes there and back.
+fn frames() {
+    const ROUNDS: usize = 20_000;
+    let echo = |mut socket: UnixStream| {
+        let mut bytes = [0; 64];
+        while let Ok(length) = socket.read(&mut bytes) {
+            if length == 0 || socket.write_all(&bytes[..length]).is_err() {
+                return;
+            }
+        }
+    };
+    let (mut ours, theirs) = UnixStream::pair().unwrap();
+    let echoing = std::thread::spawn(move || echo(theirs));
+    let mut bytes = [7; 32];
+    let begun = Instant::now();
+    for _ in 0..ROUNDS {
+        ours.write_all(&bytes).unwrap();
+        ours.read_exact(&mut bytes).unwrap();
+    }
+    let raw = begun.elapsed() / ROUNDS as u32;
+    drop(ours);
+    echoing.join().unwrap();
+
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    // One side says what the other hears, both with the wire's own types.
+    let echoing = std::thread::spawn(move || {
+        let (mut rx, tx) = bench_ends(theirs);
+        while let Ok(word) = rx.recv() {
+            if tx.send(&word).is_err() {
+                return;
+            }
+        }
+    });
+    let (mut rx, tx) = bench_ends(ours);
+    let word = protocol::session::ToSession::Prompt { text: "0123456789abcdef".into() };
+    let begun = Instant::now();
+    for _ in 0..ROUNDS {
+        tx.send(&word).unwrap();
+        rx.recv().unwrap();
+    }
+    let framed = begun.elapsed() / ROUNDS as u32;
+    drop((rx, tx));
+    let _ = echoing.join();
+    let baseline = format!("raw socket pair {:.1} us", micros(raw));
+    row("frame round trip", micros(framed) / micros(raw), "x", 5.0, &baseline);
+}
+
+/// A wire on which both sides say the same words, so that one can echo the other.
+enum Echo {}
+
+impl protocol::Link for Echo {
+    type To = protocol::session::ToSession;
+    type From = protocol::session::ToSession;
+    const NAME: &'static str = "echo";
+    const MESSAGE_CAP: usize = 1 << 20;
+}
+
+type EchoEnds = ipc::Ends<protocol::session::ToSession, protocol::session::ToSession>;
+
+fn bench_ends(socket: UnixStream) -> EchoEnds {
+    ipc::connect::<Echo>(socket).unwrap()
+}
+
+/// Starting a worker as the supervisor does, from a small process and from one with 1 GiB.
+fn spawning() {
+    let small = median((0..100).map(|_| spawn_as_supervisor()).collect());
+    let mut ballast = vec![0_u8; 1 << 30];
+    ballast.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
+    let large = median((0..100).map(|_| spawn_as_supervisor()).collect());
+    assert_eq!(ballast.iter().step_by(1 << 20).map(|&byte| usize::from(byte)).sum::<usize>(), 1024);
+    let baseline = format!("small parent {:.0} us", micros(small));
+    row("spawn with a 1 GiB parent", micros(large) / micros(small), "x", 1.5, &baseline);
+}
+
+fn spawn_as_supervisor() -> Duration {
+    let begun = Instant::now();
+    let (_ours, theirs) = UnixStream::pair().unwrap();
+    let mut child = Command::new("/bin/true")
+        .env_clear()
+        .process_group(0)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let took = begun.elapsed();
+    child.wait().unwrap();
+    took
+}
+
+/// `sh -c true` as a plain child: what a call of `bash true` costs with no agent around it.
+fn bare_spawn() -> Duration {
+    let once = || {
+        let begun = Instant::now();
+        let ran = Command::new("sh").args(["-c", "true"]).stdin(Stdio::null()).output().unwrap();
+        assert!(ran.status.success());
+        begun.elapsed()
+    };
+    median((0..200).map(|_| once()).collect())
+}
+
+/// Rounds of one turn, less than the 25 that end it.
+const ROUNDS: usize = 22;
+
+/// Times from the end of an answer to the first byte of the next request, with this call in each
+/// answer.
+fn answer_to_request(tier: &str, tool: &'static str, input: &str) -> Vec<Duration> {
+    let desk = Desk::new();
+    let input = input.to_owned();
+    let server = Server::answering(move |round, _| match round {
+        n if n <= ROUNDS => Answer::says([call(&format!("toolu_{n}"), tool, &input)]),
+        _ => Answer::text("done"),
+    });
+    let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+    command.env("AGENTD_SANDBOX_TIER", tier);
+    let ran = run(command);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let seen = server.requests();
+    seen.windows(2)
+        .map(|pair| pair[1].first_byte.saturating_duration_since(pair[0].answered.unwrap()))
+        .collect()
+}
+
+fn whole_call(tier: &str, limit: f64, spawn: Duration) {
+    let with_call = median(answer_to_request(tier, "bash", r#"{"command":"true"}"#));
+    let without = median(answer_to_request(tier, "no_such_tool", "{}"));
+    let call = with_call.saturating_sub(without);
+    let baseline = format!("plain `sh -c true` {:.2} ms", micros(spawn) / 1e3);
+    let figure = format!("whole call of `bash true`, tier {tier}");
+    row(&figure, micros(call) / micros(spawn), "x", limit, &baseline);
+    let baseline = format!("of it without the call {:.2} ms", micros(without) / 1e3);
+    let figure = format!("answer with one bash call to next request, tier {tier}");
+    row(&figure, micros(with_call) / 1e3, "ms", 8.0, &baseline);
+}
+
+/// A one-shot with one bash call: wall time from nothing, and the memory of all its processes.
+fn one_shot() {
+    let memory = Arc::new(Mutex::new(0_u64));
+    let mut times = Vec::new();
+    for _ in 0..11 {
+        let desk = Desk::new();
+        let (own, largest) = (std::process::id(), Arc::clone(&memory));
+        let server = Server::answering(move |round, _| match round {
+            1 => {
+                let input = json!({"command": "true"}).to_string();
+                Answer::says([call("toolu_1", "bash", &input)])
+            }
+            _ => {
+                let mut largest = largest.lock().unwrap();
+                *largest = (*largest).max(resident_of_agentd(own));
+                Answer::text("done")
+            }
+        });
+        let arguments = ["-p", "x", "--permission-mode", "auto"];
+        let ran = run(desk.with_server(&server, &arguments));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        times.push(ran.took);
+    }
+    let plain = format!("plain `sh -c true` {:.2} ms", micros(bare_spawn()) / 1e3);
+    row("one-shot with one bash call, wall", micros(median(times)) / 1e3, "ms", 150.0, &plain);
+    let mebibytes = *memory.lock().unwrap() as f64 / 1024.0;
+    row("one-shot, memory of all processes (PSS)", mebibytes, "MiB", 60.0, "none");
+}
+
+/// PSS in KiB of agentd's processes in the session that this process started.
+fn resident_of_agentd(own: u32) -> u64 {
+    let all = processes();
+    let sessions: Vec<_> =
+        all.iter().filter(|process| process.parent == own).map(|process| process.session).collect();
+    all.iter()
+        .filter(|process| sessions.contains(&process.session) && process.pid != own)
+        .filter(|process| process.name.starts_with("agentd"))
+        .filter_map(|process| {
+            fs::read_to_string(format!("/proc/{}/smaps_rollup", process.pid)).ok()
+        })
+        .filter_map(|rollup| {
+            let line = rollup.lines().find(|line| line.starts_with("Pss:"))?.to_owned();
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        })
+        .sum()
+}
+
+fn version() {
+    let once = || {
+        let begun = Instant::now();
+        let ran = Command::new(env!("CARGO_BIN_EXE_agentd")).arg("--version").output().unwrap();
+        assert!(ran.status.success());
+        begun.elapsed()
+    };
+    let times = (0..50).map(|_| once()).collect();
+    let plain = {
+        let once = || {
+            let begun = Instant::now();
+            assert!(Command::new("/bin/true").output().unwrap().status.success());
+            begun.elapsed()
+        };
+        median((0..50).map(|_| once()).collect())
+    };
+    let baseline = format!("/bin/true {:.2} ms", micros(plain) / 1e3);
+    row("agentd --version", micros(median(times)) / 1e3, "ms", 5.0, &baseline);
+}

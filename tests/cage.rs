@@ -1,0 +1,328 @@
+//! What a call is refused, tried from inside a real call of the real product, each with the same
+//! thing succeeding where it is allowed; and what the record says of it.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use support::anthropic::{Answer, Server, call};
+use support::{Desk, child_of, needs, run};
+
+/// Both cages that this host can make.
+const TIERS: [&str; 2] = ["A", "B"];
+
+/// What a script may need to know about the run it is part of.
+struct Live {
+    supervisor: u32,
+    socket: PathBuf,
+}
+
+/// What came of a script.
+struct Attempt {
+    /// What the model was told.
+    words: String,
+    /// The `ended` audit record.
+    ended: Value,
+    /// `agentd audit show` of the call.
+    shown: String,
+}
+
+impl Attempt {
+    fn refused(&self, syscall: &str) -> bool {
+        let refusals = self.ended["refusals"].as_array().unwrap();
+        refusals.iter().any(|refusal| refusal["syscall"] == syscall)
+    }
+
+    /// Whether this call was refused, recorded and shown.
+    fn shows(&self, syscall: &str) -> bool {
+        self.refused(syscall) && self.shown.contains(syscall)
+    }
+
+    fn explain(&self) -> String {
+        format!("{}\n{:#}\n{}", self.words, self.ended, self.shown)
+    }
+}
+
+/// Runs a script as the model's only call, in this tier.
+fn attempt(
+    desk: &Desk,
+    tier: &str,
+    flags: &[&str],
+    script: impl Fn(&Live) -> String + Send + 'static,
+) -> Attempt {
+    let agentd: Arc<OnceLock<u32>> = Arc::default();
+    let (known, run_dir) = (Arc::clone(&agentd), desk.run_dir());
+    let server = Server::answering(move |round, _| match round {
+        1 => {
+            let supervisor = child_of(*known.wait(), "agentd-supervisor").expect("a supervisor");
+            let socket = run_dir.join(format!("agentd/run-{supervisor}/socket"));
+            let command = script(&Live { supervisor, socket });
+            Answer::says([call("toolu_1", "bash", &json!({ "command": command }).to_string())])
+        }
+        _ => Answer::text("done"),
+    });
+    let mut arguments = vec!["-p", "do it", "--permission-mode", "auto"];
+    arguments.extend(flags);
+    let mut command = desk.with_server(&server, &arguments);
+    command.env("AGENTD_SANDBOX_TIER", tier).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    agentd.set(child.id()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    let requests = server.requests();
+    let message = requests[1].body["messages"].as_array().unwrap().last().unwrap().clone();
+    let content = &message["content"][0]["content"];
+    let words = content
+        .as_str()
+        .map_or_else(|| content[0]["text"].as_str().unwrap().to_owned(), str::to_owned);
+    let audit = desk.audit();
+    let ended = audit.iter().rev().find(|record| record["event"] == "ended").unwrap().clone();
+    assert_eq!(ended["enforced"]["tier"], tier, "the cage is of the tier asked for: {ended:#}");
+    let name = format!("{}.{}", ended["session"].as_str().unwrap(), ended["call"]);
+    let shown = run(desk.agentd(&["audit", "show", &name]));
+    assert_eq!(shown.code, 0, "{}", shown.err);
+    Attempt { words, ended, shown: shown.out }
+}
+
+fn python(program: &str) -> String {
+    needs("python3");
+    format!("python3 - <<'EOF'\n{program}\nEOF")
+}
+
+#[test]
+fn nothing_is_written_outside_the_project() {
+    for tier in TIERS {
+        let desk = Desk::new();
+        let canary = desk.outside().join("canary");
+        std::fs::write(&canary, "whole").unwrap();
+        let new = desk.outside().join("new");
+        let (old, fresh) = (canary.display().to_string(), new.display().to_string());
+        let tried = attempt(&desk, tier, &[], move |_| {
+            format!("echo inside > inside; echo x > {old}; echo x > {fresh}; echo end")
+        });
+        assert_eq!(std::fs::read_to_string(&canary).unwrap(), "whole", "{}", tried.explain());
+        assert!(!new.exists(), "{}", tried.explain());
+        assert_eq!(desk.read("inside"), "inside\n", "the positive control: {}", tried.explain());
+        assert!(tried.shows("openat"), "{}", tried.explain());
+        assert!(tried.shown.contains("canary"), "{}", tried.explain());
+    }
+}
+
+#[test]
+fn a_secret_in_the_home_directory_is_not_read() {
+    for tier in TIERS {
+        let desk = Desk::new();
+        let secret = desk.home().join(".ssh/id");
+        std::fs::create_dir_all(secret.parent().unwrap()).unwrap();
+        std::fs::write(&secret, "CANARY-7731\n").unwrap();
+        desk.write("open", "CONTROL-1234\n");
+        std::os::unix::fs::symlink(&secret, desk.project().join("link")).unwrap();
+        let path = secret.display().to_string();
+        let tried = attempt(&desk, tier, &[], move |_| {
+            format!("cat {path}; cat link; cat /proc/self/root{path}; cat open")
+        });
+        assert!(!tried.words.contains("CANARY-7731"), "{}", tried.explain());
+        assert!(tried.words.contains("CONTROL-1234"), "the positive control: {}", tried.explain());
+        // Reads that Landlock refuses cannot be seen cheaply; the record says so instead.
+        let unseen = tried.shown.split("not seen").nth(1).unwrap_or_default();
+        assert!(unseen.contains("refused reads of paths"), "{}", tried.shown);
+    }
+}
+
+#[test]
+fn no_byte_reaches_a_listener_while_the_network_is_off() {
+    let client = |port: u16| {
+        python(&format!(
+            "import socket\ntry:\n    socket.create_connection((\"127.0.0.1\", {port}), 2).sendall(b\"x\")\n    print(\"sent\")\nexcept OSError as error:\n    print(\"refused\", error)"
+        ))
+    };
+    for tier in TIERS {
+        let desk = Desk::new();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let reached = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&reached);
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut bytes = Vec::new();
+                let _ = stream.read_to_end(&mut bytes);
+                count.fetch_add(1 + bytes.len(), Ordering::SeqCst);
+            }
+        });
+        let tried = attempt(&desk, tier, &[], move |_| client(port));
+        assert_eq!(reached.load(Ordering::SeqCst), 0, "{}", tried.explain());
+        assert!(tried.words.contains("refused"), "{}", tried.explain());
+        let unseen = tried.shown.split("not seen").nth(1).unwrap_or_default();
+        match tier {
+            // Loopback inside is the command's own; that nobody listens there is no refusal.
+            "A" => assert!(unseen.contains("connections to loopback"), "{}", tried.shown),
+            _ => assert!(tried.shows("socket"), "{}", tried.explain()),
+        }
+
+        let control = attempt(&desk, tier, &["--net", "on"], move |_| client(port));
+        assert!(control.words.contains("sent"), "the positive control: {}", control.explain());
+        for _ in 0..200 {
+            if reached.load(Ordering::SeqCst) >= 2 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert_eq!(reached.load(Ordering::SeqCst), 2, "one connection, one byte");
+    }
+}
+
+#[test]
+fn the_supervisor_cannot_be_signalled() {
+    for tier in TIERS {
+        let desk = Desk::new();
+        let tried = attempt(&desk, tier, &[], |live| {
+            format!(
+                "kill -KILL {0} && echo killed-it; sleep 60 & kill -TERM $! && wait $!; echo own $?",
+                live.supervisor
+            )
+        });
+        // That the run went on to its end is the proof that the supervisor lives.
+        assert!(!tried.words.contains("killed-it"), "{}", tried.explain());
+        assert!(tried.words.contains("own 143"), "the positive control: {}", tried.explain());
+        assert!(tried.shows("kill"), "{}", tried.explain());
+    }
+}
+
+#[test]
+fn the_supervisor_s_memory_cannot_be_read() {
+    let read = |pid: &str| {
+        python(&format!(
+            "import ctypes, os\n\
+             for name in (\"mem\", \"environ\", \"maps\"):\n    \
+             try:\n        print(name, len(open(f\"/proc/{pid}/{{name}}\", \"rb\").read(0)), \"opened\")\n    \
+             except OSError as error:\n        print(name, \"refused\", error.errno)\n\
+             libc = ctypes.CDLL(None, use_errno=True)\n\
+             print(\"attach\", libc.ptrace(16, int(\"{pid}\") if \"{pid}\".isdigit() else os.getpid(), 0, 0))"
+        ))
+    };
+    for tier in TIERS {
+        let desk = Desk::new();
+        let tried = attempt(&desk, tier, &[], move |live| read(&live.supervisor.to_string()));
+        assert!(!tried.words.contains("opened"), "{}", tried.explain());
+        assert!(tried.words.contains("attach -1"), "{}", tried.explain());
+        assert!(tried.shows("ptrace"), "{}", tried.explain());
+        let control = attempt(&desk, tier, &[], move |_| read("self"));
+        let opened = control.words.matches("opened").count();
+        assert_eq!(opened, 3, "the positive control: {}", control.explain());
+    }
+}
+
+#[test]
+fn the_control_socket_is_out_of_reach() {
+    let connect = |path: &str| {
+        python(&format!(
+            "import socket\ns = socket.socket(socket.AF_UNIX)\ntry:\n    s.connect(\"{path}\")\n    print(\"connected\")\nexcept OSError as error:\n    print(\"refused\", error)"
+        ))
+    };
+    for tier in TIERS {
+        let desk = Desk::new();
+        let tried = attempt(&desk, tier, &[], move |live| {
+            assert!(live.socket.exists(), "the socket is where the test looks for it");
+            let directory = live.socket.parent().unwrap().display().to_string();
+            let token = format!("cat {directory}/token && echo token-read");
+            format!("{token}; {}", connect(&live.socket.display().to_string()))
+        });
+        assert!(!tried.words.contains("connected"), "{}", tried.explain());
+        assert!(!tried.words.contains("token-read"), "{}", tried.explain());
+        assert!(tried.words.contains("refused"), "{}", tried.explain());
+
+        let path = desk.project().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        std::thread::spawn(move || listener.incoming().for_each(drop));
+        let own = path.display().to_string();
+        let control = attempt(&desk, tier, &[], move |_| connect(&own));
+        assert!(control.words.contains("connected"), "the positive control: {}", control.explain());
+    }
+}
+
+#[test]
+fn nothing_survives_a_call_that_ends() {
+    for tier in TIERS {
+        let desk = Desk::new();
+        // Ignores TERM, leaves its session and holds the pipe.
+        let tried = attempt(&desk, tier, &[], |_| {
+            "setsid sh -c 'trap \"\" TERM; sleep 317' & sleep 0.2; echo end".to_owned()
+        });
+        assert!(tried.words.contains("end"), "{}", tried.explain());
+        let left: Vec<_> = support::processes()
+            .into_iter()
+            .filter(|process| {
+                let path = format!("/proc/{}/cmdline", process.pid);
+                std::fs::read(path)
+                    .is_ok_and(|line| line.windows(9).any(|it| it == b"sleep\x00317"))
+            })
+            .collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+#[test]
+fn a_time_limit_ends_the_tree_and_keeps_what_was_printed() {
+    for tier in TIERS {
+        let desk = Desk::new();
+        let server = Server::answering(|round, _| match round {
+            1 => {
+                let input = json!({"command": "echo before; sleep 60", "timeout_ms": 500});
+                Answer::says([call("toolu_1", "bash", &input.to_string())])
+            }
+            _ => Answer::text("done"),
+        });
+        let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+        command.env("AGENTD_SANDBOX_TIER", tier);
+        let ran = run(command);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let body = server.requests()[1].body.to_string();
+        assert!(body.contains("before"), "{body}");
+        assert_eq!(desk.ended(1)["outcome"]["how"], "timed_out");
+    }
+}
+
+#[test]
+fn file_tools_refuse_a_path_outside_in_words() {
+    let desk = Desk::new();
+    let secret = desk.outside().join("secret");
+    std::fs::write(&secret, "CANARY-7731\n").unwrap();
+    std::os::unix::fs::symlink(&secret, desk.project().join("link")).unwrap();
+    let path = secret.display().to_string();
+    let inputs = [
+        ("read", json!({"path": path})),
+        ("read", json!({"path": "../secret"})),
+        ("read", json!({"path": "link"})),
+        ("write", json!({"path": path, "content": "x"})),
+        ("edit", json!({"path": "link", "old_string": "CANARY", "new_string": "x"})),
+    ];
+    let calls: Vec<_> = inputs
+        .iter()
+        .enumerate()
+        .map(|(n, (tool, input))| call(&format!("toolu_{n}"), tool, &input.to_string()))
+        .collect();
+    let server = Server::answering(move |round, _| match round {
+        1 => Answer::says(calls.clone()),
+        _ => Answer::text("done"),
+    });
+    let ran = desk.ask(&server, &["--permission-mode", "auto"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let body = &server.requests()[1].body;
+    let results =
+        body["messages"].as_array().unwrap().last().unwrap()["content"].as_array().unwrap().clone();
+    assert_eq!(results.len(), inputs.len());
+    for (result, (tool, input)) in results.iter().zip(&inputs) {
+        let text = result["content"].to_string();
+        assert!(text.contains("ACCESS DENIED"), "{tool} {input}: {text}");
+        assert!(!text.contains("CANARY-7731"), "{tool} {input}: {text}");
+    }
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "CANARY-7731\n");
+}

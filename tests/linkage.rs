@@ -1,0 +1,88 @@
+//! What each executable holds, read from the executables themselves: no network code outside the
+//! provider, no async runtime in the workers that need none, no test hooks in what is shipped.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+/// The executables of this build, with the crates they must not hold.
+const EXECUTABLES: [(&str, &str, &[&str]); 6] = [
+    ("agentd", env!("CARGO_BIN_EXE_agentd"), &["reqwest", "rustls", "hyper", "ractor"]),
+    (
+        "agentd-supervisor",
+        env!("CARGO_BIN_EXE_agentd-supervisor"),
+        &["reqwest", "rustls", "hyper", "grep_searcher", "clap_builder"],
+    ),
+    (
+        "agentd-session",
+        env!("CARGO_BIN_EXE_agentd-session"),
+        &["reqwest", "rustls", "hyper", "tokio", "ractor", "grep_searcher"],
+    ),
+    ("agentd-provider", env!("CARGO_BIN_EXE_agentd-provider"), &["ractor", "grep_searcher"]),
+    (
+        "agentd-broker",
+        env!("CARGO_BIN_EXE_agentd-broker"),
+        &["reqwest", "rustls", "hyper", "tokio", "ractor", "grep_searcher"],
+    ),
+    (
+        "agentd-tool",
+        env!("CARGO_BIN_EXE_agentd-tool"),
+        &["reqwest", "rustls", "hyper", "tokio", "ractor"],
+    ),
+];
+
+fn holds(executable: &[u8], name: &str) -> bool {
+    // A crate shows as the path of its sources in panic messages and as a part of symbols.
+    let symbol = format!("{}{name}", name.len());
+    executable.windows(symbol.len()).any(|window| window == symbol.as_bytes())
+}
+
+fn read(path: &str) -> Vec<u8> {
+    fs::read(path).unwrap_or_else(|error| panic!("{path}: {error}; build with `cargo build`"))
+}
+
+#[test]
+fn no_executable_holds_what_it_must_not() {
+    for (name, path, forbidden) in EXECUTABLES {
+        let executable = read(path);
+        for crate_name in forbidden {
+            assert!(!holds(&executable, crate_name), "{name} links {crate_name}");
+        }
+    }
+}
+
+/// The same search finds what is there: without this the test above would pass on stripped files.
+#[test]
+fn the_search_finds_what_is_there() {
+    for (name, crate_name) in [
+        ("agentd-provider", "reqwest"),
+        ("agentd-provider", "rustls"),
+        ("agentd-supervisor", "tokio"),
+        ("agentd-supervisor", "ractor"),
+        ("agentd-tool", "grep_searcher"),
+        ("agentd", "clap_builder"),
+    ] {
+        let (_, path, _) = EXECUTABLES.iter().find(|(known, ..)| *known == name).unwrap();
+        assert!(holds(&read(path), crate_name), "{name} should link {crate_name}");
+    }
+}
+
+#[test]
+fn shipped_executables_have_no_test_hooks() {
+    for (name, path, _) in EXECUTABLES {
+        let executable = read(path);
+        let mark = b"agentd_hook:";
+        let found = executable.windows(mark.len()).any(|window| window == mark);
+        assert!(!found, "{name} was built with --cfg agentd_hooks");
+    }
+}
+
+#[test]
+fn a_worker_started_by_hand_says_so() {
+    for (name, path, _) in EXECUTABLES.into_iter().filter(|(name, ..)| *name != "agentd") {
+        let ran =
+            std::process::Command::new(path).stdin(std::process::Stdio::null()).output().unwrap();
+        let words = String::from_utf8_lossy(&ran.stderr).into_owned();
+        assert!(!ran.status.success(), "{name} started by hand must fail");
+        assert!(words.contains("not by hand"), "{name} says: {words}");
+    }
+}

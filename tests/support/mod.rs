@@ -1,0 +1,236 @@
+//! What end-to-end tests share: a project, a home, and `agentd` run in them as a person would.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "anthropic.rs"]
+pub mod anthropic;
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A key that no real service knows.
+pub const KEY: &str = "sk-test-4f1c";
+
+/// A person's machine in small: home, state, run-time directory, project.
+pub struct Desk {
+    root: TempDir,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        // Not the target directory: a socket's path must be short.
+        let root =
+            tempfile::Builder::new().prefix("agentd-t").tempdir().expect("a directory in /tmp");
+        for directory in ["home", "state", "run", "project"] {
+            fs::create_dir(root.path().join(directory)).unwrap();
+        }
+        fs::set_permissions(
+            root.path().join("run"),
+            std::os::unix::fs::PermissionsExt::from_mode(0o700),
+        )
+        .unwrap();
+        Self { root }
+    }
+
+    pub fn project(&self) -> PathBuf {
+        self.root.path().join("project")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.root.path().join("state/agentd")
+    }
+
+    pub fn run_dir(&self) -> PathBuf {
+        self.root.path().join("run")
+    }
+
+    /// A place that no call may reach.
+    pub fn outside(&self) -> PathBuf {
+        self.root.path().to_owned()
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.project().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        let path = self.project().join(name);
+        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// `agentd` with these arguments, in the project, with nothing of this process's environment
+    /// but the path.
+    pub fn agentd(&self, arguments: &[&str]) -> Command {
+        needs("setsid");
+        // A session of its own, by which its workers are found again. `setsid` becomes agentd, so
+        // that its process id is agentd's.
+        let mut command = Command::new("setsid");
+        command
+            .arg(env!("CARGO_BIN_EXE_agentd"))
+            .args(arguments)
+            .current_dir(self.project())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home())
+            .env("XDG_STATE_HOME", self.root.path().join("state"))
+            .env("XDG_RUNTIME_DIR", self.run_dir())
+            .stdin(Stdio::null());
+        if let Some(tier) = std::env::var_os("AGENTD_SANDBOX_TIER") {
+            command.env("AGENTD_SANDBOX_TIER", tier);
+        }
+        command
+    }
+
+    /// The same, speaking to this server.
+    pub fn with_server(&self, server: &anthropic::Server, arguments: &[&str]) -> Command {
+        let mut command = self.agentd(arguments);
+        command.env("ANTHROPIC_BASE_URL", server.url()).env("ANTHROPIC_API_KEY", KEY);
+        command
+    }
+
+    /// One prompt answered in one JSON object.
+    pub fn ask(&self, server: &anthropic::Server, flags: &[&str]) -> Run {
+        let mut arguments = vec!["-p", "do it", "--output-format", "json"];
+        arguments.extend(flags);
+        run(self.with_server(server, &arguments))
+    }
+
+    /// The audit records of all calls so far, oldest first.
+    pub fn audit(&self) -> Vec<Value> {
+        let ran = run(self.agentd(&["audit", "export"]));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The `ended` audit record of one call, by its number.
+    pub fn ended(&self, number: u64) -> Value {
+        let audit = self.audit();
+        let found =
+            audit.iter().find(|record| record["event"] == "ended" && record["call"] == number);
+        found.unwrap_or_else(|| panic!("no end of call {number} in {audit:#?}")).clone()
+    }
+}
+
+/// A finished `agentd`.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+    pub took: Duration,
+}
+
+impl Run {
+    /// Standard output as one JSON object.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out)
+            .unwrap_or_else(|error| panic!("{error}: {:?}\nstderr: {}", self.out, self.err))
+    }
+
+    /// The final text of a run with `--output-format json`.
+    pub fn result(&self) -> String {
+        self.json()["result"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// Runs it to its end, 60 s at most, and makes sure that nothing of it is left.
+pub fn run(mut command: Command) -> Run {
+    let begun = Instant::now();
+    let child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("agentd starts");
+    let pid = child.id();
+    let Output { status, stdout, stderr } = output_within(child, Duration::from_secs(60));
+    let took = begun.elapsed();
+    let left: Vec<_> = processes().into_iter().filter(|process| process.session == pid).collect();
+    assert!(left.is_empty(), "processes left behind: {left:?}");
+    Run {
+        code: status.code().unwrap_or(-1),
+        out: String::from_utf8_lossy(&stdout).into_owned(),
+        err: String::from_utf8_lossy(&stderr).into_owned(),
+        took,
+    }
+}
+
+fn output_within(child: Child, limit: Duration) -> Output {
+    let pid = i32::try_from(child.id()).unwrap();
+    let (done, over) = std::sync::mpsc::channel::<()>();
+    let watch = std::thread::spawn(move || {
+        if over.recv_timeout(limit) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+            let _ = nix::sys::signal::kill(
+                nix::unistd::Pid::from_raw(pid),
+                nix::sys::signal::Signal::SIGKILL,
+            );
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(done);
+    watch.join().unwrap();
+    output
+}
+
+/// A process as `/proc` shows it.
+#[derive(Debug, Clone)]
+pub struct Process {
+    pub pid: u32,
+    pub parent: u32,
+    pub session: u32,
+    pub name: String,
+}
+
+pub fn processes() -> Vec<Process> {
+    fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let pid = path.file_name()?.to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(path.join("stat")).ok()?;
+            let (head, rest) = stat.rsplit_once(')')?;
+            let name = head.split_once('(')?.1.to_owned();
+            let mut fields = rest.split_whitespace().skip(1);
+            let parent = fields.next()?.parse().ok()?;
+            let session = fields.nth(1)?.parse().ok()?;
+            Some(Process { pid, parent, session, name })
+        })
+        .collect()
+}
+
+/// The process of that name which `parent` started, waiting a moment for it.
+pub fn child_of(parent: u32, name: &str) -> Option<u32> {
+    // The kernel keeps 15 characters of a name.
+    let short = &name[..name.len().min(15)];
+    let until = Instant::now() + Duration::from_secs(5);
+    while Instant::now() < until {
+        let found = processes().into_iter().find(|it| it.parent == parent && it.name == short);
+        if let Some(found) = found {
+            return Some(found.pid);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    None
+}
+
+/// Fails, naming it, when a program that a test drives is not there.
+pub fn needs(program: &str) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
+    assert!(found, "this test drives the program `{program}`, which is not in PATH; install it");
+}
+
+/// Whether this process may do everything.
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+pub fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
