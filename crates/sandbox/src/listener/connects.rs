@@ -80,16 +80,17 @@ pub(super) fn made(address: Address) -> Option<Claim> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::paths::Root;
     use super::*;
     use std::fs::File;
-    use std::os::fd::AsFd;
     use std::os::unix::net::UnixListener;
 
     fn predicted(address: &Address, tier: Tier, network: Network) -> Option<(i32, String)> {
         let (cage, host) = (tempfile::tempdir().unwrap(), File::open("/").unwrap());
-        let cage = File::open(cage.path()).unwrap();
-        let roots = Roots { cage: cage.as_fd(), host: host.as_fd() };
-        let processes = Processes::new(File::open("/proc").unwrap().into());
+        let processes = Processes::new(File::open("/proc").unwrap().into()).unwrap();
+        let root = |file: File| Root::new(&processes, file.into()).unwrap();
+        let (cage, host) = (root(File::open(cage.path()).unwrap()), root(host));
+        let roots = Roots { cage: &cage, host: &host };
         predict(address, &processes, roots, tier, network)
     }
 

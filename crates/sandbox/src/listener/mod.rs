@@ -80,12 +80,12 @@ impl Listener {
     /// Serves `notify` on a thread of its own until nobody is left under the filter.
     ///
     /// # Errors
-    /// Where no thread or no pipe can be had. Then `notify` is closed, and notified
+    /// Where no thread or no pipe can be had, or `watch.proc` is no `/proc` of this process. Then `notify` is closed, and notified
     /// calls fail with ENOSYS: the command must not be run.
     pub(crate) fn start(notify: OwnedFd, watch: Watch) -> io::Result<Self> {
         let (stopped, stop) = std::io::pipe()?;
         let record = Arc::new(Mutex::new(Record::default()));
-        let server = Server::new(notify, watch, Arc::clone(&record), stopped);
+        let server = Server::new(notify, watch, Arc::clone(&record), stopped)?;
         let thread = without_signals(|| {
             std::thread::Builder::new().name("refusals".to_owned()).spawn(move || server.serve())
         })?;

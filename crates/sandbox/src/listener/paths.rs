@@ -45,8 +45,24 @@ pub(super) enum End {
     Itself,
 }
 
-/// Resolves an absolute path beneath `root`, which may be another mount namespace's.
-pub(super) fn find(processes: &Processes, root: BorrowedFd<'_>, path: &Path, end: End) -> Found {
+/// A root directory, perhaps another mount namespace's.
+#[derive(Debug)]
+pub(super) struct Root {
+    fd: OwnedFd,
+    /// As the kernel words it for this process.
+    path: PathBuf,
+}
+
+impl Root {
+    /// Nothing where the kernel does not name the directory.
+    pub(super) fn new(processes: &Processes, fd: OwnedFd) -> Option<Self> {
+        let path = processes.path_of(fd.as_fd())?;
+        Some(Self { fd, path })
+    }
+}
+
+/// Resolves an absolute path beneath `root`.
+pub(super) fn find(processes: &Processes, root: &Root, path: &Path, end: End) -> Found {
     match open(root, path, end) {
         Ok(fd) => match (real(processes, root, fd.as_fd()), kind(&fd)) {
             (Some(real), Some(kind)) => Found::There(real, kind),
@@ -64,7 +80,7 @@ pub(super) fn find(processes: &Processes, root: BorrowedFd<'_>, path: &Path, end
 
 /// Whether the file, or the directory where it would go, is on a mount that takes no writes. If it
 /// is not, then what refuses a write there is Landlock.
-pub(super) fn on_read_only_mount(root: BorrowedFd<'_>, real: &Path) -> bool {
+pub(super) fn on_read_only_mount(root: &Root, real: &Path) -> bool {
     let fd = open(root, real, End::Itself).or_else(|errno| match real.parent() {
         Some(parent) => open(root, parent, End::Followed),
         None => Err(errno),
@@ -73,7 +89,7 @@ pub(super) fn on_read_only_mount(root: BorrowedFd<'_>, real: &Path) -> bool {
 }
 
 /// Where a name would go that is not there yet.
-fn beside(processes: &Processes, root: BorrowedFd<'_>, path: &Path) -> Found {
+fn beside(processes: &Processes, root: &Root, path: &Path) -> Found {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Found::Unknown;
     };
@@ -89,20 +105,19 @@ fn beside(processes: &Processes, root: BorrowedFd<'_>, path: &Path) -> Found {
 
 /// `O_PATH` asks for no right on the file, so that neither the runner's own Landlock layer nor
 /// the file's mode stand in the way of looking.
-fn open(root: BorrowedFd<'_>, path: &Path, end: End) -> Result<OwnedFd, Errno> {
+fn open(root: &Root, path: &Path, end: End) -> Result<OwnedFd, Errno> {
     let flags = match end {
         End::Followed => OFlag::O_PATH | OFlag::O_CLOEXEC,
         End::Itself => OFlag::O_PATH | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW,
     };
     let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-    openat2(root, path, OpenHow::new().flags(flags).resolve(resolve))
+    openat2(&root.fd, path, OpenHow::new().flags(flags).resolve(resolve))
 }
 
 /// The path of an open file as seen from `root`.
-fn real(processes: &Processes, root: BorrowedFd<'_>, fd: BorrowedFd<'_>) -> Option<PathBuf> {
-    let top = processes.path_of(root)?;
+fn real(processes: &Processes, root: &Root, fd: BorrowedFd<'_>) -> Option<PathBuf> {
     let path = processes.path_of(fd)?;
-    let below = path.strip_prefix(&top).ok()?;
+    let below = path.strip_prefix(&root.path).ok()?;
     Some(Path::new("/").join(below))
 }
 
@@ -123,8 +138,9 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn look(root: &Path, path: &str, end: End) -> Found {
-        let processes = Processes::new(File::open("/proc").unwrap().into());
-        find(&processes, File::open(root).unwrap().as_fd(), Path::new(path), end)
+        let processes = Processes::new(File::open("/proc").unwrap().into()).unwrap();
+        let root = Root::new(&processes, File::open(root).unwrap().into()).unwrap();
+        find(&processes, &root, Path::new(path), end)
     }
 
     #[test]

@@ -7,8 +7,8 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{IoSliceMut, Read};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::io::{self, IoSliceMut, Read};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -23,6 +23,8 @@ const DEPTH: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Processes {
     proc: OwnedFd,
+    /// This process's own open files in it.
+    own: OwnedFd,
     /// The runner: whatever descends from it is in the cage.
     root: u32,
 }
@@ -58,13 +60,13 @@ impl Status {
 
 impl Processes {
     /// Looks through `proc`; this process is the runner.
-    pub(super) fn new(proc: OwnedFd) -> Self {
-        Self { proc, root: std::process::id() }
-    }
-
-    /// The directory itself.
-    pub(super) fn proc(&self) -> BorrowedFd<'_> {
-        self.proc.as_fd()
+    ///
+    /// # Errors
+    /// Where the directory is no `/proc` that has this process.
+    pub(super) fn new(proc: OwnedFd) -> io::Result<Self> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let own = openat(&proc, "self/fd", flags, Mode::empty())?;
+        Ok(Self { proc, own, root: std::process::id() })
     }
 
     /// The status of a process or thread, while there is one.
@@ -86,8 +88,7 @@ impl Processes {
 
     /// The path of a descriptor of this process, as the kernel words it.
     pub(super) fn path_of(&self, fd: BorrowedFd<'_>) -> Option<PathBuf> {
-        use std::os::fd::AsRawFd;
-        let path = readlinkat(&self.proc, format!("self/fd/{}", fd.as_raw_fd()).as_str()).ok()?;
+        let path = readlinkat(&self.own, fd.as_raw_fd().to_string().as_str()).ok()?;
         Some(PathBuf::from(path))
     }
 
@@ -179,7 +180,7 @@ mod tests {
     use super::*;
 
     fn here() -> Processes {
-        Processes::new(File::open("/proc").unwrap().into())
+        Processes::new(File::open("/proc").unwrap().into()).unwrap()
     }
 
     #[test]

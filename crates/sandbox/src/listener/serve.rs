@@ -3,6 +3,7 @@
 use super::carry::{self, Carried};
 use super::ledger::Record;
 use super::notice::{Answer, Notice, Notices};
+use super::paths::Root;
 use super::processes::Processes;
 use super::territory::Territory;
 use super::writes::Roots;
@@ -12,7 +13,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::confinement::{Network, Refusal, RefusalKind, Tier};
 use std::cell::OnceCell;
-use std::io::PipeReader;
+use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,35 +32,39 @@ pub(super) struct Server {
     tier: Tier,
     network: Network,
     signals: super::Signals,
-    host: OwnedFd,
+    host: Root,
     /// The command's root; all its processes share it, since changing it is refused.
-    cage: OnceCell<OwnedFd>,
+    cage: OnceCell<Root>,
     record: Arc<Mutex<Record>>,
     stop: PipeReader,
 }
 
 impl Server {
+    /// # Errors
+    /// Where `watch` has no directories to look through.
     pub(super) fn new(
         notify: OwnedFd,
         watch: Watch,
         record: Arc<Mutex<Record>>,
         stop: PipeReader,
-    ) -> Self {
-        Self {
+    ) -> io::Result<Self> {
+        let processes = Processes::new(watch.proc)?;
+        let host = Root::new(&processes, watch.host).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Self {
             notices: Arc::new(Notices::new(notify)),
             policy: Policy::new(&watch.plan, Arch::HOST),
-            processes: Processes::new(watch.proc),
+            processes,
             territory: Territory::new(watch.tier, watch.writable, watch.read_only),
             sockets: watch.sockets,
             inet: watch.plan.inet,
             tier: watch.tier,
             network: watch.network,
             signals: watch.signals,
-            host: watch.host,
+            host,
             cage: OnceCell::new(),
             record,
             stop,
-        }
+        })
     }
 
     /// Serves until all who were under the filter are gone, or until `finish`.
@@ -211,15 +216,16 @@ impl Server {
 
     /// Where paths lead for the command and for the host.
     fn roots(&self, tid: u32) -> Option<Roots<'_>> {
-        let host = self.host.as_fd();
+        let host = &self.host;
         match self.tier {
             Tier::B | Tier::C => Some(Roots { cage: host, host }),
             Tier::A => {
                 if self.cage.get().is_none() {
+                    let root = Root::new(&self.processes, self.processes.directory(tid, "root")?);
                     // It cannot be set already: this thread alone sets it.
-                    let _ = self.cage.set(self.processes.directory(tid, "root")?);
+                    let _ = self.cage.set(root?);
                 }
-                Some(Roots { cage: self.cage.get()?.as_fd(), host })
+                Some(Roots { cage: self.cage.get()?, host })
             }
         }
     }

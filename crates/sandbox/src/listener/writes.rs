@@ -5,12 +5,11 @@
 //! prediction, marked as such in the record. Where the copy cannot be had nothing is predicted.
 
 use super::notice::Notice;
-use super::paths::{End, Found, Kind, find, on_read_only_mount};
+use super::paths::{End, Found, Kind, Root, find, on_read_only_mount};
 use super::processes::Processes;
 use super::territory::Territory;
 use crate::seccomp::{Flags, Follow, Look, Role};
 use libc::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_CREAT, O_EXCL, O_NOFOLLOW, O_PATH, O_TMPFILE};
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 /// What a call says it will do to a path, copied before it goes on.
@@ -35,9 +34,9 @@ pub(super) enum Deed {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Roots<'a> {
     /// The command's root directory.
-    pub(super) cage: BorrowedFd<'a>,
+    pub(super) cage: &'a Root,
     /// The host's.
-    pub(super) host: BorrowedFd<'a>,
+    pub(super) host: &'a Root,
 }
 
 /// Copies what the call claims, from registers and the caller's memory.
@@ -125,7 +124,7 @@ fn left_out(
     found: &Found,
     end: End,
     processes: &Processes,
-    host: BorrowedFd<'_>,
+    host: &Root,
 ) -> Option<PathBuf> {
     let wanted = match (found, claim.deed) {
         (Found::Nowhere, _) => true,
