@@ -50,6 +50,38 @@ fn round() -> impl Strategy<Value = Option<u32>> {
 enum Word {
     Fixed(ToSession),
     Stream(Option<u32>, FromProvider),
+    /// A whole answer to the open request: words at random seldom make one.
+    Answer(Vec<Say>, StopReason),
+}
+
+fn say() -> impl Strategy<Value = Say> {
+    let id = || proptest::sample::select(&["a", "b", "c", ""][..]);
+    let name = || proptest::sample::select(&["read", "read", "grep", "write", "bash", "nope"][..]);
+    let input = || proptest::sample::select(&["{}", "{}", "", "{\"a\":"][..]);
+    prop_oneof![
+        1 => proptest::sample::select(&["", "words"][..]).prop_map(Say::Text),
+        1 => Just(Say::Think("{}")),
+        6 => (id(), name(), input()).prop_map(|(id, name, input)| Say::Use(id, name, input)),
+        1 => (id(), name(), input()).prop_map(|(id, name, input)| Say::CutUse(id, name, input)),
+    ]
+}
+
+impl Word {
+    /// The words of the supervisor, with the number of the open request filled in.
+    fn told(self, open: u32) -> Vec<ToSession> {
+        match self {
+            Self::Fixed(word) => vec![word],
+            Self::Stream(round, word) => vec![ToSession::Stream(numbered(round, word, open))],
+            Self::Answer(blocks, stop) => {
+                let mut words: Vec<_> =
+                    stream(open, &blocks).into_iter().map(ToSession::Stream).collect();
+                let usage = Usage::default();
+                let ended = FromProvider::Ended { round: open, stop, usage, model: "m".into() };
+                words.push(ToSession::Stream(ended));
+                words
+            }
+        }
+    }
 }
 
 fn word() -> impl Strategy<Value = Word> {
@@ -60,6 +92,8 @@ fn word() -> impl Strategy<Value = Word> {
             Word::Stream(round, FromProvider::Delta { round: 0, index, delta })
         }),
         4 => (round(), stop()).prop_map(move |(round, stop)| Word::Stream(round, ended(stop))),
+        6 => (proptest::collection::vec(say(), 0..6), stop())
+            .prop_map(|(blocks, stop)| Word::Answer(blocks, stop)),
         1 => round().prop_map(|round| Word::Stream(round, FromProvider::Cancelled { round: 0 })),
         1 => round().prop_map(|round| Word::Stream(round, FromProvider::Retrying {
             round: 0, attempt: 2, of: 5, wait_ms: 0, reason: "broken".into(),
@@ -67,7 +101,7 @@ fn word() -> impl Strategy<Value = Word> {
         1 => round().prop_map(|round| Word::Stream(round, FromProvider::Failed {
             round: 0, kind: Failure::Unreachable, message: "gone".into(),
         })),
-        6 => (1_u32..12, short(&["", "out"])).prop_map(|(number, text)| {
+        12 => (1_u32..24, short(&["", "out"])).prop_map(|(number, text)| {
             Word::Fixed(ToSession::CallEnded { call: call_id(number), result: done(&text) })
         }),
         3 => short(&["", " ", "do"]).prop_map(|text| Word::Fixed(ToSession::Prompt { text })),
@@ -125,6 +159,21 @@ struct Watch {
 }
 
 impl Watch {
+    /// What a word to the session ends.
+    fn told(&mut self, word: &ToSession) {
+        match word {
+            ToSession::Stream(
+                FromProvider::Ended { round, .. }
+                | FromProvider::Failed { round, .. }
+                | FromProvider::Cancelled { round },
+            ) if Some(*round) == self.open_round => self.open_round = None,
+            ToSession::CallEnded { call, .. } if self.running.remove(call) => {
+                self.answered.insert(call.clone());
+            }
+            _ => {}
+        }
+    }
+
     fn hear(&mut self, word: &FromSession) -> Result<(), TestCaseError> {
         match word {
             FromSession::Ask(request) => {
@@ -160,6 +209,17 @@ impl Watch {
                 prop_assert_eq!(self.named.get(&call.id), Some(call), "named before it runs");
                 prop_assert!(self.answer.contains(&call.use_id), "from an answer that ended");
                 prop_assert!(!self.answered.contains(&call.id));
+                let changes = |tool: &str| matches!(tool, "write" | "bash");
+                let running = || self.running.iter().filter_map(|id| self.named.get(id));
+                if changes(&call.tool) {
+                    prop_assert!(self.running.is_empty(), "a change runs alone");
+                } else {
+                    prop_assert!(
+                        !running().any(|call| changes(&call.tool)),
+                        "a change is a barrier"
+                    );
+                    prop_assert!(self.running.len() < 2, "at most `parallel` at once");
+                }
                 prop_assert!(self.running.insert(call.id.clone()));
                 let input: serde_json::Value = serde_json::from_str(&call.input).unwrap();
                 prop_assert!(input.is_object());
@@ -182,8 +242,67 @@ fn small() -> SessionSetup {
     SessionSetup { max_rounds: 6, max_calls: 8, parallel: 2, ..setup() }
 }
 
+/// Fills the number of the open request into a word of the provider.
+fn numbered(round: Option<u32>, mut word: FromProvider, open: u32) -> FromProvider {
+    let filled = round.unwrap_or(open);
+    match &mut word {
+        FromProvider::Delta { round, .. }
+        | FromProvider::Retrying { round, .. }
+        | FromProvider::Ended { round, .. }
+        | FromProvider::Failed { round, .. }
+        | FromProvider::Cancelled { round } => *round = filled,
+        _ => {}
+    }
+    word
+}
+
+/// A supervisor that keeps a journal, as the real one does.
+struct Keeper {
+    session: session::Session,
+    journal: Vec<Happened>,
+    running: HashMap<CallId, String>,
+    round: u32,
+    last_messages: Vec<protocol::content::Message>,
+}
+
+impl Keeper {
+    fn tell(&mut self, word: ToSession) {
+        if let ToSession::CallEnded { call, result } = &word {
+            let Some(use_id) = self.running.remove(call) else { return };
+            let (call, result) = (call.clone(), result.clone());
+            self.journal.push(Happened::Result { call, use_id, result });
+        }
+        for said in self.session.step(word) {
+            match said {
+                FromSession::Commit(happened) => self.journal.push(happened),
+                FromSession::Run(call) => {
+                    self.running.insert(call.id, call.use_id);
+                }
+                FromSession::Ask(request) => {
+                    self.round = request.round;
+                    self.last_messages = request.messages;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends whatever runs, then asks once more.
+    fn ask_anew(&mut self) {
+        self.tell(ToSession::Interrupt);
+        for call in self.running.keys().cloned().collect::<Vec<_>>() {
+            self.tell(ToSession::CallEnded { call, result: done("late") });
+        }
+        // Prompts that waited run now; each is stopped in its turn.
+        for _ in 0..200 {
+            self.tell(ToSession::Interrupt);
+        }
+        self.tell(ToSession::Prompt { text: "anew".into() });
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_request_is_lawful_and_nothing_unfinished_runs(
@@ -208,34 +327,38 @@ proptest! {
             }
         }
         for word in words {
-            let word = match word {
-                Word::Fixed(word) => word,
-                Word::Stream(round, mut word) => {
-                    let filled = round.unwrap_or(watch.last_round);
-                    match &mut word {
-                        FromProvider::Delta { round, .. }
-                        | FromProvider::Retrying { round, .. }
-                        | FromProvider::Ended { round, .. }
-                        | FromProvider::Failed { round, .. }
-                        | FromProvider::Cancelled { round } => *round = filled,
-                        _ => {}
-                    }
-                    if matches!(word, FromProvider::Ended { .. } | FromProvider::Failed { .. } | FromProvider::Cancelled { .. })
-                        && Some(filled) == watch.open_round
-                    {
-                        watch.open_round = None;
-                    }
-                    ToSession::Stream(word)
+            for word in word.told(watch.last_round) {
+                watch.told(&word);
+                for said in session.step(word) {
+                    watch.hear(&said)?;
                 }
-            };
-            if let ToSession::CallEnded { call, .. } = &word
-                && watch.running.remove(call)
-            {
-                watch.answered.insert(call.clone());
-            }
-            for said in session.step(word) {
-                watch.hear(&said)?;
             }
         }
+    }
+
+    #[test]
+    fn a_replayed_session_asks_what_the_first_one_asks(
+        words in proptest::collection::vec(word(), 0..120),
+    ) {
+        let mut keeper = Keeper {
+            session: session::Session::new(small()),
+            journal: Vec::new(),
+            running: HashMap::new(),
+            round: 0,
+            last_messages: Vec::new(),
+        };
+        keeper.tell(ToSession::ReplayDone);
+        for word in words {
+            for word in word.told(keeper.round) {
+                keeper.tell(word);
+            }
+        }
+        keeper.ask_anew();
+        // The journal up to the last prompt is what a new process is told.
+        let anew = keeper.journal.pop();
+        prop_assert_eq!(anew, Some(Happened::Prompt { text: "anew".into() }));
+        let mut again = Talk::replayed(small(), keeper.journal);
+        again.prompt("anew");
+        prop_assert_eq!(&again.request().messages, &keeper.last_messages);
     }
 }
