@@ -87,7 +87,14 @@ impl Plan {
             what: What::Sealed,
             folder: at.is_dir(),
         }));
-        mounts.extend(holders(&grants.protected));
+        let roots: Vec<&Path> = grants
+            .list
+            .iter()
+            .filter(|grant| grant.access.writes())
+            .map(|grant| grant.path.as_path())
+            .collect();
+        let fixed = grants.protected.iter().chain(&grants.covered);
+        mounts.extend(holders(fixed, &roots));
         let links = DEV_LINKS.map(|(at, to)| Link { at: at.into(), to: to.into() });
         Self { mounts: ordered(mounts), links: grants.links.iter().cloned().chain(links).collect() }
     }
@@ -167,17 +174,14 @@ impl Mount {
     }
 }
 
-/// `.git` for `.git/hooks`: what lies between the project and a protected name stays in its place,
+/// `.git` for `.git/hooks`: what lies between a writable root and a fixed name stays in its place,
 /// or the name would be moved away together with its folder.
-fn holders(protected: &[PathBuf]) -> Vec<Mount> {
+fn holders<'a>(names: impl Iterator<Item = &'a PathBuf>, roots: &[&Path]) -> Vec<Mount> {
     let mut held: Vec<Mount> = Vec::new();
-    for name in protected {
-        let Some(parent) = name.parent() else { continue };
-        for folder in parent.ancestors() {
-            let inside = folder
-                .components()
-                .any(|part| matches!(part.as_os_str().to_str(), Some(".git" | ".vscode")));
-            if inside && !held.iter().any(|mount| mount.at == folder) {
+    for name in names {
+        for folder in name.ancestors().skip(1) {
+            let between = roots.iter().any(|root| folder.starts_with(root) && folder != *root);
+            if between && !held.iter().any(|mount| mount.at == folder) {
                 held.push(Mount { at: folder.to_owned(), what: What::Held, folder: true });
             }
         }
@@ -337,9 +341,18 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_a_protected_name_stays_in_place() {
-        let held = holders(&["/p/.git/hooks".into(), "/p/.envrc".into()]);
-        let places: Vec<_> = held.iter().map(|mount| mount.at.clone()).collect();
-        assert_eq!(places, [PathBuf::from("/p/.git")]);
+    fn the_folders_of_a_fixed_name_stay_in_place() {
+        let names = [
+            "/home/p/.git/hooks".into(),
+            "/home/p/.envrc".into(),
+            "/home/p/.local/state/agentd".into(),
+            "/etc/shadow".into(),
+        ];
+        let held = holders(names.iter(), &[Path::new("/home/p")]);
+        let places: Vec<_> = held.iter().map(|mount| mount.at.to_str()).collect();
+        assert_eq!(
+            places,
+            [Some("/home/p/.git"), Some("/home/p/.local/state"), Some("/home/p/.local")]
+        );
     }
 }

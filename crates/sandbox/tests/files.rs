@@ -162,13 +162,22 @@ fn protected_names_hold_in_tier_a_and_git_goes_on_working() {
 #[test]
 fn our_own_directories_stay_out_of_reach_even_inside_the_project() {
     let yard = Yard::new();
-    let state = yard.project.join("state");
-    std::fs::create_dir(&state).unwrap();
+    let state = yard.project.join("local/state/agentd");
+    std::fs::create_dir_all(state.join("tmp/1")).unwrap();
     let token = state.join("token");
     std::fs::write(&token, SECRET).unwrap();
     let withheld = ["withheld", text(&state)];
     let said = yard.caged_with("a", &withheld, &["read", text(&token)]);
     assert!(refused(&said), "{said}");
+    // Nor can it be moved to where a later call would find it; the session's own temp, which may
+    // lie within, works all the same.
+    let temp = state.join("tmp/1");
+    let options = ["withheld", text(&state), "temp", text(&temp)];
+    let script = "mv local gone; mv local/state gone; mv local/state/agentd gone; \
+                  rm -rf local; ls gone; touch local/state/agentd/tmp/1/worked";
+    let told = yard.cage("a", &options, &["sh", "-c", script]);
+    assert_eq!(told.in_tier("a").printed(), "", "{told:?}");
+    assert!(token.exists() && temp.join("worked").exists());
     let told = yard.cage("b", &withheld, &["true"]);
     assert_eq!(told.one("uncaged"), "grants");
     assert!(told.one("reason").contains("XDG_STATE_HOME"), "{told:?}");
