@@ -5,6 +5,18 @@
 //! looked-at call is continued before anything is worked out about it, since the kernel decides;
 //! a carried `connect` is made here, on copies of address and socket. Registers decide, memory
 //! never does: another thread of the command could change it after the look.
+//!
+//! What is recorded as predicted was worked out from the same grants that the kernel was given:
+//! true where nothing else moves, but a command that swaps links under its own calls can make the
+//! record of its refusals wrong. It cannot make a refusal into a permission. Not predicted: reads,
+//! datagrams sent without `connect`, abstract sockets where the network is on in tier A, signals
+//! to the first process of a tier A cage.
+//!
+//! Measured as the filter was: a refused call takes 6.5 us in all, an open for writing 15 us more
+//! than bare (19 us by a relative path), `kill` 23 us, a carried `connect` 20 to 35 us more, and
+//! 0.1 to 0.9 ms more where the socket waits, for which a thread is started. `cargo build` and
+//! `git status` took as long in the cage as outside; a shell loop that writes to `/dev/null` took
+//! 28 us a turn instead of 7.
 
 mod address;
 mod carry;

@@ -1,24 +1,30 @@
 //! The seccomp filter: which system calls a confined process may not make (design: sandbox.md 3).
 //! Called by the cage only, as the last step before `exec` or before work begins.
 //!
-//! A deny-list over registers, the same in debug and release, kept as a table in `rules`. Sockets
+//! A deny-list over registers, the same in debug and release, kept as the table in `table`. Sockets
 //! are judged where they are made, never at operations on them. With [`Reporting::Notify`] what is
 //! refused or looked at goes to [`crate::listener`], which answers it; with [`Reporting::Errno`]
 //! the kernel answers refusals itself and nothing is looked at.
+//!
+//! Measured on Linux 6.18, two busy virtual cores (`tests/figures.rs`): putting the filter in force
+//! takes 58 us without a listener (202 instructions) and 72 to 87 us with one (286 to 317). The
+//! linear shape that seccompiler compiles to took 166 us for 60 plain rules and 260 us for 100,
+//! hence the search tree in `program`; seccompiler remains the oracle of its tests and installs
+//! the silent filter. A call that no rule names costs 0.05 to 0.1 us more than before.
 
 mod load;
 mod numbers;
 mod policy;
 mod program;
 mod rules;
+mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub(crate) use numbers::Arch;
 pub(crate) use policy::Policy;
-pub(crate) use rules::{
-    Act, Flags, Follow, Look, NAMESPACES, Role, Rule, SOCKET_TYPE, Target, Then,
-};
+pub(crate) use rules::{Act, Flags, Follow, Look, Role, Rule, Target, Then};
+pub(crate) use table::{NAMESPACES, SOCKET_TYPE};
 
 use protocol::confinement::{Network, Tier};
 use seccompiler::BpfProgram;

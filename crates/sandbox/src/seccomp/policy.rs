@@ -2,7 +2,8 @@
 //! The listener uses it to know why it was called; tests hold the compiled program against it.
 
 use super::numbers::{Arch, number};
-use super::rules::{Is, Rule, Test, Then, rules};
+use super::rules::{Is, Rule, Test, Then};
+use super::table::rules;
 use super::{Plan, Reporting};
 
 /// The rules of one plan on one machine.

@@ -3,7 +3,8 @@
 use super::child::{raw, under, without_listener};
 use crate::listener::tests::watch;
 use crate::seccomp::numbers::{Arch, number};
-use crate::seccomp::rules::{Then, rules};
+use crate::seccomp::rules::Then;
+use crate::seccomp::table::rules;
 use crate::seccomp::{Exec, Plan, Reporting};
 use protocol::confinement::{Network, RefusalKind, Tier};
 

@@ -4,7 +4,8 @@ use super::interpreter::{Data, run};
 use crate::seccomp::numbers::{Arch, CALLS, number};
 use crate::seccomp::policy::Policy;
 use crate::seccomp::program::{X32, action, compile};
-use crate::seccomp::rules::{Is, Test, Then, rules};
+use crate::seccomp::rules::{Is, Test, Then};
+use crate::seccomp::table::rules;
 use crate::seccomp::{Exec, Inet, Metadata, Plan, Reporting, Unix};
 use proptest::prelude::*;
 use seccompiler::{
