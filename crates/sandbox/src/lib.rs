@@ -15,7 +15,6 @@ mod host;
 mod inert;
 mod init;
 mod layer;
-#[allow(dead_code)]
 mod listener;
 mod namespaces;
 mod policy;
@@ -24,7 +23,6 @@ mod policy_source;
 mod privileges;
 mod root;
 mod runner;
-#[allow(dead_code)]
 mod seccomp;
 mod sys;
 mod tree;
