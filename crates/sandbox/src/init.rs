@@ -17,9 +17,14 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, setsid};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 /// Said instead of a loss where the kernel does not bound the number of processes.
 pub(crate) const UNBOUNDED: &str = "unbounded";
+
+/// How long the namespace of a cage that was given up gets to end.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the runner is handed.
 const OPENED: [&str; 6] =
@@ -70,8 +75,14 @@ impl First {
 impl Drop for First {
     fn drop(&mut self) {
         self.let_go();
-        // ECHILD where the tree has reaped it.
-        let _ = waitpid(self.pid, None);
+        // ECHILD where the tree has reaped it. Not for ever: a process stuck in a driver keeps
+        // the namespace, and the call must end all the same.
+        let deadline = Instant::now() + PATIENCE;
+        while waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) == Ok(WaitStatus::StillAlive)
+            && Instant::now() < deadline
+        {
+            sleep(Duration::from_micros(200));
+        }
     }
 }
 

@@ -3,6 +3,8 @@
 //! Two doors: [`Cage::enter`] locks the calling process for good (workers and file tools);
 //! [`Cage::prepare`] and [`Cage::spawn`] run a command in a cage of its own. Beside them
 //! [`harden`], the first line of every worker, and [`host`], which tries what this host allows.
+//!
+//! The README beside this crate has the order of steps, what fails otherwise, and what it costs.
 
 mod cage;
 mod caged;
