@@ -21,7 +21,7 @@ pub(crate) struct Record {
 impl Record {
     /// Adds a refusal; `count` of the new line is taken as it is.
     pub(super) fn add(&mut self, mut refusal: Refusal) {
-        shorten(&mut refusal.detail);
+        refusal.detail = presentable(&refusal.detail);
         if let Some(last) = self.refusals.last_mut()
             && (Refusal { count: last.count, ..refusal.clone() }) == *last
         {
@@ -34,13 +34,21 @@ impl Record {
     }
 }
 
-fn shorten(detail: &mut String) {
-    if let Some(end) = (0..=DETAIL).rev().find(|&at| detail.is_char_boundary(at))
-        && detail.len() > DETAIL
-    {
-        detail.truncate(end);
-        detail.push('…');
+/// Short, and without characters that move a terminal's cursor or break a line.
+fn presentable(detail: &str) -> String {
+    let mut shown = String::new();
+    for character in detail.chars() {
+        if shown.len() >= DETAIL {
+            shown.push('…');
+            break;
+        }
+        if character.is_control() {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
     }
+    shown
 }
 
 #[cfg(test)]
@@ -77,6 +85,13 @@ mod tests {
         let mut record = Record::default();
         record.add(refusal(&"ä".repeat(600)));
         assert_eq!(record.refusals[0].detail, format!("{}…", "ä".repeat(256)));
+    }
+
+    #[test]
+    fn a_name_cannot_drive_the_terminal_of_a_reader() {
+        let mut record = Record::default();
+        record.add(refusal("/tmp/\u{1b}[2J\nallowed\u{9b}"));
+        assert_eq!(record.refusals[0].detail, "/tmp/\\u{1b}[2J\\nallowed\\u{9b}");
     }
 
     proptest! {

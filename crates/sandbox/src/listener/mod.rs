@@ -43,8 +43,14 @@ use serve::Server;
 use std::io::{self, PipeWriter};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long the end waits for the thread. It can hang where the command tricked it into waiting: a
+/// socket made to wait right after the look, a file system of its own. Then it is left behind.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the listener has to know.
 #[derive(Debug)]
@@ -85,6 +91,8 @@ pub(crate) struct Listener {
     record: Arc<Mutex<Record>>,
     /// Closing it ends the thread.
     stop: Option<PipeWriter>,
+    /// Closed when the thread has ended.
+    ended: Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -92,16 +100,21 @@ impl Listener {
     /// Serves `notify` on a thread of its own until nobody is left under the filter.
     ///
     /// # Errors
-    /// Where no thread or no pipe can be had, or `watch.proc` is no `/proc` of this process. Then `notify` is closed, and notified
-    /// calls fail with ENOSYS: the command must not be run.
+    /// Where no thread or no pipe can be had, or `watch.proc` is no `/proc` of this process. Then
+    /// `notify` is closed, and notified calls fail with ENOSYS: the command must not be run.
     pub(crate) fn start(notify: OwnedFd, watch: Watch) -> io::Result<Self> {
         let (stopped, stop) = std::io::pipe()?;
         let record = Arc::new(Mutex::new(Record::default()));
         let server = Server::new(notify, watch, Arc::clone(&record), stopped)?;
+        let (ending, ended) = std::sync::mpsc::channel();
+        let serve = move || {
+            let _ending: Sender<()> = ending;
+            server.serve();
+        };
         let thread = without_signals(|| {
-            std::thread::Builder::new().name("refusals".to_owned()).spawn(move || server.serve())
+            std::thread::Builder::new().name("refusals".to_owned()).spawn(serve)
         })?;
-        Ok(Self { record, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { record, stop: Some(stop), ended, thread: Some(thread) })
     }
 
     /// Ends the thread and hands over the record. Calls that still wait fail with ENOSYS, so the
@@ -119,7 +132,8 @@ impl Listener {
 
     fn end(&mut self) {
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
+        let waited = self.ended.recv_timeout(PATIENCE);
+        if let (Some(thread), Err(RecvTimeoutError::Disconnected)) = (self.thread.take(), waited) {
             // A panicked thread left what it had recorded before.
             let _ = thread.join();
         }

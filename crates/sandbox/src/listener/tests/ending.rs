@@ -1,11 +1,12 @@
 //! The listener ends when nobody is left under the filter, and when it is told to.
 
 use super::{Watch, watch};
-use crate::listener::Listener;
+use crate::listener::{Listener, Record};
 use crate::seccomp::tests::child::{raw, take, under};
 use crate::seccomp::{Filter, Plan};
 use protocol::confinement::{Network, Tier};
 use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 fn plain() -> Watch {
@@ -75,4 +76,20 @@ fn finish_does_not_wait_for_a_busy_command() {
     assert!(took < Duration::from_secs(1), "{took:?}");
     assert_eq!(record.refusals.len(), 1);
     assert!(record.refusals[0].count > 1);
+}
+
+/// As when the command makes a socket wait right after the look.
+#[test]
+fn finish_leaves_a_hanging_thread_behind_and_keeps_what_it_wrote() {
+    let (stopped, stop) = std::io::pipe().unwrap();
+    let (ending, ended) = std::sync::mpsc::channel();
+    let record = Arc::new(Mutex::new(Record { refusals: Vec::new(), uncounted: 7 }));
+    let thread = std::thread::spawn(move || {
+        let _held = (ending, stopped);
+        std::thread::sleep(Duration::from_secs(20));
+    });
+    let listener = Listener { record, stop: Some(stop), ended, thread: Some(thread) };
+    let begun = Instant::now();
+    assert_eq!(listener.finish().uncounted, 7);
+    assert!(begun.elapsed() < Duration::from_secs(10));
 }
