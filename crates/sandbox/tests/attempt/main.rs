@@ -3,10 +3,11 @@
 //! `cage OPTIONS -- PROGRAM ARGS` runs a command in a cage and tells what happened, a fact a line.
 //! `enter OPTIONS -- ATTEMPT ARGS` locks itself, then tries. `try ATTEMPT ARGS` just tries: as the
 //! program in a cage, or outside as the positive control. An attempt prints `done` or the errno.
-//! `clocks OPTIONS` measures the way to exec against a plain spawn.
+//! `under KERNEL WORDS` does the same on a kernel that lacks something; `clocks OPTIONS` measures the way to exec against a plain spawn.
 
 mod acts;
 mod clock;
+mod fault;
 mod options;
 mod runner;
 
@@ -20,10 +21,11 @@ fn main() -> ExitCode {
         ["enter", rest @ ..] => runner::enter(rest),
         ["clock", rest @ ..] => clock::once(rest),
         ["clocks", rest @ ..] => clock::often(rest),
+        ["under", kernel, rest @ ..] => fault::under(kernel, rest),
         ["host"] => runner::host(),
         ["try", act, rest @ ..] => acts::attempt(act, rest),
         _ => {
-            eprintln!("sandbox-attempt: cage, enter, host or try");
+            eprintln!("sandbox-attempt: cage, enter, try, under, host or clocks");
             ExitCode::from(2)
         }
     }

@@ -69,6 +69,14 @@ impl Yard {
         command
     }
 
+    /// Runs a script in a cage, on a kernel that lacks something.
+    pub fn lacking(&self, kernel: &str, tier: &str, script: &str) -> Told {
+        let inner = self.runner(tier, &[], &["sh", "-c", script]);
+        let out =
+            Command::new(ATTEMPT).args(["under", kernel]).args(inner.get_args()).output().unwrap();
+        Told::from(&out)
+    }
+
     /// Runs a program in a cage.
     pub fn cage(&self, tier: &str, options: &[&str], program: &[&str]) -> Told {
         Told::from(&self.runner(tier, options, program).output().unwrap())

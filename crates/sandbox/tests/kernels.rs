@@ -1,0 +1,103 @@
+//! Kernels that lack something: a refusal with its step, or a weaker claim, never silence.
+
+#![allow(clippy::unwrap_used)]
+
+mod yard;
+
+use yard::{TIERS, Told, Yard};
+
+#[test]
+fn without_landlock_there_is_no_cage() {
+    for tier in TIERS {
+        for (kernel, words) in [("no-landlock", "no Landlock"), ("landlock-off", "switched off")] {
+            let told = Yard::new().lacking(kernel, tier, "echo ran");
+            assert_eq!(told.one("uncaged"), "landlock", "{told:?}");
+            assert!(told.one("reason").contains(words), "{told:?}");
+            assert!(told.all("out").is_empty());
+        }
+    }
+}
+
+#[test]
+fn without_seccomp_there_is_no_cage() {
+    for tier in TIERS {
+        let told = Yard::new().lacking("no-seccomp", tier, "echo ran");
+        assert!(["filter", "listener"].contains(&told.one("uncaged").as_str()), "{told:?}");
+        assert!(told.all("out").is_empty());
+    }
+}
+
+#[test]
+fn without_a_listener_the_filter_stands_and_the_record_says_so() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let unshare = format!("{} try unshare", yard.inside.display());
+        let told = yard.lacking("no-listener", tier, &unshare);
+        assert_eq!(told.in_tier(tier).one("observable"), "false");
+        assert!(told.printed().contains("EPERM"), "{told:?}");
+        assert!(told.all("refusal").is_empty());
+        assert!(told.all("limit").iter().any(|limit| limit.contains("not observable")));
+        let seen = yard.shell(tier, &unshare);
+        assert_eq!(seen.one("observable"), "true");
+        assert!(seen.one("refusal").contains("unshare"), "the control: {seen:?}");
+    }
+}
+
+/// Root makes no user namespace, so for root the refusal comes later and is an error.
+#[test]
+fn without_namespaces_the_tier_is_lower_or_refused_never_claimed() {
+    for kernel in ["no-namespaces", "no-pid-namespace", "no-mounts", "no-mount-setattr"] {
+        let yard = Yard::new();
+        let told = yard.lacking(kernel, "a", "echo ran");
+        match told.all("tier").as_slice() {
+            [] => {
+                let step = told.one("uncaged");
+                assert!(["namespaces", "root"].contains(&step.as_str()), "{kernel} {told:?}");
+                assert!(told.one("reason").contains("sandbox.tier"), "{told:?}");
+                assert!(told.all("out").is_empty());
+            }
+            ["B"] => {
+                assert!(told.all("limit")[0].contains("tier B holds"), "{told:?}");
+                assert_eq!(told.printed(), "ran");
+            }
+            other => panic!("{kernel}: tier {other:?}"),
+        }
+        let told = yard.lacking(kernel, "b", "echo ran");
+        assert_eq!(told.in_tier("b").printed(), "ran", "{kernel}: tier B needs none of it");
+    }
+}
+
+#[test]
+fn what_only_makes_it_faster_may_be_missing() {
+    let told = Yard::new().lacking("no-openat2", "a", "echo ran");
+    assert_eq!(told.in_tier("a").printed(), "ran");
+}
+
+#[test]
+fn without_a_handle_on_the_command_it_is_not_run() {
+    for tier in TIERS {
+        let told = Yard::new().lacking("no-pidfd", tier, "echo ran");
+        assert_eq!(told.one("uncaged"), "fork", "{told:?}");
+        assert!(told.all("out").is_empty());
+    }
+}
+
+#[test]
+fn the_host_probe_claims_what_can_be_done() {
+    let tier = |kernel: &str| {
+        let out = std::process::Command::new(yard::ATTEMPT)
+            .args(["under", kernel, "host"])
+            .output()
+            .unwrap();
+        Told::from(&out).one("tier")
+    };
+    assert_eq!(tier("no-openat2"), "A", "the control");
+    assert_eq!(tier("no-landlock"), "C");
+    assert_eq!(tier("landlock-off"), "C");
+    assert_eq!(tier("no-seccomp"), "C");
+    assert_eq!(tier("no-namespaces"), "B");
+    assert_eq!(tier("no-pid-namespace"), "B");
+    assert_eq!(tier("no-mounts"), "B");
+    assert_eq!(tier("no-mount-setattr"), "B");
+    assert_eq!(tier("no-listener"), "A");
+}
