@@ -1,6 +1,7 @@
 //! From a policy and a call's wishes to real places, each opened once. For `cage` only.
 
 use crate::error::{CageError, Step};
+use crate::links::{Link, links_to};
 use crate::policy::{Absent, Access, At, Fresh, Policy, Rule, When};
 use crate::sys;
 use nix::errno::Errno;
@@ -35,13 +36,6 @@ pub(crate) struct Grant {
     pub folder: bool,
     /// What tier A mounts there instead.
     pub fresh: Option<Fresh>,
-}
-
-/// A symbolic link on the way to a grant, made again in the new root.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Link {
-    pub at: PathBuf,
-    pub to: PathBuf,
 }
 
 /// Everything that a cage grants in the file system.
@@ -333,49 +327,6 @@ fn from_variable(value: Option<OsString>, rest: &str, home: Option<&Path>) -> Op
     Some(if rest.is_empty() { base } else { base.join(rest) })
 }
 
-/// The symbolic links that are followed on the way to `path`, outermost first.
-fn links_to(path: &Path) -> Vec<Link> {
-    let mut links = Vec::new();
-    let mut real = PathBuf::from("/");
-    let mut ahead: Vec<OsString> = parts(path);
-    // The kernel's own bound on links in one path.
-    while let Some(part) = ahead.pop() {
-        if links.len() > 40 {
-            break;
-        }
-        if part == ".." {
-            real.pop();
-            continue;
-        }
-        let at = real.join(&part);
-        match std::fs::read_link(&at) {
-            Ok(to) => {
-                if to.is_absolute() {
-                    real = PathBuf::from("/");
-                }
-                ahead.extend(parts(&to));
-                links.push(Link { at, to });
-            }
-            Err(_) => real = at,
-        }
-    }
-    links
-}
-
-/// The names of a path, last first.
-fn parts(path: &Path) -> Vec<OsString> {
-    let mut parts: Vec<OsString> = path
-        .components()
-        .filter_map(|part| match part {
-            Component::Normal(name) => Some(name.to_owned()),
-            Component::ParentDir => Some(OsString::from("..")),
-            Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
-        })
-        .collect();
-    parts.reverse();
-    parts
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -392,23 +343,5 @@ mod tests {
         assert_eq!(from("/home/ann/../ann", ""), None);
         assert_eq!(from("/opt/cargo", "bin"), Some("/opt/cargo/bin".into()));
         assert_eq!(from("/home/ann/rust", ""), Some("/home/ann/rust".into()));
-    }
-
-    #[test]
-    fn links_are_followed_one_by_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let base = dir.path().canonicalize().unwrap();
-        std::fs::create_dir(base.join("real")).unwrap();
-        std::fs::write(base.join("real/file"), "").unwrap();
-        std::os::unix::fs::symlink("real", base.join("one")).unwrap();
-        std::os::unix::fs::symlink(base.join("one"), base.join("two")).unwrap();
-        let links = links_to(&base.join("two/file"));
-        assert_eq!(
-            links,
-            [
-                Link { at: base.join("two"), to: base.join("one") },
-                Link { at: base.join("one"), to: "real".into() },
-            ]
-        );
     }
 }

@@ -17,6 +17,7 @@ mod host;
 mod inert;
 mod init;
 mod layer;
+mod links;
 mod listener;
 mod namespaces;
 mod policy;

@@ -2,7 +2,8 @@
 //! What was not granted is not there. For `init` only; the plan is pure.
 
 use crate::error::{CageError, Step};
-use crate::grants::{Grants, Link};
+use crate::grants::Grants;
+use crate::links::Link;
 use crate::policy::Fresh;
 use crate::sys::{self, Depth};
 use nix::errno::Errno;

@@ -81,3 +81,29 @@ fn a_fork_bomb_of_root_is_bounded_in_tier_a() {
     let after = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
     assert_eq!(before, after, "the host's own limit is not ours to change");
 }
+
+/// A runner whose parent is another user's cannot see that its signals are held back, so it does
+/// without the blow to the whole domain: the way of kernels before ABI 6.
+#[test]
+fn nothing_survives_without_the_fence_either() {
+    must_be_root();
+    let (yard, _) = yard_of_nobody();
+    let mark = yard::mark();
+    let script = format!(
+        "(setsid sh -c 'trap \"\" TERM; sleep {mark} & while :; do sleep 1; done' &); sleep 60"
+    );
+    let out = yard
+        .runner("b", &["kill-after", "300"], &["sh", "-c", &script])
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    let told = Told::from(&out);
+    assert_eq!(told.in_tier("b").one("survivors"), "0");
+    let limits = told.all("limit");
+    assert!(limits.iter().any(|limit| limit.contains("when the runner is killed")), "{limits:?}");
+    assert_eq!(yard::processes_with(&mark).len(), 0);
+    let fenced = yard.shell("b", ":");
+    let limits = fenced.all("limit");
+    assert!(!limits.iter().any(|limit| limit.contains("when the runner is killed")), "{limits:?}");
+}

@@ -250,6 +250,16 @@ fn what_cannot_be_executed_is_said_in_plain_words() {
 }
 
 #[test]
+fn an_argument_of_any_length_arrives_or_is_refused_in_words() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let long = "x".repeat(120_000);
+        let script = ["sh", "-c", "echo ${#1} ${#2}", "sh", &long, &long];
+        assert_eq!(yard.cage(tier, &[], &script).printed(), "120000 120000");
+    }
+}
+
+#[test]
 fn bounds_hold_and_what_stays_below_passes() {
     let yard = Yard::new();
     let many = "n=0; while [ $n -lt 900 ]; do sleep 5 & n=$((n+1)); done; echo all";
