@@ -7,6 +7,7 @@ use crate::seccomp::tests::child::{raw, under};
 use protocol::confinement::{Network, RefusalKind, Tier};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
+use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -112,7 +113,13 @@ fn internet_sockets_are_carried_when_the_network_is_on() {
         vec![waiting, i64::from(started == 0 || started == -i64::from(libc::EINPROGRESS))]
     });
     assert_eq!((on.answers.as_slice(), lines(&on.record.refusals).len()), (&[0, 1][..], 0));
-    drop(listener);
+    // Bound and not listening, so that nobody else can take the port either.
+    let deaf = raw(libc::SYS_socket, [2, 1, 0, 0, 0, 0]) as u64;
+    let mut bytes = [&[2, 0][..], &[0, 0], &[127, 0, 0, 1], &[0; 8]].concat();
+    let mut length = 16_u32;
+    let (at, room) = (bytes.as_mut_ptr() as u64, &raw mut length as u64);
+    assert_eq!(raw(libc::SYS_bind, [deaf, at, 16, 0, 0, 0]), 0);
+    assert_eq!(raw(libc::SYS_getsockname, [deaf, at, room, 0, 0, 0]), 0);
     let gone = under(watch_over(&place, Network::On), || vec![connect(2, &bytes)]);
     assert_eq!(gone.answers, [-i64::from(libc::ECONNREFUSED)]);
 }
@@ -126,7 +133,7 @@ fn a_connection_that_waits_holds_up_nobody_else() {
     // SAFETY: takes numbers only; the socket listens already, this shortens its queue.
     #[allow(unsafe_code)]
     unsafe {
-        libc::listen(std::os::fd::AsRawFd::as_raw_fd(&listener), 0);
+        libc::listen(listener.as_raw_fd(), 0);
     }
     let _first = UnixStream::connect(&path).unwrap();
     let go = place.project.join("go");
