@@ -300,3 +300,61 @@ fn the_key_is_in_no_file_and_in_no_command_s_environment() {
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "", "the key is on disk");
 }
+
+#[test]
+fn a_recorded_session_is_played_back_without_a_server() {
+    let desk = Desk::new();
+    let input = json!({"command": "echo one >> effects"}).to_string();
+    let server = Server::scripted([
+        Answer::says([thinking("hm", "sig=="), text("I will."), call("toolu_1", "bash", &input)]),
+        Answer::text("Done: äöü."),
+    ]);
+    let recording = desk.outside().join("recording.jsonl");
+    let path = recording.display().to_string();
+    let first = desk.ask(&server, &["--permission-mode", "auto", "--record", &path]);
+    assert_eq!(first.code, 0, "{}", first.err);
+    let kept = std::fs::read_to_string(&recording).unwrap();
+    assert!(!kept.contains(support::KEY), "the key is not recorded");
+    let arguments = ["-p", "do it", "--permission-mode", "auto", "--replay", &path];
+    let ran = run(desk.agentd(&arguments));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done: äöü.\n"), "{}", ran.err);
+    assert_eq!(desk.read("effects"), "one\none\n", "the call is run again, for real");
+    assert_eq!(server.requests().len(), 2, "the server was not asked again");
+
+    // Another conversation than the recorded one is refused loudly.
+    let ran = run(desk.agentd(&["-p", "something else", "--replay", &path]));
+    assert_ne!(ran.code, 0);
+    assert!(ran.err.contains("record"), "{}", ran.err);
+}
+
+#[test]
+fn a_killed_run_leaves_a_session_that_goes_on_and_says_what_may_have_run() {
+    use nix::sys::signal::{Signal, kill};
+    let desk = Desk::new();
+    let begun = desk.project().join("begun");
+    let input = json!({"command": "echo x >> begun; sleep 50"}).to_string();
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "bash", &input)]),
+        Answer::text("I will look first."),
+    ]);
+    let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+    let mut child = command.spawn().unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !begun.exists() && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let supervisor = support::child_of(child.id(), "agentd-supervisor").unwrap();
+    kill(nix::unistd::Pid::from_raw(i32::try_from(supervisor).unwrap()), Signal::SIGKILL).unwrap();
+    let status = child.wait().unwrap();
+    assert_ne!(status.code(), Some(0));
+    let sessions: Vec<_> = std::fs::read_dir(desk.state().join("sessions")).unwrap().collect();
+    let id = sessions[0].as_ref().unwrap().file_name().into_string().unwrap();
+    let ran = run(desk.with_server(&server, &["-p", "go on", "--resume", &id]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let requests = server.requests();
+    let body = requests[1].body.to_string();
+    assert!(body.contains("interrupted: may have run"), "{body}");
+    assert_eq!(desk.read("begun"), "x\n", "it was not run again");
+    assert_eq!(desk.ended(1)["outcome"]["how"], "interrupted", "the record says so too");
+    assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
+}

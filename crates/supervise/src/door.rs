@@ -65,6 +65,7 @@ impl Door {
         let socket = Dirs::socket_in(directory)?;
         if let Some(parent) = directory.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(failed)?;
+            sweep(parent);
         }
         DirBuilder::new().mode(0o700).create(directory).map_err(failed)?;
         let state = std::fs::metadata(directory).map_err(failed)?;
@@ -104,6 +105,21 @@ impl Drop for Door {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.directory) {
             tracing::warn!(path = %self.directory.display(), %error, "the socket stays behind");
+        }
+    }
+}
+
+/// Removes the doors of private supervisors that were killed: those at whose socket nobody
+/// answers. A door that is being opened has no socket yet and is left alone.
+fn sweep(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let directory = entry.path();
+        let private = entry.file_name().to_string_lossy().starts_with("run-");
+        let answer = std::os::unix::net::UnixStream::connect(directory.join("socket"));
+        let deserted = answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if private && deserted && std::fs::remove_dir_all(&directory).is_ok() {
+            tracing::info!(path = %directory.display(), "a deserted socket was removed");
         }
     }
 }

@@ -2,15 +2,17 @@
 
 use crate::audit_actor::{AuditActor, AuditMsg};
 use crate::book::chain;
+use crate::call_actor::now;
 use crate::client_actor::{ClientActor, ClientPlan, ClientStream};
+use crate::mend::{Mended, mend};
 use crate::plan::{Ground, OpenFailure, Plan, in_words, plan};
 use crate::restart::RestartLimits;
 use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan, open_failure};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan, SlotTimes};
 use crate::spawn::{Permanent, Spawner};
-use crate::{Settings, temp};
+use crate::{Settings, temp, to_disk};
 use config::DaemonConfig;
-use journal::{Header, Journal};
+use journal::{Header, Journal, OpenCall, Record};
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{FailedKind, Opening, ProcessRow, ToClient};
 use protocol::ids::SessionId;
@@ -18,7 +20,6 @@ use protocol::provider::Paper;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -204,7 +205,7 @@ impl RootState {
         };
         let plan = plan(id.clone(), &opening, ground)?;
         let begin = if opening.resume.is_some() { Begin::Resumed } else { Begin::New };
-        let opened = open_journal(&self.settings.dirs.state, &plan, begin)?;
+        let opened = self.open_journal(&plan, begin).await?;
         temp::make(&plan.confinement.temp.to_path()).map_err(|error| {
             let path = plan.confinement.temp.to_path();
             let message = format!("cannot make the directory {}: {error}", path.display());
@@ -226,6 +227,53 @@ impl RootState {
             .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
         self.sessions.insert(id, actor.clone());
         Ok((actor, word))
+    }
+
+    async fn open_journal(&self, plan: &Plan, begin: Begin) -> Result<OpenedJournal, OpenFailure> {
+        let sessions = self.settings.dirs.state.join("sessions");
+        let directory = sessions.join(&plan.id.0);
+        match begin {
+            Begin::New => {
+                let journal = Journal::create(&sessions, header(plan))
+                    .map_err(|error| OpenFailure::new(FailedKind::Internal, chain(&error)))?;
+                Ok(OpenedJournal { journal, directory, turns: 0 })
+            }
+            Begin::Resumed if !directory.is_dir() => {
+                let message = format!("there is no session {}", plan.id);
+                Err(OpenFailure::new(FailedKind::NotFound, message))
+            }
+            Begin::Resumed => {
+                let opened = Journal::open(&directory).map_err(|error| open_failure(&error))?;
+                if let Some(torn) = &opened.torn {
+                    tracing::warn!(kept = %torn.kept.display(), "a record cut short was set aside");
+                }
+                let Mended { lost, mut records, turns } = mend(&opened.entries);
+                for (call, record) in lost.iter().zip(&mut records) {
+                    if let Record::Interrupted { audit, .. } = record {
+                        *audit = Some(self.audit_lost(plan, call).await?);
+                    }
+                }
+                let mut journal = opened.journal;
+                if !records.is_empty() {
+                    journal
+                        .append_all(&records)
+                        .map_err(|error| OpenFailure::new(FailedKind::Internal, chain(&error)))?;
+                }
+                Ok(OpenedJournal { journal, directory, turns })
+            }
+        }
+    }
+
+    /// The audit log's word on a call that was lost with its supervisor.
+    async fn audit_lost(&self, plan: &Plan, call: &OpenCall) -> Result<journal::Head, OpenFailure> {
+        let (done, written) = oneshot::channel();
+        let ended = Box::new(to_disk::lost(&plan.id, call, now()));
+        let _ = self.audit.send_message(AuditMsg::Ended { ended, done });
+        let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
+        written.map_err(|reason| {
+            let message = format!("the audit log cannot be written: {reason}");
+            OpenFailure::new(FailedKind::Internal, message)
+        })
     }
 
     fn describe(&self, reply: oneshot::Sender<Vec<ProcessRow>>) {
@@ -298,34 +346,14 @@ enum Begin {
     Resumed,
 }
 
-fn open_journal(state: &Path, plan: &Plan, begin: Begin) -> Result<OpenedJournal, OpenFailure> {
-    let sessions = state.join("sessions");
-    let directory = sessions.join(&plan.id.0);
-    match begin {
-        Begin::New => {
-            let header = Header {
-                format: journal::FORMAT,
-                id: plan.id.0.clone(),
-                project: plan.confinement.project.to_path().into(),
-                model: plan.setup.model.clone(),
-                agentd: env!("CARGO_PKG_VERSION").to_owned(),
-                parent: None,
-            };
-            let journal = Journal::create(&sessions, header)
-                .map_err(|error| OpenFailure::new(FailedKind::Internal, chain(&error)))?;
-            Ok(OpenedJournal { journal, directory, entries: Vec::new() })
-        }
-        Begin::Resumed if !directory.is_dir() => {
-            let message = format!("there is no session {}", plan.id);
-            Err(OpenFailure::new(FailedKind::NotFound, message))
-        }
-        Begin::Resumed => {
-            let opened = Journal::open(&directory).map_err(|error| open_failure(&error))?;
-            if let Some(torn) = &opened.torn {
-                tracing::warn!(kept = %torn.kept.display(), "a record cut short was set aside");
-            }
-            Ok(OpenedJournal { journal: opened.journal, directory, entries: opened.entries })
-        }
+fn header(plan: &Plan) -> Header {
+    Header {
+        format: journal::FORMAT,
+        id: plan.id.0.clone(),
+        project: plan.confinement.project.to_path().into(),
+        model: plan.setup.model.clone(),
+        agentd: env!("CARGO_PKG_VERSION").to_owned(),
+        parent: None,
     }
 }
 
@@ -337,7 +365,7 @@ fn opened_word(plan: &Plan, opened: &OpenedJournal, settings: &Settings) -> ToCl
         tools: plan.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
         mode: plan.mode,
         sandbox,
-        last_seq: if opened.entries.is_empty() { 0 } else { opened.journal.last_seq() },
+        last_seq: opened.journal.last_seq(),
         warnings: plan.config.warnings.iter().map(ToString::to_string).collect(),
     }
 }

@@ -48,13 +48,9 @@ pub(crate) struct Router {
 const LIVES_PER_REQUEST: u32 = 5;
 
 impl Router {
-    /// Continues after `turns` turns on disk, the last of them open or not.
-    pub(crate) fn resumed(turns: u32, turn: OpenTurn) -> Self {
-        Self {
-            place: Place { turn: turns, round: 0 },
-            turn_open: turn == OpenTurn::Open,
-            ..Self::default()
-        }
+    /// Continues after so many turns on disk, all of them ended.
+    pub(crate) fn resumed(turns: u32) -> Self {
+        Self { place: Place { turn: turns, round: 0 }, ..Self::default() }
     }
 
     /// A person's words. Kept until the conversation has put them on disk, however often it dies.
@@ -188,13 +184,6 @@ impl Router {
             false => Vec::new(),
         }
     }
-}
-
-/// Whether the last turn on disk has its end there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OpenTurn {
-    Open,
-    Closed,
 }
 
 fn strike(round: u32, attempt: u32, of: u32, wait_ms: u64, reason: String) -> Vec<Step> {

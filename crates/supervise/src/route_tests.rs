@@ -98,7 +98,7 @@ fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
 
 #[test]
 fn calls_know_their_turn_and_round() {
-    let mut router = Router::resumed(3, OpenTurn::Closed);
+    let mut router = Router::resumed(3);
     router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
     router.heard_session(FromSession::Ask(request(9)));
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };

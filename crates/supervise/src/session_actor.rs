@@ -9,7 +9,7 @@ use crate::call::{CallFacts, CallInput, Probed};
 use crate::call_actor::{CallActor, CallMsg, CallPlan};
 use crate::client_actor::ClientMsg;
 use crate::plan::{OpenFailure, Plan, in_words, kind_of};
-use crate::route::{OpenTurn, Router, Step};
+use crate::route::{Router, Step};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan, SlotTimes};
 use crate::spawn::{Permanent, Spawner};
 use crate::to_disk::{self, Place};
@@ -85,11 +85,12 @@ pub(crate) struct SessionPlan {
     pub(crate) audit: ActorRef<AuditMsg>,
 }
 
-/// A session's journal, new or with what it holds.
+/// A session's journal, new or mended.
 pub(crate) struct OpenedJournal {
     pub(crate) journal: journal::Journal,
     pub(crate) directory: PathBuf,
-    pub(crate) entries: Vec<Entry>,
+    /// How many turns it holds.
+    pub(crate) turns: u32,
 }
 
 pub(crate) struct SessionState {
@@ -156,9 +157,8 @@ impl Actor for SessionActor {
                 .await?;
         let (provider, _) =
             Slot::<ProviderLink>::spawn_linked(None, Slot::new(), provider, cell).await?;
-        let (turns, turn) = turns(&opened.entries);
         let last_seq = opened.journal.last_seq();
-        let mut state = SessionState {
+        Ok(SessionState {
             plan,
             book: Book::new(opened.journal),
             directory: opened.directory,
@@ -169,16 +169,14 @@ impl Actor for SessionActor {
             provider,
             broker,
             audit,
-            router: Router::resumed(turns, turn),
+            router: Router::resumed(opened.turns),
             calls: HashMap::new(),
             watchers: Vec::new(),
             last_seq,
             replay_due: false,
             read_only: None,
             closing: None,
-        };
-        state.close_open_calls(&opened.entries).await;
-        Ok(state)
+        })
     }
 
     async fn handle(
@@ -466,24 +464,6 @@ impl SessionState {
         self.replay_if_quiet(myself).await;
     }
 
-    /// Calls that the journal leaves open are closed before anybody can see them: what was let go
-    /// may have run, and is never run again.
-    async fn close_open_calls(&mut self, entries: &[Entry]) {
-        let records: Vec<_> = journal::open_calls(entries.iter().map(|entry| &entry.record))
-            .into_iter()
-            .map(|open| Record::Interrupted {
-                call: open.number,
-                progress: open.progress,
-                cause: "was lost when agentd ended".to_owned(),
-                audit: None,
-            })
-            .collect();
-        if !records.is_empty() {
-            // A failure is kept in `read_only` and told to whoever attaches.
-            let _ = self.record(records).await;
-        }
-    }
-
     fn broker_back(&self) {
         let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
         for call in self.calls.values() {
@@ -624,25 +604,6 @@ fn rules(plan: &Plan) -> ToBroker {
 fn refuse(client: &ActorRef<ClientMsg>, message: String) {
     let kind = FailedKind::Internal;
     let _ = client.send_message(ClientMsg::Say(ToClient::Failed { kind, message }));
-}
-
-/// How many turns there were, and whether the last one ended.
-fn turns(entries: &[Entry]) -> (u32, OpenTurn) {
-    entries.iter().fold((0, OpenTurn::Closed), |(turns, open), entry| match entry.record {
-        Record::Prompt { .. } => (turns + 1, OpenTurn::Open),
-        Record::TurnEnded { .. } => (turns, OpenTurn::Closed),
-        Record::Session(_)
-        | Record::Answer { .. }
-        | Record::Proposed { .. }
-        | Record::Asked { .. }
-        | Record::Approved { .. }
-        | Record::Denied { .. }
-        | Record::Expired { .. }
-        | Record::Start { .. }
-        | Record::Result { .. }
-        | Record::Interrupted { .. }
-        | Record::Unknown { .. } => (turns, open),
-    })
 }
 
 /// The last record of a call that was none.

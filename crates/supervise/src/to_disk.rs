@@ -2,12 +2,13 @@
 //! actors; the way back is `from_disk`.
 
 use crate::call::{Conclusion, Cut, Fact};
-use journal::{Record, StoredPath};
+use journal::{OpenCall, Record, StoredPath};
 use protocol::call::{Call, Outcome};
 use protocol::confinement::{
     Confinement, Enforced, Level, Limits, Network, Refusal, RefusalKind, Tier,
 };
 use protocol::content::{Block, Usage};
+use protocol::ids::SessionId;
 use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind, Verdict};
 use protocol::provider::Failure;
 use protocol::session::{Happened, TurnEnd};
@@ -165,6 +166,29 @@ pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: Ran) -> journal::
             .unwrap_or_default(),
         refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
         output: Some(journal::Digest::of(conclusion.result.text.as_bytes())),
+    }
+}
+
+/// The audit log's word on a call that was lost with its supervisor.
+pub(crate) fn lost(session: &SessionId, call: &OpenCall, now: u64) -> journal::Ended {
+    journal::Ended {
+        session: session.0.clone(),
+        call: call.number,
+        tool: call.tool.clone(),
+        outcome: match call.progress {
+            journal::Progress::NeverStarted => journal::Outcome::Crashed,
+            journal::Progress::MayHaveRun => journal::Outcome::Interrupted,
+        },
+        code: Some("interrupted".to_owned()),
+        enforced: None,
+        runner_pid: None,
+        command_pid: None,
+        started: None,
+        ended: now,
+        usage: journal::ProcessUsage::default(),
+        refusals: Vec::new(),
+        refusals_uncounted: 0,
+        output: None,
     }
 }
 

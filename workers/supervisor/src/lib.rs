@@ -19,7 +19,7 @@ use tokio::io::AsyncReadExt;
 #[must_use]
 pub fn main() -> ExitCode {
     match run() {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("agentd-supervisor: {error:#}");
             ExitCode::FAILURE
@@ -27,7 +27,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run() -> anyhow::Result<()> {
+fn run() -> anyhow::Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     match arguments.first().and_then(|argument| argument.to_str()) {
         Some("--private") if arguments.len() == 1 => {}
@@ -37,12 +37,14 @@ fn run() -> anyhow::Result<()> {
     if lifeline.local_addr().is_err() {
         bail!("it is started by agentd, not by hand; run `agentd --help`");
     }
-    if let Err(complaint) = serve(&lifeline) {
-        // The client reads this line instead of an address.
-        report(&lifeline, &complaint.line())?;
-        return Err(complaint.error);
+    match serve(&lifeline) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(complaint) => {
+            // The client reads this line instead of an address, and tells the person.
+            report(&lifeline, &complaint.line())?;
+            Ok(ExitCode::FAILURE)
+        }
     }
-    Ok(())
 }
 
 /// Why it cannot run, with a stable word for the client's exit code.

@@ -1,0 +1,96 @@
+//! What a journal that was left in the middle of something needs before a session goes on: every
+//! open call and an open turn get their end. Pure; used by the root when it opens a session.
+
+use journal::{Entry, OpenCall, Record};
+
+/// How far a session had come.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Mended {
+    /// The calls that were lost.
+    pub(crate) lost: Vec<OpenCall>,
+    /// What is to be appended before anybody sees the session: an end for each of them, in the same
+    /// order, and one for the turn.
+    pub(crate) records: Vec<Record>,
+    /// How many turns there were.
+    pub(crate) turns: u32,
+}
+
+/// Ends what is open. A call that was let go may have run, and is never run again.
+pub(crate) fn mend(entries: &[Entry]) -> Mended {
+    let lost = journal::open_calls(entries.iter().map(|entry| &entry.record));
+    let mut records: Vec<_> = lost
+        .iter()
+        .map(|open| Record::Interrupted {
+            call: open.number,
+            progress: open.progress,
+            cause: "was lost when agentd ended".to_owned(),
+            audit: None,
+        })
+        .collect();
+    let (turns, in_turn) =
+        entries.iter().fold((0, false), |(turns, in_turn), entry| match entry.record {
+            Record::Prompt { .. } => (turns + 1, true),
+            Record::TurnEnded { .. } => (turns, false),
+            Record::Session(_)
+            | Record::Answer { .. }
+            | Record::Proposed { .. }
+            | Record::Asked { .. }
+            | Record::Approved { .. }
+            | Record::Denied { .. }
+            | Record::Expired { .. }
+            | Record::Start { .. }
+            | Record::Result { .. }
+            | Record::Interrupted { .. }
+            | Record::Unknown { .. } => (turns, in_turn),
+        });
+    if in_turn {
+        records.push(Record::TurnEnded { end: journal::TurnEnd::Interrupted });
+    }
+    Mended { lost, records, turns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use journal::{Progress, ToolKind, TurnEnd};
+
+    fn entries(records: Vec<Record>) -> Vec<Entry> {
+        (1..).zip(records).map(|(seq, record)| Entry { seq, time: 0, record }).collect()
+    }
+
+    fn prompt() -> Record {
+        Record::Prompt { text: "x".into() }
+    }
+
+    fn proposed(call: u32) -> Record {
+        Record::Proposed {
+            call,
+            use_id: format!("toolu_{call}"),
+            tool: "bash".into(),
+            tool_kind: ToolKind::Mutation,
+            input: "{}".into(),
+        }
+    }
+
+    #[test]
+    fn a_session_that_ended_well_needs_nothing() {
+        let ended = Record::TurnEnded { end: TurnEnd::Done };
+        let mended = mend(&entries(vec![prompt(), ended.clone(), prompt(), ended]));
+        assert_eq!(mended, Mended { lost: Vec::new(), records: Vec::new(), turns: 2 });
+    }
+
+    #[test]
+    fn open_calls_and_the_open_turn_are_ended_and_told_apart() {
+        let start = Record::Start { call: 1, tool_kind: ToolKind::Mutation };
+        let mended = mend(&entries(vec![prompt(), proposed(1), start, proposed(2)]));
+        let [
+            Record::Interrupted { call: 1, progress: Progress::MayHaveRun, .. },
+            Record::Interrupted { call: 2, progress: Progress::NeverStarted, .. },
+            Record::TurnEnded { end: TurnEnd::Interrupted },
+        ] = &mended.records[..]
+        else {
+            panic!("{mended:?}")
+        };
+        assert_eq!(mended.turns, 1);
+    }
+}
