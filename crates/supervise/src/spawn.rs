@@ -16,7 +16,7 @@ use std::sync::mpsc;
 use tokio::sync::oneshot;
 
 /// Workers that live longer than a call. There is no variant for tools: those start from a
-/// [`Grant`] only.
+/// `Grant` only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Permanent {
     /// One conversation.
