@@ -195,6 +195,10 @@ pub fn processes() -> Vec<Process> {
             let pid = path.file_name()?.to_str()?.parse().ok()?;
             let stat = fs::read_to_string(path.join("stat")).ok()?;
             let (head, rest) = stat.rsplit_once(')')?;
+            // Dead already, and only not yet waited for by the machine's first process.
+            if rest.trim_start().starts_with(['Z', 'X']) {
+                return None;
+            }
             let name = head.split_once('(')?.1.to_owned();
             let mut fields = rest.split_whitespace().skip(1);
             let parent = fields.next()?.parse().ok()?;

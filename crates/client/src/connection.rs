@@ -58,6 +58,7 @@ impl Connection {
             ToClient::Welcome { build: _, pid } => Ok(Self { words, say, pid }),
             ToClient::Refused { build: _, reason } => Err(ConnectError::Refused { reason }),
             ToClient::Opened { .. }
+            | ToClient::Attached { .. }
             | ToClient::Event { .. }
             | ToClient::Processes(_)
             | ToClient::Failed { .. } => Err(ConnectError::OutOfTurn),

@@ -1,14 +1,17 @@
 //! One prompt, from the opening of a session to the end of its turn.
 //!
 //! A thread listens to the supervisor; this one takes what comes from there, from signals and from
-//! the clock, in one closed enum, and writes what the view says.
+//! the clock, in one closed enum, and writes what the view says. A supervisor that is lost is
+//! followed by another, which goes on with the session from the last event that was seen.
 
 use crate::connection::Connection;
+use crate::supervisors::Supervisors;
 use crate::transcript::{Conclusion, OpenedSession, Transcript};
 use crate::view::{Moment, Shown, View};
 use ipc::{ChannelError, Receiver, Sender};
-use protocol::client::{FailedKind, FromClient, Opening, Rights, ToClient};
+use protocol::client::{Event, FailedKind, FromClient, Opening, Rights, ToClient};
 use protocol::ids::SessionId;
+use protocol::session::OpenTurn;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
@@ -18,6 +21,9 @@ use std::time::{Duration, Instant};
 const QUEUE: usize = 256;
 /// Longest time for a turn to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(4);
+/// So many supervisors may be lost in one run. One that is killed is an accident; one that dies
+/// each time it sees this session is a fault that another start does not mend.
+const LIVES: u32 = 3;
 
 /// What is to be done.
 #[derive(Debug)]
@@ -78,9 +84,12 @@ pub enum RunError {
         /// In its words, with a way on.
         message: String,
     },
-    /// The supervisor is gone.
+    /// The supervisor is gone, and no other took its place.
     #[error("the connection to the supervisor is lost")]
     Lost(#[source] ChannelError),
+    /// There is no supervisor to connect to.
+    #[error(transparent)]
+    NoSupervisor(Box<dyn std::error::Error + Send + Sync>),
     /// It was ended before the session was open.
     #[error("ended before the session was open")]
     Stopped(Stop),
@@ -89,25 +98,48 @@ pub enum RunError {
 /// Runs one prompt to its end. `signals` is given the sender into which signals go.
 ///
 /// # Errors
-/// Where there was no session, or the supervisor was lost.
+/// Where there was no session, or the supervisor was lost for good.
 pub fn run(
-    connection: Connection,
+    supervisors: &mut dyn Supervisors,
     task: Task,
     view: &mut dyn View,
     signals: impl FnOnce(SyncSender<Input>),
 ) -> Result<Finished, RunError> {
     let began = Instant::now();
     let deadline = task.time_limit.map(|limit| began + limit);
-    connection
-        .send(&FromClient::Open(task.opening.clone()), &task.papers)
-        .map_err(RunError::Lost)?;
-    let (words, say) = connection.split();
     let (sender, inputs) = mpsc::sync_channel(QUEUE);
     signals(sender.clone());
+    let say = begin(supervisors, &task.opening, &task.papers, &sender)?;
+    let run = Run {
+        supervisors,
+        task,
+        say,
+        sender,
+        inputs,
+        deadline,
+        stopped: None,
+        output: Output::Open,
+        view,
+        seen: 0,
+        prompt: Prompt::ToBeSaid,
+        lives: 1,
+    };
+    run.go(began)
+}
+
+/// Connects, asks for the session, and has a thread listen.
+fn begin(
+    supervisors: &mut dyn Supervisors,
+    opening: &Opening,
+    papers: &[OwnedFd],
+    sender: &SyncSender<Input>,
+) -> Result<Sender<FromClient>, RunError> {
+    let connection: Connection = supervisors.connect().map_err(RunError::NoSupervisor)?;
+    connection.send(&FromClient::Open(opening.clone()), papers).map_err(RunError::Lost)?;
+    let (words, say) = connection.split();
+    let sender = sender.clone();
     std::thread::spawn(move || listen(words, &sender));
-    let mut run = Run { say, inputs, deadline, stopped: None, output: Output::Open, view };
-    let transcript = run.open(&task)?;
-    run.follow(transcript, began)
+    Ok(say)
 }
 
 fn listen(mut words: Receiver<ToClient>, inputs: &SyncSender<Input>) {
@@ -130,16 +162,45 @@ enum Output {
     Closed,
 }
 
+/// Whether the supervisor has put the prompt on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prompt {
+    ToBeSaid,
+    Kept,
+}
+
 struct Run<'a> {
+    supervisors: &'a mut dyn Supervisors,
+    task: Task,
     say: Sender<FromClient>,
+    sender: SyncSender<Input>,
     inputs: mpsc::Receiver<Input>,
     deadline: Option<Instant>,
     stopped: Option<Stop>,
     output: Output,
     view: &'a mut dyn View,
+    /// The number of the last kept event that was seen.
+    seen: u64,
+    prompt: Prompt,
+    /// Supervisors so far.
+    lives: u32,
 }
 
 impl Run<'_> {
+    fn go(mut self, began: Instant) -> Result<Finished, RunError> {
+        let opened = self.open()?;
+        let mut transcript = Transcript::new(opened);
+        let shown = self.view.show(&transcript, Moment::Opened(transcript.opened()));
+        self.write(&shown);
+        self.follow(&mut transcript)?;
+        let session = transcript.opened().session.clone();
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let conclusion = transcript.conclude(duration_ms, self.stopped.map(why));
+        let shown = self.view.show(&transcript, Moment::Concluded(&conclusion));
+        self.write(&shown);
+        Ok(Finished { conclusion, session, stopped: self.stopped })
+    }
+
     fn next(&self) -> Input {
         let input = match self.deadline {
             None => self.inputs.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -154,8 +215,8 @@ impl Run<'_> {
         }
     }
 
-    /// Waits for the session, attaches to it and says the prompt.
-    fn open(&mut self, task: &Task) -> Result<Transcript, RunError> {
+    /// Waits for the session and attaches to it, behind what was seen.
+    fn open(&mut self) -> Result<OpenedSession, RunError> {
         let word = match self.next() {
             Input::Word(word) => word,
             Input::Lost(error) => return Err(RunError::Lost(error)),
@@ -166,49 +227,42 @@ impl Run<'_> {
         };
         match word {
             ToClient::Opened { session, model, tools, mode, sandbox, last_seq, warnings } => {
-                let from = last_seq.saturating_add(1);
+                if self.lives == 1 {
+                    self.seen = last_seq;
+                }
+                let from = self.seen.saturating_add(1);
                 let attach =
                     FromClient::Attach { session: session.clone(), from, rights: Rights::Full };
                 self.say.send(&attach).map_err(RunError::Lost)?;
-                let text = task.prompt.clone();
-                let prompt = FromClient::Prompt { session: session.clone(), text };
-                self.say.send(&prompt).map_err(RunError::Lost)?;
-                let project = task.opening.project.to_path().display().to_string();
-                let transcript = Transcript::new(OpenedSession {
-                    session,
-                    project,
-                    model,
-                    tools,
-                    mode,
-                    sandbox,
-                    warnings,
-                });
-                let shown = self.view.show(&transcript, Moment::Opened(transcript.opened()));
-                self.write(&shown);
-                Ok(transcript)
+                let project = self.task.opening.project.to_path().display().to_string();
+                Ok(OpenedSession { session, project, model, tools, mode, sandbox, warnings })
             }
             ToClient::Failed { kind, message } => Err(RunError::Failed { kind, message }),
             ToClient::Welcome { .. }
             | ToClient::Refused { .. }
+            | ToClient::Attached { .. }
             | ToClient::Event { .. }
             | ToClient::Processes(_) => Err(RunError::Lost(ChannelError::OutOfTurn)),
         }
     }
 
     /// Follows the session until its turn is over, or whoever stops it has waited long enough.
-    fn follow(mut self, mut transcript: Transcript, began: Instant) -> Result<Finished, RunError> {
+    fn follow(&mut self, transcript: &mut Transcript) -> Result<(), RunError> {
         let session = transcript.opened().session.clone();
         while !transcript.is_over() {
             match self.next() {
-                Input::Word(ToClient::Event { session: about, seq: _, event }) => {
-                    if about != session {
-                        continue;
+                Input::Word(ToClient::Event { session: about, seq, event }) => {
+                    if about == session {
+                        self.seen = self.seen.max(seq);
+                        self.happened(transcript, &event);
                     }
-                    transcript.update(&event);
-                    let shown = self.view.show(&transcript, Moment::Happened(&event));
-                    self.write(&shown);
-                    if self.output == Output::Closed && self.stopped.is_none() {
-                        self.stop(Stop::OutputClosed, &session);
+                }
+                Input::Word(ToClient::Attached { .. }) => {
+                    if self.prompt == Prompt::ToBeSaid {
+                        let text = self.task.prompt.clone();
+                        let word = FromClient::Prompt { session: session.clone(), text };
+                        // Should this fail, the loss of the supervisor comes in by itself.
+                        let _ = self.say.send(&word);
                     }
                 }
                 Input::Word(ToClient::Failed { kind, message }) => {
@@ -221,7 +275,7 @@ impl Run<'_> {
                     | ToClient::Processes(_),
                 ) => return Err(RunError::Lost(ChannelError::OutOfTurn)),
                 Input::Lost(error) if self.stopped.is_none() => {
-                    return Err(RunError::Lost(error));
+                    self.reconnect(transcript, error)?;
                 }
                 Input::Lost(_) => break,
                 // The second one does not wait.
@@ -230,12 +284,40 @@ impl Run<'_> {
                 Input::TimeOver => self.stop(Stop::TimeLimit, &session),
             }
         }
-        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let why = self.stopped.map(why);
-        let conclusion = transcript.conclude(duration_ms, why);
-        let shown = self.view.show(&transcript, Moment::Concluded(&conclusion));
+        Ok(())
+    }
+
+    fn happened(&mut self, transcript: &mut Transcript, event: &Event) {
+        if let Event::Prompt { .. } = event {
+            self.prompt = Prompt::Kept;
+        }
+        transcript.update(event);
+        let shown = self.view.show(transcript, Moment::Happened(event));
         self.write(&shown);
-        Ok(Finished { conclusion, session, stopped: self.stopped })
+        if self.output == Output::Closed && self.stopped.is_none() {
+            self.stop(Stop::OutputClosed, &transcript.opened().session.clone());
+        }
+    }
+
+    /// Goes on with the session under another supervisor. What was streamed and not kept is void.
+    fn reconnect(
+        &mut self,
+        transcript: &mut Transcript,
+        error: ChannelError,
+    ) -> Result<(), RunError> {
+        if self.lives >= LIVES {
+            return Err(RunError::Lost(error));
+        }
+        self.lives += 1;
+        let reason = "the supervisor was lost; another one goes on with the session".to_owned();
+        self.happened(transcript, &Event::Struck { reason });
+        let opening = Opening {
+            resume: Some(transcript.opened().session.clone()),
+            open_turn: OpenTurn::GoesOn,
+            ..self.task.opening.clone()
+        };
+        self.say = begin(self.supervisors, &opening, &self.task.papers, &self.sender)?;
+        self.open().map(drop)
     }
 
     /// Asks the turn to end, and gives it some time to.

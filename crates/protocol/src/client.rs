@@ -9,7 +9,7 @@ use crate::content::{Block, Usage};
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{Answer, Mode, Question};
 use crate::provider::Paper;
-use crate::session::TurnEnd;
+use crate::session::{OpenTurn, TurnEnd};
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -51,6 +51,8 @@ pub struct Opening {
     pub added: Vec<FilePath>,
     /// An earlier session to go on with; a new one where absent.
     pub resume: Option<SessionId>,
+    /// What becomes of a turn that is open in it.
+    pub open_turn: OpenTurn,
     /// The client's environment, reduced to what tools and providers may learn. Never a key: the
     /// variable of the key that is passed as a paper stands in it with the value `set`.
     pub env: Vec<(String, String)>,
@@ -80,7 +82,8 @@ pub enum FromClient {
     },
     /// Open a session; answered by `Opened` or `Failed`.
     Open(Opening),
-    /// See a session's events from this one on; answered by the events.
+    /// See a session's events from this one on; answered by those that are kept, `Attached`, and
+    /// then each as it happens.
     Attach {
         /// Which.
         session: SessionId,
@@ -263,6 +266,11 @@ pub enum ToClient {
         last_seq: u64,
         /// What of the configuration was not followed, and why, a sentence each.
         warnings: Vec<String>,
+    },
+    /// Everything kept was said; what follows is new.
+    Attached {
+        /// Which session.
+        session: SessionId,
     },
     /// Something happened in a session this client is attached to.
     Event {

@@ -136,6 +136,15 @@ pub enum TurnEnd {
     },
 }
 
+/// What becomes of a turn that was cut short by the death of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum OpenTurn {
+    /// It waits for a person: its calls get made-up results.
+    Waits,
+    /// It goes on where it was: calls that were never let go are run, then the model is asked.
+    GoesOn,
+}
+
 /// From the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToSession {
@@ -143,8 +152,11 @@ pub enum ToSession {
     Begin(SessionSetup),
     /// What the journal holds, in order; only before `ReplayDone`.
     Replay(Happened),
-    /// The journal is at its end. Open calls get made-up results now.
-    ReplayDone,
+    /// The journal is at its end.
+    ReplayDone {
+        /// What becomes of a turn that is open there.
+        then: OpenTurn,
+    },
     /// A person's words; queued while a turn runs.
     Prompt {
         /// The words.

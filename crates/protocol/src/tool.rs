@@ -1,6 +1,6 @@
 //! The wire to `agentd-tool`: one call's life.
 //!
-//! `Confine` → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done`. The runner learns what
+//! `Hold` → `Confine` → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done`. The runner learns what
 //! it shall do only with `Go`, after its cage stands and the call's start is on disk.
 
 use crate::call::{Probe, Report};
@@ -60,7 +60,10 @@ pub struct JudgedPath {
 /// From the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToTool {
-    /// First and once: build this cage.
+    /// A descriptor rides behind this: keep it as long as anything of the call lives. It carries
+    /// the session's lock, so that the session does not go on elsewhere before this call is over.
+    Hold,
+    /// Once: build this cage.
     Confine(Confinement),
     /// Once, after `Caged`.
     Go(Errand),

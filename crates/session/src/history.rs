@@ -116,6 +116,16 @@ impl History {
         self.open.iter().filter(|open| open.result.is_none()).cloned().collect()
     }
 
+    /// Whether a prompt's turn has not ended.
+    pub fn in_turn(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    /// Whether the newest words are the model's.
+    pub fn ends_with_answer(&self) -> bool {
+        self.messages.last().is_some_and(|last| last.role == Role::Assistant)
+    }
+
     /// Whether the newest words are the results of calls.
     pub fn ends_with_results(&self) -> bool {
         self.messages.last().is_some_and(|last| {

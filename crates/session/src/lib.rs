@@ -25,7 +25,7 @@ use protocol::call::{Call, ToolResult};
 use protocol::content::{ModelRequest, StopReason, Usage};
 use protocol::ids::CallId;
 use protocol::provider::{Failure, FromProvider};
-use protocol::session::{FromSession, Happened, SessionSetup, ToSession, TurnEnd};
+use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
 use protocol::upkeep::{LogLevel, LogLine};
 use std::collections::VecDeque;
 
@@ -95,7 +95,7 @@ impl Session {
                     out.warn("a Replay after ReplayDone was ignored");
                 }
             },
-            ToSession::ReplayDone => self.replay_done(&mut out),
+            ToSession::ReplayDone { then } => self.replay_done(then, &mut out),
             ToSession::Prompt { text } => {
                 self.queue.push_back(text);
                 self.next_turn(&mut out);
@@ -108,34 +108,45 @@ impl Session {
         out.words
     }
 
-    /// The journal is at its end: open calls are closed, and prompts are welcome. A turn that was
-    /// cut short does not go on by itself.
-    fn replay_done(&mut self, out: &mut Out) {
+    /// The journal is at its end: prompts are welcome, and a turn that was cut short goes on or
+    /// waits for the next of them, as the supervisor says.
+    fn replay_done(&mut self, then: OpenTurn, out: &mut Out) {
         match self.phase {
             Phase::Replaying => {}
             Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } => {
                 return out.warn("a second ReplayDone was ignored");
             }
         }
+        let goes_on = then == OpenTurn::GoesOn && self.history.in_turn();
+        let mut batch = Batch::default();
         for open in self.history.unanswered() {
+            let wanted =
+                Wanted { use_id: open.use_id, name: open.name, input: open.input, whole: true };
             let call = match open.call {
-                Some(call) => call,
-                None => {
-                    let wanted = Wanted {
-                        use_id: open.use_id.clone(),
-                        name: open.name,
-                        input: open.input,
-                        whole: true,
-                    };
-                    self.name_call(&wanted, out).id
-                }
+                Some(id) => self.call(id, &wanted),
+                None => self.name_call(&wanted, out),
             };
-            self.answer_call(call, open.use_id, &NotRun::Lost, out);
+            // A call without arguments may be one that was cut in the answer, which nothing here
+            // tells any more; such a call does not run.
+            let cut = wanted.input.trim() == "{}";
+            match resolve(&wanted, &self.setup.tools) {
+                Ok(tool) if goes_on && !cut => batch.push(call, tool.kind),
+                Ok(_) => self.answer_call(call.id, call.use_id, &NotRun::Lost, out),
+                Err(_) if !goes_on => self.answer_call(call.id, call.use_id, &NotRun::Lost, out),
+                Err(why) => self.answer_call(call.id, call.use_id, &why, out),
+            }
         }
         self.round = self.history.last_round();
         self.phase = Phase::Idle;
         out.words.push(FromSession::Ready);
-        self.next_turn(out);
+        if !goes_on {
+            return self.next_turn(out);
+        }
+        if self.history.ends_with_answer() && batch.is_over() {
+            return self.end_turn(TurnEnd::Done, out);
+        }
+        self.phase = Phase::Calling { batch, stopping: false };
+        self.go_on_calling(out);
     }
 
     /// Starts the oldest queued prompt's turn, if none runs.
@@ -305,16 +316,21 @@ impl Session {
 
     fn name_call(&mut self, wanted: &Wanted, out: &mut Out) -> Call {
         let number = self.history.last_call().saturating_add(1);
-        let call = Call {
-            id: CallId { session: self.setup.id.clone(), number },
+        let call = self.call(CallId { session: self.setup.id.clone(), number }, wanted);
+        self.commit(Happened::Called { call: call.clone() }, out);
+        call
+    }
+
+    /// The call as the supervisor is told of it: aliases resolved.
+    fn call(&self, id: CallId, wanted: &Wanted) -> Call {
+        Call {
+            id,
             use_id: wanted.use_id.clone(),
             // A call with bad arguments is still a call of that tool.
             tool: find(&wanted.name, &self.setup.tools)
                 .map_or_else(|| wanted.name.clone(), |found| found.tool.spec.name.clone()),
             input: input(wanted, &self.setup.tools),
-        };
-        self.commit(Happened::Called { call: call.clone() }, out);
-        call
+        }
     }
 
     fn answer_call(&mut self, call: CallId, use_id: String, why: &NotRun, out: &mut Out) {

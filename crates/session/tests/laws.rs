@@ -8,7 +8,7 @@ use protocol::call::Call;
 use protocol::content::{Block, StopReason, Usage};
 use protocol::ids::CallId;
 use protocol::provider::{Delta, Failure, FromProvider};
-use protocol::session::{FromSession, Happened, SessionSetup, ToSession, TurnEnd};
+use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
 use std::collections::{HashMap, HashSet};
 use talk::*;
 
@@ -106,7 +106,7 @@ fn word() -> impl Strategy<Value = Word> {
         }),
         3 => short(&["", " ", "do"]).prop_map(|text| Word::Fixed(ToSession::Prompt { text })),
         1 => Just(Word::Fixed(ToSession::Interrupt)),
-        1 => Just(Word::Fixed(ToSession::ReplayDone)),
+        1 => Just(Word::Fixed(ToSession::ReplayDone { then: OpenTurn::Waits })),
         1 => happened().prop_map(|happened| Word::Fixed(ToSession::Replay(happened))),
     ]
 }
@@ -320,7 +320,7 @@ proptest! {
             prop_assert!(session.step(ToSession::Replay(happened)).is_empty());
         }
         // What a journal leaves open is closed under the names it gave.
-        for word in session.step(ToSession::ReplayDone) {
+        for word in session.step(ToSession::ReplayDone { then: OpenTurn::Waits }) {
             match &word {
                 FromSession::Commit(Happened::Result { call, .. }) => { watch.answered.insert(call.clone()); }
                 other => watch.hear(other)?,
@@ -347,7 +347,7 @@ proptest! {
             round: 0,
             last_messages: Vec::new(),
         };
-        keeper.tell(ToSession::ReplayDone);
+        keeper.tell(ToSession::ReplayDone { then: OpenTurn::Waits });
         for word in words {
             for word in word.told(keeper.round) {
                 keeper.tell(word);

@@ -6,7 +6,7 @@ mod talk;
 use protocol::call::Outcome;
 use protocol::content::{Block, Role, StopReason};
 use protocol::provider::{Delta, Failure, FromProvider};
-use protocol::session::{FromSession, Happened, ToSession, TurnEnd};
+use protocol::session::{FromSession, Happened, OpenTurn, ToSession, TurnEnd};
 use talk::*;
 
 fn ended(words: &[FromSession]) -> Option<&TurnEnd> {
@@ -525,7 +525,7 @@ fn an_answer_without_end_is_dropped() {
 fn a_ping_is_answered_in_every_phase() {
     let mut session = session::Session::new(setup());
     assert_eq!(session.step(ToSession::Ping(7)), [FromSession::Pong(7)]);
-    session.step(ToSession::ReplayDone);
+    session.step(ToSession::ReplayDone { then: OpenTurn::Waits });
     session.step(ToSession::Prompt { text: "go".into() });
     assert_eq!(session.step(ToSession::Ping(8)), [FromSession::Pong(8)]);
 }

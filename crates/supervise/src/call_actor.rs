@@ -5,6 +5,7 @@
 use crate::audit_actor::AuditMsg;
 use crate::call::{CallEffect, CallFacts, CallInput, CallLife, Conclusion};
 use crate::grant::Grant;
+use crate::hold::Hold;
 use crate::life::{Life, Report};
 use crate::session_actor::SessionMsg;
 use crate::slot::SlotMsg;
@@ -40,6 +41,8 @@ pub(crate) struct CallPlan {
     pub(crate) confinement: Confinement,
     pub(crate) place: Place,
     pub(crate) hello: Duration,
+    /// Given to each runner.
+    pub(crate) hold: Hold,
     pub(crate) spawner: Spawner,
     pub(crate) session: ActorRef<SessionMsg>,
     pub(crate) broker: ActorRef<SlotMsg<BrokerLink>>,
@@ -225,6 +228,9 @@ impl CallState {
             let _ = call.send_message(CallMsg::Runner(generation, report));
         })
         .map_err(|error| not_started(error.to_string()))?;
+        let held = self.plan.hold.share().map_err(|error| not_started(error.to_string()))?;
+        life.send(&ToTool::Hold);
+        life.send_descriptor(held);
         life.send(&ToTool::Confine(grant.confinement().clone()));
         if let Purpose::Run = purpose {
             self.ran.runner_pid = Some(life.pid);

@@ -34,6 +34,7 @@ mod client_actor;
 mod door;
 mod from_disk;
 mod grant;
+mod hold;
 mod life;
 pub mod log;
 mod mend;

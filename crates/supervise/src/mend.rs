@@ -2,6 +2,7 @@
 //! open call and an open turn get their end. Pure; used by the root when it opens a session.
 
 use journal::{Entry, OpenCall, Record};
+use protocol::session::OpenTurn;
 
 /// How far a session had come.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,10 +14,13 @@ pub(crate) struct Mended {
     pub(crate) records: Vec<Record>,
     /// How many turns there were.
     pub(crate) turns: u32,
+    /// Whether the last of them is open and goes on.
+    pub(crate) last: OpenTurn,
 }
 
-/// Ends what is open. A call that was let go may have run, and is never run again.
-pub(crate) fn mend(entries: &[Entry]) -> Mended {
+/// Ends what is open; a turn only if it is not to go on. A call that was let go may have run, and
+/// is never run again; one that was not ends too, and the model is told so.
+pub(crate) fn mend(entries: &[Entry], wanted: OpenTurn) -> Mended {
     let lost = journal::open_calls(entries.iter().map(|entry| &entry.record));
     let mut records: Vec<_> = lost
         .iter()
@@ -43,10 +47,11 @@ pub(crate) fn mend(entries: &[Entry]) -> Mended {
             | Record::Interrupted { .. }
             | Record::Unknown { .. } => (turns, in_turn),
         });
-    if in_turn {
+    let last = if in_turn { wanted } else { OpenTurn::Waits };
+    if in_turn && last == OpenTurn::Waits {
         records.push(Record::TurnEnded { end: journal::TurnEnd::Interrupted });
     }
-    Mended { lost, records, turns }
+    Mended { lost, records, turns, last }
 }
 
 #[cfg(test)]
@@ -75,14 +80,17 @@ mod tests {
     #[test]
     fn a_session_that_ended_well_needs_nothing() {
         let ended = Record::TurnEnded { end: TurnEnd::Done };
-        let mended = mend(&entries(vec![prompt(), ended.clone(), prompt(), ended]));
-        assert_eq!(mended, Mended { lost: Vec::new(), records: Vec::new(), turns: 2 });
+        let entries = entries(vec![prompt(), ended.clone(), prompt(), ended]);
+        let mended = mend(&entries, OpenTurn::GoesOn);
+        let (lost, records) = (Vec::new(), Vec::new());
+        assert_eq!(mended, Mended { lost, records, turns: 2, last: OpenTurn::Waits });
     }
 
     #[test]
     fn open_calls_and_the_open_turn_are_ended_and_told_apart() {
         let start = Record::Start { call: 1, tool_kind: ToolKind::Mutation };
-        let mended = mend(&entries(vec![prompt(), proposed(1), start, proposed(2)]));
+        let entries = entries(vec![prompt(), proposed(1), start, proposed(2)]);
+        let mended = mend(&entries, OpenTurn::Waits);
         let [
             Record::Interrupted { call: 1, progress: Progress::MayHaveRun, .. },
             Record::Interrupted { call: 2, progress: Progress::NeverStarted, .. },
@@ -92,5 +100,7 @@ mod tests {
             panic!("{mended:?}")
         };
         assert_eq!(mended.turns, 1);
+        let on = mend(&entries, OpenTurn::GoesOn);
+        assert_eq!((on.records.len(), on.last), (2, OpenTurn::GoesOn), "the turn is left open");
     }
 }

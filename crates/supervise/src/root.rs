@@ -4,6 +4,7 @@ use crate::audit_actor::{AuditActor, AuditMsg};
 use crate::book::chain;
 use crate::call_actor::now;
 use crate::client_actor::{ClientActor, ClientPlan, ClientStream};
+use crate::hold::Hold;
 use crate::mend::{Mended, mend};
 use crate::plan::{Ground, OpenFailure, Plan, in_words, plan};
 use crate::restart::RestartLimits;
@@ -17,9 +18,11 @@ use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{FailedKind, Opening, ProcessRow, ToClient};
 use protocol::ids::SessionId;
 use protocol::provider::Paper;
+use protocol::session::OpenTurn;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -204,7 +207,10 @@ impl RootState {
             temp_root: &self.settings.temp_root,
         };
         let plan = plan(id.clone(), &opening, ground)?;
-        let begin = if opening.resume.is_some() { Begin::Resumed } else { Begin::New };
+        let begin = match opening.resume {
+            Some(_) => Begin::Resumed(opening.open_turn),
+            None => Begin::New,
+        };
         let opened = self.open_journal(&plan, begin).await?;
         temp::make(&plan.confinement.temp.to_path()).map_err(|error| {
             let path = plan.confinement.temp.to_path();
@@ -236,18 +242,21 @@ impl RootState {
             Begin::New => {
                 let journal = Journal::create(&sessions, header(plan))
                     .map_err(|error| OpenFailure::new(FailedKind::Internal, chain(&error)))?;
-                Ok(OpenedJournal { journal, directory, turns: 0 })
+                let hold = hold(&directory).await?;
+                Ok(OpenedJournal { journal, hold, directory, turns: 0, last: OpenTurn::Waits })
             }
-            Begin::Resumed if !directory.is_dir() => {
+            Begin::Resumed(_) if !directory.is_dir() => {
                 let message = format!("there is no session {}", plan.id);
                 Err(OpenFailure::new(FailedKind::NotFound, message))
             }
-            Begin::Resumed => {
+            Begin::Resumed(open_turn) => {
                 let opened = Journal::open(&directory).map_err(|error| open_failure(&error))?;
+                // What is found below is the past only once nothing of it lives.
+                let hold = hold(&directory).await?;
                 if let Some(torn) = &opened.torn {
                     tracing::warn!(kept = %torn.kept.display(), "a record cut short was set aside");
                 }
-                let Mended { lost, mut records, turns } = mend(&opened.entries);
+                let Mended { lost, mut records, turns, last } = mend(&opened.entries, open_turn);
                 for (call, record) in lost.iter().zip(&mut records) {
                     if let Record::Interrupted { audit, .. } = record {
                         *audit = Some(self.audit_lost(plan, call).await?);
@@ -259,7 +268,7 @@ impl RootState {
                         .append_all(&records)
                         .map_err(|error| OpenFailure::new(FailedKind::Internal, chain(&error)))?;
                 }
-                Ok(OpenedJournal { journal, directory, turns })
+                Ok(OpenedJournal { journal, hold, directory, turns, last })
             }
         }
     }
@@ -343,7 +352,22 @@ fn new_id() -> Result<SessionId, OpenFailure> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Begin {
     New,
-    Resumed,
+    Resumed(OpenTurn),
+}
+
+/// Waits, off the event loop, until no call of an earlier supervisor lives.
+async fn hold(directory: &Path) -> Result<Hold, OpenFailure> {
+    let directory = directory.to_owned();
+    let taken = tokio::task::spawn_blocking(move || Hold::take(&directory)).await;
+    let taken = taken.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    taken.map_err(|error| match error.kind() == std::io::ErrorKind::WouldBlock {
+        true => OpenFailure::new(
+            FailedKind::Held,
+            "a call of this session that began earlier has not ended yet; try again, and see \
+             `ps` for agentd-tool if it stays so",
+        ),
+        false => OpenFailure::new(FailedKind::Internal, chain(&error)),
+    })
 }
 
 fn header(plan: &Plan) -> Header {

@@ -6,7 +6,7 @@ use protocol::client::Event;
 use protocol::content::ModelRequest;
 use protocol::ids::CallId;
 use protocol::provider::{Delta, Failure, FromProvider, ToProvider};
-use protocol::session::{FromSession, Happened, ToSession, TurnEnd};
+use protocol::session::{FromSession, Happened, OpenTurn, ToSession, TurnEnd};
 use protocol::upkeep::LogLine;
 use std::collections::VecDeque;
 
@@ -42,15 +42,21 @@ pub(crate) struct Router {
     turn_open: bool,
     /// Counted over the session.
     place: Place,
+    /// Lives of the conversation lost in this turn.
+    deaths: u32,
 }
 
 /// Provider lives that one request may cost before it fails. The slot's own limits hold besides.
 const LIVES_PER_REQUEST: u32 = 5;
+/// Lives of the conversation that one turn may cost before it waits for a person: what kills it
+/// three times will kill it again, and each try asks the model anew.
+const LIVES_PER_TURN: u32 = 3;
 
 impl Router {
-    /// Continues after so many turns on disk, all of them ended.
-    pub(crate) fn resumed(turns: u32) -> Self {
-        Self { place: Place { turn: turns, round: 0 }, ..Self::default() }
+    /// Continues after so many turns on disk, the last of them ended or to go on.
+    pub(crate) fn resumed(turns: u32, last: OpenTurn) -> Self {
+        let turn_open = last == OpenTurn::GoesOn;
+        Self { place: Place { turn: turns, round: 0 }, turn_open, ..Self::default() }
     }
 
     /// A person's words. Kept until the conversation has put them on disk, however often it dies.
@@ -78,6 +84,7 @@ impl Router {
                     Happened::Prompt { .. } => {
                         self.unconfirmed.pop_front();
                         self.turn_open = true;
+                        self.deaths = 0;
                         self.place.turn += 1;
                     }
                     Happened::TurnEnded { .. } => self.turn_open = false,
@@ -168,22 +175,42 @@ impl Router {
         }
     }
 
-    /// The conversation died. Its open request is dropped; its running calls go on.
-    pub(crate) fn session_down(&mut self) -> Vec<Step> {
+    /// The conversation died. Its open request is dropped, what was streamed of the answer is void;
+    /// its running calls go on.
+    pub(crate) fn session_down(&mut self, cause: &str) -> Vec<Step> {
         self.ready = false;
+        self.deaths += 1;
         match self.asked.take() {
-            Some(_) => vec![Step::ToProvider(ToProvider::Cancel)],
+            Some(_) => {
+                let reason = format!("agentd-session {cause}; the answer is asked for again");
+                vec![Step::ToProvider(ToProvider::Cancel), Step::Tell(Event::Struck { reason })]
+            }
             None => Vec::new(),
         }
     }
 
-    /// The conversation is about to be replayed: a turn that was open is closed, visibly.
+    /// The conversation is about to be replayed: whether a turn that is open goes on.
+    pub(crate) fn open_turn(&self, audience: Watched) -> OpenTurn {
+        match (self.turn_open, audience) {
+            (true, Watched::BySomebody) if self.deaths < LIVES_PER_TURN => OpenTurn::GoesOn,
+            (true, Watched::BySomebody | Watched::ByNobody) | (false, _) => OpenTurn::Waits,
+        }
+    }
+
+    /// A turn that is open and does not go on is closed, visibly.
     pub(crate) fn close_turn(&mut self) -> Vec<Step> {
         match std::mem::take(&mut self.turn_open) {
             true => vec![Step::Record(Happened::TurnEnded { end: TurnEnd::Interrupted })],
             false => Vec::new(),
         }
     }
+}
+
+/// Whether anybody sees the session: nothing goes on for nobody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Watched {
+    BySomebody,
+    ByNobody,
 }
 
 fn strike(round: u32, attempt: u32, of: u32, wait_ms: u64, reason: String) -> Vec<Step> {

@@ -79,11 +79,11 @@ fn a_prompt_survives_the_conversation_s_death_until_it_is_on_disk() {
     assert!(router.prompt("hello".into()).is_empty(), "nobody is ready to hear it");
     let sent = [Step::ToSession(ToSession::Prompt { text: "hello".into() })];
     assert_eq!(router.heard_session(FromSession::Ready), sent);
-    router.session_down();
+    router.session_down("x");
     assert_eq!(router.heard_session(FromSession::Ready), sent);
     let commit = FromSession::Commit(Happened::Prompt { text: "hello".into() });
     router.heard_session(commit);
-    router.session_down();
+    router.session_down("x");
     assert!(router.heard_session(FromSession::Ready).is_empty());
 }
 
@@ -91,18 +91,38 @@ fn a_prompt_survives_the_conversation_s_death_until_it_is_on_disk() {
 fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
     let mut router = asking();
     router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
-    assert_eq!(router.session_down(), [Step::ToProvider(ToProvider::Cancel)]);
+    let steps = router.session_down("x");
+    assert!(matches!(
+        steps[..],
+        [Step::ToProvider(ToProvider::Cancel), Step::Tell(Event::Struck { .. })]
+    ));
     assert_eq!(router.close_turn().len(), 1);
     assert!(router.close_turn().is_empty());
 }
 
 #[test]
 fn calls_know_their_turn_and_round() {
-    let mut router = Router::resumed(3);
+    let mut router = Router::resumed(3, OpenTurn::Waits);
     router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
     router.heard_session(FromSession::Ask(request(9)));
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
     let call = Call { id, use_id: "u".into(), tool: "read".into(), input: "{}".into() };
     let steps = router.heard_session(FromSession::Run(call.clone()));
     assert_eq!(steps, [Step::StartCall(call, Place { turn: 4, round: 9 })]);
+}
+
+#[test]
+fn a_turn_goes_on_after_a_death_while_somebody_watches_and_three_deaths_end_it() {
+    let mut router = asking();
+    assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::Waits, "no turn is open");
+    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    for _ in 0..2 {
+        router.session_down("x");
+        assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::GoesOn);
+        assert_eq!(router.open_turn(Watched::ByNobody), OpenTurn::Waits);
+    }
+    router.session_down("x");
+    assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::Waits);
+    router.heard_session(FromSession::Commit(Happened::Prompt { text: "y".into() }));
+    assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::GoesOn, "a new turn, a new count");
 }

@@ -8,8 +8,9 @@ use crate::book::{Book, chain};
 use crate::call::{CallFacts, CallInput, Probed};
 use crate::call_actor::{CallActor, CallMsg, CallPlan};
 use crate::client_actor::ClientMsg;
+use crate::hold::Hold;
 use crate::plan::{OpenFailure, Plan, in_words, kind_of};
-use crate::route::{Router, Step};
+use crate::route::{Router, Step, Watched};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan, SlotTimes};
 use crate::spawn::{Permanent, Spawner};
 use crate::to_disk::{self, Place};
@@ -22,7 +23,7 @@ use protocol::confinement::{Confinement, Network};
 use protocol::ids::CallId;
 use protocol::judgement::{Answer, Basis, ToolKind, Verdict};
 use protocol::provider::{Paper, ProviderLink, ToProvider};
-use protocol::session::{SessionLink, ToSession};
+use protocol::session::{OpenTurn, SessionLink, ToSession};
 use protocol::upkeep::LogLevel;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::collections::HashMap;
@@ -88,13 +89,17 @@ pub(crate) struct SessionPlan {
 /// A session's journal, new or mended.
 pub(crate) struct OpenedJournal {
     pub(crate) journal: journal::Journal,
+    pub(crate) hold: Hold,
     pub(crate) directory: PathBuf,
     /// How many turns it holds.
     pub(crate) turns: u32,
+    /// Whether the last of them is open and goes on.
+    pub(crate) last: OpenTurn,
 }
 
 pub(crate) struct SessionState {
     plan: Plan,
+    hold: Hold,
     book: Book,
     directory: PathBuf,
     papers: Vec<(Paper, OwnedFd)>,
@@ -108,6 +113,8 @@ pub(crate) struct SessionState {
     calls: HashMap<CallId, ActorRef<CallMsg>>,
     watchers: Vec<ActorRef<ClientMsg>>,
     last_seq: u64,
+    /// Whoever opened the session to go on with its turn, until they attach.
+    opener: Watched,
     /// The conversation waits to be replayed until the calls of its earlier life are over.
     replay_due: bool,
     /// Why the journal takes no more.
@@ -160,6 +167,7 @@ impl Actor for SessionActor {
         let last_seq = opened.journal.last_seq();
         Ok(SessionState {
             plan,
+            hold: opened.hold,
             book: Book::new(opened.journal),
             directory: opened.directory,
             papers,
@@ -169,10 +177,14 @@ impl Actor for SessionActor {
             provider,
             broker,
             audit,
-            router: Router::resumed(opened.turns),
+            router: Router::resumed(opened.turns, opened.last),
             calls: HashMap::new(),
             watchers: Vec::new(),
             last_seq,
+            opener: match opened.last {
+                OpenTurn::GoesOn => Watched::BySomebody,
+                OpenTurn::Waits => Watched::ByNobody,
+            },
             replay_due: false,
             read_only: None,
             closing: None,
@@ -227,7 +239,7 @@ impl SessionState {
                 self.carry_out(myself, steps).await;
             }
             SessionMsg::Conversation(SlotEvent::Down { cause, failed }) => {
-                let steps = self.router.session_down();
+                let steps = self.router.session_down(&cause);
                 self.carry_out(myself, steps).await;
                 self.degraded_if(failed.map(|why| format!("the conversation stopped: {why}")));
                 tracing::warn!(session = %self.plan.id, %cause, "the conversation's process ended");
@@ -356,8 +368,13 @@ impl SessionState {
             return;
         }
         self.replay_due = false;
-        let steps = self.router.close_turn();
-        self.carry_out(myself, steps).await;
+        let opener = std::mem::replace(&mut self.opener, Watched::ByNobody);
+        let watched = if self.watchers.is_empty() { opener } else { Watched::BySomebody };
+        let then = self.router.open_turn(watched);
+        if then == OpenTurn::Waits {
+            let steps = self.router.close_turn();
+            self.carry_out(myself, steps).await;
+        }
         let directory = self.directory.clone();
         let read = tokio::task::spawn_blocking(move || read_all(&directory)).await;
         let entries = match read {
@@ -367,7 +384,7 @@ impl SessionState {
         };
         let begin = ToSession::Begin(self.plan.setup.clone());
         let replay = from_disk::replay(&self.plan.id, &entries).into_iter().map(ToSession::Replay);
-        for word in std::iter::once(begin).chain(replay).chain([ToSession::ReplayDone]) {
+        for word in std::iter::once(begin).chain(replay).chain([ToSession::ReplayDone { then }]) {
             let _ = self.conversation.send_message(SlotMsg::Send(word));
         }
     }
@@ -407,6 +424,7 @@ impl SessionState {
             confinement,
             place,
             hello: self.times.hello,
+            hold: self.hold.clone(),
             spawner: self.spawner.clone(),
             session: myself.clone(),
             broker: self.broker.clone(),
@@ -529,6 +547,8 @@ impl SessionState {
                     client.send_message(ClientMsg::Say(ToClient::Event { session, seq, event }));
             }
         }
+        let session = self.plan.id.clone();
+        let _ = client.send_message(ClientMsg::Say(ToClient::Attached { session }));
         self.watchers.push(client);
         self.degraded_if(self.read_only.clone());
     }

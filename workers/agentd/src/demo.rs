@@ -14,15 +14,13 @@ use crate::output::print;
 use crate::place::KEY_VARIABLES;
 use crate::signals::HeldSignals;
 use checks::{Check, Evidence};
-use client::{
-    Colour, Connection, Finished, Launch, PrivateSupervisor, Task, Terminal, beside_self, plain,
-};
+use client::{Colour, Finished, Launch, OwnSupervisors, Task, Terminal, beside_self, plain};
 use listener::Listener;
 use protocol::client::{Opening, ProjectTrust};
 use protocol::confinement::{FilePath, Network};
 use protocol::judgement::{Audience, Mode};
 use protocol::provider::Paper;
-use protocol::session::TurnEnd;
+use protocol::session::{OpenTurn, TurnEnd};
 use scene::Scene;
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -115,17 +113,15 @@ struct Played {
 fn play(scene: &Scene, listener: &Listener, view: &mut DemoView) -> Result<Played, Failure> {
     let signals = HeldSignals::hold()
         .map_err(|error| Failure::internal(format!("cannot hold signals back: {error}")))?;
-    let supervisor = PrivateSupervisor::start(&Launch {
-        executable: &beside_self("agentd-supervisor")?,
-        without: KEY_VARIABLES,
-        with: &scene.variables(),
-    })?;
-    let pid = supervisor.pid();
+    let executable = beside_self("agentd-supervisor")?;
+    let variables = scene.variables();
+    let launch = Launch { executable: &executable, without: KEY_VARIABLES, with: &variables };
+    let mut supervisors = OwnSupervisors::start(launch)?;
+    let pid = supervisors.pid().unwrap_or_default();
     let task = task(scene, listener, pid)?;
-    let connection = Connection::open(supervisor.socket(), supervisor.token())?;
-    let ran = client::run(connection, task, view, |inputs| signals.deliver(inputs));
+    let ran = client::run(&mut supervisors, task, view, |inputs| signals.deliver(inputs));
     let supervisor_lived = alive(pid);
-    supervisor
+    supervisors
         .end()
         .map_err(|error| Failure::internal(format!("agentd-supervisor did not end: {error}")))?;
     let finished = ran.map_err(|error| {
@@ -150,6 +146,7 @@ fn task(scene: &Scene, listener: &Listener, supervisor: u32) -> Result<Task, Fai
         project: FilePath::from(scene.project()),
         added: Vec::new(),
         resume: None,
+        open_turn: OpenTurn::Waits,
         env: scene.place()?.passed(None),
         settings: vec![
             set("provider.name", "replay"),

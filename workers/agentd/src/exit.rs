@@ -97,7 +97,7 @@ impl Exit {
     pub(crate) fn of_error(error: &RunError) -> Self {
         match error {
             RunError::Failed { kind, message: _ } => Self::of_failed(*kind),
-            RunError::Lost(_) => Self::SupervisorUnreachable,
+            RunError::Lost(_) | RunError::NoSupervisor(_) => Self::SupervisorUnreachable,
             RunError::Stopped(stop) => Self::of_stop(*stop),
         }
     }

@@ -54,6 +54,7 @@ fn processes(mut connection: Connection) -> Result<Vec<ProcessRow>, Failure> {
         ToClient::Welcome { .. }
         | ToClient::Refused { .. }
         | ToClient::Opened { .. }
+        | ToClient::Attached { .. }
         | ToClient::Event { .. } => {
             Err(Failure::internal("the supervisor answered something else"))
         }

@@ -7,8 +7,8 @@ use crate::place::{KEY_VARIABLES, Place, TrustFlag, real_dir};
 use crate::prompt;
 use crate::signals::HeldSignals;
 use client::{
-    Colour, Connection, Finished, JsonView, Launch, PrivateSupervisor, RunError, StreamJsonView,
-    Task, Terminal, TextView, View, beside_self, failure_line, seal_key,
+    Colour, Finished, JsonView, Launch, OwnSupervisors, RunError, StreamJsonView, Task, Terminal,
+    TextView, View, beside_self, failure_line, seal_key,
 };
 use config::{Config, KeyVariable, ProviderName};
 use protocol::client::{FailedKind, Opening, ProjectTrust};
@@ -16,6 +16,7 @@ use protocol::confinement::{FilePath, Network};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::provider::Paper;
+use protocol::session::OpenTurn;
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::OwnedFd;
@@ -50,14 +51,11 @@ fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, Failure> 
 pub(crate) fn drive(task: Task, view: &mut dyn View) -> Result<Finished, Failure> {
     let signals = HeldSignals::hold()
         .map_err(|error| Failure::internal(format!("cannot hold signals back: {error}")))?;
-    let supervisor = PrivateSupervisor::start(&Launch {
-        executable: &beside_self("agentd-supervisor")?,
-        without: KEY_VARIABLES,
-        with: &[],
-    })?;
-    let connection = Connection::open(supervisor.socket(), supervisor.token())?;
-    let ran = client::run(connection, task, view, |inputs| signals.deliver(inputs));
-    let ended = supervisor.end();
+    let executable = beside_self("agentd-supervisor")?;
+    let launch = Launch { executable: &executable, without: KEY_VARIABLES, with: &[] };
+    let mut supervisors = OwnSupervisors::start(launch)?;
+    let ran = client::run(&mut supervisors, task, view, |inputs| signals.deliver(inputs));
+    let ended = supervisors.end();
     let finished = ran.map_err(|error| failure(&error))?;
     ended.map_err(|error| {
         Failure::internal(format!("cannot tell how agentd-supervisor ended: {error}"))
@@ -78,7 +76,7 @@ fn failure(error: &RunError) -> Failure {
             }
             FailedKind::Internal => Failure::internal(message).exit(exit),
         },
-        RunError::Lost(_) => Failure::internal(message)
+        RunError::Lost(_) | RunError::NoSupervisor(_) => Failure::internal(message)
             .exit(exit)
             .hint("the session is on disk; `--resume` with its id goes on"),
         RunError::Stopped(_) => Failure::user(message).exit(exit),
@@ -115,6 +113,7 @@ fn task(place: &Place, flags: &RunFlags, prompt: String) -> Result<Task, Failure
         project: FilePath::from(&project),
         added,
         resume: flags.resume.as_deref().map(|id| session_id(place, id)).transpose()?,
+        open_turn: OpenTurn::Waits,
         env: place.passed(key.map(|key| key.name)),
         settings,
         mode: flags.permission_mode,

@@ -1,8 +1,9 @@
 //! The broker as a pure machine: a word in, words out.
 //!
-//! It holds the rules of each session and the questions that are open. It fails closed: without
-//! rules that it understands, every call of that session is refused. It has no clock; deadlines are
-//! the supervisor's, which says `Forget`.
+//! It holds the rules of each session and the questions that are open. It fails closed: a call of a
+//! session whose rules have not come waits for them, as after a restart of this process, and with
+//! rules that it does not understand every call is refused. It has no clock; deadlines are the
+//! supervisor's, which says `Forget`.
 
 use approval::Rules;
 use protocol::broker::{FromBroker, ToBroker};
@@ -22,6 +23,8 @@ const SETTLED_CAP: usize = 256;
 pub struct Broker {
     sessions: BTreeMap<SessionId, Standing>,
     open: BTreeMap<CallId, Open>,
+    /// Cases of sessions whose rules have not come.
+    waiting: BTreeMap<CallId, Case>,
     settled: VecDeque<(CallId, String)>,
 }
 
@@ -46,11 +49,12 @@ impl Broker {
     pub fn step(&mut self, word: ToBroker) -> Vec<FromBroker> {
         match word {
             ToBroker::Rules { session, rules } => self.rules(session, &rules),
-            ToBroker::Judge(case) => vec![self.judge(case)],
+            ToBroker::Judge(case) => self.put(case).into_iter().collect(),
             ToBroker::Answer { call, digest, answer, by } => {
                 vec![self.answer(call, &digest, answer, by)]
             }
             ToBroker::Forget(call) => {
+                self.waiting.remove(&call);
                 if self.open.remove(&call).is_some() {
                     self.settle(call, "it was withdrawn".into());
                 }
@@ -87,7 +91,23 @@ impl Broker {
                 said.push(FromBroker::Verdict { call, verdict });
             }
         }
+        let (ready, waiting) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition::<BTreeMap<_, _>, _>(|(call, _)| call.session == session);
+        self.waiting = waiting;
+        said.extend(ready.into_values().map(|case| self.judge(case)));
         said
+    }
+
+    /// Takes a case: judged at once, or when the rules of its session come.
+    fn put(&mut self, case: Case) -> Option<FromBroker> {
+        let (known, call) =
+            (self.sessions.contains_key(&case.call.id.session), case.call.id.clone());
+        if known || self.waiting.len() >= OPEN_CAP {
+            return Some(self.judge(case));
+        }
+        self.waiting.insert(call, case);
+        None
     }
 
     fn judge(&mut self, case: Case) -> FromBroker {

@@ -35,7 +35,7 @@ fn run() -> anyhow::Result<()> {
         Ok(ToSession::Begin(setup)) => Session::new(setup),
         Ok(
             ToSession::Replay(_)
-            | ToSession::ReplayDone
+            | ToSession::ReplayDone { .. }
             | ToSession::Prompt { .. }
             | ToSession::Stream(_)
             | ToSession::CallEnded { .. }

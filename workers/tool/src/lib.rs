@@ -36,10 +36,14 @@ pub fn main() -> ExitCode {
 fn run() -> anyhow::Result<()> {
     sandbox::harden()?;
     let (mut words, say) = ipc::worker::<ToolLink>()?;
-    let confinement = match words.recv() {
-        Ok(ToTool::Confine(confinement)) => confinement,
-        Ok(ToTool::Go(_) | ToTool::Cancel) => bail!("a word came before Confine"),
-        Err(error) => return quietly(error),
+    let mut held = None;
+    let confinement = loop {
+        match words.recv() {
+            Ok(ToTool::Hold) => held = Some(words.recv_fd()?),
+            Ok(ToTool::Confine(confinement)) => break confinement,
+            Ok(ToTool::Go(_) | ToTool::Cancel) => bail!("a word came before Confine"),
+            Err(error) => return quietly(error),
+        }
     };
     let cage = match lock(&confinement) {
         Ok((cage, enforced)) => {
@@ -56,12 +60,14 @@ fn run() -> anyhow::Result<()> {
         Ok(ToTool::Go(errand)) => errand,
         // Nothing was let go: dropping the cage ends what waits in it.
         Ok(ToTool::Cancel) => return Ok(()),
-        Ok(ToTool::Confine(_)) => bail!("a second Confine came"),
+        Ok(ToTool::Hold | ToTool::Confine(_)) => bail!("a second Confine came"),
         Err(error) => return quietly(error),
     };
     let cancel = Cancel::new()?;
     listen::start(words, cancel.clone());
     let answer = answer(errand, &confinement, cage, &cancel, &say);
+    // Nothing of the call lives any more.
+    drop(held);
     match say.send(&answer) {
         // Whoever asked is gone; nobody is left to tell.
         Err(ChannelError::Io(_) | ChannelError::Closed) if cancel.asked() => Ok(()),

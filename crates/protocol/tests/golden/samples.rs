@@ -31,10 +31,14 @@ goldens! {
             message: text("busy"),
         },
     }
+    session::OpenTurn {
+        Waits => OpenTurn::Waits,
+        GoesOn => OpenTurn::GoesOn,
+    }
     session::ToSession {
         Begin => ToSession::Begin(setup()),
         Replay => ToSession::Replay(protocol::session::Happened::Prompt { text: text("p") }),
-        ReplayDone => ToSession::ReplayDone,
+        ReplayDone => ToSession::ReplayDone { then: protocol::session::OpenTurn::GoesOn },
         Prompt => ToSession::Prompt { text: text("prompt") },
         Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),
         CallEnded => ToSession::CallEnded { call: call_id(), result: result() },
@@ -157,6 +161,7 @@ goldens! {
         },
     }
     tool::ToTool {
+        Hold => ToTool::Hold,
         Confine => ToTool::Confine(confinement()),
         Go => ToTool::Go(protocol::tool::Errand::Probe { tool: text("t"), input: text("{}") }),
         Cancel => ToTool::Cancel,
@@ -237,6 +242,7 @@ goldens! {
             last_seq: 9,
             warnings: vec![text("w")],
         },
+        Attached => ToClient::Attached { session: session_id() },
         Event => ToClient::Event {
             session: session_id(),
             seq: 300,
@@ -558,6 +564,7 @@ fn opening() -> Opening {
         project: path("/p"),
         added: vec![path("/q")],
         resume: Some(session_id()),
+        open_turn: protocol::session::OpenTurn::Waits,
         env: vec![(text("PATH"), text("/bin"))],
         settings: vec![(text("net.mode"), text("off"))],
         mode: Some(protocol::judgement::Mode::Auto),

@@ -7,7 +7,7 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::ToolKind;
 use protocol::provider::{Delta, FromProvider};
 use protocol::session::{
-    FromSession, Happened, OfferedTool, OtherName, SessionSetup, ToSession, TurnEnd,
+    FromSession, Happened, OfferedTool, OpenTurn, OtherName, SessionSetup, ToSession, TurnEnd,
 };
 use session::Session;
 use std::collections::HashSet;
@@ -66,7 +66,7 @@ impl Talk {
         for happened in journal {
             talk.tell(ToSession::Replay(happened));
         }
-        talk.tell(ToSession::ReplayDone);
+        talk.tell(ToSession::ReplayDone { then: OpenTurn::Waits });
         talk
     }
 

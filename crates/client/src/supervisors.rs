@@ -1,0 +1,64 @@
+//! Where a run's supervisors come from: one after another, each in the place of one that was lost.
+
+use crate::connection::Connection;
+use crate::spawn::{Launch, PrivateSupervisor, SpawnError};
+use std::error::Error;
+
+/// A way to a supervisor.
+pub trait Supervisors {
+    /// Connects to the supervisor; when it was lost, to another in its place.
+    ///
+    /// # Errors
+    /// Where there is none, and none can be started.
+    fn connect(&mut self) -> Result<Connection, Box<dyn Error + Send + Sync>>;
+}
+
+/// Supervisors for one run alone, each started when the one before it is gone.
+#[derive(Debug)]
+pub struct OwnSupervisors<'a> {
+    launch: Launch<'a>,
+    /// Started, and nobody has connected to it yet.
+    fresh: Option<PrivateSupervisor>,
+    current: Option<PrivateSupervisor>,
+}
+
+impl<'a> OwnSupervisors<'a> {
+    /// Starts the first one.
+    ///
+    /// # Errors
+    /// As [`PrivateSupervisor::start`].
+    pub fn start(launch: Launch<'a>) -> Result<Self, SpawnError> {
+        let fresh = Some(PrivateSupervisor::start(&launch)?);
+        Ok(Self { launch, fresh, current: None })
+    }
+
+    /// The process id of the present one.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.fresh.as_ref().or(self.current.as_ref()).map(PrivateSupervisor::pid)
+    }
+
+    /// Ends the present one in order, and waits for it.
+    ///
+    /// # Errors
+    /// Where it cannot be waited for.
+    pub fn end(self) -> std::io::Result<()> {
+        self.fresh.or(self.current).map_or(Ok(()), PrivateSupervisor::end)
+    }
+}
+
+impl Supervisors for OwnSupervisors<'_> {
+    fn connect(&mut self) -> Result<Connection, Box<dyn Error + Send + Sync>> {
+        if let Some(lost) = self.current.take() {
+            // It may have closed its door and be ending still; two at once may not be.
+            lost.end()?;
+        }
+        let supervisor = match self.fresh.take() {
+            Some(supervisor) => supervisor,
+            None => PrivateSupervisor::start(&self.launch)?,
+        };
+        let connection = Connection::open(supervisor.socket(), supervisor.token());
+        self.current = Some(supervisor);
+        Ok(connection?)
+    }
+}

@@ -1,0 +1,276 @@
+//! Anything may die: each process of a run is killed in the middle of its turn, and the run comes
+//! to its end all the same, with nothing lost and nothing done twice.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::json;
+use std::process::Stdio;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use support::anthropic::{Answer, Server, call, text};
+use support::{Desk, child_of, processes};
+
+/// What a run came to whose worker was killed on the way.
+struct Ended {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn kill_now(pid: u32) {
+    kill(Pid::from_raw(i32::try_from(pid).unwrap()), Signal::SIGKILL).unwrap();
+}
+
+/// Runs one prompt; `at` is called with the number of each request, before it is answered, and with
+/// agentd's process id.
+fn run_with(
+    desk: &Desk,
+    mut at: impl FnMut(usize, u32) + Send + 'static,
+    mut answers: impl FnMut(usize) -> Answer + Send + 'static,
+) -> (Ended, Server) {
+    let agentd: Arc<OnceLock<u32>> = Arc::default();
+    let known = Arc::clone(&agentd);
+    let server = Server::answering(move |request, _| {
+        at(request, *known.wait());
+        answers(request)
+    });
+    let arguments = ["-p", "do it", "--permission-mode", "auto", "--timeout", "40"];
+    let mut command = desk.with_server(&server, &arguments);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = child.id();
+    agentd.set(pid).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let left: Vec<_> = processes().into_iter().filter(|it| it.session == pid).collect();
+    assert!(left.is_empty(), "processes left behind: {left:?}");
+    let ended = Ended {
+        code: output.status.code(),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    };
+    (ended, server)
+}
+
+fn worker(agentd: u32, name: &str) -> u32 {
+    let supervisor = child_of(agentd, "agentd-supervisor").expect("a supervisor");
+    child_of(supervisor, name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn effect(id: &str) -> Answer {
+    let input = json!({"command": "echo ran >> effects"}).to_string();
+    Answer::says([text("I will."), call(id, "bash", &input)])
+}
+
+#[test]
+fn the_conversation_dies_while_the_model_answers() {
+    let desk = Desk::new();
+    let (ended, server) = run_with(
+        &desk,
+        |request, agentd| {
+            if request == 2 {
+                kill_now(worker(agentd, "agentd-session"));
+            }
+        },
+        |request| match request {
+            1 => effect("toolu_1"),
+            _ => Answer::text("Done."),
+        },
+    );
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    assert_eq!(desk.read("effects"), "ran\n", "once");
+    let requests = server.requests();
+    let (second, last) =
+        (&requests[1].body["messages"], &requests.last().unwrap().body["messages"]);
+    assert_eq!(second, last, "the new conversation asks what the old one asked");
+}
+
+#[test]
+fn the_provider_dies_while_the_model_answers() {
+    let desk = Desk::new();
+    let (ended, _) = run_with(
+        &desk,
+        |request, agentd| {
+            if request == 1 {
+                kill_now(worker(agentd, "agentd-provider"));
+            }
+        },
+        |request| match request {
+            1 | 2 => effect("toolu_1"),
+            _ => Answer::text("Done."),
+        },
+    );
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    assert!(ended.err.contains("retry"), "it is said: {}", ended.err);
+    assert_eq!(desk.read("effects"), "ran\n", "once");
+}
+
+#[test]
+fn the_broker_dies_between_two_calls() {
+    let desk = Desk::new();
+    let (ended, _) = run_with(
+        &desk,
+        |request, agentd| {
+            if request == 2 {
+                kill_now(worker(agentd, "agentd-broker"));
+            }
+        },
+        |request| match request {
+            1 | 2 => effect(&format!("toolu_{request}")),
+            _ => Answer::text("Done."),
+        },
+    );
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    assert_eq!(desk.read("effects"), "ran\nran\n");
+}
+
+fn slow(id: &str) -> Answer {
+    let command = "echo ran >> effects; touch begun; sleep 1; echo end >> effects";
+    Answer::says([call(id, "bash", &json!({ "command": command }).to_string())])
+}
+
+/// Runs a command that has begun when the last of the named processes, each a child of the one
+/// before it, is killed.
+fn while_running(names: &'static [&'static str]) -> (Desk, Ended, Server) {
+    let desk = Desk::new();
+    let project = desk.project();
+    let (ended, server) = run_with(
+        &desk,
+        move |request, agentd| {
+            if request == 1 {
+                let begun = project.join("begun");
+                std::thread::spawn(move || {
+                    let until = Instant::now() + Duration::from_secs(20);
+                    while !begun.exists() && Instant::now() < until {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                    let mut pid = agentd;
+                    for name in names {
+                        pid = child_of(pid, name).unwrap_or_else(|| panic!("no {name}"));
+                    }
+                    kill_now(pid);
+                });
+            }
+        },
+        |request| match request {
+            1 => slow("toolu_1"),
+            _ => Answer::text("Done."),
+        },
+    );
+    (desk, ended, server)
+}
+
+#[test]
+fn the_conversation_dies_while_a_command_runs_and_the_command_goes_on() {
+    let (desk, ended, server) = while_running(&["agentd-supervisor", "agentd-session"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    assert_eq!(desk.read("effects"), "ran\nend\n", "once, to its end");
+    let body = server.requests()[1].body["messages"].to_string();
+    assert!(!body.contains("interrupted"), "{body}");
+}
+
+#[test]
+fn the_runner_dies_while_its_command_runs_and_the_model_is_told() {
+    let (desk, ended, server) = while_running(&["agentd-supervisor", "agentd-tool"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    assert_eq!(desk.read("effects"), "ran\n", "cut short, and not run again");
+    let body = server.requests()[1].body["messages"].to_string();
+    assert!(body.contains("interrupted: may have run"), "{body}");
+    assert_eq!(desk.ended(1)["outcome"]["how"], "interrupted");
+}
+
+#[test]
+fn the_supervisor_dies_while_a_command_runs_and_another_goes_on() {
+    let (desk, ended, server) = while_running(&["agentd-supervisor"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    assert!(ended.err.contains("supervisor was lost"), "it is said: {}", ended.err);
+    assert_eq!(desk.read("effects"), "ran\n", "cut short, and not run again");
+    let body = server.requests()[1].body["messages"].to_string();
+    assert!(body.contains("interrupted: may have run"), "{body}");
+    assert_eq!(support::run(desk.agentd(&["audit", "verify"])).code, 0);
+}
+
+#[test]
+fn the_supervisor_dies_while_the_model_answers_and_another_goes_on() {
+    let desk = Desk::new();
+    let (ended, server) = run_with(
+        &desk,
+        |request, agentd| {
+            if request == 2 {
+                kill_now(child_of(agentd, "agentd-supervisor").unwrap());
+            }
+        },
+        |request| match request {
+            1 => effect("toolu_1"),
+            _ => Answer::text("Done."),
+        },
+    );
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    assert_eq!(desk.read("effects"), "ran\n", "once");
+    let requests = server.requests();
+    assert_eq!(requests[1].body["messages"], requests.last().unwrap().body["messages"]);
+}
+
+#[test]
+fn a_supervisor_that_dies_each_time_is_given_up() {
+    let desk = Desk::new();
+    let (ended, _) = run_with(
+        &desk,
+        |_, agentd| kill_now(child_of(agentd, "agentd-supervisor").unwrap()),
+        |_| Answer::text("never heard"),
+    );
+    assert_eq!(ended.code, Some(15), "{}", ended.err);
+}
+
+#[test]
+fn a_conversation_that_dies_each_time_waits_for_a_person() {
+    let desk = Desk::new();
+    let (ended, server) = run_with(
+        &desk,
+        |_, agentd| kill_now(worker(agentd, "agentd-session")),
+        |_| Answer::text("never heard").stalled_after(1, Duration::from_secs(2)),
+    );
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert_eq!(server.requests().len(), 3, "each try asks the model anew, so there are few");
+}
+
+#[test]
+fn a_session_does_not_go_on_before_the_last_command_of_its_dead_supervisor_has_ended() {
+    let desk = Desk::new();
+    let (begun, ticks) = (desk.project().join("begun"), desk.project().join("ticks"));
+    let (ended, server) = run_with(
+        &desk,
+        move |request, agentd| match request {
+            1 => {
+                let begun = begun.clone();
+                std::thread::spawn(move || {
+                    let until = Instant::now() + Duration::from_secs(20);
+                    while !begun.exists() && Instant::now() < until {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                    kill_now(child_of(agentd, "agentd-supervisor").unwrap());
+                });
+            }
+            _ => {
+                let before = std::fs::metadata(&ticks).unwrap().len();
+                std::thread::sleep(Duration::from_millis(300));
+                let after = std::fs::metadata(&ticks).unwrap().len();
+                std::fs::write(ticks.with_file_name("moved"), (after - before).to_string())
+                    .unwrap();
+            }
+        },
+        |request| match request {
+            1 => {
+                // Ignores TERM, so that it takes the whole ladder to end it.
+                let command =
+                    "trap '' TERM; touch begun; while :; do echo x >> ticks; sleep 0.01; done";
+                Answer::says([call("toolu_1", "bash", &json!({ "command": command }).to_string())])
+            }
+            _ => Answer::text("Done."),
+        },
+    );
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    assert_eq!(desk.read("moved"), "0", "the command still ran when the model was asked again");
+    assert_eq!(server.requests().len(), 2);
+}
