@@ -78,6 +78,15 @@ fn sockets(act: &str, words: &[&str]) -> io::Result<String> {
             let address: SocketAddr = address.parse().map_err(io::Error::other)?;
             UdpSocket::bind("127.0.0.1:0")?.send_to(b"hello", address).map(|sent| sent.to_string())
         }
+        ("udp-connect", [address]) => {
+            let address: SocketAddr = address.parse().map_err(io::Error::other)?;
+            let local = if address.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+            UdpSocket::bind(local)?.connect(address).map(|()| String::new())
+        }
+        ("serve", [address]) => {
+            let _listener = TcpListener::bind(address)?;
+            TcpStream::connect(address).map(|_| String::new())
+        }
         ("loopback", []) => {
             let listener = TcpListener::bind("127.0.0.1:0")?;
             let _client = TcpStream::connect(listener.local_addr()?)?;
