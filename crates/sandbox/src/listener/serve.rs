@@ -6,6 +6,7 @@ use super::notice::{Answer, Notice, Notices};
 use super::paths::Root;
 use super::ports::Ports;
 use super::processes::Processes;
+use super::signals::Whose;
 use super::territory::Territory;
 use super::writes::Roots;
 use super::{Watch, connects, detail, signals, writes};
@@ -128,6 +129,18 @@ impl Server {
                     self.notices.answer(notice.id, Answer::Continue);
                 } else {
                     self.refuse(notice, rule, *errno);
+                }
+            }
+            Then::RefuseOutside(argument, errno) => {
+                match signals::whose(*argument, notice, &self.processes) {
+                    Whose::Own => {
+                        self.notices.answer(notice.id, Answer::Continue);
+                    }
+                    // Not left to the kernel: somebody could take the number meanwhile.
+                    Whose::Nobodys => {
+                        self.notices.answer(notice.id, Answer::Errno(libc::ESRCH));
+                    }
+                    Whose::Others => self.refuse(notice, rule, *errno),
                 }
             }
             Then::Look(look) => self.look(notice, rule, look),

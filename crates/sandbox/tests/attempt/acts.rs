@@ -125,6 +125,16 @@ fn processes(act: &str, words: &[&str]) -> io::Result<String> {
         ("environ", [pid]) => std::fs::read(format!("/proc/{pid}/environ"))
             .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " ")),
         ("bound", [pid]) => bound(number(pid)?),
+        ("schedule", [pid]) => {
+            let only_when_idle = libc::sched_param { sched_priority: 0 };
+            let pid = number(pid)?;
+            // SAFETY: one structure to read.
+            #[allow(unsafe_code)]
+            Errno::result(unsafe {
+                libc::sched_setscheduler(pid, libc::SCHED_IDLE, &raw const only_when_idle)
+            })?;
+            Ok(String::new())
+        }
         ("unshare", []) => {
             Ok(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER)
                 .map(|()| String::new())?)
