@@ -76,7 +76,12 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
                 "Protected names inside the project (.git/hooks, .git/config, .agentd and others) can be changed.",
             );
             say("Names and command lines of other processes can be seen in /proc.");
-            say("/dev/shm is shared with this user's other processes.");
+            say(
+                "Outside the grants names can be followed and watched, and sizes, times, link targets and extended attributes of files seen.",
+            );
+            say(
+                "/dev/shm, System V memory, semaphores and message queues are shared with this user's other processes.",
+            );
             if ground.network == Network::Off {
                 say("There is no loopback: programs that open 127.0.0.1 fail.");
             }
@@ -95,6 +100,12 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     }
     if ground.observed == Observed::Nothing {
         say("Refused system calls are not observable: this kernel gives no listener.");
+        match ground.tier {
+            Tier::A => {}
+            Tier::B | Tier::C => say(
+                "Priority, scheduling and processors of this user's other processes can be changed.",
+            ),
+        }
     }
     if ground.held == Held::ByRunner {
         say("Processes that left the command's session survive when the runner is killed.");

@@ -11,7 +11,7 @@ use crate::handover::Line;
 use crate::inert::Inert;
 use crate::init::{First, UNBOUNDED as INIT_UNBOUNDED};
 use crate::layer::{self, Tcp};
-use crate::listener::{Listener, Signals, Watch};
+use crate::listener::{Listener, Ports, Signals, Watch};
 use crate::namespaces::{self, Left};
 use crate::policy::{Access, Fresh, Policy};
 use crate::privileges::{self, Counting};
@@ -245,6 +245,14 @@ fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<
             .map(OwnedFd::from)
             .map_err(|error| CageError::os(Step::Listener, path, error))
     };
+    let proc = place("/proc")?;
+    let host_ports = match (tier, wanted.network) {
+        (Tier::A, Network::Off) => Some(
+            Ports::open(&proc)
+                .map_err(|error| CageError::os(Step::Listener, "/proc/self/net/tcp", error))?,
+        ),
+        (Tier::A, Network::On) | (Tier::B | Tier::C, Network::Off | Network::On) => None,
+    };
     Ok(Watch {
         plan: Plan::command(tier, wanted.network),
         tier,
@@ -261,8 +269,9 @@ fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<
             Access::List | Access::Read | Access::Run => false,
         }),
         read_only: grants.protected.clone(),
+        host_ports,
         host: place("/")?,
-        proc: place("/proc")?,
+        proc,
     })
 }
 

@@ -199,3 +199,16 @@ fn what_is_missing_is_said() {
     let told = yard.cage("c", &[], &["true"]);
     assert_eq!(told.one("uncaged"), "landlock", "tier C is no cage");
 }
+
+#[test]
+fn what_tier_b_lets_be_seen_of_files_outside_is_named() {
+    let yard = Yard::new();
+    let link = yard.home.join(".link");
+    std::os::unix::fs::symlink("somewhere", &link).unwrap();
+    let script = format!("readlink {}; stat -c %s {}", link.display(), yard.secret.display());
+    assert_eq!(yard.shell("a", &script).printed(), "", "not there at all");
+    let told = yard.shell("b", &script);
+    assert_eq!(told.printed(), format!("somewhere\n{}", yard::SECRET.len()));
+    let named = |word: &str| told.all("limit").iter().any(|limit| limit.contains(word));
+    assert!(named("link targets") && named("System V"), "{told:?}");
+}

@@ -89,6 +89,36 @@ fn a_live_server_gets_nothing_while_the_network_is_off() {
 }
 
 #[test]
+fn a_listener_of_the_host_that_loopback_does_not_reach_is_a_refusal_and_a_deaf_port_is_none() {
+    let yard = Yard::new();
+    for bound in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0"] {
+        let listener = TcpListener::bind(bound).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let address = if bound.starts_with('[') {
+            format!("[::1]:{port}")
+        } else {
+            format!("127.0.0.1:{port}")
+        };
+        let program = [yard.inside.to_str().unwrap(), "try", "tcp", &address];
+        let told = yard.cage("a", &[], &program);
+        let line = format!("Predicted connect {} {address} of the host", libc::ECONNREFUSED);
+        assert_eq!(told.in_tier("a").all("refusal"), [line.as_str()], "{told:?}");
+        // A server of the cage's own on the same port is reached, and so is no refusal.
+        let own = yard.cage("a", &[], &[program[0], "try", "serve", &address]);
+        assert!(own.printed().contains("done"), "{own:?}");
+        assert!(own.all("refusal").is_empty(), "{own:?}");
+        // UDP connects without anybody at the other end.
+        let datagrams = yard.cage("a", &[], &[program[0], "try", "udp-connect", &address]);
+        assert!(datagrams.printed().contains("done"), "{datagrams:?}");
+        assert!(datagrams.all("refusal").is_empty(), "{datagrams:?}");
+        drop(listener);
+        let nobody = yard.cage("a", &[], &program);
+        assert!(!nobody.printed().contains("done"), "{nobody:?}");
+        assert!(nobody.all("refusal").is_empty(), "{nobody:?}");
+    }
+}
+
+#[test]
 fn loopback_works_inside_tier_a_and_its_absence_is_named_in_tier_b() {
     let yard = Yard::new();
     assert!(yard.caged("a", &["loopback"]).starts_with("done"));

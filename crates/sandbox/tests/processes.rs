@@ -53,6 +53,7 @@ fn a_process_outside_cannot_be_touched() {
             &["memory", &pid],
             &["environ", &pid],
             &["bound", &pid],
+            &["schedule", &pid],
         ] {
             let said = yard.caged(tier, act);
             assert!(refused(&said), "{tier} {act:?}: {said}");

@@ -32,9 +32,8 @@ use view::{DemoView, in_words};
 /// The model's side of the conversation.
 const RECORDING: &str = include_str!("demo/recording.jsonl");
 /// What the table above it cannot show.
-const NOT_OBSERVABLE: &str = "not observable: refused reads, here that of the secret, and in a \
-    network namespace of its own the connection to a loopback that is not ours; the command's \
-    output shows both\n";
+const NOT_OBSERVABLE: &str = "not observable: refused reads, here that of the secret; the command's \
+    output shows it\n";
 /// Longest run of it.
 const TIME_LIMIT: Duration = Duration::from_secs(50);
 

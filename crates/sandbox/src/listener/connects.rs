@@ -3,10 +3,13 @@
 use super::address::{Address, LONGEST, stays_on_this_host};
 use super::notice::Notice;
 use super::paths::{End, Found, Kind, find};
+use super::ports::{self, Ports};
 use super::processes::Processes;
+use super::socket;
 use super::writes::{Claim, Deed, Roots};
 use crate::seccomp::Role;
 use protocol::confinement::{Network, Tier};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Copies the address of a `connect` or `bind`; a relative path is made absolute.
@@ -24,6 +27,24 @@ pub(super) fn address(notice: &Notice, processes: &Processes) -> Option<Address>
         return Some(Address::Path(processes.link(notice.tid, "cwd")?.join(path)));
     }
     Some(address)
+}
+
+/// The loopback address that a TCP `connect` leads to, if nobody in the cage listens there.
+#[allow(clippy::cast_possible_truncation)]
+pub(super) fn unheard(address: &Address, notice: &Notice, own: &Ports) -> Option<SocketAddr> {
+    let Address::Inet(inet) = address else { return None };
+    if !stays_on_this_host(inet) || own.heard(inet)? {
+        return None;
+    }
+    let fd = u32::try_from(notice.args[0] as i32).ok()?;
+    let socket = socket::take(notice.tid, fd).ok()?;
+    ports::is_tcp(&socket).then_some(*inet)
+}
+
+/// The errno and the words, if somebody on the host listens where nobody in the cage does. A port
+/// where nobody listens at all is no refusal.
+pub(super) fn left_behind(inet: &SocketAddr, host: &Ports) -> Option<(i32, String)> {
+    host.heard(inet)?.then(|| (libc::ECONNREFUSED, format!("{inet} of the host")))
 }
 
 /// The errno and the words, if a `connect` to the address will fail because of the cage.

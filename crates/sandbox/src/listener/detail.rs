@@ -1,7 +1,7 @@
 //! The decisive argument of a refused call, in words for a person.
 
 use super::processes::Processes;
-use crate::seccomp::{NAMESPACES, Rule, SOCKET_TYPE};
+use crate::seccomp::{NAMESPACES, Rule, SOCKET_TYPE, Then};
 
 /// What the call asked for. Memory is read for words only: the refusal stands on registers.
 #[allow(clippy::cast_possible_truncation)]
@@ -11,6 +11,9 @@ pub(super) fn words(rule: &Rule, args: &[u64; 6], tid: u32, processes: &Processe
         Some(path) => format!("{} {}", rule.what, path.display()),
         None => rule.what.to_owned(),
     };
+    if let Then::RefuseOutside(argument, _) = rule.then {
+        return format!("{} of pid {}", rule.what, low[argument].cast_signed());
+    }
     match rule.call {
         "socket" => socket(low[0], low[1], low[2]),
         "socketpair" => format!("{}, as a pair", socket(low[0], low[1], low[2])),

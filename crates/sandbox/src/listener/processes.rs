@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -67,6 +67,11 @@ impl Processes {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let own = openat(&proc, "self/fd", flags, Mode::empty())?;
         Ok(Self { proc, own, root: std::process::id() })
+    }
+
+    /// The `/proc` that all of it is read from.
+    pub(super) fn proc(&self) -> BorrowedFd<'_> {
+        self.proc.as_fd()
     }
 
     /// The status of a process or thread, while there is one.

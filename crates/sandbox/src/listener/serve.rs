@@ -4,7 +4,9 @@ use super::carry::{self, Carried};
 use super::ledger::Record;
 use super::notice::{Answer, Notice, Notices};
 use super::paths::Root;
+use super::ports::Ports;
 use super::processes::Processes;
+use super::signals::Whose;
 use super::territory::Territory;
 use super::writes::Roots;
 use super::{Watch, connects, detail, signals, writes};
@@ -32,6 +34,9 @@ pub(super) struct Server {
     tier: Tier,
     network: Network,
     signals: super::Signals,
+    host_ports: Option<Ports>,
+    /// Who listens inside: this process is in the command's network, in tier A.
+    own_ports: Option<Ports>,
     host: Root,
     /// The command's root; all its processes share it, since changing it is refused.
     cage: OnceCell<Root>,
@@ -50,6 +55,10 @@ impl Server {
     ) -> io::Result<Self> {
         let processes = Processes::new(watch.proc)?;
         let host = Root::new(&processes, watch.host).ok_or(io::ErrorKind::NotFound)?;
+        let own_ports = match watch.host_ports {
+            Some(_) => Some(Ports::open(processes.proc())?),
+            None => None,
+        };
         Ok(Self {
             notices: Arc::new(Notices::new(notify)),
             policy: Policy::new(&watch.plan, Arch::HOST),
@@ -60,6 +69,8 @@ impl Server {
             tier: watch.tier,
             network: watch.network,
             signals: watch.signals,
+            host_ports: watch.host_ports,
+            own_ports,
             host,
             cage: OnceCell::new(),
             record,
@@ -120,6 +131,18 @@ impl Server {
                     self.refuse(notice, rule, *errno);
                 }
             }
+            Then::RefuseOutside(argument, errno) => {
+                match signals::whose(*argument, notice, &self.processes) {
+                    Whose::Own => {
+                        self.notices.answer(notice.id, Answer::Continue);
+                    }
+                    // Not left to the kernel: somebody could take the number meanwhile.
+                    Whose::Nobodys => {
+                        self.notices.answer(notice.id, Answer::Errno(libc::ESRCH));
+                    }
+                    Whose::Others => self.refuse(notice, rule, *errno),
+                }
+            }
             Then::Look(look) => self.look(notice, rule, look),
             Then::Carry => self.carry(notice, rule),
         }
@@ -166,7 +189,14 @@ impl Server {
             }
             Look::Connect => {
                 let address = connects::address(notice, &self.processes);
+                // While the caller waits: a server of its own may end right after.
+                let unheard = address.as_ref().and_then(|address| {
+                    connects::unheard(address, notice, self.own_ports.as_ref()?)
+                });
                 go_on().then(|| {
+                    if let (Some(inet), Some(ports)) = (unheard, &self.host_ports) {
+                        return connects::left_behind(&inet, ports);
+                    }
                     connects::predict(&address?, &self.processes, roots?, self.tier, self.network)
                 })
             }

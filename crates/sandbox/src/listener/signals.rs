@@ -41,6 +41,32 @@ pub(super) fn predict(
     Some((place, words))
 }
 
+/// Whose process a number means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// One of the cage.
+    Own,
+    /// One outside, or one that cannot be looked at.
+    Others,
+    /// There is none.
+    Nobodys,
+}
+
+/// Whose process or group the number in the argument means to the caller.
+pub(super) fn whose(argument: usize, notice: &Notice, processes: &Processes) -> Whose {
+    let Some(caller) = processes.status(notice.tid) else { return Whose::Others };
+    let wanted = low(notice.args[argument]).unsigned_abs();
+    // In a namespace of its own no number means anything outside.
+    let apart = caller.tids.len() > 1;
+    if apart || caller.tgids.last() == Some(&wanted) || processes.inside(wanted) {
+        Whose::Own
+    } else if processes.exists(wanted) {
+        Whose::Others
+    } else {
+        Whose::Nobodys
+    }
+}
+
 fn named(number: i32) -> String {
     if number < 0 {
         format!("process group {}", number.unsigned_abs())

@@ -27,19 +27,31 @@ pub(super) fn take(tid: u32, fd: u32) -> Result<OwnedFd, Errno> {
 /// # Errors
 /// ENOTSOCK.
 pub(super) fn domain(socket: &OwnedFd) -> Result<i32, Errno> {
-    let mut domain = 0_i32;
+    made_for(socket, libc::SO_DOMAIN)
+}
+
+/// The protocol that a socket was made for.
+///
+/// # Errors
+/// ENOTSOCK.
+pub(super) fn protocol(socket: &OwnedFd) -> Result<i32, Errno> {
+    made_for(socket, libc::SO_PROTOCOL)
+}
+
+fn made_for(socket: &OwnedFd, what: libc::c_int) -> Result<i32, Errno> {
+    let mut found = 0_i32;
     let mut length = libc::socklen_t::try_from(size_of::<i32>()).map_err(|_| Errno::EINVAL)?;
-    // SAFETY: `domain` has room for the `length` bytes that are asked for.
+    // SAFETY: `found` has room for the `length` bytes that are asked for.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
             libc::SOL_SOCKET,
-            libc::SO_DOMAIN,
-            (&raw mut domain).cast(),
+            what,
+            (&raw mut found).cast(),
             &raw mut length,
         )
     };
-    Errno::result(result).map(|_| domain)
+    Errno::result(result).map(|_| found)
 }
 
 /// Whether operations on it wait.

@@ -46,8 +46,8 @@ impl Policy {
 fn speaks(then: Then, reporting: Reporting) -> bool {
     match (then, reporting) {
         (Then::Refuse(_) | Then::RefuseOthers(..) | Then::Fallback(_), _)
-        | (Then::Look(_) | Then::Carry, Reporting::Notify) => true,
-        (Then::Look(_) | Then::Carry, Reporting::Errno) => false,
+        | (Then::RefuseOutside(..) | Then::Look(_) | Then::Carry, Reporting::Notify) => true,
+        (Then::RefuseOutside(..) | Then::Look(_) | Then::Carry, Reporting::Errno) => false,
     }
 }
 

@@ -124,7 +124,9 @@ pub(super) fn action(then: Then, reporting: Reporting) -> u32 {
         (Then::Fallback(code), _)
         | (Then::Refuse(code) | Then::RefuseOthers(_, code), Reporting::Errno) => errno(code),
         (Then::Refuse(_) | Then::RefuseOthers(..), Reporting::Notify)
-        | (Then::Look(_) | Then::Carry, _) => libc::SECCOMP_RET_USER_NOTIF,
+        | (Then::RefuseOutside(..) | Then::Look(_) | Then::Carry, _) => {
+            libc::SECCOMP_RET_USER_NOTIF
+        }
     }
 }
 

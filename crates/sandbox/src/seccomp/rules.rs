@@ -41,6 +41,9 @@ pub(crate) enum Then {
     Refuse(i32),
     /// Refused with this errno unless the process number in this argument is the caller's own.
     RefuseOthers(usize, i32),
+    /// Refused with this errno unless the process number in this argument is one of the cage's own.
+    /// Left to the kernel where nobody listens: then nobody can tell.
+    RefuseOutside(usize, i32),
     /// Answered at once and never recorded: callers try an older call instead.
     Fallback(i32),
     /// Shown to the listener, then left to the kernel.

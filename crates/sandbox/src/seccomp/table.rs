@@ -42,6 +42,15 @@ const fn refuse_if(
     Rule { call, when, then: Then::Refuse(errno), what }
 }
 
+const fn outside(
+    call: &'static str,
+    process: usize,
+    when: &'static [Test],
+    what: &'static str,
+) -> Rule {
+    Rule { call, when, then: Then::RefuseOutside(process, EPERM), what }
+}
+
 const fn fallback(call: &'static str, what: &'static str) -> Rule {
     Rule { call, when: &[], then: Then::Fallback(ENOSYS), what }
 }
@@ -152,6 +161,13 @@ const ARGUMENTS: &[Rule] = &[
     refuse_if("personality", &[is_not_in(0, ALL, &[0, 8, 0x2_0000, 0x2_0008, ALL, 0x4_0000])], EPERM, "an unusual personality"),
     // A confined tool ended a process it could not signal through RLIMIT_CPU.
     Rule { call: "prlimit64", when: &[is_not_in(0, ALL, &[0])], then: Then::RefuseOthers(0, EPERM), what: "limits of another process" },
+    // A confined tool made its supervisor run only when nobody else wants the processor.
+    outside("sched_setaffinity", 0, &[is_not_in(0, ALL, &[0])], "the processors"),
+    outside("sched_setattr", 0, &[is_not_in(0, ALL, &[0])], "the scheduling"),
+    outside("sched_setparam", 0, &[is_not_in(0, ALL, &[0])], "the scheduling"),
+    outside("sched_setscheduler", 0, &[is_not_in(0, ALL, &[0])], "the scheduling"),
+    outside("setpriority", 1, &[is_in(0, ALL, &[0, 1]), is_not_in(1, ALL, &[0])], "the priority"),
+    outside("ioprio_set", 1, &[is_in(0, ALL, &[1, 2]), is_not_in(1, ALL, &[0])], "the priority"),
     refuse_if("setpriority", &[is_in(0, ALL, &[2])], EPERM, "the priority of all processes of a user"),
     refuse_if("ioprio_set", &[is_in(0, ALL, &[3])], EPERM, "the priority of all processes of a user"),
     // TIOCSTI, TIOCLINUX, TIOCCONS, TIOCSETD: keys typed for the person, the console, its line discipline.

@@ -78,6 +78,15 @@ fn sockets(act: &str, words: &[&str]) -> io::Result<String> {
             let address: SocketAddr = address.parse().map_err(io::Error::other)?;
             UdpSocket::bind("127.0.0.1:0")?.send_to(b"hello", address).map(|sent| sent.to_string())
         }
+        ("udp-connect", [address]) => {
+            let address: SocketAddr = address.parse().map_err(io::Error::other)?;
+            let local = if address.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+            UdpSocket::bind(local)?.connect(address).map(|()| String::new())
+        }
+        ("serve", [address]) => {
+            let _listener = TcpListener::bind(address)?;
+            TcpStream::connect(address).map(|_| String::new())
+        }
         ("loopback", []) => {
             let listener = TcpListener::bind("127.0.0.1:0")?;
             let _client = TcpStream::connect(listener.local_addr()?)?;
@@ -116,6 +125,16 @@ fn processes(act: &str, words: &[&str]) -> io::Result<String> {
         ("environ", [pid]) => std::fs::read(format!("/proc/{pid}/environ"))
             .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " ")),
         ("bound", [pid]) => bound(number(pid)?),
+        ("schedule", [pid]) => {
+            let only_when_idle = libc::sched_param { sched_priority: 0 };
+            let pid = number(pid)?;
+            // SAFETY: one structure to read.
+            #[allow(unsafe_code)]
+            Errno::result(unsafe {
+                libc::sched_setscheduler(pid, libc::SCHED_IDLE, &raw const only_when_idle)
+            })?;
+            Ok(String::new())
+        }
         ("unshare", []) => {
             Ok(nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWUSER)
                 .map(|()| String::new())?)

@@ -14,8 +14,8 @@ const READS: &str = "refused reads of paths (a secret in HOME, another user's fi
 const METADATA: &str =
     "refused changes of metadata (chmod, utime, extended attributes) that are not listed above";
 /// With a network namespace of its own, loopback is the command's.
-const LOOPBACK: &str = "connections to loopback: they end in a loopback of the command's own, where \
-    nobody listens but itself";
+const LOOPBACK: &str = "datagrams to loopback: they end in a loopback of the command's own, and \
+    sending them does not fail";
 /// What a listener would have shown.
 const NO_LISTENER: &str = "refused system calls: this process had no listener, so the filter \
     refused them without a record";

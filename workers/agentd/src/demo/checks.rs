@@ -99,8 +99,6 @@ fn read_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
     Ok(format!("its canary is in no output; {attempt}"))
 }
 
-/// The second address, 192.0.2.1, is set aside for documents: nobody is there. It is tried because a
-/// connection that leaves the machine can be observed in every tier.
 fn reached_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
     let here = format!("reach: could not connect to {}", evidence.listener.address());
     let attempt = attempt(evidence, &here)?;

@@ -25,6 +25,7 @@ pub(crate) fn watch(plan: Plan) -> Watch {
         writable: Vec::new(),
         read_only: Vec::new(),
         sockets: Vec::new(),
+        host_ports: None,
         proc: File::open("/proc").unwrap().into(),
         host: File::open("/").unwrap().into(),
     }

@@ -182,6 +182,34 @@ fn own_limits_by_own_number_are_no_refusal() {
     assert_eq!(outcome.record.refusals.len(), 1);
 }
 
+#[test]
+fn own_processes_are_scheduled_and_no_others() {
+    let outcome = under(watch(Plan::command(Tier::B, Network::Off)), || {
+        let own = u64::from(std::process::id());
+        let parent = u64::from(std::os::unix::process::parent_id());
+        let child = std::process::Command::new("sleep").arg("60").spawn();
+        let Ok(mut child) = child else { return Vec::new() };
+        let nobody = 0x3FFF_FFFF;
+        let processors = [!0_u64; 128];
+        let mut answers = Vec::new();
+        for pid in [0, own, u64::from(child.id()), nobody, parent] {
+            answers.extend([
+                raw(libc::SYS_setpriority, [0, pid, 19, 0, 0, 0]),
+                raw(libc::SYS_sched_setaffinity, [pid, 1024, processors.as_ptr() as u64, 0, 0, 0]),
+            ]);
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        answers
+    });
+    let none = -i64::from(libc::ESRCH);
+    assert_eq!(outcome.answers, [0, 0, 0, 0, 0, 0, none, none, -1, -1]);
+    let found: Vec<_> = outcome.record.refusals.iter().map(|line| line.detail.as_str()).collect();
+    let parent = std::process::id();
+    let words = ["the priority", "the processors"].map(|what| format!("{what} of pid {parent}"));
+    assert_eq!(found, words);
+}
+
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn x32_calls_do_not_exist() {
