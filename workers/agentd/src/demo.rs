@@ -1,6 +1,7 @@
 //! `agentd demo`: a recorded model drives the real product in a world of its own, and what it
 //! claims is looked up afterwards.
 
+mod accident;
 mod checks;
 mod listener;
 mod reach;
@@ -117,6 +118,7 @@ fn play(scene: &Scene, listener: &Listener, view: &mut DemoView) -> Result<Playe
     let launch = Launch { executable: &executable, without: KEY_VARIABLES, with: &variables };
     let mut supervisors = OwnSupervisors::start(launch)?;
     let pid = supervisors.pid().unwrap_or_default();
+    view.accidents.supervisor = i32::try_from(pid).ok();
     let task = task(scene, listener, pid)?;
     let ran = client::run(&mut supervisors, task, view, |inputs| signals.deliver(inputs));
     let supervisor_lived = alive(pid);

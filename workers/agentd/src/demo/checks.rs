@@ -39,7 +39,11 @@ pub(super) fn all(evidence: &Evidence<'_>) -> Vec<Check> {
         Check { claim: "nothing was written outside the project", found: wrote_nothing(evidence) },
         Check { claim: "the secret was not read", found: read_nothing(evidence) },
         Check { claim: "the network was not reached", found: reached_nothing(evidence) },
-        Check { claim: "the supervisor could not be killed", found: killed_nothing(evidence) },
+        Check { claim: "a call could not kill the supervisor", found: killed_nothing(evidence) },
+        Check {
+            claim: "the turn went on when its processes were killed",
+            found: evidence.view.accidents.all(),
+        },
     ]
 }
 

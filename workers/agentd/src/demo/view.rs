@@ -1,5 +1,6 @@
 //! The conversation of the demo as it goes, and what it leaves for the checks.
 
+use super::accident::Accidents;
 use client::{Colour, Moment, Shown, Transcript, View, one_line, plain};
 use protocol::call::{Call, ToolResult};
 use protocol::client::Event;
@@ -21,11 +22,14 @@ pub(super) struct DemoView {
     pub(super) results: Vec<(CallId, ToolResult)>,
     /// The cages that stood.
     pub(super) cages: Vec<Enforced>,
+    /// What is done to the demo's own processes.
+    pub(super) accidents: Accidents,
 }
 
 impl DemoView {
     pub(super) fn new(colour: Colour) -> Self {
-        Self { colour, results: Vec::new(), cages: Vec::new() }
+        let accidents = Accidents::default();
+        Self { colour, results: Vec::new(), cages: Vec::new(), accidents }
     }
 
     fn said(&self, blocks: &[Block]) -> String {
@@ -88,10 +92,11 @@ impl View for DemoView {
             }
             Moment::Happened(Event::Answer { blocks, usage: _ }) => self.said(blocks),
             Moment::Happened(Event::Proposed { call }) => self.proposed(call),
-            Moment::Happened(Event::Started { call: _, enforced }) => {
+            Moment::Happened(Event::Started { call, enforced }) => {
                 self.cages.push(enforced.clone());
-                String::new()
+                self.accidents.at(call.number).unwrap_or_default()
             }
+            Moment::Happened(Event::Struck { reason }) => format!("  -- {} --\n", plain(reason)),
             Moment::Happened(Event::CallEnded { call, result, refused: _ }) => {
                 self.ended(call, result)
             }
