@@ -4,6 +4,36 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+/// Variables that a command may see: what programs need to work, and no more. Everything else,
+/// keys above all, stays outside.
+const COMMANDS_SEE: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TERM",
+    "COLORTERM",
+    "TZ",
+    "RUSTUP_HOME",
+    "CARGO_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "JAVA_HOME",
+    "GOPATH",
+    "GOROOT",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+];
+
+/// Whether a command may see the variable of this name.
+#[must_use]
+pub fn command_may_see(name: &str) -> bool {
+    COMMANDS_SEE.contains(&name) || name.starts_with("LC_")
+}
+
 /// Variables and their values. A variable that is empty counts as unset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment(BTreeMap<String, OsString>);

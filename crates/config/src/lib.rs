@@ -31,10 +31,10 @@ pub use config::{
     SandboxConfig, ToolsConfig,
 };
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
-pub use environment::Environment;
+pub use environment::{Environment, command_may_see};
 pub use error::{ConfigError, Place};
 pub use init::{InitError, init_project, init_text};
-pub use load::{PROJECT_FILE, PROJECT_LOCAL_FILE, Sources, Trust};
+pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE, Sources, Trust};
 pub use origin::{Layer, Origin};
 pub use project::Warning;
 pub use trust::{TrustError, TrustStore};

@@ -14,6 +14,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+/// The administrator's file.
+pub const MANAGED_FILE: &str = "/etc/agentd/config.toml";
 /// The project's file, relative to the project.
 pub const PROJECT_FILE: &str = ".agentd/config.toml";
 /// The project's file that is not shared, relative to the project.

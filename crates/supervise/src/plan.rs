@@ -14,9 +14,6 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// The administrator's file.
-const MANAGED: &str = "/etc/agentd/config.toml";
-
 /// Why a session cannot be as asked, for the client.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
@@ -114,7 +111,7 @@ fn load(
     environment: Environment,
 ) -> Result<Config, OpenFailure> {
     let sources = Sources {
-        managed: PathBuf::from(MANAGED),
+        managed: PathBuf::from(config::MANAGED_FILE),
         user: dirs.user_file(),
         project: project.to_owned(),
         environment,
@@ -221,36 +218,12 @@ fn withheld(dirs: &Dirs) -> Vec<FilePath> {
         .collect()
 }
 
-/// Variables that a command may see: what programs need to work, and no more. Everything else,
-/// keys above all, stays outside.
-const PASSED: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TERM",
-    "COLORTERM",
-    "TZ",
-    "RUSTUP_HOME",
-    "CARGO_HOME",
-    "RUSTUP_TOOLCHAIN",
-    "JAVA_HOME",
-    "GOPATH",
-    "GOROOT",
-    "NVM_DIR",
-    "PYENV_ROOT",
-    "VIRTUAL_ENV",
-];
-
 /// Where a client has no PATH.
 const PLAIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 fn command_env(env: &[(String, String)], temp: &Path) -> Vec<(String, String)> {
-    let passed = |name: &str| PASSED.contains(&name) || name.starts_with("LC_");
-    let mut reduced: Vec<_> = env.iter().filter(|(name, _)| passed(name)).cloned().collect();
+    let mut reduced: Vec<_> =
+        env.iter().filter(|(name, _)| config::command_may_see(name)).cloned().collect();
     if !reduced.iter().any(|(name, _)| name == "PATH") {
         reduced.push(("PATH".into(), PLAIN_PATH.into()));
     }

@@ -7,9 +7,6 @@ use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// The administrator's file.
-const MANAGED: &str = "/etc/agentd/config.toml";
-
 /// Variables that hold keys. They go to the provider only, so no other process of ours has them.
 pub(crate) const KEY_VARIABLES: &[&str] = &[
     "ANTHROPIC_API_KEY",
@@ -19,31 +16,12 @@ pub(crate) const KEY_VARIABLES: &[&str] = &[
     "GOOGLE_API_KEY",
 ];
 
-/// Variables that a supervisor learns of its caller: what tools, the provider and the
-/// configuration need, and no more.
+/// Variables that a supervisor learns of its caller beside those that a command may see: what the
+/// provider and the configuration need, and no more.
 const PASSED: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TERM",
-    "COLORTERM",
-    "TZ",
     "EDITOR",
     "VISUAL",
     "TMPDIR",
-    "RUSTUP_HOME",
-    "CARGO_HOME",
-    "RUSTUP_TOOLCHAIN",
-    "JAVA_HOME",
-    "GOPATH",
-    "GOROOT",
-    "NVM_DIR",
-    "PYENV_ROOT",
-    "VIRTUAL_ENV",
     "ANTHROPIC_BASE_URL",
     "ANTHROPIC_MODEL",
     "AGENTD_SANDBOX_TIER",
@@ -119,7 +97,7 @@ impl Place {
             TrustFlag::NotGiven => Trust::AsRecorded(TrustStore::at(self.dirs.trust_file())),
         };
         Ok(Config::load(&Sources {
-            managed: PathBuf::from(MANAGED),
+            managed: PathBuf::from(config::MANAGED_FILE),
             user: self.dirs.user_file(),
             project: project.to_owned(),
             environment: self.environment.clone(),
@@ -131,11 +109,12 @@ impl Place {
     /// The variables that the supervisor is told. The one that holds the key stands among them
     /// without its value.
     pub(crate) fn passed(&self, key: Option<&str>) -> Vec<(String, String)> {
-        let locale = std::env::vars_os()
-            .filter_map(|(name, _)| name.into_string().ok())
-            .filter(|name| name.starts_with("LC_"));
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let mut passed = Vec::new();
-        for name in PASSED.iter().map(|name| (*name).to_owned()).chain(locale) {
+        for name in names {
+            if !config::command_may_see(&name) && !PASSED.contains(&name.as_str()) {
+                continue;
+            }
             // A value that is no UTF-8 cannot be put into words; no variable above needs one.
             if let Some(value) = self.environment.get(&name).and_then(OsStr::to_str) {
                 passed.push((name, value.to_owned()));
