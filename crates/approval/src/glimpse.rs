@@ -23,31 +23,50 @@ pub(crate) struct TooDeep;
 
 /// Programs that run what stands behind them, after options that are not looked at.
 const PASS_ON: &[&str] = &[
-    "busybox",
     "builtin",
+    "busybox",
+    "bwrap",
+    "catchsegv",
+    "chronic",
     "chroot",
     "chrt",
     "command",
     "coproc",
+    "dbus-run-session",
+    "direnv",
     "doas",
     "entr",
     "env",
     "exec",
+    "fakeroot",
     "faketime",
+    "firejail",
     "flock",
+    "gdb",
     "ionice",
     "ltrace",
+    "mapfile",
+    "mise",
     "nice",
     "nohup",
+    "npx",
     "nsenter",
     "parallel",
+    "perf",
     "pkexec",
+    "poetry",
     "prlimit",
+    "proxychains",
+    "proxychains4",
+    "rlwrap",
     "runuser",
+    "screen",
     "script",
     "setarch",
     "setpriv",
     "setsid",
+    "sg",
+    "ssh",
     "stdbuf",
     "strace",
     "su",
@@ -56,11 +75,15 @@ const PASS_ON: &[&str] = &[
     "taskset",
     "time",
     "timeout",
+    "tmux",
     "toybox",
     "unbuffer",
     "unshare",
+    "uv",
+    "valgrind",
     "watch",
     "xargs",
+    "xvfb-run",
 ];
 
 /// Words of the shell's grammar behind which a command begins.
@@ -68,12 +91,18 @@ const GRAMMAR: &[&str] = &["!", "{", "do", "elif", "else", "if", "then", "time",
 
 /// Programs that read one of their words as a shell text.
 const READ_TEXT: &[&str] = &[
-    "alias", "entr", "eval", "flock", "parallel", "runuser", "script", "su", "trap", "watch",
-    "xargs",
+    "alias", "entr", "env", "eval", "flock", "mapfile", "parallel", "runuser", "screen", "script",
+    "sg", "ssh", "su", "tmux", "trap", "watch", "xargs",
 ];
 
 /// Shells: they read a text behind `-c`, or their standard input.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"];
+
+/// They take a text as if a shell read it.
+const SOURCE: &[&str] = &[".", "source"];
+
+/// Subcommands of git that run what stands behind them.
+const GIT_RUNS: &[&str] = &["bisect", "filter-branch", "rebase", "submodule"];
 
 /// Programs with subcommands, before which options may stand that do not change what is done.
 const HAVE_SUBCOMMANDS: &[&str] =
@@ -115,9 +144,16 @@ pub(crate) fn glimpses(command: &str) -> Result<Vec<Glimpse>, TooDeep> {
                 // What a brace expansion would make, roughly.
                 pieces.extend(lex::pieces(&text.replace(['{', '}', ','], " "), Quotes::Ignored));
             }
+            if text.contains('$') {
+                // What is left where variables hold nothing, and where they hold blanks (`$IFS`).
+                for held in ["", " "] {
+                    pieces.extend(lex::pieces(&without_variables(&text, held), Quotes::Ignored));
+                }
+            }
         }
-        let feeds_shell =
-            pieces.iter().any(|piece| piece.words.iter().any(|word| is(SHELLS, word)));
+        let feeds_shell = pieces
+            .iter()
+            .any(|piece| piece.words.iter().any(|word| is(SHELLS, word) || is(SOURCE, word)));
         for piece in pieces {
             let (glimpse, nested) = look(piece, feeds_shell);
             found.extend(without_options(&glimpse));
@@ -147,10 +183,12 @@ fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
     let mut nested = Vec::new();
     let mut seen = Seen::default();
     for at in 0..words.len() {
+        let word = &words[at];
+        // `function f {` has a name before it.
+        begins[at + 1] |= word == "{";
         if !begins[at] {
             continue;
         }
-        let word = &words[at];
         if is_assignment(word) {
             begins[at] = false;
             begins[at + 1] = true;
@@ -181,6 +219,10 @@ fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
         if is(&["git"], word) && first(&mut seen.gits) {
             let marked = |word: &String| Some(word.split_once("=!")?.1.to_owned());
             nested.extend(words[at + 1..].iter().filter_map(marked));
+            if words[at + 1..].iter().any(|word| GIT_RUNS.contains(&word.as_str())) {
+                begins[at + 1..].fill(true);
+                nested.extend(words[at + 1..].iter().cloned());
+            }
         }
         if is(SHELLS, word) && first(&mut seen.shells) {
             let behind_c = words[at + 1..].iter().skip_while(|word| !is_c_option(word)).skip(1);
@@ -231,10 +273,38 @@ fn is(names: &[&str], word: &str) -> bool {
 fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         let name = name.strip_suffix('+').unwrap_or(name);
+        let name = match name.split_once('[') {
+            Some((list, place)) if place.ends_with(']') => list,
+            Some(_) | None => name,
+        };
         !name.is_empty()
             && !name.starts_with(|c: char| c.is_ascii_digit())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     })
+}
+
+/// The text with `held` in the place of each variable; `$(` and `$'` are none.
+fn without_variables(text: &str, held: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(c) = letters.next() {
+        match (c, letters.peek()) {
+            ('$', Some('{')) => {
+                letters.by_ref().find(|c| *c == '}');
+                out.push_str(held);
+            }
+            ('$', Some('0'..='9' | '@' | '*' | '#' | '?' | '!' | '-' | '$')) => {
+                letters.next();
+                out.push_str(held);
+            }
+            ('$', Some(c)) if c.is_ascii_alphabetic() || *c == '_' => {
+                while letters.next_if(|c| c.is_ascii_alphanumeric() || *c == '_').is_some() {}
+                out.push_str(held);
+            }
+            _ => out.push(c),
+        }
+    }
+    out
 }
 
 /// `-c`, `-lc`, `-xec` and the like.

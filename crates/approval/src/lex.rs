@@ -70,7 +70,11 @@ impl Lexer {
                     }
                 }
                 '"' => self.double_quoted(&mut letters),
-                // `$'…'` and `$"…"` are quotes too.
+                '$' if letters.peek() == Some(&'\'') && self.quotes == Quotes::Kept => {
+                    letters.next();
+                    self.escaped_quoted(&mut letters);
+                }
+                // `$"…"` is a quote too.
                 '$' if matches!(letters.peek(), Some('\'' | '"')) => {}
                 '&' if letters.peek() == Some(&'>') => {
                     // One shell redirects here, another begins a new command behind the target.
@@ -81,6 +85,44 @@ impl Lexer {
                 '<' | '>' => self.redirection(&mut letters),
                 c if c.is_whitespace() || c.is_control() => self.end_word(),
                 c => self.push(c),
+            }
+        }
+    }
+
+    /// `$'…'`, in which a letter can be written as its number.
+    fn escaped_quoted(&mut self, letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+        self.word.get_or_insert_default();
+        while let Some(inner) = letters.next() {
+            match inner {
+                '\'' => return,
+                '\\' => {
+                    let Some(kind) = letters.next() else { return };
+                    let (base, most, begun) = match kind {
+                        'x' => (16, 2, 0),
+                        'u' => (16, 4, 0),
+                        'U' => (16, 8, 0),
+                        '0'..='7' => (8, 2, kind.to_digit(8).unwrap_or_default()),
+                        // A line break or a bell: whatever it is, no letter of a name.
+                        'a' | 'b' | 'e' | 'E' | 'f' | 'n' | 'r' | 't' | 'v' | 'c' => {
+                            self.end_word();
+                            continue;
+                        }
+                        other => {
+                            self.push(other);
+                            continue;
+                        }
+                    };
+                    let mut code = begun;
+                    for _ in 0..most {
+                        let Some(digit) = letters.peek().and_then(|c| c.to_digit(base)) else {
+                            break;
+                        };
+                        letters.next();
+                        code = code.wrapping_mul(base).wrapping_add(digit);
+                    }
+                    self.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                }
+                inner => self.push(inner),
             }
         }
     }
@@ -100,19 +142,26 @@ impl Lexer {
     }
 
     fn redirection(&mut self, letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-        // The descriptor before it is no word.
-        if self.word.as_ref().is_some_and(|word| word.chars().all(|c| c.is_ascii_digit())) {
+        // The descriptor before it is no word, nor is the variable that takes its number.
+        let variable = |word: &str| word.starts_with('{') && word.ends_with('}');
+        let number = |word: &str| word.chars().all(|c| c.is_ascii_digit());
+        if self.word.as_ref().is_some_and(|word| number(word) || variable(word)) {
             self.word = None;
         }
         self.end_word();
-        let mut signs = 1;
+        let (mut signs, mut last) = (1, '<');
+        let mut closes = false;
         while let Some(sign) = letters.next_if(|c| matches!(c, '<' | '>' | '&' | '|' | '-')) {
             signs += usize::from(sign == '<');
+            closes = last == '&' && sign == '-';
+            last = sign;
         }
         if signs >= 3 {
-            // A here-string is the text of somebody's standard input, perhaps a shell's.
+            // A here-string is the text of somebody's standard input, perhaps a shell's; what
+            // stands behind it is a command again.
             self.end_piece();
-        } else {
+            self.piece.starts.push(1);
+        } else if !closes {
             self.next_word = NextWord::Dropped;
         }
     }

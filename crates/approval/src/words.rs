@@ -106,7 +106,9 @@ impl WordPattern {
 
     fn begins(&self, command: &[String]) -> bool {
         command.len() >= self.words.len()
-            && self.words.iter().zip(command).all(|(pattern, word)| pattern.is(word))
+            && self.words.iter().zip(command).all(|(pattern, word)| {
+                pattern.is(word) && (pattern.is_star() || !pattern.climbs(word))
+            })
     }
 }
 
@@ -137,6 +139,14 @@ impl Word {
             rest = &rest[at + piece.len()..];
         }
         rest.ends_with(last.as_str())
+    }
+
+    /// Whether a `*` between other letters took in a `..`, which leads out of the directory that
+    /// the letters name: `./scripts/*.sh` is not `./scripts/../x.sh`.
+    fn climbs(&self, word: &str) -> bool {
+        let ups = |text: &str| text.split('/').filter(|part| *part == "..").count();
+        let said: usize = self.pieces.iter().map(|piece| ups(piece)).sum();
+        self.pieces.len() > 1 && ups(word) > said
     }
 
     fn could_be_program(&self, program: &str) -> bool {

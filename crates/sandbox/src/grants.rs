@@ -14,6 +14,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
+/// How far down submodules are looked for: deeper names than any that are in use.
+const MODULES_DEEP: usize = 32;
+/// What of a submodule's git folder is run or believed later.
+const OF_A_MODULE: [&str; 5] =
+    ["hooks", "config", "config.worktree", "info/attributes", "commondir"];
+
 /// How the grants will be enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Means {
@@ -258,8 +264,11 @@ impl Grants {
     /// Finds the protected names that exist in the project.
     fn protect(&mut self, project: &Path, policy: &Policy) {
         let git = project.join(".git");
-        if git.is_dir() {
-            self.modules(&git.join("modules"));
+        if is_real_dir(&git) {
+            self.modules(&git.join("modules"), MODULES_DEEP);
+        } else if git.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            // Of a linked worktree or a submodule: it names the folder whose settings git believes.
+            self.protected.push(git);
         }
         for protected in policy.protected {
             let path = project.join(protected.name);
@@ -270,20 +279,31 @@ impl Grants {
         }
     }
 
-    /// Hooks and settings of submodules, which git keeps in the outer `.git`.
-    fn modules(&mut self, modules: &Path) {
-        let Ok(entries) = std::fs::read_dir(modules) else {
+    /// Hooks and settings of submodules, which git keeps in the outer `.git`, by names that may
+    /// have slashes (`vendor/lib`) and with their own submodules in them.
+    fn modules(&mut self, folder: &Path, deep: usize) {
+        let (Some(deep), Ok(entries)) = (deep.checked_sub(1), std::fs::read_dir(folder)) else {
             return;
         };
-        for entry in entries.flatten() {
-            for name in ["hooks", "config"] {
-                let path = entry.path().join(name);
-                if path.exists() {
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_real_dir(path)) {
+            if !path.join("HEAD").exists() {
+                self.modules(&path, deep);
+                continue;
+            }
+            for name in OF_A_MODULE {
+                let path = path.join(name);
+                if path.symlink_metadata().is_ok_and(|found| !found.is_symlink()) {
                     self.protected.push(path);
                 }
             }
+            self.modules(&path.join("modules"), deep);
         }
     }
+}
+
+/// A directory itself, not a link to one.
+fn is_real_dir(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
 /// Why a grant that would reach our own directories is refused.

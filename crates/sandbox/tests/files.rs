@@ -160,6 +160,33 @@ fn protected_names_hold_in_tier_a_and_git_goes_on_working() {
 }
 
 #[test]
+fn what_git_believes_of_submodules_and_worktrees_is_protected_too() {
+    let yard = Yard::new();
+    let git = yard.project.join(".git");
+    let modules =
+        ["flat", "vendor/lib", "flat/modules/inner"].map(|name| git.join("modules").join(name));
+    for module in &modules {
+        std::fs::create_dir_all(module.join("hooks")).unwrap();
+        std::fs::write(module.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+        std::fs::write(module.join("config"), "[core]\n").unwrap();
+    }
+    for module in &modules {
+        let (config, hook) = (module.join("config"), module.join("hooks/post-checkout"));
+        for act in [["append", text(&config)], ["write", text(&hook)]] {
+            let said = yard.caged("a", &act);
+            assert!(said.starts_with("EROFS"), "{act:?}: {said}");
+        }
+        let script = format!("echo x > {}/description && echo went", module.display());
+        assert_eq!(yard.shell("a", &script).printed(), "went", "the control");
+    }
+    // A linked worktree has a file instead, which names the folder.
+    std::fs::remove_dir_all(&git).unwrap();
+    std::fs::write(&git, "gitdir: /somewhere\n").unwrap();
+    let told = yard.shell("a", "echo x > .git; rm -f .git; mv -f attempt .git; cat .git");
+    assert_eq!(told.printed(), "gitdir: /somewhere", "{told:?}");
+}
+
+#[test]
 fn our_own_directories_stay_out_of_reach_even_inside_the_project() {
     let yard = Yard::new();
     let state = yard.project.join("local/state/agentd");

@@ -4,7 +4,8 @@
 use std::path::Path;
 
 /// Beneath a `.git` directory.
-const OF_GIT: [&str; 5] = ["hooks", "config", "config.worktree", "info/attributes", "modules"];
+const OF_GIT: [&str; 6] =
+    ["hooks", "config", "config.worktree", "info/attributes", "commondir", "modules"];
 
 /// Beneath a granted directory, at any depth.
 const OF_PROJECT: [&str; 8] = [
