@@ -281,7 +281,7 @@ fn a_time_limit_ends_the_tree_and_keeps_what_was_printed() {
         command.env("AGENTD_SANDBOX_TIER", tier);
         let ran = run(command);
         assert_eq!(ran.code, 0, "{}", ran.err);
-        let body = server.requests()[1].body.to_string();
+        let body = server.requests()[1].body["messages"].to_string();
         assert!(body.contains("before"), "{body}");
         assert_eq!(desk.ended(1)["outcome"]["how"], "timed_out");
     }

@@ -17,7 +17,7 @@ fn works(desk: &Desk, tier: &'static str, script: &str) -> String {
     command.env("AGENTD_SANDBOX_TIER", tier);
     let ran = support::run(command);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    let body = server.requests()[1].body.to_string();
+    let body = server.requests()[1].body["messages"].to_string();
     let ended = desk.ended(1);
     assert_eq!(ended["outcome"]["code"], 0, "tier {tier}: {body}");
     assert_eq!(ended["refusals"], json!([]), "tier {tier}: {body}");
