@@ -32,7 +32,7 @@ pub(crate) enum Means {
 /// A place that was found.
 #[derive(Debug)]
 pub(crate) struct Grant {
-    /// Where, links resolved under `Means::Root`.
+    /// Where, links resolved.
     pub path: PathBuf,
     /// What may be done.
     pub access: Access,
@@ -48,7 +48,7 @@ pub(crate) struct Grant {
 #[derive(Debug, Default)]
 pub(crate) struct Grants {
     pub list: Vec<Grant>,
-    /// For `Means::Root` only.
+    /// Of use to `Means::Root` only.
     pub links: Vec<Link>,
     /// Granted, but not there.
     pub missing: Vec<String>,
@@ -137,11 +137,7 @@ impl Grants {
         absent: Absent,
         means: Means,
     ) -> Result<(), CageError> {
-        let opened = match means {
-            Means::Layer => open(path).map(|place| (place, None)),
-            Means::Root => self.open_noting_links(path),
-        };
-        let (place, real) = match opened {
+        let (place, real) = match self.open_noting_links(path) {
             Ok(opened) => opened,
             Err(error) => {
                 let usual = absent == Absent::Usual
@@ -155,11 +151,20 @@ impl Grants {
                 return Ok(());
             }
         };
+        let real = real.unwrap_or_else(|| path.to_owned());
+        if real.parent().is_none() {
+            // Everything would be in it, our own directories too: nothing can be mounted over a
+            // root that the whole host is bound onto.
+            return Err(CageError::new(
+                Step::Grants,
+                "the root directory would be granted, and with it everything",
+            )
+            .hint("work in a directory below it"));
+        }
         let folder = place
             .metadata()
             .map_err(|error| CageError::os(Step::Grants, path.display(), error))?
             .is_dir();
-        let real = real.unwrap_or_else(|| path.to_owned());
         let secret: Vec<PathBuf> = rule
             .except
             .iter()

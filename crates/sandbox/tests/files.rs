@@ -160,6 +160,19 @@ fn protected_names_hold_in_tier_a_and_git_goes_on_working() {
 }
 
 #[test]
+fn the_whole_file_system_is_no_grant() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let link = yard.root.join("all");
+        std::os::unix::fs::symlink("/", &link).unwrap();
+        for all in ["/", "//", "/.", text(&link)] {
+            let told = yard.cage(tier, &["added", all], &["true"]);
+            assert_eq!(told.all("uncaged"), ["grants"], "{tier} {all}: {told:?}");
+        }
+    }
+}
+
+#[test]
 fn what_git_believes_of_submodules_and_worktrees_is_protected_too() {
     let yard = Yard::new();
     let git = yard.project.join(".git");
