@@ -345,7 +345,11 @@ fn open(path: &Path) -> io::Result<File> {
 fn from_variable(value: Option<OsString>, rest: &str, home: Option<&Path>) -> Option<PathBuf> {
     let base = PathBuf::from(value?);
     let climbs = base.components().any(|part| matches!(part, Component::ParentDir));
-    let whole = base.parent().is_none() || home.is_some_and(|home| home.starts_with(&base));
+    // The home is a real path, and a variable may name it by a link.
+    let real = base.canonicalize().unwrap_or_else(|_| base.clone());
+    let whole = [&base, &real]
+        .iter()
+        .any(|base| base.parent().is_none() || home.is_some_and(|home| home.starts_with(base)));
     if !base.is_absolute() || climbs || whole {
         return None;
     }
@@ -368,5 +372,13 @@ mod tests {
         assert_eq!(from("/home/ann/../ann", ""), None);
         assert_eq!(from("/opt/cargo", "bin"), Some("/opt/cargo/bin".into()));
         assert_eq!(from("/home/ann/rust", ""), Some("/home/ann/rust".into()));
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap().join("data");
+        let link = dir.path().join("ann");
+        std::fs::create_dir_all(home.join("go")).unwrap();
+        std::os::unix::fs::symlink(&home, &link).unwrap();
+        let linked = |name: &str| from_variable(Some(link.join(name).into()), "", Some(&home));
+        assert_eq!(linked(""), None);
+        assert_eq!(linked("go"), Some(link.join("go")));
     }
 }
