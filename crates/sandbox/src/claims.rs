@@ -67,6 +67,11 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     match ground.tier {
         Tier::A => {
             say("Protected names inside the project that do not exist yet can be created.");
+            if ground.abi < layer::SOCKETS {
+                say(
+                    "Sockets that other programs keep in readable places (/usr, /opt, tool chains) can be connected to.",
+                );
+            }
         }
         Tier::B | Tier::C => {
             say(
@@ -90,6 +95,9 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     if ground.abi < layer::SCOPES {
         say(NO_SCOPES);
     }
+    say(
+        "Files made in the grants can be marked setuid: another user who starts them then acts as this one.",
+    );
     if ground.root == Root::Powerless {
         say(
             "Started as root, the command has no capabilities: it cannot change other users' files.",
