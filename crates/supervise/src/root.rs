@@ -49,6 +49,8 @@ pub(crate) struct RootState {
     broker: ActorRef<SlotMsg<BrokerLink>>,
     audit: ActorRef<AuditMsg>,
     sessions: HashMap<SessionId, ActorRef<SessionMsg>>,
+    /// Why the broker will not come back.
+    broker_failed: Option<String>,
     clients: u32,
     ending: bool,
 }
@@ -84,7 +86,16 @@ impl Actor for Root {
         };
         let (broker, _) = Slot::<BrokerLink>::spawn_linked(None, Slot::new(), plan, cell).await?;
         let sessions = HashMap::new();
-        Ok(RootState { settings, spawner, broker, audit, sessions, clients: 0, ending: false })
+        Ok(RootState {
+            settings,
+            spawner,
+            broker,
+            audit,
+            sessions,
+            broker_failed: None,
+            clients: 0,
+            ending: false,
+        })
     }
 
     async fn handle(
@@ -141,6 +152,7 @@ impl RootState {
             SlotEvent::Down { cause: _, failed: None } => {}
             SlotEvent::Down { cause: _, failed: Some(why) } => {
                 self.tell_sessions(|| SessionMsg::BrokerFailed(why.clone()));
+                self.broker_failed = Some(why);
             }
         }
     }
@@ -225,6 +237,9 @@ impl RootState {
         let (actor, _) = SessionActor::spawn_linked(None, SessionActor, session, myself.get_cell())
             .await
             .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
+        if let Some(why) = self.broker_failed.clone() {
+            let _ = actor.send_message(SessionMsg::BrokerFailed(why));
+        }
         self.sessions.insert(id, actor.clone());
         Ok((actor, word))
     }

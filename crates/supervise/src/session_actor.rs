@@ -20,7 +20,7 @@ use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{Event, FailedKind, ProcessRow, ToClient};
 use protocol::confinement::{Confinement, Network};
 use protocol::ids::CallId;
-use protocol::judgement::{Answer, Basis, ToolKind, Verdict};
+use protocol::judgement::{Answer, ToolKind, Verdict};
 use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{SessionLink, ToSession};
 use protocol::upkeep::LogLevel;
@@ -30,7 +30,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// What a session is told.
 pub(crate) enum SessionMsg {
@@ -53,6 +53,8 @@ pub(crate) enum SessionMsg {
         call: CallId,
         result: ToolResult,
         refused: Vec<String>,
+        /// Why its end is not in the audit log.
+        unaudited: Option<String>,
     },
     /// For the screens; not kept.
     Tell(Event),
@@ -110,6 +112,8 @@ pub(crate) struct SessionState {
     last_seq: u64,
     /// The conversation waits to be replayed until the calls of its earlier life are over.
     replay_due: bool,
+    /// Why nothing can judge calls.
+    unjudgeable: Option<String>,
     /// Why the journal takes no more.
     read_only: Option<String>,
     closing: Option<oneshot::Sender<()>>,
@@ -174,6 +178,7 @@ impl Actor for SessionActor {
             watchers: Vec::new(),
             last_seq,
             replay_due: false,
+            unjudgeable: None,
             read_only: None,
             closing: None,
         })
@@ -198,6 +203,8 @@ impl Actor for SessionActor {
     ) -> Result<(), ActorProcessingErr> {
         if let SupervisionEvent::ActorFailed(_, error) = event {
             tracing::error!(session = %state.plan.id, %error, "an actor of the session failed");
+            // Whoever waits for it waits in vain. Opening the session again ends what is open.
+            state.close_book(format!("a part of it failed: {error}"));
         }
         Ok(())
     }
@@ -237,9 +244,9 @@ impl SessionState {
                 let steps = self.router.provider_up();
                 self.carry_out(myself, steps).await;
             }
-            SessionMsg::Provider(SlotEvent::Word { word, heard: _heard }) => {
+            SessionMsg::Provider(SlotEvent::Word { word, heard }) => {
                 let steps = self.router.heard_provider(word);
-                self.carry_out(myself, steps).await;
+                self.pass_on(myself, steps, heard).await;
             }
             SessionMsg::Provider(SlotEvent::Down { cause, failed }) => {
                 let steps = self.router.provider_down(&cause, failed.as_deref());
@@ -249,12 +256,15 @@ impl SessionState {
                 self.tell_call(&call, CallInput::Verdict(verdict))
             }
             SessionMsg::BrokerBack => self.broker_back(),
-            SessionMsg::BrokerFailed(why) => self.broker_failed(&why),
+            SessionMsg::BrokerFailed(why) => self.broker_failed(why),
             SessionMsg::Record { records, done } => {
                 let _ = done.send(self.record(records).await);
             }
-            SessionMsg::Concluded { record, call, result, refused } => {
+            SessionMsg::Concluded { record, call, result, refused, unaudited } => {
                 self.concluded(myself, record, call, result, refused).await;
+                if let Some(why) = unaudited {
+                    self.close_book(format!("the audit log cannot be written: {why}"));
+                }
             }
             SessionMsg::Tell(event) => self.tell(&event),
             SessionMsg::Attach { client, from } => self.attach(client, from).await,
@@ -272,6 +282,28 @@ impl SessionState {
             }
             SessionMsg::Describe(reply) => self.describe(reply),
             SessionMsg::Close(done) => self.close(myself, done),
+        }
+    }
+
+    /// Carries out the steps of a provider's word. It speaks on when the conversation has taken
+    /// what is for it, so that a fast stream never fills the conversation's queue.
+    async fn pass_on(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        steps: Vec<Step>,
+        heard: OwnedSemaphorePermit,
+    ) {
+        let mut heard = Some(heard);
+        for step in steps {
+            match (step, heard.take()) {
+                (Step::ToSession(word), Some(heard)) => {
+                    let _ = self.conversation.send_message(SlotMsg::Forward { word, heard });
+                }
+                (step, permit) => {
+                    heard = permit;
+                    self.carry_out(myself, vec![step]).await;
+                }
+            }
         }
     }
 
@@ -338,15 +370,21 @@ impl SessionState {
                 Ok(())
             }
             Err(why) => {
-                self.read_only = Some(why.clone());
-                let reason = format!(
-                    "this session can be read but takes nothing more, because it could not be \
-                     written to disk: {why}. Free space or mend the disk, then open it again"
-                );
-                self.degraded_if(Some(reason));
+                self.close_book(format!(
+                    "it could not be written to disk: {why}. Free space or mend the disk"
+                ));
                 Err(why)
             }
         }
+    }
+
+    /// From now on the session is read-only, and says so.
+    fn close_book(&mut self, why: String) {
+        let reason = format!(
+            "this session can be read but takes nothing more, because {why}; then open it again"
+        );
+        self.read_only = Some(why);
+        self.degraded_if(Some(reason));
     }
 
     /// Tells a new conversation everything, once no call of the earlier one runs: their results
@@ -367,9 +405,8 @@ impl SessionState {
         };
         let begin = ToSession::Begin(self.plan.setup.clone());
         let replay = from_disk::replay(&self.plan.id, &entries).into_iter().map(ToSession::Replay);
-        for word in std::iter::once(begin).chain(replay).chain([ToSession::ReplayDone]) {
-            let _ = self.conversation.send_message(SlotMsg::Send(word));
-        }
+        let words = std::iter::once(begin).chain(replay).chain([ToSession::ReplayDone]);
+        let _ = self.conversation.send_message(SlotMsg::SendAll(words.collect()));
     }
 
     fn configure_provider(&self) {
@@ -391,13 +428,19 @@ impl SessionState {
     }
 
     async fn start_call(&mut self, myself: &ActorRef<SessionMsg>, call: Call, place: Place) {
+        if self.closing.is_some() {
+            // The conversation does not know yet. What is proposed and never started is closed as
+            // that when the session is opened again.
+            return;
+        }
         let (facts, confinement) = match self.facts(call.clone()) {
             Ok(found) => found,
             Err(result) => {
                 let record = no_call(&call, &result);
                 let (call, refused) = (call.id, Vec::new());
-                let _ =
-                    myself.send_message(SessionMsg::Concluded { record, call, result, refused });
+                let unaudited = None;
+                let concluded = SessionMsg::Concluded { record, call, result, refused, unaudited };
+                let _ = myself.send_message(concluded);
                 return;
             }
         };
@@ -414,14 +457,20 @@ impl SessionState {
         };
         match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {
             Ok((actor, _)) => {
+                if let Some(why) = self.unjudgeable.clone() {
+                    let _ = actor.send_message(CallMsg::Input(CallInput::BrokerFailed(why)));
+                }
                 self.calls.insert(id, actor);
             }
-            Err(error) => tracing::error!(call = %id, %error, "a call could not begin"),
+            Err(error) => self.close_book(format!("call {id} could not begin: {error}")),
         }
     }
 
     /// What is known of a call before anything is done for it, or why it is none.
     fn facts(&self, call: Call) -> Result<(CallFacts, Confinement), ToolResult> {
+        if call.input.len() > LONGEST_INPUT {
+            return Err(too_long(call.input.len()));
+        }
         let found =
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
         let network = match (found.network, self.plan.network) {
@@ -464,21 +513,20 @@ impl SessionState {
         self.replay_if_quiet(myself).await;
     }
 
-    fn broker_back(&self) {
+    fn broker_back(&mut self) {
+        self.unjudgeable = None;
         let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
         for call in self.calls.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::BrokerBack));
         }
     }
 
-    /// Fails closed: what waits for a verdict is denied.
-    fn broker_failed(&self, why: &str) {
+    /// Fails closed, now and for every call to come.
+    fn broker_failed(&mut self, why: String) {
         for call in self.calls.values() {
-            let basis = Basis::Unjudgeable(why.to_owned());
-            let text = format!("The call was not run: nothing can judge it ({why}).");
-            let verdict = Verdict::Deny(basis, text);
-            let _ = call.send_message(CallMsg::Input(CallInput::Verdict(verdict)));
+            let _ = call.send_message(CallMsg::Input(CallInput::BrokerFailed(why.clone())));
         }
+        self.unjudgeable = Some(why);
     }
 
     fn tell_call(&self, call: &CallId, input: CallInput) {
@@ -614,6 +662,24 @@ fn no_call(call: &Call, result: &ToolResult) -> Record {
         result: result.clone(),
     };
     to_disk::happened(happened, |_| ToolKind::Mutation)
+}
+
+/// Longest arguments of a call in bytes. They go over the broker's wire twice, with a diff beside
+/// them, and must stay below its cap; nobody judges more by eye either.
+const LONGEST_INPUT: usize = 3 << 20;
+
+fn too_long(bytes: usize) -> ToolResult {
+    let text = format!(
+        "Error [too_large]: the arguments have {bytes} bytes; the most is {LONGEST_INPUT}.\nHint: \
+         do it in several calls, or let a command produce the text."
+    );
+    ToolResult {
+        outcome: Outcome::Invalid,
+        text,
+        summary: "the arguments are too large".to_owned(),
+        is_error: true,
+        code: Some("too_large".to_owned()),
+    }
 }
 
 fn no_widening() -> ToolResult {
