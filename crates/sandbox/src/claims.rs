@@ -80,6 +80,7 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
             say(
                 "Protected names inside the project (.git/hooks, .git/config, .agentd and others) can be changed.",
             );
+            say("Programs cannot open terminals of their own, since the person's are beside them.");
             say("Names and command lines of other processes can be seen in /proc.");
             say(
                 "Outside the grants names can be followed and watched, and sizes, times, link targets and extended attributes of files seen.",
@@ -101,6 +102,9 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     if ground.root == Root::Powerless {
         say(
             "Started as root, the command has no capabilities: it cannot change other users' files.",
+        );
+        say(
+            "Root's own files in /etc can be read, but for those that the policy takes out by name.",
         );
     }
     if ground.bounded == Bounded::Not {

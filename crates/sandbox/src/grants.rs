@@ -75,6 +75,11 @@ impl Grants {
             if rule.when == When::Network && wanted.network == Network::Off {
                 continue;
             }
+            // The person's own terminals are in the same place: whoever may open those of its own
+            // there could read what the person types and draw on their screen.
+            if means == Means::Layer && rule.fresh == Some(Fresh::Pts) {
+                continue;
+            }
             match rule.at {
                 At::Project => {
                     grants.directory(rule, &wanted.project.to_path(), "project", means)?
