@@ -6,7 +6,7 @@ use crate::audit_actor::AuditMsg;
 use crate::call::{CallEffect, CallFacts, CallInput, CallLife, Conclusion};
 use crate::grant::Grant;
 use crate::life::{Life, Report};
-use crate::session_actor::SessionMsg;
+use crate::session_actor::{Concluded, SessionMsg};
 use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
 use crate::to_disk::{self, Place, Ran};
@@ -383,8 +383,8 @@ impl CallState {
         let refused = refusals.unwrap_or_default().iter().map(in_words).collect();
         let record = to_disk::conclusion(call, &conclusion, head);
         let (call, result) = (call.id.clone(), conclusion.result);
-        let message = SessionMsg::Concluded { record, call, result, refused, unaudited };
-        let _ = self.plan.session.send_message(message);
+        let concluded = Concluded { record, call, result, refused, unaudited };
+        let _ = self.plan.session.send_message(SessionMsg::Concluded(Box::new(concluded)));
         myself.stop(None);
     }
 

@@ -48,14 +48,7 @@ pub(crate) enum SessionMsg {
         done: oneshot::Sender<Result<(), String>>,
     },
     /// From a call: it is over.
-    Concluded {
-        record: Record,
-        call: CallId,
-        result: ToolResult,
-        refused: Vec<String>,
-        /// Why its end is not in the audit log.
-        unaudited: Option<String>,
-    },
+    Concluded(Box<Concluded>),
     /// For the screens; not kept.
     Tell(Event),
     Attach {
@@ -74,6 +67,16 @@ pub(crate) enum SessionMsg {
     Describe(oneshot::Sender<Vec<ProcessRow>>),
     /// End everything of this session; answered when its processes are gone.
     Close(oneshot::Sender<()>),
+}
+
+/// A call's end.
+pub(crate) struct Concluded {
+    pub(crate) record: Record,
+    pub(crate) call: CallId,
+    pub(crate) result: ToolResult,
+    pub(crate) refused: Vec<String>,
+    /// Why it is not in the audit log.
+    pub(crate) unaudited: Option<String>,
 }
 
 /// What a session is begun with.
@@ -260,12 +263,7 @@ impl SessionState {
             SessionMsg::Record { records, done } => {
                 let _ = done.send(self.record(records).await);
             }
-            SessionMsg::Concluded { record, call, result, refused, unaudited } => {
-                self.concluded(myself, record, call, result, refused).await;
-                if let Some(why) = unaudited {
-                    self.close_book(format!("the audit log cannot be written: {why}"));
-                }
-            }
+            SessionMsg::Concluded(concluded) => self.concluded(myself, *concluded).await,
             SessionMsg::Tell(event) => self.tell(&event),
             SessionMsg::Attach { client, from } => self.attach(client, from).await,
             SessionMsg::Detach(client) => {
@@ -438,9 +436,8 @@ impl SessionState {
             Err(result) => {
                 let record = no_call(&call, &result);
                 let (call, refused) = (call.id, Vec::new());
-                let unaudited = None;
-                let concluded = SessionMsg::Concluded { record, call, result, refused, unaudited };
-                let _ = myself.send_message(concluded);
+                let concluded = Concluded { record, call, result, refused, unaudited: None };
+                let _ = myself.send_message(SessionMsg::Concluded(Box::new(concluded)));
                 return;
             }
         };
@@ -495,17 +492,14 @@ impl SessionState {
         Ok((facts, confinement))
     }
 
-    async fn concluded(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        record: Record,
-        call: CallId,
-        result: ToolResult,
-        refused: Vec<String>,
-    ) {
+    async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
+        let Concluded { record, call, result, refused, unaudited } = concluded;
         self.calls.remove(&call);
         let event = Event::CallEnded { call: call.clone(), result: result.clone(), refused };
         let kept = self.record_as(vec![record], vec![Some(event)]).await;
+        if let Some(why) = unaudited {
+            return self.close_book(format!("the audit log cannot be written: {why}"));
+        }
         if kept.is_ok() && !self.replay_due {
             let word = ToSession::CallEnded { call, result };
             let _ = self.conversation.send_message(SlotMsg::Send(word));
