@@ -177,6 +177,26 @@ fn no_byte_reaches_a_listener_while_the_network_is_off() {
 }
 
 #[test]
+fn the_record_says_what_a_program_can_hide_from_it() {
+    for tier in TIERS {
+        let desk = Desk::new();
+        let canary = desk.outside().join("canary");
+        std::fs::write(&canary, "whole").unwrap();
+        let path = canary.display().to_string();
+        let tried = attempt(&desk, tier, &[], move |_| {
+            python(&format!(
+                "import ctypes\nctypes.CDLL(None).prctl(4, 0)\ntry:\n    open(\"{path}\", \"w\")\nexcept OSError as error:\n    print(\"refused\", error)"
+            ))
+        });
+        assert!(tried.words.contains("refused"), "{}", tried.explain());
+        assert_eq!(std::fs::read_to_string(&canary).unwrap(), "whole");
+        let unseen = tried.shown.split("not seen").nth(1).unwrap_or_default();
+        let named = unseen.contains("memory cannot be read");
+        assert!(tried.shown.contains("canary for writing") || named, "{}", tried.explain());
+    }
+}
+
+#[test]
 fn the_supervisor_cannot_be_signalled() {
     for tier in TIERS {
         let desk = Desk::new();

@@ -43,6 +43,20 @@ fn git_makes_a_repository_and_commits() {
 }
 
 #[test]
+fn own_processes_have_priorities_and_processors() {
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        let body = works(
+            &desk,
+            tier,
+            "sleep 5 & nice -n 5 true && renice 7 $! && renice 8 $$ && \
+             taskset -p 1 $! && taskset -c 0 true && kill $! && echo all of it",
+        );
+        assert!(body.contains("all of it"), "{body}");
+    }
+}
+
+#[test]
 fn a_c_program_is_built_and_run() {
     needs("cc");
     for tier in ["A", "B"] {

@@ -67,6 +67,11 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     match ground.tier {
         Tier::A => {
             say("Protected names inside the project that do not exist yet can be created.");
+            if ground.abi < layer::SOCKETS {
+                say(
+                    "Sockets that other programs keep in readable places (/usr, /opt, tool chains) can be connected to.",
+                );
+            }
         }
         Tier::B | Tier::C => {
             say(
@@ -75,6 +80,7 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
             say(
                 "Protected names inside the project (.git/hooks, .git/config, .agentd and others) can be changed.",
             );
+            say("Programs cannot open terminals of their own, since the person's are beside them.");
             say("Names and command lines of other processes can be seen in /proc.");
             say(
                 "Outside the grants names can be followed and watched, and sizes, times, link targets and extended attributes of files seen.",
@@ -90,9 +96,15 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     if ground.abi < layer::SCOPES {
         say(NO_SCOPES);
     }
+    say(
+        "Files made in the grants can be marked setuid: another user who starts them then acts as this one.",
+    );
     if ground.root == Root::Powerless {
         say(
             "Started as root, the command has no capabilities: it cannot change other users' files.",
+        );
+        say(
+            "Root's own files in /etc can be read, but for those that the policy takes out by name.",
         );
     }
     if ground.bounded == Bounded::Not {

@@ -32,7 +32,7 @@ pub(crate) enum Means {
 /// A place that was found.
 #[derive(Debug)]
 pub(crate) struct Grant {
-    /// Where, links resolved under `Means::Root`.
+    /// Where, links resolved.
     pub path: PathBuf,
     /// What may be done.
     pub access: Access,
@@ -48,7 +48,7 @@ pub(crate) struct Grant {
 #[derive(Debug, Default)]
 pub(crate) struct Grants {
     pub list: Vec<Grant>,
-    /// For `Means::Root` only.
+    /// Of use to `Means::Root` only.
     pub links: Vec<Link>,
     /// Granted, but not there.
     pub missing: Vec<String>,
@@ -73,6 +73,11 @@ impl Grants {
         let home = wanted.home.as_ref().map(|home| home.to_path());
         for rule in policy.grants {
             if rule.when == When::Network && wanted.network == Network::Off {
+                continue;
+            }
+            // The person's own terminals are in the same place: whoever may open those of its own
+            // there could read what the person types and draw on their screen.
+            if means == Means::Layer && rule.fresh == Some(Fresh::Pts) {
                 continue;
             }
             match rule.at {
@@ -137,11 +142,7 @@ impl Grants {
         absent: Absent,
         means: Means,
     ) -> Result<(), CageError> {
-        let opened = match means {
-            Means::Layer => open(path).map(|place| (place, None)),
-            Means::Root => self.open_noting_links(path),
-        };
-        let (place, real) = match opened {
+        let (place, real) = match self.open_noting_links(path) {
             Ok(opened) => opened,
             Err(error) => {
                 let usual = absent == Absent::Usual
@@ -155,11 +156,20 @@ impl Grants {
                 return Ok(());
             }
         };
+        let real = real.unwrap_or_else(|| path.to_owned());
+        if real.parent().is_none() {
+            // Everything would be in it, our own directories too: nothing can be mounted over a
+            // root that the whole host is bound onto.
+            return Err(CageError::new(
+                Step::Grants,
+                "the root directory would be granted, and with it everything",
+            )
+            .hint("work in a directory below it"));
+        }
         let folder = place
             .metadata()
             .map_err(|error| CageError::os(Step::Grants, path.display(), error))?
             .is_dir();
-        let real = real.unwrap_or_else(|| path.to_owned());
         let secret: Vec<PathBuf> = rule
             .except
             .iter()
@@ -340,7 +350,11 @@ fn open(path: &Path) -> io::Result<File> {
 fn from_variable(value: Option<OsString>, rest: &str, home: Option<&Path>) -> Option<PathBuf> {
     let base = PathBuf::from(value?);
     let climbs = base.components().any(|part| matches!(part, Component::ParentDir));
-    let whole = base.parent().is_none() || home.is_some_and(|home| home.starts_with(&base));
+    // The home is a real path, and a variable may name it by a link.
+    let real = base.canonicalize().unwrap_or_else(|_| base.clone());
+    let whole = [&base, &real]
+        .iter()
+        .any(|base| base.parent().is_none() || home.is_some_and(|home| home.starts_with(base)));
     if !base.is_absolute() || climbs || whole {
         return None;
     }
@@ -363,5 +377,13 @@ mod tests {
         assert_eq!(from("/home/ann/../ann", ""), None);
         assert_eq!(from("/opt/cargo", "bin"), Some("/opt/cargo/bin".into()));
         assert_eq!(from("/home/ann/rust", ""), Some("/home/ann/rust".into()));
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap().join("data");
+        let link = dir.path().join("ann");
+        std::fs::create_dir_all(home.join("go")).unwrap();
+        std::os::unix::fs::symlink(&home, &link).unwrap();
+        let linked = |name: &str| from_variable(Some(link.join(name).into()), "", Some(&home));
+        assert_eq!(linked(""), None);
+        assert_eq!(linked("go"), Some(link.join("go")));
     }
 }

@@ -14,6 +14,8 @@ use std::os::fd::AsFd;
 pub(crate) const FLOOR: u32 = 3;
 /// From here on signals and abstract sockets end at the domain.
 pub(crate) const SCOPES: u32 = 6;
+/// From here on connections to sockets in the file system need a right of their own.
+pub(crate) const SOCKETS: u32 = 9;
 /// The newest interface that the rights below were written for.
 const NEWEST: ABI = ABI::V9;
 

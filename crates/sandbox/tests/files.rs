@@ -160,6 +160,31 @@ fn protected_names_hold_in_tier_a_and_git_goes_on_working() {
 }
 
 #[test]
+fn that_programs_can_be_marked_setuid_is_named() {
+    use std::os::unix::fs::PermissionsExt;
+    for tier in TIERS {
+        let yard = Yard::new();
+        let told = yard.shell(tier, "echo > p && chmod 4755 p");
+        let mode = yard.project.join("p").metadata().unwrap().permissions().mode();
+        let named = told.all("limit").iter().any(|limit| limit.contains("setuid"));
+        assert_eq!(mode & 0o4000 != 0, named, "{tier}: {told:?}");
+    }
+}
+
+#[test]
+fn the_whole_file_system_is_no_grant() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let link = yard.root.join("all");
+        std::os::unix::fs::symlink("/", &link).unwrap();
+        for all in ["/", "//", "/.", text(&link)] {
+            let told = yard.cage(tier, &["added", all], &["true"]);
+            assert_eq!(told.all("uncaged"), ["grants"], "{tier} {all}: {told:?}");
+        }
+    }
+}
+
+#[test]
 fn what_git_believes_of_submodules_and_worktrees_is_protected_too() {
     let yard = Yard::new();
     let git = yard.project.join(".git");

@@ -119,6 +119,22 @@ fn a_listener_of_the_host_that_loopback_does_not_reach_is_a_refusal_and_a_deaf_p
 }
 
 #[test]
+fn a_socket_in_a_place_that_is_only_readable_is_not_reached_or_named() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let programs = yard.home.join(".local/bin");
+        std::fs::create_dir_all(&programs).unwrap();
+        let path = programs.join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        let said = yard.caged(tier, &["unix", path.to_str().unwrap()]);
+        let limits = yard.shell(tier, ":");
+        let named = limits.all("limit").iter().any(|limit| limit.contains("readable places"));
+        assert_eq!(said.starts_with("done"), named, "{tier}: {said} {limits:?}");
+        assert_eq!(arrived(&listener), usize::from(named), "{tier}");
+    }
+}
+
+#[test]
 fn loopback_works_inside_tier_a_and_its_absence_is_named_in_tier_b() {
     let yard = Yard::new();
     assert!(yard.caged("a", &["loopback"]).starts_with("done"));

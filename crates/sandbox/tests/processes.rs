@@ -71,6 +71,35 @@ fn a_process_outside_cannot_be_touched() {
     }
 }
 
+/// A terminal outside: its master, and the path of its other end.
+fn terminal() -> (std::fs::File, String) {
+    use std::os::fd::AsRawFd;
+    let master = std::fs::File::options().read(true).write(true).open("/dev/ptmx").unwrap();
+    let mut name = [0_u8; 64];
+    // SAFETY: the buffer is as long as said, and the descriptor is the file's.
+    #[allow(unsafe_code)]
+    let failed = unsafe {
+        libc::unlockpt(master.as_raw_fd())
+            + libc::ptsname_r(master.as_raw_fd(), name.as_mut_ptr().cast(), name.len())
+    };
+    assert_eq!(failed, 0);
+    let name = std::ffi::CStr::from_bytes_until_nul(&name).unwrap();
+    (master, name.to_str().unwrap().to_owned())
+}
+
+#[test]
+fn the_person_s_terminal_is_not_written_to() {
+    let (_master, path) = terminal();
+    for tier in TIERS {
+        let yard = Yard::new();
+        let said = yard.caged(tier, &["write", &path]);
+        assert!(refused(&said), "{tier}: {said}");
+        let told = yard.shell(tier, "exec 3<>/dev/ptmx && echo opened");
+        assert_eq!(told.printed(), "opened", "{told:?}");
+        assert!(yard.free(&["write", &path]).starts_with("done"), "the control");
+    }
+}
+
 #[test]
 fn the_runner_and_the_first_process_cannot_be_touched() {
     for tier in TIERS {

@@ -42,6 +42,8 @@ pub(crate) enum CallInput {
     Verdict(Verdict),
     /// The broker died and is back: it has forgotten the case.
     BrokerBack,
+    /// Nothing can judge any more, and why.
+    BrokerFailed(String),
     Caged(Enforced),
     Uncaged {
         step: String,
@@ -132,6 +134,8 @@ pub(crate) struct CallLife {
     probe: Option<Probe>,
     verdict: Option<Verdict>,
     enforced: Option<Enforced>,
+    /// Why nothing can judge.
+    unjudgeable: Option<String>,
     /// Second tries are given once each: for the look, before `Go`, and for a query after it.
     tries: Tries,
     cancelled: bool,
@@ -153,6 +157,7 @@ impl CallLife {
             probe: None,
             verdict: None,
             enforced: None,
+            unjudgeable: None,
             tries: Tries::default(),
             cancelled: false,
         }
@@ -164,15 +169,8 @@ impl CallLife {
             CallInput::Begin => self.begin(),
             CallInput::Looked(looked) => self.looked(looked),
             CallInput::Verdict(verdict) => self.judged(verdict),
-            CallInput::BrokerBack => match self.phase {
-                Phase::Judging => vec![CallEffect::Judge(self.case())],
-                Phase::New
-                | Phase::Looking
-                | Phase::Starting
-                | Phase::Running
-                | Phase::Reported(_)
-                | Phase::Over => Vec::new(),
-            },
+            CallInput::BrokerBack => self.broker_back(),
+            CallInput::BrokerFailed(why) => self.broker_failed(why),
             CallInput::Caged(enforced) => self.caged(enforced),
             CallInput::Uncaged { step, reason } => self.uncaged(&step, &reason),
             CallInput::Output(text) => {
@@ -203,11 +201,36 @@ impl CallLife {
                 self.phase = Phase::Looking;
                 vec![self.look()]
             }
-            Probed::Not => {
-                self.phase = Phase::Judging;
-                vec![CallEffect::Judge(self.case())]
-            }
+            Probed::Not => self.judge(),
         }
+    }
+
+    fn judge(&mut self) -> Vec<CallEffect> {
+        self.phase = Phase::Judging;
+        match self.unjudgeable.clone() {
+            Some(why) => self.broker_failed(why),
+            None => vec![CallEffect::Judge(self.case())],
+        }
+    }
+
+    fn broker_back(&mut self) -> Vec<CallEffect> {
+        self.unjudgeable = None;
+        match self.phase {
+            Phase::Judging => self.judge(),
+            Phase::New
+            | Phase::Looking
+            | Phase::Starting
+            | Phase::Running
+            | Phase::Reported(_)
+            | Phase::Over => Vec::new(),
+        }
+    }
+
+    /// Fails closed: what waits for a verdict, or comes to wait for one, is denied.
+    fn broker_failed(&mut self, why: String) -> Vec<CallEffect> {
+        let text = format!("The call was not run: nothing can judge it ({why}).");
+        self.unjudgeable = Some(why.clone());
+        self.judged(Verdict::Deny(Basis::Unjudgeable(why), text))
     }
 
     fn look(&self) -> CallEffect {
@@ -222,8 +245,7 @@ impl CallLife {
         match looked {
             Ok(probe) => {
                 self.probe = Some(probe);
-                self.phase = Phase::Judging;
-                vec![CallEffect::Judge(self.case())]
+                self.judge()
             }
             Err(text) => self.conclude(failed(Outcome::Failed, "probe_failed", text), Cut::No),
         }

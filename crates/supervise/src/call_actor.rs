@@ -7,7 +7,7 @@ use crate::call::{CallEffect, CallFacts, CallInput, CallLife, Conclusion};
 use crate::grant::Grant;
 use crate::hold::Hold;
 use crate::life::{Life, Report};
-use crate::session_actor::SessionMsg;
+use crate::session_actor::{Concluded, SessionMsg};
 use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
 use crate::to_disk::{self, Place, Ran};
@@ -25,6 +25,15 @@ use tokio::sync::oneshot;
 /// A runner ends a command at its own time limit; this much later it is taken for stuck. The
 /// longest limit a call may ask for is ten minutes.
 const OVERDUE: Duration = Duration::from_secs(630);
+/// How long a cage may take. It takes milliseconds; this is a runner that was stopped.
+const CAGE: Duration = Duration::from_secs(10);
+/// How long a look may take: a large file is read once, for its digest.
+const LOOK: Duration = Duration::from_secs(60);
+/// How long a runner that was asked to end its call may take. It gives a command 2 s before it
+/// kills it.
+const CANCEL: Duration = Duration::from_secs(3);
+/// How long a runner may stay after its report.
+const LEAVE: Duration = Duration::from_secs(5);
 /// How long an unanswered question stands, in milliseconds.
 const QUESTION_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -32,6 +41,8 @@ const QUESTION_MS: u64 = 24 * 60 * 60 * 1000;
 pub(crate) enum CallMsg {
     Input(CallInput),
     Runner(Generation, Report<ToolLink>),
+    /// The time of that runner for this is over.
+    Late(Generation, Stage),
     Describe(oneshot::Sender<ProcessRow>),
 }
 
@@ -49,10 +60,26 @@ pub(crate) struct CallPlan {
     pub(crate) audit: ActorRef<AuditMsg>,
 }
 
-/// What the present runner is for.
+/// How far the present runner is, and what it is for.
 enum Purpose {
+    /// It builds its cage; this look is next.
     Look(Errand),
+    Looking,
+    /// It builds its cage; the call is next.
     Run,
+    Running,
+    /// It was asked to end the call.
+    Cancelled,
+    Reported,
+}
+
+/// What a runner can be late with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Cage,
+    Look,
+    Cancel,
+    Leave,
 }
 
 struct Runner {
@@ -102,10 +129,16 @@ impl Actor for CallActor {
         let input = match message {
             CallMsg::Input(input) => Some(input),
             CallMsg::Runner(generation, _) if generation != state.generation => None,
-            CallMsg::Runner(_, Report::Word { word, heard: _heard }) => state.heard(word),
+            CallMsg::Runner(_, Report::Word { word, heard: _heard }) => state.heard(&myself, word),
             CallMsg::Runner(_, Report::Ended(cause)) => {
                 state.runner = None;
                 Some(CallInput::RunnerEnded { cause: cause.to_string() })
+            }
+            CallMsg::Late(generation, stage) => {
+                if generation == state.generation {
+                    state.late(stage);
+                }
+                None
             }
             CallMsg::Describe(reply) => {
                 let _ = reply.send(state.row());
@@ -120,30 +153,75 @@ impl Actor for CallActor {
 }
 
 impl CallState {
-    /// A word of the runner as an input to the call's life.
-    fn heard(&mut self, word: FromTool) -> Option<CallInput> {
-        match word {
-            FromTool::Caged(enforced) => match self.runner.as_ref().map(|runner| &runner.purpose) {
-                Some(Purpose::Look(errand)) => {
-                    let errand = errand.clone();
+    /// A word of the runner as an input to the call's life. A word out of turn ends the runner.
+    fn heard(&mut self, myself: &ActorRef<CallMsg>, word: FromTool) -> Option<CallInput> {
+        let purpose = &mut self.runner.as_mut()?.purpose;
+        match (word, purpose) {
+            (FromTool::Log(line), _) => {
+                tracing::info!(call = %self.plan.facts.call.id, text = line.text, "agentd-tool");
+                None
+            }
+            (FromTool::Caged(_), purpose @ Purpose::Look(_)) => {
+                if let Purpose::Look(errand) = std::mem::replace(purpose, Purpose::Looking) {
                     self.tell_runner(&ToTool::Go(errand));
-                    None
+                    self.allow(myself, Stage::Look);
                 }
-                Some(Purpose::Run) => Some(CallInput::Caged(enforced)),
-                None => None,
-            },
-            FromTool::Uncaged { step, reason } => Some(CallInput::Uncaged { step, reason }),
-            FromTool::Output { text, stream: _ } => Some(CallInput::Output(text)),
-            FromTool::Probed(looked) => {
+                None
+            }
+            (FromTool::Caged(enforced), purpose @ Purpose::Run) => {
+                *purpose = Purpose::Running;
+                Some(CallInput::Caged(enforced))
+            }
+            (FromTool::Uncaged { step, reason }, Purpose::Look(_) | Purpose::Run) => {
+                Some(CallInput::Uncaged { step, reason })
+            }
+            (FromTool::Probed(looked), Purpose::Looking) => {
                 // Its end is of no interest any more; the channel's end tells it to go.
                 self.forget_runner();
                 Some(CallInput::Looked(looked))
             }
-            FromTool::Done(report) => Some(CallInput::Done(report)),
-            FromTool::Log(line) => {
-                tracing::info!(call = %self.plan.facts.call.id, text = line.text, "agentd-tool");
+            (FromTool::Output { text, stream: _ }, Purpose::Running | Purpose::Cancelled) => {
+                Some(CallInput::Output(text))
+            }
+            (FromTool::Done(report), purpose @ (Purpose::Running | Purpose::Cancelled)) => {
+                *purpose = Purpose::Reported;
+                self.allow(myself, Stage::Leave);
+                Some(CallInput::Done(report))
+            }
+            (
+                FromTool::Caged(_)
+                | FromTool::Uncaged { .. }
+                | FromTool::Probed(_)
+                | FromTool::Output { .. }
+                | FromTool::Done(_),
+                _,
+            ) => {
+                if let Some(runner) = &self.runner {
+                    runner.life.breach("a word out of turn");
+                }
                 None
             }
+        }
+    }
+
+    /// Gives the present runner its time for this, counted from now.
+    fn allow(&self, myself: &ActorRef<CallMsg>, stage: Stage) {
+        let generation = self.generation;
+        myself.send_after(stage.time(), move || CallMsg::Late(generation, stage));
+    }
+
+    /// A runner that is still at this is stuck, or stopped; its end is dealt with as any other.
+    fn late(&self, stage: Stage) {
+        let Some(runner) = &self.runner else { return };
+        match (stage, &runner.purpose) {
+            (Stage::Cage, Purpose::Look(_) | Purpose::Run)
+            | (Stage::Look, Purpose::Looking)
+            | (Stage::Cancel, Purpose::Cancelled)
+            | (Stage::Leave, Purpose::Reported) => {
+                tracing::warn!(call = %self.plan.facts.call.id, ?stage, "a runner is late");
+                runner.life.kill();
+            }
+            (Stage::Cage | Stage::Look | Stage::Cancel | Stage::Leave, _) => {}
         }
     }
 
@@ -185,12 +263,16 @@ impl CallState {
                 let confinement = self.plan.confinement.clone();
                 match Grant::of(&self.plan.facts.call, &verdict, confinement) {
                     Ok((grant, _)) => self.start(myself, &grant, Purpose::Run).await,
-                    Err(error) => Err(CallInput::RunnerEnded { cause: error.to_string() }),
+                    Err(error) => Err(not_started(&error)),
                 }
             }
             CallEffect::Go(errand) => self.go(myself, errand).await,
             CallEffect::CancelRunner => {
                 self.tell_runner(&ToTool::Cancel);
+                if let Some(runner) = &mut self.runner {
+                    runner.purpose = Purpose::Cancelled;
+                    self.allow(myself, Stage::Cancel);
+                }
                 Ok(())
             }
             CallEffect::KillRunner => {
@@ -216,26 +298,22 @@ impl CallState {
         grant: &Grant,
         purpose: Purpose,
     ) -> Result<(), CallInput> {
-        let not_started = |cause: String| CallInput::RunnerEnded { cause };
-        let started = self.plan.spawner.tool(grant).await;
-        let started = started.map_err(|error| CallInput::Uncaged {
-            step: "start".to_owned(),
-            reason: error.to_string(),
-        })?;
+        let started = self.plan.spawner.tool(grant).await.map_err(|error| not_started(&error))?;
         self.generation = self.generation.next();
         let (call, generation) = (myself.clone(), self.generation);
         let life = Life::begin(started, generation, self.plan.hello, move |report| {
             let _ = call.send_message(CallMsg::Runner(generation, report));
         })
-        .map_err(|error| not_started(error.to_string()))?;
-        let held = self.plan.hold.share().map_err(|error| not_started(error.to_string()))?;
+        .map_err(|error| not_started(&error))?;
+        let held = self.plan.hold.share().map_err(|error| not_started(&error))?;
         life.send(&ToTool::Hold);
         life.send_descriptor(held);
         life.send(&ToTool::Confine(grant.confinement().clone()));
-        if let Purpose::Run = purpose {
+        if matches!(purpose, Purpose::Run) {
             self.ran.runner_pid = Some(life.pid);
         }
         self.runner = Some(Runner { life, purpose });
+        self.allow(myself, Stage::Cage);
         Ok(())
     }
 
@@ -302,20 +380,17 @@ impl CallState {
         let ended = Box::new(to_disk::ended(call, &conclusion, self.ran));
         let (done, written) = oneshot::channel();
         let _ = self.plan.audit.send_message(AuditMsg::Ended { ended, done });
-        let head = match written.await {
-            Ok(Ok(head)) => Some(head),
-            Ok(Err(reason)) => {
-                tracing::error!(%reason, "the end of a call is not in the audit log");
-                None
-            }
-            Err(_) => None,
+        let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
+        let (head, unaudited) = match written {
+            Ok(head) => (Some(head), None),
+            Err(reason) => (None, Some(reason)),
         };
         let refusals = conclusion.report.as_ref().map(|report| report.refusals.as_slice());
         let refused = refusals.unwrap_or_default().iter().map(in_words).collect();
         let record = to_disk::conclusion(call, &conclusion, head);
         let (call, result) = (call.id.clone(), conclusion.result);
-        let message = SessionMsg::Concluded { record, call, result, refused };
-        let _ = self.plan.session.send_message(message);
+        let concluded = Concluded { record, call, result, refused, unaudited };
+        let _ = self.plan.session.send_message(SessionMsg::Concluded(Box::new(concluded)));
         myself.stop(None);
     }
 
@@ -341,6 +416,23 @@ impl CallState {
             last_cause: None,
         }
     }
+}
+
+impl Stage {
+    fn time(self) -> Duration {
+        match self {
+            Self::Cage => CAGE,
+            Self::Look => LOOK,
+            Self::Cancel => CANCEL,
+            Self::Leave => LEAVE,
+        }
+    }
+}
+
+/// Ends the call: what would have followed the start, its record above all, does not, so that a
+/// second try must not follow either.
+fn not_started(error: &dyn std::error::Error) -> CallInput {
+    CallInput::Uncaged { step: "start".to_owned(), reason: error.to_string() }
 }
 
 /// One refusal as the screens show it.

@@ -209,3 +209,23 @@ fn a_journal_that_fails_lets_nothing_start() {
     assert_eq!(conclusion(&effects).result.code.as_deref(), Some("disk"));
     assert!(life.step(caged()).is_empty());
 }
+
+#[test]
+fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
+    let failed = || CallInput::BrokerFailed("agentd-broker exited with code 3".into());
+    let mut waiting = life(ToolKind::Mutation, Probed::Not);
+    waiting.step(CallInput::Begin);
+    let effects = waiting.step(failed());
+    assert!(matches!(effects[..], [_, CallEffect::Record(_), CallEffect::Conclude(_)]));
+    let mut looking = life(ToolKind::Mutation, Probed::Before);
+    looking.step(CallInput::Begin);
+    assert!(looking.step(failed()).is_empty(), "its turn to be judged has not come");
+    let probe = Probe { paths: Vec::new(), diff: String::new() };
+    let effects = looking.step(CallInput::Looked(Ok(probe)));
+    assert!(conclusion(&effects).result.text.contains("nothing can judge it"));
+    let mut running = life(ToolKind::Mutation, Probed::Not);
+    running.step(CallInput::Begin);
+    running.step(allow());
+    running.step(caged());
+    assert!(running.step(failed()).is_empty(), "what was allowed goes on");
+}

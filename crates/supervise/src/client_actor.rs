@@ -7,7 +7,7 @@ use crate::root::RootMsg;
 use crate::session_actor::SessionMsg;
 use ipc::{ChannelError, FrameError, Joiner, codec, frames};
 use protocol::Link;
-use protocol::client::{ClientLink, FailedKind, FromClient, Opening, Rights, ToClient};
+use protocol::client::{ClientLink, Event, FailedKind, FromClient, Opening, Rights, ToClient};
 use protocol::ids::{CallId, Generation, SessionId};
 use protocol::provider::Paper;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -21,6 +21,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// Words that wait for a client that reads slowly.
 const UNREAD_WORDS: usize = 4096;
+/// Words beyond this are for live screens only and left out: their text comes again, whole, with
+/// the answer or the result they belong to.
+const UNREAD_LIVE_WORDS: usize = UNREAD_WORDS / 2;
 /// Words of one client that wait to be carried out.
 const UNHEARD_WORDS: usize = 64;
 
@@ -165,6 +168,7 @@ impl Actor for ClientActor {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
+            ClientMsg::Say(word) if is_live(&word) && state.unread() > UNREAD_LIVE_WORDS => {}
             ClientMsg::Say(word) => {
                 if state.outbox.try_send(word).is_err() {
                     tracing::warn!(client = state.name, "dropped: it does not read");
@@ -293,6 +297,11 @@ impl ClientState {
         }
     }
 
+    /// Words that the client has not taken.
+    fn unread(&self) -> usize {
+        UNREAD_WORDS - self.outbox.capacity()
+    }
+
     fn fail(&self, kind: FailedKind, message: &str) {
         self.say(ToClient::Failed { kind, message: message.to_owned() });
     }
@@ -301,6 +310,20 @@ impl ClientState {
         if self.outbox.try_send(word).is_err() {
             tracing::warn!(client = self.name, "a word was lost: the client does not read");
         }
+    }
+}
+
+/// Whether a word is only for those who look on at this moment.
+fn is_live(word: &ToClient) -> bool {
+    match word {
+        ToClient::Event { event: Event::TextDelta { .. } | Event::Output { .. }, .. } => true,
+        ToClient::Event { .. }
+        | ToClient::Welcome { .. }
+        | ToClient::Refused { .. }
+        | ToClient::Opened { .. }
+        | ToClient::Attached { .. }
+        | ToClient::Processes(_)
+        | ToClient::Failed { .. } => false,
     }
 }
 

@@ -24,6 +24,11 @@ const UNHEARD_WORDS: usize = 64;
 const UNSENT_WORDS: usize = 1024;
 /// How long a dead process's socket is drained. Nothing else should hold its other end.
 const DRAIN: Duration = Duration::from_secs(1);
+/// A worker that takes nothing of what waits for it for so long is stuck. A busy machine lets
+/// nobody wait this long.
+const STALL: Duration = Duration::from_secs(10);
+/// Bytes handed over at once; each piece has [`STALL`] to be taken.
+const PIECE: usize = 64 << 10;
 
 /// Why a life ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +45,8 @@ pub enum Cause {
     Silent,
     /// It did not take what was sent to it, and was ended for it.
     Stuck,
+    /// It was owed a word that its wire cannot carry: without that word it would wait for ever.
+    Unsayable(String),
     /// We ended it.
     Ended,
 }
@@ -53,6 +60,7 @@ impl std::fmt::Display for Cause {
             Self::OtherBuild(what) => f.write_str(what),
             Self::Silent => f.write_str("did not say Hello in time"),
             Self::Stuck => f.write_str("did not take what was sent to it"),
+            Self::Unsayable(why) => write!(f, "could not be told what it waits for: {why}"),
             Self::Ended => f.write_str("was ended by the supervisor"),
         }
     }
@@ -77,6 +85,11 @@ impl Killer {
 
 enum Outgoing {
     Bytes(Vec<u8>),
+    /// A word of another worker: that one speaks on when this one has taken it.
+    Forwarded {
+        bytes: Vec<u8>,
+        _heard: OwnedSemaphorePermit,
+    },
     Descriptor(OwnedFd),
 }
 
@@ -105,7 +118,7 @@ impl<L: Link> Life<L> {
         let exit = AsyncFd::with_interest(started.pidfd, Interest::READABLE)?;
         let (outbox, unsent) = mpsc::channel(UNSENT_WORDS);
         let (end, ending) = mpsc::unbounded_channel();
-        tokio::spawn(write_all(writer, unsent));
+        tokio::spawn(write_all(writer, unsent, end.clone()));
         let mut child = started.child;
         tokio::spawn(async move {
             let listener = Listener::<L>::new(reader, generation, hello);
@@ -123,13 +136,38 @@ impl<L: Link> Life<L> {
 
     /// Sends a word without waiting. A full queue ends the worker: it is its fault.
     pub(crate) fn send(&self, word: &L::To) {
-        match codec::encode(word) {
-            Ok(body) if body.len() <= L::MESSAGE_CAP => {
-                self.put(Outgoing::Bytes(frames(self.generation, 0, &body)));
-            }
-            Ok(body) => tracing::error!(wire = L::NAME, bytes = body.len(), "word over the cap"),
-            Err(error) => tracing::error!(wire = L::NAME, %error, "word not sent"),
+        if let Some(bytes) = self.framed(word) {
+            self.put(Outgoing::Bytes(bytes));
         }
+    }
+
+    /// Sends words that belong together, however many, as one entry of the queue.
+    pub(crate) fn send_all(&self, words: &[L::To]) {
+        let framed: Option<Vec<_>> = words.iter().map(|word| self.framed(word)).collect();
+        if let Some(framed) = framed {
+            self.put(Outgoing::Bytes(framed.concat()));
+        }
+    }
+
+    /// Sends a word of another worker, which is not heard further until this one has taken it.
+    pub(crate) fn forward(&self, word: &L::To, heard: OwnedSemaphorePermit) {
+        if let Some(bytes) = self.framed(word) {
+            self.put(Outgoing::Forwarded { bytes, _heard: heard });
+        }
+    }
+
+    /// The word as it goes over the wire. One that cannot be said ends the worker, visibly.
+    fn framed(&self, word: &L::To) -> Option<Vec<u8>> {
+        let why = match codec::encode(word) {
+            Ok(body) if body.len() <= L::MESSAGE_CAP => {
+                return Some(frames(self.generation, 0, &body));
+            }
+            Ok(body) => format!("a word of {} bytes is over the cap", body.len()),
+            Err(error) => error.to_string(),
+        };
+        tracing::error!(wire = L::NAME, why, "word not sent");
+        let _ = self.end.send(Cause::Unsayable(why));
+        None
     }
 
     /// Sends a descriptor behind the word sent last.
@@ -140,6 +178,11 @@ impl<L: Link> Life<L> {
     /// Kills the process; its end is reported as any other.
     pub(crate) fn kill(&self) {
         let _ = self.end.send(Cause::Ended);
+    }
+
+    /// Kills the process because it broke the protocol in this way.
+    pub(crate) fn breach(&self, what: &str) {
+        let _ = self.end.send(Cause::Breach(what.to_owned()));
     }
 
     /// Closes the channel, which tells the worker to end, and leaves only the right to kill it.
@@ -209,7 +252,9 @@ struct Listener<L: Link> {
     hello: Option<Duration>,
     joiner: Joiner,
     unheard: Arc<Semaphore>,
-    words: std::marker::PhantomData<fn() -> L>,
+    /// A word that waits for its permit. It stands here, not in the waiting, because that is given
+    /// up when the process ends, and a last word counts.
+    next: Option<L::From>,
 }
 
 impl<L: Link> Listener<L> {
@@ -220,7 +265,7 @@ impl<L: Link> Listener<L> {
             hello: Some(hello),
             joiner: Joiner::new(L::MESSAGE_CAP),
             unheard: Arc::new(Semaphore::new(UNHEARD_WORDS)),
-            words: std::marker::PhantomData,
+            next: None,
         }
     }
 
@@ -266,32 +311,63 @@ impl<L: Link> Listener<L> {
         &mut self,
         report: &(impl Fn(Report<L>) + Send + Sync),
     ) -> Result<(), ChannelError> {
-        while let Some(message) = self.joiner.next_message()? {
-            let word = codec::decode(&message.body.ok_or(ChannelError::OutOfTurn)?)?;
-            // Generation 0 is a worker that has not been spoken to yet.
-            if message.generation != self.generation && message.generation != Generation(0) {
-                tracing::warn!(wire = L::NAME, "a word of an earlier life was dropped");
-                continue;
+        loop {
+            if self.next.is_none() {
+                self.next = self.next_word()?;
+            }
+            if self.next.is_none() {
+                return Ok(());
             }
             let unheard = Arc::clone(&self.unheard);
             let Ok(heard) = unheard.acquire_owned().await else { return Ok(()) };
-            report(Report::Word { word, heard });
+            if let Some(word) = self.next.take() {
+                report(Report::Word { word, heard });
+            }
         }
-        Ok(())
+    }
+
+    fn next_word(&mut self) -> Result<Option<L::From>, ChannelError> {
+        while let Some(message) = self.joiner.next_message()? {
+            let word = codec::decode(&message.body.ok_or(ChannelError::OutOfTurn)?)?;
+            // Generation 0 is a worker that has not been spoken to yet.
+            if message.generation == self.generation || message.generation == Generation(0) {
+                return Ok(Some(word));
+            }
+            tracing::warn!(wire = L::NAME, "a word of an earlier life was dropped");
+        }
+        Ok(None)
     }
 }
 
-async fn write_all(mut writer: OwnedWriteHalf, mut unsent: mpsc::Receiver<Outgoing>) {
+async fn write_all(
+    mut writer: OwnedWriteHalf,
+    mut unsent: mpsc::Receiver<Outgoing>,
+    end: mpsc::UnboundedSender<Cause>,
+) {
     while let Some(outgoing) = unsent.recv().await {
-        let written = match outgoing {
-            Outgoing::Bytes(bytes) => writer.write_all(&bytes).await,
-            Outgoing::Descriptor(descriptor) => write_descriptor(&mut writer, &descriptor).await,
+        let written = match &outgoing {
+            Outgoing::Bytes(bytes) | Outgoing::Forwarded { bytes, _heard: _ } => {
+                write_bytes(&mut writer, bytes).await
+            }
+            Outgoing::Descriptor(descriptor) => write_descriptor(&mut writer, descriptor).await,
         };
-        if written.is_err() {
+        match written {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+                let _ = end.send(Cause::Stuck);
+                return;
+            }
             // The reader sees the end of file; that is where it is dealt with.
-            return;
+            Err(_) => return,
         }
     }
+}
+
+async fn write_bytes(writer: &mut OwnedWriteHalf, bytes: &[u8]) -> std::io::Result<()> {
+    for piece in bytes.chunks(PIECE) {
+        timeout(STALL, writer.write_all(piece)).await??;
+    }
+    Ok(())
 }
 
 async fn write_descriptor(
@@ -312,3 +388,7 @@ async fn write_descriptor(
     };
     writer.write_all(&frame[sent..]).await
 }
+
+#[cfg(test)]
+#[path = "life_tests.rs"]
+mod tests;

@@ -3,7 +3,7 @@
 use crate::audit_actor::{AuditActor, AuditMsg};
 use crate::book::chain;
 use crate::call_actor::now;
-use crate::client_actor::{ClientActor, ClientPlan, ClientStream};
+use crate::client_actor::{ClientActor, ClientMsg, ClientPlan, ClientStream};
 use crate::hold::Hold;
 use crate::mend::{Mended, mend};
 use crate::plan::{Ground, OpenFailure, Plan, in_words, plan};
@@ -19,7 +19,7 @@ use protocol::client::{FailedKind, Opening, ProcessRow, ToClient};
 use protocol::ids::SessionId;
 use protocol::provider::Paper;
 use protocol::session::OpenTurn;
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -52,7 +52,11 @@ pub(crate) struct RootState {
     broker: ActorRef<SlotMsg<BrokerLink>>,
     audit: ActorRef<AuditMsg>,
     sessions: HashMap<SessionId, ActorRef<SessionMsg>>,
-    clients: u32,
+    /// Why the broker will not come back.
+    broker_failed: Option<String>,
+    /// Let in so far; names the next.
+    let_in: u32,
+    clients: HashMap<ActorId, ActorRef<ClientMsg>>,
     ending: bool,
 }
 
@@ -87,7 +91,17 @@ impl Actor for Root {
         };
         let (broker, _) = Slot::<BrokerLink>::spawn_linked(None, Slot::new(), plan, cell).await?;
         let sessions = HashMap::new();
-        Ok(RootState { settings, spawner, broker, audit, sessions, clients: 0, ending: false })
+        Ok(RootState {
+            settings,
+            spawner,
+            broker,
+            audit,
+            sessions,
+            broker_failed: None,
+            let_in: 0,
+            clients: HashMap::new(),
+            ending: false,
+        })
     }
 
     async fn handle(
@@ -122,6 +136,7 @@ impl Actor for Root {
             SupervisionEvent::ActorFailed(who, error) => {
                 tracing::error!(%error, "an actor failed");
                 state.sessions.retain(|_, session| session.get_id() != who.get_id());
+                state.clients.remove(&who.get_id());
                 // Without its log of record or its judge nothing may go on.
                 if [state.audit.get_id(), state.broker.get_id()].contains(&who.get_id()) {
                     state.shutdown(&myself);
@@ -129,6 +144,7 @@ impl Actor for Root {
             }
             SupervisionEvent::ActorTerminated(who, ..) => {
                 state.sessions.retain(|_, session| session.get_id() != who.get_id());
+                state.clients.remove(&who.get_id());
             }
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
         }
@@ -144,6 +160,7 @@ impl RootState {
             SlotEvent::Down { cause: _, failed: None } => {}
             SlotEvent::Down { cause: _, failed: Some(why) } => {
                 self.tell_sessions(|| SessionMsg::BrokerFailed(why.clone()));
+                self.broker_failed = Some(why);
             }
         }
     }
@@ -174,13 +191,14 @@ impl RootState {
         if self.ending {
             return;
         }
-        self.clients += 1;
-        let name = format!("terminal {}", self.clients);
+        self.let_in += 1;
+        let name = format!("terminal {}", self.let_in);
         let plan = ClientPlan { stream, root: myself.clone(), name };
-        if let Err(error) =
-            ClientActor::spawn_linked(None, ClientActor, plan, myself.get_cell()).await
-        {
-            tracing::error!(%error, "a client could not be served");
+        match ClientActor::spawn_linked(None, ClientActor, plan, myself.get_cell()).await {
+            Ok((client, _)) => {
+                self.clients.insert(client.get_id(), client);
+            }
+            Err(error) => tracing::error!(%error, "a client could not be served"),
         }
     }
 
@@ -231,6 +249,9 @@ impl RootState {
         let (actor, _) = SessionActor::spawn_linked(None, SessionActor, session, myself.get_cell())
             .await
             .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
+        if let Some(why) = self.broker_failed.clone() {
+            let _ = actor.send_message(SessionMsg::BrokerFailed(why));
+        }
         self.sessions.insert(id, actor.clone());
         Ok((actor, word))
     }
@@ -310,6 +331,12 @@ impl RootState {
     fn shutdown(&mut self, myself: &ActorRef<RootMsg>) {
         if std::mem::replace(&mut self.ending, true) {
             return;
+        }
+        // Otherwise a client would take the end for a crash and bring another supervisor up.
+        for client in self.clients.values() {
+            let message = "agentd-supervisor was asked to end; the session is on disk".to_owned();
+            let word = ToClient::Failed { kind: FailedKind::Internal, message };
+            let _ = client.send_message(ClientMsg::Say(word));
         }
         let mut closed = Vec::new();
         for (_, session) in self.sessions.drain() {

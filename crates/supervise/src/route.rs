@@ -36,6 +36,10 @@ pub(crate) struct Router {
     unconfirmed: VecDeque<String>,
     /// The request that the provider owes an answer to.
     asked: Option<ModelRequest>,
+    /// Requests that were given up and whose end the provider has not said yet. A conversation
+    /// that was replayed counts its requests as the one before it did, so that a late word could
+    /// pass for one about the request that is open now.
+    given_up: u32,
     /// Provider lives lost over that request.
     lost: u32,
     /// A prompt is on disk and the end of its turn is not.
@@ -100,10 +104,7 @@ impl Router {
                 vec![Step::ToProvider(ToProvider::Ask(request))]
             }
             FromSession::Run(call) => vec![Step::StartCall(call, self.place)],
-            FromSession::CancelAsk => match self.asked.take() {
-                Some(_) => vec![Step::ToProvider(ToProvider::Cancel)],
-                None => Vec::new(),
-            },
+            FromSession::CancelAsk => self.give_up(),
             FromSession::CancelCall(call) => vec![Step::CancelCall(call)],
             FromSession::Pong(_) => Vec::new(),
             FromSession::Log(line) => vec![Step::Log("session", line)],
@@ -115,6 +116,17 @@ impl Router {
         match word {
             FromProvider::Ready | FromProvider::Pong(_) => Vec::new(),
             FromProvider::Log(line) => vec![Step::Log("provider", line)],
+            FromProvider::Delta { .. } | FromProvider::Retrying { .. } if self.given_up > 0 => {
+                Vec::new()
+            }
+            FromProvider::Ended { .. }
+            | FromProvider::Failed { .. }
+            | FromProvider::Cancelled { .. }
+                if self.given_up > 0 =>
+            {
+                self.given_up -= 1;
+                Vec::new()
+            }
             FromProvider::Delta { round, .. } if Some(round) != open => Vec::new(),
             FromProvider::Delta { round, index, delta } => {
                 let shown = shown(&delta);
@@ -150,6 +162,7 @@ impl Router {
 
     /// The provider died. What it had said of an open answer is void.
     pub(crate) fn provider_down(&mut self, cause: &str, failed: Option<&str>) -> Vec<Step> {
+        self.given_up = 0;
         let Some(round) = self.asked.as_ref().map(|request| request.round) else {
             return Vec::new();
         };
@@ -180,10 +193,19 @@ impl Router {
     pub(crate) fn session_down(&mut self, cause: &str) -> Vec<Step> {
         self.ready = false;
         self.deaths += 1;
+        let mut steps = self.give_up();
+        if !steps.is_empty() {
+            let reason = format!("agentd-session {cause}; the answer is asked for again");
+            steps.push(Step::Tell(Event::Struck { reason }));
+        }
+        steps
+    }
+
+    fn give_up(&mut self) -> Vec<Step> {
         match self.asked.take() {
             Some(_) => {
-                let reason = format!("agentd-session {cause}; the answer is asked for again");
-                vec![Step::ToProvider(ToProvider::Cancel), Step::Tell(Event::Struck { reason })]
+                self.given_up += 1;
+                vec![Step::ToProvider(ToProvider::Cancel)]
             }
             None => Vec::new(),
         }

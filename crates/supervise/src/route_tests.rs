@@ -126,3 +126,25 @@ fn a_turn_goes_on_after_a_death_while_somebody_watches_and_three_deaths_end_it()
     router.heard_session(FromSession::Commit(Happened::Prompt { text: "y".into() }));
     assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::GoesOn, "a new turn, a new count");
 }
+
+#[test]
+fn late_words_about_a_request_that_was_given_up_are_none_about_the_next_of_the_same_number() {
+    let mut router = asking();
+    assert_eq!(router.session_down("x")[0], Step::ToProvider(ToProvider::Cancel));
+    router.heard_session(FromSession::Ready);
+    router.heard_session(FromSession::Ask(request(1)));
+    assert!(router.heard_provider(delta(1)).is_empty());
+    assert!(router.heard_provider(FromProvider::Cancelled { round: 1 }).is_empty());
+    assert_eq!(router.heard_provider(delta(1)).len(), 2, "from here on it is the new one");
+    let last = router.heard_provider(ended(1));
+    assert!(matches!(last[..], [Step::ToSession(ToSession::Stream(FromProvider::Ended { .. }))]));
+}
+
+#[test]
+fn a_provider_that_dies_owes_no_word_about_what_was_given_up() {
+    let mut router = asking();
+    router.session_down("x");
+    router.provider_down("was ended by signal 9", None);
+    router.heard_session(FromSession::Ask(request(1)));
+    assert_eq!(router.heard_provider(delta(1)).len(), 2);
+}

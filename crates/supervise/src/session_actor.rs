@@ -21,7 +21,7 @@ use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{Event, FailedKind, ProcessRow, ToClient};
 use protocol::confinement::{Confinement, Network};
 use protocol::ids::CallId;
-use protocol::judgement::{Answer, Basis, ToolKind, Verdict};
+use protocol::judgement::{Answer, ToolKind, Verdict};
 use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{OpenTurn, SessionLink, ToSession};
 use protocol::upkeep::LogLevel;
@@ -31,7 +31,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// What a session is told.
 pub(crate) enum SessionMsg {
@@ -49,12 +49,7 @@ pub(crate) enum SessionMsg {
         done: oneshot::Sender<Result<(), String>>,
     },
     /// From a call: it is over.
-    Concluded {
-        record: Record,
-        call: CallId,
-        result: ToolResult,
-        refused: Vec<String>,
-    },
+    Concluded(Box<Concluded>),
     /// For the screens; not kept.
     Tell(Event),
     Attach {
@@ -73,6 +68,16 @@ pub(crate) enum SessionMsg {
     Describe(oneshot::Sender<Vec<ProcessRow>>),
     /// End everything of this session; answered when its processes are gone.
     Close(oneshot::Sender<()>),
+}
+
+/// A call's end.
+pub(crate) struct Concluded {
+    pub(crate) record: Record,
+    pub(crate) call: CallId,
+    pub(crate) result: ToolResult,
+    pub(crate) refused: Vec<String>,
+    /// Why it is not in the audit log.
+    pub(crate) unaudited: Option<String>,
 }
 
 /// What a session is begun with.
@@ -117,6 +122,8 @@ pub(crate) struct SessionState {
     opener: Watched,
     /// The conversation waits to be replayed until the calls of its earlier life are over.
     replay_due: bool,
+    /// Why nothing can judge calls.
+    unjudgeable: Option<String>,
     /// Why the journal takes no more.
     read_only: Option<String>,
     closing: Option<oneshot::Sender<()>>,
@@ -186,6 +193,7 @@ impl Actor for SessionActor {
                 OpenTurn::Waits => Watched::ByNobody,
             },
             replay_due: false,
+            unjudgeable: None,
             read_only: None,
             closing: None,
         })
@@ -210,6 +218,8 @@ impl Actor for SessionActor {
     ) -> Result<(), ActorProcessingErr> {
         if let SupervisionEvent::ActorFailed(_, error) = event {
             tracing::error!(session = %state.plan.id, %error, "an actor of the session failed");
+            // Whoever waits for it waits in vain. Opening the session again ends what is open.
+            state.close_book(format!("a part of it failed: {error}"));
         }
         Ok(())
     }
@@ -249,9 +259,9 @@ impl SessionState {
                 let steps = self.router.provider_up();
                 self.carry_out(myself, steps).await;
             }
-            SessionMsg::Provider(SlotEvent::Word { word, heard: _heard }) => {
+            SessionMsg::Provider(SlotEvent::Word { word, heard }) => {
                 let steps = self.router.heard_provider(word);
-                self.carry_out(myself, steps).await;
+                self.pass_on(myself, steps, heard).await;
             }
             SessionMsg::Provider(SlotEvent::Down { cause, failed }) => {
                 let steps = self.router.provider_down(&cause, failed.as_deref());
@@ -261,13 +271,11 @@ impl SessionState {
                 self.tell_call(&call, CallInput::Verdict(verdict))
             }
             SessionMsg::BrokerBack => self.broker_back(),
-            SessionMsg::BrokerFailed(why) => self.broker_failed(&why),
+            SessionMsg::BrokerFailed(why) => self.broker_failed(why),
             SessionMsg::Record { records, done } => {
                 let _ = done.send(self.record(records).await);
             }
-            SessionMsg::Concluded { record, call, result, refused } => {
-                self.concluded(myself, record, call, result, refused).await;
-            }
+            SessionMsg::Concluded(concluded) => self.concluded(myself, *concluded).await,
             SessionMsg::Tell(event) => self.tell(&event),
             SessionMsg::Attach { client, from } => self.attach(client, from).await,
             SessionMsg::Detach(client) => {
@@ -284,6 +292,28 @@ impl SessionState {
             }
             SessionMsg::Describe(reply) => self.describe(reply),
             SessionMsg::Close(done) => self.close(myself, done),
+        }
+    }
+
+    /// Carries out the steps of a provider's word. It speaks on when the conversation has taken
+    /// what is for it, so that a fast stream never fills the conversation's queue.
+    async fn pass_on(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        steps: Vec<Step>,
+        heard: OwnedSemaphorePermit,
+    ) {
+        let mut heard = Some(heard);
+        for step in steps {
+            match (step, heard.take()) {
+                (Step::ToSession(word), Some(heard)) => {
+                    let _ = self.conversation.send_message(SlotMsg::Forward { word, heard });
+                }
+                (step, permit) => {
+                    heard = permit;
+                    self.carry_out(myself, vec![step]).await;
+                }
+            }
         }
     }
 
@@ -350,15 +380,21 @@ impl SessionState {
                 Ok(())
             }
             Err(why) => {
-                self.read_only = Some(why.clone());
-                let reason = format!(
-                    "this session can be read but takes nothing more, because it could not be \
-                     written to disk: {why}. Free space or mend the disk, then open it again"
-                );
-                self.degraded_if(Some(reason));
+                self.close_book(format!(
+                    "it could not be written to disk: {why}. Free space or mend the disk"
+                ));
                 Err(why)
             }
         }
+    }
+
+    /// From now on the session is read-only, and says so.
+    fn close_book(&mut self, why: String) {
+        let reason = format!(
+            "this session can be read but takes nothing more, because {why}; then open it again"
+        );
+        self.read_only = Some(why);
+        self.degraded_if(Some(reason));
     }
 
     /// Tells a new conversation everything, once no call of the earlier one runs: their results
@@ -384,9 +420,9 @@ impl SessionState {
         };
         let begin = ToSession::Begin(self.plan.setup.clone());
         let replay = from_disk::replay(&self.plan.id, &entries).into_iter().map(ToSession::Replay);
-        for word in std::iter::once(begin).chain(replay).chain([ToSession::ReplayDone { then }]) {
-            let _ = self.conversation.send_message(SlotMsg::Send(word));
-        }
+        let done = ToSession::ReplayDone { then };
+        let words = std::iter::once(begin).chain(replay).chain([done]);
+        let _ = self.conversation.send_message(SlotMsg::SendAll(words.collect()));
     }
 
     fn configure_provider(&self) {
@@ -408,13 +444,18 @@ impl SessionState {
     }
 
     async fn start_call(&mut self, myself: &ActorRef<SessionMsg>, call: Call, place: Place) {
+        if self.closing.is_some() {
+            // The conversation does not know yet. What is proposed and never started is closed as
+            // that when the session is opened again.
+            return;
+        }
         let (facts, confinement) = match self.facts(call.clone()) {
             Ok(found) => found,
             Err(result) => {
                 let record = no_call(&call, &result);
                 let (call, refused) = (call.id, Vec::new());
-                let _ =
-                    myself.send_message(SessionMsg::Concluded { record, call, result, refused });
+                let concluded = Concluded { record, call, result, refused, unaudited: None };
+                let _ = myself.send_message(SessionMsg::Concluded(Box::new(concluded)));
                 return;
             }
         };
@@ -432,14 +473,20 @@ impl SessionState {
         };
         match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {
             Ok((actor, _)) => {
+                if let Some(why) = self.unjudgeable.clone() {
+                    let _ = actor.send_message(CallMsg::Input(CallInput::BrokerFailed(why)));
+                }
                 self.calls.insert(id, actor);
             }
-            Err(error) => tracing::error!(call = %id, %error, "a call could not begin"),
+            Err(error) => self.close_book(format!("call {id} could not begin: {error}")),
         }
     }
 
     /// What is known of a call before anything is done for it, or why it is none.
     fn facts(&self, call: Call) -> Result<(CallFacts, Confinement), ToolResult> {
+        if call.input.len() > LONGEST_INPUT {
+            return Err(too_long(call.input.len()));
+        }
         let found =
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
         let network = match (found.network, self.plan.network) {
@@ -464,17 +511,14 @@ impl SessionState {
         Ok((facts, confinement))
     }
 
-    async fn concluded(
-        &mut self,
-        myself: &ActorRef<SessionMsg>,
-        record: Record,
-        call: CallId,
-        result: ToolResult,
-        refused: Vec<String>,
-    ) {
+    async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
+        let Concluded { record, call, result, refused, unaudited } = concluded;
         self.calls.remove(&call);
         let event = Event::CallEnded { call: call.clone(), result: result.clone(), refused };
         let kept = self.record_as(vec![record], vec![Some(event)]).await;
+        if let Some(why) = unaudited {
+            return self.close_book(format!("the audit log cannot be written: {why}"));
+        }
         if kept.is_ok() && !self.replay_due {
             let word = ToSession::CallEnded { call, result };
             let _ = self.conversation.send_message(SlotMsg::Send(word));
@@ -482,21 +526,20 @@ impl SessionState {
         self.replay_if_quiet(myself).await;
     }
 
-    fn broker_back(&self) {
+    fn broker_back(&mut self) {
+        self.unjudgeable = None;
         let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
         for call in self.calls.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::BrokerBack));
         }
     }
 
-    /// Fails closed: what waits for a verdict is denied.
-    fn broker_failed(&self, why: &str) {
+    /// Fails closed, now and for every call to come.
+    fn broker_failed(&mut self, why: String) {
         for call in self.calls.values() {
-            let basis = Basis::Unjudgeable(why.to_owned());
-            let text = format!("The call was not run: nothing can judge it ({why}).");
-            let verdict = Verdict::Deny(basis, text);
-            let _ = call.send_message(CallMsg::Input(CallInput::Verdict(verdict)));
+            let _ = call.send_message(CallMsg::Input(CallInput::BrokerFailed(why.clone())));
         }
+        self.unjudgeable = Some(why);
     }
 
     fn tell_call(&self, call: &CallId, input: CallInput) {
@@ -634,6 +677,24 @@ fn no_call(call: &Call, result: &ToolResult) -> Record {
         result: result.clone(),
     };
     to_disk::happened(happened, |_| ToolKind::Mutation)
+}
+
+/// Longest arguments of a call in bytes. They go over the broker's wire twice, with a diff beside
+/// them, and must stay below its cap; nobody judges more by eye either.
+const LONGEST_INPUT: usize = 3 << 20;
+
+fn too_long(bytes: usize) -> ToolResult {
+    let text = format!(
+        "Error [too_large]: the arguments have {bytes} bytes; the most is {LONGEST_INPUT}.\nHint: \
+         do it in several calls, or let a command produce the text."
+    );
+    ToolResult {
+        outcome: Outcome::Invalid,
+        text,
+        summary: "the arguments are too large".to_owned(),
+        is_error: true,
+        code: Some("too_large".to_owned()),
+    }
 }
 
 fn no_widening() -> ToolResult {

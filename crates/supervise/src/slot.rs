@@ -29,6 +29,11 @@ pub(crate) enum SlotEvent<L: Link> {
 pub(crate) enum SlotMsg<L: Link> {
     /// Say this to the worker; dropped while none lives, since the owner says all again at `Up`.
     Send(L::To),
+    /// Say these, however many they are; dropped likewise.
+    SendAll(Vec<L::To>),
+    /// Pass on a word of another worker, which speaks on when this one has taken it; dropped
+    /// likewise.
+    Forward { word: L::To, heard: OwnedSemaphorePermit },
     /// Send this descriptor behind the word sent last.
     SendDescriptor(OwnedFd),
     /// From the life of that generation.
@@ -133,6 +138,16 @@ impl<L: Link + 'static> Actor for Slot<L> {
                     life.send(&word);
                 }
             }
+            SlotMsg::SendAll(words) => {
+                if let Some(life) = &state.life {
+                    life.send_all(&words);
+                }
+            }
+            SlotMsg::Forward { word, heard } => {
+                if let Some(life) = &state.life {
+                    life.forward(&word, heard);
+                }
+            }
             SlotMsg::SendDescriptor(descriptor) => {
                 if let Some(life) = &state.life {
                     life.send_descriptor(descriptor);
@@ -209,6 +224,7 @@ impl<L: Link + 'static> SlotState<L> {
             | Cause::Breach(_)
             | Cause::Silent
             | Cause::Stuck
+            | Cause::Unsayable(_)
             | Cause::Ended => restart::Life::Fruitless,
         };
         self.decide(myself, life, cause.to_string());

@@ -1,11 +1,12 @@
 //! A session's temporary directory: made for it alone, removed with it.
 
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 /// Makes it, readable by nobody else. One that an earlier life of the session left behind is
-/// removed first; the caller holds the session's journal, so nobody else uses it.
+/// removed first, whatever calls made of it; the caller holds the session's journal, so nobody
+/// else uses it.
 ///
 /// # Errors
 /// `AlreadyExists` when something is there that is not this user's own directory.
@@ -13,32 +14,74 @@ pub(crate) fn make(path: &Path) -> io::Result<()> {
     let create = || std::fs::DirBuilder::new().mode(0o700).create(path);
     match create() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own(path)? => {
-            std::fs::remove_dir_all(path)?;
+            remove_all(path)?;
             create()
         }
         made => made,
     }
 }
 
+/// Only the owner can change the mode of what is in `/tmp`, and a call may have.
 fn is_own(path: &Path) -> io::Result<bool> {
     let there = std::fs::symlink_metadata(path)?;
-    let private = there.mode() & 0o077 == 0;
-    Ok(there.is_dir() && private && there.uid() == nix::unistd::geteuid().as_raw())
+    Ok(there.is_dir() && there.uid() == nix::unistd::geteuid().as_raw())
 }
 
 /// Removes it with all that is in it. Links are removed, not followed.
 pub(crate) fn remove(path: &Path) {
-    if let Err(error) = std::fs::remove_dir_all(path)
+    if let Err(error) = remove_all(path)
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(path = %path.display(), %error, "a temporary directory stays behind");
     }
 }
 
+/// A call may have left directories that their owner cannot enter or change; caches of programs
+/// are often read-only.
+fn remove_all(path: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(path)?;
+            std::fs::remove_dir_all(path)
+        }
+        removed => removed,
+    }
+}
+
+/// Lets the owner into every directory.
+fn open_up(path: &Path) -> io::Result<()> {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
+    for entry in std::fs::read_dir(path)? {
+        let entry = entry?;
+        // The type is the entry's own: a link to a directory is none.
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn what_a_call_did_to_its_modes_stops_neither_the_removal_nor_the_next_life() {
+        let mode = std::fs::Permissions::from_mode;
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("agentd-0123456789ab");
+        for last in [remove, |path: &Path| make(path).unwrap()] {
+            make(&path).unwrap();
+            std::fs::create_dir_all(path.join("shut/cache")).unwrap();
+            std::fs::write(path.join("shut/cache/file"), "x").unwrap();
+            std::fs::set_permissions(path.join("shut/cache"), mode(0o555)).unwrap();
+            std::fs::set_permissions(path.join("shut"), mode(0o000)).unwrap();
+            std::fs::set_permissions(&path, mode(0o755)).unwrap();
+            last(&path);
+            assert!(!path.join("shut").exists());
+        }
+    }
 
     #[test]
     fn what_an_earlier_life_left_is_replaced_and_what_is_another_s_is_not() {

@@ -76,6 +76,16 @@ fn serve(lifeline: &UnixStream) -> Result<(), Complaint> {
     // Tries every step of the cage in a child, so it comes before any thread.
     let host = sandbox::host();
     sandbox::harden().context("cannot shut itself off from other processes").of_kind("internal")?;
+    // The client holds signals back for itself; held back here too, TERM would end nothing.
+    nix::sys::signal::SigSet::empty()
+        .thread_set_mask()
+        .context("cannot let signals in")
+        .of_kind("internal")?;
+    // A worker dies with whoever started it; the root does not. The lifeline tells it that its client
+    // is gone, and it ends in order: calls get their end on disk, and nothing is left lying about.
+    nix::sys::prctl::set_pdeathsig(None)
+        .context("cannot outlive its client for a moment")
+        .of_kind("internal")?;
     let dirs = Dirs::resolve(&Environment::of_process()).of_kind("state")?;
     let log = open_state(&dirs).of_kind("state")?;
     let workers = own_directory().of_kind("internal")?;

@@ -62,6 +62,10 @@ pub(super) fn prepare(
 ) -> Carried {
     match copy(notice, processes) {
         Ok((socket, address)) => decide(notice.tid, processes, socket, address, inet, granted),
+        // Not dumpable: neither its sockets nor its memory may be looked at.
+        Err(Errno::EPERM) => {
+            Carried::Refused(libc::EPERM, "by a program that hides its memory".to_owned())
+        }
         Err(errno) => Carried::Fails(errno as i32),
     }
 }

@@ -13,9 +13,12 @@ const READS: &str = "refused reads of paths (a secret in HOME, another user's fi
 /// The same for what is not a write.
 const METADATA: &str =
     "refused changes of metadata (chmod, utime, extended attributes) that are not listed above";
-/// With a network namespace of its own, loopback is the command's.
-const LOOPBACK: &str = "datagrams to loopback: they end in a loopback of the command's own, and \
-    sending them does not fail";
+/// With a network namespace of its own, loopback and abstract sockets are the command's.
+const OWN_NETWORK: &str = "what is sent without connect (datagrams, TCP fast open) and connections \
+    to abstract sockets: they end in a network of the command's own";
+/// Paths and addresses are read from the caller's memory.
+const HIDDEN: &str = "what the kernel refused to a program whose memory cannot be read (not \
+    dumpable, or executable and not readable): only refusals by the filter are listed for it";
 /// What a listener would have shown.
 const NO_LISTENER: &str = "refused system calls: this process had no listener, so the filter \
     refused them without a record";
@@ -147,8 +150,9 @@ impl Page {
         if ran_a_command {
             unseen.push(METADATA);
             if cage.namespaces.iter().any(|own| own == "net") {
-                unseen.push(LOOPBACK);
+                unseen.push(OWN_NETWORK);
             }
+            unseen.push(HIDDEN);
         }
         if !cage.refusals_observable {
             unseen.push(NO_LISTENER);

@@ -98,6 +98,23 @@ fn unix_sockets_are_reached_beneath_the_grants_only() {
 }
 
 #[test]
+fn a_program_that_hides_its_memory_is_refused_on_the_record() {
+    let place = place();
+    let _inside = UnixListener::bind(place.project.join("s")).unwrap();
+    let outcome = under(watch_over(&place, Network::Off), || {
+        let hidden = raw(libc::SYS_prctl, [libc::PR_SET_DUMPABLE as u64, 0, 0, 0, 0, 0]);
+        // Root would see through it.
+        let may_see = raw(libc::SYS_geteuid, [0; 6]) == 0;
+        vec![hidden, connect(1, &address(&place.project.join("s"))), i64::from(may_see)]
+    });
+    let expected = match outcome.answers[2] {
+        0 => (-i64::from(libc::EPERM), 1),
+        _ => (0, 0),
+    };
+    assert_eq!((outcome.answers[1], outcome.record.refusals.len()), expected);
+}
+
+#[test]
 fn internet_sockets_are_carried_when_the_network_is_on() {
     let place = place();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
