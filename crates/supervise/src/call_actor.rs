@@ -16,7 +16,8 @@ use protocol::confinement::{Confinement, Refusal, RefusalKind};
 use protocol::ids::Generation;
 use protocol::judgement::Verdict;
 use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::concurrency::JoinHandle;
+use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
@@ -84,11 +85,15 @@ struct Runner {
     purpose: Purpose,
 }
 
+type Timer = JoinHandle<Result<(), MessagingErr<CallMsg>>>;
+
 pub(crate) struct CallState {
     plan: CallPlan,
     life: CallLife,
     runner: Option<Runner>,
     generation: Generation,
+    /// Ended with the call, so that a session of many calls does not carry them all.
+    timers: Vec<Timer>,
     audited: Option<oneshot::Receiver<Result<(), String>>>,
     ran: Ran,
 }
@@ -112,6 +117,7 @@ impl Actor for CallActor {
             plan,
             runner: None,
             generation: Generation(0),
+            timers: Vec::new(),
             audited: None,
             ran: Ran::default(),
         })
@@ -145,6 +151,15 @@ impl Actor for CallActor {
         if let Some(input) = input {
             state.carry_out(&myself, input).await;
         }
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        _: ActorRef<Self::Msg>,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        state.timers.iter().for_each(Timer::abort);
         Ok(())
     }
 }
@@ -202,9 +217,10 @@ impl CallState {
     }
 
     /// Gives the present runner its time for this, counted from now.
-    fn allow(&self, myself: &ActorRef<CallMsg>, stage: Stage) {
+    fn allow(&mut self, myself: &ActorRef<CallMsg>, stage: Stage) {
         let generation = self.generation;
-        myself.send_after(stage.time(), move || CallMsg::Late(generation, stage));
+        let late = move || CallMsg::Late(generation, stage);
+        self.timers.push(myself.send_after(stage.time(), late));
     }
 
     /// A runner that is still at this is stuck, or stopped; its end is dealt with as any other.
@@ -363,7 +379,8 @@ impl CallState {
         }
         self.ran.started = Some(now());
         self.tell_runner(&ToTool::Go(errand));
-        myself.send_after(OVERDUE, || CallMsg::Input(CallInput::Overdue));
+        let overdue = || CallMsg::Input(CallInput::Overdue);
+        self.timers.push(myself.send_after(OVERDUE, overdue));
         Ok(())
     }
 

@@ -564,13 +564,12 @@ impl SessionState {
             Ok(Err(error)) => return refuse(&client, chain(&error)),
             Err(error) => return refuse(&client, error.to_string()),
         };
-        for entry in entries.iter().filter(|entry| entry.seq >= from) {
-            if let Some(event) = from_disk::event(&self.plan.id, &entry.record) {
-                let (session, seq) = (self.plan.id.clone(), entry.seq);
-                let _ =
-                    client.send_message(ClientMsg::Say(ToClient::Event { session, seq, event }));
-            }
-        }
+        let missed = entries.iter().filter(|entry| entry.seq >= from).filter_map(|entry| {
+            let (session, seq) = (self.plan.id.clone(), entry.seq);
+            let event = from_disk::event(&session, &entry.record)?;
+            Some(ToClient::Event { session, seq, event })
+        });
+        let _ = client.send_message(ClientMsg::SayAll(missed.collect()));
         self.watchers.push(client);
         self.degraded_if(self.read_only.clone());
     }
