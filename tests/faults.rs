@@ -6,8 +6,9 @@ mod support;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use protocol::client::{ClientLink, Event, FailedKind, FromClient, Rights, ToClient};
 use protocol::confinement::{Enforced, Tier};
-use protocol::ids::Generation;
+use protocol::ids::{Generation, SessionId};
 use protocol::tool::{FromTool, Stream};
 use serde_json::json;
 use std::fs;
@@ -569,4 +570,52 @@ fn a_runner_that_speaks_out_of_turn_is_ended_and_its_call_has_a_result() {
         assert!(body.contains(told), "{words:?}: {body}");
         assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
     }
+}
+
+#[test]
+fn a_terminal_that_comes_late_is_shown_everything_and_only_what_is_open() {
+    let desk = Desk::new();
+    let wait = "touch begun; while [ ! -e go ]; do sleep 0.05; done";
+    let server = Server::answering(move |n, _| match n {
+        19 => Answer::says([bash("toolu_last", wait)]),
+        n if n % 2 == 1 => Answer::says((0..300).map(|k| call(&format!("t_{n}_{k}"), "no", "{}"))),
+        _ => Answer::text("done"),
+    });
+    assert_eq!(desk.ask(&server, &[]).code, 0);
+    let id = only_session(&desk);
+    for _ in 0..8 {
+        assert_eq!(desk.ask(&server, &["--resume", &id]).code, 0);
+    }
+    let arguments = ["-p", "x", "--permission-mode", "auto", "--resume", &id];
+    let mut child = desk.with_server(&server, &arguments).spawn().unwrap();
+    until("the call runs", || desk.project().join("begun").exists());
+    let door = fs::read_dir(desk.run_dir().join("agentd")).unwrap().next().unwrap().unwrap().path();
+    let socket = std::os::unix::net::UnixStream::connect(door.join("socket")).unwrap();
+    let (mut words, say) = ipc::connect::<ClientLink>(socket).unwrap();
+    let token = fs::read_to_string(door.join("token")).unwrap();
+    say.send(&FromClient::Hello { token, build: protocol::BUILD_ID.into() }).unwrap();
+    assert!(matches!(words.recv(), Ok(ToClient::Welcome { .. })));
+    let session = SessionId(id);
+    say.send(&FromClient::Prompt { session: session.clone(), text: "hi".into() }).unwrap();
+    assert!(matches!(words.recv(), Ok(ToClient::Failed { kind: FailedKind::Usage, .. })));
+    let (other, rights) = (SessionId("0".repeat(12)), Rights::ReadOnly);
+    say.send(&FromClient::Attach { session: other, from: 0, rights }).unwrap();
+    assert!(matches!(words.recv(), Ok(ToClient::Failed { kind: FailedKind::NotFound, .. })));
+    say.send(&FromClient::Attach { session: session.clone(), from: 0, rights }).unwrap();
+    // It looks elsewhere for a moment.
+    std::thread::sleep(Duration::from_secs(1));
+    let mut ends = 0;
+    let mut last = 0;
+    while ends < 9 {
+        let word = words.recv().unwrap();
+        let ToClient::Event { seq, event, .. } = word else { panic!("{word:?}") };
+        assert!(seq > last, "{seq} after {last}");
+        last = seq;
+        ends += u32::from(matches!(event, Event::TurnEnded { .. }));
+    }
+    assert!(last > 5000, "{last}");
+    say.send(&FromClient::Interrupt { session }).unwrap();
+    while !matches!(words.recv(), Ok(ToClient::Failed { kind: FailedKind::Usage, .. })) {}
+    desk.write("go", "");
+    assert_eq!(child.wait().unwrap().code(), Some(0), "who only watches stops nothing");
 }

@@ -17,7 +17,8 @@ use protocol::confinement::{Confinement, Refusal, RefusalKind};
 use protocol::ids::Generation;
 use protocol::judgement::Verdict;
 use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
-use ractor::{Actor, ActorProcessingErr, ActorRef};
+use ractor::concurrency::JoinHandle;
+use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use std::collections::VecDeque;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
@@ -87,11 +88,15 @@ struct Runner {
     purpose: Purpose,
 }
 
+type Timer = JoinHandle<Result<(), MessagingErr<CallMsg>>>;
+
 pub(crate) struct CallState {
     plan: CallPlan,
     life: CallLife,
     runner: Option<Runner>,
     generation: Generation,
+    /// Ended with the call, so that a session of many calls does not carry them all.
+    timers: Vec<Timer>,
     audited: Option<oneshot::Receiver<Result<(), String>>>,
     ran: Ran,
 }
@@ -115,6 +120,7 @@ impl Actor for CallActor {
             plan,
             runner: None,
             generation: Generation(0),
+            timers: Vec::new(),
             audited: None,
             ran: Ran::default(),
         })
@@ -148,6 +154,15 @@ impl Actor for CallActor {
         if let Some(input) = input {
             state.carry_out(&myself, input).await;
         }
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        _: ActorRef<Self::Msg>,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        state.timers.iter().for_each(Timer::abort);
         Ok(())
     }
 }
@@ -205,9 +220,10 @@ impl CallState {
     }
 
     /// Gives the present runner its time for this, counted from now.
-    fn allow(&self, myself: &ActorRef<CallMsg>, stage: Stage) {
+    fn allow(&mut self, myself: &ActorRef<CallMsg>, stage: Stage) {
         let generation = self.generation;
-        myself.send_after(stage.time(), move || CallMsg::Late(generation, stage));
+        let late = move || CallMsg::Late(generation, stage);
+        self.timers.push(myself.send_after(stage.time(), late));
     }
 
     /// A runner that is still at this is stuck, or stopped; its end is dealt with as any other.
@@ -369,7 +385,8 @@ impl CallState {
         }
         self.ran.started = Some(now());
         self.tell_runner(&ToTool::Go(errand));
-        myself.send_after(OVERDUE, || CallMsg::Input(CallInput::Overdue));
+        let overdue = || CallMsg::Input(CallInput::Overdue);
+        self.timers.push(myself.send_after(OVERDUE, overdue));
         Ok(())
     }
 

@@ -112,6 +112,8 @@ impl Mouth {
 pub(crate) enum ClientMsg {
     /// Say this to the client.
     Say(ToClient),
+    /// Say what was before it came, however much that is.
+    SayAll(Vec<ToClient>),
     /// From the client.
     Word(Box<Heard>),
     /// It is gone, or broke the protocol.
@@ -136,7 +138,8 @@ pub(crate) struct ClientPlan {
 pub(crate) struct ClientState {
     root: ActorRef<RootMsg>,
     name: String,
-    outbox: mpsc::Sender<ToClient>,
+    /// Words that belong together are one entry.
+    outbox: mpsc::Sender<Vec<ToClient>>,
     attached: HashMap<SessionId, (ActorRef<SessionMsg>, Rights)>,
     opened: HashMap<SessionId, ActorRef<SessionMsg>>,
 }
@@ -169,12 +172,8 @@ impl Actor for ClientActor {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             ClientMsg::Say(word) if is_live(&word) && state.unread() > UNREAD_LIVE_WORDS => {}
-            ClientMsg::Say(word) => {
-                if state.outbox.try_send(word).is_err() {
-                    tracing::warn!(client = state.name, "dropped: it does not read");
-                    myself.stop(None);
-                }
-            }
+            ClientMsg::Say(word) => state.say_or_drop(&myself, vec![word]),
+            ClientMsg::SayAll(words) => state.say_or_drop(&myself, words),
             ClientMsg::Word(heard) => state.word(&myself, heard.word, heard.papers).await,
             ClientMsg::Gone(why) => {
                 tracing::info!(client = state.name, why, "left");
@@ -297,6 +296,14 @@ impl ClientState {
         }
     }
 
+    /// A client that does not take its words is dropped.
+    fn say_or_drop(&self, myself: &ActorRef<ClientMsg>, words: Vec<ToClient>) {
+        if self.outbox.try_send(words).is_err() {
+            tracing::warn!(client = self.name, "dropped: it does not read");
+            myself.stop(None);
+        }
+    }
+
     /// Words that the client has not taken.
     fn unread(&self) -> usize {
         UNREAD_WORDS - self.outbox.capacity()
@@ -307,7 +314,7 @@ impl ClientState {
     }
 
     fn say(&self, word: ToClient) {
-        if self.outbox.try_send(word).is_err() {
+        if self.outbox.try_send(vec![word]).is_err() {
             tracing::warn!(client = self.name, "a word was lost: the client does not read");
         }
     }
@@ -349,11 +356,17 @@ async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>) {
 }
 
 /// Tells the client all there is, until it is gone or its actor is.
-async fn tell(mut mouth: Mouth, mut unread: mpsc::Receiver<ToClient>, actor: ActorRef<ClientMsg>) {
-    while let Some(word) = unread.recv().await {
-        if let Err(error) = mouth.say(&word).await {
-            let _ = actor.send_message(ClientMsg::Gone(error.to_string()));
-            return;
+async fn tell(
+    mut mouth: Mouth,
+    mut unread: mpsc::Receiver<Vec<ToClient>>,
+    actor: ActorRef<ClientMsg>,
+) {
+    while let Some(words) = unread.recv().await {
+        for word in words {
+            if let Err(error) = mouth.say(&word).await {
+                let _ = actor.send_message(ClientMsg::Gone(error.to_string()));
+                return;
+            }
         }
     }
 }

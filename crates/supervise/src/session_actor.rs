@@ -583,15 +583,14 @@ impl SessionState {
             Ok(Err(error)) => return refuse(&client, chain(&error)),
             Err(error) => return refuse(&client, error.to_string()),
         };
-        for entry in entries.iter().filter(|entry| entry.seq >= from) {
-            if let Some(event) = from_disk::event(&self.plan.id, &entry.record) {
-                let (session, seq) = (self.plan.id.clone(), entry.seq);
-                let _ =
-                    client.send_message(ClientMsg::Say(ToClient::Event { session, seq, event }));
-            }
-        }
-        let session = self.plan.id.clone();
-        let _ = client.send_message(ClientMsg::Say(ToClient::Attached { session }));
+        let missed = entries.iter().filter(|entry| entry.seq >= from).filter_map(|entry| {
+            let (session, seq) = (self.plan.id.clone(), entry.seq);
+            let event = from_disk::event(&session, &entry.record)?;
+            Some(ToClient::Event { session, seq, event })
+        });
+        let attached = ToClient::Attached { session: self.plan.id.clone() };
+        let words = missed.chain([attached]).collect();
+        let _ = client.send_message(ClientMsg::SayAll(words));
         self.watchers.push(client);
         self.degraded_if(self.read_only.clone());
     }
