@@ -30,6 +30,20 @@ impl OpenFailure {
     }
 }
 
+impl From<&journal::OpenError> for OpenFailure {
+    /// Why a session cannot be opened from what is on disk.
+    fn from(error: &journal::OpenError) -> Self {
+        let kind = match error {
+            journal::OpenError::Held { .. } => FailedKind::Held,
+            journal::OpenError::Read(
+                journal::ReadError::Missing { .. } | journal::ReadError::NoHeader { .. },
+            ) => FailedKind::NotFound,
+            journal::OpenError::Read(_) | journal::OpenError::Mend { .. } => FailedKind::Internal,
+        };
+        Self::new(kind, chain(error))
+    }
+}
+
 /// Everything that is decided about a session before any process of it starts.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {

@@ -8,7 +8,7 @@ use crate::hold::Hold;
 use crate::mend::{Mended, mend};
 use crate::plan::{Ground, OpenFailure, Plan, in_words, plan};
 use crate::restart::RestartLimits;
-use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan, open_failure};
+use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan, SlotTimes};
 use crate::spawn::{Permanent, Spawner};
 use crate::{Settings, temp, to_disk};
@@ -271,7 +271,8 @@ impl RootState {
                 Err(OpenFailure::new(FailedKind::NotFound, message))
             }
             Begin::Resumed(open_turn) => {
-                let opened = Journal::open(&directory).map_err(|error| open_failure(&error))?;
+                let opened =
+                    Journal::open(&directory).map_err(|error| OpenFailure::from(&error))?;
                 // What is found below is the past only once nothing of it lives.
                 let hold = hold(&directory).await?;
                 if let Some(torn) = &opened.torn {

@@ -1,0 +1,172 @@
+//! The calls of a session, from the conversation's word to the result it is told.
+
+use super::{Concluded, SessionMsg, SessionState, rules};
+use crate::call::{CallFacts, CallInput, Probed};
+use crate::call_actor::{CallActor, CallMsg, CallPlan};
+use crate::plan::in_words;
+use crate::slot::SlotMsg;
+use crate::to_disk::{self, Place};
+use journal::Record;
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::client::Event;
+use protocol::confinement::{Confinement, Network};
+use protocol::ids::CallId;
+use protocol::judgement::ToolKind;
+use protocol::session::ToSession;
+use ractor::{Actor, ActorRef};
+
+/// Longest arguments of a call in bytes. They go over the broker's wire twice, with a diff beside
+/// them, and must stay below its cap; nobody judges more by eye either.
+const LONGEST_INPUT: usize = 3 << 20;
+
+impl SessionState {
+    pub(super) async fn start_call(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        call: Call,
+        place: Place,
+    ) {
+        if self.closing.is_some() {
+            // The conversation does not know yet. What is proposed and never started is closed as
+            // that when the session is opened again.
+            return;
+        }
+        let (facts, confinement) = match self.facts(call.clone()) {
+            Ok(found) => found,
+            Err(result) => {
+                let record = no_call(&call, &result);
+                let (call, refused) = (call.id, Vec::new());
+                let concluded = Concluded { record, call, result, refused, unaudited: None };
+                let _ = myself.send_message(SessionMsg::Concluded(Box::new(concluded)));
+                return;
+            }
+        };
+        let id = call.id;
+        let plan = CallPlan {
+            facts,
+            confinement,
+            place,
+            hello: self.times.hello,
+            hold: self.hold.clone(),
+            spawner: self.spawner.clone(),
+            session: myself.clone(),
+            broker: self.broker.clone(),
+            audit: self.audit.clone(),
+        };
+        match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {
+            Ok((actor, _)) => {
+                if let Some(why) = self.unjudgeable.clone() {
+                    let _ = actor.send_message(CallMsg::Input(CallInput::BrokerFailed(why)));
+                }
+                self.calls.insert(id, actor);
+            }
+            Err(error) => self.close_book(format!("call {id} could not begin: {error}")),
+        }
+    }
+
+    /// What is known of a call before anything is done for it, or why it is none.
+    pub(super) fn facts(&self, call: Call) -> Result<(CallFacts, Confinement), ToolResult> {
+        if call.input.len() > LONGEST_INPUT {
+            return Err(too_long(call.input.len()));
+        }
+        let found =
+            tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
+        let network = match (found.network, self.plan.network) {
+            (Some(Network::On), Network::Off) => return Err(no_widening()),
+            (Some(asked), _) => asked,
+            (None, session) => session,
+        };
+        let profile = found.spec.profile;
+        let confinement = Confinement { profile, network, ..self.plan.confinement.clone() };
+        let looked = !found.paths.is_empty()
+            && approval::needs_probe(&self.plan.rules, found.spec.name, found.spec.kind);
+        let facts = CallFacts {
+            call: Call { tool: found.spec.name.to_owned(), input: found.input, ..call },
+            kind: found.spec.kind,
+            command: found.command,
+            probed: if looked { Probed::Before } else { Probed::Not },
+            confinement: in_words(&confinement),
+            env: self.plan.env.clone(),
+            timeout_ms: self.plan.config.tools.timeout_ms,
+            max_result_chars: self.plan.config.tools.max_result_chars,
+        };
+        Ok((facts, confinement))
+    }
+
+    pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
+        let Concluded { record, call, result, refused, unaudited } = concluded;
+        self.calls.remove(&call);
+        let event = Event::CallEnded { call: call.clone(), result: result.clone(), refused };
+        let kept = self.record_as(vec![record], vec![Some(event)]).await;
+        if let Some(why) = unaudited {
+            return self.close_book(format!("the audit log cannot be written: {why}"));
+        }
+        if kept.is_ok() && !self.replay_due {
+            let word = ToSession::CallEnded { call, result };
+            let _ = self.conversation.send_message(SlotMsg::Send(word));
+        }
+        self.replay_if_quiet(myself).await;
+    }
+
+    pub(super) fn broker_back(&mut self) {
+        self.unjudgeable = None;
+        let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
+        for call in self.calls.values() {
+            let _ = call.send_message(CallMsg::Input(CallInput::BrokerBack));
+        }
+    }
+
+    /// Fails closed, now and for every call to come.
+    pub(super) fn broker_failed(&mut self, why: String) {
+        for call in self.calls.values() {
+            let _ = call.send_message(CallMsg::Input(CallInput::BrokerFailed(why.clone())));
+        }
+        self.unjudgeable = Some(why);
+    }
+
+    pub(super) fn tell_call(&self, call: &CallId, input: CallInput) {
+        match self.calls.get(call) {
+            Some(actor) => {
+                let _ = actor.send_message(CallMsg::Input(input));
+            }
+            None => tracing::debug!(%call, "a word for a call that is over"),
+        }
+    }
+}
+
+/// The last record of a call that was none.
+fn no_call(call: &Call, result: &ToolResult) -> Record {
+    let happened = protocol::session::Happened::Result {
+        call: call.id.clone(),
+        use_id: call.use_id.clone(),
+        result: result.clone(),
+    };
+    to_disk::happened(happened, |_| ToolKind::Mutation)
+}
+
+fn too_long(bytes: usize) -> ToolResult {
+    let text = format!(
+        "Error [too_large]: the arguments have {bytes} bytes; the most is {LONGEST_INPUT}.\nHint: \
+         do it in several calls, or let a command produce the text."
+    );
+    ToolResult {
+        outcome: Outcome::Invalid,
+        text,
+        summary: "the arguments are too large".to_owned(),
+        is_error: true,
+        code: Some("too_large".to_owned()),
+    }
+}
+
+fn no_widening() -> ToolResult {
+    let text = "Error [network_off]: the network is off in this session and one call cannot switch \
+                it on.\nHint: leave `network` out, or ask the person to start agentd with \
+                `--net on`.";
+    ToolResult {
+        outcome: Outcome::Invalid,
+        text: text.to_owned(),
+        summary: "the network is off".to_owned(),
+        is_error: true,
+        code: Some("network_off".to_owned()),
+    }
+}
