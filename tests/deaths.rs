@@ -274,3 +274,27 @@ fn a_session_does_not_go_on_before_the_last_command_of_its_dead_supervisor_has_e
     assert_eq!(desk.read("moved"), "0", "the command still ran when the model was asked again");
     assert_eq!(server.requests().len(), 2);
 }
+
+/// A process that is stopped is not dead: only its silence tells.
+#[test]
+fn a_worker_that_is_stopped_is_found_and_replaced() {
+    for name in ["agentd-session", "agentd-provider", "agentd-broker"] {
+        let desk = Desk::new();
+        let (ended, _) = run_with(
+            &desk,
+            move |request, agentd| {
+                if request == 1 {
+                    let pid = i32::try_from(worker(agentd, name)).unwrap();
+                    kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+                }
+            },
+            |request| match request {
+                1 => effect("toolu_1"),
+                _ => Answer::text("Done."),
+            },
+        );
+        let lived = (ended.code, ended.out.as_str());
+        // The provider's first answer is asked for again, and so is the conversation's.
+        assert_eq!(lived, (Some(0), "Done.\n"), "{name}: {}", ended.err);
+    }
+}

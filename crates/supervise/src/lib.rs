@@ -10,7 +10,7 @@
 //! | audit | `audit_actor` | the audit log |
 //!
 //! What they decide is pure and stands apart: `route` (where words go), `call` (a call's life),
-//! `restart` (when a worker comes back), `plan` (what a session is to be), `mend` (what a journal
+//! `restart` (when a worker comes back), `pulse` (whether it still answers), `plan` (what a session is to be), `mend` (what a journal
 //! left in the middle needs). `life` holds one process
 //! and its channel, `spawn` is the only file that starts one, `grant` the only right to start a
 //! tool.
@@ -40,6 +40,7 @@ pub mod log;
 mod mend;
 mod peer;
 mod plan;
+mod pulse;
 mod restart;
 mod root;
 mod route;

@@ -45,6 +45,8 @@ pub enum Cause {
     Silent,
     /// It did not take what was sent to it, and was ended for it.
     Stuck,
+    /// It did not answer while somebody waited for it, and was ended for it.
+    NoAnswer,
     /// It was owed a word that its wire cannot carry: without that word it would wait for ever.
     Unsayable(String),
     /// We ended it.
@@ -59,6 +61,7 @@ impl std::fmt::Display for Cause {
             Self::Breach(what) => write!(f, "broke the protocol: {what}"),
             Self::OtherBuild(what) => f.write_str(what),
             Self::Silent => f.write_str("did not say Hello in time"),
+            Self::NoAnswer => f.write_str("did not answer"),
             Self::Stuck => f.write_str("did not take what was sent to it"),
             Self::Unsayable(why) => write!(f, "could not be told what it waits for: {why}"),
             Self::Ended => f.write_str("was ended by the supervisor"),
@@ -178,6 +181,11 @@ impl<L: Link> Life<L> {
     /// Kills the process; its end is reported as any other.
     pub(crate) fn kill(&self) {
         let _ = self.end.send(Cause::Ended);
+    }
+
+    /// Kills the process because it does not answer.
+    pub(crate) fn unanswered(&self) {
+        let _ = self.end.send(Cause::NoAnswer);
     }
 
     /// Kills the process because it broke the protocol in this way.

@@ -427,6 +427,7 @@ impl From<DaemonConfig> for SlotTimes {
         let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         Self {
             hello: Duration::from_millis(daemon.hello_ms),
+            ping: Duration::from_millis(daemon.ping_ms),
             shutdown: Duration::from_millis(daemon.shutdown_ms),
             limits: RestartLimits {
                 fruitless: count(daemon.restart_crashes),

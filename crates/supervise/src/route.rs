@@ -63,6 +63,11 @@ impl Router {
         Self { place: Place { turn: turns, round: 0 }, turn_open, ..Self::default() }
     }
 
+    /// Whether somebody waits for something.
+    pub(crate) fn awaited(&self) -> bool {
+        self.turn_open || !self.unconfirmed.is_empty()
+    }
+
     /// A person's words. Kept until the conversation has put them on disk, however often it dies.
     pub(crate) fn prompt(&mut self, text: String) -> Vec<Step> {
         self.unconfirmed.push_back(text.clone());

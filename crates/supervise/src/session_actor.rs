@@ -26,7 +26,7 @@ use protocol::client::{Event, ProcessRow};
 use protocol::ids::CallId;
 use protocol::judgement::{Answer, Verdict};
 use protocol::provider::{Paper, ProviderLink, ToProvider};
-use protocol::session::{OpenTurn, SessionLink};
+use protocol::session::{OpenTurn, SessionLink, ToSession};
 use protocol::upkeep::LogLevel;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::collections::HashMap;
@@ -35,6 +35,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::task::AbortHandle;
 
 /// What a session is told.
 pub(crate) enum SessionMsg {
@@ -68,6 +69,8 @@ pub(crate) enum SessionMsg {
         by: String,
     },
     Interrupt,
+    /// Time to see whether the workers still answer.
+    Look,
     Describe(oneshot::Sender<Vec<ProcessRow>>),
     /// End everything of this session; answered when its processes are gone.
     Close(oneshot::Sender<()>),
@@ -121,6 +124,8 @@ pub(crate) struct SessionState {
     calls: HashMap<CallId, ActorRef<CallMsg>>,
     watchers: Vec<ActorRef<ClientMsg>>,
     last_seq: u64,
+    /// The next look at the workers, while there is one to come.
+    looking: Option<AbortHandle>,
     /// Whoever opened the session to go on with its turn, until they attach.
     opener: Watched,
     /// The conversation waits to be replayed until the calls of its earlier life are over.
@@ -191,6 +196,7 @@ impl Actor for SessionActor {
             calls: HashMap::new(),
             watchers: Vec::new(),
             last_seq,
+            looking: None,
             opener: match opened.last {
                 OpenTurn::GoesOn => Watched::BySomebody,
                 OpenTurn::Waits => Watched::ByNobody,
@@ -232,6 +238,9 @@ impl Actor for SessionActor {
         _: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
+        if let Some(looking) = state.looking.take() {
+            looking.abort();
+        }
         temp::remove(&state.plan.confinement.temp.to_path());
         if let Some(done) = state.closing.take() {
             let _ = done.send(());
@@ -293,6 +302,7 @@ impl SessionState {
                 let steps = self.router.interrupt();
                 self.carry_out(myself, steps).await;
             }
+            SessionMsg::Look => self.look(myself),
             SessionMsg::Describe(reply) => self.describe(reply),
             SessionMsg::Close(done) => self.close(myself, done),
         }
@@ -381,6 +391,27 @@ impl SessionState {
         }
         let steps = self.router.prompt(text);
         self.carry_out(myself, steps).await;
+        self.look_later(myself);
+    }
+
+    /// Asks the workers for a sign of life, while somebody waits for them. Nothing wakes up for a
+    /// session that is idle.
+    fn look(&mut self, myself: &ActorRef<SessionMsg>) {
+        self.looking = None;
+        if !self.router.awaited() {
+            return;
+        }
+        let _ = self.conversation.send_message(SlotMsg::Look(ToSession::Ping(0)));
+        let _ = self.provider.send_message(SlotMsg::Look(ToProvider::Ping(0)));
+        let _ = self.broker.send_message(SlotMsg::Look(ToBroker::Ping(0)));
+        self.look_later(myself);
+    }
+
+    fn look_later(&mut self, myself: &ActorRef<SessionMsg>) {
+        if self.looking.is_none() {
+            let later = myself.send_after(self.times.ping, || SessionMsg::Look);
+            self.looking = Some(later.abort_handle());
+        }
     }
 
     /// Ends the calls, then the workers, then this actor. Calls that were let go and do not end in

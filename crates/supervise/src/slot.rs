@@ -4,6 +4,7 @@
 //! when it ends, and tells its owner. The owner says everything again to a new life.
 
 use crate::life::{Cause, Life, Report};
+use crate::pulse::{Look, Pulse};
 use crate::restart::{self, Decision, RestartLimits, Restarts};
 use crate::spawn::{Permanent, SpawnError, Spawner, Started};
 use protocol::Link;
@@ -34,6 +35,9 @@ pub(crate) enum SlotMsg<L: Link> {
     /// Pass on a word of another worker, which speaks on when this one has taken it; dropped
     /// likewise.
     Forward { word: L::To, heard: OwnedSemaphorePermit },
+    /// Somebody waits for the worker: ask it for a sign of life with this word, and end it if it
+    /// owes one.
+    Look(L::To),
     /// Send this descriptor behind the word sent last.
     SendDescriptor(OwnedFd),
     /// From the life of that generation.
@@ -50,16 +54,20 @@ pub(crate) enum SlotMsg<L: Link> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SlotTimes {
     pub(crate) hello: Duration,
+    /// From a question for a sign of life to the answer.
+    pub(crate) ping: Duration,
     pub(crate) shutdown: Duration,
     pub(crate) limits: RestartLimits,
 }
 
 impl Default for SlotTimes {
     /// For the broker, which belongs to no session and so to no project's configuration. A start
-    /// takes milliseconds, 5 s is a machine in trouble; 2 s from TERM to KILL is what people wait.
+    /// takes milliseconds, 5 s is a machine in trouble; an answer takes less than one, 2 s is a
+    /// process that is stopped; 2 s from TERM to KILL is what people wait.
     fn default() -> Self {
         Self {
             hello: Duration::from_secs(5),
+            ping: Duration::from_secs(2),
             shutdown: Duration::from_secs(2),
             limits: RestartLimits::default(),
         }
@@ -82,6 +90,7 @@ pub(crate) struct SlotState<L: Link> {
     generation: Generation,
     life: Option<Life<L>>,
     progressed: bool,
+    pulse: Pulse,
     restarts: Restarts,
     count: u32,
     last_cause: Option<String>,
@@ -114,6 +123,7 @@ impl<L: Link + 'static> Actor for Slot<L> {
             generation: Generation(0),
             life: None,
             progressed: false,
+            pulse: Pulse::default(),
             restarts,
             count: 0,
             last_cause: None,
@@ -148,6 +158,15 @@ impl<L: Link + 'static> Actor for Slot<L> {
                     life.forward(&word, heard);
                 }
             }
+            SlotMsg::Look(ping) => {
+                if let Some(life) = &state.life {
+                    match state.pulse.look(state.born.elapsed(), state.plan.times.ping) {
+                        Look::Ask => life.send(&ping),
+                        Look::Wait => {}
+                        Look::Dead => life.unanswered(),
+                    }
+                }
+            }
             SlotMsg::SendDescriptor(descriptor) => {
                 if let Some(life) = &state.life {
                     life.send_descriptor(descriptor);
@@ -156,6 +175,7 @@ impl<L: Link + 'static> Actor for Slot<L> {
             SlotMsg::Life(generation, _) if generation != state.generation => {}
             SlotMsg::Life(_, Report::Word { word, heard }) => {
                 state.progressed = true;
+                state.pulse.heard();
                 (state.plan.owner)(SlotEvent::Word { word, heard });
             }
             SlotMsg::Life(_, Report::Ended(cause)) => state.ended(&myself, &cause),
@@ -189,6 +209,7 @@ impl<L: Link + 'static> SlotState<L> {
     fn begin(&mut self, myself: &ActorRef<SlotMsg<L>>, started: Started) -> std::io::Result<()> {
         self.generation = self.generation.next();
         self.progressed = false;
+        self.pulse = Pulse::default();
         let (slot, generation) = (myself.clone(), self.generation);
         let life = Life::begin(started, generation, self.plan.times.hello, move |report| {
             let _ = slot.send_message(SlotMsg::Life(generation, report));
@@ -224,6 +245,7 @@ impl<L: Link + 'static> SlotState<L> {
             | Cause::Breach(_)
             | Cause::Silent
             | Cause::Stuck
+            | Cause::NoAnswer
             | Cause::Unsayable(_)
             | Cause::Ended => restart::Life::Fruitless,
         };

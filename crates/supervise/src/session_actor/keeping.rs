@@ -78,6 +78,9 @@ impl SessionState {
         };
         let begin = ToSession::Begin(self.plan.setup.clone());
         let replay = from_disk::replay(&self.plan.id, &entries).into_iter().map(ToSession::Replay);
+        if then == OpenTurn::GoesOn {
+            self.look_later(myself);
+        }
         let done = ToSession::ReplayDone { then };
         let words = std::iter::once(begin).chain(replay).chain([done]);
         let _ = self.conversation.send_message(SlotMsg::SendAll(words.collect()));
