@@ -74,7 +74,7 @@ fn a_missing_worker_is_named_with_the_command_that_builds_it() {
     let place = desk.outside().join("bin");
     fs::create_dir(&place).unwrap();
     let own = std::path::Path::new(env!("CARGO_BIN_EXE_agentd"));
-    fs::copy(own, place.join("agentd")).unwrap();
+    support::copy_program(own, &place.join("agentd"));
     let run_there = || {
         let mut command = std::process::Command::new(place.join("agentd"));
         let like = desk.with_server(&server, &[]);
@@ -88,7 +88,7 @@ fn a_missing_worker_is_named_with_the_command_that_builds_it() {
     says(&run_there(), 15, &["agentd-supervisor", "cargo build --workspace"]);
     for name in ["supervisor", "session", "provider", "broker"] {
         let name = format!("agentd-{name}");
-        fs::copy(own.with_file_name(&name), place.join(&name)).unwrap();
+        support::copy_program(&own.with_file_name(&name), &place.join(&name));
     }
     says(&run_there(), 15, &["agentd-tool", "cargo build --workspace"]);
 }
@@ -103,14 +103,13 @@ fn a_worker_of_another_build_is_not_used() {
     for name in
         ["agentd", "agentd-supervisor", "agentd-session", "agentd-provider", "agentd-broker"]
     {
-        fs::copy(own.with_file_name(name), place.join(name)).unwrap();
+        support::copy_program(&own.with_file_name(name), &place.join(name));
     }
     // Any other program: it does not introduce itself as ours.
-    let script = "#!/bin/sh\nprintf 'agentd\\0\\1%060d' 7 >&0\nsleep 1\n";
-    let fake = place.join("agentd-session");
-    fs::write(&fake, script).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(&fake, mode).unwrap();
+    support::write_program(
+        &place.join("agentd-session"),
+        "printf 'agentd\\0\\1%060d' 7 >&0\nsleep 1",
+    );
     let mut command = std::process::Command::new(place.join("agentd"));
     let like = desk.with_server(&server, &[]);
     command.args(["-p", "x", "--timeout", "20"]).current_dir(desk.project()).env_clear();

@@ -12,7 +12,6 @@ use protocol::ids::{Generation, SessionId};
 use protocol::tool::{FromTool, Stream};
 use serde_json::json;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -34,7 +33,7 @@ fn place(desk: &Desk) -> PathBuf {
     fs::create_dir(&place).unwrap();
     let own = Path::new(env!("CARGO_BIN_EXE_agentd"));
     for name in EXECUTABLES {
-        fs::copy(own.with_file_name(name), place.join(name)).unwrap();
+        support::copy_program(&own.with_file_name(name), &place.join(name));
     }
     place
 }
@@ -43,8 +42,7 @@ fn place(desk: &Desk) -> PathBuf {
 fn replace(place: &Path, name: &str, script: &str) {
     let path = place.join(name);
     fs::remove_file(&path).unwrap();
-    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    support::write_program(&path, script);
 }
 
 /// `agentd` of that place, as the desk would run it.

@@ -121,6 +121,26 @@ impl Desk {
     }
 }
 
+/// Copies a program. Not with a descriptor of this process: another test that forks meanwhile would
+/// hold it open for writing, and the copy could not be started ("text file busy").
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg(from).arg(to).status().expect("`cp` runs");
+    assert!(copied.success(), "{} is not copied", from.display());
+}
+
+/// Writes a shell script that can be started; likewise.
+pub fn write_program(path: &Path, script: &str) {
+    let mut writer = Command::new("sh")
+        .args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("`sh` runs");
+    let text = format!("#!/bin/sh\n{script}\n");
+    std::io::Write::write_all(&mut writer.stdin.take().unwrap(), text.as_bytes()).unwrap();
+    assert!(writer.wait().unwrap().success(), "{} is not written", path.display());
+}
+
 /// A finished `agentd`.
 #[derive(Debug)]
 pub struct Run {

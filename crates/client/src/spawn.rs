@@ -228,13 +228,21 @@ impl Drop for PrivateSupervisor {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     /// A program that plays the supervisor.
     fn script(dir: &Path, text: &str) -> PathBuf {
         let path = dir.join("agentd-supervisor");
-        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        // By another process: a test that forks meanwhile would hold a descriptor of this one open
+        // for writing, and the script could not be started ("text file busy").
+        let mut writer = Command::new("sh")
+            .args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"])
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let script = format!("#!/bin/sh\n{text}\n");
+        io::Write::write_all(&mut writer.stdin.take().unwrap(), script.as_bytes()).unwrap();
+        assert!(writer.wait().unwrap().success());
         path
     }
 

@@ -26,7 +26,7 @@ fn yard_of_nobody() -> (Yard, std::path::PathBuf) {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
     let setuid = yard.project.join("setuid");
-    std::fs::copy(ATTEMPT, &setuid).unwrap();
+    assert!(Command::new("cp").arg(ATTEMPT).arg(&setuid).status().unwrap().success());
     std::fs::set_permissions(&setuid, std::fs::Permissions::from_mode(0o4755)).unwrap();
     (yard, setuid)
 }

@@ -44,7 +44,10 @@ impl Yard {
         let canary = root.join("canary");
         std::fs::write(&canary, "untouched").unwrap();
         let inside = project.join("attempt");
-        std::fs::copy(ATTEMPT, &inside).expect("the helper, built by cargo");
+        // By another process: a test that forks meanwhile would hold a descriptor of this one open
+        // for writing, and the copy could not be started ("text file busy").
+        let copied = Command::new("cp").arg(ATTEMPT).arg(&inside).status().expect("`cp` runs");
+        assert!(copied.success(), "the helper, built by cargo, is copied");
         Self { dir, root, project, temp, home, secret, canary, inside }
     }
 
