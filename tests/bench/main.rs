@@ -110,10 +110,11 @@ fn bench_ends(socket: UnixStream) -> EchoEnds {
 
 /// Starting a worker as the supervisor does, from a small process and from one with 1 GiB.
 fn spawning() {
-    let small = median((0..100).map(|_| spawn_as_supervisor()).collect());
+    let several = || (0..300).map(|_| spawn_as_supervisor()).skip(50).collect();
+    let small = median(several());
     let mut ballast = vec![0_u8; 1 << 30];
     ballast.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
-    let large = median((0..100).map(|_| spawn_as_supervisor()).collect());
+    let large = median(several());
     assert_eq!(ballast.iter().step_by(1 << 20).map(|&byte| usize::from(byte)).sum::<usize>(), 1024);
     let baseline = format!("small parent {:.0} us", micros(small));
     row("spawn with a 1 GiB parent", micros(large) / micros(small), "x", 1.5, &baseline);
@@ -148,6 +149,8 @@ fn bare_spawn() -> Duration {
 
 /// Rounds of one turn, less than the 25 that end it.
 const ROUNDS: usize = 22;
+/// Sessions whose rounds are taken together.
+const SESSIONS: usize = 5;
 
 /// Times from the end of an answer to the first byte of the next request, with this call in each
 /// answer.
@@ -169,8 +172,11 @@ fn answer_to_request(tier: &str, tool: &'static str, input: &str) -> Vec<Duratio
 }
 
 fn whole_call(tier: &str, limit: f64, spawn: Duration) {
-    let with_call = median(answer_to_request(tier, "bash", r#"{"command":"true"}"#));
-    let without = median(answer_to_request(tier, "no_such_tool", "{}"));
+    let in_sessions = |tool: &'static str, input: &str| {
+        median((0..SESSIONS).flat_map(|_| answer_to_request(tier, tool, input)).collect())
+    };
+    let with_call = in_sessions("bash", r#"{"command":"true"}"#);
+    let without = in_sessions("no_such_tool", "{}");
     let call = with_call.saturating_sub(without);
     let baseline = format!("plain `sh -c true` {:.2} ms", micros(spawn) / 1e3);
     let figure = format!("whole call of `bash true`, tier {tier}");
