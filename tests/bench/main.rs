@@ -211,8 +211,13 @@ fn one_shot() {
     }
     let plain = format!("plain `sh -c true` {:.2} ms", micros(bare_spawn()) / 1e3);
     row("one-shot with one bash call, wall", micros(median(times)) / 1e3, "ms", 150.0, &plain);
-    let mebibytes = *memory.lock().unwrap() as f64 / 1024.0;
-    row("one-shot, memory of all processes (PSS)", mebibytes, "MiB", 60.0, "none");
+    // The workers let nobody but root read how much memory they use.
+    if support::is_root() {
+        let mebibytes = *memory.lock().unwrap() as f64 / 1024.0;
+        row("one-shot, memory of all processes (PSS)", mebibytes, "MiB", 60.0, "none");
+    } else {
+        println!("| one-shot, memory of all processes (PSS) | | <= 60 MiB | run as root | none |");
+    }
 }
 
 /// PSS in KiB of agentd's processes in the session that this process started.
