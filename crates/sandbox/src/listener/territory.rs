@@ -58,22 +58,22 @@ mod tests {
     use super::*;
 
     fn territory(tier: Tier) -> Territory {
-        let writable = ["/work/p", "/tmp/s", "/dev/null"].map(PathBuf::from).to_vec();
-        Territory::new(tier, writable, vec![PathBuf::from("/work/p/.git/hooks")])
+        let writable = ["/project", "/tmp/s", "/dev/null"].map(PathBuf::from).to_vec();
+        Territory::new(tier, writable, vec![PathBuf::from("/project/.git/hooks")])
     }
 
     #[test]
     fn files_are_judged_by_the_nearest_line() {
         let (a, b) = (territory(Tier::A), territory(Tier::B));
         for (path, in_a, in_b) in [
-            ("/work/p", None, None),
-            ("/work/p/x/y", None, None),
+            ("/project", None, None),
+            ("/project/x/y", None, None),
             ("/dev/null", None, None),
-            ("/work/pp", Some(libc::EROFS), Some(libc::EACCES)),
+            ("/projectp", Some(libc::EROFS), Some(libc::EACCES)),
             ("/work", Some(libc::EROFS), Some(libc::EACCES)),
             ("/etc/passwd", Some(libc::EROFS), Some(libc::EACCES)),
-            ("/work/p/.git/hooks/pre-push", Some(libc::EROFS), None),
-            ("/work/p/.git/hooksmith", None, None),
+            ("/project/.git/hooks/pre-push", Some(libc::EROFS), None),
+            ("/project/.git/hooksmith", None, None),
         ] {
             assert_eq!(a.refusal(Path::new(path)), in_a, "{path}");
             assert_eq!(b.refusal(Path::new(path)), in_b, "{path}");
@@ -84,11 +84,11 @@ mod tests {
     fn names_are_judged_by_their_directory() {
         let (a, b) = (territory(Tier::A), territory(Tier::B));
         for (path, in_a, in_b) in [
-            ("/work/p/new", None, None),
-            ("/work/p", Some(libc::EROFS), Some(libc::EACCES)),
+            ("/project/new", None, None),
+            ("/project", Some(libc::EROFS), Some(libc::EACCES)),
             ("/dev/null", Some(libc::EROFS), Some(libc::EACCES)),
-            ("/work/p/.git/hooks", Some(libc::EBUSY), None),
-            ("/work/p/.git/hooks/new", Some(libc::EROFS), None),
+            ("/project/.git/hooks", Some(libc::EBUSY), None),
+            ("/project/.git/hooks/new", Some(libc::EROFS), None),
             ("/", Some(libc::EROFS), Some(libc::EACCES)),
         ] {
             assert_eq!(a.name_refusal(Path::new(path)), in_a, "{path}");
