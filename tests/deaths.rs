@@ -238,12 +238,12 @@ fn a_conversation_that_dies_each_time_waits_for_a_person() {
 #[test]
 fn a_session_does_not_go_on_before_the_last_command_of_its_dead_supervisor_has_ended() {
     let desk = Desk::new();
-    let (begun, ticks) = (desk.project().join("begun"), desk.project().join("ticks"));
+    let ticks = desk.project().join("ticks");
     let (ended, server) = run_with(
         &desk,
         move |request, agentd| match request {
             1 => {
-                let begun = begun.clone();
+                let begun = ticks.clone();
                 std::thread::spawn(move || {
                     let until = Instant::now() + Duration::from_secs(20);
                     while !begun.exists() && Instant::now() < until {
@@ -263,8 +263,7 @@ fn a_session_does_not_go_on_before_the_last_command_of_its_dead_supervisor_has_e
         |request| match request {
             1 => {
                 // Ignores TERM, so that it takes the whole ladder to end it.
-                let command =
-                    "trap '' TERM; touch begun; while :; do echo x >> ticks; sleep 0.01; done";
+                let command = "trap '' TERM; while :; do echo x >> ticks; sleep 0.01; done";
                 Answer::says([call("toolu_1", "bash", &json!({ "command": command }).to_string())])
             }
             _ => Answer::text("Done."),
