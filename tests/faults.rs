@@ -6,7 +6,9 @@ mod support;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use protocol::client::{ClientLink, Event, FailedKind, FromClient, Rights, ToClient};
+use protocol::client::{
+    ClientLink, Event, FailedKind, FromClient, Others, Rights, Since, ToClient,
+};
 use protocol::confinement::{Enforced, Tier};
 use protocol::ids::{Generation, SessionId};
 use protocol::tool::{FromTool, Stream};
@@ -596,10 +598,16 @@ fn a_terminal_that_comes_late_is_shown_everything_and_only_what_is_open() {
     let session = SessionId(id);
     say.send(&FromClient::Prompt { session: session.clone(), text: "hi".into() }).unwrap();
     assert!(matches!(words.recv(), Ok(ToClient::Failed { kind: FailedKind::Usage, .. })));
-    let (other, rights) = (SessionId("0".repeat(12)), Rights::ReadOnly);
-    say.send(&FromClient::Attach { session: other, from: 0, rights }).unwrap();
+    let other = SessionId("0".repeat(12));
+    let attach = |session| FromClient::Attach {
+        session,
+        from: Since::Seq(0),
+        rights: Rights::ReadOnly,
+        others: Others::Stay,
+    };
+    say.send(&attach(other)).unwrap();
     assert!(matches!(words.recv(), Ok(ToClient::Failed { kind: FailedKind::NotFound, .. })));
-    say.send(&FromClient::Attach { session: session.clone(), from: 0, rights }).unwrap();
+    say.send(&attach(session.clone())).unwrap();
     // It looks elsewhere for a moment.
     std::thread::sleep(Duration::from_secs(1));
     let mut ends = 0;

@@ -250,6 +250,9 @@ impl Rules {
                     preview: preview(case),
                     confinement: case.confinement.clone(),
                     reason,
+                    widens: case.widens.clone(),
+                    offers: Vec::new(),
+                    deadline: 0,
                     digest: digest(case),
                 })
             }

@@ -59,6 +59,13 @@ impl Connection {
             ToClient::Refused { build: _, reason } => Err(ConnectError::Refused { reason }),
             ToClient::Opened { .. }
             | ToClient::Attached { .. }
+            | ToClient::Detached { .. }
+            | ToClient::Behind { .. }
+            | ToClient::Page { .. }
+            | ToClient::TakenBack { .. }
+            | ToClient::Sessions(_)
+            | ToClient::Status(_)
+            | ToClient::Done
             | ToClient::Event { .. }
             | ToClient::Processes(_)
             | ToClient::Failed { .. } => Err(ConnectError::OutOfTurn),

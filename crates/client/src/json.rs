@@ -129,6 +129,9 @@ fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, 
         | Event::Decided { .. }
         | Event::Started { .. }
         | Event::Output { .. }
+        | Event::Queue { .. }
+        | Event::Changed { .. }
+        | Event::AnswerRejected { .. }
         | Event::TurnEnded { .. }
         | Event::Degraded { .. } => None,
     }

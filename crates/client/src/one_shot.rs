@@ -9,7 +9,9 @@ use crate::supervisors::Supervisors;
 use crate::transcript::{Conclusion, OpenedSession, Transcript};
 use crate::view::{Moment, Shown, View};
 use ipc::{ChannelError, Receiver, Sender};
-use protocol::client::{Event, FailedKind, FromClient, Opening, Rights, ToClient};
+use protocol::client::{
+    Event, FailedKind, FromClient, Opening, Others, Rights, Since, Start, ToClient,
+};
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use std::io::{self, Write};
@@ -231,8 +233,12 @@ impl Run<'_> {
                     self.seen = last_seq;
                 }
                 let from = self.seen.saturating_add(1);
-                let attach =
-                    FromClient::Attach { session: session.clone(), from, rights: Rights::Full };
+                let attach = FromClient::Attach {
+                    session: session.clone(),
+                    from: Since::Seq(from),
+                    rights: Rights::Full,
+                    others: Others::Stay,
+                };
                 self.say.send(&attach).map_err(RunError::Lost)?;
                 let project = self.task.opening.project.to_path().display().to_string();
                 Ok(OpenedSession { session, project, model, tools, mode, sandbox, warnings })
@@ -241,6 +247,13 @@ impl Run<'_> {
             ToClient::Welcome { .. }
             | ToClient::Refused { .. }
             | ToClient::Attached { .. }
+            | ToClient::Detached { .. }
+            | ToClient::Behind { .. }
+            | ToClient::Page { .. }
+            | ToClient::TakenBack { .. }
+            | ToClient::Sessions(_)
+            | ToClient::Status(_)
+            | ToClient::Done
             | ToClient::Event { .. }
             | ToClient::Processes(_) => Err(RunError::Lost(ChannelError::OutOfTurn)),
         }
@@ -272,6 +285,13 @@ impl Run<'_> {
                     ToClient::Welcome { .. }
                     | ToClient::Refused { .. }
                     | ToClient::Opened { .. }
+                    | ToClient::Detached { .. }
+                    | ToClient::Behind { .. }
+                    | ToClient::Page { .. }
+                    | ToClient::TakenBack { .. }
+                    | ToClient::Sessions(_)
+                    | ToClient::Status(_)
+                    | ToClient::Done
                     | ToClient::Processes(_),
                 ) => return Err(RunError::Lost(ChannelError::OutOfTurn)),
                 Input::Lost(error) if self.stopped.is_none() => {
@@ -312,8 +332,10 @@ impl Run<'_> {
         let reason = "the supervisor was lost; another one goes on with the session".to_owned();
         self.happened(transcript, &Event::Struck { reason });
         let opening = Opening {
-            resume: Some(transcript.opened().session.clone()),
-            open_turn: OpenTurn::GoesOn,
+            start: Start::Resume {
+                session: transcript.opened().session.clone(),
+                open_turn: OpenTurn::GoesOn,
+            },
             ..self.task.opening.clone()
         };
         self.say = begin(self.supervisors, &opening, &self.task.papers, &self.sender)?;

@@ -49,6 +49,9 @@ impl TextView {
             | Event::Decided { .. }
             | Event::Started { .. }
             | Event::Output { .. }
+            | Event::Queue { .. }
+            | Event::Changed { .. }
+            | Event::AnswerRejected { .. }
             | Event::TurnEnded { .. }
             | Event::Degraded { .. } => String::new(),
         }

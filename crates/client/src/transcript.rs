@@ -133,6 +133,9 @@ impl Transcript {
             | Event::Asked { .. }
             | Event::Decided { .. }
             | Event::Started { .. }
+            | Event::Queue { .. }
+            | Event::Changed { .. }
+            | Event::AnswerRejected { .. }
             | Event::Output { .. } => {}
         }
     }

@@ -42,6 +42,74 @@ pub enum ProjectTrust {
     ThisRun,
 }
 
+/// What an opening begins with.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Start {
+    /// A new session.
+    New,
+    /// An earlier one. Where it is open in this supervisor already, the client joins it as it is.
+    Resume {
+        /// Which.
+        session: SessionId,
+        /// What becomes of a turn that is open in it.
+        open_turn: OpenTurn,
+    },
+    /// A new one that begins as a copy of another.
+    Fork {
+        /// Which.
+        of: SessionId,
+        /// The last record to take; all up to the last turn's end where absent.
+        at: Option<u64>,
+    },
+}
+
+/// From where a client wants to see a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Since {
+    /// This sequence number on, counted from 1.
+    Seq(u64),
+    /// So many of the newest events.
+    Newest(u32),
+}
+
+/// What becomes of the other clients of a session when one attaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Others {
+    /// They stay.
+    Stay,
+    /// They are told `Detached` and see nothing more of it.
+    Detach,
+}
+
+/// A setting of a running session that a person changes. Holds for calls that start later.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Change {
+    /// Network of commands.
+    Network(Network),
+    /// Permission mode.
+    Mode(Mode),
+    /// One more directory that tools may use, a real path.
+    AddDirectory(FilePath),
+}
+
+/// How a session is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Ending {
+    /// The running turn is interrupted, its calls get their end on disk.
+    Stop,
+    /// At once: what runs is killed and reported as cut short.
+    Kill,
+}
+
+/// What a supervisor does that is asked to end while turns run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Unfinished {
+    /// It refuses, and names them.
+    Refuse,
+    /// It interrupts them.
+    Interrupt,
+}
+
 /// Where a session's answers come from, as the client's environment and flags say.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Opening {
@@ -49,10 +117,8 @@ pub struct Opening {
     pub project: FilePath,
     /// Directories granted beside it.
     pub added: Vec<FilePath>,
-    /// An earlier session to go on with; a new one where absent.
-    pub resume: Option<SessionId>,
-    /// What becomes of a turn that is open in it.
-    pub open_turn: OpenTurn,
+    /// A new session, or which earlier one.
+    pub start: Start,
     /// The client's environment, reduced to what tools and providers may learn. Never a key: the
     /// variable of the key that is passed as a paper stands in it with the value `set`.
     pub env: Vec<(String, String)>,
@@ -87,10 +153,26 @@ pub enum FromClient {
     Attach {
         /// Which.
         session: SessionId,
-        /// The first sequence number wanted, counted from 1.
-        from: u64,
+        /// From where.
+        from: Since,
         /// What this client may do there.
         rights: Rights,
+        /// What becomes of those who are there.
+        others: Others,
+    },
+    /// See nothing more of a session; no answer.
+    Detach {
+        /// Which.
+        session: SessionId,
+    },
+    /// Earlier events of a session this client is attached to; answered by `Page`.
+    Page {
+        /// Which.
+        session: SessionId,
+        /// Only events with a smaller sequence number.
+        before: u64,
+        /// At most so many, the newest of them.
+        most: u32,
     },
     /// Words for the model; only with full rights.
     Prompt {
@@ -113,10 +195,116 @@ pub enum FromClient {
         /// Which session.
         session: SessionId,
     },
+    /// Take back the prompts that wait, for the person to change; answered by `TakenBack`. Only
+    /// with full rights.
+    TakeBack {
+        /// Which session.
+        session: SessionId,
+    },
+    /// Change a setting of a session; only with full rights. Told to all by `Changed`.
+    Change {
+        /// Which session.
+        session: SessionId,
+        /// What.
+        change: Change,
+    },
+    /// What sessions are there, on disk and live? Answered by `Sessions`.
+    List,
+    /// End a live session; answered by `Done`. It stays on disk.
+    End {
+        /// Which.
+        session: SessionId,
+        /// How.
+        ending: Ending,
+    },
+    /// Remove an ended session from disk; its audit records stay. Answered by `Done`.
+    Remove {
+        /// Which.
+        session: SessionId,
+    },
+    /// Start the failed workers of a session again, or lift its quarantine; answered by `Done`.
+    Restart {
+        /// Which.
+        session: SessionId,
+    },
     /// What runs? Answered by `Processes`.
     Ps,
-    /// End the supervisor in order; answered by the end of the connection.
-    Shutdown,
+    /// How is the supervisor? Answered by `Status`.
+    Status,
+    /// End the supervisor in order; answered by `Failed` where it refuses, else by the end of the
+    /// connection.
+    Shutdown {
+        /// What becomes of turns that run.
+        unfinished: Unfinished,
+    },
+}
+
+/// Where a session is.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum SessionState {
+    /// On disk only.
+    Ended,
+    /// Live, and nothing to do.
+    Idle,
+    /// Live, and a turn runs.
+    Working,
+    /// Live, and so many questions wait for a person.
+    Asking(u32),
+    /// It can be read only, and why.
+    Degraded(String),
+    /// It cannot be read, and why.
+    Unreadable(String),
+}
+
+/// A session, as `ls` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct SessionRow {
+    /// Its name.
+    pub session: SessionId,
+    /// The first words of its first prompt.
+    pub title: String,
+    /// Its project directory.
+    pub project: FilePath,
+    /// The vendor's name of the model.
+    pub model: String,
+    /// Where it is.
+    pub state: SessionState,
+    /// When it began, in milliseconds of Unix time.
+    pub began: u64,
+    /// When its last record was written, in milliseconds of Unix time.
+    pub last: u64,
+    /// Prompts so far.
+    pub turns: u32,
+    /// Attached clients.
+    pub clients: u32,
+}
+
+/// A supervisor, as `daemon status` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct DaemonStatus {
+    /// Its process id.
+    pub pid: u32,
+    /// `protocol::BUILD_ID`.
+    pub build: String,
+    /// When it began, in milliseconds of Unix time.
+    pub began: u64,
+    /// The cage calls get, in plain words.
+    pub sandbox: String,
+    /// Live sessions.
+    pub sessions: u32,
+    /// Connected clients.
+    pub clients: u32,
+    /// What is not as it should be, a sentence each.
+    pub troubles: Vec<String>,
+}
+
+/// An event with its number.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Numbered {
+    /// The journal's number.
+    pub seq: u64,
+    /// What.
+    pub event: Event,
 }
 
 /// A process of agentd's, as `ps` shows it.
@@ -208,6 +396,25 @@ pub enum Event {
         /// How.
         end: TurnEnd,
     },
+    /// The prompts that wait for the running turn to end. Not kept; replaces what was said before.
+    Queue {
+        /// In their order.
+        texts: Vec<String>,
+    },
+    /// A person changed a setting.
+    Changed {
+        /// What.
+        change: Change,
+        /// Who, by the name of their terminal.
+        by: String,
+    },
+    /// An answer did not count, and why. Not kept.
+    AnswerRejected {
+        /// The question.
+        call: CallId,
+        /// Why, in plain words.
+        reason: String,
+    },
     /// The session cannot go on, and why.
     Degraded {
         /// In plain words, with a way on.
@@ -267,11 +474,43 @@ pub enum ToClient {
         /// What of the configuration was not followed, and why, a sentence each.
         warnings: Vec<String>,
     },
-    /// Everything kept was said; what follows is new.
+    /// Everything kept that was asked for was said; what follows is new.
     Attached {
         /// Which session.
         session: SessionId,
     },
+    /// This client sees nothing more of a session, and why.
+    Detached {
+        /// Which session.
+        session: SessionId,
+        /// In plain words.
+        reason: String,
+    },
+    /// This client read too slowly and words were left out: attach again from the last number seen.
+    Behind {
+        /// Which session.
+        session: SessionId,
+    },
+    /// Earlier events, in order.
+    Page {
+        /// Which session.
+        session: SessionId,
+        /// The events; none where the beginning was reached.
+        events: Vec<Numbered>,
+    },
+    /// The prompts that waited and wait no more.
+    TakenBack {
+        /// Which session.
+        session: SessionId,
+        /// In their order.
+        texts: Vec<String>,
+    },
+    /// The answer to `List`, newest first.
+    Sessions(Vec<SessionRow>),
+    /// The answer to `Status`.
+    Status(DaemonStatus),
+    /// What was asked for was done.
+    Done,
     /// Something happened in a session this client is attached to.
     Event {
         /// Which session.

@@ -1,6 +1,7 @@
 //! Rules, what they are asked about, and what they answer.
 
 use crate::call::{Call, Probe};
+use crate::confinement::FilePath;
 use crate::ids::CallId;
 use crate::{Decode, Encode};
 
@@ -109,6 +110,8 @@ pub struct Case {
     pub probe: Option<Probe>,
     /// Its confinement in plain words, for the question.
     pub confinement: String,
+    /// Rights beyond the session's that it asks for. Never allowed by a rule or mode: a person says.
+    pub widens: Vec<Widening>,
 }
 
 /// Why the broker decided as it did, for the record and the model.
@@ -154,8 +157,27 @@ pub struct Question {
     pub confinement: String,
     /// Why it is asked.
     pub reason: String,
-    /// SHA-256 over tool, arguments, real paths and digests: the answer is bound to it.
+    /// Rights beyond the session's that this call asks for; granted to this call alone.
+    pub widens: Vec<Widening>,
+    /// Rules that would cover it, for an answer that holds longer. Narrowest first; none where
+    /// only over-broad ones would do.
+    pub offers: Vec<String>,
+    /// When it expires, in milliseconds of Unix time; 0 until the supervisor has set it.
+    pub deadline: u64,
+    /// SHA-256 over tool, arguments, real paths and digests, confinement and widening: the answer
+    /// is bound to it.
     pub digest: String,
+}
+
+/// A right beyond the session's, for one call.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Widening {
+    /// Network.
+    Network,
+    /// One more directory, a real path.
+    Directory(FilePath),
+    /// Writing what `.git/config` and its like hold.
+    GitAdmin,
 }
 
 /// What a person answered.
@@ -163,6 +185,13 @@ pub struct Question {
 pub enum Answer {
     /// This once.
     Once,
+    /// This, and what this rule covers, until the session ends. One of the question's offers.
+    Session(String),
+    /// This, and what this rule covers from now on: it goes into the user's file. One of the
+    /// question's offers.
+    Always(String),
     /// No; the words, if any, are for the model.
     Deny(String),
+    /// No, and the turn ends.
+    Stop,
 }

@@ -258,6 +258,7 @@ impl CallLife {
             command: self.facts.command.clone(),
             probe: self.probe.clone(),
             confinement: self.facts.confinement.clone(),
+            widens: Vec::new(),
         }
     }
 

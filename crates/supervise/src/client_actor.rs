@@ -7,7 +7,9 @@ use crate::root::RootMsg;
 use crate::session_actor::SessionMsg;
 use ipc::{ChannelError, FrameError, Joiner, codec, frames};
 use protocol::Link;
-use protocol::client::{ClientLink, Event, FailedKind, FromClient, Opening, Rights, ToClient};
+use protocol::client::{
+    ClientLink, Event, FailedKind, FromClient, Opening, Rights, Since, ToClient,
+};
 use protocol::ids::{CallId, Generation, SessionId};
 use protocol::provider::Paper;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -205,7 +207,11 @@ impl ClientState {
         match word {
             FromClient::Hello { .. } => self.fail(FailedKind::Usage, "Hello was said already"),
             FromClient::Open(opening) => self.open(opening, papers).await,
-            FromClient::Attach { session, from, rights } => {
+            FromClient::Attach { session, from, rights, others: _ } => {
+                let from = match from {
+                    Since::Seq(seq) => seq,
+                    Since::Newest(_) => 0,
+                };
                 self.attach(myself, session, from, rights).await;
             }
             FromClient::Prompt { session, text } => {
@@ -234,8 +240,19 @@ impl ClientState {
                     let _ = myself.send_message(ClientMsg::Say(ToClient::Processes(rows)));
                 });
             }
-            FromClient::Shutdown => {
+            FromClient::Shutdown { unfinished: _ } => {
                 let _ = self.root.send_message(RootMsg::Shutdown);
+            }
+            FromClient::Detach { .. }
+            | FromClient::Page { .. }
+            | FromClient::TakeBack { .. }
+            | FromClient::Change { .. }
+            | FromClient::List
+            | FromClient::End { .. }
+            | FromClient::Remove { .. }
+            | FromClient::Restart { .. }
+            | FromClient::Status => {
+                self.fail(FailedKind::Usage, "this supervisor cannot do that yet");
             }
         }
     }
@@ -329,6 +346,13 @@ fn is_live(word: &ToClient) -> bool {
         | ToClient::Refused { .. }
         | ToClient::Opened { .. }
         | ToClient::Attached { .. }
+        | ToClient::Detached { .. }
+        | ToClient::Behind { .. }
+        | ToClient::Page { .. }
+        | ToClient::TakenBack { .. }
+        | ToClient::Sessions(_)
+        | ToClient::Status(_)
+        | ToClient::Done
         | ToClient::Processes(_)
         | ToClient::Failed { .. } => false,
     }

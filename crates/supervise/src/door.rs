@@ -159,7 +159,16 @@ async fn greet(mut stream: UnixStream, token: &str) -> Result<ClientStream, Turn
         | FromClient::Answer { .. }
         | FromClient::Interrupt { .. }
         | FromClient::Ps
-        | FromClient::Shutdown => false,
+        | FromClient::Detach { .. }
+        | FromClient::Page { .. }
+        | FromClient::TakeBack { .. }
+        | FromClient::Change { .. }
+        | FromClient::List
+        | FromClient::End { .. }
+        | FromClient::Remove { .. }
+        | FromClient::Restart { .. }
+        | FromClient::Status
+        | FromClient::Shutdown { .. } => false,
     };
     if !known {
         let reason = "the token does not match; it is in a file beside the socket".to_owned();

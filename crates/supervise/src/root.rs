@@ -15,7 +15,7 @@ use crate::{Settings, temp, to_disk};
 use config::DaemonConfig;
 use journal::{Header, Journal, OpenCall, Record};
 use protocol::broker::{BrokerLink, FromBroker};
-use protocol::client::{FailedKind, Opening, ProcessRow, ToClient};
+use protocol::client::{FailedKind, Opening, ProcessRow, Start, ToClient};
 use protocol::ids::SessionId;
 use protocol::provider::Paper;
 use protocol::session::OpenTurn;
@@ -211,13 +211,17 @@ impl RootState {
         if self.ending {
             return Err(OpenFailure::new(FailedKind::Internal, "the supervisor is ending"));
         }
-        let id = match &opening.resume {
-            Some(id) if self.sessions.contains_key(id) => {
+        let (id, begin) = match &opening.start {
+            Start::Resume { session: id, .. } if self.sessions.contains_key(id) => {
                 let message = format!("session {id} is open in this supervisor already");
                 return Err(OpenFailure::new(FailedKind::Held, message));
             }
-            Some(id) => id.clone(),
-            None => new_id()?,
+            Start::Resume { session, open_turn } => (session.clone(), Begin::Resumed(*open_turn)),
+            Start::New => (new_id()?, Begin::New),
+            Start::Fork { .. } => {
+                let message = "this supervisor cannot fork a session yet";
+                return Err(OpenFailure::new(FailedKind::Usage, message));
+            }
         };
         let ground = Ground {
             dirs: &self.settings.dirs,
@@ -225,10 +229,6 @@ impl RootState {
             temp_root: &self.settings.temp_root,
         };
         let plan = plan(id.clone(), &opening, ground)?;
-        let begin = match opening.resume {
-            Some(_) => Begin::Resumed(opening.open_turn),
-            None => Begin::New,
-        };
         let opened = self.open_journal(&plan, begin).await?;
         temp::make(&plan.confinement.temp.to_path()).map_err(|error| {
             let path = plan.confinement.temp.to_path();

@@ -17,11 +17,11 @@ use crate::signals::HeldSignals;
 use checks::{Check, Evidence};
 use client::{Colour, Finished, Launch, OwnSupervisors, Task, Terminal, beside_self, plain};
 use listener::Listener;
-use protocol::client::{Opening, ProjectTrust};
+use protocol::client::{Opening, ProjectTrust, Start};
 use protocol::confinement::{FilePath, Network};
 use protocol::judgement::{Audience, Mode};
 use protocol::provider::Paper;
-use protocol::session::{OpenTurn, TurnEnd};
+use protocol::session::TurnEnd;
 use scene::Scene;
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -146,8 +146,7 @@ fn task(scene: &Scene, listener: &Listener, supervisor: u32) -> Result<Task, Fai
     let opening = Opening {
         project: FilePath::from(scene.project()),
         added: Vec::new(),
-        resume: None,
-        open_turn: OpenTurn::Waits,
+        start: Start::New,
         env: scene.place()?.passed(None),
         settings: vec![
             set("provider.name", "replay"),

@@ -55,6 +55,13 @@ fn processes(mut connection: Connection) -> Result<Vec<ProcessRow>, Failure> {
         | ToClient::Refused { .. }
         | ToClient::Opened { .. }
         | ToClient::Attached { .. }
+        | ToClient::Detached { .. }
+        | ToClient::Behind { .. }
+        | ToClient::Page { .. }
+        | ToClient::TakenBack { .. }
+        | ToClient::Sessions(_)
+        | ToClient::Status(_)
+        | ToClient::Done
         | ToClient::Event { .. } => {
             Err(Failure::internal("the supervisor answered something else"))
         }

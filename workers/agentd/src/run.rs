@@ -11,7 +11,7 @@ use client::{
     TextView, View, beside_self, failure_line, seal_key,
 };
 use config::{Config, KeyVariable, ProviderName};
-use protocol::client::{FailedKind, Opening, ProjectTrust};
+use protocol::client::{FailedKind, Opening, ProjectTrust, Start};
 use protocol::confinement::{FilePath, Network};
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -112,8 +112,12 @@ fn task(place: &Place, flags: &RunFlags, prompt: String) -> Result<Task, Failure
     let opening = Opening {
         project: FilePath::from(&project),
         added,
-        resume: flags.resume.as_deref().map(|id| session_id(place, id)).transpose()?,
-        open_turn: OpenTurn::Waits,
+        start: match flags.resume.as_deref() {
+            Some(id) => {
+                Start::Resume { session: session_id(place, id)?, open_turn: OpenTurn::Waits }
+            }
+            None => Start::New,
+        },
         env: place.passed(key.map(|key| key.name)),
         settings,
         mode: flags.permission_mode,

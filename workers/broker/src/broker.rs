@@ -162,7 +162,12 @@ impl Broker {
         self.open.remove(&call);
         self.settle(call.clone(), format!("{by} answered first"));
         let verdict = match answer {
-            Answer::Once => Verdict::Allow(Basis::Person(by)),
+            Answer::Once | Answer::Session(_) | Answer::Always(_) => {
+                Verdict::Allow(Basis::Person(by))
+            }
+            Answer::Stop => {
+                Verdict::Deny(Basis::Person(by), "Not run: a person stopped the turn.".into())
+            }
             Answer::Deny(words) if words.trim().is_empty() => Verdict::Deny(
                 Basis::Person(by),
                 "Not run: a person said no to this call. Do it another way, or ask what they want."

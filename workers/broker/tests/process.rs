@@ -143,6 +143,7 @@ fn it_judges() {
             command: Some(command.into()),
             probe: None,
             confinement: String::new(),
+            widens: Vec::new(),
         }));
         let (generation, said) = broker.next();
         assert_eq!(generation, Generation(3));

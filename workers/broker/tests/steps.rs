@@ -46,6 +46,7 @@ fn case(number: u32, command: &str) -> Case {
         command: Some(command.into()),
         probe: None,
         confinement: "network: off".into(),
+        widens: Vec::new(),
     }
 }
 

@@ -53,6 +53,7 @@ fn case(tool: &str, kind: ToolKind) -> Case {
         command: None,
         probe: None,
         confinement: "may write: this project; network: off".into(),
+        widens: Vec::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! One word of each variant of each enum of the wires, with every field set to something.
 
 use protocol::call::{Call, Probe, ProbedPath, ProcessUsage, Report, ToolResult};
-use protocol::client::{Opening, ProcessRow};
+use protocol::client::{DaemonStatus, Opening, ProcessRow, SessionRow};
 use protocol::confinement::{Confinement, Enforced, FilePath, Limits, Refusal};
 use protocol::content::{Message, ModelRequest, ToolSpec, Usage};
 use protocol::ids::{CallId, SessionId};
@@ -186,14 +186,54 @@ goldens! {
         AsRecorded => ProjectTrust::AsRecorded,
         ThisRun => ProjectTrust::ThisRun,
     }
+    client::Start {
+        New => Start::New,
+        Resume => Start::Resume {
+            session: session_id(),
+            open_turn: protocol::session::OpenTurn::GoesOn,
+        },
+        Fork => Start::Fork { of: session_id(), at: Some(9) },
+    }
+    client::Since {
+        Seq => Since::Seq(300),
+        Newest => Since::Newest(7),
+    }
+    client::Others {
+        Stay => Others::Stay,
+        Detach => Others::Detach,
+    }
+    client::Change {
+        Network => Change::Network(protocol::confinement::Network::On),
+        Mode => Change::Mode(protocol::judgement::Mode::Auto),
+        AddDirectory => Change::AddDirectory(path("/d")),
+    }
+    client::Ending {
+        Stop => Ending::Stop,
+        Kill => Ending::Kill,
+    }
+    client::Unfinished {
+        Refuse => Unfinished::Refuse,
+        Interrupt => Unfinished::Interrupt,
+    }
+    client::SessionState {
+        Ended => SessionState::Ended,
+        Idle => SessionState::Idle,
+        Working => SessionState::Working,
+        Asking => SessionState::Asking(2),
+        Degraded => SessionState::Degraded(text("disk full")),
+        Unreadable => SessionState::Unreadable(text("damaged")),
+    }
     client::FromClient {
         Hello => FromClient::Hello { token: text("token"), build: text("0.1.0-0") },
         Open => FromClient::Open(opening()),
         Attach => FromClient::Attach {
             session: session_id(),
-            from: 1,
+            from: protocol::client::Since::Newest(300),
             rights: protocol::client::Rights::ReadOnly,
+            others: protocol::client::Others::Detach,
         },
+        Detach => FromClient::Detach { session: session_id() },
+        Page => FromClient::Page { session: session_id(), before: 300, most: 7 },
         Prompt => FromClient::Prompt { session: session_id(), text: text("p") },
         Answer => FromClient::Answer {
             call: call_id(),
@@ -201,8 +241,21 @@ goldens! {
             answer: protocol::judgement::Answer::Deny(text("no")),
         },
         Interrupt => FromClient::Interrupt { session: session_id() },
+        TakeBack => FromClient::TakeBack { session: session_id() },
+        Change => FromClient::Change {
+            session: session_id(),
+            change: protocol::client::Change::Network(protocol::confinement::Network::On),
+        },
+        List => FromClient::List,
+        End => FromClient::End {
+            session: session_id(),
+            ending: protocol::client::Ending::Kill,
+        },
+        Remove => FromClient::Remove { session: session_id() },
+        Restart => FromClient::Restart { session: session_id() },
         Ps => FromClient::Ps,
-        Shutdown => FromClient::Shutdown,
+        Status => FromClient::Status,
+        Shutdown => FromClient::Shutdown { unfinished: protocol::client::Unfinished::Interrupt },
     }
     client::Event {
         Prompt => Event::Prompt { text: text("p") },
@@ -220,6 +273,12 @@ goldens! {
             refused: vec![text("socket")],
         },
         TurnEnded => Event::TurnEnded { end: protocol::session::TurnEnd::Truncated },
+        Queue => Event::Queue { texts: vec![text("next")] },
+        Changed => Event::Changed {
+            change: protocol::client::Change::Mode(protocol::judgement::Mode::Plan),
+            by: text("terminal 1"),
+        },
+        AnswerRejected => Event::AnswerRejected { call: call_id(), reason: text("late") },
         Degraded => Event::Degraded { reason: text("disk full") },
     }
     client::FailedKind {
@@ -243,6 +302,19 @@ goldens! {
             warnings: vec![text("w")],
         },
         Attached => ToClient::Attached { session: session_id() },
+        Detached => ToClient::Detached { session: session_id(), reason: text("r") },
+        Behind => ToClient::Behind { session: session_id() },
+        Page => ToClient::Page {
+            session: session_id(),
+            events: vec![protocol::client::Numbered {
+                seq: 7,
+                event: protocol::client::Event::TextDelta { text: text("d") },
+            }],
+        },
+        TakenBack => ToClient::TakenBack { session: session_id(), texts: vec![text("t")] },
+        Sessions => ToClient::Sessions(vec![session_row()]),
+        Status => ToClient::Status(status()),
+        Done => ToClient::Done,
         Event => ToClient::Event {
             session: session_id(),
             seq: 300,
@@ -355,7 +427,15 @@ goldens! {
     }
     judgement::Answer {
         Once => Answer::Once,
+        Session => Answer::Session(text("bash:ls *")),
+        Always => Answer::Always(text("bash:ls *")),
         Deny => Answer::Deny(text("no")),
+        Stop => Answer::Stop,
+    }
+    judgement::Widening {
+        Network => Widening::Network,
+        Directory => Widening::Directory(path("/d")),
+        GitAdmin => Widening::GitAdmin,
     }
     upkeep::LogLevel {
         Error => LogLevel::Error,
@@ -485,6 +565,7 @@ fn case() -> Case {
         command: Some(text("ls")),
         probe: Some(probe()),
         confinement: text("no network"),
+        widens: vec![protocol::judgement::Widening::Network],
     }
 }
 
@@ -496,6 +577,9 @@ fn question() -> Question {
         preview: text("ls"),
         confinement: text("no network"),
         reason: text("mode ask"),
+        widens: vec![protocol::judgement::Widening::GitAdmin],
+        offers: vec![text("bash:ls *")],
+        deadline: 1 << 40,
         digest: text("d"),
     }
 }
@@ -559,12 +643,37 @@ fn process() -> ProcessRow {
     }
 }
 
+fn session_row() -> SessionRow {
+    SessionRow {
+        session: session_id(),
+        title: text("Fix it"),
+        project: path("/p"),
+        model: text("model-1"),
+        state: protocol::client::SessionState::Idle,
+        began: 1 << 40,
+        last: 1 << 40,
+        turns: 3,
+        clients: 2,
+    }
+}
+
+fn status() -> DaemonStatus {
+    DaemonStatus {
+        pid: 70_000,
+        build: text("0.1.0-0"),
+        began: 1 << 40,
+        sandbox: text("tier A"),
+        sessions: 2,
+        clients: 3,
+        troubles: vec![text("t")],
+    }
+}
+
 fn opening() -> Opening {
     Opening {
         project: path("/p"),
         added: vec![path("/q")],
-        resume: Some(session_id()),
-        open_turn: protocol::session::OpenTurn::Waits,
+        start: protocol::client::Start::New,
         env: vec![(text("PATH"), text("/bin"))],
         settings: vec![(text("net.mode"), text("off"))],
         mode: Some(protocol::judgement::Mode::Auto),
