@@ -228,7 +228,16 @@ impl Run<'_> {
             Input::TimeOver => return Err(RunError::Stopped(Stop::TimeLimit)),
         };
         match word {
-            ToClient::Opened { session, model, tools, mode, sandbox, last_seq, warnings } => {
+            ToClient::Opened {
+                session,
+                model,
+                tools,
+                mode,
+                network: _,
+                sandbox,
+                last_seq,
+                warnings,
+            } => {
                 if self.lives == 1 {
                     self.seen = last_seq;
                 }

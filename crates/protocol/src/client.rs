@@ -466,6 +466,8 @@ pub enum ToClient {
         tools: Vec<String>,
         /// The permission mode.
         mode: Mode,
+        /// Network of commands.
+        network: Network,
         /// What a call's cage will be here, in plain words.
         sandbox: String,
         /// The journal's number of the session's last event so far; 0 for a new session. Attach

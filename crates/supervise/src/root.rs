@@ -416,6 +416,7 @@ fn opened_word(plan: &Plan, opened: &OpenedJournal, settings: &Settings) -> ToCl
         model: plan.setup.model.clone(),
         tools: plan.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
         mode: plan.mode,
+        network: plan.network,
         sandbox,
         last_seq: opened.journal.last_seq(),
         warnings: plan.config.warnings.iter().map(ToString::to_string).collect(),

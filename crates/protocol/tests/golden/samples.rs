@@ -297,6 +297,7 @@ goldens! {
             model: text("model-1"),
             tools: vec![text("read"), text("bash")],
             mode: protocol::judgement::Mode::Plan,
+            network: protocol::confinement::Network::On,
             sandbox: text("tier A"),
             last_seq: 9,
             warnings: vec![text("w")],
