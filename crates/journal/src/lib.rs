@@ -15,6 +15,9 @@
 //! fit its checksum, its number or its hash stops the reader and names the line: a record is never
 //! read as something that was not written.
 //!
+//! **Pages.** [`newest`] and [`page`] read from the end, or from before a record, and look at no
+//! more lines than they return; what they return passed the same checks.
+//!
 //! **Sync errors.** After a failed write or sync a [`Journal`] or [`Audit`] takes nothing more.
 //! The kernel may have dropped the pages and answer a second sync with success; asking again would
 //! turn a loss into a lie.
@@ -34,6 +37,7 @@ mod fork;
 mod journal;
 mod line;
 mod open_calls;
+mod page;
 mod path;
 mod reader;
 mod record;
@@ -54,6 +58,7 @@ pub use fork::{ForkError, fork};
 pub use journal::{AppendError, CreateError, Journal, OpenError, Opened, Torn};
 pub use line::Damage;
 pub use open_calls::{OpenCall, open_calls};
+pub use page::{newest, page};
 pub use path::StoredPath;
 pub use reader::{ReadError, Reader, Tail, header, read};
 pub use record::{Entry, FORMAT, Header, Parent, Record};

@@ -1,8 +1,9 @@
 //! Reads a session's journal record by record, and never past a damaged one.
 
 use crate::blobs::Blobs;
-use crate::line::{self, LINE_CAP};
+use crate::line::{self, LINE_CAP, Line};
 use crate::{Damage, Entry, FORMAT, Header, Record, bulk};
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -102,7 +103,7 @@ pub struct Reader {
 
 /// What a reader does about texts that are kept beside the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Texts {
+pub(crate) enum Texts {
     /// Puts them back.
     TakeIn,
     /// Leaves them out: where each was, the text is empty.
@@ -115,12 +116,18 @@ enum Texts {
 /// # Errors
 /// Where there is no journal or it may not be read.
 pub fn read(session_dir: &Path) -> Result<Reader, ReadError> {
-    let path = session_dir.join(FILE);
-    match File::open(&path) {
-        Ok(file) => Ok(Reader::new(file, session_dir)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ReadError::Missing { path }),
-        Err(source) => Err(ReadError::Io { path, source }),
-    }
+    Ok(Reader::new(open(&session_dir.join(FILE))?, session_dir))
+}
+
+/// The journal at this path, to read.
+pub(crate) fn open(path: &Path) -> Result<File, ReadError> {
+    File::open(path).map_err(|source| {
+        let path = path.to_owned();
+        match source.kind() == io::ErrorKind::NotFound {
+            true => ReadError::Missing { path },
+            false => ReadError::Io { path, source },
+        }
+    })
 }
 
 /// The header of the session in this directory.
@@ -190,27 +197,23 @@ impl Reader {
     /// Judges what stands behind the last line end.
     fn at_the_end(&mut self, rest: &[u8]) -> Result<Option<Entry>, ReadError> {
         self.ended = true;
-        let Some((_, all_but_last)) = rest.split_last() else {
-            return if self.read == 0 { Err(self.no_header()) } else { Ok(None) };
-        };
-        if line::open(rest).is_ok() {
-            self.tail = Tail::Unended;
-            return self.entry(rest, rest.len()).map(Some);
+        match behind(rest) {
+            Behind::Unended => {
+                self.tail = Tail::Unended;
+                self.entry(rest, rest.len()).map(Some)
+            }
+            Behind::LineEndChanged => Err(self.damaged(Damage::LineEnd)),
+            Behind::Nothing | Behind::Torn if self.read == 0 => Err(self.no_header()),
+            Behind::Nothing => Ok(None),
+            Behind::Torn => {
+                self.tail = Tail::Torn { offset: self.offset, bytes: rest.len() as u64 };
+                Ok(None)
+            }
         }
-        // A cut leaves less than the record; one byte more means that the line end was changed,
-        // and such a record may have been acted on.
-        if line::open(all_but_last).is_ok() {
-            return Err(self.damaged(Damage::LineEnd));
-        }
-        if self.read == 0 {
-            return Err(self.no_header());
-        }
-        self.tail = Tail::Torn { offset: self.offset, bytes: rest.len() as u64 };
-        Ok(None)
     }
 
     fn entry(&mut self, line: &[u8], length: usize) -> Result<Entry, ReadError> {
-        let mut opened = line::open(line).map_err(|damage| self.damaged(damage))?;
+        let opened = line::open(line).map_err(|damage| self.damaged(damage))?;
         let expected = self.read + 1;
         if opened.seq != expected {
             return Err(self.damaged(Damage::Sequence { found: opened.seq, expected }));
@@ -218,18 +221,11 @@ impl Reader {
         if expected == 1 {
             self.check_header(&opened)?;
         }
-        if Record::KINDS.contains(&opened.kind.as_str()) {
-            let texts = match self.texts {
-                Texts::TakeIn => bulk::take_in(&mut opened.fields, |digest| self.blobs.get(digest)),
-                Texts::LeaveOut => bulk::take_in(&mut opened.fields, |_| Ok(String::new())),
-            };
-            texts.map_err(|error| self.damaged(Damage::Blob(error)))?;
-        }
-        let record = Record::from_fields(opened.kind, opened.fields)
-            .map_err(|error| self.damaged(Damage::Fields(error)))?;
+        let (entry, _) =
+            entry(opened, &self.blobs, self.texts).map_err(|damage| self.damaged(damage))?;
         self.read = expected;
         self.offset += length as u64;
-        Ok(Entry { seq: opened.seq, time: opened.time, record })
+        Ok(entry)
     }
 
     /// Looks at the format before at anything that a newer format may have changed.
@@ -260,6 +256,50 @@ impl Reader {
 
     fn no_header(&self) -> ReadError {
         ReadError::NoHeader { path: self.path.clone() }
+    }
+}
+
+/// The record of a line, and how many bytes of its texts were kept beside the journal.
+pub(crate) fn entry(line: Line, blobs: &Blobs, texts: Texts) -> Result<(Entry, usize), Damage> {
+    let Line { seq, time, kind, mut fields } = line;
+    let taken_in = Cell::new(0);
+    if Record::KINDS.contains(&kind.as_str()) {
+        let text_of = |digest| match texts {
+            Texts::TakeIn => {
+                let text = blobs.get(digest)?;
+                taken_in.set(taken_in.get() + text.len());
+                Ok(text)
+            }
+            Texts::LeaveOut => Ok(String::new()),
+        };
+        bulk::take_in(&mut fields, text_of).map_err(Damage::Blob)?;
+    }
+    let record = Record::from_fields(kind, fields).map_err(Damage::Fields)?;
+    Ok((Entry { seq, time, record }, taken_in.get()))
+}
+
+/// What the bytes behind the last line end of a journal are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Behind {
+    Nothing,
+    /// A whole record that lacks its line end alone.
+    Unended,
+    /// The beginning of a record.
+    Torn,
+    /// A whole record with something else for its line end.
+    LineEndChanged,
+}
+
+pub(crate) fn behind(rest: &[u8]) -> Behind {
+    let Some((_, all_but_last)) = rest.split_last() else { return Behind::Nothing };
+    if line::open(rest).is_ok() {
+        return Behind::Unended;
+    }
+    // A cut leaves less than the record; one byte more means that the line end was changed, and
+    // such a record may have been acted on.
+    match line::open(all_but_last) {
+        Ok(_) => Behind::LineEndChanged,
+        Err(_) => Behind::Torn,
     }
 }
 
