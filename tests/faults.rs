@@ -4,8 +4,7 @@
 
 mod support;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use protocol::client::{
     ClientLink, Event, FailedKind, FromClient, Others, Rights, Since, ToClient,
 };
@@ -18,34 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::anthropic::{Answer, Server, call, text};
-use support::{Desk, child_of, run};
-
-const EXECUTABLES: [&str; 6] = [
-    "agentd",
-    "agentd-supervisor",
-    "agentd-session",
-    "agentd-provider",
-    "agentd-broker",
-    "agentd-tool",
-];
-
-/// The executables in a place of their own, where one may be replaced.
-fn place(desk: &Desk) -> PathBuf {
-    let place = desk.outside().join("bin");
-    fs::create_dir(&place).unwrap();
-    let own = Path::new(env!("CARGO_BIN_EXE_agentd"));
-    for name in EXECUTABLES {
-        support::copy_program(&own.with_file_name(name), &place.join(name));
-    }
-    place
-}
-
-/// Puts a shell script in an executable's stead.
-fn replace(place: &Path, name: &str, script: &str) {
-    let path = place.join(name);
-    fs::remove_file(&path).unwrap();
-    support::write_program(&path, script);
-}
+use support::{Desk, child_of, place, replace, run, send, until};
 
 /// `agentd` of that place, as the desk would run it.
 fn agentd(place: &Path, desk: &Desk, server: &Server, arguments: &[&str]) -> Command {
@@ -55,20 +27,6 @@ fn agentd(place: &Path, desk: &Desk, server: &Server, arguments: &[&str]) -> Com
     command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
     command.stdin(Stdio::null());
     command
-}
-
-fn send(pid: u32, signal: Signal) {
-    kill(Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
-}
-
-/// Waits for a condition; 20 s are a machine in trouble.
-#[track_caller]
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !holds() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn bash(id: &str, command: &str) -> support::anthropic::Say {

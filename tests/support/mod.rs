@@ -3,6 +3,8 @@
 
 #[path = "anthropic.rs"]
 pub mod anthropic;
+#[path = "wire.rs"]
+pub mod wire;
 
 use serde_json::Value;
 use std::fs;
@@ -119,6 +121,58 @@ impl Desk {
             audit.iter().find(|record| record["event"] == "ended" && record["call"] == number);
         found.unwrap_or_else(|| panic!("no end of call {number} in {audit:#?}")).clone()
     }
+}
+
+const EXECUTABLES: [&str; 6] = [
+    "agentd",
+    "agentd-supervisor",
+    "agentd-session",
+    "agentd-provider",
+    "agentd-broker",
+    "agentd-tool",
+];
+
+/// The executables in a place of their own, where one may be replaced.
+pub fn place(desk: &Desk) -> PathBuf {
+    let place = desk.outside().join("bin");
+    fs::create_dir(&place).unwrap();
+    let own = Path::new(env!("CARGO_BIN_EXE_agentd"));
+    for name in EXECUTABLES {
+        copy_program(&own.with_file_name(name), &place.join(name));
+    }
+    place
+}
+
+/// Puts a shell script in an executable's stead.
+pub fn replace(place: &Path, name: &str, script: &str) {
+    let path = place.join(name);
+    fs::remove_file(&path).unwrap();
+    write_program(&path, script);
+}
+
+/// Puts a shell script before an executable; `$real` becomes it.
+pub fn precede(place: &Path, name: &str, script: &str) {
+    let behind = place.join("behind");
+    fs::create_dir_all(&behind).unwrap();
+    let real = behind.join(name);
+    fs::rename(place.join(name), &real).unwrap();
+    write_program(&place.join(name), &format!("real='{}'\n{script}", real.display()));
+}
+
+/// Waits for a condition; 20 s are a machine in trouble.
+#[track_caller]
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !holds() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Sends a signal to a process.
+pub fn send(pid: u32, signal: nix::sys::signal::Signal) {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
+    nix::sys::signal::kill(pid, signal).unwrap();
 }
 
 /// Copies a program. Not with a descriptor of this process: another test that forks meanwhile would

@@ -152,6 +152,11 @@ pub struct DaemonConfig {
     pub restart_delay_ms: u64,
     /// Longest delay.
     pub restart_delay_cap_ms: u64,
+    /// So many crashes of a conversation while its journal is replayed, and its session is set
+    /// apart.
+    pub replay_crashes: u32,
+    /// The window of `replay_crashes`.
+    pub replay_crash_window_ms: u64,
 }
 
 impl Config {
@@ -281,6 +286,8 @@ fn daemon(settings: &Settings) -> Result<DaemonConfig, ConfigError> {
         restart_window_ms: settings.number("daemon.restart_window_ms")?,
         restart_delay_ms: settings.number("daemon.restart_delay_ms")?,
         restart_delay_cap_ms: settings.number("daemon.restart_delay_cap_ms")?,
+        replay_crashes: narrow(settings, "daemon.replay_crashes")?,
+        replay_crash_window_ms: settings.number("daemon.replay_crash_window_ms")?,
     })
 }
 

@@ -110,6 +110,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("daemon.restart_window_ms", Count(1, DAY), DAEMON),
     key("daemon.restart_delay_ms", Count(1, DAY), DAEMON),
     key("daemon.restart_delay_cap_ms", Count(1, DAY), DAEMON),
+    key("daemon.replay_crashes", Count(1, 100_000), DAEMON),
+    key("daemon.replay_crash_window_ms", Count(1, DAY), DAEMON),
 ];
 
 /// The key of that name.

@@ -321,7 +321,7 @@ impl CallState {
             let _ = call.send_message(CallMsg::Runner(generation, report));
         })
         .map_err(|error| not_started(&error))?;
-        let held = self.plan.hold.share().map_err(|error| not_started(&error))?;
+        let held = self.plan.hold.share(life.pid).map_err(|error| not_started(&error))?;
         life.send(&ToTool::Hold);
         life.send_descriptor(held);
         life.send(&ToTool::Confine(grant.confinement().clone()));

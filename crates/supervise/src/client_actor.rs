@@ -118,6 +118,8 @@ pub(crate) enum ClientMsg {
     SayAll(Vec<ToClient>),
     /// From the client.
     Word(Box<Heard>),
+    /// The actor of this session failed.
+    Lost(SessionId),
     /// It is gone, or broke the protocol.
     Gone(String),
 }
@@ -177,6 +179,7 @@ impl Actor for ClientActor {
             ClientMsg::Say(word) => state.say_or_drop(&myself, vec![word]),
             ClientMsg::SayAll(words) => state.say_or_drop(&myself, words),
             ClientMsg::Word(heard) => state.word(&myself, heard.word, heard.papers).await,
+            ClientMsg::Lost(session) => state.lost(&session),
             ClientMsg::Gone(why) => {
                 tracing::info!(client = state.name, why, "left");
                 myself.stop(None);
@@ -240,6 +243,7 @@ impl ClientState {
                     let _ = myself.send_message(ClientMsg::Say(ToClient::Processes(rows)));
                 });
             }
+            FromClient::Restart { session } => self.restart(session).await,
             FromClient::Shutdown { unfinished: _ } => {
                 let _ = self.root.send_message(RootMsg::Shutdown);
             }
@@ -250,7 +254,6 @@ impl ClientState {
             | FromClient::List
             | FromClient::End { .. }
             | FromClient::Remove { .. }
-            | FromClient::Restart { .. }
             | FromClient::Status => {
                 self.fail(FailedKind::Usage, "this supervisor cannot do that yet");
             }
@@ -295,6 +298,32 @@ impl ClientState {
         let message = SessionMsg::Attach { client: myself.clone(), from };
         let _ = actor.send_message(message);
         self.attached.insert(session, (actor, rights));
+    }
+
+    async fn restart(&self, session: SessionId) {
+        let (reply, restarted) = oneshot::channel();
+        let _ = self.root.send_message(RootMsg::Restart(session, reply));
+        match restarted.await {
+            Ok(Ok(())) => self.say(ToClient::Done),
+            Ok(Err(failure)) => self.fail(failure.kind, &failure.message),
+            Err(_) => self.fail(FailedKind::Internal, "the supervisor is ending"),
+        }
+    }
+
+    /// A client that waits for a session's words must not wait for ever.
+    fn lost(&mut self, session: &SessionId) {
+        let opened = self.opened.remove(session).is_some();
+        let attached = self.attached.remove(session).is_some();
+        if !opened && !attached {
+            return;
+        }
+        let reason = format!(
+            "a part of the supervisor failed and took session {session} with it. All that was \
+             recorded is on disk: open it again to go on"
+        );
+        let event = Event::Degraded { reason: reason.clone() };
+        self.say(ToClient::Event { session: session.clone(), seq: 0, event });
+        self.say(ToClient::Detached { session: session.clone(), reason });
     }
 
     fn with_full_rights(&self, session: &SessionId, act: impl FnOnce(&ActorRef<SessionMsg>)) {

@@ -1,24 +1,32 @@
 //! The lock on a session that outlives its supervisor: each runner holds the same descriptor, so it
 //! is free only when everything of the session's calls has ended, however the supervisor did. Used
-//! by the root when it opens a session, and by the call actor for each runner.
+//! by the root when it opens a session, and by the call actor for each runner. Runners that do not
+//! end by themselves, because they were stopped, are ended by force when somebody waits for them.
 
+use crate::leftover;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long the runners of a dead supervisor may take to end. Their own ladder takes a third of a
 /// second; a machine under load takes longer.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long they may take before they are ended by force.
+const GRACE: Duration = Duration::from_secs(1);
 /// Between two looks at a lock that is not free.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// The lock, held. Clones are the same lock.
 #[derive(Debug, Clone)]
-pub(crate) struct Hold(Arc<File>);
+pub(crate) struct Hold {
+    lock: Arc<File>,
+    /// Those who were given it, by pid and start.
+    runners: PathBuf,
+}
 
 impl Hold {
     /// Takes the lock of the session in this directory. Blocks while calls of an earlier supervisor
@@ -27,15 +35,17 @@ impl Hold {
     /// # Errors
     /// `WouldBlock` when they do not end in time; those of opening the file.
     pub(crate) fn take(session_dir: &Path) -> io::Result<Self> {
-        let path = session_dir.join("held");
-        let file =
-            OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        let until = Instant::now() + PATIENCE;
+        let runners = session_dir.join("runners");
+        let file = open(session_dir)?;
+        let began = Instant::now();
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Self(Arc::new(file))),
-                Err(TryLockError::WouldBlock) if Instant::now() < until => {
-                    std::thread::sleep(PAUSE)
+                Ok(()) => return Self::taken(file, runners),
+                Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => {
+                    if began.elapsed() > GRACE {
+                        leftover::end(&runners);
+                    }
+                    std::thread::sleep(PAUSE);
                 }
                 Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
                 Err(TryLockError::Error(error)) => return Err(error),
@@ -43,10 +53,34 @@ impl Hold {
         }
     }
 
-    /// The same lock for another process.
-    pub(crate) fn share(&self) -> io::Result<OwnedFd> {
-        Ok(self.0.try_clone()?.into())
+    /// Takes it if nobody has it.
+    ///
+    /// # Errors
+    /// `WouldBlock` where somebody has; those of opening the file.
+    pub(crate) fn take_if_free(session_dir: &Path) -> io::Result<Self> {
+        let file = open(session_dir)?;
+        match file.try_lock() {
+            Ok(()) => Self::taken(file, session_dir.join("runners")),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
+
+    fn taken(lock: File, runners: PathBuf) -> io::Result<Self> {
+        leftover::forget(&runners)?;
+        Ok(Self { lock: Arc::new(lock), runners })
+    }
+
+    /// The same lock for the runner of this number, which is noted.
+    pub(crate) fn share(&self, pid: u32) -> io::Result<OwnedFd> {
+        leftover::note(&self.runners, pid)?;
+        Ok(self.lock.try_clone()?.into())
+    }
+}
+
+fn open(session_dir: &Path) -> io::Result<File> {
+    let path = session_dir.join("held");
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
 #[cfg(test)]
@@ -58,17 +92,20 @@ mod tests {
     fn it_is_free_only_when_the_last_holder_is_gone() {
         let place = tempfile::tempdir().unwrap();
         let hold = Hold::take(place.path()).unwrap();
-        let shared = hold.share().unwrap();
+        let shared = hold.share(std::process::id()).unwrap();
         drop(hold);
         let waits = std::thread::spawn({
             let place = place.path().to_owned();
             move || (Hold::take(&place).map(drop), Instant::now())
         });
         std::thread::sleep(Duration::from_millis(100));
+        let busy = Hold::take_if_free(place.path()).map(drop).unwrap_err();
+        assert_eq!(busy.kind(), io::ErrorKind::WouldBlock);
         let freed = Instant::now();
         drop(shared);
         let (taken, at) = waits.join().unwrap();
         taken.unwrap();
         assert!(at >= freed, "it was free while somebody held it");
+        Hold::take_if_free(place.path()).unwrap();
     }
 }

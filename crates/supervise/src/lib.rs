@@ -11,8 +11,9 @@
 //!
 //! What they decide is pure and stands apart: `route` (where words go), `call` (a call's life),
 //! `restart` (when a worker comes back), `pulse` (whether it still answers), `plan` (what a session is to be), `mend` (what a journal
-//! left in the middle needs). `life` holds one process
-//! and its channel, `spawn` is the only file that starts one, `grant` the only right to start a
+//! left in the middle needs), `sign` (what a word says of a worker's life). `life` holds one process
+//! and its channel, `hold` the lock on a session that its runners share, `leftover` those of them that
+//! outlived their supervisor, `spawn` is the only file that starts one, `grant` the only right to start a
 //! tool.
 //!
 //! # Tried first: a ractor actor that owns a child and its channel
@@ -35,6 +36,7 @@ mod door;
 mod from_disk;
 mod grant;
 mod hold;
+mod leftover;
 mod life;
 pub mod log;
 mod mend;
@@ -45,9 +47,11 @@ mod restart;
 mod root;
 mod route;
 mod session_actor;
+mod sign;
 mod slot;
 mod spawn;
 mod temp;
+mod times;
 mod to_disk;
 
 pub use door::DoorError;
@@ -112,7 +116,7 @@ pub struct Supervisor;
 
 impl Supervisor {
     /// Runs a supervisor whose door is in `directory`, until `lifeline` completes, a client ends
-    /// it, or TERM or INT arrives. `opened` is called once the door is open. When this returns,
+    /// it, or TERM, INT or HUP arrives. `opened` is called once the door is open. When this returns,
     /// every process of it has ended.
     ///
     /// # Errors
@@ -123,6 +127,10 @@ impl Supervisor {
         opened: impl FnOnce(&Address),
         lifeline: impl Future<Output = ()>,
     ) -> Result<(), RunError> {
+        let (temp_root, sessions) =
+            (settings.temp_root.clone(), settings.dirs.state.join("sessions"));
+        // Beside the start, not before it: a large directory takes its time.
+        tokio::task::spawn_blocking(move || temp::sweep(&temp_root, &sessions));
         let (root, ended) = Root::spawn(None, Root, settings)
             .await
             .map_err(|error| RunError::Start(error.to_string()))?;
@@ -134,14 +142,18 @@ impl Supervisor {
                 return Err(error.into());
             }
         };
-        let (mut term, mut int) =
-            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (mut term, mut int, mut hangup) = (
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::hangup())?,
+        );
         opened(&Address { socket: door.socket.clone(), token_file: door.token_file.clone() });
         let over = async {
             tokio::select! {
                 () = lifeline => tracing::info!("the lifeline ended"),
                 _ = term.recv() => tracing::info!("TERM"),
                 _ = int.recv() => tracing::info!("INT"),
+                _ = hangup.recv() => tracing::info!("HUP: the person logged out"),
             }
             let _ = root.send_message(RootMsg::Shutdown);
             std::future::pending::<()>().await;

@@ -1,11 +1,15 @@
 //! When a worker that died is started again: a pure decision over a clock that is handed in.
 //!
 //! At once, then after waits that double up to a longest one, with jitter. Two limits end it:
-//! crashes without progress (no accepted word after Hello), and crashes of any kind. Used by the
-//! worker actor.
+//! crashes without progress (no accepted word after Hello), and crashes of any kind. A worker that
+//! cannot work here at all is not tried again. Used by the worker actor.
 
+use crate::life::Cause;
 use std::collections::VecDeque;
 use std::time::Duration;
+
+/// The exit code of a worker whose cage cannot be made: another start finds the same machine.
+const NO_CAGE: i32 = 11;
 
 /// The two limits and the waits, from `daemon.restart_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +49,51 @@ pub enum Life {
     Progressed,
     /// It did not.
     Fruitless,
-    /// Another build, a bad configuration: trying again cannot help.
+    /// It did not even say Hello in time. Starts that hang are far apart, so that no window holds
+    /// several; they are counted in a row.
+    Hung,
+    /// Another build, no cage on this machine: trying again cannot help.
     Permanent,
+}
+
+/// What a worker said in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// Nothing that counts: no word after Hello, or lines for the log only.
+    Nothing,
+    /// A word of its work.
+    Something,
+}
+
+impl Life {
+    /// What a cause means for restarting. An exit without a reason is a crash as any other: no
+    /// worker leaves by itself while its channel is open.
+    pub(crate) fn of(cause: &Cause, said: Said) -> Self {
+        match (cause, said) {
+            (Cause::OtherBuild(_) | Cause::Exited(NO_CAGE), _) => Self::Permanent,
+            (Cause::Silent, _) => Self::Hung,
+            (
+                Cause::Exited(_)
+                | Cause::Signalled(_)
+                | Cause::Breach(_)
+                | Cause::Stuck
+                | Cause::NoAnswer
+                | Cause::Unsayable(_)
+                | Cause::Ended,
+                Said::Something,
+            ) => Self::Progressed,
+            (
+                Cause::Exited(_)
+                | Cause::Signalled(_)
+                | Cause::Breach(_)
+                | Cause::Stuck
+                | Cause::NoAnswer
+                | Cause::Unsayable(_)
+                | Cause::Ended,
+                Said::Nothing,
+            ) => Self::Fruitless,
+        }
+    }
 }
 
 /// What to do about it.
@@ -65,18 +112,21 @@ pub struct Restarts {
     fruitless: VecDeque<Duration>,
     any: VecDeque<Duration>,
     in_a_row: u32,
+    hung_in_a_row: usize,
 }
 
 impl Restarts {
     /// Nothing has happened yet.
     #[must_use]
     pub fn new(limits: RestartLimits) -> Self {
-        Self { limits, fruitless: VecDeque::new(), any: VecDeque::new(), in_a_row: 0 }
+        let (fruitless, any) = (VecDeque::new(), VecDeque::new());
+        Self { limits, fruitless, any, in_a_row: 0, hung_in_a_row: 0 }
     }
 
     /// A life ended at `now` (time since any fixed point). `jitter` in 0..=1 spreads the wait over
     /// its upper half, so that workers that died together do not come back together.
     pub fn ended(&mut self, life: Life, now: Duration, jitter: f64) -> Decision {
+        self.hung_in_a_row = if life == Life::Hung { self.hung_in_a_row + 1 } else { 0 };
         match life {
             Life::Permanent => {
                 return Decision::Fail(
@@ -84,23 +134,34 @@ impl Restarts {
                 );
             }
             Life::Progressed => self.in_a_row = 0,
-            Life::Fruitless => remember(&mut self.fruitless, now, self.limits.fruitless_window),
+            Life::Fruitless | Life::Hung => {
+                remember(&mut self.fruitless, now, self.limits.fruitless_window);
+            }
         }
         remember(&mut self.any, now, self.limits.any_window);
-        if self.fruitless.len() >= self.limits.fruitless {
-            return Decision::Fail(format!(
-                "{} crashes without doing anything within {:?}",
-                self.fruitless.len(),
-                self.limits.fruitless_window
-            ));
-        }
-        if self.any.len() > self.limits.any {
-            let (count, window) = (self.any.len(), self.limits.any_window);
-            return Decision::Fail(format!("{count} crashes within {window:?}"));
+        if let Some(why) = self.over_a_limit(now) {
+            return Decision::Fail(why);
         }
         let wait = wait(&self.limits, self.in_a_row, jitter);
         self.in_a_row = self.in_a_row.saturating_add(1);
         Decision::Restart(wait)
+    }
+
+    fn over_a_limit(&mut self, now: Duration) -> Option<String> {
+        // A crash of another kind may be long after the last of these.
+        forget(&mut self.fruitless, now, self.limits.fruitless_window);
+        let RestartLimits { fruitless, fruitless_window, any, any_window, .. } = self.limits;
+        if self.hung_in_a_row >= fruitless {
+            return Some(format!("{} starts in a row that hung", self.hung_in_a_row));
+        }
+        if self.fruitless.len() >= fruitless {
+            let count = self.fruitless.len();
+            return Some(format!(
+                "{count} crashes without doing anything within {fruitless_window:?}"
+            ));
+        }
+        let count = self.any.len();
+        (count > any).then(|| format!("{count} crashes within {any_window:?}"))
     }
 
     /// A person asked for another try: the past is forgotten.
@@ -111,6 +172,10 @@ impl Restarts {
 
 fn remember(times: &mut VecDeque<Duration>, now: Duration, window: Duration) {
     times.push_back(now);
+    forget(times, now, window);
+}
+
+fn forget(times: &mut VecDeque<Duration>, now: Duration, window: Duration) {
     while times.front().is_some_and(|&time| now.saturating_sub(time) >= window) {
         times.pop_front();
     }
@@ -123,68 +188,5 @@ fn wait(limits: &RestartLimits, in_a_row: u32, jitter: f64) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn at(millis: u64) -> Duration {
-        Duration::from_millis(millis)
-    }
-
-    fn restarts(decision: &Decision) -> bool {
-        matches!(decision, Decision::Restart(_))
-    }
-
-    #[test]
-    fn the_first_restart_is_at_once_and_the_waits_double_to_ten_seconds() {
-        let mut slot =
-            Restarts::new(RestartLimits { fruitless: 100, any: 100, ..RestartLimits::default() });
-        let waits: Vec<_> = (0..10).map(|n| slot.ended(Life::Fruitless, at(n), 1.0)).collect();
-        let millis = [0, 100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000];
-        assert_eq!(waits, millis.map(|ms| Decision::Restart(at(ms))));
-    }
-
-    #[test]
-    fn jitter_takes_away_at_most_half() {
-        let mut slot = Restarts::new(RestartLimits::default());
-        slot.ended(Life::Fruitless, at(0), 0.0);
-        assert_eq!(slot.ended(Life::Fruitless, at(1), 0.0), Decision::Restart(at(50)));
-    }
-
-    #[test]
-    fn four_fruitless_crashes_are_borne_and_the_fifth_fails() {
-        let mut slot = Restarts::new(RestartLimits::default());
-        for n in 0..4 {
-            assert!(restarts(&slot.ended(Life::Fruitless, at(n * 2499), 0.0)));
-        }
-        assert!(!restarts(&slot.ended(Life::Fruitless, at(9_999), 0.0)));
-    }
-
-    #[test]
-    fn the_window_slides() {
-        let mut slot = Restarts::new(RestartLimits::default());
-        for n in 0..50 {
-            assert!(restarts(&slot.ended(Life::Fruitless, at(n * 2_501), 0.0)), "crash {n}");
-        }
-    }
-
-    #[test]
-    fn thirty_crashes_with_progress_are_borne_and_one_more_fails() {
-        let mut slot = Restarts::new(RestartLimits::default());
-        for n in 0..30 {
-            let decision = slot.ended(Life::Progressed, at(n * 1_000), 0.0);
-            assert_eq!(decision, Decision::Restart(Duration::ZERO));
-        }
-        assert!(!restarts(&slot.ended(Life::Progressed, at(30_000), 0.0)));
-    }
-
-    #[test]
-    fn a_permanent_failure_is_not_tried_again_and_forgiveness_starts_over() {
-        let mut slot = Restarts::new(RestartLimits::default());
-        assert!(!restarts(&slot.ended(Life::Permanent, at(0), 0.0)));
-        for n in 0..6 {
-            slot.ended(Life::Fruitless, at(n), 0.0);
-        }
-        slot.forgive();
-        assert_eq!(slot.ended(Life::Fruitless, at(7), 0.0), Decision::Restart(Duration::ZERO));
-    }
-}
+#[path = "restart_tests.rs"]
+mod tests;

@@ -1,5 +1,7 @@
 //! The supervisor actor: the root of the tree. Owns the broker, the sessions and the way out.
 
+mod recovery;
+
 use crate::audit_actor::{AuditActor, AuditMsg};
 use crate::book::chain;
 use crate::call_actor::now;
@@ -7,12 +9,11 @@ use crate::client_actor::{ClientActor, ClientMsg, ClientPlan, ClientStream};
 use crate::hold::Hold;
 use crate::mend::{Mended, mend};
 use crate::plan::{Ground, OpenFailure, Plan, in_words, plan};
-use crate::restart::RestartLimits;
 use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
-use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan, SlotTimes};
+use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
+use crate::times::SlotTimes;
 use crate::{Settings, temp, to_disk};
-use config::DaemonConfig;
 use journal::{Header, Journal, OpenCall, Record};
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{FailedKind, Opening, ProcessRow, Start, ToClient};
@@ -42,6 +43,8 @@ pub(crate) enum RootMsg {
     },
     Find(SessionId, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
     Describe(oneshot::Sender<Vec<ProcessRow>>),
+    /// Start what has failed of a session again.
+    Restart(SessionId, oneshot::Sender<Result<(), OpenFailure>>),
     /// End everything, in order, and then this actor.
     Shutdown,
 }
@@ -120,6 +123,9 @@ impl Actor for Root {
                 let _ = reply.send(state.sessions.get(&session).cloned());
             }
             RootMsg::Describe(reply) => state.describe(reply),
+            RootMsg::Restart(session, reply) => {
+                let _ = reply.send(state.restart(&session));
+            }
             RootMsg::Shutdown => state.shutdown(&myself),
         }
         Ok(())
@@ -135,7 +141,7 @@ impl Actor for Root {
         match event {
             SupervisionEvent::ActorFailed(who, error) => {
                 tracing::error!(%error, "an actor failed");
-                state.sessions.retain(|_, session| session.get_id() != who.get_id());
+                state.lost(who.get_id());
                 state.clients.remove(&who.get_id());
                 // Without its log of record or its judge nothing may go on.
                 if [state.audit.get_id(), state.broker.get_id()].contains(&who.get_id()) {
@@ -420,24 +426,5 @@ fn opened_word(plan: &Plan, opened: &OpenedJournal, settings: &Settings) -> ToCl
         sandbox,
         last_seq: opened.journal.last_seq(),
         warnings: plan.config.warnings.iter().map(ToString::to_string).collect(),
-    }
-}
-
-impl From<DaemonConfig> for SlotTimes {
-    fn from(daemon: DaemonConfig) -> Self {
-        let count = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        Self {
-            hello: Duration::from_millis(daemon.hello_ms),
-            ping: Duration::from_millis(daemon.ping_ms),
-            shutdown: Duration::from_millis(daemon.shutdown_ms),
-            limits: RestartLimits {
-                fruitless: count(daemon.restart_crashes),
-                fruitless_window: Duration::from_millis(daemon.restart_crash_window_ms),
-                any: count(daemon.restart_total),
-                any_window: Duration::from_millis(daemon.restart_window_ms),
-                first_wait: Duration::from_millis(daemon.restart_delay_ms),
-                longest_wait: Duration::from_millis(daemon.restart_delay_cap_ms),
-            },
-        }
     }
 }

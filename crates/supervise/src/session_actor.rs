@@ -1,9 +1,11 @@
 //! The session actor: owns one session's journal, workers, calls and watchers.
 //!
 //! Where words go is decided in `route`; this file carries the steps out, with `keeping` for the
-//! journal, whose only writer it is, `calls` for its calls and `watching` for those who look on.
+//! journal, whose only writer it is, `calls` for its calls, `watching` for those who look on and
+//! `degraded` for what stops it from taking anything more.
 
 mod calls;
+mod degraded;
 mod keeping;
 mod watching;
 
@@ -15,10 +17,12 @@ use crate::client_actor::ClientMsg;
 use crate::hold::Hold;
 use crate::plan::{Plan, kind_of};
 use crate::route::{Router, Step, Watched};
-use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan, SlotTimes};
+use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::temp;
+use crate::times::SlotTimes;
 use crate::to_disk::{self};
+use degraded::Troubles;
 use journal::Record;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::ToolResult;
@@ -33,7 +37,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
 
@@ -71,6 +75,8 @@ pub(crate) enum SessionMsg {
     Interrupt,
     /// Time to see whether the workers still answer.
     Look,
+    /// A person asks for another try of what has failed.
+    Restart,
     Describe(oneshot::Sender<Vec<ProcessRow>>),
     /// End everything of this session; answered when its processes are gone.
     Close(oneshot::Sender<()>),
@@ -132,8 +138,8 @@ pub(crate) struct SessionState {
     replay_due: bool,
     /// Why nothing can judge calls.
     unjudgeable: Option<String>,
-    /// Why the journal takes no more.
-    read_only: Option<String>,
+    /// What keeps it from taking more.
+    troubles: Troubles,
     closing: Option<oneshot::Sender<()>>,
 }
 
@@ -158,7 +164,7 @@ impl Actor for SessionActor {
             worker: Permanent::Session,
             session: Some(id.clone()),
             spawner: spawner.clone(),
-            times,
+            times: times.replaying(),
             owner: Arc::new(move |event| {
                 let _ = owner.send_message(SessionMsg::Conversation(event));
             }),
@@ -203,7 +209,7 @@ impl Actor for SessionActor {
             },
             replay_due: false,
             unjudgeable: None,
-            read_only: None,
+            troubles: Troubles::default(),
             closing: None,
         })
     }
@@ -263,7 +269,9 @@ impl SessionState {
             SessionMsg::Conversation(SlotEvent::Down { cause, failed }) => {
                 let steps = self.router.session_down(&cause);
                 self.carry_out(myself, steps).await;
-                self.degraded_if(failed.map(|why| format!("the conversation stopped: {why}")));
+                if let Some(why) = failed {
+                    self.conversation_failed(why);
+                }
                 tracing::warn!(session = %self.plan.id, %cause, "the conversation's process ended");
             }
             SessionMsg::Provider(SlotEvent::Up) => {
@@ -278,6 +286,9 @@ impl SessionState {
             SessionMsg::Provider(SlotEvent::Down { cause, failed }) => {
                 let steps = self.router.provider_down(&cause, failed.as_deref());
                 self.carry_out(myself, steps).await;
+                if let Some(why) = failed {
+                    self.provider_failed(why);
+                }
             }
             SessionMsg::Verdict(call, verdict) => {
                 self.tell_call(&call, CallInput::Verdict(verdict))
@@ -303,6 +314,7 @@ impl SessionState {
                 self.carry_out(myself, steps).await;
             }
             SessionMsg::Look => self.look(myself),
+            SessionMsg::Restart => self.restart(),
             SessionMsg::Describe(reply) => self.describe(reply),
             SessionMsg::Close(done) => self.close(myself, done),
         }
@@ -386,8 +398,8 @@ impl SessionState {
     }
 
     async fn prompt(&mut self, myself: &ActorRef<SessionMsg>, text: String) {
-        if let Some(why) = self.read_only.clone() {
-            return self.degraded_if(Some(why));
+        if let Some(reason) = self.degraded() {
+            return self.degraded_if(Some(reason));
         }
         let steps = self.router.prompt(text);
         self.carry_out(myself, steps).await;
@@ -398,7 +410,8 @@ impl SessionState {
     /// session that is idle.
     fn look(&mut self, myself: &ActorRef<SessionMsg>) {
         self.looking = None;
-        if !self.router.awaited() {
+        // Nobody waits for what has failed.
+        if !self.router.awaited() || self.degraded().is_some() {
             return;
         }
         let _ = self.conversation.send_message(SlotMsg::Look(ToSession::Ping(0)));
@@ -425,8 +438,11 @@ impl SessionState {
         let (conversation, provider) = (self.conversation.clone(), self.provider.clone());
         let (myself, patience) = (myself.clone(), self.times.shutdown);
         tokio::spawn(async move {
+            // All of them together have this time, however many there are.
+            let until = Instant::now() + patience;
             for call in calls {
-                let _ = call.wait(Some(patience)).await;
+                let left = until.saturating_duration_since(Instant::now());
+                let _ = call.wait(Some(left)).await;
                 call.stop(None);
             }
             for stopped in [stop(&conversation), stop(&provider)] {

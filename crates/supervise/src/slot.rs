@@ -5,15 +5,17 @@
 
 use crate::life::{Cause, Life, Report};
 use crate::pulse::{Look, Pulse};
-use crate::restart::{self, Decision, RestartLimits, Restarts};
+use crate::restart::{self, Decision, Restarts, Said};
+use crate::sign::Sign;
 use crate::spawn::{Permanent, SpawnError, Spawner, Started};
+use crate::times::SlotTimes;
 use protocol::Link;
 use protocol::client::ProcessRow;
 use protocol::ids::{Generation, SessionId};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 /// What an owner hears of its slot.
@@ -44,34 +46,13 @@ pub(crate) enum SlotMsg<L: Link> {
     Life(Generation, Report<L>),
     /// The wait before a restart is over, or the first start.
     Start,
+    /// A person asks for another try: what it failed with is forgotten, and it is started unless
+    /// it lives.
+    Forgive,
     /// Close the channel, and end the worker by force if it stays; answered when it is dead.
     Stop(oneshot::Sender<()>),
     /// A row for `ps`.
     Describe(oneshot::Sender<ProcessRow>),
-}
-
-/// Numbers a slot works with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SlotTimes {
-    pub(crate) hello: Duration,
-    /// From a question for a sign of life to the answer.
-    pub(crate) ping: Duration,
-    pub(crate) shutdown: Duration,
-    pub(crate) limits: RestartLimits,
-}
-
-impl Default for SlotTimes {
-    /// For the broker, which belongs to no session and so to no project's configuration. A start
-    /// takes milliseconds, 5 s is a machine in trouble; an answer takes less than one, 2 s is a
-    /// process that is stopped; 2 s from TERM to KILL is what people wait.
-    fn default() -> Self {
-        Self {
-            hello: Duration::from_secs(5),
-            ping: Duration::from_secs(2),
-            shutdown: Duration::from_secs(2),
-            limits: RestartLimits::default(),
-        }
-    }
 }
 
 pub(crate) type Owner<L> = Arc<dyn Fn(SlotEvent<L>) + Send + Sync>;
@@ -89,7 +70,7 @@ pub(crate) struct SlotState<L: Link> {
     plan: SlotPlan<L>,
     generation: Generation,
     life: Option<Life<L>>,
-    progressed: bool,
+    said: Said,
     pulse: Pulse,
     restarts: Restarts,
     count: u32,
@@ -107,7 +88,10 @@ impl<L: Link> Slot<L> {
     }
 }
 
-impl<L: Link + 'static> Actor for Slot<L> {
+impl<L: Link + 'static> Actor for Slot<L>
+where
+    L::From: Sign,
+{
     type Msg = SlotMsg<L>;
     type State = SlotState<L>;
     type Arguments = SlotPlan<L>;
@@ -122,7 +106,7 @@ impl<L: Link + 'static> Actor for Slot<L> {
             plan,
             generation: Generation(0),
             life: None,
-            progressed: false,
+            said: Said::Nothing,
             pulse: Pulse::default(),
             restarts,
             count: 0,
@@ -174,7 +158,9 @@ impl<L: Link + 'static> Actor for Slot<L> {
             }
             SlotMsg::Life(generation, _) if generation != state.generation => {}
             SlotMsg::Life(_, Report::Word { word, heard }) => {
-                state.progressed = true;
+                if word.said() == Said::Something {
+                    state.said = Said::Something;
+                }
                 state.pulse.heard();
                 (state.plan.owner)(SlotEvent::Word { word, heard });
             }
@@ -184,6 +170,10 @@ impl<L: Link + 'static> Actor for Slot<L> {
                     let spawned = state.plan.spawner.permanent(state.plan.worker).await;
                     state.started(&myself, spawned);
                 }
+            }
+            SlotMsg::Forgive => {
+                state.restarts.forgive();
+                let _ = myself.send_message(SlotMsg::Start);
             }
             SlotMsg::Stop(done) => state.stop(&myself, done),
             SlotMsg::Describe(reply) => {
@@ -205,10 +195,13 @@ impl<L: Link + 'static> Actor for Slot<L> {
     }
 }
 
-impl<L: Link + 'static> SlotState<L> {
+impl<L: Link + 'static> SlotState<L>
+where
+    L::From: Sign,
+{
     fn begin(&mut self, myself: &ActorRef<SlotMsg<L>>, started: Started) -> std::io::Result<()> {
         self.generation = self.generation.next();
-        self.progressed = false;
+        self.said = Said::Nothing;
         self.pulse = Pulse::default();
         let (slot, generation) = (myself.clone(), self.generation);
         let life = Life::begin(started, generation, self.plan.times.hello, move |report| {
@@ -237,18 +230,7 @@ impl<L: Link + 'static> SlotState<L> {
             myself.stop(None);
             return;
         }
-        let life = match cause {
-            Cause::OtherBuild(_) => restart::Life::Permanent,
-            _ if self.progressed => restart::Life::Progressed,
-            Cause::Exited(_)
-            | Cause::Signalled(_)
-            | Cause::Breach(_)
-            | Cause::Silent
-            | Cause::Stuck
-            | Cause::NoAnswer
-            | Cause::Unsayable(_)
-            | Cause::Ended => restart::Life::Fruitless,
-        };
+        let life = restart::Life::of(cause, self.said);
         self.decide(myself, life, cause.to_string());
     }
 
@@ -262,7 +244,10 @@ impl<L: Link + 'static> SlotState<L> {
                 myself.send_after(wait, || SlotMsg::Start);
                 None
             }
-            Decision::Fail(why) => Some(format!("{worker} {cause}; {why}")),
+            Decision::Fail(why) => {
+                self.last_cause = Some(format!("{cause}; failed: {why}"));
+                Some(format!("{worker} {cause}; {why}"))
+            }
         };
         (self.plan.owner)(SlotEvent::Down { cause, failed });
     }

@@ -1,5 +1,7 @@
-//! A session's temporary directory: made for it alone, removed with it.
+//! A session's temporary directory: made for it alone, removed with it, and swept when everybody who
+//! should have removed it was killed.
 
+use crate::hold::Hold;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -33,6 +35,26 @@ pub(crate) fn remove(path: &Path) {
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(path = %path.display(), %error, "a temporary directory stays behind");
+    }
+}
+
+/// Removes the directories of sessions in `sessions` that nobody holds. Those of other users, or of
+/// sessions that are kept elsewhere, are not looked at.
+pub(crate) fn sweep(root: &Path, sessions: &Path) {
+    let Ok(entries) = std::fs::read_dir(root) else { return };
+    for entry in entries.flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let id = name.to_str().and_then(|name| name.strip_prefix("agentd-"));
+        let Some(id) = id.filter(|id| !id.is_empty()) else { continue };
+        let session = sessions.join(id);
+        if !session.is_dir() || !is_own(&path).unwrap_or(false) {
+            continue;
+        }
+        // Held until it is removed: whoever opens the session makes the directory after that.
+        if let Ok(_hold) = Hold::take_if_free(&session) {
+            remove(&path);
+            tracing::info!(path = %path.display(), "a deserted temporary directory was removed");
+        }
     }
 }
 
@@ -96,5 +118,27 @@ mod tests {
         std::os::unix::fs::symlink(place.path(), &path).unwrap();
         assert_eq!(make(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert!(path.is_symlink(), "somebody else's link is left alone");
+    }
+
+    #[test]
+    fn only_what_nobody_holds_of_the_sessions_here_is_swept() {
+        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let ids = ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"];
+        for id in ids {
+            make(&root.path().join(format!("agentd-{id}"))).unwrap();
+        }
+        std::fs::create_dir(root.path().join("agentd-")).unwrap();
+        for id in &ids[..2] {
+            std::fs::create_dir(state.path().join(id)).unwrap();
+        }
+        let held = Hold::take(&state.path().join(ids[1])).unwrap();
+        sweep(root.path(), state.path());
+        let mut left: Vec<_> = std::fs::read_dir(root.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["agentd-", "agentd-bbbbbbbbbbbb", "agentd-cccccccccccc"]);
+        drop(held);
     }
 }

@@ -46,6 +46,12 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Start the processes of a session again that have failed too often.
+    Restart {
+        /// The session; a beginning of its name is enough.
+        #[arg(value_name = "ID")]
+        session: String,
+    },
     /// What this machine offers: kernel, cage, directories, key, executables.
     Doctor {
         /// One JSON object.

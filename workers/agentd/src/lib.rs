@@ -12,6 +12,7 @@ mod output;
 mod place;
 mod prompt;
 mod ps;
+mod restart;
 mod run;
 mod settings;
 mod signals;
@@ -59,6 +60,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
             audit::main(command.unwrap_or(all))
         }
         (Some(Command::Ps { json }), _) => ps::main(json),
+        (Some(Command::Restart { session }), _) => restart::main(&session),
         (Some(Command::Doctor { json }), _) => doctor::main(json),
         (Some(Command::Config { command }), _) => settings::main(&command),
         (Some(Command::Init { project }), _) => init::main(&project),

@@ -14,8 +14,8 @@ pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
     let mut rows = Vec::new();
     for socket in sockets(&place.dirs.runtime) {
         // One that has just ended is none that runs.
-        if let Ok(connection) = connect(&socket) {
-            rows.extend(processes(connection)?);
+        if let Ok(mut connection) = connect(&socket) {
+            rows.extend(processes(&mut connection)?);
         }
     }
     if json {
@@ -29,7 +29,7 @@ pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
 }
 
 /// The sockets of supervisors: of the one for all sessions, and of those for one run each.
-fn sockets(runtime: &Path) -> Vec<PathBuf> {
+pub(crate) fn sockets(runtime: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(runtime).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path().join("socket")).collect();
     found.sort();
@@ -38,13 +38,13 @@ fn sockets(runtime: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn connect(socket: &Path) -> Result<Connection, Failure> {
+pub(crate) fn connect(socket: &Path) -> Result<Connection, Failure> {
     let token = std::fs::read_to_string(socket.with_file_name("token"))
         .map_err(|error| Failure::config(format!("the token cannot be read: {error}")))?;
     Ok(Connection::open(socket, token.trim())?)
 }
 
-fn processes(mut connection: Connection) -> Result<Vec<ProcessRow>, Failure> {
+pub(crate) fn processes(connection: &mut Connection) -> Result<Vec<ProcessRow>, Failure> {
     let lost =
         |error: ChannelError| Failure::internal(chain(&error)).exit(Exit::SupervisorUnreachable);
     connection.send(&FromClient::Ps, &[]).map_err(lost)?;

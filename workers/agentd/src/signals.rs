@@ -5,7 +5,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::sync::mpsc::SyncSender;
 
-/// SIGINT and SIGTERM, held back in every thread from here on.
+/// SIGINT, SIGTERM and SIGHUP, held back in every thread from here on.
 #[derive(Debug)]
 pub(crate) struct HeldSignals(SigSet);
 
@@ -15,6 +15,11 @@ impl HeldSignals {
         let mut set = SigSet::empty();
         set.add(Signal::SIGINT);
         set.add(Signal::SIGTERM);
+        // A run under `nohup` goes on when its person logs out: what is ignored stays so, and would
+        // come all the same if it were held back.
+        if !ignores_hangup() {
+            set.add(Signal::SIGHUP);
+        }
         set.thread_block()?;
         Ok(Self(set))
     }
@@ -31,4 +36,11 @@ impl HeldSignals {
             }
         });
     }
+}
+
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & 1 != 0
 }

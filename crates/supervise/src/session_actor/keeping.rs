@@ -25,7 +25,7 @@ impl SessionState {
         records: Vec<Record>,
         events: Vec<Option<Event>>,
     ) -> Result<(), String> {
-        if let Some(why) = &self.read_only {
+        if let Some(why) = &self.troubles.disk {
             return Err(why.clone());
         }
         match self.book.append(records).await {
@@ -48,11 +48,8 @@ impl SessionState {
 
     /// From now on the session is read-only, and says so.
     pub(super) fn close_book(&mut self, why: String) {
-        let reason = format!(
-            "this session can be read but takes nothing more, because {why}; then open it again"
-        );
-        self.read_only = Some(why);
-        self.degraded_if(Some(reason));
+        self.troubles.disk = Some(why);
+        self.degraded_if(self.degraded());
     }
 
     /// Tells a new conversation everything, once no call of the earlier one runs: their results

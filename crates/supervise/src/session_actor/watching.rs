@@ -53,7 +53,7 @@ impl SessionState {
         let words = missed.chain([attached]).collect();
         let _ = client.send_message(ClientMsg::SayAll(words));
         self.watchers.push(client);
-        self.degraded_if(self.read_only.clone());
+        self.degraded_if(self.degraded());
     }
 
     /// Asks all who know, without waiting for them here.

@@ -1,0 +1,52 @@
+//! What a worker's word says of its life. Used by the worker actor.
+
+use crate::restart::Said;
+use protocol::broker::FromBroker;
+use protocol::provider::FromProvider;
+use protocol::session::FromSession;
+
+/// What a word says of the worker's life: lines for the log are no work.
+pub(crate) trait Sign {
+    fn said(&self) -> Said;
+}
+
+impl Sign for FromSession {
+    fn said(&self) -> Said {
+        match self {
+            Self::Log(_) => Said::Nothing,
+            Self::Ready
+            | Self::Commit(_)
+            | Self::Ask(_)
+            | Self::Run(_)
+            | Self::CancelAsk
+            | Self::CancelCall(_)
+            | Self::Pong(_) => Said::Something,
+        }
+    }
+}
+
+impl Sign for FromProvider {
+    fn said(&self) -> Said {
+        match self {
+            Self::Log(_) => Said::Nothing,
+            Self::Ready
+            | Self::Delta { .. }
+            | Self::Retrying { .. }
+            | Self::Ended { .. }
+            | Self::Failed { .. }
+            | Self::Cancelled { .. }
+            | Self::Pong(_) => Said::Something,
+        }
+    }
+}
+
+impl Sign for FromBroker {
+    fn said(&self) -> Said {
+        match self {
+            Self::Log(_) => Said::Nothing,
+            Self::Ready | Self::Verdict { .. } | Self::Rejected { .. } | Self::Pong(_) => {
+                Said::Something
+            }
+        }
+    }
+}

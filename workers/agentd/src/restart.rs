@@ -1,0 +1,67 @@
+//! `agentd restart`: another try for a session whose processes have failed, in the supervisor that
+//! holds it.
+
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::place::Place;
+use crate::ps::{connect, processes, sockets};
+use client::{ChannelError, Connection};
+use protocol::client::{FailedKind, FromClient, ToClient};
+use protocol::ids::SessionId;
+use std::collections::BTreeMap;
+
+pub(crate) fn main(beginning: &str) -> Result<Exit, Failure> {
+    let place = Place::of_process()?;
+    let mut found = BTreeMap::new();
+    for socket in sockets(&place.dirs.runtime) {
+        // One that has just ended holds nothing.
+        let Ok(mut connection) = connect(&socket) else { continue };
+        let rows = processes(&mut connection)?;
+        let here = rows.into_iter().filter_map(|row| row.session);
+        let here: Vec<SessionId> = here.filter(|id| id.0.starts_with(beginning)).collect();
+        for session in here {
+            found.insert(session.0, socket.clone());
+        }
+    }
+    let mut found = found.into_iter();
+    match (found.next(), found.next()) {
+        (Some((id, socket)), None) if !beginning.is_empty() => {
+            restart(connect(&socket)?, SessionId(id))
+        }
+        (None, _) => Err(Failure::user(format!("no supervisor holds a session {beginning:?}"))
+            .hint("a session that is on disk only needs no restart: opening it starts its workers anew")),
+        (Some((one, _)), other) => {
+            let other = other.map_or(String::new(), |(id, _)| format!(" and {id}"));
+            Err(Failure::user(format!("{beginning:?} names more than one session"))
+                .hint(format!("say more of its name, for example of {one}{other}")))
+        }
+    }
+}
+
+fn restart(mut connection: Connection, session: SessionId) -> Result<Exit, Failure> {
+    let lost =
+        |error: ChannelError| Failure::internal(chain(&error)).exit(Exit::SupervisorUnreachable);
+    connection.send(&FromClient::Restart { session: session.clone() }, &[]).map_err(lost)?;
+    match connection.recv().map_err(lost)? {
+        ToClient::Done => {
+            eprintln!("agentd: what had failed of session {session} is started again");
+            Ok(Exit::Done)
+        }
+        ToClient::Failed { kind: FailedKind::NotFound, message } => Err(Failure::user(message)),
+        ToClient::Failed { kind: _, message } => Err(Failure::internal(message)),
+        ToClient::Welcome { .. }
+        | ToClient::Refused { .. }
+        | ToClient::Opened { .. }
+        | ToClient::Attached { .. }
+        | ToClient::Detached { .. }
+        | ToClient::Behind { .. }
+        | ToClient::Page { .. }
+        | ToClient::TakenBack { .. }
+        | ToClient::Sessions(_)
+        | ToClient::Status(_)
+        | ToClient::Event { .. }
+        | ToClient::Processes(_) => {
+            Err(Failure::internal("the supervisor answered something else"))
+        }
+    }
+}
