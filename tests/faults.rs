@@ -13,9 +13,9 @@ use protocol::ids::{Generation, SessionId};
 use protocol::tool::{FromTool, Stream};
 use serde_json::json;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use support::anthropic::{Answer, Server, call, text};
 use support::{Desk, child_of, place, replace, run, send, until};
 

@@ -179,11 +179,11 @@ impl Terminal {
             papers: vec![Paper::Key],
         }));
         self.say.send_fd(key.as_fd()).unwrap();
-        let session = match self.hear() {
-            ToClient::Opened { session, .. } => session,
-            ToClient::Failed { message, .. } => return Err(message),
-            word => panic!("{word:?}"),
-        };
+        let word = self.hear();
+        if let ToClient::Failed { message, .. } = word {
+            return Err(message);
+        }
+        let ToClient::Opened { session, .. } = word else { panic!("{word:?}") };
         self.attach(&session, Since::Seq(1));
         Ok(session)
     }
