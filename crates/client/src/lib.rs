@@ -1,30 +1,41 @@
 //! What a person or a script sees of a session: a connection to a supervisor, the transcript of
 //! what happens there, and its views.
 //!
-//! Called by the command line only. Three parts touch the world: `connection` (the socket),
-//! `spawn` (a supervisor of one's own; the only file here that starts a process) and `key` (a
-//! key's memory file). [`Transcript`] and the [`View`]s are pure.
+//! Called by the command line only. Few parts touch the world: `connection` (the socket), `spawn`
+//! (a supervisor of one's own; the only file here that starts a process), `key` (a key's memory
+//! file), and the loops `one_shot` (a script's run) and `attach` (a person's terminal). Everything
+//! between is pure: [`Transcript`] and the [`View`]s of a run; [`Screen`], [`Blocks`] and the
+//! [`LineView`] of a terminal.
 
+mod attach;
+mod blocks;
 mod colour;
 mod connection;
 mod json;
 mod key;
+mod line_view;
+mod live;
 mod one_shot;
 mod plain;
+mod screen;
 mod spawn;
 mod supervisors;
 mod text;
 mod transcript;
 mod view;
 
+pub use attach::{LeaderKey, Left, Manner, Visit, attach};
+pub use blocks::{Block, Blocks, Item};
 pub use colour::{Colour, Terminal};
 pub use ipc::ChannelError;
 
 pub use connection::{ConnectError, Connection};
 pub use json::{JsonView, StreamJsonView, failure_line};
 pub use key::seal_key;
+pub use line_view::{Around, LineView};
 pub use one_shot::{Finished, Input, RunError, Stop, Task, run};
 pub use plain::{one_line, plain};
+pub use screen::{Effect, Entrance, Input as ScreenInput, Key, Leaving, Screen};
 pub use spawn::{Launch, PrivateSupervisor, SpawnError, beside_self};
 pub use supervisors::{OwnSupervisors, Supervisors};
 pub use text::TextView;

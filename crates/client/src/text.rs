@@ -132,7 +132,7 @@ impl View for TextView {
 }
 
 /// What a call is about: its one argument that says most, else all of them.
-fn gist(call: &Call) -> String {
+pub(crate) fn gist(call: &Call) -> String {
     let Ok(serde_json::Value::Object(input)) = serde_json::from_str(&call.input) else {
         return call.input.clone();
     };

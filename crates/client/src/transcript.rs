@@ -173,7 +173,7 @@ impl Transcript {
 }
 
 /// What a turn's end means to a person, where it is not the good one.
-fn fault_of(end: &TurnEnd) -> Option<String> {
+pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
     match end {
         TurnEnd::Done => None,
         TurnEnd::RoundsUsedUp { rounds } => Some(format!(
@@ -197,15 +197,20 @@ fn fault_of(end: &TurnEnd) -> Option<String> {
 }
 
 fn words_of(blocks: &[Block]) -> String {
-    let words = blocks.iter().filter_map(|block| match block {
+    text_blocks(blocks).join("\n\n")
+}
+
+/// The texts of an answer, in their order.
+pub(crate) fn text_blocks(blocks: &[Block]) -> Vec<&str> {
+    let texts = blocks.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
         Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => None,
     });
-    words.collect::<Vec<_>>().join("\n\n")
+    texts.collect()
 }
 
 /// A sum in which what one side does not know is left to the other.
-fn sum(a: Usage, b: Usage) -> Usage {
+pub(crate) fn sum(a: Usage, b: Usage) -> Usage {
     let add = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
         (one, other) => one.or(other),

@@ -1,0 +1,317 @@
+//! A person at a session: the terminal and the supervisor on one side, the [`Screen`] on the other.
+//!
+//! Threads listen to keys, signals and the supervisor; this one asks the screen what each input
+//! means, does it, and paints. A supervisor that is lost is followed by another.
+
+mod paint;
+mod terminal;
+
+use crate::blocks::Item;
+use crate::colour::Colour;
+use crate::connection::Connection;
+use crate::line_view::{Around, LineView};
+use crate::live::{Live, asking, live};
+use crate::one_shot::RunError;
+use crate::screen::{Effect, Entrance, Input, Key, Leaving, Screen};
+use crate::supervisors::Supervisors;
+use ipc::{Receiver, Sender};
+use paint::Painter;
+use protocol::client::{FailedKind, FromClient, Opening, Rights, Start, ToClient};
+use protocol::confinement::FilePath;
+use protocol::ids::SessionId;
+use protocol::session::OpenTurn;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{self, SyncSender};
+use std::time::{Duration, Instant};
+
+pub use terminal::LeaderKey;
+
+/// Inputs held for a screen that is slower than the supervisor, before the supervisor waits.
+const QUEUE: usize = 256;
+/// Inputs taken in before the screen is painted again.
+const BATCH: usize = 1024;
+/// So many supervisors may be lost within this time: more is a fault that another start does not
+/// mend.
+const LOSSES: usize = 3;
+const LOSS_WINDOW: Duration = Duration::from_secs(60);
+
+/// What the terminal can do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Manner {
+    /// It sends each key and paints rows anew; this key begins a command to this program.
+    Keys(LeaderKey),
+    /// It sends whole lines and writes one below the other.
+    Lines,
+}
+
+/// A person's visit to a session.
+#[derive(Debug)]
+pub struct Visit {
+    /// The session.
+    pub opening: Opening,
+    /// The descriptors that `opening.papers` names.
+    pub papers: Vec<OwnedFd>,
+    /// What they may do there.
+    pub entrance: Entrance,
+    /// What their terminal can do.
+    pub manner: Manner,
+    /// Whether it is coloured.
+    pub colour: Colour,
+}
+
+/// The end of a visit.
+#[derive(Debug)]
+pub struct Left {
+    /// The session, if one was open.
+    pub session: Option<SessionId>,
+    /// How.
+    pub how: Leaving,
+}
+
+/// Attaches until the person leaves. `audit` tells what the audit log holds of a session; `signals`
+/// is given the sender into which signals go.
+///
+/// # Errors
+/// Where there is no supervisor, or no terminal.
+pub fn attach(
+    supervisors: &mut dyn Supervisors,
+    visit: Visit,
+    audit: &dyn Fn(&SessionId) -> String,
+    signals: impl FnOnce(SyncSender<Input>),
+) -> Result<Left, RunError> {
+    let (sender, inputs) = mpsc::sync_channel(QUEUE);
+    signals(sender.clone());
+    let say = begin(supervisors, &visit.opening, &visit.papers, &sender)?;
+    let no_terminal = |error: io::Error| RunError::Failed {
+        kind: FailedKind::Usage,
+        message: format!("the terminal cannot be used: {error}"),
+    };
+    let keys = sender.clone();
+    let (raw, around) = match visit.manner.clone() {
+        Manner::Keys(leader) => {
+            let raw = terminal::Raw::enter().map_err(no_terminal)?;
+            std::thread::spawn(move || terminal::listen_to_keys(&leader, &keys));
+            (Some(raw), Around::LiveRows)
+        }
+        Manner::Lines => {
+            std::thread::spawn(move || terminal::listen_to_lines(&keys));
+            (None, Around::Nothing)
+        }
+    };
+    let attached = Attached {
+        supervisors,
+        screen: Screen::new(visit.entrance.clone()),
+        view: LineView::new(visit.colour, around),
+        visit,
+        audit,
+        say,
+        sender,
+        inputs,
+        painter: Painter::default(),
+        painted: None,
+        told: None,
+        finished: String::new(),
+        losses: Vec::new(),
+    };
+    let left = attached.go();
+    drop(raw);
+    Ok(left)
+}
+
+/// Connects, asks for the session, and has a thread listen.
+fn begin(
+    supervisors: &mut dyn Supervisors,
+    opening: &Opening,
+    papers: &[OwnedFd],
+    sender: &SyncSender<Input>,
+) -> Result<Sender<FromClient>, RunError> {
+    let connection: Connection = supervisors.connect().map_err(RunError::NoSupervisor)?;
+    connection.send(&FromClient::Open(opening.clone()), papers).map_err(RunError::Lost)?;
+    let (words, say) = connection.split();
+    let sender = sender.clone();
+    std::thread::spawn(move || listen(words, &sender));
+    Ok(say)
+}
+
+fn listen(mut words: Receiver<ToClient>, inputs: &SyncSender<Input>) {
+    loop {
+        let (input, last) = match words.recv() {
+            Ok(word) => (Input::Word(word), false),
+            Err(error) => (Input::Lost(error.to_string()), true),
+        };
+        if inputs.send(input).is_err() || last {
+            return;
+        }
+    }
+}
+
+struct Attached<'a> {
+    supervisors: &'a mut dyn Supervisors,
+    screen: Screen,
+    view: LineView,
+    visit: Visit,
+    audit: &'a dyn Fn(&SessionId) -> String,
+    say: Sender<FromClient>,
+    sender: SyncSender<Input>,
+    inputs: mpsc::Receiver<Input>,
+    painter: Painter,
+    /// The rows that stand there, and the width they were painted for.
+    painted: Option<(Live, u16)>,
+    /// What a terminal without rows was told last about keys.
+    told: Option<String>,
+    /// Lines for good that are not written yet.
+    finished: String,
+    losses: Vec<Instant>,
+}
+
+impl Attached<'_> {
+    fn go(mut self) -> Left {
+        let how = self.follow();
+        if matches!(self.visit.manner, Manner::Keys(_)) {
+            let end = self.painter.erase(usize::from(terminal::size().0)) + "\u{1b}[?25h";
+            let _ = write_out(&(self.finished.replace('\n', "\r\n") + &end));
+        } else {
+            let _ = write_out(&self.finished);
+        }
+        Left { session: self.screen.session().cloned(), how }
+    }
+
+    fn follow(&mut self) -> Leaving {
+        loop {
+            // Nothing can be painted any more where nothing can be written.
+            if self.paint().is_err() {
+                return Leaving::Detached(None);
+            }
+            let mut next = self.inputs.recv().ok();
+            for _ in 0..BATCH {
+                let Some(input) = next else { break };
+                if let Some(leaving) = self.take(input) {
+                    return leaving;
+                }
+                next = self.inputs.try_recv().ok();
+            }
+        }
+    }
+
+    /// Takes one input in; how to leave, where it says so.
+    fn take(&mut self, input: Input) -> Option<Leaving> {
+        let input = match (input, &self.visit.manner) {
+            // A terminal that sends no keys sends this signal for one.
+            (Input::Signal(nix::libc::SIGINT), Manner::Lines) => Input::Key(Key::Interrupt),
+            (input, _) => input,
+        };
+        let effects = self.screen.update(input);
+        effects.into_iter().find_map(|effect| self.perform(effect))
+    }
+
+    fn perform(&mut self, effect: Effect) -> Option<Leaving> {
+        match effect {
+            // Should this fail, the loss of the supervisor comes in by itself.
+            Effect::Say(word) => drop(self.say.send(&word)),
+            Effect::Show(item) => self.finished.push_str(&self.view.lines(&item)),
+            Effect::ShowEarlier(items) => {
+                self.show(Item::Note("earlier:".to_owned()));
+                items.into_iter().for_each(|item| self.show(item));
+                self.show(Item::Note("up to here".to_owned()));
+            }
+            Effect::Bell => self.finished.push('\u{7}'),
+            Effect::Repaint => {
+                self.painted = None;
+                if matches!(self.visit.manner, Manner::Keys(_)) {
+                    self.finished.push_str("\u{1b}[2J\u{1b}[H");
+                }
+            }
+            Effect::ShowAudit(session) => {
+                let text = (self.audit)(&session);
+                self.show(Item::Note(text));
+            }
+            Effect::AddDirectory(named) => match std::fs::canonicalize(&named) {
+                Ok(real) if real.is_dir() => {
+                    let effects = self.screen.add_directory(FilePath::from(real));
+                    return effects.into_iter().find_map(|effect| self.perform(effect));
+                }
+                Ok(_) => self.show(Item::Trouble(format!("{named} is not a directory"))),
+                Err(error) => self.show(Item::Trouble(format!("{named}: {error}"))),
+            },
+            Effect::Open(start) => {
+                let opening = Opening { start, ..self.visit.opening.clone() };
+                let papers = &self.visit.papers;
+                // As above.
+                let _ = self.say.send(&FromClient::Open(opening));
+                papers.iter().for_each(|paper| drop(self.say.send_fd(paper.as_fd())));
+            }
+            Effect::Reconnect(session) => return self.reconnect(session),
+            Effect::Leave(leaving) => return Some(leaving),
+        }
+        None
+    }
+
+    fn show(&mut self, item: Item) {
+        self.finished.push_str(&self.view.lines(&item));
+    }
+
+    /// Goes on with the session under another supervisor.
+    fn reconnect(&mut self, session: SessionId) -> Option<Leaving> {
+        let now = Instant::now();
+        self.losses.retain(|lost| now.duration_since(*lost) < LOSS_WINDOW);
+        self.losses.push(now);
+        if self.losses.len() > LOSSES {
+            let why = format!(
+                "the supervisor was lost {} times within a minute; `agentd logs` says why",
+                self.losses.len()
+            );
+            return Some(Leaving::Lost(why));
+        }
+        // The person sees that something happens while another one starts.
+        let _ = self.paint();
+        let open_turn = match self.visit.entrance.rights {
+            Rights::Full => OpenTurn::GoesOn,
+            Rights::ReadOnly => OpenTurn::Waits,
+        };
+        self.visit.opening.start = Start::Resume { session, open_turn };
+        match begin(self.supervisors, &self.visit.opening, &self.visit.papers, &self.sender) {
+            Ok(say) => {
+                self.say = say;
+                None
+            }
+            Err(error) => Some(Leaving::Lost(error.to_string())),
+        }
+    }
+
+    fn paint(&mut self) -> io::Result<()> {
+        if self.visit.manner == Manner::Lines {
+            return self.tell();
+        }
+        let (columns, rows) = terminal::size();
+        let live = live(&self.screen, usize::from(columns), usize::from(rows));
+        let same = self.painted.as_ref() == Some(&(live.clone(), columns));
+        if same && self.finished.is_empty() {
+            return Ok(());
+        }
+        let finished = std::mem::take(&mut self.finished);
+        let colour = self.visit.colour;
+        let frame = self.painter.frame(&finished, &live, usize::from(columns), colour);
+        self.painted = Some((live, columns));
+        write_out(&frame)
+    }
+
+    /// What a terminal without rows is told: what is finished, and what to answer.
+    fn tell(&mut self) -> io::Result<()> {
+        let mut text = std::mem::take(&mut self.finished);
+        let asking = self.screen.hint.clone().or_else(|| asking(&self.screen));
+        if asking != self.told {
+            if let Some(words) = &asking {
+                text.push_str(&format!("{words}\n"));
+            }
+            self.told = asking;
+        }
+        write_out(&text)
+    }
+}
+
+fn write_out(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}

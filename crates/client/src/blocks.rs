@@ -1,0 +1,261 @@
+//! What happens in a session, thing by thing, as a person reads it: events in, items out. Pure;
+//! used by the screen and by the pages of earlier events.
+
+use crate::transcript::text_blocks;
+use protocol::call::{Call, ToolResult};
+use protocol::client::{Change, Event};
+use protocol::confinement::Enforced;
+use protocol::ids::CallId;
+use protocol::judgement::Question;
+use protocol::session::TurnEnd;
+
+/// Characters of a running call's output that are kept for its last lines.
+const TAIL: usize = 2000;
+
+/// A thing that is finished and can be shown for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// A person's words.
+    Prompt(String),
+    /// The model's words: whole lines, or the rest of its answer.
+    Words(String),
+    /// What was shown of the answer is void, and why.
+    Struck(String),
+    /// The model asked for a call. Shown where nothing shows what runs.
+    Proposed(Call),
+    /// A person must say.
+    Asked(Box<Question>),
+    /// A question was answered, here or elsewhere.
+    Decided {
+        /// The tool.
+        tool: String,
+        /// Whether it may run.
+        allowed: bool,
+        /// By whom, in plain words.
+        basis: String,
+    },
+    /// A call ended.
+    Ended(Box<Block>),
+    /// The turn ended.
+    TurnEnded(TurnEnd),
+    /// A person changed a setting.
+    Changed(Change, String),
+    /// Something to know.
+    Note(String),
+    /// Something that is not as it should be.
+    Trouble(String),
+}
+
+/// A tool call and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// The call.
+    pub call: Call,
+    /// Who or what decided, where somebody did.
+    pub basis: Option<String>,
+    /// The cage it runs in, once it does.
+    pub cage: Option<Enforced>,
+    /// The end of what it printed so far.
+    pub tail: String,
+    /// What it came to.
+    pub result: Option<ToolResult>,
+    /// What the kernel refused, one line each.
+    pub refused: Vec<String>,
+}
+
+impl Block {
+    fn new(call: Call) -> Self {
+        Self {
+            call,
+            basis: None,
+            cage: None,
+            tail: String::new(),
+            result: None,
+            refused: Vec::new(),
+        }
+    }
+
+    fn printed(&mut self, text: &str) {
+        self.tail.push_str(text);
+        let surplus = self.tail.chars().count().saturating_sub(TAIL);
+        if surplus > 0 {
+            self.tail = self.tail.chars().skip(surplus).collect();
+        }
+    }
+}
+
+/// Whether the answer that is streamed was seen from its beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Whole,
+    /// The client came in the middle: what is streamed is shown when it is whole.
+    Midway,
+}
+
+/// Calls that run, questions that are open, and the answer that is streamed.
+#[derive(Debug, Clone)]
+pub struct Blocks {
+    open: Vec<Block>,
+    questions: Vec<Question>,
+    streamed: String,
+    /// So many bytes of it are shown for good.
+    shown: usize,
+    seen: Seen,
+}
+
+impl Default for Blocks {
+    fn default() -> Self {
+        Self {
+            open: Vec::new(),
+            questions: Vec::new(),
+            streamed: String::new(),
+            shown: 0,
+            seen: Seen::Whole,
+        }
+    }
+}
+
+impl Blocks {
+    /// Calls that have no end yet, in the order asked.
+    #[must_use]
+    pub fn open(&self) -> &[Block] {
+        &self.open
+    }
+
+    /// Questions that wait, the oldest first.
+    #[must_use]
+    pub fn questions(&self) -> &[Question] {
+        &self.questions
+    }
+
+    /// What was streamed and is not shown for good.
+    #[must_use]
+    pub fn streaming(&self) -> &str {
+        self.streamed.get(self.shown..).unwrap_or_default()
+    }
+
+    /// What comes next may be the middle of an answer.
+    pub fn came_midway(&mut self) {
+        self.seen = Seen::Midway;
+    }
+
+    /// Forgets what only the lost supervisor could have gone on with.
+    pub fn lost(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Takes one event in; what of it is finished.
+    pub fn take(&mut self, event: &Event) -> Vec<Item> {
+        match event {
+            Event::TextDelta { text } => self.streamed(text),
+            Event::Struck { reason } => {
+                self.answer_over();
+                vec![Item::Struck(reason.clone())]
+            }
+            Event::Answer { blocks, usage: _ } => {
+                let rest = self.rest_of(&text_blocks(blocks));
+                self.answer_over();
+                rest.map(Item::Words).into_iter().collect()
+            }
+            Event::Prompt { text } => {
+                self.answer_over();
+                vec![Item::Prompt(text.clone())]
+            }
+            Event::Proposed { call } => {
+                self.answer_over();
+                if self.find(&call.id).is_some() {
+                    return Vec::new();
+                }
+                self.open.push(Block::new(call.clone()));
+                vec![Item::Proposed(call.clone())]
+            }
+            Event::Asked { question } => {
+                self.questions.retain(|known| known.call != question.call);
+                self.questions.push(question.clone());
+                vec![Item::Asked(Box::new(question.clone()))]
+            }
+            Event::Decided { call, allowed, basis } => self.decided(call, *allowed, basis),
+            Event::Started { call, enforced } => {
+                if let Some(block) = self.find(call) {
+                    block.cage = Some(enforced.clone());
+                }
+                Vec::new()
+            }
+            Event::Output { call, text } => {
+                if let Some(block) = self.find(call) {
+                    block.printed(text);
+                }
+                Vec::new()
+            }
+            Event::CallEnded { call, result, refused } => self.ended(call, result, refused),
+            Event::TurnEnded { end } => {
+                self.answer_over();
+                self.open.clear();
+                self.questions.clear();
+                vec![Item::TurnEnded(end.clone())]
+            }
+            Event::Changed { change, by } => vec![Item::Changed(change.clone(), by.clone())],
+            Event::AnswerRejected { call: _, reason } => {
+                vec![Item::Trouble(format!("the answer did not count: {reason}"))]
+            }
+            Event::Degraded { reason } => vec![Item::Trouble(reason.clone())],
+            Event::Queue { .. } => Vec::new(),
+        }
+    }
+
+    fn find(&mut self, call: &CallId) -> Option<&mut Block> {
+        self.open.iter_mut().find(|block| block.call.id == *call)
+    }
+
+    /// Whole lines are shown for good; the last one when it is ended.
+    fn streamed(&mut self, text: &str) -> Vec<Item> {
+        self.streamed.push_str(text);
+        let finished = self.streaming().rfind('\n').map(|at| at + 1);
+        match (self.seen, finished) {
+            (Seen::Whole, Some(length)) => {
+                let words = self.streaming()[..length].to_owned();
+                self.shown += length;
+                vec![Item::Words(words)]
+            }
+            (Seen::Whole, None) | (Seen::Midway, _) => Vec::new(),
+        }
+    }
+
+    /// What of the whole answer is not shown yet.
+    fn rest_of(&self, texts: &[&str]) -> Option<String> {
+        let shown = &self.streamed[..self.shown];
+        // Pieces may have been left out for a slow reader: then all of it is shown again.
+        let rest = match texts.concat().strip_prefix(shown) {
+            Some(rest) if !shown.is_empty() => rest.to_owned(),
+            Some(_) | None => texts.join("\n\n"),
+        };
+        Some(rest).filter(|rest| !rest.trim().is_empty())
+    }
+
+    fn answer_over(&mut self) {
+        self.streamed.clear();
+        self.shown = 0;
+        self.seen = Seen::Whole;
+    }
+
+    fn decided(&mut self, call: &CallId, allowed: bool, basis: &str) -> Vec<Item> {
+        let asked = self.questions.iter().position(|question| question.call == *call);
+        if let Some(block) = self.find(call) {
+            block.basis = Some(basis.to_owned());
+        }
+        let Some(at) = asked else { return Vec::new() };
+        let tool = self.questions.remove(at).tool;
+        vec![Item::Decided { tool, allowed, basis: basis.to_owned() }]
+    }
+
+    fn ended(&mut self, call: &CallId, result: &ToolResult, refused: &[String]) -> Vec<Item> {
+        self.questions.retain(|question| question.call != *call);
+        let Some(at) = self.open.iter().position(|block| block.call.id == *call) else {
+            return Vec::new();
+        };
+        let mut block = self.open.remove(at);
+        block.result = Some(result.clone());
+        block.refused = refused.to_vec();
+        vec![Item::Ended(Box::new(block))]
+    }
+}

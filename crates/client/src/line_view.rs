@@ -1,0 +1,197 @@
+//! Items as lines that scroll away: what an attached terminal shows for good. Pure.
+
+use crate::blocks::{Block, Item};
+use crate::colour::Colour;
+use crate::plain::{one_line, plain};
+use crate::text::gist;
+use crate::transcript::fault_of;
+use protocol::client::Change;
+use protocol::confinement::Network;
+use protocol::judgement::{Question, Widening};
+use protocol::session::TurnEnd;
+
+/// Longest line about a call, in characters.
+const LINE: usize = 120;
+/// Last lines of a call's output that are shown; the record holds all.
+const OUTPUT_LINES: usize = 6;
+/// Most refusals named under a call.
+const REFUSALS: usize = 5;
+
+/// Where items are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Around {
+    /// Below them stands what runs and what is asked, in rows that are painted anew.
+    LiveRows,
+    /// Nothing else is shown.
+    Nothing,
+}
+
+/// The view.
+#[derive(Debug, Clone, Copy)]
+pub struct LineView {
+    colour: Colour,
+    around: Around,
+}
+
+impl LineView {
+    /// `around` says what a person sees beside the lines.
+    #[must_use]
+    pub fn new(colour: Colour, around: Around) -> Self {
+        Self { colour, around }
+    }
+
+    /// The lines of an item, each with its end.
+    #[must_use]
+    pub fn lines(&self, item: &Item) -> String {
+        match item {
+            Item::Prompt(text) => format!("\n{}\n\n", self.colour.bold(&indented("> ", text))),
+            Item::Words(text) => ended(&plain(text)),
+            Item::Struck(reason) => {
+                let struck = format!("what was shown of this answer is void: {reason}");
+                self.dim_line(&struck)
+            }
+            Item::Proposed(call) => match self.around {
+                Around::LiveRows => String::new(),
+                Around::Nothing => self.heading(&call.tool, &gist(call), ""),
+            },
+            Item::Asked(question) => self.question(question),
+            Item::Decided { tool, allowed, basis } => {
+                let word = if *allowed { "allowed" } else { "not allowed" };
+                let line = format!("  {} {word}: {}", plain(tool), one_line(basis, LINE));
+                let line = if *allowed { self.colour.green(&line) } else { self.colour.red(&line) };
+                format!("{line}\n")
+            }
+            Item::Ended(block) => self.block(block),
+            Item::TurnEnded(end) => self.turn_end(end),
+            Item::Changed(change, by) => {
+                self.dim_line(&format!("{} (by {})", changed(change), one_line(by, LINE)))
+            }
+            Item::Note(text) => ended(&self.colour.dim(plain(text).trim_end_matches('\n'))),
+            Item::Trouble(text) => {
+                let text = format!("agentd: {}", plain(text).trim_end_matches('\n'));
+                ended(&self.colour.red(&text))
+            }
+        }
+    }
+
+    fn dim_line(&self, text: &str) -> String {
+        format!("{}\n", self.colour.dim(&plain(text)))
+    }
+
+    fn heading(&self, tool: &str, gist: &str, basis: &str) -> String {
+        let (tool, gist) = (self.colour.bold(&plain(tool)), one_line(gist, LINE));
+        let basis = if basis.is_empty() { String::new() } else { format!(" ({basis})") };
+        format!("{tool} {gist}{}\n", self.colour.dim(&basis))
+    }
+
+    fn block(&self, block: &Block) -> String {
+        let Block { call, basis, result, refused, tail: _, cage: _ } = block;
+        let basis = basis.as_deref().map(|basis| one_line(basis, LINE)).unwrap_or_default();
+        let mut text = self.heading(&call.tool, &gist(call), &basis);
+        if let Some(result) = result {
+            text.push_str(&self.output(&result.text));
+            let summary = format!("  {}", one_line(&result.summary, LINE));
+            let summary = match result.is_error {
+                true => self.colour.red(&summary),
+                false => self.colour.dim(&summary),
+            };
+            text.push_str(&format!("{summary}\n"));
+        }
+        for refusal in refused.iter().take(REFUSALS) {
+            let line = format!("  refused: {}", one_line(refusal, LINE));
+            text.push_str(&format!("{}\n", self.colour.red(&line)));
+        }
+        if refused.len() > REFUSALS {
+            let more = refused.len() - REFUSALS;
+            text.push_str(&format!("  and {more} more; see `agentd audit show {}`\n", call.id));
+        }
+        text
+    }
+
+    /// The last lines of what a call printed.
+    fn output(&self, output: &str) -> String {
+        let lines: Vec<&str> = output.trim_end().lines().collect();
+        let left_out = lines.len().saturating_sub(OUTPUT_LINES);
+        let mut text = String::new();
+        if left_out > 0 {
+            text.push_str(&self.dim_line(&format!("  … {left_out} lines")));
+        }
+        for line in &lines[left_out..] {
+            text.push_str(&self.dim_line(&format!("  {line}")));
+        }
+        text
+    }
+
+    fn question(&self, question: &Question) -> String {
+        let Question { call, tool, preview, confinement, reason, widens, offers, .. } = question;
+        let head = format!("{} wants to run, and a person must say ({call})", plain(tool));
+        let mut text = format!("\n{}\n", self.colour.bold(&head));
+        let preview = if preview.trim().is_empty() { &question.input } else { preview };
+        for line in plain(preview).trim_end().lines() {
+            let line = format!("    {line}");
+            let line = match line.trim_start().chars().next() {
+                Some('+') => self.colour.green(&line),
+                Some('-') => self.colour.red(&line),
+                Some(_) | None => line,
+            };
+            text.push_str(&format!("{line}\n"));
+        }
+        text.push_str(&format!("  why:   {}\n", plain(reason)));
+        text.push_str(&format!("  cage:  {}\n", plain(confinement)));
+        for widening in widens {
+            let line = format!("  wider: {}", wider(widening));
+            text.push_str(&format!("{}\n", self.colour.red(&line)));
+        }
+        for offer in offers {
+            text.push_str(&format!("  rule:  {}\n", plain(offer)));
+        }
+        text
+    }
+
+    fn turn_end(&self, end: &TurnEnd) -> String {
+        match (end, fault_of(end)) {
+            (TurnEnd::Interrupted, _) => self.dim_line("the turn was stopped"),
+            (_, Some(fault)) => {
+                let fault = format!("agentd: {}", plain(&fault));
+                format!("{}\n", self.colour.red(&fault))
+            }
+            (_, None) => "\n".to_owned(),
+        }
+    }
+}
+
+/// A right beyond the session's, in plain words.
+pub(crate) fn wider(widening: &Widening) -> String {
+    match widening {
+        Widening::Network => "network, for this call alone".to_owned(),
+        Widening::Directory(dir) => {
+            format!("{}, for this call alone", plain(&dir.to_path().display().to_string()))
+        }
+        Widening::GitAdmin => {
+            "what .git/config, hooks and their like hold, for this call alone".to_owned()
+        }
+    }
+}
+
+fn changed(change: &Change) -> String {
+    match change {
+        Change::Network(Network::On) => "network on for the commands that start from now on".into(),
+        Change::Network(Network::Off) => {
+            "network off for the commands that start from now on".into()
+        }
+        Change::Mode(mode) => format!("mode {}", mode.name()),
+        Change::AddDirectory(dir) => {
+            format!("tools may use {}", dir.to_path().display())
+        }
+    }
+}
+
+fn indented(mark: &str, text: &str) -> String {
+    let text = plain(text);
+    let lines: Vec<_> = text.trim_end().lines().map(|line| format!("{mark}{line}")).collect();
+    lines.join("\n")
+}
+
+fn ended(text: &str) -> String {
+    if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
+}

@@ -1,0 +1,223 @@
+//! The rows at the bottom of an attached terminal, which change: the line that is streamed, what
+//! runs, what waits, what keys are for, the settings, the input line. Pure.
+
+use crate::blocks::Block;
+use crate::colour::Colour;
+use crate::plain::{one_line, plain};
+use crate::screen::{Focus, Link, Screen, Turn};
+use crate::text::gist;
+use protocol::client::Rights;
+use protocol::confinement::Network;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Rows of what is streamed, of what runs, of what waits.
+const STREAMED: usize = 6;
+const RUNNING: usize = 8;
+const OUTPUT: usize = 3;
+const QUEUED: usize = 3;
+/// Rows of the input line.
+const TYPED: usize = 10;
+
+/// How a row is painted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paint {
+    Plain,
+    Dim,
+    Bold,
+}
+
+/// One row, not wider than the terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) text: String,
+    pub(crate) paint: Paint,
+}
+
+impl Row {
+    pub(crate) fn painted(&self, colour: Colour) -> String {
+        match self.paint {
+            Paint::Plain => self.text.clone(),
+            Paint::Dim => colour.dim(&self.text),
+            Paint::Bold => colour.bold(&self.text),
+        }
+    }
+
+    pub(crate) fn columns(&self) -> usize {
+        self.text.width()
+    }
+}
+
+/// All rows, and where the cursor stands among them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Live {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) cursor: (usize, usize),
+}
+
+/// The rows of a screen in a terminal of so many columns and rows.
+pub(crate) fn live(screen: &Screen, columns: usize, height: usize) -> Live {
+    let row = |text: &str, paint| Row { text: cut(text, columns), paint };
+    let mut rows = streamed(screen, columns);
+    for block in screen.blocks.open().iter().take(RUNNING) {
+        rows.extend(running(block).into_iter().map(|(text, paint)| row(&text, paint)));
+    }
+    let queue = &screen.queue;
+    for text in queue.iter().take(QUEUED) {
+        rows.push(row(&format!("queued: {}", one_line(text, columns)), Paint::Dim));
+    }
+    if queue.len() > QUEUED {
+        rows.push(row(&format!("queued: {} more", queue.len() - QUEUED), Paint::Dim));
+    }
+    if let Some(keys) = asking(screen) {
+        rows.push(row(&keys, Paint::Bold));
+    }
+    if let Some(hint) = &screen.hint {
+        rows.push(row(&plain(hint), Paint::Dim));
+    }
+    rows.push(row(&settings(screen), Paint::Dim));
+    let (editor, mark) = match screen.focus {
+        Focus::Reason => (&screen.reason, "why not? "),
+        Focus::Line | Focus::Question | Focus::Rule(_) => (&screen.editor, "> "),
+    };
+    let typed = editor.layout(mark.width(), columns);
+    // Of a long text the rows around the cursor are shown.
+    let first = (typed.cursor.0 + 1).saturating_sub(TYPED);
+    let above = rows.len();
+    for (at, text) in typed.rows.iter().enumerate().skip(first).take(TYPED) {
+        let indent = if at == 0 { mark.to_owned() } else { " ".repeat(mark.width()) };
+        rows.push(Row { text: format!("{indent}{text}"), paint: Paint::Plain });
+    }
+    let cursor = (above + typed.cursor.0 - first, typed.cursor.1);
+    // The terminal must hold all of it: what would scroll away could not be painted over.
+    let surplus = rows.len().saturating_sub(height.saturating_sub(1).max(1)).min(cursor.0);
+    rows.drain(..surplus);
+    Live { rows, cursor: (cursor.0 - surplus, cursor.1) }
+}
+
+/// What keys are for while a question waits.
+pub(crate) fn asking(screen: &Screen) -> Option<String> {
+    let questions = screen.blocks.questions();
+    let question = questions.first()?;
+    let more = match questions.len() {
+        1 => String::new(),
+        count => format!(" (and {} more)", count - 1),
+    };
+    let name = format!("{} {}{more}", plain(&question.tool), question.call);
+    if screen.entrance.rights == Rights::ReadOnly {
+        return Some(format!("{name}: waits for an answer at another terminal"));
+    }
+    Some(match screen.focus {
+        Focus::Question => {
+            let longer = match question.offers.first() {
+                Some(rule) => format!("s session, a always: {}", plain(rule)),
+                None => "no rule is narrow enough for longer".to_owned(),
+            };
+            format!("{name}: y once, n deny, r deny with a reason, x stop, {longer}")
+        }
+        Focus::Rule(offer) => {
+            let rule = question.offers.get(offer).map(|rule| plain(rule)).unwrap_or_default();
+            format!(
+                "write `{rule}` into your configuration, to hold from now on? y yes, Tab next, n no"
+            )
+        }
+        Focus::Reason => format!("{name}: Enter denies it with these words for the model"),
+        Focus::Line => format!("{name} waits; Tab to answer"),
+    })
+}
+
+/// The unfinished line of the answer, its last rows.
+fn streamed(screen: &Screen, columns: usize) -> Vec<Row> {
+    let text = plain(screen.blocks.streaming());
+    let mut rows = Vec::new();
+    for line in text.lines() {
+        let mut rest = line;
+        loop {
+            let fits = fitting(rest, columns);
+            rows.push(Row { text: rest[..fits].replace('\t', " "), paint: Paint::Plain });
+            rest = &rest[fits..];
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    let surplus = rows.len().saturating_sub(STREAMED);
+    rows.drain(..surplus);
+    rows
+}
+
+fn running(block: &Block) -> Vec<(String, Paint)> {
+    let state = if block.cage.is_some() { "runs" } else { "waits" };
+    let gist = one_line(&gist(&block.call), 200);
+    let mut rows = vec![(format!("{} {gist} ({state})", plain(&block.call.tool)), Paint::Bold)];
+    let tail = plain(&block.tail);
+    let lines: Vec<&str> = tail.trim_end().lines().collect();
+    let first = lines.len().saturating_sub(OUTPUT);
+    rows.extend(lines[first..].iter().map(|line| (format!("  {line}"), Paint::Dim)));
+    rows
+}
+
+/// Model, settings, tokens, session.
+fn settings(screen: &Screen) -> String {
+    let facts = &screen.facts;
+    let mut words = Vec::new();
+    match (screen.link, screen.turn) {
+        (Link::Closed, _) => words.push("connecting".to_owned()),
+        (Link::Replaying, _) => words.push("reading".to_owned()),
+        (Link::Live, Turn::Working) => words.push("working".to_owned()),
+        (Link::Live, Turn::Idle) => {}
+    }
+    if screen.entrance.rights == Rights::ReadOnly {
+        words.push("WATCHING".to_owned());
+    }
+    if !facts.model.is_empty() {
+        words.push(plain(&facts.model));
+    }
+    words.extend(facts.mode.map(|mode| format!("mode {}", mode.name())));
+    words.extend(facts.network.map(|network| match network {
+        Network::Off => "net off".to_owned(),
+        Network::On => "net ON".to_owned(),
+    }));
+    // The first words say how strong the cage is; the rest stands in every question.
+    let sandbox = facts.sandbox.split(['(', ';']).next().unwrap_or_default().trim();
+    if !sandbox.is_empty() {
+        words.push(plain(sandbox));
+    }
+    if let (Some(input), Some(output)) = (screen.usage.input, screen.usage.output) {
+        words.push(format!("{} in {} out", count(input), count(output)));
+    }
+    if let Some(session) = &facts.session {
+        words.push(format!("session {session}"));
+    }
+    words.join(" · ")
+}
+
+fn count(tokens: u64) -> String {
+    match tokens {
+        0..1000 => tokens.to_string(),
+        1000..1_000_000 => format!("{:.1}k", tokens as f64 / 1e3),
+        _ => format!("{:.1}M", tokens as f64 / 1e6),
+    }
+}
+
+/// How many bytes of `text` fit into so many columns; at least one character.
+fn fitting(text: &str, columns: usize) -> usize {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += c.width().unwrap_or(1);
+        if used > columns && at > 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// One row of it.
+fn cut(text: &str, columns: usize) -> String {
+    let text = text.replace(['\n', '\t'], " ");
+    let fits = fitting(&text, columns);
+    if fits == text.len() {
+        return text;
+    }
+    let shorter = fitting(&text, columns.saturating_sub(1));
+    format!("{}…", &text[..shorter])
+}

@@ -1,0 +1,246 @@
+//! An attached terminal as a model: inputs in, effects out. Pure; its views are `line_view` and
+//! `live`, its world is `attach`.
+
+pub(crate) mod command;
+pub(crate) mod editor;
+mod keys;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use crate::blocks::{Blocks, Item};
+use editor::Editor;
+use protocol::client::{FailedKind, FromClient, Others, Rights, Since, Start, ToClient};
+use protocol::confinement::{FilePath, Network};
+use protocol::content::Usage;
+use protocol::ids::SessionId;
+use protocol::judgement::Mode;
+
+pub use keys::Key;
+
+/// Events that are shown of a session that has more: some screens full.
+const FIRST_PAGE: u32 = 200;
+
+/// Something that comes in.
+#[derive(Debug)]
+pub enum Input {
+    /// A word of the supervisor.
+    Word(ToClient),
+    /// The supervisor is gone, and why.
+    Lost(String),
+    /// A key.
+    Key(Key),
+    /// Text that was pasted.
+    Paste(String),
+    /// A whole line, from a terminal that knows no keys.
+    Line(String),
+    /// The terminal says nothing more.
+    HungUp,
+    /// Its size in columns and rows.
+    Resized(u16, u16),
+    /// A signal that asks this process to end.
+    Signal(i32),
+}
+
+/// Something to be done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Say this to the supervisor.
+    Say(FromClient),
+    /// Show this for good.
+    Show(Item),
+    /// Show these, which were before what is shown.
+    ShowEarlier(Vec<Item>),
+    /// Make a person look here.
+    Bell,
+    /// Find a supervisor in the place of the lost one, and open the session there.
+    Reconnect(SessionId),
+    /// Open another session here.
+    Open(Start),
+    /// Ask for this directory to be added; only the file system knows its real path.
+    AddDirectory(String),
+    /// Show the audit records of the session.
+    ShowAudit(SessionId),
+    /// Paint everything anew.
+    Repaint,
+    /// The end.
+    Leave(Leaving),
+}
+
+/// How a terminal leaves a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leaving {
+    /// A person left; nothing runs there.
+    Quit,
+    /// A person left, or was sent away; the session goes on. The reason, where there is one.
+    Detached(Option<String>),
+    /// The supervisor did not do what was asked.
+    Failed(FailedKind, String),
+    /// The supervisor is gone, and no other took its place.
+    Lost(String),
+    /// A signal.
+    Signal(i32),
+}
+
+/// What the session is doing, as far as this terminal knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Idle,
+    Working,
+}
+
+/// What keys are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Focus {
+    /// The input line.
+    Line,
+    /// The oldest question, where there is one.
+    Question,
+    /// The rule of an answer that holds from now on, by its place among the offers.
+    Rule(usize),
+    /// Words for the model with a denial.
+    Reason,
+}
+
+/// Where this terminal is with the supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Nothing is open.
+    Closed,
+    /// What was before is being told.
+    Replaying,
+    /// What comes is new.
+    Live,
+}
+
+/// Keys that count when a second one follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pending {
+    Nothing,
+    Leader,
+    /// Ctrl-C on an idle prompt.
+    Interrupted,
+}
+
+/// What is known of the session beside its events.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    pub(crate) session: Option<SessionId>,
+    pub(crate) model: String,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) network: Option<Network>,
+    pub(crate) sandbox: String,
+}
+
+/// How a person came to this session.
+#[derive(Debug, Clone)]
+pub struct Entrance {
+    /// What they may do.
+    pub rights: Rights,
+    /// What becomes of the other terminals.
+    pub others: Others,
+    /// Words to be said first.
+    pub prompt: Option<String>,
+    /// How the leader key is called.
+    pub leader: String,
+}
+
+/// The model.
+#[derive(Debug)]
+pub struct Screen {
+    pub(crate) entrance: Entrance,
+    pub(crate) facts: Facts,
+    pub(crate) blocks: Blocks,
+    pub(crate) turn: Turn,
+    pub(crate) focus: Focus,
+    pub(crate) link: Link,
+    pub(crate) queue: Vec<String>,
+    pub(crate) editor: Editor,
+    pub(crate) reason: Editor,
+    /// One line about what was just done or cannot be.
+    pub(crate) hint: Option<String>,
+    pub(crate) usage: Usage,
+    pub(crate) pending: Pending,
+    /// Numbers of the first and the last kept event seen.
+    first_seq: Option<u64>,
+    last_seq: u64,
+}
+
+impl Screen {
+    /// A terminal that has seen nothing yet.
+    #[must_use]
+    pub fn new(entrance: Entrance) -> Self {
+        Self {
+            entrance,
+            facts: Facts {
+                session: None,
+                model: String::new(),
+                mode: None,
+                network: None,
+                sandbox: String::new(),
+            },
+            blocks: Blocks::default(),
+            turn: Turn::Idle,
+            focus: Focus::Line,
+            link: Link::Closed,
+            queue: Vec::new(),
+            editor: Editor::default(),
+            reason: Editor::default(),
+            hint: None,
+            usage: Usage::default(),
+            pending: Pending::Nothing,
+            first_seq: None,
+            last_seq: 0,
+        }
+    }
+
+    /// The session, once one is open.
+    #[must_use]
+    pub fn session(&self) -> Option<&SessionId> {
+        self.facts.session.as_ref()
+    }
+
+    /// What to do about an input.
+    pub fn update(&mut self, input: Input) -> Vec<Effect> {
+        match input {
+            Input::Word(word) => self.word(word),
+            Input::Lost(why) => self.lost(&why),
+            Input::Key(key) => self.key(key),
+            Input::Paste(text) => self.paste(&text),
+            Input::Line(line) => self.line(&line),
+            Input::HungUp => self.leave(),
+            // Rows are painted for the size there is, whenever something came in.
+            Input::Resized(..) => Vec::new(),
+            Input::Signal(signal) => vec![Effect::Leave(Leaving::Signal(signal))],
+        }
+    }
+
+    /// A directory was found by its real path.
+    #[must_use]
+    pub fn add_directory(&self, real: FilePath) -> Vec<Effect> {
+        self.change(protocol::client::Change::AddDirectory(real))
+    }
+
+    fn lost(&mut self, why: &str) -> Vec<Effect> {
+        let Some(session) = self.facts.session.clone() else {
+            return vec![Effect::Leave(Leaving::Failed(FailedKind::Internal, why.to_owned()))];
+        };
+        self.link = Link::Closed;
+        self.blocks.lost();
+        self.queue.clear();
+        self.turn = Turn::Idle;
+        self.focus = Focus::Line;
+        let note = "the connection is lost; connecting again".to_owned();
+        vec![Effect::Show(Item::Note(note)), Effect::Reconnect(session)]
+    }
+
+    /// How to see the session from where this terminal stopped.
+    fn attach(&self, session: SessionId) -> Effect {
+        let from = match self.last_seq {
+            0 => Since::Newest(FIRST_PAGE),
+            last => Since::Seq(last + 1),
+        };
+        let Entrance { rights, others, .. } = self.entrance;
+        Effect::Say(FromClient::Attach { session, from, rights, others })
+    }
+}

@@ -1,0 +1,122 @@
+//! The `:` commands: what is written after the colon as what is meant. Pure.
+
+use protocol::confinement::Network;
+use protocol::judgement::Mode;
+
+/// What a person meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Command {
+    Quit,
+    Network(Network),
+    Mode(Mode),
+    AddDirectory(String),
+    Fork,
+    Audit,
+    Earlier,
+    Help,
+}
+
+/// Each command as it is written, and what it does.
+const COMMANDS: &[(&str, &str)] = &[
+    (":q", "leave; the session goes on"),
+    (":net on, :net off", "network of the commands that start from now on"),
+    (
+        ":mode MODE",
+        "what happens to calls that no rule speaks of: ask, accept-edits, plan, auto, dont-ask",
+    ),
+    (":add-dir DIR", "one more directory that tools may use"),
+    (":fork", "a copy of this session, and go on there"),
+    (":earlier", "events before those shown"),
+    (":audit", "what each call of this session did, and what it was refused"),
+    (":help", "this"),
+];
+
+/// The keys, for the same page.
+const KEYS: &[(&str, &str)] = &[
+    ("Enter, Alt-Enter", "send; a new line"),
+    ("Esc, Ctrl-C", "stop the turn"),
+    ("Up, Down", "take back what is queued; earlier input"),
+    ("Ctrl-A E W U K", "beginning, end, erase a word, to the beginning, to the end"),
+    ("Tab", "from a question to the input line and back"),
+];
+
+/// Commands that are named in other agents and in our plans, and are not there.
+const NOT_THERE: &[&str] = &["clear", "model", "compact", "undo", "add", "drop"];
+
+/// What `text`, which begins with a colon, means; or what to say about it.
+pub(crate) fn parse(text: &str) -> Result<Command, String> {
+    let mut words = text.trim_start_matches(':').split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let rest = words.collect::<Vec<_>>().join(" ");
+    let none = |command: Command| {
+        if rest.is_empty() { Ok(command) } else { Err(format!(":{name} takes no further words")) }
+    };
+    match name {
+        "q" | "quit" => none(Command::Quit),
+        "fork" => none(Command::Fork),
+        "audit" => none(Command::Audit),
+        "earlier" => none(Command::Earlier),
+        "help" | "h" | "" => none(Command::Help),
+        "net" => match rest.as_str() {
+            "on" => Ok(Command::Network(Network::On)),
+            "off" => Ok(Command::Network(Network::Off)),
+            other if other.starts_with("allow") => {
+                Err("a list of allowed hosts is not there yet; :net on opens all of it".to_owned())
+            }
+            _ => Err("write :net on or :net off".to_owned()),
+        },
+        "mode" => Mode::parse(&rest)
+            .map(Command::Mode)
+            .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned()),
+        "add-dir" if rest.is_empty() => Err("name a directory, as in :add-dir ../lib".to_owned()),
+        "add-dir" => Ok(Command::AddDirectory(rest)),
+        other if NOT_THERE.contains(&other) => {
+            Err(format!(":{other} is not there yet; :help lists what is"))
+        }
+        other => Err(format!("there is no command :{other}; :help lists them")),
+    }
+}
+
+/// The page of `:help`. `leave` is how the leader key is pressed to detach.
+pub(crate) fn help(leave: &str) -> String {
+    let line = |(word, does): &(&str, &str)| format!("  {word:<20} {does}\n");
+    let commands: String = COMMANDS.iter().map(line).collect();
+    let keys: String = KEYS.iter().map(line).collect();
+    format!("{commands}{keys}{}", line(&(leave, "detach; the session goes on")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn commands_mean_what_they_say() {
+        assert_eq!(parse(":q"), Ok(Command::Quit));
+        assert_eq!(parse(":net on"), Ok(Command::Network(Network::On)));
+        assert_eq!(parse(": mode  plan "), Ok(Command::Mode(Mode::Plan)));
+        assert_eq!(parse(":add-dir a b"), Ok(Command::AddDirectory("a b".to_owned())));
+        for (wrong, said) in [
+            (":net", ":net on"),
+            (":net allow x", "not there yet"),
+            (":mode yolo", "accept-edits"),
+            (":add-dir", "directory"),
+            (":undo", "not there yet"),
+            (":q now", "no further"),
+            (":frok", "no command :frok"),
+        ] {
+            let error = parse(wrong).unwrap_err();
+            assert!(error.contains(said), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn help_lists_each_command_that_is_understood() {
+        let page = help("Ctrl-\\ d");
+        for name in ["q", "net on", "mode ask", "add-dir x", "fork", "earlier", "audit", "help"] {
+            assert!(parse(&format!(":{name}")).is_ok(), "{name}");
+            let word = name.split(' ').next().unwrap_or_default();
+            assert!(page.contains(&format!(":{word}")), "{name}");
+        }
+    }
+}

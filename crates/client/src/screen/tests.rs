@@ -1,0 +1,424 @@
+//! What a person's keys and a supervisor's words come to, without a terminal.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::live::{asking, live};
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::client::{Change, Event, Numbered};
+use protocol::content::Block;
+use protocol::ids::CallId;
+use protocol::judgement::{Answer, Question};
+use protocol::session::TurnEnd;
+
+fn session() -> SessionId {
+    SessionId("3f2a91c0d4e5".to_owned())
+}
+
+fn call_id(number: u32) -> CallId {
+    CallId { session: session(), number }
+}
+
+fn entrance(rights: Rights) -> Entrance {
+    Entrance { rights, others: Others::Stay, prompt: None, leader: "Ctrl-\\".to_owned() }
+}
+
+fn opened(session: SessionId) -> Input {
+    Input::Word(ToClient::Opened {
+        session,
+        model: "model-1".to_owned(),
+        tools: Vec::new(),
+        mode: Mode::Ask,
+        network: Network::Off,
+        sandbox: "sandbox: full (namespaces); project".to_owned(),
+        last_seq: 0,
+        warnings: Vec::new(),
+    })
+}
+
+fn screen_with(rights: Rights) -> Screen {
+    let mut screen = Screen::new(entrance(rights));
+    screen.update(opened(session()));
+    screen.update(Input::Word(ToClient::Attached { session: session() }));
+    screen
+}
+
+fn screen() -> Screen {
+    screen_with(Rights::Full)
+}
+
+fn event(seq: u64, event: Event) -> Input {
+    Input::Word(ToClient::Event { session: session(), seq, event })
+}
+
+fn question(number: u32, offers: &[&str]) -> Event {
+    Event::Asked {
+        question: Question {
+            call: call_id(number),
+            tool: "bash".to_owned(),
+            input: "{}".to_owned(),
+            preview: "cargo test".to_owned(),
+            confinement: "may write: this project; network: off".to_owned(),
+            reason: "mode ask".to_owned(),
+            widens: Vec::new(),
+            offers: offers.iter().map(|offer| (*offer).to_owned()).collect(),
+            deadline: 0,
+            digest: "d".to_owned(),
+        },
+    }
+}
+
+fn press(screen: &mut Screen, keys: &str) -> Vec<Effect> {
+    keys.chars().flat_map(|key| screen.update(Input::Key(Key::Char(key)))).collect()
+}
+
+fn says(effects: &[Effect]) -> Vec<&FromClient> {
+    let mut words = Vec::new();
+    for effect in effects {
+        if let Effect::Say(word) = effect {
+            words.push(word);
+        }
+    }
+    words
+}
+
+fn answered(effects: &[Effect]) -> Answer {
+    match says(effects)[..] {
+        [FromClient::Answer { call, digest, answer }] => {
+            assert_eq!((call, digest.as_str()), (&call_id(1), "d"));
+            answer.clone()
+        }
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_opened_session_is_attached_to_and_its_first_prompt_said_once() {
+    let mut screen =
+        Screen::new(Entrance { prompt: Some("hi".to_owned()), ..entrance(Rights::Full) });
+    let effects = screen.update(opened(session()));
+    assert!(
+        matches!(says(&effects)[..], [FromClient::Attach { from: Since::Newest(_), .. }]),
+        "{effects:?}"
+    );
+    let attached = || Input::Word(ToClient::Attached { session: session() });
+    let effects = screen.update(attached());
+    assert!(matches!(says(&effects)[..], [FromClient::Prompt { text, .. }] if text == "hi"));
+    assert_eq!(screen.update(attached()), []);
+}
+
+#[test]
+fn a_question_takes_the_keys_and_each_key_is_its_answer() {
+    for (keys, want) in [
+        ("y", Answer::Once),
+        ("s", Answer::Session("bash:cargo test".to_owned())),
+        ("n", Answer::Deny(String::new())),
+        ("x", Answer::Stop),
+        ("ay", Answer::Always("bash:cargo test".to_owned())),
+    ] {
+        let mut screen = screen();
+        let effects = screen.update(event(1, question(1, &["bash:cargo test", "bash:cargo *"])));
+        assert!(effects.contains(&Effect::Bell));
+        assert_eq!(answered(&press(&mut screen, keys)), want, "{keys}");
+    }
+}
+
+#[test]
+fn a_rule_is_shown_before_it_is_written_and_can_be_another() {
+    let mut screen = screen();
+    screen.update(event(1, question(1, &["bash:cargo test", "bash:cargo *"])));
+    assert_eq!(press(&mut screen, "a"), []);
+    assert!(asking(&screen).unwrap().contains("`bash:cargo test`"));
+    screen.update(Input::Key(Key::Tab));
+    assert!(asking(&screen).unwrap().contains("`bash:cargo *`"));
+    assert_eq!(press(&mut screen, "n"), [], "n goes back and denies nothing");
+    assert_eq!(screen.focus, Focus::Question);
+    press(&mut screen, "a");
+    screen.update(Input::Key(Key::Tab));
+    assert_eq!(answered(&press(&mut screen, "y")), Answer::Always("bash:cargo *".to_owned()));
+}
+
+#[test]
+fn without_a_narrow_rule_nothing_longer_than_once_is_answered() {
+    let mut screen = screen();
+    screen.update(event(1, question(1, &[])));
+    assert_eq!(press(&mut screen, "sa"), []);
+    assert!(screen.hint.as_ref().unwrap().contains("y allows it once"));
+    assert_eq!(answered(&press(&mut screen, "y")), Answer::Once);
+}
+
+#[test]
+fn a_denial_carries_its_reason() {
+    let mut screen = screen();
+    screen.update(event(1, question(1, &[])));
+    assert_eq!(press(&mut screen, "ruse yarn"), []);
+    let effects = screen.update(Input::Key(Key::Enter));
+    assert_eq!(answered(&effects), Answer::Deny("use yarn".to_owned()));
+}
+
+#[test]
+fn what_is_being_typed_or_pasted_is_never_an_answer() {
+    let mut screen = screen();
+    press(&mut screen, "tr");
+    screen.update(event(1, question(1, &[])));
+    assert_eq!(press(&mut screen, "y"), []);
+    assert_eq!(screen.editor.text(), "try");
+    let mut screen = self::screen();
+    screen.update(event(1, question(1, &[])));
+    assert_eq!(screen.update(Input::Paste("y\n".to_owned())), []);
+    assert_eq!(screen.editor.text(), "y\n");
+}
+
+#[test]
+fn who_answered_elsewhere_is_shown_and_the_question_is_gone() {
+    let mut screen = screen();
+    screen.update(event(1, question(1, &[])));
+    let basis = "answered by terminal 2".to_owned();
+    let decided = Event::Decided { call: call_id(1), allowed: true, basis: basis.clone() };
+    let effects = screen.update(event(2, decided));
+    let shown = Item::Decided { tool: "bash".to_owned(), allowed: true, basis };
+    assert_eq!(effects, [Effect::Show(shown)]);
+    assert_eq!(asking(&screen), None);
+    assert_eq!(press(&mut screen, "y"), []);
+    assert_eq!(screen.editor.text(), "y", "the key is for the line again");
+}
+
+#[test]
+fn a_rule_meant_for_one_question_is_not_written_for_the_next() {
+    let mut screen = screen();
+    screen.update(event(1, question(1, &["bash:ls"])));
+    screen.update(event(2, question(2, &["bash:rm *"])));
+    press(&mut screen, "a");
+    let decided =
+        Event::Decided { call: call_id(1), allowed: false, basis: "answered by terminal 2".into() };
+    screen.update(event(3, decided));
+    assert_eq!(screen.focus, Focus::Question);
+}
+
+#[test]
+fn a_watching_terminal_says_so_and_sends_nothing() {
+    let mut screen = screen_with(Rights::ReadOnly);
+    screen.update(event(1, question(1, &["bash:ls"])));
+    for key in ["y", "a", "n", "x", "hello"] {
+        assert_eq!(press(&mut screen, key), [], "{key}");
+        assert!(screen.hint.as_ref().unwrap().contains("-r"), "{key}");
+    }
+    assert_eq!(screen.update(Input::Key(Key::Escape)), []);
+    assert_eq!(screen.update(Input::Key(Key::Interrupt)), []);
+    press(&mut screen, ":net on");
+    assert_eq!(screen.update(Input::Key(Key::Enter)), []);
+    press(&mut screen, ":q");
+    let effects = screen.update(Input::Key(Key::Enter));
+    assert!(matches!(effects[..], [Effect::Leave(_)]), "the positive control: {effects:?}");
+}
+
+#[test]
+fn the_turn_is_stopped_and_the_session_stays() {
+    let mut screen = screen();
+    let interrupt = |screen: &mut Screen| screen.update(Input::Key(Key::Interrupt));
+    assert_eq!(interrupt(&mut screen), []);
+    assert_eq!(screen.hint.as_deref(), Some("nothing runs here"));
+    assert_eq!(interrupt(&mut screen), []);
+    assert!(screen.hint.as_ref().unwrap().contains("Ctrl-\\ d"), "{:?}", screen.hint);
+    screen.update(event(1, Event::Prompt { text: "go".to_owned() }));
+    let stop = FromClient::Interrupt { session: session() };
+    assert_eq!(interrupt(&mut screen), [Effect::Say(stop.clone())]);
+    assert_eq!(screen.update(Input::Key(Key::Escape)), [Effect::Say(stop)]);
+    screen.update(event(2, Event::TurnEnded { end: TurnEnd::Interrupted }));
+    assert_eq!(screen.update(Input::Key(Key::Escape)), []);
+}
+
+#[test]
+fn the_queue_is_taken_back_before_what_was_typed() {
+    let mut screen = screen();
+    screen.update(event(1, Event::Queue { texts: vec!["one".to_owned(), "two".to_owned()] }));
+    let effects = screen.update(Input::Key(Key::Up));
+    assert_eq!(effects, [Effect::Say(FromClient::TakeBack { session: session() })]);
+    press(&mut screen, "x");
+    let texts = vec!["one".to_owned(), "two".to_owned()];
+    screen.update(Input::Word(ToClient::TakenBack { session: session(), texts }));
+    assert_eq!(screen.editor.text(), "one\ntwo\nx");
+}
+
+#[test]
+fn leaving_has_three_ways_and_says_whether_something_runs() {
+    let leave = |screen: &mut Screen, keys: &[Key]| {
+        keys.iter().flat_map(|key| screen.update(Input::Key(*key))).collect::<Vec<_>>()
+    };
+    let detach = [Effect::Leave(Leaving::Detached(None))];
+    assert_eq!(leave(&mut screen(), &[Key::Leader, Key::Char('d')]), detach);
+    assert_eq!(leave(&mut screen(), &[Key::Leader, Key::Char('x'), Key::Char('d')]), []);
+    assert_eq!(leave(&mut screen(), &[Key::EndOfInput]), [Effect::Leave(Leaving::Quit)]);
+    let mut working = screen();
+    working.update(event(1, Event::Prompt { text: "go".to_owned() }));
+    assert_eq!(leave(&mut working, &[Key::EndOfInput]), detach);
+    let mut typing = screen();
+    press(&mut typing, "x");
+    assert_eq!(leave(&mut typing, &[Key::EndOfInput]), []);
+}
+
+#[test]
+fn commands_change_settings_and_everybody_sees_it() {
+    let mut screen = screen();
+    press(&mut screen, ":net on");
+    let change = Change::Network(Network::On);
+    let want = FromClient::Change { session: session(), change: change.clone() };
+    assert_eq!(screen.update(Input::Key(Key::Enter)), [Effect::Say(want)]);
+    assert_eq!(screen.facts.network, Some(Network::Off), "until the supervisor says so");
+    screen.update(event(1, Event::Changed { change, by: "terminal 1".to_owned() }));
+    assert_eq!(screen.facts.network, Some(Network::On));
+    press(&mut screen, ":undo");
+    let effects = screen.update(Input::Key(Key::Enter));
+    assert!(
+        matches!(&effects[..], [Effect::Show(Item::Trouble(said))] if said.contains("not there")),
+        "{effects:?}"
+    );
+}
+
+#[test]
+fn streamed_lines_are_shown_once_and_the_rest_with_the_answer() {
+    let mut screen = screen();
+    let delta = |text: &str| event(1, Event::TextDelta { text: text.to_owned() });
+    let answer = |text: &str| Event::Answer {
+        blocks: vec![Block::Text { text: text.to_owned() }],
+        usage: Usage::default(),
+    };
+    assert_eq!(screen.update(delta("one\ntw")), [Effect::Show(Item::Words("one\n".to_owned()))]);
+    assert_eq!(screen.blocks.streaming(), "tw");
+    let effects = screen.update(event(2, answer("one\ntwo")));
+    assert_eq!(effects, [Effect::Show(Item::Words("two".to_owned()))]);
+    // Pieces were left out: the answer is shown whole.
+    screen.update(delta("x\n"));
+    let effects = screen.update(event(3, answer("one\ntwo")));
+    assert_eq!(effects, [Effect::Show(Item::Words("one\ntwo".to_owned()))]);
+    screen.update(delta("half\n"));
+    let effects = screen.update(event(3, Event::Struck { reason: "again".to_owned() }));
+    assert_eq!(effects, [Effect::Show(Item::Struck("again".to_owned()))]);
+}
+
+#[test]
+fn who_comes_in_the_middle_of_an_answer_sees_it_whole_and_once() {
+    let mut screen = Screen::new(entrance(Rights::Full));
+    screen.update(opened(session()));
+    screen.update(event(1, Event::Prompt { text: "go".to_owned() }));
+    screen.update(Input::Word(ToClient::Attached { session: session() }));
+    let delta = Event::TextDelta { text: "iddle\nend".to_owned() };
+    assert_eq!(screen.update(event(1, delta)), []);
+    assert!(live(&screen, 80, 24).rows.iter().any(|row| row.text == "end"));
+    let blocks = vec![Block::Text { text: "middle\nend".to_owned() }];
+    let effects = screen.update(event(2, Event::Answer { blocks, usage: Usage::default() }));
+    assert_eq!(effects, [Effect::Show(Item::Words("middle\nend".to_owned()))]);
+}
+
+#[test]
+fn a_call_is_a_live_block_until_it_ends() {
+    let mut screen = screen();
+    let call = Call {
+        id: call_id(1),
+        use_id: "u".to_owned(),
+        tool: "bash".to_owned(),
+        input: r#"{"command":"make\u001b[2J"}"#.to_owned(),
+    };
+    screen.update(event(1, Event::Proposed { call }));
+    screen.update(event(1, Event::Output { call: call_id(1), text: "a\nb\nc\nd\n".to_owned() }));
+    let rows: Vec<_> = live(&screen, 80, 24).rows.into_iter().map(|row| row.text).collect();
+    assert!(rows[0].starts_with("bash make\u{fffd}[2J"), "{rows:?}");
+    assert_eq!(rows[1..4], ["  b", "  c", "  d"]);
+    let result = ToolResult {
+        outcome: Outcome::Exited { code: 0 },
+        text: "d".to_owned(),
+        summary: "exited 0".to_owned(),
+        is_error: false,
+        code: None,
+    };
+    let ended = Event::CallEnded { call: call_id(1), result, refused: vec!["x".to_owned()] };
+    let effects = screen.update(event(2, ended));
+    assert!(matches!(&effects[..], [Effect::Show(Item::Ended(block))] if block.refused == ["x"]));
+    assert!(screen.blocks.open().is_empty());
+}
+
+#[test]
+fn a_lost_supervisor_is_followed_by_another_from_the_last_event_seen() {
+    let mut screen = screen();
+    screen.update(event(7, Event::Prompt { text: "go".to_owned() }));
+    screen.update(event(8, question(1, &[])));
+    press(&mut screen, "\u{0}");
+    let effects = screen.update(Input::Lost("closed".to_owned()));
+    assert!(matches!(effects[..], [Effect::Show(Item::Note(_)), Effect::Reconnect(_)]));
+    assert_eq!(asking(&screen), None, "nobody is there to hear an answer");
+    let effects = screen.update(opened(session()));
+    assert!(matches!(says(&effects)[..], [FromClient::Attach { from: Since::Seq(9), .. }]));
+    let behind = screen.update(Input::Word(ToClient::Behind { session: session() }));
+    assert!(matches!(says(&behind)[..], [FromClient::Attach { from: Since::Seq(9), .. }]));
+}
+
+#[test]
+fn a_fork_is_another_session_and_the_first_is_let_go() {
+    let mut screen = screen();
+    screen.update(event(7, Event::Prompt { text: "go".to_owned() }));
+    press(&mut screen, ":fork");
+    let effects = screen.update(Input::Key(Key::Enter));
+    assert_eq!(effects, [Effect::Open(Start::Fork { of: session(), at: None })]);
+    let copy = SessionId("0123456789ab".to_owned());
+    let effects = screen.update(opened(copy.clone()));
+    assert!(
+        matches!(
+            says(&effects)[..],
+            [FromClient::Detach { session: old }, FromClient::Attach { session: new, from: Since::Newest(_), .. }]
+                if *old == session() && *new == copy
+        ),
+        "{effects:?}"
+    );
+    let late = screen.update(event(9, Event::Prompt { text: "old".to_owned() }));
+    assert_eq!(late, [], "words of the first session are not shown in the second");
+}
+
+#[test]
+fn earlier_events_are_asked_for_before_the_first_one_seen() {
+    let mut screen = screen();
+    screen.update(event(70, Event::Prompt { text: "go".to_owned() }));
+    press(&mut screen, ":earlier");
+    let effects = screen.update(Input::Key(Key::Enter));
+    assert!(matches!(says(&effects)[..], [FromClient::Page { before: 70, .. }]), "{effects:?}");
+    let events = vec![Numbered { seq: 60, event: Event::Prompt { text: "first".to_owned() } }];
+    let effects = screen.update(Input::Word(ToClient::Page { session: session(), events }));
+    assert_eq!(effects, [Effect::ShowEarlier(vec![Item::Prompt("first".to_owned())])]);
+    let effects = screen.update(Input::Word(ToClient::Page { session: session(), events: vec![] }));
+    assert_eq!((effects, screen.hint.as_deref()), (vec![], Some("this is the beginning")));
+}
+
+#[test]
+fn a_terminal_of_lines_answers_by_letters_and_words() {
+    let line = |screen: &mut Screen, text: &str| screen.update(Input::Line(text.to_owned()));
+    for (text, want) in [
+        ("y", Answer::Once),
+        ("n", Answer::Deny(String::new())),
+        ("r use yarn", Answer::Deny("use yarn".to_owned())),
+    ] {
+        let mut screen = screen();
+        screen.update(event(1, question(1, &[])));
+        assert_eq!(answered(&line(&mut screen, text)), want, "{text}");
+    }
+    let mut screen = screen();
+    screen.update(event(1, question(1, &[])));
+    assert_eq!(line(&mut screen, "yes, do"), [], "more than a letter is no answer");
+    assert_eq!(line(&mut screen, ""), []);
+    screen.update(event(2, Event::TurnEnded { end: TurnEnd::Done }));
+    let effects = line(&mut screen, "hello");
+    assert!(matches!(says(&effects)[..], [FromClient::Prompt { text, .. }] if text == "hello"));
+}
+
+#[test]
+fn rows_fit_the_terminal_whatever_its_size() {
+    let mut screen = screen();
+    screen.update(event(1, question(1, &["bash:日本語日本語日本語日本語 *"])));
+    screen.update(event(1, Event::Queue { texts: vec!["日本語".repeat(50); 9] }));
+    screen.update(Input::Paste("long ".repeat(400)));
+    for (columns, height) in [(1, 1), (2, 3), (7, 4), (80, 24), (200, 5)] {
+        let live = live(&screen, columns, height);
+        assert!(live.rows.len() <= height.max(2), "{columns}x{height}: {}", live.rows.len());
+        assert!(live.cursor.0 < live.rows.len(), "{columns}x{height}");
+        if columns >= 7 {
+            assert!(live.rows.iter().all(|row| row.columns() <= columns), "{columns}x{height}");
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! What the supervisor's words do to the screen.
+
+use super::{Effect, Focus, Leaving, Link, Screen, Turn};
+use crate::blocks::{Blocks, Item};
+use crate::transcript::sum;
+use protocol::client::{Change, Event, FailedKind, FromClient, Numbered, Others, Rights, ToClient};
+use protocol::confinement::Network;
+use protocol::ids::SessionId;
+use protocol::judgement::Mode;
+
+/// What an opening told of a session.
+struct Opened {
+    session: SessionId,
+    model: String,
+    mode: Mode,
+    network: Network,
+    sandbox: String,
+    warnings: Vec<String>,
+}
+
+impl Screen {
+    pub(super) fn word(&mut self, word: ToClient) -> Vec<Effect> {
+        match word {
+            ToClient::Opened {
+                session,
+                model,
+                mode,
+                network,
+                sandbox,
+                warnings,
+                tools: _,
+                last_seq: _,
+            } => self.opened(Opened { session, model, mode, network, sandbox, warnings }),
+            ToClient::Attached { session } if self.is_here(&session) => self.attached(session),
+            ToClient::Event { session, seq, event } if self.is_here(&session) => {
+                self.event(seq, &event)
+            }
+            ToClient::Detached { session, reason } if self.is_here(&session) => {
+                vec![Effect::Leave(Leaving::Detached(Some(reason)))]
+            }
+            ToClient::Behind { session } if self.is_here(&session) => {
+                self.blocks.lost();
+                self.link = Link::Replaying;
+                vec![self.attach(session)]
+            }
+            ToClient::Page { session, events } if self.is_here(&session) => self.page(&events),
+            ToClient::TakenBack { session, texts } if self.is_here(&session) => {
+                self.queue.clear();
+                // What was typed meanwhile stays, behind what was taken back.
+                let typed = self.editor.text().to_owned();
+                let all: Vec<_> =
+                    texts.into_iter().chain([typed]).filter(|text| !text.is_empty()).collect();
+                self.editor.set(&all.join("\n"));
+                Vec::new()
+            }
+            ToClient::Failed { kind, message } => self.failed(kind, message),
+            ToClient::Attached { .. }
+            | ToClient::Event { .. }
+            | ToClient::Detached { .. }
+            | ToClient::Behind { .. }
+            | ToClient::Page { .. }
+            | ToClient::TakenBack { .. }
+            | ToClient::Welcome { .. }
+            | ToClient::Refused { .. }
+            | ToClient::Sessions(_)
+            | ToClient::Status(_)
+            | ToClient::Done
+            | ToClient::Processes(_) => Vec::new(),
+        }
+    }
+
+    fn is_here(&self, session: &SessionId) -> bool {
+        self.facts.session.as_ref() == Some(session)
+    }
+
+    fn opened(&mut self, opened: Opened) -> Vec<Effect> {
+        let Opened { session, model, mode, network, sandbox, warnings } = opened;
+        let mut effects = Vec::new();
+        match self.facts.session.replace(session.clone()) {
+            Some(before) if before == session => {}
+            Some(before) => {
+                let detach = FromClient::Detach { session: before.clone() };
+                effects.push(Effect::Say(detach));
+                let note = format!("this is session {session} now, a copy of {before}");
+                effects.push(Effect::Show(Item::Note(note)));
+                self.forget();
+            }
+            None => {}
+        }
+        let warnings = warnings.into_iter().map(|warning| Effect::Show(Item::Trouble(warning)));
+        effects.extend(warnings);
+        self.facts.model = model;
+        self.facts.mode = Some(mode);
+        self.facts.network = Some(network);
+        self.facts.sandbox = sandbox;
+        self.link = Link::Replaying;
+        effects.push(self.attach(session));
+        // They were sent away once; who comes after a lost connection comes back.
+        self.entrance.others = Others::Stay;
+        effects
+    }
+
+    /// Begins anew, in another session.
+    fn forget(&mut self) {
+        self.blocks = Blocks::default();
+        self.turn = Turn::Idle;
+        self.focus = Focus::Line;
+        self.queue.clear();
+        self.first_seq = None;
+        self.last_seq = 0;
+    }
+
+    fn attached(&mut self, session: SessionId) -> Vec<Effect> {
+        self.link = Link::Live;
+        if self.turn == Turn::Working {
+            self.blocks.came_midway();
+        }
+        match self.entrance.prompt.take() {
+            Some(text) => vec![Effect::Say(FromClient::Prompt { session, text })],
+            None => Vec::new(),
+        }
+    }
+
+    fn failed(&mut self, kind: FailedKind, message: String) -> Vec<Effect> {
+        match self.link {
+            Link::Live => vec![Effect::Show(Item::Trouble(message))],
+            // A failed copy leaves this terminal where it is; anything else is the end.
+            Link::Closed | Link::Replaying => vec![Effect::Leave(Leaving::Failed(kind, message))],
+        }
+    }
+
+    fn event(&mut self, seq: u64, event: &Event) -> Vec<Effect> {
+        if is_kept(event) {
+            self.last_seq = self.last_seq.max(seq);
+            self.first_seq.get_or_insert(seq);
+        }
+        let asked_before = self.blocks.questions().len();
+        let items = self.blocks.take(event);
+        self.note(event);
+        let mut effects: Vec<_> = items.into_iter().map(Effect::Show).collect();
+        let asked = self.blocks.questions().len();
+        if asked > asked_before && self.link == Link::Live {
+            effects.push(Effect::Bell);
+        }
+        self.refocus(asked_before);
+        effects
+    }
+
+    /// What of an event stands in the live rows.
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::TurnEnded { .. } | Event::Degraded { .. } => {
+                self.turn = Turn::Idle;
+                self.hint = None;
+            }
+            Event::Answer { blocks: _, usage } => {
+                self.turn = Turn::Working;
+                self.usage = sum(self.usage, *usage);
+            }
+            Event::Prompt { .. }
+            | Event::TextDelta { .. }
+            | Event::Struck { .. }
+            | Event::Proposed { .. }
+            | Event::Asked { .. }
+            | Event::Started { .. }
+            | Event::Output { .. }
+            | Event::CallEnded { .. } => self.turn = Turn::Working,
+            Event::Decided { .. } => {
+                self.turn = Turn::Working;
+                self.hint = None;
+            }
+            Event::Queue { texts } => self.queue.clone_from(texts),
+            Event::Changed { change, by: _ } => match change {
+                Change::Network(network) => self.facts.network = Some(*network),
+                Change::Mode(mode) => self.facts.mode = Some(*mode),
+                Change::AddDirectory(_) => {}
+            },
+            Event::AnswerRejected { .. } => self.hint = None,
+        }
+    }
+
+    /// Keys are for a question when it comes, unless a line is being typed; and no more when it is
+    /// answered, here or elsewhere.
+    fn refocus(&mut self, asked_before: usize) {
+        let asked = self.blocks.questions().len();
+        if asked < asked_before {
+            self.reason.set("");
+        }
+        match self.focus {
+            Focus::Line if asked_before == 0 && asked > 0 && self.may_answer() => {
+                if self.editor.is_empty() {
+                    self.focus = Focus::Question;
+                }
+            }
+            Focus::Question | Focus::Rule(_) | Focus::Reason if asked == 0 => {
+                self.focus = Focus::Line;
+            }
+            // The question that the answer was meant for may be another one now.
+            Focus::Rule(_) | Focus::Reason if asked < asked_before => self.focus = Focus::Question,
+            Focus::Line | Focus::Question | Focus::Rule(_) | Focus::Reason => {}
+        }
+    }
+
+    pub(super) fn may_answer(&self) -> bool {
+        self.entrance.rights == Rights::Full
+    }
+
+    fn page(&mut self, events: &[Numbered]) -> Vec<Effect> {
+        let Some(first) = events.first() else {
+            self.hint = Some("this is the beginning".to_owned());
+            return Vec::new();
+        };
+        self.first_seq = Some(first.seq);
+        let mut page = Blocks::default();
+        let items = events.iter().flat_map(|numbered| page.take(&numbered.event)).collect();
+        vec![Effect::ShowEarlier(items)]
+    }
+}
+
+/// Whether an event has a number of its own.
+fn is_kept(event: &Event) -> bool {
+    match event {
+        Event::TextDelta { .. }
+        | Event::Struck { .. }
+        | Event::Output { .. }
+        | Event::Queue { .. }
+        | Event::AnswerRejected { .. } => false,
+        Event::Prompt { .. }
+        | Event::Answer { .. }
+        | Event::Proposed { .. }
+        | Event::Asked { .. }
+        | Event::Decided { .. }
+        | Event::Started { .. }
+        | Event::CallEnded { .. }
+        | Event::TurnEnded { .. }
+        | Event::Changed { .. }
+        | Event::Degraded { .. } => true,
+    }
+}
