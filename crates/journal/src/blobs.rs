@@ -73,6 +73,19 @@ impl Blobs {
         Ok(text)
     }
 
+    /// Whether the text of that digest is there, with this length where one is known: without
+    /// reading it.
+    pub fn check(&self, digest: Digest, bytes: Option<u64>) -> Result<(), BlobError> {
+        let path = self.path(digest);
+        match fs::metadata(&path) {
+            Ok(found) if found.is_file() && bytes.is_none_or(|bytes| bytes == found.len()) => {
+                Ok(())
+            }
+            Ok(_) => Err(BlobError::Changed { path }),
+            Err(source) => Err(BlobError::Read { path, source }),
+        }
+    }
+
     fn path(&self, digest: Digest) -> PathBuf {
         self.dir.join(digest.to_string())
     }

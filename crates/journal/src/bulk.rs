@@ -55,19 +55,24 @@ fn take_in_to(
     }
 }
 
-/// The digests that these fields refer to.
-pub(crate) fn references(fields: &Map<String, Value>) -> Vec<Digest> {
-    fn of(value: &Value) -> Vec<Digest> {
+/// The texts that these fields refer to, with their lengths.
+pub(crate) fn references(fields: &Map<String, Value>) -> Vec<(Digest, Option<u64>)> {
+    fn of(value: &Value) -> Vec<(Digest, Option<u64>)> {
         match value {
             Value::Array(items) => items.iter().flat_map(of).collect(),
             Value::Object(fields) => match reference(fields) {
-                Some(digest) => vec![digest],
+                Some(digest) => vec![(digest, fields.get("bytes").and_then(Value::as_u64))],
                 None => references(fields),
             },
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Vec::new(),
         }
     }
     fields.values().flat_map(of).collect()
+}
+
+/// Whether a line may refer to a text, without reading it.
+pub(crate) fn may_refer(line: &[u8]) -> bool {
+    memchr::memmem::find(line, br#""$blob":"#).is_some()
 }
 
 fn reference(fields: &Map<String, Value>) -> Option<Digest> {

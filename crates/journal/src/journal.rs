@@ -3,7 +3,7 @@
 use crate::blobs::Blobs;
 use crate::line::{self, LINE_CAP};
 use crate::reader::{BLOBS, FILE};
-use crate::{BlobError, Entry, Header, ReadError, Reader, Record, Tail, bulk, disk};
+use crate::{BlobError, Header, Past, ReadError, Reader, Record, Tail, bulk, disk, past};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ pub struct Journal {
 pub struct Opened {
     /// For what happens next.
     pub journal: Journal,
-    /// What happened, in order; the first is the header.
-    pub entries: Vec<Entry>,
+    /// How far the session had come.
+    pub past: Past,
     /// A record whose writing was cut short, if there was one.
     pub torn: Option<Torn>,
 }
@@ -171,8 +171,8 @@ impl Journal {
         Ok(Self { file, path, blobs, last_seq: 0, closed: None })
     }
 
-    /// Opens the session in this directory, reads all of it, and sets aside a record that was cut
-    /// short. What was read is on disk when this returns.
+    /// Opens the session in this directory, checks every line of it, and sets aside a record that
+    /// was cut short. What was read is on disk when this returns.
     ///
     /// # Errors
     /// See [`OpenError`]. Nothing is changed then.
@@ -193,12 +193,12 @@ impl Journal {
             }
         }
         let mut reader = Reader::new(file.try_clone().map_err(cannot_mend)?, session_dir);
-        let entries = reader.by_ref().collect::<Result<Vec<_>, _>>()?;
+        let past = past::past(&mut reader)?;
         let torn = mend(&file, reader.tail(), session_dir).map_err(cannot_mend)?;
         let last_seq = reader.last_seq();
         let blobs = Blobs::at(session_dir.join(BLOBS));
         let journal = Self { file, path, blobs, last_seq, closed: None };
-        Ok(Opened { journal, entries, torn })
+        Ok(Opened { journal, past, torn })
     }
 
     /// Appends a record, and returns its number. One that is a barrier is on disk by then.

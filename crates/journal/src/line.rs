@@ -4,8 +4,12 @@
 //! change unseen, white space included.
 
 use crate::BlobError;
+use crate::record::about_a_call;
+use serde::Deserialize;
+use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::{Map, Value};
-use std::fmt::Write as _;
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
 
 /// What a line ends with, around its eight digits.
 const SEAL: &str = r#","crc":""#;
@@ -68,8 +72,8 @@ pub(crate) fn seal(seq: u64, time: u64, kind: &str, fields: &Map<String, Value>)
     line
 }
 
-/// The record on this line, which comes without its line end.
-pub(crate) fn open(line: &[u8]) -> Result<Line, Damage> {
+/// Whether the line, which comes without its line end, is as it was written.
+pub(crate) fn check(line: &[u8]) -> Result<(), Damage> {
     let body_length = line.len().checked_sub(SEAL_LENGTH).ok_or(Damage::NoRecord)?;
     let (body, end) = line.split_at(body_length);
     if !end.starts_with(SEAL.as_bytes()) || !end.ends_with(br#""}"#) {
@@ -78,6 +82,12 @@ pub(crate) fn open(line: &[u8]) -> Result<Line, Damage> {
     if end[SEAL.len()..SEAL.len() + 8] != *format!("{:08x}", crc32fast::hash(body)).as_bytes() {
         return Err(Damage::Checksum);
     }
+    Ok(())
+}
+
+/// The record on this line, which comes without its line end.
+pub(crate) fn open(line: &[u8]) -> Result<Line, Damage> {
+    check(line)?;
     let mut fields: Map<String, Value> =
         serde_json::from_slice(line).map_err(|_| Damage::NoRecord)?;
     fields.remove("crc");
@@ -96,6 +106,62 @@ pub(crate) fn seq(line: &[u8]) -> Option<u64> {
     let end = digits.iter().position(|byte| *byte == b',')?;
     str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
+
+/// What stands at the front of a line: enough to tell whether the rest is of interest.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Front<'a> {
+    pub seq: u64,
+    pub kind: Cow<'a, str>,
+    /// Of kinds that are about a call.
+    pub call: Option<u32>,
+}
+
+/// Reads the front of a line that passed its checksum, which stands for all that is not read. Long
+/// texts stand behind.
+pub(crate) fn front(line: &[u8]) -> Result<Front<'_>, Damage> {
+    let mut front = Front::default();
+    // An end before the line's own is an error to the parser and none to us.
+    let _ = serde_json::Deserializer::from_slice(line).deserialize_map(Fill(&mut front));
+    if front.seq == 0 || front.kind.is_empty() {
+        return Err(Damage::NoRecord);
+    }
+    Ok(front)
+}
+
+/// Fills the front until what follows is the bulk of the record.
+struct Fill<'f, 'a>(&'f mut Front<'a>);
+
+impl<'de> Visitor<'de> for Fill<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(Word(name)) = map.next_key()? {
+            match &*name {
+                "seq" => self.0.seq = map.next_value()?,
+                "kind" => {
+                    Word(self.0.kind) = map.next_value()?;
+                    if !about_a_call(&self.0.kind) {
+                        break;
+                    }
+                }
+                "call" => {
+                    self.0.call = Some(map.next_value()?);
+                    break;
+                }
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A text that is not copied where it need not be.
+#[derive(Deserialize)]
+struct Word<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

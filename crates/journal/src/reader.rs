@@ -90,8 +90,10 @@ pub enum Tail {
 #[derive(Debug)]
 pub struct Reader {
     input: BufReader<File>,
+    /// The line that was taken last.
+    pub(crate) line: Vec<u8>,
     path: PathBuf,
-    blobs: Blobs,
+    pub(crate) blobs: Blobs,
     /// Records given out so far; also the lines.
     read: u64,
     /// Bytes of the lines read so far.
@@ -147,6 +149,7 @@ impl Reader {
     pub(crate) fn new(file: File, session_dir: &Path) -> Self {
         Self {
             input: BufReader::with_capacity(64 << 10, file),
+            line: Vec::new(),
             path: session_dir.join(FILE),
             blobs: Blobs::at(session_dir.join(BLOBS)),
             read: 0,
@@ -175,57 +178,80 @@ impl Reader {
         self.read
     }
 
-    fn next_line(&mut self) -> Result<Option<Entry>, ReadError> {
-        let mut line = Vec::new();
+    /// Takes the next whole line into `line`, without its line end; false where there is none.
+    pub(crate) fn next_line(&mut self) -> Result<bool, ReadError> {
+        self.line.clear();
         let cap = LINE_CAP as u64 + 1;
         let length = self
             .input
             .by_ref()
             .take(cap)
-            .read_until(b'\n', &mut line)
+            .read_until(b'\n', &mut self.line)
             .map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
-        if line.last() == Some(&b'\n') {
-            line.pop();
-            return self.entry(&line, length).map(Some);
+        if self.line.last() == Some(&b'\n') {
+            self.line.pop();
+            return Ok(true);
         }
         if length as u64 == cap {
             return Err(self.damaged(Damage::TooLong));
         }
-        self.at_the_end(&line)
+        self.at_the_end()
     }
 
     /// Judges what stands behind the last line end.
-    fn at_the_end(&mut self, rest: &[u8]) -> Result<Option<Entry>, ReadError> {
+    fn at_the_end(&mut self) -> Result<bool, ReadError> {
         self.ended = true;
-        match behind(rest) {
+        match behind(&self.line) {
             Behind::Unended => {
                 self.tail = Tail::Unended;
-                self.entry(rest, rest.len()).map(Some)
+                Ok(true)
             }
             Behind::LineEndChanged => Err(self.damaged(Damage::LineEnd)),
             Behind::Nothing | Behind::Torn if self.read == 0 => Err(self.no_header()),
-            Behind::Nothing => Ok(None),
+            Behind::Nothing => Ok(false),
             Behind::Torn => {
-                self.tail = Tail::Torn { offset: self.offset, bytes: rest.len() as u64 };
-                Ok(None)
+                self.tail = Tail::Torn { offset: self.offset, bytes: self.line.len() as u64 };
+                Ok(false)
             }
         }
     }
 
-    fn entry(&mut self, line: &[u8], length: usize) -> Result<Entry, ReadError> {
-        let opened = line::open(line).map_err(|damage| self.damaged(damage))?;
-        let expected = self.read + 1;
-        if opened.seq != expected {
-            return Err(self.damaged(Damage::Sequence { found: opened.seq, expected }));
-        }
-        if expected == 1 {
+    /// The record of the line that was taken.
+    pub(crate) fn entry(&mut self) -> Result<Entry, ReadError> {
+        let opened = line::open(&self.line).map_err(|damage| self.damaged(damage))?;
+        self.check_place(opened.seq)?;
+        if self.read == 0 {
             self.check_header(&opened)?;
         }
         let (entry, _) =
             entry(opened, &self.blobs, self.texts).map_err(|damage| self.damaged(damage))?;
-        self.read = expected;
-        self.offset += length as u64;
+        self.pass();
         Ok(entry)
+    }
+
+    /// The record of a line that stood in its place.
+    pub(crate) fn entry_of(&self, line: &[u8]) -> Result<Entry, ReadError> {
+        let entry = line::open(line).and_then(|line| entry(line, &self.blobs, self.texts));
+        entry.map(|(entry, _)| entry).map_err(|damage| {
+            let line = line::seq(line).unwrap_or_default();
+            let path = self.path.clone();
+            ReadError::Damaged { path, line, last_good: line.saturating_sub(1), damage }
+        })
+    }
+
+    /// Whether a line of this number belongs where it stands.
+    pub(crate) fn check_place(&self, found: u64) -> Result<(), ReadError> {
+        let expected = self.read + 1;
+        match found == expected {
+            true => Ok(()),
+            false => Err(self.damaged(Damage::Sequence { found, expected })),
+        }
+    }
+
+    /// The line that was taken is good.
+    pub(crate) fn pass(&mut self) {
+        self.read += 1;
+        self.offset += self.line.len() as u64 + 1;
     }
 
     /// Looks at the format before at anything that a newer format may have changed.
@@ -245,7 +271,7 @@ impl Reader {
         Ok(())
     }
 
-    fn damaged(&self, damage: Damage) -> ReadError {
+    pub(crate) fn damaged(&self, damage: Damage) -> ReadError {
         ReadError::Damaged {
             path: self.path.clone(),
             line: self.read + 1,
@@ -310,7 +336,11 @@ impl Iterator for Reader {
         if self.ended {
             return None;
         }
-        let next = self.next_line().transpose();
+        let next = match self.next_line() {
+            Ok(true) => Some(self.entry()),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        };
         if !matches!(next, Some(Ok(_))) {
             self.ended = true;
         }

@@ -1,7 +1,7 @@
 //! What a journal that was left in the middle of something needs before a session goes on: every
 //! open call and an open turn get their end. Pure; used by the root when it opens a session.
 
-use journal::{Entry, OpenCall, Record};
+use journal::{OpenCall, Past, Record, Turn};
 use protocol::session::OpenTurn;
 
 /// How far a session had come.
@@ -20,8 +20,8 @@ pub(crate) struct Mended {
 
 /// Ends what is open; a turn only if it is not to go on. A call that was let go may have run, and
 /// is never run again; one that was not ends too, and the model is told so.
-pub(crate) fn mend(entries: &[Entry], wanted: OpenTurn) -> Mended {
-    let lost = journal::open_calls(entries.iter().map(|entry| &entry.record));
+pub(crate) fn mend(past: &Past, wanted: OpenTurn) -> Mended {
+    let lost = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
     let mut records: Vec<_> = lost
         .iter()
         .map(|open| Record::Interrupted {
@@ -31,40 +31,23 @@ pub(crate) fn mend(entries: &[Entry], wanted: OpenTurn) -> Mended {
             audit: None,
         })
         .collect();
-    let (turns, in_turn) =
-        entries.iter().fold((0, false), |(turns, in_turn), entry| match entry.record {
-            Record::Prompt { .. } => (turns + 1, true),
-            Record::TurnEnded { .. } => (turns, false),
-            Record::Session(_)
-            | Record::Answer { .. }
-            | Record::Proposed { .. }
-            | Record::Asked { .. }
-            | Record::Approved { .. }
-            | Record::Denied { .. }
-            | Record::Expired { .. }
-            | Record::Start { .. }
-            | Record::Result { .. }
-            | Record::Interrupted { .. }
-            | Record::Unknown { .. } => (turns, in_turn),
-        });
+    let in_turn = past.turn == Turn::Open;
     let last = if in_turn { wanted } else { OpenTurn::Waits };
     if in_turn && last == OpenTurn::Waits {
         records.push(Record::TurnEnded { end: journal::TurnEnd::Interrupted });
     }
-    Mended { lost, records, turns, last }
+    Mended { lost, records, turns: past.turns, last }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::{Progress, ToolKind, TurnEnd};
+    use journal::{Entry, Progress, ToolKind, TurnEnd};
 
-    fn entries(records: Vec<Record>) -> Vec<Entry> {
-        (1..).zip(records).map(|(seq, record)| Entry { seq, time: 0, record }).collect()
-    }
-
-    fn prompt() -> Record {
-        Record::Prompt { text: "x".into() }
+    fn past(records: Vec<Record>, turns: u32, turn: Turn) -> Past {
+        let entries = (1..).zip(records);
+        let entries = entries.map(|(seq, record)| Entry { seq, time: 0, record }).collect();
+        Past { entries, turns, turn }
     }
 
     fn proposed(call: u32) -> Record {
@@ -79,9 +62,7 @@ mod tests {
 
     #[test]
     fn a_session_that_ended_well_needs_nothing() {
-        let ended = Record::TurnEnded { end: TurnEnd::Done };
-        let entries = entries(vec![prompt(), ended.clone(), prompt(), ended]);
-        let mended = mend(&entries, OpenTurn::GoesOn);
+        let mended = mend(&past(Vec::new(), 2, Turn::Ended), OpenTurn::GoesOn);
         let (lost, records) = (Vec::new(), Vec::new());
         assert_eq!(mended, Mended { lost, records, turns: 2, last: OpenTurn::Waits });
     }
@@ -89,8 +70,8 @@ mod tests {
     #[test]
     fn open_calls_and_the_open_turn_are_ended_and_told_apart() {
         let start = Record::Start { call: 1, tool_kind: ToolKind::Mutation };
-        let entries = entries(vec![prompt(), proposed(1), start, proposed(2)]);
-        let mended = mend(&entries, OpenTurn::Waits);
+        let past = past(vec![proposed(1), start, proposed(2)], 1, Turn::Open);
+        let mended = mend(&past, OpenTurn::Waits);
         let [
             Record::Interrupted { call: 1, progress: Progress::MayHaveRun, .. },
             Record::Interrupted { call: 2, progress: Progress::NeverStarted, .. },
@@ -100,7 +81,7 @@ mod tests {
             panic!("{mended:?}")
         };
         assert_eq!(mended.turns, 1);
-        let on = mend(&entries, OpenTurn::GoesOn);
+        let on = mend(&past, OpenTurn::GoesOn);
         assert_eq!((on.records.len(), on.last), (2, OpenTurn::GoesOn), "the turn is left open");
     }
 }

@@ -284,7 +284,7 @@ impl RootState {
                 if let Some(torn) = &opened.torn {
                     tracing::warn!(kept = %torn.kept.display(), "a record cut short was set aside");
                 }
-                let Mended { lost, mut records, turns, last } = mend(&opened.entries, open_turn);
+                let Mended { lost, mut records, turns, last } = mend(&opened.past, open_turn);
                 for (call, record) in lost.iter().zip(&mut records) {
                     if let Record::Interrupted { audit, .. } = record {
                         *audit = Some(self.audit_lost(plan, call).await?);

@@ -203,7 +203,7 @@ impl<'a> Walk<'a> {
     fn check_texts(&mut self, fields: &serde_json::Map<String, serde_json::Value>) {
         let script = fields.get("script").and_then(serde_json::Value::as_str);
         let named = script.and_then(|digest| digest.parse().ok()).into_iter();
-        for digest in named.chain(bulk::references(fields)) {
+        for digest in named.chain(bulk::references(fields).into_iter().map(|(digest, _)| digest)) {
             self.texts += 1;
             if self.scripts.get(digest).is_err() {
                 self.fault(self.lines, FaultKind::Text { digest });

@@ -1,0 +1,95 @@
+//! What opening says of a session is what reading all of it says.
+
+#![allow(clippy::unwrap_used)]
+
+mod sample;
+
+use journal::{Entry, Journal, Past, Record, ToolKind, Turn, open_calls, read};
+use proptest::prelude::*;
+use sample::{each_kind, header, interrupted, prompt, proposed, result, start};
+use std::path::Path;
+use tempfile::tempdir;
+
+fn written(sessions: &Path, records: &[Record]) -> Past {
+    let mut journal = Journal::create(sessions, header("s1")).unwrap();
+    journal.append_all(records).unwrap();
+    drop(journal);
+    Journal::open(&sessions.join("s1")).unwrap().past
+}
+
+#[test]
+fn a_session_at_rest_has_its_header_and_nothing_open() {
+    let sessions = tempdir().unwrap();
+    let past = written(sessions.path(), &each_kind());
+    assert_eq!(past.entries.len(), 1);
+    assert_eq!(past.entries[0].record, Record::Session(header("s1")));
+    assert_eq!((past.turns, past.turn), (1, Turn::Ended));
+}
+
+#[test]
+fn an_open_call_has_all_its_records_with_their_texts() {
+    let sessions = tempdir().unwrap();
+    let long = Record::Asked {
+        call: 2,
+        digest: "d".to_owned(),
+        preview: "p".repeat(100_000),
+        confinement: String::new(),
+        reason: r#","call":1,"kind":"RESULT""#.to_owned(),
+        deadline: 7,
+    };
+    let kind = ToolKind::Mutation;
+    let records = [prompt("x"), proposed(1, kind), proposed(2, kind), long, result(1, "r")];
+    let past = written(sessions.path(), &records);
+    let held: Vec<_> = past.entries.iter().map(|entry| entry.seq).collect();
+    assert_eq!(held, [1, 4, 5]);
+    assert_eq!(past.entries[2].record, records[3]);
+    assert_eq!((past.turns, past.turn), (1, Turn::Open));
+}
+
+#[test]
+fn kinds_newer_than_this_build_are_none_of_it() {
+    let sessions = tempdir().unwrap();
+    let fields = serde_json::json!({"call": 1, "aaa": [{"call": 9}], "z": {"$blob": "x"}});
+    let fields = fields.as_object().unwrap().clone();
+    let newer = |kind: &str| Record::Unknown { kind: kind.to_owned(), fields: fields.clone() };
+    let kind = ToolKind::Mutation;
+    let past = written(sessions.path(), &[proposed(1, kind), newer("NEWER"), newer("Ü \"x\"")]);
+    assert_eq!(past.entries.len(), 2);
+}
+
+fn any_record() -> impl Strategy<Value = Record> {
+    let call = 0..5_u32;
+    let kind = ToolKind::Mutation;
+    prop_oneof![
+        Just(prompt("\"call\":1")),
+        call.clone().prop_map(move |call| proposed(call, kind)),
+        call.clone().prop_map(move |call| start(call, kind)),
+        call.clone().prop_map(|call| result(call, "{\"call\":2,\n\"kind\":\"PROMPT\"}")),
+        call.clone().prop_map(|call| interrupted(call, journal::Progress::MayHaveRun)),
+        call.prop_map(|call| Record::Expired { call }),
+        proptest::sample::select(each_kind()),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn it_is_what_all_records_say(records in proptest::collection::vec(any_record(), 0..40)) {
+        let sessions = tempdir().unwrap();
+        let past = written(sessions.path(), &records);
+        let all: Vec<Entry> =
+            read(&sessions.path().join("s1")).unwrap().map(Result::unwrap).collect();
+        let of = |entries: &[Entry]| open_calls(entries.iter().map(|entry| &entry.record));
+        prop_assert_eq!(of(&past.entries), of(&all));
+        prop_assert!(past.entries.iter().all(|entry| all.contains(entry)));
+        let prompts = records.iter().filter(|record| matches!(record, Record::Prompt { .. }));
+        prop_assert_eq!(past.turns as usize, prompts.count());
+        let last = records.iter().rev().find_map(|record| {
+            let prompt = matches!(record, Record::Prompt { .. });
+            let ended = matches!(record, Record::TurnEnded { .. });
+            (prompt || ended).then_some(if prompt { Turn::Open } else { Turn::Ended })
+        });
+        prop_assert_eq!(past.turn, last.unwrap_or(Turn::Ended));
+    }
+}
