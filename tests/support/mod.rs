@@ -5,6 +5,8 @@
 pub mod anthropic;
 #[path = "wire.rs"]
 pub mod wire;
+#[path = "dice.rs"]
+pub mod dice;
 
 use serde_json::Value;
 use std::fs;

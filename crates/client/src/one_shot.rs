@@ -275,6 +275,7 @@ impl Run<'_> {
             match self.next() {
                 Input::Word(ToClient::Event { session: about, seq, event }) => {
                     if about == session {
+                        ipc::step!("client: event seen");
                         self.seen = self.seen.max(seq);
                         self.happened(transcript, &event);
                     }
@@ -285,6 +286,7 @@ impl Run<'_> {
                         let word = FromClient::Prompt { session: session.clone(), text };
                         // Should this fail, the loss of the supervisor comes in by itself.
                         let _ = self.say.send(&word);
+                        ipc::step!("client: prompt sent");
                     }
                 }
                 Input::Word(ToClient::Failed { kind, message }) => {

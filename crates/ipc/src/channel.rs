@@ -139,6 +139,8 @@ fn ends<R, W>(
     cap: usize,
     wire: &'static str,
 ) -> Result<Ends<R, W>, ChannelError> {
+    #[cfg(agentd_hooks)]
+    crate::hook::speaks_over(socket.as_fd());
     let generation = Arc::new(AtomicU32::new(0));
     let receiver = Receiver {
         socket: socket.try_clone()?,
@@ -189,6 +191,8 @@ impl<R: Decode<()>> Receiver<R> {
             if let Some(message) = self.joiner.next_message()? {
                 return Ok(message);
             }
+            #[cfg(agentd_hooks)]
+            crate::hook::wait(self.socket.as_fd());
             match fd::receive(self.socket.as_fd(), &mut self.buffer, &mut self.waiting) {
                 Ok(0) if self.joiner.is_mid_message() => return Err(ChannelError::Cut),
                 Ok(0) => return Err(ChannelError::Closed),
@@ -231,6 +235,8 @@ impl<W: Encode> Sender<W> {
             let (length, cap, wire) = (body.len(), self.cap, self.wire);
             return Err(ChannelError::TooLong { length, cap, wire });
         }
+        #[cfg(agentd_hooks)]
+        crate::hook::said(self.generation(), &body);
         let bytes = frames(self.generation(), correlation, &body);
         Ok(self.locked().write_all(&bytes)?)
     }

@@ -9,6 +9,9 @@ pub mod codec;
 pub mod fd;
 mod frame;
 mod hello;
+#[cfg(agentd_hooks)]
+pub mod hook;
+mod step;
 
 pub use channel::{ChannelError, Ends, Received, Receiver, Sender, connect, worker};
 pub use codec::CodecError;

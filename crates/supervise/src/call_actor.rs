@@ -114,6 +114,7 @@ impl Actor for CallActor {
         myself: ActorRef<Self::Msg>,
         plan: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
+        ipc::step!("supervisor: proposed");
         myself.send_message(CallMsg::Input(CallInput::Begin))?;
         Ok(CallState {
             life: CallLife::new(plan.facts.clone()),
@@ -137,6 +138,7 @@ impl Actor for CallActor {
             CallMsg::Runner(generation, _) if generation != state.generation => None,
             CallMsg::Runner(_, Report::Word { word, heard: _heard }) => state.heard(&myself, word),
             CallMsg::Runner(_, Report::Ended(cause)) => {
+                ipc::step!("supervisor: process ended");
                 state.runner = None;
                 Some(CallInput::RunnerEnded { cause: cause.to_string() })
             }
@@ -196,9 +198,11 @@ impl CallState {
                 Some(CallInput::Looked(looked))
             }
             (FromTool::Output { text, stream: _ }, Purpose::Running | Purpose::Cancelled) => {
+                ipc::step!("supervisor: first output");
                 Some(CallInput::Output(text))
             }
             (FromTool::Done(report), purpose @ (Purpose::Running | Purpose::Cancelled)) => {
+                ipc::step!("supervisor: done in");
                 *purpose = Purpose::Reported;
                 self.allow(myself, Stage::Leave);
                 Some(CallInput::Done(report))
@@ -259,10 +263,13 @@ impl CallState {
         match effect {
             CallEffect::Look(errand) => {
                 let grant = Grant::probe(&self.plan.confinement);
-                self.start(myself, &grant, Purpose::Look(errand)).await
+                self.start(myself, &grant, Purpose::Look(errand)).await?;
+                ipc::step!("supervisor: probe spawned", after sent().await);
+                Ok(())
             }
             CallEffect::Judge(case) => {
                 let _ = self.plan.broker.send_message(SlotMsg::Send(ToBroker::Judge(case)));
+                ipc::step!("supervisor: judge sent", after sent().await);
                 Ok(())
             }
             CallEffect::Forget => {
@@ -272,6 +279,7 @@ impl CallState {
             }
             CallEffect::Record(facts) => self.record(facts).await,
             CallEffect::AuditDecided(verdict) => {
+                ipc::step!("supervisor: verdict in");
                 self.audit_decided(&verdict);
                 Ok(())
             }
@@ -383,8 +391,10 @@ impl CallState {
             let written = audited.await.unwrap_or_else(|_| Err("the audit log is gone".into()));
             written.map_err(|reason| CallInput::DiskFailed(format!("audit log: {reason}")))?;
         }
+        ipc::step!("supervisor: start durable");
         self.ran.started = Some(now());
         self.tell_runner(&ToTool::Go(errand));
+        ipc::step!("supervisor: go sent", after sent().await);
         let overdue = || CallMsg::Input(CallInput::Overdue);
         self.timers.push(myself.send_after(OVERDUE, overdue));
         Ok(())
@@ -462,6 +472,12 @@ fn in_words(refusal: &Refusal) -> String {
     let error = std::io::Error::from_raw_os_error(*errno);
     let times = if *count > 1 { format!(", {count} times") } else { String::new() };
     format!("{kind}: {syscall} {detail} ({error}){times}")
+}
+
+/// Lets the words that are queued go out, before a test holds this process.
+#[cfg(agentd_hooks)]
+async fn sent() {
+    tokio::time::sleep(Duration::from_millis(20)).await;
 }
 
 /// Milliseconds of Unix time.

@@ -48,6 +48,8 @@ pub(crate) struct Mouth(OwnedWriteHalf);
 
 impl ClientStream {
     pub(crate) fn new(stream: UnixStream) -> Self {
+        #[cfg(agentd_hooks)]
+        ipc::hook::speaks_over(stream.as_fd());
         let (reader, writer) = stream.into_split();
         let ears = Ears {
             reader,

@@ -131,6 +131,8 @@ impl Supervisor {
             (settings.temp_root.clone(), settings.dirs.state.join("sessions"));
         // Beside the start, not before it: a large directory takes its time.
         tokio::task::spawn_blocking(move || temp::sweep(&temp_root, &sessions));
+        #[cfg(agentd_hooks)]
+        ipc::hook::obey_aside();
         let (root, ended) = Root::spawn(None, Root, settings)
             .await
             .map_err(|error| RunError::Start(error.to_string()))?;

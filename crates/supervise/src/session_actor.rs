@@ -29,6 +29,8 @@ use protocol::call::ToolResult;
 use protocol::client::{Event, ProcessRow};
 use protocol::ids::CallId;
 use protocol::judgement::{Answer, Verdict};
+#[cfg(agentd_hooks)]
+use protocol::provider::FromProvider;
 use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{OpenTurn, SessionLink, ToSession};
 use protocol::upkeep::LogLevel;
@@ -280,6 +282,7 @@ impl SessionState {
                 self.carry_out(myself, steps).await;
             }
             SessionMsg::Provider(SlotEvent::Word { word, heard }) => {
+                ipc::step!("supervisor: route", if matches!(word, FromProvider::Delta { .. }));
                 let steps = self.router.heard_provider(word);
                 self.pass_on(myself, steps, heard).await;
             }

@@ -105,6 +105,8 @@ impl Spawner {
         log: File,
         env: Vec<(String, String)>,
     ) -> io::Result<Self> {
+        #[cfg(agentd_hooks)]
+        let env = ipc::hook::handed_on(env);
         let (orders, inbox) = mpsc::channel::<Order>();
         std::thread::Builder::new().name("spawner".into()).spawn(move || {
             for order in inbox {

@@ -8,6 +8,8 @@ pub use broker::{Broker, OPEN_CAP};
 
 use anyhow::Context;
 use ipc::{ChannelError, Sender};
+#[cfg(agentd_hooks)]
+use protocol::broker::ToBroker;
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::confinement::{
     Confinement, Enforced, FilePath, Level, Limits, Network, Profile, Tier,
@@ -33,6 +35,7 @@ pub fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<ExitCode> {
     sandbox::harden().context("this process cannot be hardened")?;
+    ipc::step!("broker: up");
     let caged = enter_cage();
     let (mut words, say) = ipc::worker::<BrokerLink>()?;
     let enforced = match caged {
@@ -59,7 +62,9 @@ fn run() -> anyhow::Result<ExitCode> {
             Err(ChannelError::Closed) => return Ok(ExitCode::SUCCESS),
             Err(error) => return Err(error.into()),
         };
+        ipc::step!("broker: judge in", if matches!(about.word, ToBroker::Judge(_)));
         for said in broker.step(about.word) {
+            ipc::step!("broker: before verdict", if matches!(said, FromBroker::Verdict { .. }));
             say.send_about(about.correlation, &said)?;
         }
     }

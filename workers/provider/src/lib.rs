@@ -35,6 +35,7 @@ pub fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<()> {
     sandbox::harden().context("the process cannot be hardened")?;
+    ipc::step!("provider: up");
     let (mut words, say) = ipc::worker::<ProviderLink>()?;
     let setup = match words.recv() {
         Ok(ToProvider::Configure { source, patience, proxy, papers }) => {

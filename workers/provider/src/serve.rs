@@ -78,6 +78,8 @@ async fn answer(
     let round = request.round;
     let mut lost: Option<ChannelError> = None;
     let mut tell = |word| {
+        ipc::step!("provider: mid-stream", if matches!(word, FromProvider::Delta { .. }));
+        ipc::step!("provider: before ended", if matches!(word, FromProvider::Ended { .. }));
         if lost.is_none() {
             lost = say.send(&word).err();
         }

@@ -3,6 +3,8 @@
 use anyhow::{Context, bail};
 use ipc::ChannelError;
 use protocol::confinement::{Confinement, FilePath, Level, Limits, Network, Profile, Tier};
+#[cfg(agentd_hooks)]
+use protocol::session::FromSession;
 use protocol::session::{SessionLink, ToSession};
 use sandbox::{Cage, CageError};
 use session::Session;
@@ -29,6 +31,7 @@ pub fn main() -> ExitCode {
 
 fn run() -> anyhow::Result<()> {
     sandbox::harden().context("the process cannot be hardened")?;
+    ipc::step!("session: up");
     let (mut words, say) = ipc::worker::<SessionLink>()?;
     Cage::enter(&nothing_but_the_channel())?;
     let mut session = match words.recv() {
@@ -52,6 +55,8 @@ fn run() -> anyhow::Result<()> {
             Err(error) => return Err(error.into()),
         };
         for said in session.step(word) {
+            ipc::step!("session: before commit", if matches!(said, FromSession::Commit(_)));
+            ipc::step!("session: before run", if matches!(said, FromSession::Run(_)));
             say.send(&said)?;
         }
     }

@@ -36,6 +36,7 @@ pub fn main() -> ExitCode {
 fn run() -> anyhow::Result<()> {
     sandbox::harden()?;
     let (mut words, say) = ipc::worker::<ToolLink>()?;
+    ipc::step!("tool: hello said");
     let mut held = None;
     let confinement = loop {
         match words.recv() {
@@ -47,6 +48,7 @@ fn run() -> anyhow::Result<()> {
     };
     let cage = match lock(&confinement) {
         Ok((cage, enforced)) => {
+            ipc::step!("tool: cage built");
             say.send(&FromTool::Caged(enforced))?;
             cage
         }
@@ -63,12 +65,16 @@ fn run() -> anyhow::Result<()> {
         Ok(ToTool::Hold | ToTool::Confine(_)) => bail!("a second Confine came"),
         Err(error) => return quietly(error),
     };
+    ipc::step!("tool: go received");
     let cancel = Cancel::new()?;
     listen::start(words, cancel.clone());
     let answer = answer(errand, &confinement, cage, &cancel, &say);
     // Nothing of the call lives any more.
     drop(held);
-    match say.send(&answer) {
+    ipc::step!("tool: before done");
+    let said = say.send(&answer);
+    ipc::step!("tool: done said");
+    match said {
         // Whoever asked is gone; nobody is left to tell.
         Err(ChannelError::Io(_) | ChannelError::Closed) if cancel.asked() => Ok(()),
         other => Ok(other?),

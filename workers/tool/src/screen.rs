@@ -20,6 +20,7 @@ impl Screen {
         let (queue, waiting) = sync_channel(WAITING);
         let thread = thread::spawn(move || {
             for word in waiting {
+                ipc::step!("tool: command runs");
                 // Where nobody hears it the queue is emptied all the same.
                 let _ = say.send(&word);
             }

@@ -98,6 +98,7 @@ impl SessionState {
         self.calls.remove(&call);
         let event = Event::CallEnded { call: call.clone(), result: result.clone(), refused };
         let kept = self.record_as(vec![record], vec![Some(event)]).await;
+        ipc::step!("supervisor: result durable");
         if let Some(why) = unaudited {
             return self.close_book(format!("the audit log cannot be written: {why}"));
         }

@@ -1,0 +1,215 @@
+//! The matrix as a table: who is harmed, how, at which step, and which cells are void and why.
+
+/// Who is harmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Target {
+    Provider,
+    Session,
+    Broker,
+    Store,
+    Tool,
+    Command,
+    Supervisor,
+    Client,
+}
+
+/// How.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fault {
+    Kill,
+    Stop,
+    Abort,
+    Exit,
+    Close,
+    Garbage,
+    OverLong,
+    Old,
+    Half,
+}
+
+/// A step of one call's path at which a process is held while the harm is done.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Step {
+    /// As the process says it.
+    pub name: &'static str,
+    /// How often it is reached before it counts.
+    pub nth: usize,
+    /// What lives then of the call itself.
+    pub lives: Lives,
+}
+
+/// What lives of a call at a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lives {
+    Nothing,
+    /// A runner that was not let go.
+    Waiting,
+    /// A runner that was, or is about to be; its command has not begun for certain.
+    LetGo,
+    /// A runner and its command.
+    Command,
+    /// A runner that is about to leave.
+    Leaving,
+}
+
+pub const TARGETS: [Target; 8] = [
+    Target::Provider,
+    Target::Session,
+    Target::Broker,
+    Target::Store,
+    Target::Tool,
+    Target::Command,
+    Target::Supervisor,
+    Target::Client,
+];
+
+pub const FAULTS: [Fault; 9] = [
+    Fault::Kill,
+    Fault::Stop,
+    Fault::Abort,
+    Fault::Exit,
+    Fault::Close,
+    Fault::Garbage,
+    Fault::OverLong,
+    Fault::Old,
+    Fault::Half,
+];
+
+const fn step(name: &'static str, nth: usize, lives: Lives) -> Step {
+    Step { name, nth, lives }
+}
+
+/// In the order in which a call comes by.
+pub const STEPS: &[Step] = &[
+    step("client: prompt sent", 1, Lives::Nothing),
+    step("client: event seen", 1, Lives::Nothing),
+    step("provider: mid-stream", 1, Lives::Nothing),
+    step("supervisor: route", 1, Lives::Nothing),
+    step("provider: before ended", 1, Lives::Nothing),
+    // The first one is the prompt, the second the answer.
+    step("session: before commit", 2, Lives::Nothing),
+    step("session: before run", 1, Lives::Nothing),
+    step("supervisor: proposed", 1, Lives::Nothing),
+    step("supervisor: judge sent", 1, Lives::Nothing),
+    step("broker: judge in", 1, Lives::Nothing),
+    step("broker: before verdict", 1, Lives::Nothing),
+    step("supervisor: verdict in", 1, Lives::Nothing),
+    step("tool: hello said", 1, Lives::Waiting),
+    step("tool: cage built", 1, Lives::Waiting),
+    step("supervisor: start durable", 1, Lives::LetGo),
+    step("supervisor: go sent", 1, Lives::LetGo),
+    step("tool: go received", 1, Lives::LetGo),
+    step("tool: command runs", 1, Lives::Command),
+    step("supervisor: first output", 1, Lives::Command),
+    step("tool: before done", 1, Lives::LetGo),
+    step("tool: done said", 1, Lives::Leaving),
+    step("supervisor: done in", 1, Lives::Nothing),
+    step("supervisor: process ended", 1, Lives::Nothing),
+    step("supervisor: result durable", 1, Lives::Nothing),
+    // Of the second call, which names a path.
+    step("supervisor: probe spawned", 1, Lives::Waiting),
+];
+
+/// One harm, once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    pub target: Target,
+    pub fault: Fault,
+    pub step: &'static Step,
+}
+
+pub fn cells() -> Vec<Cell> {
+    let of = |target, fault| STEPS.iter().map(move |step| Cell { target, fault, step });
+    let targets = TARGETS.into_iter();
+    targets.flat_map(|target| FAULTS.into_iter().flat_map(move |fault| of(target, fault))).collect()
+}
+
+impl Cell {
+    /// Why there is nothing to try.
+    pub fn void(&self) -> Option<&'static str> {
+        let on_a_channel = match self.fault {
+            Fault::Close | Fault::Garbage | Fault::OverLong | Fault::Old | Fault::Half => true,
+            Fault::Kill | Fault::Stop | Fault::Abort | Fault::Exit => false,
+        };
+        match (self.target, self.fault, self.step.lives) {
+            (Target::Store, ..) => Some("there is no such process yet"),
+            (Target::Command, ..) if on_a_channel => Some("a command has no channel"),
+            (Target::Command, Fault::Exit, _) => Some("a command that exits with 0 has succeeded"),
+            (Target::Command, _, Lives::Command) => None,
+            (Target::Command, ..) => Some("no command runs at this step"),
+            (Target::Supervisor | Target::Client, Fault::Old, _) => {
+                Some("a client's connection is one life and has no generation")
+            }
+            (Target::Tool, _, Lives::Nothing) => Some("no runner lives at this step"),
+            (Target::Tool, Fault::Old, _) if self.step.name == "tool: hello said" => {
+                Some("it has said nothing that could be said again")
+            }
+            (Target::Tool, Fault::Old, Lives::Waiting)
+                if self.step.name == "supervisor: probe spawned" =>
+            {
+                Some("it has said nothing that could be said again")
+            }
+            (Target::Tool, Fault::Old, _) if self.step.name == "tool: cage built" => {
+                Some("it has said nothing that could be said again")
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether this harm may cut the command short, so that it is reported as interrupted.
+    pub fn may_interrupt(&self) -> bool {
+        match (self.target, self.fault) {
+            (_, Fault::Old) => false,
+            (Target::Provider | Target::Session | Target::Broker | Target::Store, _) => false,
+            (Target::Command, _) => false,
+            (Target::Tool, _) => match self.step.lives {
+                Lives::LetGo | Lives::Command | Lives::Leaving => true,
+                Lives::Nothing | Lives::Waiting => false,
+            },
+            (Target::Client, Fault::Stop) => false,
+            (Target::Supervisor | Target::Client, _) => true,
+        }
+    }
+
+    /// Whether the one who waits for the answer is gone, so that another must go on.
+    pub fn ends_the_client(&self) -> bool {
+        self.target == Target::Client
+            && matches!(self.fault, Fault::Kill | Fault::Abort | Fault::Exit)
+    }
+}
+
+impl Fault {
+    /// As the process is told to do it itself; none for a signal.
+    pub fn order(self) -> Option<&'static str> {
+        match self {
+            Self::Kill | Self::Stop | Self::Abort => None,
+            Self::Exit => Some("exit"),
+            Self::Close => Some("close"),
+            Self::Garbage => Some("garbage"),
+            Self::OverLong => Some("over-long"),
+            Self::Old => Some("old"),
+            Self::Half => Some("half"),
+        }
+    }
+}
+
+impl Target {
+    pub fn executable(self) -> &'static str {
+        match self {
+            Self::Provider => "agentd-provider",
+            Self::Session => "agentd-session",
+            Self::Broker => "agentd-broker",
+            Self::Store => "agentd-store",
+            Self::Tool => "agentd-tool",
+            Self::Command => "sh",
+            Self::Supervisor => "agentd-supervisor",
+            Self::Client => "agentd",
+        }
+    }
+}
+
+impl std::fmt::Display for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} {:?} at \"{}\"", self.target, self.fault, self.step.name)
+    }
+}
