@@ -3,10 +3,10 @@
 
 #[path = "anthropic.rs"]
 pub mod anthropic;
-#[path = "wire.rs"]
-pub mod wire;
 #[path = "dice.rs"]
 pub mod dice;
+#[path = "wire.rs"]
+pub mod wire;
 
 use serde_json::Value;
 use std::fs;
