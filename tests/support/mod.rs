@@ -3,6 +3,8 @@
 
 #[path = "anthropic.rs"]
 pub mod anthropic;
+#[path = "daemon.rs"]
+pub mod daemon;
 #[path = "dice.rs"]
 pub mod dice;
 #[path = "wire.rs"]
@@ -23,7 +25,35 @@ pub struct Desk {
     root: TempDir,
 }
 
+/// A daemon that a test started; ended with it.
+pub struct Daemon<'a> {
+    desk: &'a Desk,
+    pub pid: u32,
+}
+
 impl Desk {
+    /// Starts the daemon of this desk.
+    pub fn daemon(&self) -> Daemon<'_> {
+        let ran = self.agentd(&["daemon", "start"]).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        Daemon { desk: self, pid: daemon::Wire::to(&self.door()).pid }
+    }
+
+    /// A new session of this desk's project by that server, as a person at a terminal asks for it.
+    pub fn opening(&self, server: &anthropic::Server) -> protocol::client::Opening {
+        let url = server.url();
+        let (home, state) = (self.home(), self.root.path().join("state"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        let env = [
+            ("PATH", path.as_str()),
+            ("HOME", home.to_str().unwrap()),
+            ("XDG_STATE_HOME", state.to_str().unwrap()),
+            ("ANTHROPIC_BASE_URL", url.as_str()),
+            ("ANTHROPIC_API_KEY", "set"),
+        ];
+        daemon::opening(&self.project(), &env)
+    }
+
     pub fn new() -> Self {
         // Not the target directory: a socket's path must be short.
         let root =
@@ -53,6 +83,11 @@ impl Desk {
 
     pub fn run_dir(&self) -> PathBuf {
         self.root.path().join("run")
+    }
+
+    /// Where the daemon's socket and token are.
+    pub fn door(&self) -> PathBuf {
+        self.run_dir().join("agentd")
     }
 
     /// A place that no call may reach.
@@ -175,6 +210,14 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 pub fn send(pid: u32, signal: nix::sys::signal::Signal) {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).unwrap());
     nix::sys::signal::kill(pid, signal).unwrap();
+}
+
+impl Drop for Daemon<'_> {
+    /// Ends whichever daemon of the desk runs by now, and whatever it had started.
+    fn drop(&mut self) {
+        let ended = self.desk.agentd(&["daemon", "stop", "--force"]).output();
+        assert!(std::thread::panicking() || ended.is_ok_and(|ended| ended.status.success()));
+    }
 }
 
 /// Copies a program. Not with a descriptor of this process: another test that forks meanwhile would

@@ -1,12 +1,13 @@
 //! A connection to a supervisor's socket: build check, token, then words.
 
 use interprocess::local_socket::{GenericFilePath, Stream, ToFsName, traits::Stream as _};
-use ipc::{ChannelError, Receiver, Sender};
+use ipc::{ChannelError, HelloError, Receiver, Sender};
 use protocol::client::{ClientLink, FromClient, ToClient};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// An open connection that was let in.
 #[derive(Debug)]
@@ -28,7 +29,35 @@ pub enum ConnectError {
         #[source]
         source: io::Error,
     },
-    /// The connection broke, or the other side is of another build.
+    /// Somebody listens there and says nothing.
+    #[error("the supervisor at {} does not answer; `ps` shows it, and `kill -CONT` or `kill` on agentd-supervisor helps", socket.display())]
+    Silent {
+        /// The socket.
+        socket: PathBuf,
+    },
+    /// It closed the connection before it let us in: it is ending.
+    #[error("the supervisor is ending")]
+    Ended,
+    /// Its token may not be read.
+    #[error("the token {} cannot be read", path.display())]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// The system's word.
+        #[source]
+        source: io::Error,
+    },
+    /// It is of another build, which never speaks with this one.
+    #[error(
+        "the daemon that runs is build {theirs}, this is build {ours}; they do not speak with each other"
+    )]
+    OtherBuild {
+        /// The daemon's.
+        theirs: String,
+        /// This program's.
+        ours: String,
+    },
+    /// The connection broke.
     #[error(transparent)]
     Channel(#[from] ChannelError),
     /// The supervisor does not let this client in.
@@ -42,6 +71,31 @@ pub enum ConnectError {
     OutOfTurn,
 }
 
+/// Longest wait for a supervisor's first words. It says them within milliseconds; one that is
+/// stopped never does.
+const FIRST_WORDS: Duration = Duration::from_secs(10);
+
+/// Why a peer said no Hello or Welcome.
+fn not_greeted(error: ChannelError, socket: &Path) -> ConnectError {
+    match error {
+        ChannelError::Closed | ChannelError::Cut => ConnectError::Ended,
+        ChannelError::Hello(HelloError::OtherBuild { theirs, ours }) => {
+            ConnectError::OtherBuild { theirs, ours }
+        }
+        ChannelError::Io(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            ConnectError::Silent { socket: socket.to_owned() }
+        }
+        ChannelError::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => ConnectError::Ended,
+        ChannelError::Hello(HelloError::Foreign)
+        | ChannelError::Io(_)
+        | ChannelError::Frame(_)
+        | ChannelError::Codec(_)
+        | ChannelError::OutOfTurn
+        | ChannelError::TooLong { .. }
+        | ChannelError::ByHand { .. } => ConnectError::Channel(error),
+    }
+}
+
 impl Connection {
     /// Connects and says who we are. Blocks until the supervisor has answered.
     ///
@@ -51,10 +105,15 @@ impl Connection {
         let unreachable = |source| ConnectError::Unreachable { socket: socket.to_owned(), source };
         let name = socket.to_fs_name::<GenericFilePath>().map_err(unreachable)?;
         let Stream::UdSocket(stream) = Stream::connect(name).map_err(unreachable)?;
-        let (mut words, say) = ipc::connect::<ClientLink>(UnixStream::from(OwnedFd::from(stream)))?;
+        let stream = UnixStream::from(OwnedFd::from(stream));
+        stream.set_read_timeout(Some(FIRST_WORDS)).map_err(unreachable)?;
         let (token, build) = (token.to_owned(), protocol::BUILD_ID.to_owned());
-        say.send(&FromClient::Hello { token, build })?;
-        match words.recv()? {
+        let greeted = ipc::connect::<ClientLink>(stream.try_clone().map_err(unreachable)?);
+        let (mut words, say) = greeted.map_err(|error| not_greeted(error, socket))?;
+        say.send(&FromClient::Hello { token, build }).map_err(|_| ConnectError::Ended)?;
+        let answer = words.recv().map_err(|error| not_greeted(error, socket))?;
+        stream.set_read_timeout(None).map_err(unreachable)?;
+        match answer {
             ToClient::Welcome { build: _, pid } => Ok(Self { words, say, pid }),
             ToClient::Refused { build: _, reason } => Err(ConnectError::Refused { reason }),
             ToClient::Opened { .. }

@@ -1,4 +1,5 @@
-//! A supervisor for one run alone. The only file of this crate that starts a process.
+//! Starts supervisors, for one run alone or for all: the only file of this crate that starts a
+//! process.
 //!
 //! The child's standard input is one end of a socket pair, its lifeline: when this process ends,
 //! however it ends, the lifeline ends with it, and so does the supervisor. The supervisor's first
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Longest time until a new supervisor says where its socket is: it clears what is left of earlier
 /// ones first.
-const START_PATIENCE: Duration = Duration::from_secs(20);
+const START_PATIENCE: Duration = Duration::from_secs(30);
 /// Longest time for a supervisor to end its workers in order, before it is killed. Its own ladder
 /// takes 2 s from TERM to KILL.
 const END_PATIENCE: Duration = Duration::from_secs(6);
@@ -32,6 +33,46 @@ pub struct Launch<'a> {
     pub without: &'a [&'a str],
     /// Variables that it has beside or instead of those of this process.
     pub with: &'a [(String, String)],
+}
+
+impl Launch<'_> {
+    fn command(&self, mode: &str) -> Command {
+        let mut command = Command::new(self.executable);
+        command.arg(mode);
+        for variable in self.without {
+            command.env_remove(variable);
+        }
+        command.envs(self.with.iter().map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+/// Starts the daemon and waits until it can be connected to. It outlives this process.
+///
+/// # Errors
+/// Where it is missing, cannot be started, or says why it cannot run; the kind `taken` says that
+/// another one runs.
+pub(crate) fn start_daemon(launch: &Launch<'_>) -> Result<(), SpawnError> {
+    let refused = |source| SpawnError::Refused { path: launch.executable.to_owned(), source };
+    let (ours, theirs) = UnixStream::pair().map_err(refused)?;
+    let mut command = launch.command("--daemon");
+    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(refused)?;
+    drop(command);
+    let word = first_word(&ours, &mut child).map(drop);
+    if word.is_err() {
+        // It has said why, and ends by itself.
+        let _ = child.wait();
+    }
+    word
+}
+
+/// Puts the daemon in the place of this process, in the foreground: for service managers. Returns
+/// only where that fails.
+#[must_use]
+pub fn become_daemon(launch: &Launch<'_>) -> SpawnError {
+    let source = launch.command("--foreground").exec();
+    SpawnError::Refused { path: launch.executable.to_owned(), source }
 }
 
 /// A supervisor that this process started and that ends with it.
@@ -71,7 +112,7 @@ pub enum SpawnError {
     /// It says itself why it cannot run.
     #[error("{message}")]
     Cannot {
-        /// A stable word: `configuration`, `state`, `sandbox`, `worker` or `internal`.
+        /// A stable word: `configuration`, `state`, `sandbox`, `worker`, `taken` or `internal`.
         kind: String,
         /// In its words, with a way on.
         message: String,
@@ -108,26 +149,23 @@ impl PrivateSupervisor {
     /// # Errors
     /// Where it is missing, cannot be started, or says why it cannot run.
     pub fn start(launch: &Launch<'_>) -> Result<Self, SpawnError> {
-        let executable = launch.executable;
-        let refused = |source| SpawnError::Refused { path: executable.to_owned(), source };
+        let refused = |source| SpawnError::Refused { path: launch.executable.to_owned(), source };
         let (ours, theirs) = UnixStream::pair().map_err(refused)?;
-        let mut command = Command::new(executable);
+        let mut command = launch.command("--private");
         command
-            .arg("--private")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             // A key pressed in this terminal is for this process, which ends the others in order.
             .process_group(0);
-        for variable in launch.without {
-            command.env_remove(variable);
-        }
-        command.envs(launch.with.iter().map(|(name, value)| (name, value)));
         let child = command.spawn().map_err(refused)?;
         // The command holds the supervisor's end of the lifeline too.
         drop(command);
         let mut started =
             Self { child, lifeline: Some(ours), socket: PathBuf::new(), token: String::new() };
-        let (socket, token_file) = started.first_word()?;
+        let (socket, token_file) = match &started.lifeline {
+            Some(lifeline) => first_word(lifeline, &mut started.child)?,
+            None => return Err(SpawnError::NotUp { why: "it was ended".to_owned() }),
+        };
         let token = fs::read_to_string(&token_file).map_err(|error| SpawnError::NotUp {
             why: format!("its token {} cannot be read: {error}", token_file.display()),
         })?;
@@ -162,44 +200,6 @@ impl PrivateSupervisor {
         self.end_in_order()
     }
 
-    fn first_word(&mut self) -> Result<(PathBuf, PathBuf), SpawnError> {
-        let line = self.first_line().map_err(|why| SpawnError::NotUp { why })?;
-        match serde_json::from_str(&line) {
-            Ok(FirstWord::Up { socket, token_file }) => Ok((socket, token_file)),
-            Ok(FirstWord::Down { error: Complaint { kind, message } }) => {
-                Err(SpawnError::Cannot { kind, message })
-            }
-            Err(error) => {
-                Err(SpawnError::NotUp { why: format!("its first word is no word: {error}") })
-            }
-        }
-    }
-
-    fn first_line(&mut self) -> Result<String, String> {
-        let lifeline = self.lifeline.as_ref().ok_or("it was ended")?;
-        let set = lifeline.set_read_timeout(Some(START_PATIENCE));
-        set.map_err(|error| error.to_string())?;
-        let mut bytes = Vec::new();
-        let mut limited = lifeline.take(WORD_CAP);
-        let mut byte = [0];
-        loop {
-            match limited.read(&mut byte) {
-                Ok(0) => {
-                    let ended = self.child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
-                    return Err(format!("it ended by itself ({ended}); its log says why"));
-                }
-                Ok(_) if byte[0] == b'\n' => break,
-                Ok(_) => bytes.push(byte[0]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Err(format!("it said nothing within {} s", START_PATIENCE.as_secs()));
-                }
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        String::from_utf8(bytes).map_err(|error| error.to_string())
-    }
-
     fn end_in_order(&mut self) -> io::Result<()> {
         self.lifeline = None;
         let deadline = Instant::now() + END_PATIENCE;
@@ -215,6 +215,42 @@ impl PrivateSupervisor {
         }
         Ok(())
     }
+}
+
+/// Where it is, or why it is not.
+fn first_word(lifeline: &UnixStream, child: &mut Child) -> Result<(PathBuf, PathBuf), SpawnError> {
+    let line = first_line(lifeline, child).map_err(|why| SpawnError::NotUp { why })?;
+    match serde_json::from_str(&line) {
+        Ok(FirstWord::Up { socket, token_file }) => Ok((socket, token_file)),
+        Ok(FirstWord::Down { error: Complaint { kind, message } }) => {
+            Err(SpawnError::Cannot { kind, message })
+        }
+        Err(error) => Err(SpawnError::NotUp { why: format!("its first word is no word: {error}") }),
+    }
+}
+
+fn first_line(lifeline: &UnixStream, child: &mut Child) -> Result<String, String> {
+    let set = lifeline.set_read_timeout(Some(START_PATIENCE));
+    set.map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    let mut limited = lifeline.take(WORD_CAP);
+    let mut byte = [0];
+    loop {
+        match limited.read(&mut byte) {
+            Ok(0) => {
+                let ended = child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
+                return Err(format!("it ended by itself ({ended}); its log says why"));
+            }
+            Ok(_) if byte[0] == b'\n' => break,
+            Ok(_) => bytes.push(byte[0]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(format!("it said nothing within {} s", START_PATIENCE.as_secs()));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    String::from_utf8(bytes).map_err(|error| error.to_string())
 }
 
 impl Drop for PrivateSupervisor {

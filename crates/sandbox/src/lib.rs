@@ -35,4 +35,4 @@ pub use caged::{Caged, Ending, Exit};
 pub use error::{CageError, Step};
 pub use host::{HostProbe, HostStep, StepOutcome, host};
 pub use inert::Program;
-pub use privileges::harden;
+pub use privileges::{harden, let_go};

@@ -28,6 +28,16 @@ pub fn harden() -> io::Result<()> {
     Ok(())
 }
 
+/// Lets go of every descriptor but the standard three. The first line of a process that outlives
+/// its starter: a pipe or a lock that it inherited would be held for as long as it lives. Nothing
+/// may have been opened before.
+///
+/// # Errors
+/// What the kernel answers.
+pub fn let_go() -> io::Result<()> {
+    Ok(sys::close_inherited()?)
+}
+
 /// Whether this process may make namespaces without a user namespace.
 pub(crate) fn may_administer() -> bool {
     holds(CAP_SYS_ADMIN) && holds(CAP_SETPCAP)

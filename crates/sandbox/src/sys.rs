@@ -144,6 +144,16 @@ pub(crate) fn close_all_but(keep: BorrowedFd<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Closes every descriptor from 3 up. For the first lines of a program, before it has opened one:
+/// what is closed was inherited, and nothing here owns it.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn close_inherited() -> Result<(), Errno> {
+    // SAFETY: numbers in; the caller has opened nothing yet, so that nothing owns what is closed.
+    Errno::result(unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) }).map(drop)
+}
+
 /// Puts every signal back to its default and unblocks all: the Rust run-time ignores SIGPIPE,
 /// which a command must not inherit.
 pub(crate) fn default_signals() {

@@ -246,8 +246,19 @@ impl ClientState {
                 });
             }
             FromClient::Restart { session } => self.restart(session).await,
-            FromClient::Shutdown { unfinished: _ } => {
-                let _ = self.root.send_message(RootMsg::Shutdown);
+            FromClient::Status => {
+                let (reply, status) = oneshot::channel();
+                let _ = self.root.send_message(RootMsg::Status(reply));
+                let myself = myself.clone();
+                tokio::spawn(async move {
+                    if let Ok(status) = status.await {
+                        let _ = myself.send_message(ClientMsg::Say(ToClient::Status(status)));
+                    }
+                });
+            }
+            FromClient::Shutdown { unfinished } => {
+                let message = RootMsg::End { unfinished, by: myself.clone() };
+                let _ = self.root.send_message(message);
             }
             FromClient::Detach { .. }
             | FromClient::Page { .. }
@@ -255,8 +266,7 @@ impl ClientState {
             | FromClient::Change { .. }
             | FromClient::List
             | FromClient::End { .. }
-            | FromClient::Remove { .. }
-            | FromClient::Status => {
+            | FromClient::Remove { .. } => {
                 self.fail(FailedKind::Usage, "this supervisor cannot do that yet");
             }
         }

@@ -3,6 +3,7 @@
 //! A private directory (0700) holds the socket and a token (0600). A peer must be this user's, must
 //! not have been started by this supervisor, must be of the same build, and must know the token.
 
+use crate::claim::{self, Claim};
 use crate::client_actor::ClientStream;
 use crate::peer;
 use config::{Dirs, DirsError};
@@ -39,6 +40,18 @@ pub enum DoorError {
         /// Its mode.
         mode: u32,
     },
+    /// A daemon answers there.
+    #[error("a daemon runs already and answers at {}", socket.display())]
+    Taken {
+        /// Its socket.
+        socket: PathBuf,
+    },
+    /// Another start does not come to its end.
+    #[error("another start of the daemon holds {} and does not end; look for agentd-supervisor in `ps`", lock.display())]
+    Starting {
+        /// The lock.
+        lock: PathBuf,
+    },
     /// The system refused.
     #[error("cannot open the control socket in {}: {source}", path.display())]
     Io {
@@ -49,6 +62,15 @@ pub enum DoorError {
     },
 }
 
+/// Whose door it is, and where.
+#[derive(Debug)]
+pub enum Doorway {
+    /// Of a supervisor for one run: a directory of its own, which is made and goes with it.
+    Private(PathBuf),
+    /// Of the daemon for all sessions of its user.
+    Daemon(Claim),
+}
+
 /// An open door.
 pub(crate) struct Door {
     listener: Listener,
@@ -56,23 +78,42 @@ pub(crate) struct Door {
     pub(crate) socket: PathBuf,
     pub(crate) token_file: PathBuf,
     directory: PathBuf,
+    left: Left,
+}
+
+/// What goes when the door is closed.
+enum Left {
+    /// The whole directory.
+    Directory,
+    /// The socket with this inode, and its token.
+    Socket(u64),
 }
 
 impl Door {
-    /// Opens a door in a directory of its own, which is made. Must be called on the runtime.
-    pub(crate) fn open(directory: &Path) -> Result<Self, DoorError> {
+    /// Opens the door. Must be called on the runtime.
+    pub(crate) fn open(way: &Doorway) -> Result<Self, DoorError> {
+        match way {
+            Doorway::Private(directory) => {
+                let failed = |source| DoorError::Io { path: directory.clone(), source };
+                if let Some(parent) = directory.parent() {
+                    DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(failed)?;
+                    sweep(parent);
+                }
+                Dirs::socket_in(directory)?;
+                DirBuilder::new().mode(0o700).create(directory).map_err(failed)?;
+                Self::listen(directory, |_| Left::Directory)
+            }
+            Doorway::Daemon(claim) => {
+                sweep(claim.directory());
+                Self::listen(claim.directory(), Left::Socket)
+            }
+        }
+    }
+
+    fn listen(directory: &Path, left: impl FnOnce(u64) -> Left) -> Result<Self, DoorError> {
         let failed = |source| DoorError::Io { path: directory.to_owned(), source };
         let socket = Dirs::socket_in(directory)?;
-        if let Some(parent) = directory.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(failed)?;
-            sweep(parent);
-        }
-        DirBuilder::new().mode(0o700).create(directory).map_err(failed)?;
-        let state = std::fs::metadata(directory).map_err(failed)?;
-        let (uid, mode) = (state.uid(), state.mode() & 0o7777);
-        if uid != nix::unistd::geteuid().as_raw() || mode & 0o077 != 0 {
-            return Err(DoorError::NotPrivate { path: directory.to_owned(), uid, mode });
-        }
+        claim::check_private(directory)?;
         let token = token().map_err(failed)?;
         let token_file = directory.join("token");
         write_private(&token_file, &token).map_err(failed)?;
@@ -85,7 +126,9 @@ impl Door {
             .map_err(failed)?;
         let mode = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&socket, mode).map_err(failed)?;
-        Ok(Self { listener, token, socket, token_file, directory: directory.to_owned() })
+        let left = left(std::fs::symlink_metadata(&socket).map_err(failed)?.ino());
+        let directory = directory.to_owned();
+        Ok(Self { listener, token, socket, token_file, directory, left })
     }
 
     /// The next peer, unchecked.
@@ -103,7 +146,11 @@ impl Door {
 
 impl Drop for Door {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.directory) {
+        let gone = match self.left {
+            Left::Directory => std::fs::remove_dir_all(&self.directory),
+            Left::Socket(own) => claim::clear(&self.directory, own),
+        };
+        if let Err(error) = gone {
             tracing::warn!(path = %self.directory.display(), %error, "the socket stays behind");
         }
     }
@@ -195,9 +242,16 @@ fn token() -> io::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// Writes it in one step: a client reads either the old token or the new one.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
+    let fresh = path.with_extension("new");
+    match std::fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    file.write_all(text.as_bytes())?;
+    std::fs::rename(fresh, path)
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ mod audit_actor;
 mod book;
 mod call;
 mod call_actor;
+mod claim;
 mod client_actor;
 mod door;
 mod from_disk;
@@ -54,7 +55,8 @@ mod temp;
 mod times;
 mod to_disk;
 
-pub use door::DoorError;
+pub use claim::Claim;
+pub use door::{DoorError, Doorway};
 pub use plan::OpenFailure;
 pub use restart::{Decision, Life, RestartLimits, Restarts};
 pub use spawn::{Permanent, SpawnError, TOOL_EXECUTABLE, check_workers};
@@ -66,7 +68,7 @@ use ractor::{Actor, ActorRef};
 use root::{Root, RootMsg};
 use std::fs::File;
 use std::path::PathBuf;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What a supervisor is started with.
 #[derive(Debug)]
@@ -115,18 +117,20 @@ pub enum RunError {
 pub struct Supervisor;
 
 impl Supervisor {
-    /// Runs a supervisor whose door is in `directory`, until `lifeline` completes, a client ends
-    /// it, or TERM, INT or HUP arrives. `opened` is called once the door is open. When this returns,
-    /// every process of it has ended.
+    /// Runs a supervisor until `lifeline` completes, a client ends it, or a signal does.
+    /// `opened` is called once the door is open. When this returns, every process of it has ended.
     ///
     /// # Errors
     /// See [`RunError`]; nothing runs then.
     pub async fn run(
         settings: Settings,
-        directory: PathBuf,
+        way: Doorway,
         opened: impl FnOnce(&Address),
         lifeline: impl Future<Output = ()>,
     ) -> Result<(), RunError> {
+        // First of all, so that a daemon that comes second starts nothing.
+        let door = Door::open(&way)?;
+        let mut signals = Signals::catch(&way)?;
         let (temp_root, sessions) =
             (settings.temp_root.clone(), settings.dirs.state.join("sessions"));
         // Beside the start, not before it: a large directory takes its time.
@@ -136,26 +140,13 @@ impl Supervisor {
         let (root, ended) = Root::spawn(None, Root, settings)
             .await
             .map_err(|error| RunError::Start(error.to_string()))?;
-        let door = match Door::open(&directory) {
-            Ok(door) => door,
-            Err(error) => {
-                let _ = root.send_message(RootMsg::Shutdown);
-                let _ = ended.await;
-                return Err(error.into());
-            }
-        };
-        let (mut term, mut int, mut hangup) = (
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::hangup())?,
-        );
         opened(&Address { socket: door.socket.clone(), token_file: door.token_file.clone() });
+        // It is open: whoever waits for the right to open it finds it taken.
+        drop(way);
         let over = async {
             tokio::select! {
                 () = lifeline => tracing::info!("the lifeline ended"),
-                _ = term.recv() => tracing::info!("TERM"),
-                _ = int.recv() => tracing::info!("INT"),
-                _ = hangup.recv() => tracing::info!("HUP: the person logged out"),
+                signal = signals.end() => tracing::info!(signal, "ends in order"),
             }
             let _ = root.send_message(RootMsg::Shutdown);
             std::future::pending::<()>().await;
@@ -166,6 +157,50 @@ impl Supervisor {
             () = serve(&door, &root) => {}
         }
         Ok(())
+    }
+}
+
+/// The signals that ask a supervisor to end.
+struct Signals {
+    term: Signal,
+    int: Signal,
+    hup: Signal,
+    /// What the end of a terminal, or a logout, is to this supervisor.
+    hangup: Hangup,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Hangup {
+    Ends,
+    EndsNothing,
+}
+
+impl Signals {
+    fn catch(way: &Doorway) -> std::io::Result<Self> {
+        let hangup = match way {
+            Doorway::Private(_) => Hangup::Ends,
+            Doorway::Daemon(_) => Hangup::EndsNothing,
+        };
+        Ok(Self {
+            hangup,
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+            hup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits for one of them.
+    async fn end(&mut self) -> &'static str {
+        loop {
+            tokio::select! {
+                _ = self.term.recv() => return "TERM",
+                _ = self.int.recv() => return "INT",
+                _ = self.hup.recv() => match self.hangup {
+                    Hangup::Ends => return "HUP",
+                    Hangup::EndsNothing => tracing::info!("HUP, which ends nothing here"),
+                },
+            }
+        }
     }
 }
 

@@ -9,14 +9,16 @@ use crate::client_actor::{ClientActor, ClientMsg, ClientPlan, ClientStream};
 use crate::hold::Hold;
 use crate::mend::{Mended, mend};
 use crate::plan::{Ground, OpenFailure, Plan, in_words, plan};
-use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
+use crate::session_actor::{Glance, OpenedJournal, SessionActor, SessionMsg, SessionPlan};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::times::SlotTimes;
 use crate::{Settings, temp, to_disk};
 use journal::{Header, Journal, OpenCall, Record};
 use protocol::broker::{BrokerLink, FromBroker};
-use protocol::client::{FailedKind, Opening, ProcessRow, Start, ToClient};
+use protocol::client::{
+    DaemonStatus, FailedKind, Opening, ProcessRow, SessionState, Start, ToClient, Unfinished,
+};
 use protocol::ids::SessionId;
 use protocol::provider::Paper;
 use protocol::session::OpenTurn;
@@ -45,6 +47,15 @@ pub(crate) enum RootMsg {
     Describe(oneshot::Sender<Vec<ProcessRow>>),
     /// Start what has failed of a session again.
     Restart(SessionId, oneshot::Sender<Result<(), OpenFailure>>),
+    /// How is the supervisor?
+    Status(oneshot::Sender<DaemonStatus>),
+    /// A client asks for the end.
+    End {
+        unfinished: Unfinished,
+        by: ActorRef<ClientMsg>,
+    },
+    /// What runs is finished, or may be interrupted for this client.
+    EndFor(ActorId),
     /// End everything, in order, and then this actor.
     Shutdown,
 }
@@ -61,6 +72,8 @@ pub(crate) struct RootState {
     let_in: u32,
     clients: HashMap<ActorId, ActorRef<ClientMsg>>,
     ending: bool,
+    /// When it began, in milliseconds of Unix time.
+    began: u64,
 }
 
 /// The actor.
@@ -104,6 +117,7 @@ impl Actor for Root {
             let_in: 0,
             clients: HashMap::new(),
             ending: false,
+            began: now(),
         })
     }
 
@@ -126,7 +140,15 @@ impl Actor for Root {
             RootMsg::Restart(session, reply) => {
                 let _ = reply.send(state.restart(&session));
             }
-            RootMsg::Shutdown => state.shutdown(&myself),
+            RootMsg::Status(reply) => {
+                let _ = reply.send(state.status());
+            }
+            RootMsg::End { unfinished: Unfinished::Interrupt, by } => {
+                state.shutdown(&myself, Some(by.get_id()));
+            }
+            RootMsg::End { unfinished: Unfinished::Refuse, by } => state.end_if_idle(&myself, by),
+            RootMsg::EndFor(client) => state.shutdown(&myself, Some(client)),
+            RootMsg::Shutdown => state.shutdown(&myself, None),
         }
         Ok(())
     }
@@ -145,7 +167,7 @@ impl Actor for Root {
                 state.clients.remove(&who.get_id());
                 // Without its log of record or its judge nothing may go on.
                 if [state.audit.get_id(), state.broker.get_id()].contains(&who.get_id()) {
-                    state.shutdown(&myself);
+                    state.shutdown(&myself, None);
                 }
             }
             SupervisionEvent::ActorTerminated(who, ..) => {
@@ -335,12 +357,74 @@ impl RootState {
         });
     }
 
-    fn shutdown(&mut self, myself: &ActorRef<RootMsg>) {
+    fn status(&self) -> DaemonStatus {
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let troubles = self.broker_failed.iter();
+        let troubles = troubles.map(|why| format!("no call can be judged: {why}")).collect();
+        DaemonStatus {
+            pid: std::process::id(),
+            build: protocol::BUILD_ID.to_owned(),
+            began: self.began,
+            sandbox: self.settings.host_words.clone(),
+            sessions: count(self.sessions.len()),
+            clients: count(self.clients.len()),
+            troubles,
+        }
+    }
+
+    /// Ends where no turn runs; otherwise says which do.
+    fn end_if_idle(&self, myself: &ActorRef<RootMsg>, by: ActorRef<ClientMsg>) {
+        let glances = self.glances();
+        let myself = myself.clone();
+        tokio::spawn(async move {
+            let mut busy = Vec::new();
+            for (session, glance) in glances {
+                match glance.await.map(|glance| glance.state) {
+                    Ok(SessionState::Working) => busy.push(format!("{session} (a turn runs)")),
+                    Ok(SessionState::Asking(_)) => {
+                        busy.push(format!("{session} (a question waits for an answer)"));
+                    }
+                    Ok(
+                        SessionState::Ended
+                        | SessionState::Idle
+                        | SessionState::Degraded(_)
+                        | SessionState::Unreadable(_),
+                    )
+                    | Err(_) => {}
+                }
+            }
+            if busy.is_empty() {
+                let _ = myself.send_message(RootMsg::EndFor(by.get_id()));
+                return;
+            }
+            let message = format!(
+                "work is not finished in session {}; wait for it, or end it with --force, which \
+                 interrupts it",
+                busy.join(", ")
+            );
+            let word = ToClient::Failed { kind: FailedKind::Usage, message };
+            let _ = by.send_message(ClientMsg::Say(word));
+        });
+    }
+
+    /// Asks every live session how it is.
+    fn glances(&self) -> Vec<(SessionId, oneshot::Receiver<Glance>)> {
+        let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
+            let (reply, glance) = oneshot::channel();
+            let _ = session.send_message(SessionMsg::Glance(reply));
+            (id.clone(), glance)
+        };
+        self.sessions.iter().map(ask).collect()
+    }
+
+    /// Ends everything. The client that asked for it sees the end by itself.
+    fn shutdown(&mut self, myself: &ActorRef<RootMsg>, asker: Option<ActorId>) {
         if std::mem::replace(&mut self.ending, true) {
             return;
         }
         // Otherwise a client would take the end for a crash and bring another supervisor up.
-        for client in self.clients.values() {
+        let others = self.clients.iter().filter(|(id, _)| Some(**id) != asker);
+        for (_, client) in others {
             let message = "agentd-supervisor was asked to end; the session is on disk".to_owned();
             let word = ToClient::Failed { kind: FailedKind::Internal, message };
             let _ = client.send_message(ClientMsg::Say(word));

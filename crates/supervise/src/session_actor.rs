@@ -80,8 +80,15 @@ pub(crate) enum SessionMsg {
     /// A person asks for another try of what has failed.
     Restart,
     Describe(oneshot::Sender<Vec<ProcessRow>>),
+    /// How is it?
+    Glance(oneshot::Sender<Glance>),
     /// End everything of this session; answered when its processes are gone.
     Close(oneshot::Sender<()>),
+}
+
+/// How a live session is.
+pub(crate) struct Glance {
+    pub(crate) state: protocol::client::SessionState,
 }
 
 /// A call's end.
@@ -319,6 +326,9 @@ impl SessionState {
             SessionMsg::Look => self.look(myself),
             SessionMsg::Restart => self.restart(),
             SessionMsg::Describe(reply) => self.describe(reply),
+            SessionMsg::Glance(reply) => {
+                let _ = reply.send(self.glance());
+            }
             SessionMsg::Close(done) => self.close(myself, done),
         }
     }

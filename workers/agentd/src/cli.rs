@@ -52,6 +52,11 @@ pub(crate) enum Command {
         #[arg(value_name = "ID")]
         session: String,
     },
+    /// The daemon for all your sessions: start it, ask how it is, end it.
+    Daemon {
+        #[command(subcommand)]
+        command: DaemonCommand,
+    },
     /// What this machine offers: kernel, cage, directories, key, executables.
     Doctor {
         /// One JSON object.
@@ -79,6 +84,32 @@ pub(crate) enum Command {
         #[arg(long, value_name = "ADDRESS", hide = true)]
         reach: Option<std::net::SocketAddr>,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DaemonCommand {
+    /// Start it, if it does not run.
+    Start,
+    /// End it. Refuses while turns run, and names them.
+    Stop {
+        /// Interrupt what runs.
+        #[arg(long)]
+        force: bool,
+    },
+    /// End it and start it again, as after an update. Refuses while turns run, and names them.
+    Restart {
+        /// Interrupt what runs.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Whether it runs, since when, and what it serves; 15 where it does not run.
+    Status {
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run it here, in the foreground: for service managers.
+    Run,
 }
 
 #[derive(Debug, Subcommand)]

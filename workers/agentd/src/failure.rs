@@ -2,7 +2,7 @@
 //! step.
 
 use crate::exit::Exit;
-use client::{ConnectError, SpawnError};
+use client::{ConnectError, DaemonError, SpawnError};
 use std::error::Error;
 use std::fmt;
 
@@ -122,6 +122,8 @@ impl From<SpawnError> for Failure {
             }
             SpawnError::Cannot { kind, message } => match kind.as_str() {
                 "configuration" | "state" => Self::config(message),
+                // It ran while this process wanted to start it, and was gone when it asked.
+                "taken" => Self::internal(message).exit(Exit::SupervisorUnreachable),
                 "sandbox" => Self::config(message).exit(Exit::SandboxUnavailable),
                 "worker" => Self::config(message).exit(Exit::SupervisorUnreachable),
                 _ => Self::internal(message).exit(Exit::SupervisorUnreachable),
@@ -134,12 +136,30 @@ impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         let message = chain(&error);
         match error {
-            ConnectError::Unreachable { .. } | ConnectError::OutOfTurn => {
+            ConnectError::Unreachable { .. } | ConnectError::Ended | ConnectError::OutOfTurn => {
                 Self::internal(message).exit(Exit::SupervisorUnreachable)
             }
-            ConnectError::Channel(_) | ConnectError::Refused { .. } => {
+            ConnectError::OtherBuild { .. } => {
+                Self::config(message).exit(Exit::SupervisorUnreachable).hint(
+                    "`agentd daemon restart --force` puts this build in its place and interrupts \
+                     what runs there; every session stays on disk",
+                )
+            }
+            ConnectError::Silent { .. }
+            | ConnectError::Token { .. }
+            | ConnectError::Channel(_)
+            | ConnectError::Refused { .. } => {
                 Self::config(message).exit(Exit::SupervisorUnreachable)
             }
+        }
+    }
+}
+
+impl From<DaemonError> for Failure {
+    fn from(error: DaemonError) -> Self {
+        match error {
+            DaemonError::Connect(error) => error.into(),
+            DaemonError::Start(error) => error.into(),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod audit;
 mod cli;
+mod daemon;
 mod demo;
 mod doctor;
 mod exit;
@@ -61,6 +62,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         }
         (Some(Command::Ps { json }), _) => ps::main(json),
         (Some(Command::Restart { session }), _) => restart::main(&session),
+        (Some(Command::Daemon { command }), _) => daemon::main(&command),
         (Some(Command::Doctor { json }), _) => doctor::main(json),
         (Some(Command::Config { command }), _) => settings::main(&command),
         (Some(Command::Init { project }), _) => init::main(&project),

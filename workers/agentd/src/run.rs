@@ -1,6 +1,8 @@
-//! `agentd -p` and `agentd run`: one prompt, a supervisor of its own, one answer.
+//! `agentd -p` and `agentd run`: one prompt, one answer, by the daemon where it runs and else by a
+//! supervisor of its own.
 
 use crate::cli::{Format, Net, ProviderFlag, RunFlags};
+use crate::daemon;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::place::{KEY_VARIABLES, Place, TrustFlag, real_dir};
@@ -44,13 +46,24 @@ fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, Failure> 
     place.writable_state()?;
     let task = task(&place, flags, prompt)?;
     let mut view = view(flags.output_format);
+    let executable = beside_self("agentd-supervisor")?;
+    let mut daemon = daemon::of(&place, &executable)?;
+    if daemon.find()?.is_some() {
+        let signals = held_signals()?;
+        let ran = client::run(&mut daemon, task, view.as_mut(), |inputs| signals.deliver(inputs));
+        return ran.map_err(|error| failure(&error));
+    }
     drive(task, view.as_mut())
+}
+
+fn held_signals() -> Result<HeldSignals, Failure> {
+    HeldSignals::hold()
+        .map_err(|error| Failure::internal(format!("cannot hold signals back: {error}")))
 }
 
 /// Brings a supervisor up, runs the task on it, and takes it down again whatever came of it.
 pub(crate) fn drive(task: Task, view: &mut dyn View) -> Result<Finished, Failure> {
-    let signals = HeldSignals::hold()
-        .map_err(|error| Failure::internal(format!("cannot hold signals back: {error}")))?;
+    let signals = held_signals()?;
     let executable = beside_self("agentd-supervisor")?;
     let launch = Launch { executable: &executable, without: KEY_VARIABLES, with: &[] };
     let mut supervisors = OwnSupervisors::start(launch)?;

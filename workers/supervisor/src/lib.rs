@@ -12,7 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use supervise::{Address, Settings, Supervisor};
+use supervise::{Address, Claim, DoorError, Doorway, RunError, Settings, Supervisor};
 use tokio::io::AsyncReadExt;
 
 /// The program.
@@ -27,24 +27,53 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// For whom it runs, and so how it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Service {
+    /// One run: standard input is its lifeline.
+    Private,
+    /// All sessions of its user, with nobody's terminal. Standard input takes its first word only.
+    Daemon,
+    /// The same, watched by whoever started it, a service manager or a person.
+    Foreground,
+}
+
 fn run() -> anyhow::Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    match arguments.first().and_then(|argument| argument.to_str()) {
-        Some("--private") if arguments.len() == 1 => {}
+    let service = match arguments.first().and_then(|argument| argument.to_str()) {
+        Some("--private") if arguments.len() == 1 => Service::Private,
+        Some("--daemon") if arguments.len() == 1 => Service::Daemon,
+        Some("--foreground") if arguments.len() == 1 => Service::Foreground,
         _ => bail!("it is started by agentd, not by hand; run `agentd --help`"),
+    };
+    if service == Service::Daemon {
+        sandbox::let_go().context("cannot let go of what its starter had open")?;
+        // No terminal of its own: closing one, or a key pressed there, is nothing to it.
+        nix::unistd::setsid().context("cannot leave its starter's terminal")?;
     }
-    let lifeline = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    if lifeline.local_addr().is_err() {
-        bail!("it is started by agentd, not by hand; run `agentd --help`");
-    }
-    match serve(&lifeline) {
+    let first_word = match service {
+        Service::Foreground => None,
+        Service::Private | Service::Daemon => Some(channel()?),
+    };
+    match serve(service, first_word.as_ref()) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(complaint) => {
-            // The client reads this line instead of an address, and tells the person.
-            report(&lifeline, &complaint.line())?;
+            match &first_word {
+                // The client reads this line instead of an address, and tells the person.
+                Some(channel) => report(channel, &complaint.line())?,
+                None => eprintln!("agentd-supervisor: {:#}", complaint.error),
+            }
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+fn channel() -> anyhow::Result<UnixStream> {
+    let channel = UnixStream::from(std::io::stdin().as_fd().try_clone_to_owned()?);
+    if channel.local_addr().is_err() {
+        bail!("it is started by agentd, not by hand; run `agentd --help`");
+    }
+    Ok(channel)
 }
 
 /// Why it cannot run, with a stable word for the client's exit code.
@@ -71,8 +100,19 @@ impl<T, E: Into<anyhow::Error>> OfKind<T> for Result<T, E> {
     }
 }
 
-/// Runs until the lifeline's other end is closed.
-fn serve(lifeline: &UnixStream) -> Result<(), Complaint> {
+/// Runs until it is asked to end.
+fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Complaint> {
+    let dirs = Dirs::resolve(&Environment::of_process()).of_kind("state")?;
+    let way = match service {
+        Service::Private => {
+            Doorway::Private(dirs.runtime.join(format!("run-{}", std::process::id())))
+        }
+        Service::Daemon | Service::Foreground => match Claim::take(&dirs.runtime) {
+            Ok(claim) => Doorway::Daemon(claim),
+            Err(error @ DoorError::Taken { .. }) => return Err(error).of_kind("taken"),
+            Err(error) => return Err(error).of_kind("state"),
+        },
+    };
     // Tries every step of the cage in a child, so it comes before any thread.
     let host = sandbox::host();
     sandbox::harden().context("cannot shut itself off from other processes").of_kind("internal")?;
@@ -86,13 +126,15 @@ fn serve(lifeline: &UnixStream) -> Result<(), Complaint> {
     nix::sys::prctl::set_pdeathsig(None)
         .context("cannot outlive its client for a moment")
         .of_kind("internal")?;
-    let dirs = Dirs::resolve(&Environment::of_process()).of_kind("state")?;
     let log = open_state(&dirs).of_kind("state")?;
     let workers = own_directory().of_kind("internal")?;
     supervise::check_workers(&workers).of_kind("worker")?;
+    if service == Service::Daemon {
+        // Last words of a panic; nobody reads the starter's standard error any more.
+        nix::unistd::dup2_stderr(&log).of_kind("internal")?;
+    }
     // Nothing of ours depends on it, and it keeps no file system busy.
     std::env::set_current_dir("/").of_kind("internal")?;
-    let directory = dirs.runtime.join(format!("run-{}", std::process::id()));
     let settings = Settings {
         dirs,
         workers,
@@ -102,7 +144,7 @@ fn serve(lifeline: &UnixStream) -> Result<(), Complaint> {
         log,
         worker_env: worker_env(),
     };
-    run_until_end(lifeline, settings, directory).of_kind("internal")
+    run_until_end(service, first_word, settings, way)
 }
 
 fn open_state(dirs: &Dirs) -> anyhow::Result<File> {
@@ -127,26 +169,55 @@ fn own_directory() -> anyhow::Result<PathBuf> {
 }
 
 fn run_until_end(
-    lifeline: &UnixStream,
+    service: Service,
+    first_word: Option<&UnixStream>,
     settings: Settings,
-    directory: PathBuf,
-) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = lifeline.try_clone()?;
-    ended.set_nonblocking(true)?;
+    way: Doorway,
+) -> Result<(), Complaint> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.of_kind("internal")?;
     let tell = |address: &Address| {
-        if let Err(error) = report(lifeline, &address_line(address)) {
+        let told = first_word.map_or(Ok(()), |channel| report(channel, &address_line(address)));
+        if let Err(error) = told {
             tracing::warn!(%error, "the client was gone before it knew the address");
         }
+        if service == Service::Daemon
+            && let Err(error) = close_input()
+        {
+            tracing::warn!(%error, "standard input stays open");
+        }
     };
-    runtime.block_on(async {
-        let mut ended = tokio::net::UnixStream::from_std(ended)?;
-        let closed = async move {
-            let mut bytes = [0; 64];
-            while matches!(ended.read(&mut bytes).await, Ok(length) if length > 0) {}
+    let ran = runtime.block_on(async {
+        let lifeline = match (service, first_word) {
+            (Service::Private, Some(channel)) => Some(listening(channel)?),
+            (Service::Private | Service::Daemon | Service::Foreground, _) => None,
         };
-        Ok(Supervisor::run(settings, directory, tell, closed).await?)
-    })
+        Ok(Supervisor::run(settings, way, tell, end_of(lifeline)).await)
+    });
+    match ran.map_err(|error: std::io::Error| error).of_kind("internal")? {
+        Err(RunError::Door(error @ DoorError::Taken { .. })) => Err(error).of_kind("taken"),
+        Err(RunError::Door(error)) => Err(error).of_kind("state"),
+        other => other.of_kind("internal"),
+    }
+}
+
+fn listening(channel: &UnixStream) -> std::io::Result<tokio::net::UnixStream> {
+    let channel = channel.try_clone()?;
+    channel.set_nonblocking(true)?;
+    tokio::net::UnixStream::from_std(channel)
+}
+
+/// Completes when the other end is closed; without a lifeline never.
+async fn end_of(lifeline: Option<tokio::net::UnixStream>) {
+    let Some(mut lifeline) = lifeline else { return std::future::pending().await };
+    let mut bytes = [0; 64];
+    while matches!(lifeline.read(&mut bytes).await, Ok(length) if length > 0) {}
+}
+
+/// The starter waits for nothing more on it.
+fn close_input() -> std::io::Result<()> {
+    let nothing = File::open("/dev/null")?;
+    Ok(nix::unistd::dup2_stdin(&nothing)?)
 }
 
 /// What workers may know of the environment: where certificates are, and how much to log.

@@ -1,17 +1,17 @@
 //! Those who look on: what they are told, and what they missed.
 
-use super::SessionState;
 use super::keeping::read_all;
+use super::{Glance, SessionState as Session};
 use crate::book::chain;
 use crate::call_actor::CallMsg;
 use crate::client_actor::ClientMsg;
 use crate::from_disk;
 use crate::slot::SlotMsg;
-use protocol::client::{Event, FailedKind, ProcessRow, ToClient};
+use protocol::client::{Event, FailedKind, ProcessRow, SessionState, ToClient};
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-impl SessionState {
+impl Session {
     pub(super) fn tell(&self, event: &Event) {
         for watcher in &self.watchers {
             let word = ToClient::Event {
@@ -54,6 +54,15 @@ impl SessionState {
         let _ = client.send_message(ClientMsg::SayAll(words));
         self.watchers.push(client);
         self.degraded_if(self.degraded());
+    }
+
+    pub(super) fn glance(&self) -> Glance {
+        let state = match self.degraded() {
+            Some(why) => SessionState::Degraded(why),
+            None if self.router.awaited() => SessionState::Working,
+            None => SessionState::Idle,
+        };
+        Glance { state }
     }
 
     /// Asks all who know, without waiting for them here.

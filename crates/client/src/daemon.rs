@@ -1,0 +1,142 @@
+//! The daemon of this user: found at its socket, or started there. Used by the command line.
+
+use crate::connection::{ConnectError, Connection};
+use crate::spawn::{self, Launch, SpawnError};
+use crate::supervisors::Supervisors;
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use std::error::Error;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a daemon that is ending may take to leave its socket to the next: it gives its calls
+/// and workers their time.
+const ENDING: Duration = Duration::from_secs(15);
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A way to the daemon.
+#[derive(Debug)]
+pub struct DaemonSupervisors<'a> {
+    launch: Launch<'a>,
+    socket: PathBuf,
+}
+
+/// Why there is no daemon to speak to.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// It is there, and there is no speaking to it.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// It is not there and cannot be started.
+    #[error(transparent)]
+    Start(#[from] SpawnError),
+}
+
+impl<'a> DaemonSupervisors<'a> {
+    /// The daemon at this socket; `launch` says how one is started.
+    #[must_use]
+    pub fn at(socket: PathBuf, launch: Launch<'a>) -> Self {
+        Self { launch, socket }
+    }
+
+    /// Connects to the daemon that runs; `None` where none does.
+    ///
+    /// # Errors
+    /// Where one answers and there is no speaking to it, as with one of another build.
+    pub fn find(&self) -> Result<Option<Connection>, ConnectError> {
+        let until = Instant::now() + ENDING;
+        loop {
+            match connect(&self.socket) {
+                Ok(connection) => return Ok(Some(connection)),
+                Err(error) if nobody(&error) => return Ok(None),
+                // It is ending, or it has just taken another's place.
+                Err(ConnectError::Refused { .. } | ConnectError::Ended)
+                    if Instant::now() < until =>
+                {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Connects to the daemon, and starts it where none runs. Of many that do so at once one
+    /// starts it, and all are connected to that one.
+    ///
+    /// # Errors
+    /// See [`DaemonError`].
+    pub fn find_or_start(&self) -> Result<Connection, DaemonError> {
+        let until = Instant::now() + ENDING;
+        loop {
+            if let Some(connection) = self.find()? {
+                return Ok(connection);
+            }
+            match spawn::start_daemon(&self.launch) {
+                Ok(()) => {}
+                // It may end before anybody comes, and then it is this one's turn again.
+                Err(SpawnError::Cannot { kind, .. })
+                    if kind == "taken" && Instant::now() < until => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Waits until nobody answers at the socket.
+    ///
+    /// # Errors
+    /// `TimedOut` where somebody still does.
+    pub fn wait_for_end(&self, patience: Duration) -> io::Result<()> {
+        let until = Instant::now() + patience;
+        while UnixStream::connect(&self.socket).is_ok() {
+            if Instant::now() > until {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Asks a daemon that there is no speaking to to end, by a signal, and waits for it. The
+    /// process is the one that listens at the socket, not a number read somewhere.
+    ///
+    /// # Errors
+    /// Where the kernel refuses, or it does not end.
+    pub fn terminate(&self, patience: Duration) -> io::Result<()> {
+        let peer = UnixStream::connect(&self.socket)?;
+        let listener = getsockopt(&peer, PeerCredentials)?;
+        let pid = Pid::from_raw(listener.pid()).ok_or(io::ErrorKind::NotFound)?;
+        let process = pidfd_open(pid, PidfdFlags::empty())?;
+        // It still listens, so that its number is still its own.
+        drop(UnixStream::connect(&self.socket)?);
+        // One that is stopped hears nothing else first.
+        pidfd_send_signal(&process, Signal::CONT)?;
+        pidfd_send_signal(&process, Signal::TERM)?;
+        self.wait_for_end(patience)
+    }
+}
+
+impl Supervisors for DaemonSupervisors<'_> {
+    fn connect(&mut self) -> Result<Connection, Box<dyn Error + Send + Sync>> {
+        Ok(self.find_or_start()?)
+    }
+}
+
+fn connect(socket: &Path) -> Result<Connection, ConnectError> {
+    let token_file = socket.with_file_name("token");
+    let token = match std::fs::read_to_string(&token_file) {
+        Ok(token) => token,
+        // Without a socket there is none either; with one, the door's word decides.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(source) => return Err(ConnectError::Token { path: token_file, source }),
+    };
+    Connection::open(socket, token.trim())
+}
+
+/// Whether nobody is behind the socket.
+fn nobody(error: &ConnectError) -> bool {
+    let ConnectError::Unreachable { source, socket: _ } = error else { return false };
+    matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}

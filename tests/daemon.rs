@@ -1,0 +1,200 @@
+//! The daemon: how it starts, who may come in, and how it ends, with the real executables.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use ipc::Hello;
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+use std::time::Duration;
+use support::anthropic::{Answer, Server};
+use support::daemon::Wire;
+use support::{Desk, processes, run};
+
+fn status(desk: &Desk) -> Value {
+    let ran = run(desk.agentd(&["daemon", "status", "--json"]));
+    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:?}"))
+}
+
+#[test]
+fn twenty_starters_at_once_give_one_daemon() {
+    let desk = Desk::new();
+    let starters: Vec<_> = (0..20)
+        .map(|_| {
+            let mut command = desk.agentd(&["daemon", "start"]);
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    let said: Vec<_> = starters
+        .into_iter()
+        .map(|starter| {
+            let ended = starter.wait_with_output().unwrap();
+            let err = String::from_utf8(ended.stderr).unwrap();
+            assert_eq!(ended.status.code(), Some(0), "{err}");
+            err
+        })
+        .collect();
+    assert!(said.iter().all(|line| line == &said[0]), "all found one: {said:?}");
+    let daemon = desk.daemon();
+    assert!(said[0].contains(&daemon.pid.to_string()), "{said:?}");
+    let mode = |name: &str| fs::metadata(desk.door().join(name)).unwrap().permissions().mode();
+    assert_eq!((mode("") & 0o777, mode("socket") & 0o777), (0o700, 0o600));
+    assert_eq!(mode("token") & 0o777, 0o600);
+}
+
+#[test]
+fn a_daemon_outlives_its_starter_and_holds_nothing_of_it() {
+    let desk = Desk::new();
+    let daemon = desk.daemon();
+    let found = processes().into_iter().find(|it| it.pid == daemon.pid).unwrap();
+    assert_eq!(found.session, daemon.pid, "it has a session of its own and no terminal");
+    let proc = format!("/proc/{}", daemon.pid);
+    if let Ok(cwd) = fs::read_link(format!("{proc}/cwd")) {
+        assert_eq!(cwd, std::path::Path::new("/"));
+    }
+    let status = status(&desk);
+    assert_eq!((status["running"].clone(), status["sessions"].clone()), (true.into(), 0.into()));
+}
+
+#[test]
+fn a_stale_socket_and_a_stale_lock_are_no_obstacle() {
+    let desk = Desk::new();
+    fs::create_dir(desk.door()).unwrap();
+    fs::set_permissions(desk.door(), fs::Permissions::from_mode(0o700)).unwrap();
+    drop(UnixListener::bind(desk.door().join("socket")).unwrap());
+    fs::write(desk.door().join("token"), "of another life").unwrap();
+    fs::write(desk.door().join("lock"), "1\n").unwrap();
+    assert_eq!(run(desk.agentd(&["daemon", "status"])).code, 15, "nobody answers");
+    let daemon = desk.daemon();
+    assert_eq!(status(&desk)["pid"], daemon.pid);
+}
+
+#[test]
+fn a_killed_daemon_is_followed_by_another() {
+    let desk = Desk::new();
+    let first = desk.daemon();
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(first.pid).unwrap());
+    nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGKILL).unwrap();
+    let second = desk.daemon();
+    assert_ne!(first.pid, second.pid);
+    std::mem::forget(first);
+}
+
+#[test]
+fn failure_3_a_daemon_of_another_build_is_named_and_left_alone() {
+    let desk = Desk::new();
+    fs::create_dir(desk.door()).unwrap();
+    fs::set_permissions(desk.door(), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::write(desk.door().join("token"), "x").unwrap();
+    let listener = UnixListener::bind(desk.door().join("socket")).unwrap();
+    let other = Hello { pid: std::process::id(), build: "9.9.9-other".into() };
+    let fake = std::thread::spawn(move || {
+        for _ in 0..3 {
+            let (mut peer, _) = listener.accept().unwrap();
+            let mut hello = [0; ipc::HELLO_BYTES];
+            let _ = peer.read_exact(&mut hello);
+            let _ = peer.write_all(&other.to_bytes());
+        }
+        listener
+    });
+    for arguments in [&["daemon", "start"][..], &["daemon", "stop"], &["daemon", "status"]] {
+        let ran = run(desk.agentd(arguments));
+        assert_eq!(ran.code, 15, "{ran:?}");
+        assert!(ran.err.contains("9.9.9-other") && ran.err.contains(protocol::BUILD_ID), "{ran:?}");
+        assert!(ran.err.contains("restart --force"), "{ran:?}");
+    }
+    drop(fake.join().unwrap());
+    assert!(desk.door().join("socket").exists(), "its socket was left alone");
+}
+
+#[test]
+fn failure_15_a_socket_path_that_is_too_long_is_named() {
+    let desk = Desk::new();
+    let long = desk.outside().join("x".repeat(100));
+    fs::create_dir(&long).unwrap();
+    let mut command = desk.agentd(&["daemon", "start"]);
+    command.env("XDG_RUNTIME_DIR", &long);
+    let ran = run(command);
+    assert_eq!(ran.code, 16, "{ran:?}");
+    assert!(ran.err.contains(&long.display().to_string()), "{ran:?}");
+    assert!(ran.err.contains("XDG_RUNTIME_DIR"), "{ran:?}");
+}
+
+#[test]
+fn without_a_run_time_directory_the_state_directory_holds_a_private_one() {
+    let desk = Desk::new();
+    let with = |arguments: &[&str]| {
+        let mut command = desk.agentd(arguments);
+        command.env_remove("XDG_RUNTIME_DIR");
+        command
+    };
+    let started = with(&["daemon", "start"]).output().unwrap();
+    assert!(started.status.success(), "{started:?}");
+    let door = desk.state().join("run");
+    assert_eq!(fs::metadata(&door).unwrap().permissions().mode() & 0o777, 0o700);
+    drop(Wire::to(&door));
+    assert_eq!(run(with(&["daemon", "stop"])).code, 0);
+    assert!(!door.join("socket").exists(), "an ended daemon leaves no socket");
+}
+
+#[test]
+fn one_shot_runs_use_the_daemon_that_is_there() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("by the daemon"), Answer::text("by its own")]);
+    let daemon = desk.daemon();
+    let ran = desk.ask(&server, &[]);
+    assert_eq!((ran.code, ran.result()), (0, "by the daemon".into()), "{}", ran.err);
+    let log = fs::read_to_string(desk.state().join("log/supervisor.log")).unwrap();
+    assert_eq!(log.matches("agentd-broker").count(), 1, "one supervisor: {log}");
+    drop(daemon);
+    let ran = desk.ask(&server, &[]);
+    assert_eq!((ran.code, ran.result()), (0, "by its own".into()), "{}", ran.err);
+}
+
+#[test]
+fn garbage_at_the_daemon_s_socket_disturbs_nobody() {
+    let desk = Desk::new();
+    let daemon = desk.daemon();
+    for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096], b""] {
+        let mut socket =
+            std::os::unix::net::UnixStream::connect(desk.door().join("socket")).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let _ = socket.write_all(bytes);
+        let _ = socket.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = socket.read_to_end(&mut answer);
+    }
+    let wrong = fs::read(desk.door().join("token")).unwrap();
+    fs::write(desk.door().join("token"), "0".repeat(64)).unwrap();
+    let ran = run(desk.agentd(&["ps"]));
+    assert!(ran.code != 0 || ran.out.is_empty(), "a wrong token lets nobody in: {ran:?}");
+    fs::write(desk.door().join("token"), wrong).unwrap();
+    assert_eq!(status(&desk)["pid"], daemon.pid);
+}
+
+#[test]
+fn a_stop_names_what_runs_and_leaves_it_alone() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::text("slow").stalled_after(10, Duration::from_secs(6)),
+        Answer::text("next"),
+    ]);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    wire.prompt(&session, "go");
+    wire.event("the prompt", |event| {
+        matches!(event, protocol::client::Event::Prompt { .. }).then_some(())
+    });
+    let ran = run(desk.agentd(&["daemon", "stop"]));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains(&session.0) && ran.err.contains("--force"), "{ran:?}");
+    wire.turn_ends();
+    assert_eq!(run(desk.agentd(&["daemon", "stop"])).code, 0);
+    assert!(!desk.door().join("socket").exists());
+    assert_eq!(run(desk.agentd(&["daemon", "stop"])).code, 0, "there is none to stop");
+}

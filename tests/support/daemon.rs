@@ -1,0 +1,179 @@
+//! A bare client of a supervisor, for tests that say and hear single words.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use ipc::{ChannelError, Receiver, Sender};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use protocol::client::{
+    ClientLink, Event, FromClient, Opening, Others, ProjectTrust, Rights, Since, Start, ToClient,
+};
+use protocol::confinement::FilePath;
+use protocol::ids::SessionId;
+use protocol::judgement::{Audience, Mode, Question};
+use protocol::provider::Paper;
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Longest wait for a word; a machine in trouble.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A greeted connection.
+pub struct Wire {
+    words: Receiver<ToClient>,
+    say: Sender<FromClient>,
+    pub pid: u32,
+    socket: UnixStream,
+}
+
+impl Wire {
+    /// Connects to the supervisor whose socket and token are in this directory.
+    pub fn to(door: &Path) -> Self {
+        Self::try_to(door).unwrap()
+    }
+
+    pub fn try_to(door: &Path) -> Result<Self, ChannelError> {
+        let socket = UnixStream::connect(door.join("socket"))?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        let (mut words, say) = ipc::connect::<ClientLink>(socket.try_clone()?)?;
+        let token = std::fs::read_to_string(door.join("token"))?;
+        say.send(&FromClient::Hello { token, build: protocol::BUILD_ID.into() })?;
+        match words.recv()? {
+            ToClient::Welcome { pid, .. } => Ok(Self { words, say, pid, socket }),
+            other => panic!("no welcome: {other:?}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn say(&self, word: FromClient) {
+        self.say.send(&word).unwrap();
+    }
+
+    #[track_caller]
+    pub fn hear(&mut self) -> ToClient {
+        self.words.recv().unwrap()
+    }
+
+    pub fn try_hear(&mut self) -> Result<ToClient, ChannelError> {
+        self.words.recv()
+    }
+
+    /// Whether a word comes within this time; it is taken off and dropped.
+    pub fn silent_for(&mut self, time: Duration) -> bool {
+        self.socket.set_read_timeout(Some(time)).unwrap();
+        let silent = self.words.recv().is_err();
+        self.socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        silent
+    }
+
+    /// Hears until this makes something of a word.
+    #[track_caller]
+    pub fn until<T>(&mut self, what: &str, mut wanted: impl FnMut(&ToClient) -> Option<T>) -> T {
+        let until = Instant::now() + PATIENCE;
+        let mut heard = Vec::new();
+        while Instant::now() < until {
+            match self.words.recv() {
+                Ok(word) => {
+                    if let Some(found) = wanted(&word) {
+                        return found;
+                    }
+                    heard.push(word);
+                }
+                Err(error) => panic!("in vain: {what}: {error}; heard {heard:#?}"),
+            }
+        }
+        panic!("in vain: {what}; heard {heard:#?}")
+    }
+
+    /// Hears until this makes something of an event.
+    #[track_caller]
+    pub fn event<T>(&mut self, what: &str, mut wanted: impl FnMut(&Event) -> Option<T>) -> T {
+        self.until(what, |word| match word {
+            ToClient::Event { event, .. } => wanted(event),
+            _ => None,
+        })
+    }
+
+    /// Hears until somebody is asked.
+    #[track_caller]
+    pub fn question(&mut self) -> Question {
+        self.event("a question", |event| match event {
+            Event::Asked { question } => Some(question.clone()),
+            _ => None,
+        })
+    }
+
+    #[track_caller]
+    pub fn turn_ends(&mut self) {
+        self.event("the turn's end", |event| {
+            matches!(event, Event::TurnEnded { .. }).then_some(())
+        });
+    }
+
+    /// Opens a session with a key, and attaches to what comes from now on.
+    #[track_caller]
+    pub fn open(&mut self, opening: &Opening) -> SessionId {
+        let (session, next) = self.opened(opening);
+        self.attach(&session, Since::Seq(next), Rights::Full);
+        session
+    }
+
+    /// Opens a session with a key; its name and the number of the next event.
+    #[track_caller]
+    pub fn opened(&mut self, opening: &Opening) -> (SessionId, u64) {
+        self.say(FromClient::Open(opening.clone()));
+        for paper in &opening.papers {
+            assert_eq!(*paper, Paper::Key, "the only paper of these tests");
+            self.say.send_fd(key().as_fd()).unwrap();
+        }
+        match self.hear() {
+            ToClient::Opened { session, last_seq, .. } => (session, last_seq + 1),
+            other => panic!("not opened: {other:?}"),
+        }
+    }
+
+    /// Attaches and hears until what was before is said.
+    #[track_caller]
+    pub fn attach(&mut self, session: &SessionId, from: Since, rights: Rights) -> Vec<ToClient> {
+        let (session, others) = (session.clone(), Others::Stay);
+        self.say(FromClient::Attach { session, from, rights, others });
+        let mut before = Vec::new();
+        self.until("Attached", |word| {
+            before.push(word.clone());
+            matches!(word, ToClient::Attached { .. }).then_some(())
+        });
+        before
+    }
+
+    #[track_caller]
+    pub fn prompt(&self, session: &SessionId, text: &str) {
+        self.say(FromClient::Prompt { session: session.clone(), text: text.into() });
+    }
+}
+
+/// A new session there, asked for as by a person at a terminal.
+pub fn opening(project: &Path, env: &[(&str, &str)]) -> Opening {
+    let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Opening {
+        project: FilePath::from(project),
+        added: Vec::new(),
+        start: Start::New,
+        env: env.collect(),
+        settings: Vec::new(),
+        mode: Some(Mode::Ask),
+        network: None,
+        trust: ProjectTrust::AsRecorded,
+        audience: Audience::Person,
+        papers: vec![Paper::Key],
+    }
+}
+
+fn key() -> OwnedFd {
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let mut file = File::from(memfd_create(c"key", flags).unwrap());
+    file.write_all(super::KEY.as_bytes()).unwrap();
+    file.rewind().unwrap();
+    file.into()
+}

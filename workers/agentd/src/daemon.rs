@@ -1,0 +1,173 @@
+//! `agentd daemon`: the daemon for all sessions of this user, started, asked and ended.
+
+use crate::cli::DaemonCommand;
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::output::print;
+use crate::place::{KEY_VARIABLES, Place};
+use client::{ConnectError, Connection, DaemonSupervisors, Launch, become_daemon, beside_self};
+use protocol::client::{DaemonStatus, FromClient, ToClient, Unfinished};
+use serde_json::json;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Longest time for a daemon to end: its calls and workers have theirs.
+const END: Duration = Duration::from_secs(30);
+
+pub(crate) fn main(command: &DaemonCommand) -> Result<Exit, Failure> {
+    let place = Place::of_process()?;
+    let executable = beside_self("agentd-supervisor")?;
+    match command {
+        DaemonCommand::Start => {
+            place.writable_state()?;
+            let connection = of(&place, &executable)?.find_or_start()?;
+            eprintln!("agentd: the daemon runs (process {})", connection.supervisor_pid());
+            Ok(Exit::Done)
+        }
+        DaemonCommand::Stop { force } => stop(&of(&place, &executable)?, unfinished(*force)),
+        DaemonCommand::Restart { force } => {
+            let daemon = of(&place, &executable)?;
+            stop(&daemon, unfinished(*force))?;
+            let connection = daemon.find_or_start()?;
+            eprintln!("agentd: the daemon runs (process {})", connection.supervisor_pid());
+            Ok(Exit::Done)
+        }
+        DaemonCommand::Status { json } => status(&of(&place, &executable)?, *json),
+        DaemonCommand::Run => {
+            place.writable_state()?;
+            place.dirs.socket()?;
+            Err(become_daemon(&launch(&executable)).into())
+        }
+    }
+}
+
+/// The way to the daemon of this user; nothing is started by asking for it.
+pub(crate) fn of<'a>(
+    place: &Place,
+    executable: &'a Path,
+) -> Result<DaemonSupervisors<'a>, Failure> {
+    Ok(DaemonSupervisors::at(place.dirs.socket()?, launch(executable)))
+}
+
+fn launch(executable: &Path) -> Launch<'_> {
+    Launch { executable, without: KEY_VARIABLES, with: &[] }
+}
+
+fn unfinished(force: bool) -> Unfinished {
+    if force { Unfinished::Interrupt } else { Unfinished::Refuse }
+}
+
+fn stop(daemon: &DaemonSupervisors<'_>, unfinished: Unfinished) -> Result<Exit, Failure> {
+    let found = match (daemon.find(), unfinished) {
+        // There is no speaking to it, but it is this user's process and heeds TERM.
+        (
+            Err(ConnectError::OtherBuild { .. } | ConnectError::Silent { .. }),
+            Unfinished::Interrupt,
+        ) => {
+            return daemon.terminate(END).map(|()| Exit::Done).map_err(|error| {
+                Failure::internal(format!("the daemon cannot be ended: {error}"))
+            });
+        }
+        (found, _) => found?,
+    };
+    let Some(mut connection) = found else {
+        eprintln!("agentd: no daemon runs");
+        return Ok(Exit::Done);
+    };
+    let _ = connection.send(&FromClient::Shutdown { unfinished }, &[]);
+    loop {
+        match connection.recv() {
+            Ok(ToClient::Failed { kind: _, message }) if unfinished == Unfinished::Refuse => {
+                return Err(Failure::user(message).exit(Exit::Failed));
+            }
+            Ok(_) => {}
+            // It is gone once nobody answers any more.
+            Err(_) => break,
+        }
+    }
+    daemon.wait_for_end(END).map_err(|error| {
+        Failure::internal(format!("the daemon was asked to end and did not: {error}"))
+    })?;
+    Ok(Exit::Done)
+}
+
+fn status(daemon: &DaemonSupervisors<'_>, json: bool) -> Result<Exit, Failure> {
+    let Some(connection) = daemon.find()? else {
+        if json {
+            print(&format!("{}\n", json!({ "running": false })));
+        } else {
+            eprintln!("agentd: no daemon runs; `agentd daemon start` starts one");
+        }
+        return Ok(Exit::SupervisorUnreachable);
+    };
+    let status = ask(connection)?;
+    match json {
+        true => print(&line(&status)),
+        false => print(&words(&status)),
+    }
+    Ok(Exit::Done)
+}
+
+fn ask(mut connection: Connection) -> Result<DaemonStatus, Failure> {
+    let lost = |error: client::ChannelError| {
+        Failure::internal(chain(&error)).exit(Exit::SupervisorUnreachable)
+    };
+    connection.send(&FromClient::Status, &[]).map_err(lost)?;
+    match connection.recv().map_err(lost)? {
+        ToClient::Status(status) => Ok(status),
+        ToClient::Failed { kind: _, message } => Err(Failure::internal(message)),
+        ToClient::Welcome { .. }
+        | ToClient::Refused { .. }
+        | ToClient::Opened { .. }
+        | ToClient::Attached { .. }
+        | ToClient::Detached { .. }
+        | ToClient::Behind { .. }
+        | ToClient::Page { .. }
+        | ToClient::TakenBack { .. }
+        | ToClient::Sessions(_)
+        | ToClient::Processes(_)
+        | ToClient::Done
+        | ToClient::Event { .. } => Err(Failure::internal("the daemon answered something else")),
+    }
+}
+
+fn line(status: &DaemonStatus) -> String {
+    let line = json!({
+        "running": true,
+        "pid": status.pid,
+        "build": status.build,
+        "began": status.began,
+        "sandbox": status.sandbox,
+        "sessions": status.sessions,
+        "clients": status.clients,
+        "troubles": status.troubles,
+    });
+    format!("{line}\n")
+}
+
+fn words(status: &DaemonStatus) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let now = u64::try_from(now).unwrap_or(u64::MAX);
+    let mut text = format!(
+        "process   {}, for {}\nbuild     {}\ncage      {}\nsessions  {}\nclients   {}\n",
+        status.pid,
+        since(now.saturating_sub(status.began) / 1000),
+        status.build,
+        status.sandbox,
+        status.sessions,
+        status.clients,
+    );
+    for trouble in &status.troubles {
+        text.push_str(&format!("trouble   {trouble}\n"));
+    }
+    text
+}
+
+fn since(seconds: u64) -> String {
+    match seconds {
+        0..=119 => format!("{seconds} s"),
+        120..=7199 => format!("{} min", seconds / 60),
+        7200..=172_799 => format!("{} h", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
