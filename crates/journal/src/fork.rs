@@ -3,7 +3,8 @@
 use crate::blobs::Blobs;
 use crate::reader::BLOBS;
 use crate::{
-    AppendError, BlobError, CreateError, Header, Journal, Parent, ReadError, Record, bulk, read,
+    AppendError, BlobError, CreateError, Header, Journal, Parent, ReadError, Record, bulk,
+    is_session_name, read,
 };
 use std::path::Path;
 
@@ -30,6 +31,11 @@ pub enum ForkError {
 /// # Errors
 /// Where not even the header can be read, or the new session cannot be written.
 pub fn fork(sessions: &Path, from: &str, id: &str, up_to: u64) -> Result<Journal, ForkError> {
+    for name in [from, id] {
+        if !is_session_name(name) {
+            return Err(CreateError::BadName { id: name.to_owned() }.into());
+        }
+    }
     let source = sessions.join(from);
     let texts = Blobs::at(source.join(BLOBS));
     let mut good = Vec::new();

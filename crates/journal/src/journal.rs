@@ -2,7 +2,7 @@
 
 use crate::blobs::Blobs;
 use crate::line::{self, LINE_CAP};
-use crate::reader::{BLOBS, FILE};
+use crate::reader::{self, BLOBS, FILE};
 use crate::{BlobError, Header, Past, ReadError, Reader, Record, Tail, bulk, disk, past};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -76,6 +76,15 @@ pub enum OpenError {
         /// The journal.
         path: PathBuf,
     },
+    /// Its disk takes no writes.
+    #[error(
+        "the disk that holds {path} is mounted read-only: the session can be shown and does not go \
+         on until the disk is mounted for writing"
+    )]
+    ReadOnlyDisk {
+        /// The journal.
+        path: PathBuf,
+    },
     /// Its records cannot be read to the end.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -145,8 +154,7 @@ impl Journal {
 
     /// The same without a header, for a copy of another's records.
     pub(crate) fn create_empty(sessions: &Path, id: &str) -> Result<Self, CreateError> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        if id.is_empty() || id.len() > 64 || !id.chars().all(plain) {
+        if !is_session_name(id) {
             return Err(CreateError::BadName { id: id.to_owned() });
         }
         let dir = sessions.join(id);
@@ -178,11 +186,13 @@ impl Journal {
     /// See [`OpenError`]. Nothing is changed then.
     pub fn open(session_dir: &Path) -> Result<Opened, OpenError> {
         let path = session_dir.join(FILE);
-        let file = disk::open_file(&path).map_err(|source| {
-            if source.kind() == io::ErrorKind::NotFound {
-                return ReadError::Missing { path: path.clone() };
+        let file = reader::open_as(&path, disk::open_file).map_err(|error| {
+            if let ReadError::Io { path, source } = &error
+                && source.kind() == io::ErrorKind::ReadOnlyFilesystem
+            {
+                return OpenError::ReadOnlyDisk { path: path.clone() };
             }
-            ReadError::Io { path: path.clone(), source }
+            error.into()
         })?;
         let cannot_mend = |source| OpenError::Mend { path: path.clone(), source };
         match file.try_lock() {
@@ -270,6 +280,13 @@ impl Journal {
         self.closed = Some(disk::with_causes(&error));
         error
     }
+}
+
+/// Whether this can be a session's name. Anything else could lead out of the directory of sessions.
+#[must_use]
+pub fn is_session_name(id: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    !id.is_empty() && id.len() <= 64 && id.chars().all(plain)
 }
 
 /// Leaves the file at the end of a whole line, and on disk.

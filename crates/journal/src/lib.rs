@@ -56,7 +56,7 @@ pub use audit::verify::{Fault, FaultKind, Verification, VerifyError, verify};
 pub use blobs::BlobError;
 pub use digest::{Digest, NotADigest};
 pub use fork::{ForkError, fork};
-pub use journal::{AppendError, CreateError, Journal, OpenError, Opened, Torn};
+pub use journal::{AppendError, CreateError, Journal, OpenError, Opened, Torn, is_session_name};
 pub use line::Damage;
 pub use open_calls::{OpenCall, open_calls};
 pub use page::{newest, page};

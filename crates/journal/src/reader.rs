@@ -4,7 +4,7 @@ use crate::blobs::Blobs;
 use crate::line::{self, LINE_CAP, Line};
 use crate::{Damage, Entry, FORMAT, Header, Record, bulk};
 use std::cell::Cell;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,21 @@ pub enum ReadError {
         path: PathBuf,
         /// The system's word.
         source: io::Error,
+    },
+    /// Its permissions keep this user out.
+    #[error(
+        "{path} may not be opened by this user; give yourself the rights back (`chmod u+rwX` on it \
+         and on the directories above it), or run agentd as its owner"
+    )]
+    NotPermitted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Something else has its name.
+    #[error("{path} is no file; move it away, or remove the session's directory")]
+    NoFile {
+        /// What stands there.
+        path: PathBuf,
     },
     /// The session was cut short before its first record was whole: nothing is lost with it.
     #[error(
@@ -123,13 +138,28 @@ pub fn read(session_dir: &Path) -> Result<Reader, ReadError> {
 
 /// The journal at this path, to read.
 pub(crate) fn open(path: &Path) -> Result<File, ReadError> {
-    File::open(path).map_err(|source| {
-        let path = path.to_owned();
-        match source.kind() == io::ErrorKind::NotFound {
-            true => ReadError::Missing { path },
-            false => ReadError::Io { path, source },
+    open_as(path, |path| File::open(path))
+}
+
+/// Opens a journal in a way. Opening a named pipe would wait for somebody at its other end.
+pub(crate) fn open_as(
+    path: &Path,
+    open: impl FnOnce(&Path) -> io::Result<File>,
+) -> Result<File, ReadError> {
+    let opened = fs::metadata(path).and_then(|found| match found.is_file() {
+        true => open(path).map(Some),
+        false => Ok(None),
+    });
+    let path = path.to_owned();
+    match opened {
+        Ok(Some(file)) => Ok(file),
+        Ok(None) => Err(ReadError::NoFile { path }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(ReadError::Missing { path }),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(ReadError::NotPermitted { path })
         }
-    })
+        Err(source) => Err(ReadError::Io { path, source }),
+    }
 }
 
 /// The header of the session in this directory.

@@ -38,7 +38,9 @@ impl From<&journal::OpenError> for OpenFailure {
             journal::OpenError::Read(
                 journal::ReadError::Missing { .. } | journal::ReadError::NoHeader { .. },
             ) => FailedKind::NotFound,
-            journal::OpenError::Read(_) | journal::OpenError::Mend { .. } => FailedKind::Internal,
+            journal::OpenError::Read(_)
+            | journal::OpenError::ReadOnlyDisk { .. }
+            | journal::OpenError::Mend { .. } => FailedKind::Internal,
         };
         Self::new(kind, chain(error))
     }

@@ -294,7 +294,7 @@ impl RootState {
                 let hold = hold(&directory).await?;
                 Ok(OpenedJournal { journal, hold, directory, turns: 0, last: OpenTurn::Waits })
             }
-            Begin::Resumed(_) if !directory.is_dir() => {
+            Begin::Resumed(_) if !journal::is_session_name(&plan.id.0) || !directory.is_dir() => {
                 let message = format!("there is no session {}", plan.id);
                 Err(OpenFailure::new(FailedKind::NotFound, message))
             }

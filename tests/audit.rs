@@ -1,0 +1,109 @@
+//! `agentd audit verify` finds what was done to the log behind agentd's back, and names its place.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::json;
+use std::fs;
+use support::anthropic::{Answer, Server, call};
+use support::{Desk, run};
+
+/// A desk with four calls in its log, and the lines of it.
+fn four_calls() -> (Desk, Vec<String>) {
+    let desk = Desk::new();
+    let bash = |n: usize| {
+        let input = json!({ "command": format!("echo {n}") }).to_string();
+        call(&format!("toolu_{n}"), "bash", &input)
+    };
+    let server = Server::answering(move |round, _| match round {
+        1 => Answer::says([bash(1), bash(2)]),
+        2 => Answer::says([bash(3), bash(4)]),
+        _ => Answer::text("done"),
+    });
+    let ran = desk.ask(&server, &["--permission-mode", "auto"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let text = fs::read_to_string(log(&desk)).unwrap();
+    let lines: Vec<_> = text.lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 8, "a decision and an end of each call");
+    let whole = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(whole.code, 0, "{whole:?}");
+    assert!(whole.out.starts_with("audit verify: ok (8 records, 4 anchors"), "{}", whole.out);
+    (desk, lines)
+}
+
+fn log(desk: &Desk) -> std::path::PathBuf {
+    desk.state().join("audit/log.jsonl")
+}
+
+/// What is said of a log of these lines; it is no whole one.
+#[track_caller]
+fn verified(desk: &Desk, lines: &[String]) -> String {
+    fs::write(log(desk), lines.join("\n") + "\n").unwrap();
+    let ran = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.starts_with("audit verify: NOT as written"), "{}", ran.out);
+    ran.out
+}
+
+#[test]
+fn audit_verify_finds_a_changed_record() {
+    let (desk, lines) = four_calls();
+    let mut changed = lines.clone();
+    changed[3] = changed[3].replacen("\"call\":", "\"call\":1", 1);
+    assert_ne!(changed[3], lines[3]);
+    let said = verified(&desk, &changed);
+    assert!(said.contains("line 4: changed"), "{said}");
+}
+
+#[test]
+fn audit_verify_finds_a_removed_record() {
+    let (desk, lines) = four_calls();
+    let said = verified(&desk, &[&lines[..2], &lines[3..]].concat());
+    assert!(said.contains("line 3: records 3 to 3 are missing before it"), "{said}");
+    let said = verified(&desk, &lines[1..]);
+    assert!(said.contains("line 1: records 1 to 1 are missing before it"), "{said}");
+}
+
+#[test]
+fn audit_verify_finds_an_inserted_record() {
+    let (desk, lines) = four_calls();
+    // A good record of another log.
+    let (_other, others) = four_calls();
+    let mut inserted = lines.clone();
+    inserted.insert(4, others[4].clone());
+    let said = verified(&desk, &inserted);
+    assert!(said.contains("line 5: put in"), "{said}");
+    // A record of its own a second time.
+    let mut doubled = lines.clone();
+    doubled.insert(4, lines[2].clone());
+    let said = verified(&desk, &doubled);
+    assert!(said.contains("line 5"), "{said}");
+}
+
+#[test]
+fn audit_verify_finds_that_the_tail_was_cut_off() {
+    let (desk, lines) = four_calls();
+    let session = fs::read_dir(desk.state().join("sessions")).unwrap().next().unwrap().unwrap();
+    let session = session.file_name().into_string().unwrap();
+    // What is left is a whole chain; the session's journal saw more.
+    for left in [7, 4, 1] {
+        let said = verified(&desk, &lines[..left]);
+        let place = format!("line {}: the log was cut: session {session} saw record", left + 1);
+        assert!(said.contains(&place), "{said}");
+    }
+    fs::remove_file(log(&desk)).unwrap();
+    let ran = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("the log was cut"), "{}", ran.out);
+}
+
+#[test]
+fn audit_verify_finds_a_changed_script() {
+    let (desk, lines) = four_calls();
+    let scripts = desk.state().join("audit/scripts");
+    let script = fs::read_dir(scripts).unwrap().next().unwrap().unwrap().path();
+    let text = fs::read_to_string(&script).unwrap();
+    fs::write(&script, text.replacen("echo", "rm -", 1)).unwrap();
+    let said = verified(&desk, &lines);
+    assert!(said.contains("that it names is gone or changed"), "{said}");
+}
