@@ -5,9 +5,9 @@
 mod support;
 
 use nix::sys::signal::Signal;
-use protocol::client::{FromClient, Start, ToClient, Unfinished};
+use protocol::client::{Event, FromClient, Start, ToClient, Unfinished};
 use protocol::ids::SessionId;
-use protocol::session::OpenTurn;
+use protocol::session::{OpenTurn, TurnEnd};
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -120,9 +120,8 @@ fn killed_while_it_ends_it_loses_nothing() {
     let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
     assert_eq!(terminal.open(&desk, &server, start), session);
     terminal.prompt(&session, "go on");
-    while !matches!(terminal.turn_ends(), protocol::client::Event::TurnEnded { end } if end == protocol::session::TurnEnd::Done)
-    {
-    }
+    let done = Event::TurnEnded { end: TurnEnd::Done };
+    while terminal.turn_ends() != done {}
     assert!(next.end().success());
     let bodies = server.requests();
     let body = bodies.last().unwrap().body["messages"].to_string();
