@@ -198,7 +198,7 @@ fn a_session_without_permission_is_named_and_the_others_go_on() {
     let other = resumed(&ids[1]);
     mode(0o700);
     assert_ne!(refused.code, 0, "{refused:?}");
-    assert!(refused.err.contains(&ids[0]) && refused.err.contains("ermission"), "{refused:?}");
+    assert!(refused.err.contains(&ids[0]) && refused.err.contains("chmod"), "{refused:?}");
     assert_eq!(other.code, 0, "{other:?}");
     assert_eq!(resumed(&ids[0]).code, 0, "the positive control");
 }
