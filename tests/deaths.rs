@@ -6,11 +6,14 @@ mod support;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use protocol::client::{Event, FromClient};
+use protocol::judgement;
 use serde_json::json;
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use support::anthropic::{Answer, Server, call, text};
+use support::wire::Supervisor;
 use support::{Desk, child_of, processes};
 
 /// What a run came to whose worker was killed on the way.
@@ -123,6 +126,36 @@ fn the_broker_dies_between_two_calls() {
     );
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
     assert_eq!(desk.read("effects"), "ran\nran\n");
+}
+
+#[test]
+fn the_broker_dies_with_a_question_open_and_asks_it_again() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| match n {
+        1 => effect("toolu_1"),
+        _ => Answer::text("Done."),
+    });
+    let supervisor = Supervisor::start(&desk);
+    let mut terminal = supervisor.terminal();
+    let session = terminal.open_asking(&desk, &server);
+    terminal.prompt(&session, "do it");
+    let mut asked = || {
+        let event = terminal.event(|event| matches!(event, Event::Asked { .. }));
+        let Event::Asked { question } = event else { panic!("{event:?}") };
+        question
+    };
+    let first = asked();
+    kill_now(child_of(supervisor.pid(), "agentd-broker").unwrap());
+    let again = asked();
+    assert_eq!((&again.call, &again.digest), (&first.call, &first.digest), "the same question");
+    assert!(!desk.project().join("effects").exists(), "nothing ran unasked");
+    terminal.say(&FromClient::Answer {
+        call: again.call,
+        digest: again.digest,
+        answer: judgement::Answer::Once,
+    });
+    terminal.turn_ends();
+    assert_eq!(desk.read("effects"), "ran\n", "once");
 }
 
 fn slow(id: &str) -> Answer {

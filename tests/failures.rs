@@ -242,7 +242,8 @@ fn failure_43_workers_die_with_a_thread_and_idle_processes_wake_up() {
     // Threads for blocking work end after ten seconds without any.
     std::thread::sleep(Duration::from_secs(11));
     let switches = || -> Vec<(String, u64)> {
-        let of = |row: &protocol::client::ProcessRow| (row.worker.clone(), switches(row.pid));
+        let of =
+            |row: &protocol::client::ProcessRow| (row.worker.clone(), support::switches(row.pid));
         before.iter().map(of).collect()
     };
     let counted = switches();
@@ -250,19 +251,6 @@ fn failure_43_workers_die_with_a_thread_and_idle_processes_wake_up() {
     assert_eq!(switches(), counted, "somebody woke up with nothing to do");
     assert_eq!(terminal.processes(), before);
     assert_ne!(switches(), counted, "the positive control: an answer takes a wake-up");
-}
-
-/// How often the threads of a process gave the processor up or lost it.
-fn switches(pid: u32) -> u64 {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    tasks
-        .map(|task| {
-            let status = fs::read_to_string(task.path().join("status")).unwrap();
-            let counts = status.lines().filter(|line| line.contains("ctxt_switches:"));
-            let count = |line: &str| line.rsplit('\t').next().unwrap().parse::<u64>().unwrap();
-            counts.map(count).sum::<u64>()
-        })
-        .sum()
 }
 
 #[test]

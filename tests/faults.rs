@@ -224,47 +224,6 @@ fn a_command_can_be_ended_by_what_a_script_ends_it_with() {
 }
 
 #[test]
-fn a_full_disk_lets_no_mutation_start_and_says_so() {
-    if !support::is_root() {
-        return;
-    }
-    support::needs("mount");
-    let desk = Desk::new();
-    let state = desk.outside().join("state");
-    let mount = |arguments: &[&str]| {
-        assert!(
-            Command::new(arguments[0])
-                .args(&arguments[1..])
-                .arg(&state)
-                .status()
-                .unwrap()
-                .success()
-        );
-    };
-    mount(&["mount", "-t", "tmpfs", "-o", "size=2m", "none"]);
-    let filler = state.join("filler");
-    let full = filler.clone();
-    let server = Server::answering(move |n, _| match n {
-        1 => {
-            let _ = fs::write(&full, vec![1; 4 << 20]);
-            Answer::says([bash("toolu_1", &format!("echo x >> ran; : {}", "y".repeat(9000)))])
-        }
-        _ => Answer::text("on"),
-    });
-    let ran = desk.ask(&server, &["--permission-mode", "auto", "--timeout", "20"]);
-    let started = desk.project().join("ran").exists();
-    fs::remove_file(&filler).unwrap();
-    let id = only_session(&desk);
-    let again = desk.ask(&server, &["--resume", &id]);
-    let verified = run(desk.agentd(&["audit", "verify"]));
-    mount(&["umount"]);
-    assert!(!started);
-    assert_eq!(ran.code, 1, "{ran:?}");
-    assert!(ran.result().contains("disk"), "{ran:?}");
-    assert_eq!((again.code, verified.code), (0, 0), "{again:?} {verified:?}");
-}
-
-#[test]
 fn runs_side_by_side_share_one_audit_log() {
     let desk = Desk::new();
     let server = Server::answering(|_, body| match body["messages"].as_array().unwrap().len() {

@@ -2,6 +2,7 @@
 //! baseline measured in the same run. Nothing here asserts; a shared machine has bad days.
 #![allow(clippy::unwrap_used)]
 
+mod recovery;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -28,6 +29,7 @@ fn main() {
     }
     one_shot();
     version();
+    recovery::rows();
 }
 
 /// One line of the table. Smaller is better.

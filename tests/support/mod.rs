@@ -327,6 +327,19 @@ pub fn processes() -> Vec<Process> {
         .collect()
 }
 
+/// How often the threads of a process gave the processor up or lost it.
+pub fn switches(pid: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    tasks
+        .map(|task| {
+            let status = fs::read_to_string(task.path().join("status")).unwrap();
+            let counts = status.lines().filter(|line| line.contains("ctxt_switches:"));
+            let count = |line: &str| line.rsplit('\t').next().unwrap().parse::<u64>().unwrap();
+            counts.map(count).sum::<u64>()
+        })
+        .sum()
+}
+
 /// The process of that name which `parent` started, waiting a moment for it.
 pub fn child_of(parent: u32, name: &str) -> Option<u32> {
     // The kernel keeps 15 characters of a name.

@@ -148,13 +148,50 @@ impl Terminal {
         }
     }
 
-    /// The same, or why not.
+    /// Opens a new session whose calls are asked about.
+    #[track_caller]
+    pub fn open_asking(&mut self, desk: &Desk, server: &Server) -> SessionId {
+        self.opened(desk, server, Start::New, (Mode::Ask, Audience::Person)).expect("a session")
+    }
+
+    /// Opens a session in which nobody is asked, or says why not.
     #[track_caller]
     pub fn try_open(
         &mut self,
         desk: &Desk,
         server: &Server,
         start: Start,
+    ) -> Result<SessionId, String> {
+        self.opened(desk, server, start, (Mode::Auto, Audience::Nobody))
+    }
+
+    /// Opens a session in which nobody is asked, and sees what comes from there on.
+    #[track_caller]
+    pub fn open_from(&mut self, desk: &Desk, server: &Server, start: Start, from: Since) {
+        let session = self.begun(desk, server, start, (Mode::Auto, Audience::Nobody));
+        self.attach(&session.expect("a session"), from);
+    }
+
+    #[track_caller]
+    fn opened(
+        &mut self,
+        desk: &Desk,
+        server: &Server,
+        start: Start,
+        who: (Mode, Audience),
+    ) -> Result<SessionId, String> {
+        let session = self.begun(desk, server, start, who)?;
+        self.attach(&session, Since::Seq(1));
+        Ok(session)
+    }
+
+    #[track_caller]
+    fn begun(
+        &mut self,
+        desk: &Desk,
+        server: &Server,
+        start: Start,
+        (mode, audience): (Mode, Audience),
     ) -> Result<SessionId, String> {
         let env = [
             ("PATH".to_owned(), std::env::var("PATH").unwrap()),
@@ -172,10 +209,10 @@ impl Terminal {
             start,
             env: env.into(),
             settings: Vec::new(),
-            mode: Some(Mode::Auto),
+            mode: Some(mode),
             network: None,
             trust: ProjectTrust::AsRecorded,
-            audience: Audience::Nobody,
+            audience,
             papers: vec![Paper::Key],
         }));
         self.say.send_fd(key.as_fd()).unwrap();
@@ -184,7 +221,6 @@ impl Terminal {
             return Err(message);
         }
         let ToClient::Opened { session, .. } = word else { panic!("{word:?}") };
-        self.attach(&session, Since::Seq(1));
         Ok(session)
     }
 

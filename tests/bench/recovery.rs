@@ -1,0 +1,118 @@
+//! How fast it is whole again after a death, and how often idle processes wake up.
+
+use crate::support::anthropic::{Answer, Server};
+use crate::support::wire::Supervisor;
+use crate::support::{Desk, send, switches, until};
+use crate::{median, micros, row};
+use journal::{Block, Header, Journal, Record, TurnEnd, Usage};
+use nix::sys::signal::Signal;
+use protocol::client::{Event, Since, Start, ToClient};
+use protocol::ids::SessionId;
+use protocol::session::OpenTurn;
+use std::time::{Duration, Instant};
+
+/// Records of the session that is attached to again.
+const RECORDS: usize = 10_000;
+
+pub(crate) fn rows() {
+    worker();
+    supervisor();
+    idle();
+}
+
+/// From the kill of a conversation's process to the first word of its successor, a prompt on disk.
+fn worker() {
+    let desk = Desk::new();
+    let server = Server::answering(|_, _| Answer::text("here"));
+    let supervisor = Supervisor::start(&desk);
+    let mut terminal = supervisor.terminal();
+    let session = terminal.open(&desk, &server, Start::New);
+    let prompt = |terminal: &mut crate::support::wire::Terminal| {
+        let begun = Instant::now();
+        terminal.prompt(&session, "x");
+        terminal.event(|event| matches!(event, Event::Prompt { .. }));
+        let took = begun.elapsed();
+        terminal.turn_ends();
+        took
+    };
+    let plain = median((0..15).map(|_| prompt(&mut terminal)).collect());
+    let times = (0..15)
+        .map(|_| {
+            let pid = terminal.worker(&session, "agentd-session");
+            let begun = Instant::now();
+            send(pid, Signal::SIGKILL);
+            // Not taken by the one that is dying.
+            until("it is dead", || !crate::support::exists(format!("/proc/{pid}").as_ref()));
+            prompt(&mut terminal);
+            begun.elapsed()
+        })
+        .collect();
+    let baseline = format!("a prompt without a death {:.2} ms", micros(plain) / 1e3);
+    let figure = "a conversation killed, to the next prompt on disk and answered";
+    row(figure, micros(median(times)) / 1e3, "ms", 10.0, &baseline);
+}
+
+/// From the kill of a supervisor to the words of its successor that a session is attached.
+fn supervisor() {
+    let desk = Desk::new();
+    let server = Server::answering(|_, _| Answer::text("here"));
+    let session = SessionId("0123456789ab".to_owned());
+    let sessions = desk.state().join("sessions");
+    std::fs::create_dir_all(&sessions).unwrap();
+    let header = Header {
+        format: journal::FORMAT,
+        id: session.0.clone(),
+        project: desk.project().into(),
+        model: "m".to_owned(),
+        agentd: "0".to_owned(),
+        parent: None,
+    };
+    let turn = |n: usize| {
+        let text = format!("{n} {}", "word ".repeat(60));
+        [
+            Record::Prompt { text: text.clone() },
+            Record::Answer { round: 1, blocks: vec![Block::Text { text }], usage: Usage::default() },
+            Record::TurnEnded { end: TurnEnd::Done },
+        ]
+    };
+    let records: Vec<_> = (0..RECORDS / 3).flat_map(turn).collect();
+    Journal::create(&sessions, header).unwrap().append_all(&records).unwrap();
+    let open = |desk: &Desk| {
+        let supervisor = Supervisor::start(desk);
+        let mut terminal = supervisor.terminal();
+        let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+        terminal.open_from(desk, &server, start, Since::Seq(u64::MAX));
+        while !matches!(terminal.hear(), ToClient::Attached { .. }) {}
+        supervisor
+    };
+    let mut living = open(&desk);
+    let times = (0..9)
+        .map(|_| {
+            let begun = Instant::now();
+            send(living.pid(), Signal::SIGKILL);
+            let next = open(&desk);
+            let took = begun.elapsed();
+            std::mem::replace(&mut living, next).ended();
+            took
+        })
+        .collect();
+    let figure = format!("supervisor killed, to its session of {RECORDS} records attached");
+    row(&figure, micros(median(times)) / 1e3, "ms", 150.0, "none");
+}
+
+/// Wake-ups of the supervisor and a session's processes in five seconds without anything to do.
+fn idle() {
+    let desk = Desk::new();
+    let server = Server::answering(|_, _| Answer::text("here"));
+    let supervisor = Supervisor::start(&desk);
+    let mut terminal = supervisor.terminal();
+    let session = terminal.open(&desk, &server, Start::New);
+    terminal.prompt(&session, "x");
+    terminal.turn_ends();
+    let rows = terminal.processes();
+    std::thread::sleep(Duration::from_secs(11));
+    let count = || rows.iter().map(|row| switches(row.pid)).sum::<u64>();
+    let before = count();
+    std::thread::sleep(Duration::from_secs(5));
+    row("wake-ups of four idle processes in 5 s", (count() - before) as f64, "", 0.0, "none");
+}
