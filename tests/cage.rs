@@ -308,6 +308,29 @@ fn a_time_limit_ends_the_tree_and_keeps_what_was_printed() {
 }
 
 #[test]
+fn what_a_command_did_to_protected_names_is_undone_and_told() {
+    needs("git");
+    for tier in TIERS {
+        let desk = Desk::new();
+        let tried = attempt(&desk, tier, &[], |_| {
+            "git init -q . && echo run > .git/hooks/pre-commit && echo run > .envrc; echo end"
+                .into()
+        });
+        assert!(tried.words.contains("end"), "{}", tried.explain());
+        for name in [".envrc", ".git/hooks/pre-commit"] {
+            assert!(!desk.project().join(name).exists(), "{}", tried.explain());
+            let kept = format!("{name}.quarantined");
+            assert_eq!(desk.read(&kept), "run\n", "nothing is lost: {}", tried.explain());
+            assert!(tried.words.contains(&kept), "{}", tried.explain());
+            assert!(tried.shown.contains(&kept), "{}", tried.explain());
+        }
+        let control = attempt(&desk, tier, &[], |_| "git status && echo x > .envrc.example".into());
+        assert_eq!(control.ended["tampered"], Value::Null, "{}", control.explain());
+        assert!(!control.shown.contains("tampered"), "{}", control.explain());
+    }
+}
+
+#[test]
 fn file_tools_refuse_a_path_outside_in_words() {
     let desk = Desk::new();
     let secret = desk.outside().join("secret");

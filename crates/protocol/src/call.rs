@@ -97,6 +97,51 @@ pub enum Effect {
     Ran(String),
 }
 
+/// A protected name that a command changed or made all the same, found after its end.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Tampered {
+    /// Relative to the project where it lies there.
+    pub path: String,
+    /// What was done about it.
+    pub remedy: Remedy,
+}
+
+/// What was done about a protected name that is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Remedy {
+    /// Put back as it was before the call.
+    Restored {
+        /// What the command had made of it lies here now; absent where it had removed it.
+        kept: Option<String>,
+    },
+    /// It had not been there: moved aside.
+    Quarantined {
+        /// It lies here now.
+        kept: String,
+    },
+    /// Nothing.
+    Left {
+        /// The reason.
+        why: String,
+    },
+}
+
+impl std::fmt::Display for Tampered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = &self.path;
+        match &self.remedy {
+            Remedy::Restored { kept: Some(kept) } => {
+                write!(f, "{path} was changed and put back; the changed one is {kept}")
+            }
+            Remedy::Restored { kept: None } => write!(f, "{path} was removed and put back"),
+            Remedy::Quarantined { kept } => {
+                write!(f, "{path} is new, and was moved to {kept} so that nothing believes it")
+            }
+            Remedy::Left { why } => write!(f, "{path} is not as it was: {why}"),
+        }
+    }
+}
+
 /// The runner's account of a finished call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Report {
@@ -108,6 +153,8 @@ pub struct Report {
     pub refusals: Vec<Refusal>,
     /// How many more were refused after those.
     pub refusals_uncounted: u64,
+    /// Protected names that a command changed or made, and what was done about each.
+    pub tampered: Vec<Tampered>,
     /// What it used.
     pub usage: ProcessUsage,
     /// The command's process id as the host sees it, where there was a command.

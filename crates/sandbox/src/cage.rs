@@ -10,6 +10,7 @@ use crate::layer;
 use crate::listener::Listener;
 use crate::policy::{self, Exec, Sockets};
 use crate::privileges;
+use crate::protected::Before;
 use crate::runner;
 use crate::seccomp::{Filter, Plan};
 use crate::tree::Tree;
@@ -29,6 +30,7 @@ pub struct Cage {
     pub(crate) end: OwnedFd,
     pub(crate) output: File,
     pub(crate) errors: File,
+    pub(crate) before: Option<Before>,
 }
 
 impl Cage {
@@ -114,6 +116,7 @@ impl Cage {
             end: self.end,
             output: Some(self.output),
             errors: Some(self.errors),
+            before: self.before,
         })
     }
 }

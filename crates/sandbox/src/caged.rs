@@ -2,12 +2,13 @@
 
 use crate::error::{CageError, Step};
 use crate::listener::Listener;
+use crate::protected::Before;
 pub use crate::tree::Exit;
 use crate::tree::Tree;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{UsageWho, getrusage};
-use protocol::call::ProcessUsage;
+use protocol::call::{ProcessUsage, Tampered};
 use protocol::confinement::Refusal;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -26,6 +27,7 @@ pub struct Caged {
     pub(crate) end: OwnedFd,
     pub(crate) output: Option<File>,
     pub(crate) errors: Option<File>,
+    pub(crate) before: Option<Before>,
 }
 
 /// What a command came to.
@@ -37,6 +39,8 @@ pub struct Ending {
     pub refusals: Vec<Refusal>,
     /// How many more were refused after those.
     pub refusals_uncounted: u64,
+    /// Protected names that it changed or made, and what was done about each.
+    pub tampered: Vec<Tampered>,
     /// What all its processes used.
     pub usage: ProcessUsage,
     /// Its process id, as the runner numbers it.
@@ -97,6 +101,7 @@ impl Caged {
             exit,
             refusals: record.refusals,
             refusals_uncounted: record.uncounted,
+            tampered: self.before.take().map(Before::mend).unwrap_or_default(),
             usage: usage(),
             pid: self.pid(),
             survivors,

@@ -66,7 +66,6 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     let mut say = |sentence: &str| limits.push(sentence.to_owned());
     match ground.tier {
         Tier::A => {
-            say("Protected names inside the project that do not exist yet can be created.");
             if ground.abi < layer::SOCKETS {
                 say(
                     "Sockets that other programs keep in readable places (/usr, /opt, tool chains) can be connected to.",
@@ -78,7 +77,7 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
                 "Mode, times and attributes of this user's files outside the grants can be changed.",
             );
             say(
-                "Protected names inside the project (.git/hooks, .git/config, .agentd and others) can be changed.",
+                "Changes of protected names inside the project (.git/hooks, .git/config, .agentd and others) are detected after the call and undone, not prevented.",
             );
             say("Programs cannot open terminals of their own, since the person's are beside them.");
             say("Names and command lines of other processes can be seen in /proc.");
@@ -96,6 +95,9 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     if ground.abi < layer::SCOPES {
         say(NO_SCOPES);
     }
+    say(
+        "Protected names that the command makes anew, and those of repositories up to three folders deep in the project, are put right after the call: not where its runner was killed, nor deeper.",
+    );
     say(
         "Files made in the grants can be marked setuid: another user who starts them then acts as this one.",
     );

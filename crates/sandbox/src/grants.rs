@@ -3,22 +3,17 @@
 use crate::error::{CageError, Step};
 use crate::links::{Link, links_to};
 use crate::policy::{Absent, Access, At, Fresh, Policy, Rule, When};
+use crate::protected::{self, Before, Linked};
 use crate::sys;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
-use protocol::confinement::{Confinement, Network};
+use protocol::confinement::{Confinement, FilePath, Network};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
-
-/// How far down submodules are looked for: deeper names than any that are in use.
-const MODULES_DEEP: usize = 32;
-/// What of a submodule's git folder is run or believed later.
-const OF_A_MODULE: [&str; 5] =
-    ["hooks", "config", "config.worktree", "info/attributes", "commondir"];
 
 /// How the grants will be enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +51,8 @@ pub(crate) struct Grants {
     pub covered: Vec<PathBuf>,
     /// To be read-only though what surrounds it is writable; for `Means::Root` only.
     pub protected: Vec<PathBuf>,
+    /// What was at the protected names; absent where a policy has none.
+    pub before: Option<Before>,
 }
 
 impl Grants {
@@ -71,6 +68,7 @@ impl Grants {
     ) -> Result<Self, CageError> {
         let mut grants = Self::default();
         let home = wanted.home.as_ref().map(|home| home.to_path());
+        let linked = Linked::of(&wanted.project.to_path(), home.as_deref());
         for rule in policy.grants {
             if rule.when == When::Network && wanted.network == Network::Off {
                 continue;
@@ -90,6 +88,11 @@ impl Grants {
                         grants.place(rule, &added.to_path(), Absent::Named, means)?;
                     }
                 }
+                At::Git => {
+                    if let Some(linked) = &linked {
+                        grants.git(rule, linked, means)?;
+                    }
+                }
                 At::Path(path) => grants.place(rule, Path::new(path), rule.absent, means)?,
                 At::Home(rest) => {
                     if let Some(home) = &home {
@@ -105,9 +108,7 @@ impl Grants {
             }
         }
         grants.withhold(wanted, means)?;
-        if means == Means::Root {
-            grants.protect(&wanted.project.to_path(), policy);
-        }
+        grants.protect(wanted, linked, policy, means);
         Ok(grants)
     }
 
@@ -131,6 +132,21 @@ impl Grants {
                 Step::Grants,
                 format!("the {which} directory {} does not exist", path.display()),
             )),
+        }
+    }
+
+    /// The git folder that lies outside the project.
+    fn git(&mut self, rule: &Rule, linked: &Linked, means: Means) -> Result<(), CageError> {
+        match means {
+            Means::Root => self.place(rule, &linked.common, Absent::Usual, means),
+            Means::Layer => {
+                let read = Rule { access: Access::Read, except: &[], ..*rule };
+                self.place(&read, &linked.common, Absent::Usual, means)?;
+                for part in linked.writable() {
+                    self.place(rule, &part, Absent::Usual, means)?;
+                }
+                Ok(())
+            }
         }
     }
 
@@ -271,49 +287,26 @@ impl Grants {
         Ok(())
     }
 
-    /// Finds the protected names that exist in the project.
-    fn protect(&mut self, project: &Path, policy: &Policy) {
-        let git = project.join(".git");
-        if is_real_dir(&git) {
-            self.modules(&git.join("modules"), MODULES_DEEP);
-        } else if git.symlink_metadata().is_ok_and(|found| found.is_file()) {
-            // Of a linked worktree or a submodule: it names the folder whose settings git believes.
-            self.protected.push(git);
-        }
-        for protected in policy.protected {
-            let path = project.join(protected.name);
-            // A link is not followed: what it leads to is not the project's.
-            if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_symlink()) {
-                self.protected.push(path);
-            }
-        }
-    }
-
-    /// Hooks and settings of submodules, which git keeps in the outer `.git`, by names that may
-    /// have slashes (`vendor/lib`) and with their own submodules in them.
-    fn modules(&mut self, folder: &Path, deep: usize) {
-        let (Some(deep), Ok(entries)) = (deep.checked_sub(1), std::fs::read_dir(folder)) else {
+    /// Finds the protected names, and looks at those that no mount will hold.
+    fn protect(
+        &mut self,
+        wanted: &Confinement,
+        linked: Option<Linked>,
+        policy: &Policy,
+        means: Means,
+    ) {
+        if policy.protected.is_empty() {
             return;
-        };
-        for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_real_dir(path)) {
-            if !path.join("HEAD").exists() {
-                self.modules(&path, deep);
-                continue;
-            }
-            for name in OF_A_MODULE {
-                let path = path.join(name);
-                if path.symlink_metadata().is_ok_and(|found| !found.is_symlink()) {
-                    self.protected.push(path);
-                }
-            }
-            self.modules(&path.join("modules"), deep);
         }
+        let roots: Vec<PathBuf> =
+            [&wanted.project].into_iter().chain(&wanted.added).map(FilePath::to_path).collect();
+        let places = protected::find(&roots, linked.as_ref(), policy.protected);
+        if means == Means::Root {
+            let held = places.iter().filter(|place| place.is_held());
+            self.protected = held.map(|place| place.path.clone()).collect();
+        }
+        self.before = Some(Before::look(roots, linked, policy.protected, places, &self.protected));
     }
-}
-
-/// A directory itself, not a link to one.
-fn is_real_dir(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
 /// Why a grant that would reach our own directories is refused.

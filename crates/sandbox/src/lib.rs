@@ -24,6 +24,7 @@ mod policy;
 #[cfg(test)]
 mod policy_source;
 mod privileges;
+mod protected;
 mod root;
 mod runner;
 mod seccomp;

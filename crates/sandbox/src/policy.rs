@@ -60,6 +60,8 @@ pub(crate) enum At {
     Project,
     Added,
     Temp,
+    /// Where git keeps what belongs to a linked worktree or a submodule, outside the project.
+    Git,
     /// An absolute path.
     Path(&'static str),
     /// A path beneath the person's home.
@@ -266,7 +268,7 @@ mod tests {
                 let text = match rule.at {
                     At::Path(path) => path.to_owned(),
                     At::Home(rest) => format!("~/{rest}"),
-                    At::Project | At::Added | At::Temp | At::Variable { .. } => continue,
+                    At::Project | At::Added | At::Temp | At::Git | At::Variable { .. } => continue,
                 };
                 assert!(!secret.contains(&text.as_str()), "{profile:?} grants {text}");
             }

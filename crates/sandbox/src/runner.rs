@@ -15,6 +15,7 @@ use crate::listener::{Listener, Ports, Signals, Watch};
 use crate::namespaces::{self, Left};
 use crate::policy::{Access, Fresh, Policy};
 use crate::privileges::{self, Counting};
+use crate::protected::Before;
 use crate::root::Plan as RootPlan;
 use crate::seccomp::{Filter, InstallError, Plan};
 use crate::sys;
@@ -86,6 +87,7 @@ fn tier_a(
     let cage = Launch {
         wanted,
         watch,
+        before: grants.before.take(),
         rules: inner,
         inside: Some(Inside { processes, mounts }),
         counting: match left {
@@ -120,7 +122,7 @@ fn tier_a(
 fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enforced), CageError> {
     prctl::set_child_subreaper(true)
         .map_err(|error| CageError::os(Step::Fork, "becoming the subreaper", error))?;
-    let grants = Grants::find(wanted, policy, Means::Layer)?;
+    let mut grants = Grants::find(wanted, policy, Means::Layer)?;
     let watch = watch(wanted, &grants, Tier::B, abi)?;
     let rules = layer::rules(&grants, tcp(Tier::B, wanted.network))?;
     privileges::drop_all()?;
@@ -129,6 +131,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     let cage = Launch {
         wanted,
         watch,
+        before: grants.before.take(),
         rules: inner,
         inside: None,
         counting: Counting::Shared,
@@ -155,6 +158,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
 struct Launch<'a> {
     wanted: &'a Confinement,
     watch: Watch,
+    before: Option<Before>,
     /// The command's own layer; this process entered its layer already.
     rules: RulesetCreated,
     inside: Option<Inside>,
@@ -220,6 +224,7 @@ impl Launch<'_> {
             end,
             output: File::from(OwnedFd::from(output)),
             errors: File::from(OwnedFd::from(errors)),
+            before: self.before,
         })
     }
 }

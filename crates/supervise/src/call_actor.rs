@@ -413,7 +413,9 @@ impl CallState {
             Err(reason) => (None, Some(reason)),
         };
         let refusals = conclusion.report.as_ref().map(|report| report.refusals.as_slice());
-        let refused = refusals.unwrap_or_default().iter().map(in_words).collect();
+        let tampered = conclusion.report.as_ref().map(|report| report.tampered.as_slice());
+        let tampered = tampered.unwrap_or_default().iter().map(ToString::to_string);
+        let refused = refusals.unwrap_or_default().iter().map(in_words).chain(tampered).collect();
         let record = to_disk::conclusion(call, &conclusion, head);
         let (call, result) = (call.id.clone(), conclusion.result);
         let concluded = Concluded { record, call, result, refused, unaudited };

@@ -51,6 +51,7 @@ fn report(text: &str) -> Report {
         effects: Vec::new(),
         refusals: Vec::new(),
         refusals_uncounted: 0,
+        tampered: Vec::new(),
         usage: ProcessUsage::default(),
         command_pid: None,
     }

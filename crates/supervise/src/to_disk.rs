@@ -165,6 +165,9 @@ pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: Ran) -> journal::
             .map(|report| report.refusals.iter().map(refusal).collect())
             .unwrap_or_default(),
         refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
+        tampered: report
+            .map(|report| report.tampered.iter().map(ToString::to_string).collect())
+            .unwrap_or_default(),
         output: Some(journal::Digest::of(conclusion.result.text.as_bytes())),
     }
 }
@@ -188,6 +191,7 @@ pub(crate) fn lost(session: &SessionId, call: &OpenCall, now: u64) -> journal::E
         usage: journal::ProcessUsage::default(),
         refusals: Vec::new(),
         refusals_uncounted: 0,
+        tampered: Vec::new(),
         output: None,
     }
 }

@@ -79,6 +79,7 @@ fn run_at(order: &Order<'_>, mut site: Site<'_>) -> Report {
         effects,
         refusals: account.refusals,
         refusals_uncounted: account.refusals_uncounted,
+        tampered: account.tampered,
         usage: account.usage.unwrap_or_else(own_usage),
         command_pid: account.command_pid,
     }

@@ -7,7 +7,7 @@ use crate::nearest::nearest;
 use crate::protected;
 use crate::run::CommandSide;
 use crate::scope::{End, Place, access_denied, trace};
-use protocol::call::ProcessUsage;
+use protocol::call::{ProcessUsage, Tampered};
 use protocol::confinement::Refusal;
 use protocol::tool::JudgedPath;
 use std::io;
@@ -37,6 +37,8 @@ pub(crate) struct Account {
     pub refusals: Vec<Refusal>,
     /// How many more.
     pub refusals_uncounted: u64,
+    /// Protected names that it changed or made.
+    pub tampered: Vec<Tampered>,
     /// What the command used; this process's own usage where there is none.
     pub usage: Option<ProcessUsage>,
     /// The command's process id as the host sees it.

@@ -112,6 +112,9 @@ pub struct Ended {
     /// How many more were refused after those.
     #[serde(default)]
     pub refusals_uncounted: u64,
+    /// Protected names that it changed or made, each with what was done about it, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tampered: Vec<String>,
     /// SHA-256 of the result's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Digest>,

@@ -238,6 +238,7 @@ impl AuditedCall {
             AuditRecord::Ended(ended) => {
                 !ended.refusals.is_empty()
                     || ended.refusals_uncounted > 0
+                    || !ended.tampered.is_empty()
                     || matches!(
                         ended.outcome,
                         Outcome::Denied | Outcome::Refused { .. } | Outcome::Confined { .. }

@@ -167,6 +167,7 @@ pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
         usage: journal::ProcessUsage { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
         refusals,
         refusals_uncounted: 0,
+        tampered: vec![],
         output: Some(Digest::of(b"output")),
     })
 }

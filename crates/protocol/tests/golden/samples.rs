@@ -1,6 +1,6 @@
 //! One word of each variant of each enum of the wires, with every field set to something.
 
-use protocol::call::{Call, Probe, ProbedPath, ProcessUsage, Report, ToolResult};
+use protocol::call::{Call, Probe, ProbedPath, ProcessUsage, Remedy, Report, Tampered, ToolResult};
 use protocol::client::{DaemonStatus, Opening, ProcessRow, SessionRow};
 use protocol::confinement::{Confinement, Enforced, FilePath, Limits, Refusal};
 use protocol::content::{Message, ModelRequest, ToolSpec, Usage};
@@ -373,6 +373,11 @@ goldens! {
         Refused => RefusalKind::Refused,
         Predicted => RefusalKind::Predicted,
     }
+    call::Remedy {
+        Restored => Remedy::Restored { kept: Some(text(".envrc.quarantined")) },
+        Quarantined => Remedy::Quarantined { kept: text(".envrc.quarantined") },
+        Left => Remedy::Left { why: text("too large") },
+    }
     content::Role {
         User => Role::User,
         Assistant => Role::Assistant,
@@ -628,6 +633,10 @@ fn report() -> Report {
             count: 1,
         }],
         refusals_uncounted: 3,
+        tampered: vec![Tampered {
+            path: text(".envrc"),
+            remedy: Remedy::Quarantined { kept: text(".envrc.quarantined") },
+        }],
         usage: ProcessUsage { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
         command_pid: Some(70_001),
     }

@@ -88,6 +88,9 @@ fn tell(ending: &Ending) {
     println!("peak_kib: {}", ending.usage.peak_kib);
     println!("cpu_ms: {}", ending.usage.cpu_ms);
     println!("uncounted: {}", ending.refusals_uncounted);
+    for name in &ending.tampered {
+        println!("tampered: {name}");
+    }
     for refusal in &ending.refusals {
         println!(
             "refusal: {:?} {} {} {}",

@@ -167,11 +167,16 @@ fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) 
         footer.push(format!("[{} of its processes could not be ended]", ending.survivors));
     }
     footer.extend(refused(&ending.refusals, ending.refusals_uncounted));
+    footer.extend(ending.tampered.iter().map(|name| {
+        let said = name.to_string();
+        format!("[a protected name: {}]", visible(&said))
+    }));
     let (outcome, code, exit) = verdict(over, ending.exit, time);
     let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
     footer.push(exit);
     site.account.refusals = ending.refusals;
     site.account.refusals_uncounted = ending.refusals_uncounted;
+    site.account.tampered = ending.tampered;
     site.account.usage = Some(ending.usage);
     site.account.command_pid = Some(ending.pid);
     Answer {

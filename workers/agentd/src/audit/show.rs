@@ -144,6 +144,7 @@ impl Page {
             refused.push("nothing that can be observed".to_owned());
         }
         self.list("refused", &refused);
+        self.list("tampered", &ended.tampered);
         // A tool of ours reads and writes files itself, and reports what it was refused.
         let ran_a_command = decided.is_none_or(|decided| decided.script.is_some());
         let mut unseen = vec![READS];

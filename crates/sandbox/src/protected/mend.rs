@@ -1,0 +1,260 @@
+//! From what was at the protected names before a command to what is there after it: changes are
+//! undone, new names moved aside, and each is told. Runs when no process of the command is left;
+//! the runner's own layer lets it write no further than the command could.
+
+use super::places::{Kind, Place, Within, find, leads_home};
+use super::seen::{Room, Seen, Stamp, is_sample, look};
+use super::{Linked, exists, is_real_dir, vet};
+use crate::policy::Protected;
+use protocol::call::{Remedy, Tampered};
+use std::collections::{BTreeSet, HashSet};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// What is moved aside gets this behind its name.
+const ASIDE: &str = "quarantined";
+
+/// What was there before the command.
+#[derive(Debug)]
+pub(crate) struct Before {
+    roots: Vec<PathBuf>,
+    linked: Option<Linked>,
+    names: &'static [Protected],
+    /// What existed.
+    seen: Vec<(Place, Seen)>,
+    /// Git folders that existed.
+    repositories: BTreeSet<PathBuf>,
+}
+
+impl Before {
+    /// Looks at all `places`, but for those that a mount holds.
+    pub(crate) fn look(
+        roots: Vec<PathBuf>,
+        linked: Option<Linked>,
+        names: &'static [Protected],
+        places: Vec<Place>,
+        held: &[PathBuf],
+    ) -> Self {
+        let mut room = Room::new();
+        let gits = places.iter().filter_map(|place| place.of.as_ref());
+        let repositories = gits.filter(|git| exists(git)).cloned().collect();
+        let seen = places
+            .into_iter()
+            .filter_map(|place| {
+                let seen = match held.contains(&place.path) {
+                    true => Seen::Unwatched,
+                    false => look(&place.path, &mut room)?,
+                };
+                Some((place, seen))
+            })
+            .collect();
+        Self { roots, linked, names, seen, repositories }
+    }
+
+    /// Puts right what the command changed, and says what that was.
+    pub(crate) fn mend(self) -> Vec<Tampered> {
+        let mut told = Told { roots: self.roots, list: Vec::new() };
+        let mut gone: Vec<&PathBuf> = Vec::new();
+        for (place, seen) in &self.seen {
+            match (&place.within, &place.of) {
+                // Removed with all that was in it.
+                (Within::Nested(folder), _) if !exists(folder) => continue,
+                (_, Some(git)) if !exists(git) && *git != place.path => {
+                    if place.kind != Kind::OfWorktree && !gone.contains(&git) {
+                        told.left(git, "it was removed or moved away");
+                        gone.push(git);
+                    }
+                    continue;
+                }
+                (Within::Project | Within::Nested(_), _) => {}
+            }
+            let nested = place.within != Within::Project;
+            if nested && place.kind == Kind::Settings && is_harmless(place) {
+                continue;
+            }
+            told.way_to(&place.path);
+            told.put_right(&place.path, seen);
+        }
+        let before: HashSet<&PathBuf> = self.seen.iter().map(|(place, _)| &place.path).collect();
+        let places = find(&told.roots, self.linked.as_ref(), self.names);
+        for place in places.iter().filter(|place| !before.contains(&place.path)) {
+            let known = place.of.as_ref().is_some_and(|git| self.repositories.contains(git));
+            match place.kind {
+                _ if !exists(&place.path) => {}
+                Kind::Hooks if !known && is_real_dir(&place.path) => {
+                    for hook in vet::live_hooks(&place.path) {
+                        told.quarantine(&hook);
+                    }
+                }
+                Kind::Settings if !known && is_harmless(place) => {}
+                Kind::OfWorktree if !known && is_usual(place) => {}
+                Kind::Pointer if !known && leads_home(&place.path, &places) => {}
+                Kind::Plain | Kind::Hooks | Kind::Settings | Kind::OfWorktree | Kind::Pointer => {
+                    told.quarantine(&place.path)
+                }
+            }
+        }
+        told.list
+    }
+}
+
+/// Whether new settings of a new git folder name no programs.
+fn is_harmless(place: &Place) -> bool {
+    let regular = place.path.symlink_metadata().is_ok_and(|found| found.is_file());
+    let Some(git) = place.of.as_ref().filter(|_| regular) else { return false };
+    // A submodule's files lie beside the repository that keeps its folder.
+    let inside = |worktree: &str| {
+        let outer = git.ancestors().find(|folder| folder.ends_with(".git")).and_then(Path::parent);
+        let worktree = git.join(worktree).canonicalize();
+        outer.zip(worktree.ok()).is_some_and(|(outer, worktree)| worktree.starts_with(outer))
+    };
+    std::fs::read_to_string(&place.path).is_ok_and(|text| vet::harmless(&text, inside))
+}
+
+/// Whether a new file about a new linked worktree says what git writes there.
+fn is_usual(place: &Place) -> bool {
+    let text = || std::fs::read_to_string(&place.path).unwrap_or_default();
+    match place.path.file_name().and_then(|name| name.to_str()) {
+        Some("commondir") => text().trim_end() == "../..",
+        Some("gitdir") => true,
+        _ => vet::harmless(&text(), |_| false),
+    }
+}
+
+/// What was done, as it is done.
+struct Told {
+    roots: Vec<PathBuf>,
+    list: Vec<Tampered>,
+}
+
+impl Told {
+    /// Relative to the directory that was granted, which is how the person knows it.
+    fn shown(&self, path: &Path) -> String {
+        let inside = self.roots.iter().find_map(|root| path.strip_prefix(root).ok());
+        inside.unwrap_or(path).to_string_lossy().into_owned()
+    }
+
+    fn tell(&mut self, path: &Path, remedy: Remedy) {
+        let path = self.shown(path);
+        self.list.push(Tampered { path, remedy });
+    }
+
+    fn left(&mut self, path: &Path, why: &str) {
+        self.tell(path, Remedy::Left { why: why.to_owned() });
+    }
+
+    fn failed(&mut self, path: &Path, error: &io::Error) {
+        self.left(path, &format!("it could not be put right: {error}"));
+    }
+
+    fn quarantine(&mut self, path: &Path) {
+        match aside(path) {
+            Ok(kept) => {
+                let kept = self.shown(&kept);
+                self.tell(path, Remedy::Quarantined { kept });
+            }
+            Err(error) => self.failed(path, &error),
+        }
+    }
+
+    /// Folders on the way that are none any more make room for real ones.
+    fn way_to(&mut self, path: &Path) {
+        let Some(root) = self.roots.iter().find(|root| path.starts_with(root)).cloned() else {
+            return;
+        };
+        let mut folders: Vec<&Path> =
+            path.ancestors().skip(1).take_while(|folder| *folder != root).collect();
+        folders.reverse();
+        for folder in folders {
+            if exists(folder) && !is_real_dir(folder) {
+                self.quarantine(folder);
+            }
+            if !exists(folder)
+                && let Err(error) = std::fs::create_dir(folder)
+            {
+                self.failed(folder, &error);
+            }
+        }
+    }
+
+    fn put_right(&mut self, path: &Path, seen: &Seen) {
+        match seen {
+            Seen::Unwatched => {}
+            Seen::Link(to) => {
+                if std::fs::read_link(path).is_ok_and(|now| now == *to) {
+                    return;
+                }
+                self.restore(path, || std::os::unix::fs::symlink(to, path));
+            }
+            Seen::File { stamp, bytes } => {
+                let now = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
+                let now = now.map(|now| Stamp::of(&now));
+                let same = now == Some(*stamp);
+                match bytes {
+                    _ if same => {}
+                    // Touched and not changed, as by a hard link that came and went.
+                    Some(bytes)
+                        if now.is_some_and(|now| now.mode == stamp.mode)
+                            && std::fs::read(path).is_ok_and(|now| now == *bytes) => {}
+                    Some(bytes) => self.restore(path, || {
+                        std::fs::write(path, bytes)?;
+                        let mode = std::fs::Permissions::from_mode(stamp.mode);
+                        std::fs::set_permissions(path, mode)
+                    }),
+                    None => self.left(path, "it is too large for a copy to have been kept"),
+                }
+            }
+            Seen::Folder { mode, names } => {
+                if !is_real_dir(path) {
+                    self.restore(path, || {
+                        std::fs::create_dir(path)?;
+                        std::fs::set_permissions(path, std::fs::Permissions::from_mode(*mode))
+                    });
+                }
+                for (name, seen) in names {
+                    self.put_right(&path.join(name), seen);
+                }
+                let Ok(entries) = std::fs::read_dir(path) else { return };
+                for entry in entries.flatten() {
+                    let name = entry.file_name();
+                    let settled = is_aside(&name) || is_sample(&name);
+                    if !names.contains_key(&name) && !settled {
+                        self.quarantine(&entry.path());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Moves what is there aside and makes it anew.
+    fn restore(&mut self, path: &Path, make: impl FnOnce() -> io::Result<()>) {
+        let kept = match exists(path).then(|| aside(path)).transpose() {
+            Ok(kept) => kept.map(|kept| self.shown(&kept)),
+            Err(error) => return self.failed(path, &error),
+        };
+        match make() {
+            Ok(()) => self.tell(path, Remedy::Restored { kept }),
+            Err(error) => self.failed(path, &error),
+        }
+    }
+}
+
+fn is_aside(name: &std::ffi::OsStr) -> bool {
+    name.to_string_lossy().contains(&format!(".{ASIDE}"))
+}
+
+/// Moves a name out of the way, to one beside it that is free.
+fn aside(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().unwrap_or_default();
+    for number in 1..=1000 {
+        let mut free = name.to_owned();
+        free.push(if number == 1 { format!(".{ASIDE}") } else { format!(".{ASIDE}-{number}") });
+        let free = path.with_file_name(free);
+        if !exists(&free) {
+            std::fs::rename(path, &free)?;
+            return Ok(free);
+        }
+    }
+    Err(io::Error::other("a thousand names are taken"))
+}

@@ -1,0 +1,28 @@
+//! Names in the project that somebody's own programs run or believe later. For `grants`, `runner`
+//! and `caged`.
+//!
+//! Tier A keeps those that exist read-only. What a mount cannot hold is looked at before the
+//! command and put right when nothing of it is left: in tier B every change, in both tiers names
+//! that are new and links. Nothing is thrown away: what the command made is moved aside.
+
+mod linked;
+mod mend;
+mod places;
+mod seen;
+mod vet;
+
+pub(crate) use linked::Linked;
+pub(crate) use mend::Before;
+pub(crate) use places::find;
+
+use std::path::Path;
+
+/// A directory itself, not a link to one.
+fn is_real_dir(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+/// Whether there is anything by that name, a dangling link too.
+fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}

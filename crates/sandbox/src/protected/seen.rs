@@ -1,0 +1,104 @@
+//! What was at a protected name before the command, as far as it takes to notice a change and to
+//! put it back.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Most bytes of one file, of one call, and most names: what is protected is small in any project.
+const FILE_BYTES: u64 = 256 * 1024;
+const ALL_BYTES: u64 = 4 * 1024 * 1024;
+const ALL_NAMES: usize = 2000;
+const DEEP: usize = 16;
+
+/// What may still be kept.
+#[derive(Debug)]
+pub(super) struct Room {
+    bytes: u64,
+    names: usize,
+}
+
+impl Room {
+    pub(super) fn new() -> Self {
+        Self { bytes: ALL_BYTES, names: ALL_NAMES }
+    }
+}
+
+/// What was there.
+#[derive(Debug)]
+pub(super) enum Seen {
+    File {
+        stamp: Stamp,
+        bytes: Option<Vec<u8>>,
+    },
+    /// Without what is there by `.sample`, which nobody runs.
+    Folder {
+        mode: u32,
+        names: BTreeMap<OsString, Seen>,
+    },
+    Link(PathBuf),
+    /// Held by a mount, or more than can be kept.
+    Unwatched,
+}
+
+/// What changes with every change of a file. The last change is the kernel's own note of it: no
+/// program without privileges sets it back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    number: u64,
+    bytes: u64,
+    pub(super) mode: u32,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    pub(super) fn of(found: &Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            number: found.ino(),
+            bytes: found.len(),
+            mode: found.mode() & 0o7777,
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+}
+
+/// Looks at a name; `None` where there is nothing.
+pub(super) fn look(path: &Path, room: &mut Room) -> Option<Seen> {
+    look_within(path, room, DEEP)
+}
+
+fn look_within(path: &Path, room: &mut Room, deep: usize) -> Option<Seen> {
+    let found = path.symlink_metadata().ok()?;
+    let Some(names) = room.names.checked_sub(1) else { return Some(Seen::Unwatched) };
+    room.names = names;
+    if found.is_symlink() {
+        return Some(std::fs::read_link(path).map_or(Seen::Unwatched, Seen::Link));
+    }
+    if found.is_file() {
+        let stamp = Stamp::of(&found);
+        let room_left = found.len() <= FILE_BYTES && found.len() <= room.bytes;
+        let bytes = if room_left { std::fs::read(path).ok() } else { None };
+        room.bytes -= bytes.as_ref().map_or(0, |bytes| bytes.len() as u64).min(room.bytes);
+        return Some(Seen::File { stamp, bytes });
+    }
+    let Some(deep) = deep.checked_sub(1).filter(|_| found.is_dir()) else {
+        return Some(Seen::Unwatched);
+    };
+    let Ok(entries) = std::fs::read_dir(path) else { return Some(Seen::Unwatched) };
+    let mut names = BTreeMap::new();
+    for entry in entries.flatten().filter(|entry| !is_sample(&entry.file_name())) {
+        if let Some(seen) = look_within(&entry.path(), room, deep) {
+            names.insert(entry.file_name(), seen);
+        }
+    }
+    Some(Seen::Folder { mode: found.mode() & 0o7777, names })
+}
+
+/// Git's examples of hooks.
+pub(super) fn is_sample(name: &std::ffi::OsStr) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == "sample")
+}
