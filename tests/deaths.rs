@@ -166,6 +166,14 @@ fn slow(id: &str) -> Answer {
 /// Runs a command that has begun when the last of the named processes, each a child of the one
 /// before it, is killed.
 fn while_running(names: &'static [&'static str]) -> (Desk, Ended, Server) {
+    signalled_while_running(Signal::SIGKILL, names)
+}
+
+/// The same with another signal.
+fn signalled_while_running(
+    signal: Signal,
+    names: &'static [&'static str],
+) -> (Desk, Ended, Server) {
     let desk = Desk::new();
     let project = desk.project();
     let (ended, server) = run_with(
@@ -182,7 +190,7 @@ fn while_running(names: &'static [&'static str]) -> (Desk, Ended, Server) {
                     for name in names {
                         pid = child_of(pid, name).unwrap_or_else(|| panic!("no {name}"));
                     }
-                    kill_now(pid);
+                    kill(Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
                 });
             }
         },
@@ -329,4 +337,24 @@ fn a_worker_that_is_stopped_is_found_and_replaced() {
         // The provider's first answer is asked for again, and so is the conversation's.
         assert_eq!(lived, (Some(0), "Done.\n"), "{name}: {}", ended.err);
     }
+}
+
+#[test]
+fn a_runner_that_is_stopped_is_found_and_its_call_reported() {
+    let (desk, ended, server) =
+        signalled_while_running(Signal::SIGSTOP, &["agentd-supervisor", "agentd-tool"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    let effects = desk.read("effects");
+    assert!(effects.starts_with("ran\n") && effects.matches("ran").count() == 1, "{effects}");
+    let body = server.requests()[1].body["messages"].to_string();
+    assert!(body.contains("interrupted: may have run"), "{body}");
+    assert!(body.contains("did not answer"), "{body}");
+}
+
+#[test]
+fn a_supervisor_that_is_stopped_is_found_and_replaced() {
+    let (desk, ended, _) = signalled_while_running(Signal::SIGSTOP, &["agentd-supervisor"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    assert!(ended.err.contains("supervisor was lost"), "it is said: {}", ended.err);
+    assert_eq!(desk.read("effects").matches("ran").count(), 1, "not run again");
 }

@@ -126,6 +126,7 @@ impl Connection {
             | ToClient::Status(_)
             | ToClient::Done
             | ToClient::Event { .. }
+            | ToClient::Pong(_)
             | ToClient::Processes(_)
             | ToClient::Failed { .. } => Err(ConnectError::OutOfTurn),
         }

@@ -7,6 +7,7 @@ use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::error::Error;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct DaemonSupervisors<'a> {
     launch: Launch<'a>,
     socket: PathBuf,
+    /// The process that was connected to last.
+    connected: Option<u32>,
 }
 
 /// Why there is no daemon to speak to.
@@ -39,7 +42,7 @@ impl<'a> DaemonSupervisors<'a> {
     /// The daemon at this socket; `launch` says how one is started.
     #[must_use]
     pub fn at(socket: PathBuf, launch: Launch<'a>) -> Self {
-        Self { launch, socket }
+        Self { launch, socket, connected: None }
     }
 
     /// Connects to the daemon that runs; `None` where none does.
@@ -105,22 +108,40 @@ impl<'a> DaemonSupervisors<'a> {
     /// # Errors
     /// Where the kernel refuses, or it does not end.
     pub fn terminate(&self, patience: Duration) -> io::Result<()> {
+        let (_, process) = self.listener()?;
+        // One that is stopped hears nothing else first.
+        pidfd_send_signal(&process, Signal::CONT)?;
+        pidfd_send_signal(&process, Signal::TERM)?;
+        self.wait_for_end(patience)
+    }
+
+    /// The process that listens at the socket.
+    fn listener(&self) -> io::Result<(Pid, OwnedFd)> {
         let peer = UnixStream::connect(&self.socket)?;
         let listener = getsockopt(&peer, PeerCredentials)?;
         let pid = Pid::from_raw(listener.pid()).ok_or(io::ErrorKind::NotFound)?;
         let process = pidfd_open(pid, PidfdFlags::empty())?;
         // It still listens, so that its number is still its own.
         drop(UnixStream::connect(&self.socket)?);
-        // One that is stopped hears nothing else first.
-        pidfd_send_signal(&process, Signal::CONT)?;
-        pidfd_send_signal(&process, Signal::TERM)?;
-        self.wait_for_end(patience)
+        Ok((pid, process))
     }
 }
 
 impl Supervisors for DaemonSupervisors<'_> {
     fn connect(&mut self) -> Result<Connection, Box<dyn Error + Send + Sync>> {
-        Ok(self.find_or_start()?)
+        let connection = self.find_or_start()?;
+        self.connected = Some(connection.supervisor_pid());
+        Ok(connection)
+    }
+
+    fn unanswered(&mut self) {
+        // Another client may have replaced it meanwhile; that one is left alone.
+        if let Ok((pid, process)) = self.listener()
+            && self.connected == u32::try_from(pid.as_raw_pid()).ok()
+        {
+            // Fails only where it has ended already.
+            let _ = pidfd_send_signal(&process, Signal::KILL);
+        }
     }
 }
 

@@ -16,6 +16,8 @@ use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,12 @@ use std::time::{Duration, Instant};
 const QUEUE: usize = 256;
 /// Longest time for a turn to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(4);
+/// A supervisor that says nothing for so long is asked for a sign of life. It owes none while it
+/// has nothing to tell, so that silence alone proves nothing.
+const QUIET: Duration = Duration::from_secs(2);
+/// Questions in a row that may stay unanswered. One may be our own fault: a client that was stopped
+/// itself finds the answer a moment later.
+const UNANSWERED: u32 = 2;
 /// So many supervisors may be lost in one run. One that is killed is an accident; one that dies
 /// each time it sees this session is a fault that another start does not mend.
 const LIVES: u32 = 3;
@@ -111,13 +119,15 @@ pub fn run(
     let deadline = task.time_limit.map(|limit| began + limit);
     let (sender, inputs) = mpsc::sync_channel(QUEUE);
     signals(sender.clone());
-    let say = begin(supervisors, &task.opening, &task.papers, &sender)?;
+    let ear = Ear { sender, current: Arc::default() };
+    let say = begin(supervisors, &task.opening, &task.papers, &ear)?;
     let run = Run {
         supervisors,
         task,
         say,
-        sender,
+        ear,
         inputs,
+        unanswered: 0,
         deadline,
         stopped: None,
         output: Output::Open,
@@ -134,24 +144,35 @@ fn begin(
     supervisors: &mut dyn Supervisors,
     opening: &Opening,
     papers: &[OwnedFd],
-    sender: &SyncSender<Input>,
+    ear: &Ear,
 ) -> Result<Sender<FromClient>, RunError> {
+    // What the one before says from now on, its end above all, is none of ours.
+    let life = ear.current.fetch_add(1, Ordering::Relaxed) + 1;
     let connection: Connection = supervisors.connect().map_err(RunError::NoSupervisor)?;
     connection.send(&FromClient::Open(opening.clone()), papers).map_err(RunError::Lost)?;
     let (words, say) = connection.split();
-    let sender = sender.clone();
-    std::thread::spawn(move || listen(words, &sender));
+    let ear = ear.clone();
+    std::thread::spawn(move || listen(words, &ear, life));
     Ok(say)
 }
 
-fn listen(mut words: Receiver<ToClient>, inputs: &SyncSender<Input>) {
+/// Where the words of the present supervisor go.
+#[derive(Debug, Clone)]
+struct Ear {
+    sender: SyncSender<Input>,
+    /// Which supervisor of this run that is.
+    current: Arc<AtomicU32>,
+}
+
+fn listen(mut words: Receiver<ToClient>, ear: &Ear, life: u32) {
     loop {
         let (input, last) = match words.recv() {
             Ok(word) => (Input::Word(word), false),
             Err(error) => (Input::Lost(error), true),
         };
         // The other end is gone when the run is over.
-        if inputs.send(input).is_err() || last {
+        let past = ear.current.load(Ordering::Relaxed) != life;
+        if past || ear.sender.send(input).is_err() || last {
             return;
         }
     }
@@ -175,8 +196,10 @@ struct Run<'a> {
     supervisors: &'a mut dyn Supervisors,
     task: Task,
     say: Sender<FromClient>,
-    sender: SyncSender<Input>,
+    ear: Ear,
     inputs: mpsc::Receiver<Input>,
+    /// Questions for a sign of life since the last word.
+    unanswered: u32,
     deadline: Option<Instant>,
     stopped: Option<Stop>,
     output: Output,
@@ -203,17 +226,35 @@ impl Run<'_> {
         Ok(Finished { conclusion, session, stopped: self.stopped })
     }
 
-    fn next(&self) -> Input {
-        let input = match self.deadline {
-            None => self.inputs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(deadline) => {
-                self.inputs.recv_timeout(deadline.saturating_duration_since(Instant::now()))
+    /// The next thing that comes in. A supervisor that is silent is asked whether it lives.
+    fn next(&mut self) -> Input {
+        loop {
+            let now = Instant::now();
+            let left = self.deadline.map(|deadline| deadline.saturating_duration_since(now));
+            let patience = left.map_or(QUIET, |left| left.min(QUIET));
+            match self.inputs.recv_timeout(patience) {
+                Ok(Input::Word(ToClient::Pong(_))) => self.unanswered = 0,
+                Ok(input) => {
+                    self.unanswered = 0;
+                    return input;
+                }
+                Err(RecvTimeoutError::Disconnected) => return Input::Lost(ChannelError::Closed),
+                Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= QUIET) => {
+                    return Input::TimeOver;
+                }
+                Err(RecvTimeoutError::Timeout) if self.unanswered >= UNANSWERED => {
+                    self.unanswered = 0;
+                    // Its end is known of before it comes in.
+                    self.ear.current.fetch_add(1, Ordering::Relaxed);
+                    self.supervisors.unanswered();
+                    return Input::Lost(io::Error::from(io::ErrorKind::TimedOut).into());
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.unanswered += 1;
+                    // Should this fail, the loss of the supervisor comes in by itself.
+                    let _ = self.say.send(&FromClient::Ping(u64::from(self.unanswered)));
+                }
             }
-        };
-        match input {
-            Ok(input) => input,
-            Err(RecvTimeoutError::Timeout) => Input::TimeOver,
-            Err(RecvTimeoutError::Disconnected) => Input::Lost(ChannelError::Closed),
         }
     }
 
@@ -264,6 +305,7 @@ impl Run<'_> {
             | ToClient::Status(_)
             | ToClient::Done
             | ToClient::Event { .. }
+            | ToClient::Pong(_)
             | ToClient::Processes(_) => Err(RunError::Lost(ChannelError::OutOfTurn)),
         }
     }
@@ -303,6 +345,7 @@ impl Run<'_> {
                     | ToClient::Sessions(_)
                     | ToClient::Status(_)
                     | ToClient::Done
+                    | ToClient::Pong(_)
                     | ToClient::Processes(_),
                 ) => return Err(RunError::Lost(ChannelError::OutOfTurn)),
                 Input::Lost(error) if self.stopped.is_none() => {
@@ -349,7 +392,7 @@ impl Run<'_> {
             },
             ..self.task.opening.clone()
         };
-        self.say = begin(self.supervisors, &opening, &self.task.papers, &self.sender)?;
+        self.say = begin(self.supervisors, &opening, &self.task.papers, &self.ear)?;
         self.open().map(drop)
     }
 

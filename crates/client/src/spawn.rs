@@ -200,6 +200,12 @@ impl PrivateSupervisor {
         self.end_in_order()
     }
 
+    /// Ends it by force. What it started ends with it.
+    pub(crate) fn kill(&mut self) {
+        // Fails only where it has ended already.
+        let _ = self.child.kill();
+    }
+
     fn end_in_order(&mut self) -> io::Result<()> {
         self.lifeline = None;
         let deadline = Instant::now() + END_PATIENCE;

@@ -11,6 +11,10 @@ pub trait Supervisors {
     /// # Errors
     /// Where there is none, and none can be started.
     fn connect(&mut self) -> Result<Connection, Box<dyn Error + Send + Sync>>;
+
+    /// The present supervisor does not answer: it is stopped or stuck, and is ended by force, so
+    /// that another may take its place.
+    fn unanswered(&mut self);
 }
 
 /// Supervisors for one run alone, each started when the one before it is gone.
@@ -60,5 +64,11 @@ impl Supervisors for OwnSupervisors<'_> {
         let connection = Connection::open(supervisor.socket(), supervisor.token());
         self.current = Some(supervisor);
         Ok(connection?)
+    }
+
+    fn unanswered(&mut self) {
+        if let Some(current) = &mut self.current {
+            current.kill();
+        }
     }
 }

@@ -231,6 +231,8 @@ pub enum FromClient {
     Ps,
     /// How is the supervisor? Answered by `Status`.
     Status,
+    /// At any time: say `Pong` with the same number. A supervisor that owes it is stopped or stuck.
+    Ping(u64),
     /// End the supervisor in order; answered by `Failed` where it refuses, else by the end of the
     /// connection.
     Shutdown {
@@ -524,6 +526,8 @@ pub enum ToClient {
     },
     /// The answer to `Ps`.
     Processes(Vec<ProcessRow>),
+    /// The answer to `Ping`, before anything else that is being worked on.
+    Pong(u64),
     /// The last word of this client was not carried out.
     Failed {
         /// What kind.

@@ -69,6 +69,8 @@ pub enum ToTool {
     Go(Errand),
     /// After `Go`: end the call now; what was printed so far is kept.
     Cancel,
+    /// At any time: say `Pong` with the same number.
+    Ping(u64),
 }
 
 /// Which stream of a command.
@@ -105,4 +107,6 @@ pub enum FromTool {
     Done(Report),
     /// For the log.
     Log(LogLine),
+    /// The answer to `Ping`.
+    Pong(u64),
 }

@@ -7,6 +7,7 @@ use crate::call::{CallEffect, CallFacts, CallInput, CallLife, Conclusion};
 use crate::grant::Grant;
 use crate::hold::Hold;
 use crate::life::{Life, Report};
+use crate::pulse::{Look, Pulse};
 use crate::session_actor::{Concluded, SessionMsg};
 use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
@@ -20,7 +21,7 @@ use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
 use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use std::collections::VecDeque;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 
 /// A runner ends a command at its own time limit; this much later it is taken for stuck. The
@@ -42,6 +43,8 @@ const QUESTION_MS: u64 = 24 * 60 * 60 * 1000;
 pub(crate) enum CallMsg {
     Input(CallInput),
     Runner(Generation, Report<ToolLink>),
+    /// Time to see whether that runner still answers.
+    Look(Generation),
     /// The time of that runner for this is over.
     Late(Generation, Stage),
     Describe(oneshot::Sender<ProcessRow>),
@@ -53,6 +56,8 @@ pub(crate) struct CallPlan {
     pub(crate) confinement: Confinement,
     pub(crate) place: Place,
     pub(crate) hello: Duration,
+    /// From a question for a sign of life to the answer.
+    pub(crate) ping: Duration,
     /// Given to each runner.
     pub(crate) hold: Hold,
     pub(crate) spawner: Spawner,
@@ -86,6 +91,8 @@ pub(crate) enum Stage {
 struct Runner {
     life: Life<ToolLink>,
     purpose: Purpose,
+    pulse: Pulse,
+    born: Instant,
 }
 
 type Timer = JoinHandle<Result<(), MessagingErr<CallMsg>>>;
@@ -97,6 +104,8 @@ pub(crate) struct CallState {
     generation: Generation,
     /// Ended with the call, so that a session of many calls does not carry them all.
     timers: Vec<Timer>,
+    /// The next look at the runner.
+    looking: Option<Timer>,
     audited: Option<oneshot::Receiver<Result<(), String>>>,
     ran: Ran,
 }
@@ -122,6 +131,7 @@ impl Actor for CallActor {
             runner: None,
             generation: Generation(0),
             timers: Vec::new(),
+            looking: None,
             audited: None,
             ran: Ran::default(),
         })
@@ -141,6 +151,12 @@ impl Actor for CallActor {
                 ipc::step!("supervisor: process ended");
                 state.runner = None;
                 Some(CallInput::RunnerEnded { cause: cause.to_string() })
+            }
+            CallMsg::Look(generation) => {
+                if generation == state.generation {
+                    state.look(&myself);
+                }
+                None
             }
             CallMsg::Late(generation, stage) => {
                 if generation == state.generation {
@@ -164,7 +180,7 @@ impl Actor for CallActor {
         _: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        state.timers.iter().for_each(Timer::abort);
+        state.timers.iter().chain(&state.looking).for_each(Timer::abort);
         Ok(())
     }
 }
@@ -172,8 +188,10 @@ impl Actor for CallActor {
 impl CallState {
     /// A word of the runner as an input to the call's life. A word out of turn ends the runner.
     fn heard(&mut self, myself: &ActorRef<CallMsg>, word: FromTool) -> Option<CallInput> {
-        let purpose = &mut self.runner.as_mut()?.purpose;
-        match (word, purpose) {
+        let runner = self.runner.as_mut()?;
+        runner.pulse.heard();
+        match (word, &mut runner.purpose) {
+            (FromTool::Pong(_), _) => None,
             (FromTool::Log(line), _) => {
                 tracing::info!(call = %self.plan.facts.call.id, text = line.text, "agentd-tool");
                 None
@@ -228,6 +246,25 @@ impl CallState {
         let generation = self.generation;
         let late = move || CallMsg::Late(generation, stage);
         self.timers.push(myself.send_after(stage.time(), late));
+    }
+
+    /// Asks the runner for a sign of life; one that owes it is stopped, and is ended.
+    fn look(&mut self, myself: &ActorRef<CallMsg>) {
+        let Some(runner) = &mut self.runner else { return };
+        match runner.pulse.look(runner.born.elapsed(), self.plan.ping) {
+            Look::Ask => runner.life.send(&ToTool::Ping(0)),
+            Look::Wait => {}
+            Look::Dead => return runner.life.unanswered(),
+        }
+        self.look_later(myself);
+    }
+
+    fn look_later(&mut self, myself: &ActorRef<CallMsg>) {
+        let generation = self.generation;
+        let looked = myself.send_after(self.plan.ping, move || CallMsg::Look(generation));
+        if let Some(done) = self.looking.replace(looked) {
+            done.abort();
+        }
     }
 
     /// A runner that is still at this is stuck, or stopped; its end is dealt with as any other.
@@ -336,8 +373,10 @@ impl CallState {
         if matches!(purpose, Purpose::Run) {
             self.ran.runner_pid = Some(life.pid);
         }
-        self.runner = Some(Runner { life, purpose });
+        let (pulse, born) = (Pulse::default(), Instant::now());
+        self.runner = Some(Runner { life, purpose, pulse, born });
         self.allow(myself, Stage::Cage);
+        self.look_later(myself);
         Ok(())
     }
 

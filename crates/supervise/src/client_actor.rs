@@ -166,7 +166,7 @@ impl Actor for ClientActor {
         let ClientPlan { stream, root, name } = plan;
         let (outbox, unread) = mpsc::channel(UNREAD_WORDS);
         tokio::spawn(tell(stream.mouth, unread, myself.clone()));
-        tokio::spawn(hear(stream.ears, myself));
+        tokio::spawn(hear(stream.ears, myself, outbox.clone()));
         Ok(ClientState { root, name, outbox, attached: HashMap::new(), opened: HashMap::new() })
     }
 
@@ -246,6 +246,8 @@ impl ClientState {
                 });
             }
             FromClient::Restart { session } => self.restart(session).await,
+            // Answered where it was heard.
+            FromClient::Ping(_) => {}
             FromClient::Status => {
                 let (reply, status) = oneshot::channel();
                 let _ = self.root.send_message(RootMsg::Status(reply));
@@ -395,18 +397,24 @@ fn is_live(word: &ToClient) -> bool {
         | ToClient::Status(_)
         | ToClient::Done
         | ToClient::Processes(_)
+        | ToClient::Pong(_)
         | ToClient::Failed { .. } => false,
     }
 }
 
 /// Hears the client until it is gone. A word is read only when the actor has room for it.
-async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>) {
+async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: mpsc::Sender<Vec<ToClient>>) {
     let unheard = Arc::new(Semaphore::new(UNHEARD_WORDS));
     let why = loop {
         let word = match ears.recv().await {
             Ok(word) => word,
             Err(error) => break error,
         };
+        // Here, since the actor may wait for a session to be opened.
+        if let FromClient::Ping(number) = word {
+            let _ = outbox.try_send(vec![ToClient::Pong(number)]);
+            continue;
+        }
         let papers = match ears.papers(&word).await {
             Ok(papers) => papers,
             Err(error) => break error,

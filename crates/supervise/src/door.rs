@@ -215,6 +215,7 @@ async fn greet(mut stream: UnixStream, token: &str) -> Result<ClientStream, Turn
         | FromClient::Remove { .. }
         | FromClient::Restart { .. }
         | FromClient::Status
+        | FromClient::Ping(_)
         | FromClient::Shutdown { .. } => false,
     };
     if !known {

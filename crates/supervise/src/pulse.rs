@@ -1,5 +1,5 @@
 //! Whether a worker still answers: pure, over a clock that is handed in. Used by the worker actor,
-//! which is asked to look only while somebody waits for the worker.
+//! which is asked to look only while somebody waits for the worker, and by the call actor.
 
 use std::time::Duration;
 

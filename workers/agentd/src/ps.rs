@@ -62,6 +62,7 @@ pub(crate) fn processes(connection: &mut Connection) -> Result<Vec<ProcessRow>, 
         | ToClient::Sessions(_)
         | ToClient::Status(_)
         | ToClient::Done
+        | ToClient::Pong(_)
         | ToClient::Event { .. } => {
             Err(Failure::internal("the supervisor answered something else"))
         }

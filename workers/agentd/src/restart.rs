@@ -60,6 +60,7 @@ fn restart(mut connection: Connection, session: SessionId) -> Result<Exit, Failu
         | ToClient::Sessions(_)
         | ToClient::Status(_)
         | ToClient::Event { .. }
+        | ToClient::Pong(_)
         | ToClient::Processes(_) => {
             Err(Failure::internal("the supervisor answered something else"))
         }

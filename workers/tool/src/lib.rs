@@ -1,8 +1,8 @@
 //! `agentd-tool`: one call in a process of its own.
 //!
 //! It learns what it shall do only when its cage stands: `Confine` → `Caged` → `Go` → `Done`.
-//! A second thread listens from `Go` on, so that a request to end, or the end of the supervisor,
-//! is heard while the call runs; a third sends what a command prints, so that a slow supervisor
+//! A second thread listens from `Go` on, so that a request to end or for a sign of life, or the end
+//! of the supervisor, is heard while the call runs; a third sends what a command prints, so that a slow supervisor
 //! never stops the draining of its pipes.
 
 mod listen;
@@ -42,6 +42,7 @@ fn run() -> anyhow::Result<()> {
         match words.recv() {
             Ok(ToTool::Hold) => held = Some(words.recv_fd()?),
             Ok(ToTool::Confine(confinement)) => break confinement,
+            Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             Ok(ToTool::Go(_) | ToTool::Cancel) => bail!("a word came before Confine"),
             Err(error) => return quietly(error),
         }
@@ -58,16 +59,19 @@ fn run() -> anyhow::Result<()> {
             return Ok(());
         }
     };
-    let errand = match words.recv() {
-        Ok(ToTool::Go(errand)) => errand,
-        // Nothing was let go: dropping the cage ends what waits in it.
-        Ok(ToTool::Cancel) => return Ok(()),
-        Ok(ToTool::Hold | ToTool::Confine(_)) => bail!("a second Confine came"),
-        Err(error) => return quietly(error),
+    let errand = loop {
+        match words.recv() {
+            Ok(ToTool::Go(errand)) => break errand,
+            Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
+            // Nothing was let go: dropping the cage ends what waits in it.
+            Ok(ToTool::Cancel) => return Ok(()),
+            Ok(ToTool::Hold | ToTool::Confine(_)) => bail!("a second Confine came"),
+            Err(error) => return quietly(error),
+        }
     };
     ipc::step!("tool: go received");
     let cancel = Cancel::new()?;
-    listen::start(words, cancel.clone());
+    listen::start(words, cancel.clone(), say.clone());
     let answer = answer(errand, &confinement, cage, &cancel, &say);
     // Nothing of the call lives any more.
     drop(held);

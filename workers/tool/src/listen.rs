@@ -1,7 +1,7 @@
 //! The thread that hears the supervisor while the call runs.
 
 use ipc::Receiver;
-use protocol::tool::ToTool;
+use protocol::tool::{FromTool, ToTool};
 use std::thread;
 use std::time::Duration;
 use tools::Cancel;
@@ -10,11 +10,16 @@ use tools::Cancel;
 /// Then the process goes down with what is left, which the kernel ends.
 const LAST_RESORT: Duration = Duration::from_secs(10);
 
-/// Asks `cancel` when the supervisor does, or is gone.
-pub(crate) fn start(mut words: Receiver<ToTool>, cancel: Cancel) {
+/// Asks `cancel` when the supervisor does, or is gone; answers it that this process lives.
+pub(crate) fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::Say) {
     thread::spawn(move || {
-        while let Ok(ToTool::Cancel) = words.recv() {
-            cancel.ask();
+        loop {
+            match words.recv() {
+                Ok(ToTool::Cancel) => cancel.ask(),
+                // Should this fail, the channel's end comes in as the next word.
+                Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
+                Ok(ToTool::Hold | ToTool::Confine(_) | ToTool::Go(_)) | Err(_) => break,
+            }
         }
         // A word out of turn, or the channel's end: nobody is left to work for.
         cancel.ask();

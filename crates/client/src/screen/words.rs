@@ -65,6 +65,7 @@ impl Screen {
             | ToClient::Sessions(_)
             | ToClient::Status(_)
             | ToClient::Done
+            | ToClient::Pong(_)
             | ToClient::Processes(_) => Vec::new(),
         }
     }

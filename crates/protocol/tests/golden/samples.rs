@@ -165,6 +165,7 @@ goldens! {
         Confine => ToTool::Confine(confinement()),
         Go => ToTool::Go(protocol::tool::Errand::Probe { tool: text("t"), input: text("{}") }),
         Cancel => ToTool::Cancel,
+        Ping => ToTool::Ping(7),
     }
     tool::Stream {
         Out => Stream::Out,
@@ -177,6 +178,7 @@ goldens! {
         Probed => FromTool::Probed(Ok(probe())),
         Done => FromTool::Done(report()),
         Log => FromTool::Log(log()),
+        Pong => FromTool::Pong(7),
     }
     client::Rights {
         Full => Rights::Full,
@@ -254,6 +256,7 @@ goldens! {
         Remove => FromClient::Remove { session: session_id() },
         Restart => FromClient::Restart { session: session_id() },
         Ps => FromClient::Ps,
+        Ping => FromClient::Ping(7),
         Status => FromClient::Status,
         Shutdown => FromClient::Shutdown { unfinished: protocol::client::Unfinished::Interrupt },
     }
@@ -321,6 +324,7 @@ goldens! {
             seq: 300,
             event: protocol::client::Event::TextDelta { text: text("d") },
         },
+        Pong => ToClient::Pong(7),
         Processes => ToClient::Processes(vec![process()]),
         Failed => ToClient::Failed {
             kind: protocol::client::FailedKind::Held,

@@ -47,6 +47,7 @@ impl SessionState {
             confinement,
             place,
             hello: self.times.hello,
+            ping: self.times.ping,
             hold: self.hold.clone(),
             spawner: self.spawner.clone(),
             session: myself.clone(),
