@@ -127,6 +127,7 @@ fn ask(mut connection: Connection) -> Result<DaemonStatus, Failure> {
         | ToClient::Sessions(_)
         | ToClient::Processes(_)
         | ToClient::Done
+        | ToClient::Pong(_)
         | ToClient::Event { .. } => Err(Failure::internal("the daemon answered something else")),
     }
 }
