@@ -184,7 +184,7 @@ impl Scene {
         let config = desk.home().join(".config/agentd");
         fs::create_dir_all(&config).unwrap();
         // A stopped process is found by its silence; a shorter patience makes a shorter matrix.
-        let text = "[daemon]\nping_ms = 500\n[tools]\ntimeout_ms = 3000\n";
+        let text = "[daemon]\nping_ms = 1000\n[tools]\ntimeout_ms = 3000\n";
         fs::write(config.join("config.toml"), text).unwrap();
         let script =
             format!("echo ran >> effects; echo begun; sleep 0.3; echo end >> effects; true {mark}");

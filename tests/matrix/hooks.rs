@@ -189,6 +189,7 @@ impl Hooks {
         let mut state = self.locked();
         if let Some(process) = state.processes.iter_mut().find(|process| process.pid == pid) {
             process.gone = true;
+            (process.steps, process.orders) = (None, None);
         }
         self.shared.1.notify_all();
     }

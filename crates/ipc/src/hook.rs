@@ -48,7 +48,7 @@ static CHANNEL: Mutex<Option<Channel>> = Mutex::new(None);
 pub fn at(step: &str) {
     let Some(test) = test() else { return };
     let mut steps = locked(&test.steps);
-    if writeln!(steps, "agentd_hook: at {step}").is_ok() {
+    if say(&steps, &format!("at {step}")).is_ok() {
         while obey(&mut steps) == Order::Obeyed {}
     }
 }
@@ -117,11 +117,16 @@ fn test() -> Option<&'static Test> {
         let orders = UnixStream::connect(&place).ok()?;
         let (name, pid) = (std::env::args().next()?, std::process::id());
         let name = name.rsplit('/').next()?;
-        writeln!(&steps, "agentd_hook: steps {pid} {name}").ok()?;
-        writeln!(&orders, "agentd_hook: orders {pid} {name}").ok()?;
+        say(&steps, &format!("steps {pid} {name}")).ok()?;
+        say(&orders, &format!("orders {pid} {name}")).ok()?;
         Some(Test { steps: Mutex::new(steps), orders: Mutex::new(orders) })
     })
     .as_ref()
+}
+
+/// A line in one piece: the process may be ended at any moment.
+fn say(mut test: &UnixStream, line: &str) -> io::Result<()> {
+    test.write_all(format!("agentd_hook: {line}\n").as_bytes())
 }
 
 /// Takes one line and does what it says.
@@ -142,7 +147,7 @@ fn obey(test: &mut UnixStream) -> Order {
         order => harm(order),
     };
     let answer = if harmed.is_some() { "done" } else { "cannot" };
-    match writeln!(test, "agentd_hook: {answer}") {
+    match say(test, answer) {
         Ok(()) => Order::Obeyed,
         Err(_) => Order::Gone,
     }
