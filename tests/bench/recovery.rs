@@ -71,7 +71,11 @@ fn supervisor() {
         let text = format!("{n} {}", "word ".repeat(60));
         [
             Record::Prompt { text: text.clone() },
-            Record::Answer { round: 1, blocks: vec![Block::Text { text }], usage: Usage::default() },
+            Record::Answer {
+                round: 1,
+                blocks: vec![Block::Text { text }],
+                usage: Usage::default(),
+            },
             Record::TurnEnded { end: TurnEnd::Done },
         ]
     };

@@ -283,13 +283,7 @@ impl Run<'_> {
                     self.seen = last_seq;
                 }
                 let from = self.seen.saturating_add(1);
-                let attach = FromClient::Attach {
-                    session: session.clone(),
-                    from: Since::Seq(from),
-                    rights: Rights::Full,
-                    others: Others::Stay,
-                };
-                self.say.send(&attach).map_err(RunError::Lost)?;
+                self.say.send(&follow(&session, from)).map_err(RunError::Lost)?;
                 let project = self.task.opening.project.to_path().display().to_string();
                 Ok(OpenedSession { session, project, model, tools, mode, sandbox, warnings })
             }
@@ -331,6 +325,10 @@ impl Run<'_> {
                         ipc::step!("client: prompt sent");
                     }
                 }
+                // Read too slowly: what was left out comes from the disk.
+                Input::Word(ToClient::Behind { session }) => {
+                    let _ = self.say.send(&follow(&session, self.seen + 1));
+                }
                 Input::Word(ToClient::Failed { kind, message }) => {
                     return Err(RunError::Failed { kind, message });
                 }
@@ -339,7 +337,6 @@ impl Run<'_> {
                     | ToClient::Refused { .. }
                     | ToClient::Opened { .. }
                     | ToClient::Detached { .. }
-                    | ToClient::Behind { .. }
                     | ToClient::Page { .. }
                     | ToClient::TakenBack { .. }
                     | ToClient::Sessions(_)
@@ -413,6 +410,16 @@ impl Run<'_> {
                 self.output = Output::Closed;
             }
         }
+    }
+}
+
+/// To see a session's events from this one on.
+fn follow(session: &SessionId, from: u64) -> FromClient {
+    FromClient::Attach {
+        session: session.clone(),
+        from: Since::Seq(from),
+        rights: Rights::Full,
+        others: Others::Stay,
     }
 }
 

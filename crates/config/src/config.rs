@@ -134,6 +134,12 @@ pub struct Budget {
 /// Waits and restarts of the supervisor. All times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaemonConfig {
+    /// How long a question waits for an answer.
+    pub question_deadline_ms: u64,
+    /// How long a daemon stays that nobody uses.
+    pub idle_exit_ms: u64,
+    /// How long a provider stays that nothing is asked of.
+    pub idle_provider_ms: u64,
     /// Longest time from a worker's start to its Hello.
     pub hello_ms: u64,
     /// Longest time from a ping to its pong.
@@ -277,6 +283,9 @@ fn sandbox(settings: &Settings) -> Result<SandboxConfig, ConfigError> {
 
 fn daemon(settings: &Settings) -> Result<DaemonConfig, ConfigError> {
     Ok(DaemonConfig {
+        question_deadline_ms: settings.number("daemon.question_deadline")?,
+        idle_exit_ms: settings.number("daemon.idle_exit")?,
+        idle_provider_ms: settings.number("daemon.idle_provider")?,
         hello_ms: settings.number("daemon.hello_ms")?,
         ping_ms: settings.number("daemon.ping_ms")?,
         shutdown_ms: settings.number("daemon.shutdown_ms")?,

@@ -24,6 +24,17 @@ pub(crate) struct CallFacts {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) timeout_ms: u64,
     pub(crate) max_result_chars: u32,
+    /// What was asked about it in an earlier life.
+    pub(crate) standing: Option<Standing>,
+}
+
+/// A question that was put to people and has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Standing {
+    /// What the answer is bound to.
+    pub(crate) digest: String,
+    /// When it expires, in milliseconds of Unix time.
+    pub(crate) deadline: u64,
 }
 
 /// Whether a call is looked at before the verdict.
@@ -39,7 +50,10 @@ pub(crate) enum CallInput {
     Begin,
     /// The look is done, or could not be taken and why.
     Looked(Result<Probe, String>),
+    /// From the broker; a question comes with the deadline it would have if it were new.
     Verdict(Verdict),
+    /// Nobody answered in time.
+    Expired,
     /// The broker died and is back: it has forgotten the case.
     BrokerBack,
     /// Nothing can judge any more, and why.
@@ -73,6 +87,8 @@ pub(crate) enum CallEffect {
     Forget,
     /// Make these durable together.
     Record(Vec<Fact>),
+    /// Put this question to people until its deadline.
+    Ask(Question),
     /// Put the decision into the audit log; goes on in parallel.
     AuditDecided(Verdict),
     /// Make the grant from this verdict and start the runner.
@@ -93,6 +109,7 @@ pub(crate) enum Fact {
     Asked(Question),
     Approved(Basis),
     Denied(Basis, String),
+    Expired,
     Start,
 }
 
@@ -133,6 +150,7 @@ pub(crate) struct CallLife {
     phase: Phase,
     probe: Option<Probe>,
     verdict: Option<Verdict>,
+    standing: Option<Standing>,
     enforced: Option<Enforced>,
     /// Why nothing can judge.
     unjudgeable: Option<String>,
@@ -152,6 +170,7 @@ struct Tries {
 impl CallLife {
     pub(crate) fn new(facts: CallFacts) -> Self {
         Self {
+            standing: facts.standing.clone(),
             facts,
             phase: Phase::New,
             probe: None,
@@ -169,6 +188,7 @@ impl CallLife {
             CallInput::Begin => self.begin(),
             CallInput::Looked(looked) => self.looked(looked),
             CallInput::Verdict(verdict) => self.judged(verdict),
+            CallInput::Expired => self.expired(),
             CallInput::BrokerBack => self.broker_back(),
             CallInput::BrokerFailed(why) => self.broker_failed(why),
             CallInput::Caged(enforced) => self.caged(enforced),
@@ -286,8 +306,42 @@ impl CallLife {
                 effects.extend(self.conclude(result, Cut::No));
                 effects
             }
-            Verdict::Ask(question) => vec![CallEffect::Record(vec![Fact::Asked(question)])],
+            Verdict::Ask(question) => self.ask(question),
         }
+    }
+
+    /// The same question keeps its deadline, however often it is put; it is on disk already.
+    fn ask(&mut self, mut question: Question) -> Vec<CallEffect> {
+        let kept = match &self.standing {
+            Some(standing) => {
+                question.deadline = standing.deadline;
+                standing.digest == question.digest
+            }
+            None => false,
+        };
+        let Question { digest, deadline, .. } = question.clone();
+        self.standing = Some(Standing { digest, deadline });
+        let ask = CallEffect::Ask(question.clone());
+        match kept {
+            true => vec![ask],
+            false => vec![CallEffect::Record(vec![Fact::Asked(question)]), ask],
+        }
+    }
+
+    fn expired(&mut self) -> Vec<CallEffect> {
+        if !matches!(self.phase, Phase::Judging) || self.standing.is_none() {
+            return Vec::new();
+        }
+        let text = "Not run: a person was asked about this call and nobody answered in time. Do \
+                    what needs no approval, or say what is left to approve.";
+        let basis = Basis::NobodyToAsk("nobody answered in time".to_owned());
+        let mut effects = vec![
+            CallEffect::Forget,
+            CallEffect::AuditDecided(Verdict::Deny(basis, text.to_owned())),
+            CallEffect::Record(vec![Fact::Expired]),
+        ];
+        effects.extend(self.conclude(failed(Outcome::Denied, "expired", text.to_owned()), Cut::No));
+        effects
     }
 
     /// The cage stands, and the effects before this one were carried out: START is on disk.

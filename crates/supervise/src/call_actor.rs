@@ -13,7 +13,7 @@ use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
 use crate::to_disk::{self, Place, Ran};
 use protocol::broker::{BrokerLink, ToBroker};
-use protocol::client::{Event, ProcessRow};
+use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, Refusal, RefusalKind};
 use protocol::ids::Generation;
 use protocol::judgement::Verdict;
@@ -36,8 +36,6 @@ const LOOK: Duration = Duration::from_secs(60);
 const CANCEL: Duration = Duration::from_secs(3);
 /// How long a runner may stay after its report.
 const LEAVE: Duration = Duration::from_secs(5);
-/// How long an unanswered question stands, in milliseconds.
-const QUESTION_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// What happens to a call.
 pub(crate) enum CallMsg {
@@ -47,6 +45,8 @@ pub(crate) enum CallMsg {
     Look(Generation),
     /// The time of that runner for this is over.
     Late(Generation, Stage),
+    /// Time to look whether the question's deadline, in Unix time, is over.
+    Deadline(u64),
     Describe(oneshot::Sender<ProcessRow>),
 }
 
@@ -58,6 +58,8 @@ pub(crate) struct CallPlan {
     pub(crate) hello: Duration,
     /// From a question for a sign of life to the answer.
     pub(crate) ping: Duration,
+    /// How long a question stands, in milliseconds.
+    pub(crate) question_ms: u64,
     /// Given to each runner.
     pub(crate) hold: Hold,
     pub(crate) spawner: Spawner,
@@ -144,7 +146,12 @@ impl Actor for CallActor {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         let input = match message {
+            CallMsg::Input(CallInput::Verdict(Verdict::Ask(mut question))) => {
+                question.deadline = now().saturating_add(state.plan.question_ms);
+                Some(CallInput::Verdict(Verdict::Ask(question)))
+            }
             CallMsg::Input(input) => Some(input),
+            CallMsg::Deadline(deadline) => state.deadline(&myself, deadline),
             CallMsg::Runner(generation, _) if generation != state.generation => None,
             CallMsg::Runner(_, Report::Word { word, heard: _heard }) => state.heard(&myself, word),
             CallMsg::Runner(_, Report::Ended(cause)) => {
@@ -282,6 +289,21 @@ impl CallState {
         }
     }
 
+    /// Timers stand still while the machine sleeps, and Unix time jumps: what counts is the clock
+    /// when the timer fires.
+    fn deadline(&mut self, myself: &ActorRef<CallMsg>, deadline: u64) -> Option<CallInput> {
+        if now() >= deadline {
+            return Some(CallInput::Expired);
+        }
+        self.wait_until(myself, deadline);
+        None
+    }
+
+    fn wait_until(&mut self, myself: &ActorRef<CallMsg>, deadline: u64) {
+        let left = Duration::from_millis(deadline.saturating_sub(now()));
+        self.timers.push(myself.send_after(left, move || CallMsg::Deadline(deadline)));
+    }
+
     async fn carry_out(&mut self, myself: &ActorRef<CallMsg>, input: CallInput) {
         let mut effects = VecDeque::from(self.life.step(input));
         while let Some(effect) = effects.pop_front() {
@@ -315,6 +337,11 @@ impl CallState {
                 Ok(())
             }
             CallEffect::Record(facts) => self.record(facts).await,
+            CallEffect::Ask(question) => {
+                self.wait_until(myself, question.deadline);
+                let _ = self.plan.session.send_message(SessionMsg::Asked(question));
+                Ok(())
+            }
             CallEffect::AuditDecided(verdict) => {
                 ipc::step!("supervisor: verdict in");
                 self.audit_decided(&verdict);
@@ -381,27 +408,15 @@ impl CallState {
     }
 
     async fn record(&mut self, facts: Vec<crate::call::Fact>) -> Result<(), CallInput> {
-        let deadline = now() + QUESTION_MS;
         let (call, kind) = (&self.plan.facts.call, self.plan.facts.kind);
-        let asked = facts.iter().find_map(|fact| match fact {
-            crate::call::Fact::Asked(question) => Some(Event::Asked { question: question.clone() }),
-            crate::call::Fact::Approved(_)
-            | crate::call::Fact::Denied(..)
-            | crate::call::Fact::Start => None,
-        });
-        let records =
-            facts.into_iter().map(|fact| to_disk::fact(call, kind, fact, deadline)).collect();
+        let records = facts.into_iter().map(|fact| to_disk::fact(call, kind, fact)).collect();
         let (done, written) = oneshot::channel();
         let _ = self.plan.session.send_message(SessionMsg::Record { records, done });
         match written.await {
-            Ok(Ok(())) => {}
-            Ok(Err(reason)) => return Err(CallInput::DiskFailed(reason)),
-            Err(_) => return Err(CallInput::DiskFailed("the session has ended".to_owned())),
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(reason)) => Err(CallInput::DiskFailed(reason)),
+            Err(_) => Err(CallInput::DiskFailed("the session has ended".to_owned())),
         }
-        if let Some(event) = asked {
-            let _ = self.plan.session.send_message(SessionMsg::Tell(event));
-        }
-        Ok(())
     }
 
     /// Asks for the record and goes on; `go` waits for it.

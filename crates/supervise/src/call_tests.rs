@@ -17,6 +17,7 @@ fn life(kind: ToolKind, probed: Probed) -> CallLife {
         env: Vec::new(),
         timeout_ms: 1000,
         max_result_chars: 30_000,
+        standing: None,
     })
 }
 

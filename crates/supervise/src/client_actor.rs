@@ -1,19 +1,17 @@
 //! The client actor: one connected terminal or script, and what it may do.
 //!
-//! What a client is told goes through a bounded queue. One that does not read is dropped; it
-//! attaches again from the last number it saw. It never slows a session down.
+//! What a client is told goes through a bounded queue. One that does not read misses words, is
+//! told so, and attaches again from the last number it saw. It never slows a session down.
 
-use crate::root::RootMsg;
-use crate::session_actor::SessionMsg;
+use crate::root::{Order, RootMsg};
+use crate::session_actor::{Answered, Attachment, SessionMsg};
 use ipc::{ChannelError, FrameError, Joiner, codec, frames};
 use protocol::Link;
-use protocol::client::{
-    ClientLink, Event, FailedKind, FromClient, Opening, Rights, Since, ToClient,
-};
+use protocol::client::{ClientLink, Event, FailedKind, FromClient, Opening, Rights, ToClient};
 use protocol::ids::{CallId, Generation, SessionId};
 use protocol::provider::Paper;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use tokio::io::{AsyncWriteExt, Interest};
@@ -118,6 +116,8 @@ pub(crate) enum ClientMsg {
     Say(ToClient),
     /// Say what was before it came, however much that is.
     SayAll(Vec<ToClient>),
+    /// It sees nothing more of a session, and why.
+    Dismissed { session: SessionId, reason: String },
     /// From the client.
     Word(Box<Heard>),
     /// The actor of this session failed.
@@ -148,6 +148,8 @@ pub(crate) struct ClientState {
     outbox: mpsc::Sender<Vec<ToClient>>,
     attached: HashMap<SessionId, (ActorRef<SessionMsg>, Rights)>,
     opened: HashMap<SessionId, ActorRef<SessionMsg>>,
+    /// Sessions of which it has missed words.
+    behind: HashSet<SessionId>,
 }
 
 /// The actor.
@@ -167,7 +169,14 @@ impl Actor for ClientActor {
         let (outbox, unread) = mpsc::channel(UNREAD_WORDS);
         tokio::spawn(tell(stream.mouth, unread, myself.clone()));
         tokio::spawn(hear(stream.ears, myself, outbox.clone()));
-        Ok(ClientState { root, name, outbox, attached: HashMap::new(), opened: HashMap::new() })
+        Ok(ClientState {
+            root,
+            name,
+            outbox,
+            attached: HashMap::new(),
+            opened: HashMap::new(),
+            behind: HashSet::new(),
+        })
     }
 
     async fn handle(
@@ -178,8 +187,13 @@ impl Actor for ClientActor {
     ) -> Result<(), ActorProcessingErr> {
         match message {
             ClientMsg::Say(word) if is_live(&word) && state.unread() > UNREAD_LIVE_WORDS => {}
-            ClientMsg::Say(word) => state.say_or_drop(&myself, vec![word]),
-            ClientMsg::SayAll(words) => state.say_or_drop(&myself, words),
+            ClientMsg::Say(word) => state.pass_on(&myself, vec![word]),
+            ClientMsg::SayAll(words) => state.pass_on(&myself, words),
+            ClientMsg::Dismissed { session, reason } => {
+                state.attached.remove(&session);
+                state.opened.remove(&session);
+                state.pass_on(&myself, vec![ToClient::Detached { session, reason }]);
+            }
             ClientMsg::Word(heard) => state.word(&myself, heard.word, heard.papers).await,
             ClientMsg::Lost(session) => state.lost(&session),
             ClientMsg::Gone(why) => {
@@ -212,12 +226,18 @@ impl ClientState {
         match word {
             FromClient::Hello { .. } => self.fail(FailedKind::Usage, "Hello was said already"),
             FromClient::Open(opening) => self.open(opening, papers).await,
-            FromClient::Attach { session, from, rights, others: _ } => {
-                let from = match from {
-                    Since::Seq(seq) => seq,
-                    Since::Newest(_) => 0,
-                };
-                self.attach(myself, session, from, rights).await;
+            FromClient::Attach { session, from, rights, others } => {
+                let client = myself.clone();
+                let (name, feed) = (self.name.clone(), self.outbox.clone());
+                let attachment = Attachment { client, name, from, others, feed };
+                self.attach(attachment, session, rights).await;
+            }
+            FromClient::Detach { session } => self.detach(myself, &session),
+            FromClient::Page { session, before, most } => {
+                let client = myself.clone();
+                self.attached_to(&session, |actor| {
+                    let _ = actor.send_message(SessionMsg::Page { client, before, most });
+                });
             }
             FromClient::Prompt { session, text } => {
                 self.with_full_rights(&session, |actor| {
@@ -225,10 +245,11 @@ impl ClientState {
                 });
             }
             FromClient::Answer { call, digest, answer } => {
-                let by = self.name.clone();
+                let (by, client) = (self.name.clone(), myself.clone());
                 let CallId { session, .. } = call.clone();
+                let answered = Answered { call, digest, answer, by, client };
                 self.with_full_rights(&session, |actor| {
-                    let _ = actor.send_message(SessionMsg::Answer { call, digest, answer, by });
+                    let _ = actor.send_message(SessionMsg::Answer(answered));
                 });
             }
             FromClient::Interrupt { session } => {
@@ -262,13 +283,26 @@ impl ClientState {
                 let message = RootMsg::End { unfinished, by: myself.clone() };
                 let _ = self.root.send_message(message);
             }
-            FromClient::Detach { .. }
-            | FromClient::Page { .. }
-            | FromClient::TakeBack { .. }
-            | FromClient::Change { .. }
-            | FromClient::List
-            | FromClient::End { .. }
-            | FromClient::Remove { .. } => {
+            FromClient::List => {
+                let (reply, rows) = oneshot::channel();
+                let _ = self.root.send_message(RootMsg::List(reply));
+                let myself = myself.clone();
+                tokio::spawn(async move {
+                    let rows = rows.await.unwrap_or_default();
+                    let _ = myself.send_message(ClientMsg::Say(ToClient::Sessions(rows)));
+                });
+            }
+            FromClient::End { session, ending } => {
+                let (reply, done) = oneshot::channel();
+                let _ = self.root.send_message(RootMsg::EndSession { session, ending, reply });
+                answer_done(myself, done);
+            }
+            FromClient::Remove { session } => {
+                let (reply, done) = oneshot::channel();
+                let _ = self.root.send_message(RootMsg::Remove(session, reply));
+                answer_done(myself, done);
+            }
+            FromClient::TakeBack { .. } | FromClient::Change { .. } => {
                 self.fail(FailedKind::Usage, "this supervisor cannot do that yet");
             }
         }
@@ -276,8 +310,8 @@ impl ClientState {
 
     async fn open(&mut self, opening: Opening, papers: Vec<(Paper, OwnedFd)>) {
         let (reply, opened) = oneshot::channel();
-        let message = RootMsg::Open { opening: Box::new(opening), papers, reply };
-        let _ = self.root.send_message(message);
+        let order = Box::new(Order { opening, papers, reply });
+        let _ = self.root.send_message(RootMsg::Open(order));
         match opened.await {
             Ok(Ok((actor, word))) => {
                 if let ToClient::Opened { session, .. } = &word {
@@ -290,13 +324,7 @@ impl ClientState {
         }
     }
 
-    async fn attach(
-        &mut self,
-        myself: &ActorRef<ClientMsg>,
-        session: SessionId,
-        from: u64,
-        rights: Rights,
-    ) {
+    async fn attach(&mut self, attachment: Attachment, session: SessionId, rights: Rights) {
         let actor = match self.opened.get(&session) {
             Some(actor) => Some(actor.clone()),
             None => {
@@ -309,9 +337,30 @@ impl ClientState {
             let message = format!("no session {session} is open here");
             return self.fail(FailedKind::NotFound, &message);
         };
-        let message = SessionMsg::Attach { client: myself.clone(), from };
-        let _ = actor.send_message(message);
+        if actor.send_message(SessionMsg::Attach(attachment)).is_err() {
+            self.opened.remove(&session);
+            let message = format!("session {session} has ended; open it again");
+            return self.fail(FailedKind::NotFound, &message);
+        }
+        self.behind.remove(&session);
         self.attached.insert(session, (actor, rights));
+    }
+
+    /// It sees nothing more of that session.
+    fn detach(&mut self, myself: &ActorRef<ClientMsg>, session: &SessionId) {
+        if let Some((actor, _)) = self.attached.remove(session) {
+            let _ = actor.send_message(SessionMsg::Detach(myself.clone()));
+        }
+    }
+
+    fn attached_to(&self, session: &SessionId, act: impl FnOnce(&ActorRef<SessionMsg>)) {
+        match self.attached.get(session) {
+            Some((actor, _)) => act(actor),
+            None => {
+                let message = format!("attach to session {session} first");
+                self.fail(FailedKind::Usage, &message);
+            }
+        }
     }
 
     async fn restart(&self, session: SessionId) {
@@ -356,12 +405,28 @@ impl ClientState {
         }
     }
 
-    /// A client that does not take its words is dropped.
-    fn say_or_drop(&self, myself: &ActorRef<ClientMsg>, words: Vec<ToClient>) {
-        if self.outbox.try_send(words).is_err() {
-            tracing::warn!(client = self.name, "dropped: it does not read");
-            myself.stop(None);
+    /// Words about a session. A client that does not take them misses them: it is told so when it
+    /// reads on, and attaches again from the last number it saw.
+    fn pass_on(&mut self, myself: &ActorRef<ClientMsg>, words: Vec<ToClient>) {
+        let about = words.first().and_then(about).cloned();
+        if about.as_ref().is_some_and(|session| self.behind.contains(session)) {
+            return;
         }
+        if self.outbox.try_send(words).is_ok() {
+            return;
+        }
+        let Some(session) = about else {
+            tracing::warn!(client = self.name, "dropped: it does not read");
+            return myself.stop(None);
+        };
+        tracing::warn!(client = self.name, %session, "behind: it does not read");
+        self.behind.insert(session.clone());
+        self.detach(myself, &session);
+        let outbox = self.outbox.clone();
+        tokio::spawn(async move {
+            // Waits for room, which comes when it reads; or for its end.
+            let _ = outbox.send(vec![ToClient::Behind { session }]).await;
+        });
     }
 
     /// Words that the client has not taken.
@@ -377,6 +442,45 @@ impl ClientState {
         if self.outbox.try_send(vec![word]).is_err() {
             tracing::warn!(client = self.name, "a word was lost: the client does not read");
         }
+    }
+}
+
+/// Tells the client that it was done, or why not.
+fn answer_done(
+    client: &ActorRef<ClientMsg>,
+    done: oneshot::Receiver<Result<(), crate::plan::OpenFailure>>,
+) {
+    let client = client.clone();
+    tokio::spawn(async move {
+        let word = match done.await {
+            Ok(Ok(())) => ToClient::Done,
+            Ok(Err(failure)) => ToClient::Failed { kind: failure.kind, message: failure.message },
+            Err(_) => {
+                let message = "the supervisor is ending".to_owned();
+                ToClient::Failed { kind: FailedKind::Internal, message }
+            }
+        };
+        let _ = client.send_message(ClientMsg::Say(word));
+    });
+}
+
+/// The session whose events a word is of.
+fn about(word: &ToClient) -> Option<&SessionId> {
+    match word {
+        ToClient::Event { session, .. } | ToClient::Attached { session } => Some(session),
+        ToClient::Welcome { .. }
+        | ToClient::Refused { .. }
+        | ToClient::Opened { .. }
+        | ToClient::Detached { .. }
+        | ToClient::Behind { .. }
+        | ToClient::Page { .. }
+        | ToClient::TakenBack { .. }
+        | ToClient::Sessions(_)
+        | ToClient::Status(_)
+        | ToClient::Done
+        | ToClient::Pong(_)
+        | ToClient::Processes(_)
+        | ToClient::Failed { .. } => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a journal that was left in the middle of something needs before a session goes on: every
 //! open call and an open turn get their end. Pure; used by the root when it opens a session.
 
-use journal::{OpenCall, Past, Record, Turn};
+use journal::{OpenCall, Past, Progress, Record, Turn};
 use protocol::session::OpenTurn;
 
 /// How far a session had come.
@@ -19,9 +19,16 @@ pub(crate) struct Mended {
 }
 
 /// Ends what is open; a turn only if it is not to go on. A call that was let go may have run, and
-/// is never run again; one that was not ends too, and the model is told so.
+/// is never run again. One that was not ends with its turn, and waits where the turn goes on.
 pub(crate) fn mend(past: &Past, wanted: OpenTurn) -> Mended {
-    let lost = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
+    let in_turn = past.turn == Turn::Open;
+    let last = if in_turn { wanted } else { OpenTurn::Waits };
+    let mut lost = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
+    if last == OpenTurn::GoesOn {
+        // What never started is asked for again by the conversation, under the same name: its
+        // question still stands.
+        lost.retain(|open| open.progress == Progress::MayHaveRun);
+    }
     let mut records: Vec<_> = lost
         .iter()
         .map(|open| Record::Interrupted {
@@ -31,8 +38,6 @@ pub(crate) fn mend(past: &Past, wanted: OpenTurn) -> Mended {
             audit: None,
         })
         .collect();
-    let in_turn = past.turn == Turn::Open;
-    let last = if in_turn { wanted } else { OpenTurn::Waits };
     if in_turn && last == OpenTurn::Waits {
         records.push(Record::TurnEnded { end: journal::TurnEnd::Interrupted });
     }
@@ -42,7 +47,7 @@ pub(crate) fn mend(past: &Past, wanted: OpenTurn) -> Mended {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::{Entry, Progress, ToolKind, TurnEnd};
+    use journal::{Entry, ToolKind, TurnEnd};
 
     fn past(records: Vec<Record>, turns: u32, turn: Turn) -> Past {
         let entries = (1..).zip(records);
@@ -82,6 +87,7 @@ mod tests {
         };
         assert_eq!(mended.turns, 1);
         let on = mend(&past, OpenTurn::GoesOn);
-        assert_eq!((on.records.len(), on.last), (2, OpenTurn::GoesOn), "the turn is left open");
+        let left = (on.records.len(), on.last);
+        assert_eq!(left, (1, OpenTurn::GoesOn), "the turn and the call that never began are left");
     }
 }

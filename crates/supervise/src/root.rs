@@ -1,31 +1,28 @@
 //! The supervisor actor: the root of the tree. Owns the broker, the sessions and the way out.
 
+mod opening;
 mod recovery;
+mod roll;
 
+use crate::Settings;
 use crate::audit_actor::{AuditActor, AuditMsg};
-use crate::book::chain;
 use crate::call_actor::now;
 use crate::client_actor::{ClientActor, ClientMsg, ClientPlan, ClientStream};
-use crate::hold::Hold;
-use crate::mend::{Mended, mend};
-use crate::plan::{Ground, OpenFailure, Plan, in_words, plan};
-use crate::session_actor::{Glance, OpenedJournal, SessionActor, SessionMsg, SessionPlan};
+use crate::plan::OpenFailure;
+use crate::session_actor::{Glance, SessionMsg};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::times::SlotTimes;
-use crate::{Settings, temp, to_disk};
-use journal::{Header, Journal, OpenCall, Record};
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{
-    DaemonStatus, FailedKind, Opening, ProcessRow, SessionState, Start, ToClient, Unfinished,
+    DaemonStatus, Ending, FailedKind, Opening, ProcessRow, SessionRow, SessionState, ToClient,
+    Unfinished,
 };
 use protocol::ids::SessionId;
 use protocol::provider::Paper;
-use protocol::session::OpenTurn;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -33,16 +30,33 @@ use tokio::sync::oneshot;
 /// An open session and the word that says so.
 pub(crate) type OpenedSession = (ActorRef<SessionMsg>, ToClient);
 
+/// What a client wants opened.
+pub(crate) struct Order {
+    pub(crate) opening: Opening,
+    pub(crate) papers: Vec<(Paper, OwnedFd)>,
+    pub(crate) reply: oneshot::Sender<Result<OpenedSession, OpenFailure>>,
+}
+
 /// What the root is told.
 pub(crate) enum RootMsg {
     Broker(SlotEvent<BrokerLink>),
     /// A peer that was let in.
     Client(ClientStream),
-    Open {
-        opening: Box<Opening>,
-        papers: Vec<(Paper, OwnedFd)>,
-        reply: oneshot::Sender<Result<OpenedSession, OpenFailure>>,
+    /// A client asks for a session.
+    Open(Box<Order>),
+    /// It is open, or cannot be.
+    Opened {
+        session: SessionId,
+        opened: Result<ActorRef<SessionMsg>, OpenFailure>,
+        order: Box<Order>,
     },
+    List(oneshot::Sender<Vec<SessionRow>>),
+    EndSession {
+        session: SessionId,
+        ending: Ending,
+        reply: oneshot::Sender<Result<(), OpenFailure>>,
+    },
+    Remove(SessionId, oneshot::Sender<Result<(), OpenFailure>>),
     Find(SessionId, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
     Describe(oneshot::Sender<Vec<ProcessRow>>),
     /// Start what has failed of a session again.
@@ -61,11 +75,13 @@ pub(crate) enum RootMsg {
 }
 
 pub(crate) struct RootState {
-    settings: Settings,
+    settings: Arc<Settings>,
     spawner: Spawner,
     broker: ActorRef<SlotMsg<BrokerLink>>,
     audit: ActorRef<AuditMsg>,
     sessions: HashMap<SessionId, ActorRef<SessionMsg>>,
+    /// Sessions that are being opened, and who else waits for them.
+    opening: HashMap<SessionId, Vec<Order>>,
     /// Why the broker will not come back.
     broker_failed: Option<String>,
     /// Let in so far; names the next.
@@ -108,11 +124,12 @@ impl Actor for Root {
         let (broker, _) = Slot::<BrokerLink>::spawn_linked(None, Slot::new(), plan, cell).await?;
         let sessions = HashMap::new();
         Ok(RootState {
-            settings,
+            settings: Arc::new(settings),
             spawner,
             broker,
             audit,
             sessions,
+            opening: HashMap::new(),
             broker_failed: None,
             let_in: 0,
             clients: HashMap::new(),
@@ -130,12 +147,18 @@ impl Actor for Root {
         match message {
             RootMsg::Broker(event) => state.broker(event),
             RootMsg::Client(stream) => state.client(&myself, stream).await,
-            RootMsg::Open { opening, papers, reply } => {
-                let _ = reply.send(state.open(&myself, *opening, papers).await);
+            RootMsg::Open(order) => state.open(&myself, order),
+            RootMsg::Opened { session, opened, order } => {
+                state.opened(&myself, session, opened, *order);
             }
             RootMsg::Find(session, reply) => {
                 let _ = reply.send(state.sessions.get(&session).cloned());
             }
+            RootMsg::List(reply) => state.list(reply),
+            RootMsg::EndSession { session, ending, reply } => {
+                state.end_session(&session, ending, reply);
+            }
+            RootMsg::Remove(session, reply) => state.remove(session, reply),
             RootMsg::Describe(reply) => state.describe(reply),
             RootMsg::Restart(session, reply) => {
                 let _ = reply.send(state.restart(&session));
@@ -202,9 +225,12 @@ impl RootState {
                 }
                 None => tracing::warn!(%call, "a verdict for a session that is not open"),
             },
-            FromBroker::Rejected { call, reason } => {
-                tracing::warn!(%call, reason, "an answer did not count");
-            }
+            FromBroker::Rejected { call, reason } => match self.sessions.get(&call.session) {
+                Some(session) => {
+                    let _ = session.send_message(SessionMsg::Rejected(call, reason));
+                }
+                None => tracing::warn!(%call, reason, "an answer did not count"),
+            },
             FromBroker::Log(line) => tracing::info!(worker = "broker", "{}", line.text),
         }
     }
@@ -228,111 +254,6 @@ impl RootState {
             }
             Err(error) => tracing::error!(%error, "a client could not be served"),
         }
-    }
-
-    async fn open(
-        &mut self,
-        myself: &ActorRef<RootMsg>,
-        opening: Opening,
-        papers: Vec<(Paper, OwnedFd)>,
-    ) -> Result<OpenedSession, OpenFailure> {
-        if self.ending {
-            return Err(OpenFailure::new(FailedKind::Internal, "the supervisor is ending"));
-        }
-        let (id, begin) = match &opening.start {
-            Start::Resume { session: id, .. } if self.sessions.contains_key(id) => {
-                let message = format!("session {id} is open in this supervisor already");
-                return Err(OpenFailure::new(FailedKind::Held, message));
-            }
-            Start::Resume { session, open_turn } => (session.clone(), Begin::Resumed(*open_turn)),
-            Start::New => (new_id()?, Begin::New),
-            Start::Fork { .. } => {
-                let message = "this supervisor cannot fork a session yet";
-                return Err(OpenFailure::new(FailedKind::Usage, message));
-            }
-        };
-        let ground = Ground {
-            dirs: &self.settings.dirs,
-            host_tier: self.settings.host_tier,
-            temp_root: &self.settings.temp_root,
-        };
-        let plan = plan(id.clone(), &opening, ground)?;
-        let opened = self.open_journal(&plan, begin).await?;
-        temp::make(&plan.confinement.temp.to_path()).map_err(|error| {
-            let path = plan.confinement.temp.to_path();
-            let message = format!("cannot make the directory {}: {error}", path.display());
-            OpenFailure::new(FailedKind::Internal, message)
-        })?;
-        let word = opened_word(&plan, &opened, &self.settings);
-        let times = SlotTimes::from(plan.config.daemon);
-        let session = SessionPlan {
-            plan,
-            opened,
-            papers,
-            spawner: self.spawner.clone(),
-            times,
-            broker: self.broker.clone(),
-            audit: self.audit.clone(),
-        };
-        let (actor, _) = SessionActor::spawn_linked(None, SessionActor, session, myself.get_cell())
-            .await
-            .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
-        if let Some(why) = self.broker_failed.clone() {
-            let _ = actor.send_message(SessionMsg::BrokerFailed(why));
-        }
-        self.sessions.insert(id, actor.clone());
-        Ok((actor, word))
-    }
-
-    async fn open_journal(&self, plan: &Plan, begin: Begin) -> Result<OpenedJournal, OpenFailure> {
-        let sessions = self.settings.dirs.state.join("sessions");
-        let directory = sessions.join(&plan.id.0);
-        match begin {
-            Begin::New => {
-                let journal = Journal::create(&sessions, header(plan))
-                    .map_err(|error| OpenFailure::new(FailedKind::Internal, chain(&error)))?;
-                let hold = hold(&directory).await?;
-                Ok(OpenedJournal { journal, hold, directory, turns: 0, last: OpenTurn::Waits })
-            }
-            Begin::Resumed(_) if !journal::is_session_name(&plan.id.0) || !directory.is_dir() => {
-                let message = format!("there is no session {}", plan.id);
-                Err(OpenFailure::new(FailedKind::NotFound, message))
-            }
-            Begin::Resumed(open_turn) => {
-                let opened =
-                    Journal::open(&directory).map_err(|error| OpenFailure::from(&error))?;
-                // What is found below is the past only once nothing of it lives.
-                let hold = hold(&directory).await?;
-                if let Some(torn) = &opened.torn {
-                    tracing::warn!(kept = %torn.kept.display(), "a record cut short was set aside");
-                }
-                let Mended { lost, mut records, turns, last } = mend(&opened.past, open_turn);
-                for (call, record) in lost.iter().zip(&mut records) {
-                    if let Record::Interrupted { audit, .. } = record {
-                        *audit = Some(self.audit_lost(plan, call).await?);
-                    }
-                }
-                let mut journal = opened.journal;
-                if !records.is_empty() {
-                    journal
-                        .append_all(&records)
-                        .map_err(|error| OpenFailure::new(FailedKind::Internal, chain(&error)))?;
-                }
-                Ok(OpenedJournal { journal, hold, directory, turns, last })
-            }
-        }
-    }
-
-    /// The audit log's word on a call that was lost with its supervisor.
-    async fn audit_lost(&self, plan: &Plan, call: &OpenCall) -> Result<journal::Head, OpenFailure> {
-        let (done, written) = oneshot::channel();
-        let ended = Box::new(to_disk::lost(&plan.id, call, now()));
-        let _ = self.audit.send_message(AuditMsg::Ended { ended, done });
-        let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
-        written.map_err(|reason| {
-            let message = format!("the audit log cannot be written: {reason}");
-            OpenFailure::new(FailedKind::Internal, message)
-        })
     }
 
     fn describe(&self, reply: oneshot::Sender<Vec<ProcessRow>>) {
@@ -432,7 +353,7 @@ impl RootState {
         let mut closed = Vec::new();
         for (_, session) in self.sessions.drain() {
             let (done, gone) = oneshot::channel();
-            let _ = session.send_message(SessionMsg::Close(done));
+            let _ = session.send_message(SessionMsg::Close(Ending::Stop, done));
             closed.push(gone);
         }
         let (broker, myself) = (self.broker.clone(), myself.clone());
@@ -456,59 +377,5 @@ fn own_row() -> ProcessRow {
         generation: 1,
         restarts: 0,
         last_cause: None,
-    }
-}
-
-fn new_id() -> Result<SessionId, OpenFailure> {
-    let mut bytes = [0; 6];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
-    Ok(SessionId(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
-}
-
-/// Whether a session goes on or begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Begin {
-    New,
-    Resumed(OpenTurn),
-}
-
-/// Waits, off the event loop, until no call of an earlier supervisor lives.
-async fn hold(directory: &Path) -> Result<Hold, OpenFailure> {
-    let directory = directory.to_owned();
-    let taken = tokio::task::spawn_blocking(move || Hold::take(&directory)).await;
-    let taken = taken.unwrap_or_else(|error| Err(std::io::Error::other(error)));
-    taken.map_err(|error| match error.kind() == std::io::ErrorKind::WouldBlock {
-        true => OpenFailure::new(
-            FailedKind::Held,
-            "a call of this session that began earlier has not ended yet; try again, and see \
-             `ps` for agentd-tool if it stays so",
-        ),
-        false => OpenFailure::new(FailedKind::Internal, chain(&error)),
-    })
-}
-
-fn header(plan: &Plan) -> Header {
-    Header {
-        format: journal::FORMAT,
-        id: plan.id.0.clone(),
-        project: plan.confinement.project.to_path().into(),
-        model: plan.setup.model.clone(),
-        agentd: env!("CARGO_PKG_VERSION").to_owned(),
-        parent: None,
-    }
-}
-
-fn opened_word(plan: &Plan, opened: &OpenedJournal, settings: &Settings) -> ToClient {
-    let sandbox = format!("{}; {}", settings.host_words, in_words(&plan.confinement));
-    ToClient::Opened {
-        session: plan.id.clone(),
-        model: plan.setup.model.clone(),
-        tools: plan.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
-        mode: plan.mode,
-        network: plan.network,
-        sandbox,
-        last_seq: opened.journal.last_seq(),
-        warnings: plan.config.warnings.iter().map(ToString::to_string).collect(),
     }
 }

@@ -68,6 +68,11 @@ impl Router {
         self.turn_open || !self.unconfirmed.is_empty()
     }
 
+    /// Prompts so far.
+    pub(crate) fn turns(&self) -> u32 {
+        self.place.turn
+    }
+
     /// A person's words. Kept until the conversation has put them on disk, however often it dies.
     pub(crate) fn prompt(&mut self, text: String) -> Vec<Step> {
         self.unconfirmed.push_back(text.clone());
@@ -160,7 +165,9 @@ impl Router {
     }
 
     /// The provider is configured anew: what it owes is asked again.
-    pub(crate) fn provider_up(&self) -> Vec<Step> {
+    pub(crate) fn provider_up(&mut self) -> Vec<Step> {
+        // It owes nothing that another life was asked.
+        self.given_up = 0;
         let asked = self.asked.clone();
         asked.map(|request| Step::ToProvider(ToProvider::Ask(request))).into_iter().collect()
     }

@@ -4,6 +4,7 @@
 //! journal, whose only writer it is, `calls` for its calls, `watching` for those who look on and
 //! `degraded` for what stops it from taking anything more.
 
+mod answers;
 mod calls;
 mod degraded;
 mod keeping;
@@ -11,37 +12,41 @@ mod watching;
 
 use crate::audit_actor::AuditMsg;
 use crate::book::Book;
-use crate::call::CallInput;
+use crate::call::{CallInput, Standing};
 use crate::call_actor::CallMsg;
 use crate::client_actor::ClientMsg;
 use crate::hold::Hold;
 use crate::plan::{Plan, kind_of};
+use crate::root::Order;
 use crate::route::{Router, Step, Watched};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::temp;
 use crate::times::SlotTimes;
 use crate::to_disk::{self};
+pub(crate) use answers::Answered;
+use answers::Answers;
 use degraded::Troubles;
 use journal::Record;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::ToolResult;
-use protocol::client::{Event, ProcessRow};
+use protocol::client::{Ending, Event, ProcessRow};
 use protocol::ids::CallId;
-use protocol::judgement::{Answer, Verdict};
+use protocol::judgement::{Question, Verdict};
 #[cfg(agentd_hooks)]
 use protocol::provider::FromProvider;
 use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{OpenTurn, SessionLink, ToSession};
 use protocol::upkeep::LogLevel;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
+pub(crate) use watching::Attachment;
 
 /// What a session is told.
 pub(crate) enum SessionMsg {
@@ -62,18 +67,21 @@ pub(crate) enum SessionMsg {
     Concluded(Box<Concluded>),
     /// For the screens; not kept.
     Tell(Event),
-    Attach {
-        client: ActorRef<ClientMsg>,
-        from: u64,
-    },
+    /// From a call: put this question to people.
+    Asked(Question),
+    /// From the broker: the answer that came last for this call did not count.
+    Rejected(CallId, String),
+    /// A client asked for this session, live or just opened.
+    Join(Box<Order>),
+    Attach(Attachment),
     Detach(ActorRef<ClientMsg>),
-    Prompt(String),
-    Answer {
-        call: CallId,
-        digest: String,
-        answer: Answer,
-        by: String,
+    Page {
+        client: ActorRef<ClientMsg>,
+        before: u64,
+        most: u32,
     },
+    Prompt(String),
+    Answer(Answered),
     Interrupt,
     /// Time to see whether the workers still answer.
     Look,
@@ -83,12 +91,16 @@ pub(crate) enum SessionMsg {
     /// How is it?
     Glance(oneshot::Sender<Glance>),
     /// End everything of this session; answered when its processes are gone.
-    Close(oneshot::Sender<()>),
+    Close(Ending, oneshot::Sender<()>),
 }
 
 /// How a live session is.
 pub(crate) struct Glance {
     pub(crate) state: protocol::client::SessionState,
+    /// Attached clients.
+    pub(crate) clients: u32,
+    /// Prompts so far.
+    pub(crate) turns: u32,
 }
 
 /// A call's end.
@@ -103,6 +115,8 @@ pub(crate) struct Concluded {
 
 /// What a session is begun with.
 pub(crate) struct SessionPlan {
+    /// What a call's cage will be, in plain words.
+    pub(crate) sandbox: String,
     pub(crate) plan: Plan,
     pub(crate) opened: OpenedJournal,
     pub(crate) papers: Vec<(Paper, OwnedFd)>,
@@ -121,9 +135,12 @@ pub(crate) struct OpenedJournal {
     pub(crate) turns: u32,
     /// Whether the last of them is open and goes on.
     pub(crate) last: OpenTurn,
+    /// Questions that were put and have no answer, by their calls.
+    pub(crate) open: Vec<(u32, Standing)>,
 }
 
 pub(crate) struct SessionState {
+    own: ActorRef<SessionMsg>,
     plan: Plan,
     hold: Hold,
     book: Book,
@@ -138,6 +155,14 @@ pub(crate) struct SessionState {
     router: Router,
     calls: HashMap<CallId, ActorRef<CallMsg>>,
     watchers: Vec<ActorRef<ClientMsg>>,
+    /// Questions that wait for a person.
+    questions: BTreeMap<CallId, Question>,
+    /// Answers that the broker has not settled yet.
+    answers: Answers,
+    /// Questions of an earlier life whose calls have not come back yet.
+    standing: HashMap<u32, Standing>,
+    /// What a call's cage will be, in plain words.
+    sandbox: String,
     last_seq: u64,
     /// The next look at the workers, while there is one to come.
     looking: Option<AbortHandle>,
@@ -149,7 +174,8 @@ pub(crate) struct SessionState {
     unjudgeable: Option<String>,
     /// What keeps it from taking more.
     troubles: Troubles,
-    closing: Option<oneshot::Sender<()>>,
+    /// Who waits for its end, once it is ending.
+    closing: Vec<oneshot::Sender<()>>,
 }
 
 /// The actor.
@@ -165,7 +191,7 @@ impl Actor for SessionActor {
         myself: ActorRef<Self::Msg>,
         args: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
-        let SessionPlan { plan, opened, papers, spawner, times, broker, audit } = args;
+        let SessionPlan { sandbox, plan, opened, papers, spawner, times, broker, audit } = args;
         let id = plan.id.clone();
         let _ = broker.send_message(SlotMsg::Send(rules(&plan)));
         let owner = myself.clone();
@@ -196,6 +222,7 @@ impl Actor for SessionActor {
             Slot::<ProviderLink>::spawn_linked(None, Slot::new(), provider, cell).await?;
         let last_seq = opened.journal.last_seq();
         Ok(SessionState {
+            own: myself,
             plan,
             hold: opened.hold,
             book: Book::new(opened.journal),
@@ -210,6 +237,10 @@ impl Actor for SessionActor {
             router: Router::resumed(opened.turns, opened.last),
             calls: HashMap::new(),
             watchers: Vec::new(),
+            questions: BTreeMap::new(),
+            answers: Answers::default(),
+            standing: opened.open.into_iter().collect(),
+            sandbox,
             last_seq,
             looking: None,
             opener: match opened.last {
@@ -219,7 +250,7 @@ impl Actor for SessionActor {
             replay_due: false,
             unjudgeable: None,
             troubles: Troubles::default(),
-            closing: None,
+            closing: Vec::new(),
         })
     }
 
@@ -257,7 +288,7 @@ impl Actor for SessionActor {
             looking.abort();
         }
         temp::remove(&state.plan.confinement.temp.to_path());
-        if let Some(done) = state.closing.take() {
+        for done in state.closing.drain(..) {
             let _ = done.send(());
         }
         Ok(())
@@ -300,9 +331,10 @@ impl SessionState {
                     self.provider_failed(why);
                 }
             }
-            SessionMsg::Verdict(call, verdict) => {
-                self.tell_call(&call, CallInput::Verdict(verdict))
-            }
+            SessionMsg::Verdict(call, verdict) => self.judged(myself, call, verdict).await,
+            SessionMsg::Asked(question) => self.asked(question),
+            SessionMsg::Rejected(call, reason) => self.rejected(&call, &reason),
+            SessionMsg::Join(order) => self.join(*order),
             SessionMsg::BrokerBack => self.broker_back(),
             SessionMsg::BrokerFailed(why) => self.broker_failed(why),
             SessionMsg::Record { records, done } => {
@@ -310,15 +342,13 @@ impl SessionState {
             }
             SessionMsg::Concluded(concluded) => self.concluded(myself, *concluded).await,
             SessionMsg::Tell(event) => self.tell(&event),
-            SessionMsg::Attach { client, from } => self.attach(client, from).await,
+            SessionMsg::Attach(attachment) => self.attach(myself, attachment).await,
+            SessionMsg::Page { client, before, most } => self.page(client, before, most),
             SessionMsg::Detach(client) => {
                 self.watchers.retain(|watcher| watcher.get_id() != client.get_id());
             }
             SessionMsg::Prompt(text) => self.prompt(myself, text).await,
-            SessionMsg::Answer { call, digest, answer, by } => {
-                let word = ToBroker::Answer { call, digest, answer, by };
-                let _ = self.broker.send_message(SlotMsg::Send(word));
-            }
+            SessionMsg::Answer(answered) => self.answer(answered),
             SessionMsg::Interrupt => {
                 let steps = self.router.interrupt();
                 self.carry_out(myself, steps).await;
@@ -329,7 +359,7 @@ impl SessionState {
             SessionMsg::Glance(reply) => {
                 let _ = reply.send(self.glance());
             }
-            SessionMsg::Close(done) => self.close(myself, done),
+            SessionMsg::Close(ending, done) => self.close(myself, ending, done),
         }
     }
 
@@ -442,10 +472,18 @@ impl SessionState {
 
     /// Ends the calls, then the workers, then this actor. Calls that were let go and do not end in
     /// time are closed as `may have run` when the session is opened again.
-    fn close(&mut self, myself: &ActorRef<SessionMsg>, done: oneshot::Sender<()>) {
-        self.closing = Some(done);
+    fn close(&mut self, myself: &ActorRef<SessionMsg>, ending: Ending, done: oneshot::Sender<()>) {
+        let first = self.closing.is_empty();
+        self.closing.push(done);
+        if !first {
+            return;
+        }
+        self.dismiss("the session was ended; it is on disk");
         for call in self.calls.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::Cancel));
+            if ending == Ending::Kill {
+                let _ = call.send_message(CallMsg::Input(CallInput::Overdue));
+            }
         }
         let calls: Vec<_> = self.calls.values().cloned().collect();
         let (conversation, provider) = (self.conversation.clone(), self.provider.clone());

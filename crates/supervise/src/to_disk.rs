@@ -44,7 +44,7 @@ fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> Record {
 }
 
 /// What is kept of a call before its end.
-pub(crate) fn fact(call: &Call, kind: ToolKind, fact: Fact, deadline: u64) -> Record {
+pub(crate) fn fact(call: &Call, kind: ToolKind, fact: Fact) -> Record {
     let number = call.id.number;
     match fact {
         Fact::Asked(question) => Record::Asked {
@@ -53,8 +53,9 @@ pub(crate) fn fact(call: &Call, kind: ToolKind, fact: Fact, deadline: u64) -> Re
             preview: question.preview,
             confinement: question.confinement,
             reason: question.reason,
-            deadline,
+            deadline: question.deadline,
         },
+        Fact::Expired => Record::Expired { call: number },
         Fact::Approved(why) => {
             Record::Approved { call: number, tool_kind: tool_kind(kind), basis: basis(&why) }
         }

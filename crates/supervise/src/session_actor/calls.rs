@@ -26,11 +26,12 @@ impl SessionState {
         call: Call,
         place: Place,
     ) {
-        if self.closing.is_some() {
+        if !self.closing.is_empty() {
             // The conversation does not know yet. What is proposed and never started is closed as
             // that when the session is opened again.
             return;
         }
+        let standing = self.standing.remove(&call.id.number);
         let (facts, confinement) = match self.facts(call.clone()) {
             Ok(found) => found,
             Err(result) => {
@@ -43,11 +44,12 @@ impl SessionState {
         };
         let id = call.id;
         let plan = CallPlan {
-            facts,
+            facts: CallFacts { standing, ..facts },
             confinement,
             place,
             hello: self.times.hello,
             ping: self.times.ping,
+            question_ms: self.plan.config.daemon.question_deadline_ms,
             hold: self.hold.clone(),
             spawner: self.spawner.clone(),
             session: myself.clone(),
@@ -90,6 +92,7 @@ impl SessionState {
             env: self.plan.env.clone(),
             timeout_ms: self.plan.config.tools.timeout_ms,
             max_result_chars: self.plan.config.tools.max_result_chars,
+            standing: None,
         };
         Ok((facts, confinement))
     }
@@ -97,6 +100,7 @@ impl SessionState {
     pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
         let Concluded { record, call, result, refused, unaudited } = concluded;
         self.calls.remove(&call);
+        self.questions.remove(&call);
         let event = Event::CallEnded { call: call.clone(), result: result.clone(), refused };
         let kept = self.record_as(vec![record], vec![Some(event)]).await;
         ipc::step!("supervisor: result durable");
@@ -112,6 +116,7 @@ impl SessionState {
 
     pub(super) fn broker_back(&mut self) {
         self.unjudgeable = None;
+        self.answers_lost();
         let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
         for call in self.calls.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::BrokerBack));

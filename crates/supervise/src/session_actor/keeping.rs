@@ -84,6 +84,6 @@ impl SessionState {
     }
 }
 
-pub(super) fn read_all(directory: &Path) -> Result<Vec<Entry>, journal::ReadError> {
+fn read_all(directory: &Path) -> Result<Vec<Entry>, journal::ReadError> {
     journal::read(directory)?.collect()
 }

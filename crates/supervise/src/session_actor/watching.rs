@@ -1,26 +1,52 @@
 //! Those who look on: what they are told, and what they missed.
 
-use super::keeping::read_all;
-use super::{Glance, SessionState as Session};
+use super::{Glance, SessionMsg, SessionState as Session};
 use crate::book::chain;
 use crate::call_actor::CallMsg;
 use crate::client_actor::ClientMsg;
 use crate::from_disk;
+use crate::root::Order;
 use crate::slot::SlotMsg;
-use protocol::client::{Event, FailedKind, ProcessRow, SessionState, ToClient};
+use journal::Entry;
+use protocol::client::{
+    Event, FailedKind, Numbered, Others, ProcessRow, SessionState, Since, ToClient,
+};
+use protocol::ids::SessionId;
 use ractor::ActorRef;
-use tokio::sync::oneshot;
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+use tokio::sync::{mpsc, oneshot};
+
+/// Records that are read and sent at once when a client attaches; more are sent beside the actor.
+const STRETCH: u64 = 512;
+/// Events of one piece of a long past.
+const PIECE: usize = 64;
+/// Most events of one page; a screen shows a hundred.
+const NEWEST: u32 = 2000;
+
+/// What goes to a client in pieces, as fast as it takes them.
+pub(crate) type Feed = mpsc::Sender<Vec<ToClient>>;
+
+/// A client that wants to see a session.
+pub(crate) struct Attachment {
+    pub(crate) client: ActorRef<ClientMsg>,
+    /// Its name in records.
+    pub(crate) name: String,
+    pub(crate) from: Since,
+    pub(crate) others: Others,
+    pub(crate) feed: Feed,
+}
 
 impl Session {
     pub(super) fn tell(&self, event: &Event) {
         for watcher in &self.watchers {
-            let word = ToClient::Event {
-                session: self.plan.id.clone(),
-                seq: self.last_seq,
-                event: event.clone(),
-            };
+            let word = self.word(self.last_seq, event.clone());
             let _ = watcher.send_message(ClientMsg::Say(word));
         }
+    }
+
+    fn word(&self, seq: u64, event: Event) -> ToClient {
+        ToClient::Event { session: self.plan.id.clone(), seq, event }
     }
 
     pub(super) fn tell_if(&self, event: Option<Event>) {
@@ -36,33 +62,117 @@ impl Session {
         }
     }
 
-    pub(super) async fn attach(&mut self, client: ActorRef<ClientMsg>, from: u64) {
-        let directory = self.directory.clone();
-        let read = tokio::task::spawn_blocking(move || read_all(&directory)).await;
-        let entries = match read {
-            Ok(Ok(entries)) => entries,
-            Ok(Err(error)) => return refuse(&client, chain(&error)),
-            Err(error) => return refuse(&client, error.to_string()),
+    /// Answers a client that asked for this session. Papers replace older ones of their kind, so
+    /// that a key is there again.
+    pub(super) fn join(&mut self, order: Order) {
+        for (paper, descriptor) in order.papers {
+            self.papers.retain(|(kind, _)| *kind != paper);
+            self.papers.push((paper, descriptor));
+        }
+        let word = ToClient::Opened {
+            session: self.plan.id.clone(),
+            model: self.plan.setup.model.clone(),
+            tools: self.plan.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
+            mode: self.plan.mode,
+            network: self.plan.network,
+            sandbox: self.sandbox.clone(),
+            last_seq: self.last_seq,
+            warnings: self.plan.config.warnings.iter().map(ToString::to_string).collect(),
         };
-        let missed = entries.iter().filter(|entry| entry.seq >= from).filter_map(|entry| {
-            let (session, seq) = (self.plan.id.clone(), entry.seq);
-            let event = from_disk::event(&session, &entry.record)?;
-            Some(ToClient::Event { session, seq, event })
+        // Gone already, it is told nothing.
+        let _ = order.reply.send(Ok((self.own.clone(), word)));
+    }
+
+    /// Shows a client what it missed and then all that happens. What is long is read and sent
+    /// beside this actor, as fast as the client takes it.
+    pub(super) async fn attach(&mut self, myself: &ActorRef<SessionMsg>, attachment: Attachment) {
+        let Attachment { client, name, from, others, feed } = attachment;
+        if others == Others::Detach {
+            self.dismiss(&format!("{name} attached and took the session over"));
+        }
+        let from = match from {
+            Since::Seq(from) => from,
+            Since::Newest(most) => {
+                return self.show_newest(client, most.min(NEWEST)).await;
+            }
+        };
+        if self.last_seq.saturating_sub(from) > STRETCH {
+            let (up_to, directory) = (self.last_seq, self.directory.clone());
+            let (session, myself) = (self.plan.id.clone(), myself.clone());
+            tokio::task::spawn_blocking(move || {
+                let fed = feed_past(&directory, &session, from..=up_to, &feed);
+                if let Err(why) = fed {
+                    return refuse(&client, why);
+                }
+                let (from, others) = (Since::Seq(up_to + 1), Others::Stay);
+                let again = Attachment { client, name, from, others, feed };
+                let _ = myself.send_message(SessionMsg::Attach(again));
+            });
+            return;
+        }
+        let before = self.last_seq + 1;
+        let (directory, session) = (self.directory.clone(), self.plan.id.clone());
+        let read = tokio::task::spawn_blocking(move || stretch(&directory, &session, from..before));
+        self.show(client, read.await.unwrap_or_else(|error| Err(error.to_string())));
+    }
+
+    async fn show_newest(&mut self, client: ActorRef<ClientMsg>, most: u32) {
+        let (directory, session) = (self.directory.clone(), self.plan.id.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
+            journal::newest(&directory, most, |entry| numbered(&session, entry))
+                .map_err(|error| chain(&error))
         });
-        let attached = ToClient::Attached { session: self.plan.id.clone() };
-        let words = missed.chain([attached]).collect();
+        self.show(client, read.await.unwrap_or_else(|error| Err(error.to_string())));
+    }
+
+    fn show(&mut self, client: ActorRef<ClientMsg>, missed: Result<Vec<Numbered>, String>) {
+        let missed = match missed {
+            Ok(missed) => missed,
+            Err(why) => return refuse(&client, why),
+        };
+        let mut words: Vec<_> =
+            missed.into_iter().map(|Numbered { seq, event }| self.word(seq, event)).collect();
+        let asked = self.questions.values().cloned();
+        words.extend(asked.map(|question| self.word(self.last_seq, Event::Asked { question })));
+        words.push(ToClient::Attached { session: self.plan.id.clone() });
         let _ = client.send_message(ClientMsg::SayAll(words));
+        self.watchers.retain(|watcher| watcher.get_id() != client.get_id());
         self.watchers.push(client);
         self.degraded_if(self.degraded());
     }
 
+    /// Nobody of those who look on now sees anything more.
+    pub(super) fn dismiss(&mut self, reason: &str) {
+        for watcher in self.watchers.drain(..) {
+            let (session, reason) = (self.plan.id.clone(), reason.to_owned());
+            let _ = watcher.send_message(ClientMsg::Dismissed { session, reason });
+        }
+    }
+
+    pub(super) fn page(&self, client: ActorRef<ClientMsg>, before: u64, most: u32) {
+        let (directory, session) = (self.directory.clone(), self.plan.id.clone());
+        tokio::task::spawn_blocking(move || {
+            let most = usize::try_from(most.min(NEWEST)).unwrap_or(usize::MAX);
+            let page = journal::page(&directory, before, most, |entry| numbered(&session, entry));
+            match page {
+                Ok(events) => {
+                    let _ = client.send_message(ClientMsg::Say(ToClient::Page { session, events }));
+                }
+                Err(error) => refuse(&client, chain(&error)),
+            }
+        });
+    }
+
     pub(super) fn glance(&self) -> Glance {
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let state = match self.degraded() {
             Some(why) => SessionState::Degraded(why),
+            None if !self.questions.is_empty() => SessionState::Asking(count(self.questions.len())),
             None if self.router.awaited() => SessionState::Working,
             None => SessionState::Idle,
         };
-        Glance { state }
+        Glance { state, clients: count(self.watchers.len()), turns: self.router.turns() }
     }
 
     /// Asks all who know, without waiting for them here.
@@ -87,6 +197,60 @@ impl Session {
             let _ = reply.send(answers);
         });
     }
+}
+
+fn numbered(session: &SessionId, entry: Entry) -> Option<Numbered> {
+    let event = from_disk::event(session, &entry.record)?;
+    Some(Numbered { seq: entry.seq, event })
+}
+
+/// What clients are shown of these records, read from the end.
+fn stretch(
+    directory: &Path,
+    session: &SessionId,
+    records: Range<u64>,
+) -> Result<Vec<Numbered>, String> {
+    let mut shown = Vec::new();
+    let mut before = records.end;
+    while before > records.start.max(1) {
+        let most = usize::try_from(before - records.start).unwrap_or(usize::MAX);
+        let mut page = journal::page(directory, before, most, Some).map_err(|e| chain(&e))?;
+        // A page is shorter where its texts are long.
+        let Some(first) = page.first() else { break };
+        before = first.seq;
+        page.retain(|entry| entry.seq >= records.start);
+        shown.push(page);
+    }
+    let entries = shown.into_iter().rev().flatten();
+    Ok(entries.filter_map(|entry| numbered(session, entry)).collect())
+}
+
+/// Sends a client what it is shown of these records, piece by piece; waits while it does not read.
+fn feed_past(
+    directory: &Path,
+    session: &SessionId,
+    records: RangeInclusive<u64>,
+    feed: &Feed,
+) -> Result<(), String> {
+    let mut piece = Vec::new();
+    for entry in journal::read(directory).map_err(|error| chain(&error))? {
+        let entry = entry.map_err(|error| chain(&error))?;
+        if entry.seq > *records.end() {
+            break;
+        }
+        if entry.seq < *records.start() {
+            continue;
+        }
+        if let Some(Numbered { seq, event }) = numbered(session, entry) {
+            piece.push(ToClient::Event { session: session.clone(), seq, event });
+        }
+        if piece.len() == PIECE && feed.blocking_send(std::mem::take(&mut piece)).is_err() {
+            // The client is gone.
+            return Ok(());
+        }
+    }
+    let _ = feed.blocking_send(piece);
+    Ok(())
 }
 
 fn refuse(client: &ActorRef<ClientMsg>, message: String) {

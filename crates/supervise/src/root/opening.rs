@@ -1,0 +1,321 @@
+//! How a session is opened: off the root's event loop, since it reads files and waits for what is
+//! left of an earlier life. Whoever asks meanwhile for the same session waits for the same opening.
+
+use super::{Order, RootMsg, RootState};
+use crate::Settings;
+use crate::audit_actor::AuditMsg;
+use crate::book::chain;
+use crate::call::Standing;
+use crate::call_actor::now;
+use crate::hold::Hold;
+use crate::mend::{Mended, mend};
+use crate::plan::{Ground, OpenFailure, Plan, in_words, plan};
+use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
+use crate::slot::SlotMsg;
+use crate::spawn::Spawner;
+use crate::times::SlotTimes;
+use crate::{temp, to_disk};
+use journal::{Header, Journal, OpenCall, Record};
+use protocol::broker::BrokerLink;
+use protocol::client::{FailedKind, Opening, Start};
+use protocol::ids::SessionId;
+use protocol::provider::Paper;
+use protocol::session::OpenTurn;
+use ractor::{Actor, ActorRef, ActorStatus};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+impl RootState {
+    pub(super) fn open(&mut self, myself: &ActorRef<RootMsg>, order: Box<Order>) {
+        let refuse = |order: Box<Order>, failure| {
+            let _ = order.reply.send(Err(failure));
+        };
+        if self.ending {
+            let failure = OpenFailure::new(FailedKind::Internal, "the supervisor is ending");
+            return refuse(order, failure);
+        }
+        let (id, begin) = match begin(&order.opening.start) {
+            Ok(found) => found,
+            Err(failure) => return refuse(order, failure),
+        };
+        if let Some(session) = self.sessions.get(&id) {
+            let _ = session.send_message(SessionMsg::Join(order));
+            return;
+        }
+        if let Some(waiting) = self.opening.get_mut(&id) {
+            return waiting.push(*order);
+        }
+        self.opening.insert(id.clone(), Vec::new());
+        let opener = Opener {
+            settings: Arc::clone(&self.settings),
+            spawner: self.spawner.clone(),
+            broker: self.broker.clone(),
+            audit: self.audit.clone(),
+            root: myself.clone(),
+        };
+        tokio::spawn(async move {
+            let mut order = order;
+            let papers = std::mem::take(&mut order.papers);
+            let opened = opener.open(id.clone(), &order.opening, papers, begin).await;
+            let _ = opener.root.send_message(RootMsg::Opened { session: id, opened, order });
+        });
+    }
+
+    /// From here on the session is found by all.
+    pub(super) fn opened(
+        &mut self,
+        myself: &ActorRef<RootMsg>,
+        id: SessionId,
+        opened: Result<ActorRef<SessionMsg>, OpenFailure>,
+        order: Order,
+    ) {
+        let waiting = self.opening.remove(&id).unwrap_or_default();
+        match opened {
+            Ok(actor) if self.ending => {
+                let (done, _) = oneshot::channel();
+                let close = SessionMsg::Close(protocol::client::Ending::Stop, done);
+                let _ = actor.send_message(close);
+            }
+            Ok(actor) if actor.get_status() != ActorStatus::Stopped => {
+                if let Some(why) = self.broker_failed.clone() {
+                    let _ = actor.send_message(SessionMsg::BrokerFailed(why));
+                }
+                self.sessions.insert(id, actor.clone());
+                let _ = actor.send_message(SessionMsg::Join(Box::new(order)));
+            }
+            Ok(_) => {
+                let message = format!("session {id} ended as it began; the log says why");
+                let failure = OpenFailure::new(FailedKind::Internal, message);
+                let _ = order.reply.send(Err(failure));
+            }
+            Err(failure) => {
+                let _ = order.reply.send(Err(failure));
+            }
+        }
+        for order in waiting {
+            self.open(myself, Box::new(order));
+        }
+    }
+}
+
+/// What is needed to open a session, away from the root.
+struct Opener {
+    settings: Arc<Settings>,
+    spawner: Spawner,
+    broker: ActorRef<SlotMsg<BrokerLink>>,
+    audit: ActorRef<AuditMsg>,
+    root: ActorRef<RootMsg>,
+}
+
+impl Opener {
+    async fn open(
+        &self,
+        id: SessionId,
+        opening: &Opening,
+        papers: Vec<(Paper, OwnedFd)>,
+        begin: Begin,
+    ) -> Result<ActorRef<SessionMsg>, OpenFailure> {
+        let (settings, wanted) = (Arc::clone(&self.settings), opening.clone());
+        let plan = blocking(move || {
+            let ground = Ground {
+                dirs: &settings.dirs,
+                host_tier: settings.host_tier,
+                temp_root: &settings.temp_root,
+            };
+            plan(id, &wanted, ground)
+        });
+        let plan = plan.await?;
+        let opened = self.open_journal(&plan, begin).await?;
+        let temp = plan.confinement.temp.to_path();
+        blocking(move || {
+            temp::make(&temp).map_err(|error| {
+                let message = format!("cannot make the directory {}: {error}", temp.display());
+                OpenFailure::new(FailedKind::Internal, message)
+            })
+        })
+        .await?;
+        let times = SlotTimes::from(plan.config.daemon);
+        let session = SessionPlan {
+            sandbox: format!("{}; {}", self.settings.host_words, in_words(&plan.confinement)),
+            plan,
+            opened,
+            papers,
+            spawner: self.spawner.clone(),
+            times,
+            broker: self.broker.clone(),
+            audit: self.audit.clone(),
+        };
+        let cell = self.root.get_cell();
+        let (actor, _) = SessionActor::spawn_linked(None, SessionActor, session, cell)
+            .await
+            .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
+        Ok(actor)
+    }
+
+    async fn open_journal(&self, plan: &Plan, begin: Begin) -> Result<OpenedJournal, OpenFailure> {
+        let sessions = self.settings.dirs.state.join("sessions");
+        let directory = sessions.join(&plan.id.0);
+        match begin {
+            Begin::New => {
+                let header = header(plan);
+                let journal = blocking(move || {
+                    Journal::create(&sessions, header)
+                        .map_err(|error| OpenFailure::new(FailedKind::Internal, chain(&error)))
+                });
+                let journal = journal.await?;
+                let hold = hold(&directory).await?;
+                let (turns, last) = (0, OpenTurn::Waits);
+                Ok(OpenedJournal { journal, hold, directory, turns, last, open: Vec::new() })
+            }
+            Begin::Forked { of, at } => {
+                let id = plan.id.clone();
+                blocking(move || fork(&sessions, &of, &id, at)).await?;
+                Box::pin(self.open_journal(plan, Begin::Resumed(OpenTurn::Waits))).await
+            }
+            Begin::Resumed(_) if !journal::is_session_name(&plan.id.0) || !directory.is_dir() => {
+                let message = format!("there is no session {}", plan.id);
+                Err(OpenFailure::new(FailedKind::NotFound, message))
+            }
+            Begin::Resumed(open_turn) => {
+                let place = directory.clone();
+                let opened = blocking(move || {
+                    Journal::open(&place).map_err(|error| OpenFailure::from(&error))
+                });
+                let opened = opened.await?;
+                // What is found below is the past only once nothing of it lives.
+                let hold = hold(&directory).await?;
+                if let Some(torn) = &opened.torn {
+                    tracing::warn!(kept = %torn.kept.display(), "a record cut short was set aside");
+                }
+                let Mended { lost, mut records, turns, last } = mend(&opened.past, open_turn);
+                for (call, record) in lost.iter().zip(&mut records) {
+                    if let Record::Interrupted { audit, .. } = record {
+                        *audit = Some(self.audit_lost(plan, call).await?);
+                    }
+                }
+                let mut journal = opened.journal;
+                let mended = blocking(move || {
+                    if !records.is_empty() {
+                        journal.append_all(&records).map_err(|error| {
+                            OpenFailure::new(FailedKind::Internal, chain(&error))
+                        })?;
+                    }
+                    Ok(journal)
+                });
+                let journal = mended.await?;
+                let open = standing(&opened.past.entries);
+                Ok(OpenedJournal { journal, hold, directory, turns, last, open })
+            }
+        }
+    }
+
+    /// The audit log's word on a call that was lost with its supervisor.
+    async fn audit_lost(&self, plan: &Plan, call: &OpenCall) -> Result<journal::Head, OpenFailure> {
+        let (done, written) = oneshot::channel();
+        let ended = Box::new(to_disk::lost(&plan.id, call, now()));
+        let _ = self.audit.send_message(AuditMsg::Ended { ended, done });
+        let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
+        written.map_err(|reason| {
+            let message = format!("the audit log cannot be written: {reason}");
+            OpenFailure::new(FailedKind::Internal, message)
+        })
+    }
+}
+
+fn new_id() -> Result<SessionId, OpenFailure> {
+    let mut bytes = [0; 6];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
+    Ok(SessionId(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+}
+
+/// Whether a session goes on or begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Begin {
+    New,
+    Resumed(OpenTurn),
+    Forked { of: SessionId, at: Option<u64> },
+}
+
+fn begin(start: &Start) -> Result<(SessionId, Begin), OpenFailure> {
+    match start {
+        Start::New => Ok((new_id()?, Begin::New)),
+        Start::Resume { session, open_turn } => Ok((session.clone(), Begin::Resumed(*open_turn))),
+        Start::Fork { of, at } => Ok((new_id()?, Begin::Forked { of: of.clone(), at: *at })),
+    }
+}
+
+/// Runs what reads or writes files where it holds nobody up.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, OpenFailure> + Send + 'static,
+) -> Result<T, OpenFailure> {
+    let failed = |error: tokio::task::JoinError| {
+        OpenFailure::new(FailedKind::Internal, format!("a thread ended: {error}"))
+    };
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(failed(error)))
+}
+
+/// Begins a session as a copy of another, up to this record or else to the end of its last turn.
+fn fork(
+    sessions: &Path,
+    of: &SessionId,
+    id: &SessionId,
+    at: Option<u64>,
+) -> Result<(), OpenFailure> {
+    let source = sessions.join(&of.0);
+    if !journal::is_session_name(&of.0) || !source.is_dir() {
+        let message = format!("there is no session {of}");
+        return Err(OpenFailure::new(FailedKind::NotFound, message));
+    }
+    let failed = |error: &dyn std::error::Error| {
+        let message = format!("session {of} cannot be forked: {}", chain(error));
+        OpenFailure::new(FailedKind::Internal, message)
+    };
+    let at = match at {
+        Some(at) => at,
+        None => {
+            let entries = journal::read(&source).map_err(|error| failed(&error))?.without_texts();
+            let good = entries.map_while(Result::ok);
+            let ends = good.filter(|entry| matches!(entry.record, Record::TurnEnded { .. }));
+            ends.last().map_or(1, |entry| entry.seq)
+        }
+    };
+    journal::fork(sessions, &of.0, &id.0, at).map(drop).map_err(|error| failed(&error))
+}
+
+/// The questions that stand, by their calls: what they are bound to and when they expire.
+fn standing(entries: &[journal::Entry]) -> Vec<(u32, Standing)> {
+    let asked = |entry: &journal::Entry| {
+        let Record::Asked { call, digest, deadline, .. } = &entry.record else { return None };
+        Some((*call, Standing { digest: digest.clone(), deadline: *deadline }))
+    };
+    entries.iter().filter_map(asked).collect()
+}
+
+/// Waits, off the event loop, until no call of an earlier supervisor lives.
+async fn hold(directory: &Path) -> Result<Hold, OpenFailure> {
+    let directory = directory.to_owned();
+    let taken = tokio::task::spawn_blocking(move || Hold::take(&directory)).await;
+    let taken = taken.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    taken.map_err(|error| match error.kind() == std::io::ErrorKind::WouldBlock {
+        true => OpenFailure::new(
+            FailedKind::Held,
+            "a call of this session that began earlier has not ended yet; try again, and see \
+             `ps` for agentd-tool if it stays so",
+        ),
+        false => OpenFailure::new(FailedKind::Internal, chain(&error)),
+    })
+}
+
+fn header(plan: &Plan) -> Header {
+    Header {
+        format: journal::FORMAT,
+        id: plan.id.0.clone(),
+        project: plan.confinement.project.to_path().into(),
+        model: plan.setup.model.clone(),
+        agentd: env!("CARGO_PKG_VERSION").to_owned(),
+        parent: None,
+    }
+}

@@ -1,0 +1,155 @@
+//! The roll of sessions: what is on disk, with what is live of it; and how one is ended or removed.
+
+use super::RootState;
+use crate::book::chain;
+use crate::plan::OpenFailure;
+use crate::session_actor::SessionMsg;
+use journal::{Journal, OpenError, Record};
+use protocol::client::{Ending, FailedKind, SessionRow, SessionState};
+use protocol::confinement::FilePath;
+use protocol::ids::SessionId;
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+use tokio::sync::oneshot;
+
+/// Characters of the first prompt that stand for the session.
+const TITLE: usize = 60;
+
+impl RootState {
+    /// All sessions, the one written to last first.
+    pub(super) fn list(&self, reply: oneshot::Sender<Vec<SessionRow>>) {
+        let sessions = self.settings.dirs.state.join("sessions");
+        let glances = self.glances();
+        tokio::spawn(async move {
+            let rows = tokio::task::spawn_blocking(move || on_disk(&sessions)).await;
+            let mut rows = rows.unwrap_or_default();
+            for (session, glance) in glances {
+                let (Ok(glance), Some(row)) =
+                    (glance.await, rows.iter_mut().find(|row| row.session == session))
+                else {
+                    continue;
+                };
+                (row.state, row.clients, row.turns) = (glance.state, glance.clients, glance.turns);
+            }
+            rows.sort_by_key(|row| std::cmp::Reverse(row.last));
+            let _ = reply.send(rows);
+        });
+    }
+
+    pub(super) fn end_session(
+        &self,
+        session: &SessionId,
+        ending: Ending,
+        reply: oneshot::Sender<Result<(), OpenFailure>>,
+    ) {
+        let Some(actor) = self.sessions.get(session) else {
+            let message = format!("session {session} is not open here; there is nothing to end");
+            let _ = reply.send(Err(OpenFailure::new(FailedKind::NotFound, message)));
+            return;
+        };
+        let (done, gone) = oneshot::channel();
+        let _ = actor.send_message(SessionMsg::Close(ending, done));
+        tokio::spawn(async move {
+            let _ = gone.await;
+            let _ = reply.send(Ok(()));
+        });
+    }
+
+    pub(super) fn remove(
+        &self,
+        session: SessionId,
+        reply: oneshot::Sender<Result<(), OpenFailure>>,
+    ) {
+        if self.sessions.contains_key(&session) || self.opening.contains_key(&session) {
+            let message = format!("session {session} is live; `agentd stop {session}` ends it");
+            let _ = reply.send(Err(OpenFailure::new(FailedKind::Held, message)));
+            return;
+        }
+        let sessions = self.settings.dirs.state.join("sessions");
+        tokio::task::spawn_blocking(move || {
+            let _ = reply.send(removed(&sessions, &session));
+        });
+    }
+}
+
+/// Removes a session that nobody holds, readable or not.
+fn removed(sessions: &Path, session: &SessionId) -> Result<(), OpenFailure> {
+    let directory = sessions.join(&session.0);
+    if !journal::is_session_name(&session.0) || !directory.is_dir() {
+        let message = format!("there is no session {session}");
+        return Err(OpenFailure::new(FailedKind::NotFound, message));
+    }
+    // Held until it is gone, so that nobody opens it meanwhile.
+    let held = match Journal::open(&directory) {
+        Ok(opened) => Some(opened),
+        Err(error @ OpenError::Held { .. }) => return Err(OpenFailure::from(&error)),
+        Err(OpenError::Read(_) | OpenError::Mend { .. } | OpenError::ReadOnlyDisk { .. }) => None,
+    };
+    let gone = std::fs::remove_dir_all(&directory);
+    drop(held);
+    gone.map_err(|error| {
+        let message = format!("session {session} cannot be removed: {}", chain(&error));
+        OpenFailure::new(FailedKind::Internal, message)
+    })
+}
+
+fn on_disk(sessions: &Path) -> Vec<SessionRow> {
+    let entries = std::fs::read_dir(sessions).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| journal::is_session_name(name)).map(|name| row(sessions, name)).collect()
+}
+
+/// What is known of one session; that it cannot be read hides no other.
+fn row(sessions: &Path, name: String) -> SessionRow {
+    let directory = sessions.join(&name);
+    let written = std::fs::metadata(directory.join("journal.jsonl")).and_then(|it| it.modified());
+    let last = written.ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+    let mut row = SessionRow {
+        session: SessionId(name),
+        title: String::new(),
+        project: FilePath(Vec::new()),
+        model: String::new(),
+        state: SessionState::Ended,
+        began: 0,
+        last: last.map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(u64::MAX)),
+        turns: 0,
+        clients: 0,
+    };
+    let entries = match journal::read(&directory) {
+        Ok(entries) => entries.without_texts(),
+        Err(error) => {
+            row.state = SessionState::Unreadable(chain(&error));
+            return row;
+        }
+    };
+    for entry in entries {
+        match entry.map(|entry| (entry.time, entry.record)) {
+            Ok((time, Record::Session(header))) => {
+                row.began = time;
+                row.project = FilePath::from(&header.project.0);
+                row.model = header.model;
+            }
+            Ok((_, Record::Prompt { text })) => {
+                if row.turns == 0 {
+                    row.title = title(&text);
+                }
+                row.turns += 1;
+            }
+            Ok(_) => {}
+            Err(error) => {
+                row.state = SessionState::Unreadable(chain(&error));
+                break;
+            }
+        }
+    }
+    row
+}
+
+/// The first words of a prompt.
+fn title(text: &str) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    match line.char_indices().nth(TITLE) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}

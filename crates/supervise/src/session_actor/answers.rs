@@ -1,0 +1,112 @@
+//! Questions to people and their answers: each open question is shown to whoever looks on, the
+//! first answer counts, and whoever was late is told so.
+
+use super::{SessionMsg, SessionState};
+use crate::call::CallInput;
+use crate::call_actor::now;
+use crate::client_actor::ClientMsg;
+use crate::slot::SlotMsg;
+use protocol::broker::ToBroker;
+use protocol::client::{Event, ToClient};
+use protocol::ids::CallId;
+use protocol::judgement::{Answer, Basis, Question, Verdict};
+use ractor::ActorRef;
+use std::collections::VecDeque;
+
+/// An answer and who gave it.
+pub(crate) struct Answered {
+    pub(crate) call: CallId,
+    pub(crate) digest: String,
+    pub(crate) answer: Answer,
+    /// By the name of their terminal.
+    pub(crate) by: String,
+    pub(crate) client: ActorRef<ClientMsg>,
+}
+
+/// Answers on their way to the broker, which settles them in their order.
+#[derive(Default)]
+pub(super) struct Answers(VecDeque<Sent>);
+
+struct Sent {
+    call: CallId,
+    by: String,
+    /// Whether the turn ends with it.
+    stops: bool,
+    client: ActorRef<ClientMsg>,
+}
+
+impl Answers {
+    fn settled(&mut self, call: &CallId) -> Option<Sent> {
+        let at = self.0.iter().position(|sent| sent.call == *call)?;
+        self.0.remove(at)
+    }
+}
+
+impl SessionState {
+    pub(super) fn asked(&mut self, question: Question) {
+        self.questions.insert(question.call.clone(), question.clone());
+        self.tell(&Event::Asked { question });
+    }
+
+    pub(super) fn answer(&mut self, answered: Answered) {
+        let Answered { call, digest, answer, by, client } = answered;
+        let over = self.questions.get(&call).is_some_and(|question| question.deadline <= now());
+        if over {
+            // The timer has slept with the machine.
+            self.tell_call(&call, CallInput::Expired);
+            return self.say_rejected(&client, &call, "its deadline is over");
+        }
+        let stops = answer == Answer::Stop;
+        self.answers.0.push_back(Sent { call: call.clone(), by: by.clone(), stops, client });
+        let word = ToBroker::Answer { call, digest, answer, by };
+        let _ = self.broker.send_message(SlotMsg::Send(word));
+    }
+
+    /// A verdict, by itself or because of an answer.
+    pub(super) async fn judged(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        call: CallId,
+        verdict: Verdict,
+    ) {
+        let person = match &verdict {
+            Verdict::Allow(Basis::Person(by)) | Verdict::Deny(Basis::Person(by), _) => Some(by),
+            Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => None,
+        };
+        let settled = person.is_some().then(|| self.answers.settled(&call)).flatten();
+        let stops = settled.is_some_and(|sent| sent.stops && Some(&sent.by) == person);
+        if !matches!(verdict, Verdict::Ask(_)) {
+            self.questions.remove(&call);
+        }
+        self.tell_call(&call, CallInput::Verdict(verdict));
+        if stops {
+            let steps = self.router.interrupt();
+            self.carry_out(myself, steps).await;
+        }
+    }
+
+    pub(super) fn rejected(&mut self, call: &CallId, reason: &str) {
+        match self.answers.settled(call) {
+            Some(sent) => self.say_rejected(&sent.client, call, reason),
+            None => tracing::warn!(%call, reason, "an answer of nobody did not count"),
+        }
+    }
+
+    /// The broker has died with what was on its way. Its questions come again.
+    pub(super) fn answers_lost(&mut self) {
+        for sent in std::mem::take(&mut self.answers).0 {
+            let reason = "the judge of calls was lost before it heard it; answer again";
+            self.say_rejected(&sent.client, &sent.call, reason);
+        }
+    }
+
+    fn say_rejected(&self, client: &ActorRef<ClientMsg>, call: &CallId, reason: &str) {
+        let (call, reason) = (call.clone(), reason.to_owned());
+        let word = ToClient::Event {
+            session: self.plan.id.clone(),
+            seq: self.last_seq,
+            event: Event::AnswerRejected { call, reason },
+        };
+        let _ = client.send_message(ClientMsg::Say(word));
+    }
+}

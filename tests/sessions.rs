@@ -1,0 +1,409 @@
+//! Sessions of a daemon as its clients see them: questions, several clients at once, pages, lists,
+//! forks, and what is left of all that when something dies.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use nix::sys::signal::Signal;
+use protocol::client::{
+    Ending, Event, FailedKind, FromClient, Opening, Others, Rights, SessionState, Since, Start,
+    ToClient,
+};
+use protocol::ids::SessionId;
+use protocol::judgement::{Answer as Said, Audience, Question};
+use protocol::session::OpenTurn;
+use serde_json::json;
+use std::fs;
+use std::time::Duration;
+use support::anthropic::{Answer, Server, call};
+use support::daemon::Wire;
+use support::{Desk, child_of, run, send};
+
+fn bash(id: &str, command: &str) -> Answer {
+    Answer::says([call(id, "bash", &json!({ "command": command }).to_string())])
+}
+
+fn answer(wire: &Wire, question: &Question, answer: Said) {
+    let (call, digest) = (question.call.clone(), question.digest.clone());
+    wire.say(FromClient::Answer { call, digest, answer });
+}
+
+fn resume(opening: &Opening, session: &SessionId, open_turn: OpenTurn) -> Opening {
+    Opening { start: Start::Resume { session: session.clone(), open_turn }, ..opening.clone() }
+}
+
+fn is_decided(event: &Event) -> Option<bool> {
+    match event {
+        Event::Decided { allowed, .. } => Some(*allowed),
+        _ => None,
+    }
+}
+
+#[test]
+fn the_first_answer_counts_and_the_late_one_is_told() {
+    let desk = Desk::new();
+    let server = Server::scripted([bash("toolu_1", "echo ran >> effects"), Answer::text("done")]);
+    let _daemon = desk.daemon();
+    let (mut first, mut second) = (Wire::to(&desk.door()), Wire::to(&desk.door()));
+    let session = first.open(&desk.opening(&server));
+    second.attach(&session, Since::Seq(1), Rights::Full);
+    first.prompt(&session, "go");
+    let question = first.question();
+    assert_eq!(second.question(), question, "both see the same question");
+    assert!(question.deadline > 0);
+    // Whoever comes later is shown it too.
+    let mut third = Wire::to(&desk.door());
+    let shown = third.attach(&session, Since::Newest(10), Rights::ReadOnly);
+    assert!(shown.iter().any(|word| matches!(
+        word,
+        ToClient::Event { event: Event::Asked { question: asked }, .. } if *asked == question
+    )));
+    answer(&third, &question, Said::Once);
+    third.until("a refusal", |word| {
+        matches!(word, ToClient::Failed { kind: FailedKind::Usage, .. }).then_some(())
+    });
+    answer(&first, &question, Said::Once);
+    assert!(first.event("a decision", is_decided));
+    answer(&second, &question, Said::Deny(String::new()));
+    let reason = second.event("that it was late", |event| match event {
+        Event::AnswerRejected { reason, .. } => Some(reason.clone()),
+        _ => None,
+    });
+    assert!(reason.contains("answered first"), "{reason}");
+    first.turn_ends();
+    assert_eq!(desk.read("effects"), "ran\n");
+}
+
+#[test]
+fn failure_11_a_question_outlives_the_broker_and_the_daemon() {
+    let desk = Desk::new();
+    let server = Server::scripted([bash("toolu_1", "echo ran >> effects"), Answer::text("done")]);
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let opening = desk.opening(&server);
+    let session = wire.open(&opening);
+    wire.prompt(&session, "go");
+    let question = wire.question();
+    send(child_of(daemon.pid, "agentd-broker").unwrap(), Signal::SIGKILL);
+    assert_eq!(wire.question(), question, "asked again, the same, with its deadline");
+    send(daemon.pid, Signal::SIGKILL);
+    while wire.try_hear().is_ok() {}
+    std::mem::forget(daemon);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let (same, _) = wire.opened(&resume(&opening, &session, OpenTurn::GoesOn));
+    assert_eq!(same, session);
+    wire.say(FromClient::Attach {
+        session: session.clone(),
+        from: Since::Seq(1),
+        rights: Rights::Full,
+        others: Others::Stay,
+    });
+    assert_eq!(wire.question(), question, "asked again by the next daemon");
+    answer(&wire, &question, Said::Once);
+    wire.turn_ends();
+    assert_eq!(desk.read("effects"), "ran\n");
+    let journal = desk.state().join("sessions").join(&session.0).join("journal.jsonl");
+    let journal = fs::read_to_string(journal).unwrap();
+    assert_eq!(journal.matches(r#""kind":"ASKED""#).count(), 1, "kept once: {journal}");
+}
+
+#[test]
+fn a_question_that_nobody_answers_expires() {
+    let desk = Desk::new();
+    fs::create_dir_all(desk.home().join(".config/agentd")).unwrap();
+    let config = "[daemon]\nquestion_deadline = \"300ms\"\n";
+    fs::write(desk.home().join(".config/agentd/config.toml"), config).unwrap();
+    let server = Server::scripted([bash("toolu_1", "echo ran >> effects"), Answer::text("I see")]);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    wire.prompt(&session, "go");
+    let question = wire.question();
+    assert!(!wire.event("a decision", is_decided));
+    wire.turn_ends();
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(told.contains("nobody answered in time"), "{told}");
+    assert!(!desk.project().join("effects").exists());
+    answer(&wire, &question, Said::Once);
+    wire.event("a refusal", |event| matches!(event, Event::AnswerRejected { .. }).then_some(()));
+    assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
+}
+
+#[test]
+fn an_answer_may_stop_the_turn() {
+    let desk = Desk::new();
+    let server = Server::scripted([bash("toolu_1", "echo ran >> effects")]);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    wire.prompt(&session, "go");
+    let question = wire.question();
+    answer(&wire, &question, Said::Stop);
+    wire.turn_ends();
+    assert_eq!(server.requests().len(), 1, "the model is not asked again");
+    assert!(!desk.project().join("effects").exists());
+}
+
+#[test]
+fn a_run_without_a_person_never_waits() {
+    let desk = Desk::new();
+    let server = Server::scripted([bash("toolu_1", "echo ran"), Answer::text("I see")]);
+    let _daemon = desk.daemon();
+    let ran = desk.ask(&server, &["--timeout", "20"]);
+    assert_eq!(ran.code, 10, "{ran:?}");
+}
+
+#[test]
+fn failure_12_and_20_fifty_clients_of_which_one_never_reads_slow_nobody() {
+    let desk = Desk::new();
+    let many: Vec<_> = (0..3000).map(|_| support::anthropic::text("word ")).collect();
+    let server = Server::answering(move |_, _| Answer::says(many.clone()));
+    let _daemon = desk.daemon();
+    let mut first = Wire::to(&desk.door());
+    let session = first.open(&desk.opening(&server));
+    let deaf = Wire::to(&desk.door());
+    deaf.say(FromClient::Attach {
+        session: session.clone(),
+        from: Since::Seq(1),
+        rights: Rights::ReadOnly,
+        others: Others::Stay,
+    });
+    let others: Vec<_> = (0..48)
+        .map(|_| {
+            let mut wire = Wire::to(&desk.door());
+            wire.attach(&session, Since::Seq(1), Rights::ReadOnly);
+            std::thread::spawn(move || {
+                for _ in 0..3 {
+                    wire.turn_ends();
+                }
+            })
+        })
+        .collect();
+    for _ in 0..3 {
+        first.prompt(&session, "go");
+        first.turn_ends();
+    }
+    for other in others {
+        other.join().unwrap();
+    }
+    drop(deaf);
+}
+
+#[test]
+fn pages_go_back_to_the_beginning_and_a_detached_client_hears_nothing() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| Answer::text(&format!("answer {n}")));
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    for n in 0..5 {
+        wire.prompt(&session, &format!("prompt {n}"));
+        wire.turn_ends();
+    }
+    let mut late = Wire::to(&desk.door());
+    let shown = late.attach(&session, Since::Newest(2), Rights::Full);
+    assert_eq!(shown.len(), 3, "two events and the word that they were all: {shown:?}");
+    let ToClient::Event { seq: mut before, .. } = shown[0] else { panic!("{shown:?}") };
+    let mut prompts = Vec::new();
+    loop {
+        let page = FromClient::Page { session: session.clone(), before, most: 4 };
+        late.say(page);
+        let events = late.until("a page", |word| match word {
+            ToClient::Page { events, .. } => Some(events.clone()),
+            _ => None,
+        });
+        let Some(first) = events.first() else { break };
+        before = first.seq;
+        prompts.extend(events.into_iter().rev().filter_map(|it| match it.event {
+            Event::Prompt { text } => Some(text),
+            _ => None,
+        }));
+    }
+    prompts.reverse();
+    let expected: Vec<_> = (0..5).map(|n| format!("prompt {n}")).collect();
+    assert_eq!(prompts, expected);
+    late.say(FromClient::Detach { session: session.clone() });
+    wire.prompt(&session, "alone");
+    wire.turn_ends();
+    assert!(late.silent_for(Duration::from_millis(300)));
+    let taker = Wire::to(&desk.door());
+    taker.say(FromClient::Attach {
+        session,
+        from: Since::Newest(1),
+        rights: Rights::Full,
+        others: Others::Detach,
+    });
+    let reason = wire.until("that another took over", |word| match word {
+        ToClient::Detached { reason, .. } => Some(reason.clone()),
+        _ => None,
+    });
+    assert!(reason.contains("took the session over"), "{reason}");
+}
+
+fn list(wire: &mut Wire) -> Vec<protocol::client::SessionRow> {
+    wire.say(FromClient::List);
+    wire.until("the list", |word| match word {
+        ToClient::Sessions(rows) => Some(rows.clone()),
+        _ => None,
+    })
+}
+
+fn done(wire: &mut Wire, word: FromClient) -> Result<(), String> {
+    wire.say(word);
+    wire.until("an answer", |word| match word {
+        ToClient::Done => Some(Ok(())),
+        ToClient::Failed { message, .. } => Some(Err(message.clone())),
+        _ => None,
+    })
+}
+
+#[test]
+fn failure_6_one_damaged_session_hides_no_other_and_can_be_removed() {
+    let desk = Desk::new();
+    let server = Server::answering(|_, _| Answer::text("hello"));
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let opening = desk.opening(&server);
+    let sessions: Vec<_> = (0..3)
+        .map(|n| {
+            let session = wire.open(&opening);
+            wire.prompt(&session, &format!("the words of {n}"));
+            wire.turn_ends();
+            session
+        })
+        .collect();
+    let [live, damaged, ended] = &sessions[..] else { panic!() };
+    for session in [damaged, ended] {
+        let (session, ending) = (session.clone(), Ending::Stop);
+        assert_eq!(done(&mut wire, FromClient::End { session, ending }), Ok(()));
+    }
+    let directory = desk.state().join("sessions");
+    let journal = directory.join(&damaged.0).join("journal.jsonl");
+    let text = fs::read_to_string(&journal).unwrap().replace("the words", "two words");
+    fs::write(&journal, text).unwrap();
+    let rows = list(&mut wire);
+    let state = |id: &SessionId| {
+        let row = rows.iter().find(|row| row.session == *id).unwrap();
+        (row.title.clone(), row.state.clone())
+    };
+    assert_eq!(state(live), ("the words of 0".into(), SessionState::Idle));
+    assert_eq!(state(ended), ("the words of 2".into(), SessionState::Ended));
+    let (_, SessionState::Unreadable(why)) = state(damaged) else { panic!("{rows:?}") };
+    assert!(why.contains("damaged"), "{why}");
+    let remove = |session: &SessionId| FromClient::Remove { session: session.clone() };
+    let refused = done(&mut wire, remove(live)).unwrap_err();
+    assert!(refused.contains("is live"), "{refused}");
+    assert_eq!(done(&mut wire, remove(damaged)), Ok(()));
+    assert_eq!(done(&mut wire, remove(ended)), Ok(()));
+    assert!(done(&mut wire, remove(&SessionId("../audit".into()))).is_err());
+    assert_eq!(list(&mut wire).len(), 1);
+    assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
+}
+
+#[test]
+fn a_fork_goes_its_own_way() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| Answer::text(&format!("answer {n}")));
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let opening = desk.opening(&server);
+    let session = wire.open(&opening);
+    wire.prompt(&session, "first");
+    wire.turn_ends();
+    let start = Start::Fork { of: session.clone(), at: None };
+    let fork = wire.open(&Opening { start, ..opening.clone() });
+    assert_ne!(fork, session);
+    wire.prompt(&fork, "second");
+    wire.turn_ends();
+    let sent = server.requests()[1].body["messages"].to_string();
+    assert!(sent.contains("first") && sent.contains("second"), "{sent}");
+    wire.prompt(&session, "third");
+    wire.turn_ends();
+    let sent = server.requests()[2].body["messages"].to_string();
+    assert!(sent.contains("first") && !sent.contains("second"), "{sent}");
+    let start = Start::Fork { of: SessionId("0".repeat(12)), at: None };
+    wire.say(FromClient::Open(Opening { start, papers: Vec::new(), ..opening }));
+    let told = wire.until("a refusal", |word| match word {
+        ToClient::Failed { kind, .. } => Some(*kind),
+        _ => None,
+    });
+    assert_eq!(told, FailedKind::NotFound);
+}
+
+#[test]
+fn failure_14_a_session_that_is_live_is_joined_and_never_opened_twice() {
+    let desk = Desk::new();
+    let server = Server::answering(|_, _| Answer::text("hello"));
+    let _daemon = desk.daemon();
+    let opening = desk.opening(&server);
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&opening);
+    wire.prompt(&session, "go");
+    wire.turn_ends();
+    let ending = Ending::Stop;
+    assert_eq!(done(&mut wire, FromClient::End { session: session.clone(), ending }), Ok(()));
+    // Many at once resume what is on disk: one opening, all in it.
+    let joined: Vec<_> = (0..8)
+        .map(|_| {
+            let (door, again) = (desk.door(), resume(&opening, &session, OpenTurn::Waits));
+            std::thread::spawn(move || Wire::to(&door).opened(&again).0)
+        })
+        .map(|thread| thread.join().unwrap())
+        .collect();
+    assert!(joined.iter().all(|id| *id == session), "{joined:?}");
+    wire.say(FromClient::Ps);
+    let conversations = wire.until("processes", |word| match word {
+        ToClient::Processes(rows) => {
+            Some(rows.iter().filter(|row| row.worker == "agentd-session").count())
+        }
+        _ => None,
+    });
+    assert_eq!(conversations, 1);
+    let headless =
+        Opening { audience: Audience::Nobody, ..resume(&opening, &session, OpenTurn::Waits) };
+    assert_eq!(wire.opened(&headless).0, session, "a script joins it too");
+}
+
+#[test]
+fn failure_19_and_4_two_projects_never_touch_each_other() {
+    let desk = Desk::new();
+    let command = "echo $LC_MARK > mark; pwd > here; while [ ! -e go ]; do sleep 0.02; done";
+    let server = Server::answering(move |_, body| match body.to_string().contains("tool_result") {
+        true => Answer::text("done"),
+        false => bash("toolu_1", command),
+    });
+    let _daemon = desk.daemon();
+    let mut wires: Vec<_> = ["one", "two"]
+        .iter()
+        .map(|name| {
+            let project = desk.outside().join(name);
+            fs::create_dir(&project).unwrap();
+            let mut opening = desk.opening(&server);
+            opening.project = protocol::confinement::FilePath::from(&project);
+            opening.env.push(("LC_MARK".into(), (*name).into()));
+            opening.mode = Some(protocol::judgement::Mode::Auto);
+            let mut wire = Wire::to(&desk.door());
+            let session = wire.open(&opening);
+            wire.prompt(&session, "go");
+            (project, wire, session)
+        })
+        .collect();
+    for (project, ..) in &wires {
+        support::until("both run", || project.join("here").exists());
+    }
+    let (_, wire, session) = &mut wires[0];
+    wire.say(FromClient::Interrupt { session: session.clone() });
+    wire.turn_ends();
+    let (project, wire, _) = &mut wires[1];
+    fs::write(project.join("go"), "").unwrap();
+    let end = wire.event("its end", |event| match event {
+        Event::TurnEnded { end } => Some(end.clone()),
+        _ => None,
+    });
+    assert_eq!(end, protocol::session::TurnEnd::Done, "the other was not interrupted");
+    for (project, ..) in &wires {
+        let name = project.file_name().unwrap().to_str().unwrap();
+        assert_eq!(fs::read_to_string(project.join("mark")).unwrap().trim(), name);
+    }
+}
