@@ -1,15 +1,20 @@
 //! The generous reading's second half: every command that can be seen in a text, through wrappers
 //! such as `env` and `sh -c` too.
 
+use crate::command::Script;
+use crate::grammar;
 use crate::lex::{self, Piece, Quotes};
-use crate::plain;
-use crate::words::base_name;
+use crate::programs::{Trait, Traits};
+use crate::script::{Simple, Word};
+use crate::words::has_glob;
+use std::borrow::Cow;
+use std::collections::HashSet;
 
 /// Deepest text within a text that is looked into. People write two; a deeper one hides something.
 const DEPTH_CAP: usize = 8;
 
 /// A piece and the places in it where a command could begin.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Glimpse {
     /// The words.
     pub words: Vec<String>,
@@ -21,92 +26,11 @@ pub(crate) struct Glimpse {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooDeep;
 
-/// Programs that run what stands behind them, after options that are not looked at.
-const PASS_ON: &[&str] = &[
-    "builtin",
-    "busybox",
-    "bwrap",
-    "catchsegv",
-    "chronic",
-    "chroot",
-    "chrt",
-    "command",
-    "coproc",
-    "dbus-run-session",
-    "direnv",
-    "doas",
-    "entr",
-    "env",
-    "exec",
-    "fakeroot",
-    "faketime",
-    "firejail",
-    "flock",
-    "gdb",
-    "ionice",
-    "ltrace",
-    "mapfile",
-    "mise",
-    "nice",
-    "nohup",
-    "npx",
-    "nsenter",
-    "parallel",
-    "perf",
-    "pkexec",
-    "poetry",
-    "prlimit",
-    "proxychains",
-    "proxychains4",
-    "rlwrap",
-    "runuser",
-    "screen",
-    "script",
-    "setarch",
-    "setpriv",
-    "setsid",
-    "sg",
-    "ssh",
-    "stdbuf",
-    "strace",
-    "su",
-    "sudo",
-    "systemd-run",
-    "taskset",
-    "time",
-    "timeout",
-    "tmux",
-    "toybox",
-    "unbuffer",
-    "unshare",
-    "uv",
-    "valgrind",
-    "watch",
-    "xargs",
-    "xvfb-run",
-];
-
 /// Words of the shell's grammar behind which a command begins.
 const GRAMMAR: &[&str] = &["!", "{", "do", "elif", "else", "if", "then", "time", "until", "while"];
 
-/// Programs that read one of their words as a shell text.
-const READ_TEXT: &[&str] = &[
-    "alias", "entr", "env", "eval", "flock", "mapfile", "parallel", "runuser", "screen", "script",
-    "sg", "ssh", "su", "tmux", "trap", "watch", "xargs",
-];
-
-/// Shells: they read a text behind `-c`, or their standard input.
-const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"];
-
-/// They take a text as if a shell read it.
-const SOURCE: &[&str] = &[".", "source"];
-
 /// Subcommands of git that run what stands behind them.
 const GIT_RUNS: &[&str] = &["bisect", "filter-branch", "rebase", "submodule"];
-
-/// Programs with subcommands, before which options may stand that do not change what is done.
-const HAVE_SUBCOMMANDS: &[&str] =
-    &["cargo", "docker", "git", "kubectl", "npm", "pnpm", "systemctl"];
 
 /// Such options that take the next word.
 const OPTIONS_WITH_WORD: &[&str] = &[
@@ -130,43 +54,68 @@ const RUN_OPTIONS: &[&str] =
     &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
 /// Every command that can be seen.
-pub(crate) fn glimpses(command: &str) -> Result<Vec<Glimpse>, TooDeep> {
+pub(crate) fn glimpses(command: &str, script: &Script) -> Result<Vec<Glimpse>, TooDeep> {
     let mut found = Vec::new();
-    let mut texts = vec![(command.to_owned(), 0)];
-    while let Some((text, depth)) = texts.pop() {
+    let mut texts = Vec::new();
+    // The readings of a text mostly agree, so the texts within it come several times.
+    let mut known = HashSet::new();
+    let mut next = Some((Cow::Borrowed(command), 0, Cow::Borrowed(script)));
+    while let Some((text, depth, script)) = next {
         if depth > DEPTH_CAP {
             return Err(TooDeep);
         }
-        let mut pieces = lex::pieces(&text, Quotes::Kept);
-        if plain::plain_words(&text).is_err() {
-            pieces.extend(lex::pieces(&text, Quotes::Ignored));
-            if text.contains('{') && text.contains(',') {
-                // What a brace expansion would make, roughly.
-                pieces.extend(lex::pieces(&text.replace(['{', '}', ','], " "), Quotes::Ignored));
-            }
-            if text.contains('$') {
-                // What is left where variables hold nothing, and where they hold blanks (`$IFS`).
-                for held in ["", " "] {
-                    pieces.extend(lex::pieces(&without_variables(&text, held), Quotes::Ignored));
-                }
-            }
-        }
-        let feeds_shell = pieces
-            .iter()
-            .any(|piece| piece.words.iter().any(|word| is(SHELLS, word) || is(SOURCE, word)));
+        let pieces = readings(&text, &script);
+        let feeds_shell = pieces.iter().flat_map(|piece| &piece.words).any(|word| {
+            let traits = Traits::of(word);
+            traits.has(Trait::Shell) || traits.has(Trait::Sources)
+        });
         for piece in pieces {
             let (glimpse, nested) = look(piece, feeds_shell);
             found.extend(without_options(&glimpse));
             found.push(glimpse);
-            texts.extend(
-                nested.into_iter().filter(|inner| *inner != text).map(|inner| (inner, depth + 1)),
-            );
+            let new =
+                nested.into_iter().filter(|inner| *inner != text && known.insert(inner.clone()));
+            texts.extend(new.map(|inner| (inner, depth + 1)));
+        }
+        next = texts.pop().map(|(text, depth): (String, _)| {
+            let script = grammar::read(&text);
+            (Cow::Owned(text), depth, Cow::Owned(script))
+        });
+    }
+    Ok(found)
+}
+
+/// The pieces of a text in every reading of it. One that the grammar follows has one more beside
+/// the grammar's, in case the two differ; for any other, all are taken.
+fn readings(text: &str, script: &Script) -> Vec<Piece> {
+    let mut pieces = lex::pieces(text, Quotes::Kept);
+    if lex::is_plain(text) {
+        return pieces;
+    }
+    if let Ok(script) = script {
+        // There, every program is written out: a pattern in its place is one of `case`.
+        pieces.retain(|piece| !piece.words.first().is_some_and(|word| has_glob(word)));
+        pieces.extend(script.iter().map(certain));
+    } else {
+        pieces.extend(lex::pieces(text, Quotes::Ignored));
+        if text.contains('$') {
+            // What is left where variables hold nothing, and where they hold blanks (`$IFS`).
+            for held in ["", " "] {
+                pieces.extend(lex::pieces(&without_variables(text, held), Quotes::Ignored));
+            }
         }
     }
-    // The two readings of a text mostly agree, and scripts repeat themselves.
-    found.sort_unstable();
-    found.dedup();
-    Ok(found)
+    if text.contains('{') && text.contains(',') {
+        // What a brace expansion would make, roughly.
+        pieces.extend(lex::pieces(&text.replace(['{', '}', ','], " "), Quotes::Ignored));
+    }
+    pieces
+}
+
+/// A command of the grammar, as far as its words are known.
+fn certain(simple: &Simple) -> Piece {
+    let words = simple.words.iter().map_while(Word::known).map(str::to_owned);
+    Piece { words: words.collect(), starts: Vec::new() }
 }
 
 /// The places of a piece where a command could begin, and the texts it hands on.
@@ -195,20 +144,21 @@ fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
         } else if GRAMMAR.contains(&word.as_str()) {
             begins[at + 1] = true;
         }
+        let traits = Traits::of(word);
         // What is printed may be what a shell of the same text reads.
-        let printed = feeds_shell && is(&["echo", "printf"], word);
-        if (is(PASS_ON, word) || printed) && first(&mut seen.passes_on) {
+        let printed = feeds_shell && traits.has(Trait::Prints);
+        if (traits.has(Trait::PassesOn) || printed) && first(&mut seen.passes_on) {
             begins[at + 1..].fill(true);
         }
-        if is(&["find", "fd"], word) && first(&mut seen.finds) {
+        if traits.has(Trait::Finds) && first(&mut seen.finds) {
             for behind in at + 1..words.len() {
                 begins[behind + 1] |= RUN_OPTIONS.contains(&words[behind].as_str());
             }
         }
-        if is(&["eval"], word) && first(&mut seen.joins) {
+        if traits.has(Trait::Evaluates) && first(&mut seen.joins) {
             nested.push(words[at + 1..].join(" "));
         }
-        if (printed || is(READ_TEXT, word)) && first(&mut seen.reads) {
+        if (printed || traits.has(Trait::ReadsText)) && first(&mut seen.reads) {
             nested.extend(words[at + 1..].iter().cloned());
             // `alias x='…'` holds its text behind the sign.
             nested.extend(
@@ -216,7 +166,7 @@ fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
             );
         }
         // `git -c alias.x='!…'`: git hands what follows the mark to a shell.
-        if is(&["git"], word) && first(&mut seen.gits) {
+        if traits.has(Trait::IsGit) && first(&mut seen.gits) {
             let marked = |word: &String| Some(word.split_once("=!")?.1.to_owned());
             nested.extend(words[at + 1..].iter().filter_map(marked));
             if words[at + 1..].iter().any(|word| GIT_RUNS.contains(&word.as_str())) {
@@ -224,7 +174,7 @@ fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
                 nested.extend(words[at + 1..].iter().cloned());
             }
         }
-        if is(SHELLS, word) && first(&mut seen.shells) {
+        if traits.has(Trait::Shell) && first(&mut seen.shells) {
             let behind_c = words[at + 1..].iter().skip_while(|word| !is_c_option(word)).skip(1);
             nested.extend(behind_c.cloned());
         }
@@ -236,7 +186,10 @@ fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
 /// The same commands less the options before a subcommand: `git -C x push` is `git push`.
 fn without_options(glimpse: &Glimpse) -> Option<Glimpse> {
     // The first is enough: people and models write one to a piece.
-    let at = *glimpse.starts.iter().find(|at| is(HAVE_SUBCOMMANDS, &glimpse.words[**at]))?;
+    let at = *glimpse
+        .starts
+        .iter()
+        .find(|at| Traits::of(&glimpse.words[**at]).has(Trait::HasSubcommands))?;
     let (program, mut rest) = glimpse.words[at..].split_first()?;
     let all = rest.len();
     while let [option, behind @ ..] = rest {
@@ -264,10 +217,6 @@ struct Seen {
 
 fn first(seen: &mut bool) -> bool {
     !std::mem::replace(seen, true)
-}
-
-fn is(names: &[&str], word: &str) -> bool {
-    names.contains(&base_name(word))
 }
 
 fn is_assignment(word: &str) -> bool {

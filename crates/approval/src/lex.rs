@@ -4,7 +4,7 @@
 //! more without them, so that a quote in a comment or a here-document hides nothing.
 
 /// A piece of a text between two operators.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Piece {
     /// Its words, quotes and redirections taken out.
     pub words: Vec<String>,
@@ -19,6 +19,25 @@ pub(crate) enum Quotes {
     Kept,
     /// Nothing, as in a comment or a here-document.
     Ignored,
+}
+
+/// Whether the text is plain letters and closed quotes, of which there is one reading only.
+pub(crate) fn is_plain(text: &str) -> bool {
+    let mut quote = None;
+    let fits = text.bytes().all(|byte| match (byte, quote) {
+        (b'\'' | b'"', None) => {
+            quote = Some(byte);
+            true
+        }
+        (byte, Some(open)) if byte == open => {
+            quote = None;
+            true
+        }
+        (b'$' | b'`' | b'\\', _) => false,
+        (b' '..=b'~', Some(_)) => true,
+        (byte, _) => byte.is_ascii_alphanumeric() || b"_./:=,@%+- \t".contains(&byte),
+    });
+    fits && quote.is_none()
 }
 
 /// The pieces of a text.

@@ -6,10 +6,26 @@
 //! two answers.
 //!
 //! Two readings of a command, and why they differ:
-//! - **To allow**, a command must be understood whole. Only plain words are ([`plain_words`]);
-//!   anything a shell could make more of is asked about.
+//! - **To allow**, a command must be understood whole (`grammar`, `quoting`, `redirect`): every program
+//!   that it could run must be allowed, and where one cannot be known, a person is asked.
 //! - **To deny or ask**, a command need only be seen. Every piece that could be a command of its
 //!   own is looked at, and where the pieces are in doubt, all of them are.
+//!
+//! The grammar is our own and small, since no library reads a shell as a decision needs it. Compared
+//! on 395 texts against `bash -n`, with a script of 64 KB, in November 2026:
+//!
+//! | | read as bash does | 64 KB | crates | why not |
+//! |---|---|---|---|---|
+//! | brush-parser 0.4.0 (MIT) | 391 | 39 ms | 76 | `((` twenty times takes over 20 s; 20,000 `$(` overflow the stack, which ends the process |
+//! | tree-sitter-bash 0.25.1 (MIT) | 381 | 51 ms | 10, C | made for editors: it accepts `}`, `esac`, `then x` and mends what it does not know; C in three executables |
+//! | yash-syntax 0.25.0 (GPL-3.0) | not tried | | | its licence; POSIX only |
+//! | `grammar` | refuses what it does not follow | 1.3 ms | 0 | |
+//!
+//! It follows only what `sh`, `dash` and `bash` read alike, and `tests/traced.rs` runs what is
+//! allowed in real shells to see that nothing else starts.
+//!
+//! A `*` of a rule covers no word that makes `find`, `fd`, `git` or `rg` run other programs
+//! (`-exec`, `-c`, `--pre`), unless the rule is `bash:*`. Other programs that do so are not known.
 //!
 //! Not seen by either: what a variable, a script file or another interpreter holds. Such a command
 //! is never allowed by a rule unless the rule names that interpreter; the cage holds in any case.
@@ -19,19 +35,26 @@
 //! Who calls it: the broker worker; the command line for `rules check` and `config check`; the
 //! supervisor for [`needs_probe`].
 
+mod command;
 mod digest;
 mod error;
 mod glimpse;
+mod grammar;
+mod harmless;
 mod lex;
+mod offers;
 mod paths;
 mod pattern;
-mod plain;
+mod programs;
+mod quoting;
+mod redirect;
 mod rules;
+mod script;
 mod shelf;
 mod subject;
+mod through;
 mod wording;
 mod words;
 
 pub use error::{Fault, RuleError};
-pub use plain::{NotPlain, plain_words};
-pub use rules::{COMMAND_CAP, Rules, check, needs_probe};
+pub use rules::{COMMAND_CAP, Rules, check, learned, needs_probe};

@@ -1,11 +1,13 @@
 //! The judgement of one call by the rules of its session.
 
+use crate::command::{self, Script};
 use crate::digest::digest;
 use crate::error::{Fault, RuleError};
 use crate::glimpse::{self, Glimpse, TooDeep};
+use crate::grammar;
+use crate::offers;
 use crate::paths::Spot;
 use crate::pattern::{self, Parsed};
-use crate::plain::plain_words;
 use crate::shelf::{Index, Shelf};
 use crate::subject::{self, Reach, Subject};
 use crate::wording;
@@ -56,8 +58,8 @@ pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
 
 /// What a call is matched by.
 enum Matter {
-    /// A command: its words where it is plain, and all commands that can be seen in it.
-    Command { plain: Option<Vec<String>>, glimpses: Vec<Glimpse> },
+    /// A command: what it runs where that is certain, and all commands that can be seen in it.
+    Command { script: Script, glimpses: Vec<Glimpse> },
     /// Paths, where they were looked at.
     Paths { places: Vec<Place> },
     /// Nothing but the tool's name.
@@ -114,12 +116,16 @@ impl Rules {
             let rule = &self.rules[index];
             return Verdict::Deny(Basis::Rule(rule.clone()), wording::denied(rule, &what));
         }
+        if !case.widens.is_empty() {
+            // Before queries, rules and modes: nobody but a person gives more than the session has.
+            return self.ask(case, wording::widens(case), Vec::new());
+        }
         if case.kind == ToolKind::Query {
             return Verdict::Allow(Basis::Query);
         }
         if let Some((index, _)) = self.caught(&self.ask, case, &matter) {
             let reason = format!("the rule {} asks about it", wording::named(&self.rules[index]));
-            return self.ask(case, reason);
+            return self.ask(case, reason, Vec::new());
         }
         if let Some(index) = self.allowed(case, &matter) {
             return Verdict::Allow(Basis::Rule(self.rules[index].clone()));
@@ -197,11 +203,11 @@ impl Rules {
         }
     }
 
-    /// The rule that allows the whole call: a plain command, or every path it names.
+    /// The rule that allows the whole call: every command in it, or every path it names.
     fn allowed(&self, case: &Case, matter: &Matter) -> Option<Index> {
         let rules = self.allow.of(&case.call.tool)?;
         match matter {
-            Matter::Command { plain, .. } => rules.command_is(plain.as_ref()?),
+            Matter::Command { script, .. } => command::allowed(rules, script.as_ref().ok()?),
             Matter::Paths { places } => {
                 let mut first = None;
                 for place in places {
@@ -222,13 +228,61 @@ impl Rules {
                 Verdict::Allow(Basis::Mode(self.mode))
             }
             (Mode::Ask | Mode::AcceptEdits | Mode::Plan | Mode::DontAsk, _) => {
-                self.ask(case, wording::no_rule(case))
+                self.ask(case, self.no_rule(case, matter), self.offers(case, matter))
             }
         }
     }
 
+    /// Why a call is asked about of which no rule speaks.
+    fn no_rule(&self, case: &Case, matter: &Matter) -> String {
+        match matter {
+            Matter::Command { script: Err(why), .. } => wording::not_read(why),
+            Matter::Command { script: Ok(script), .. } if script.len() > 1 => {
+                let rules = self.allow.of(&case.call.tool);
+                match command::not_allowed(rules, script) {
+                    Some(simple) => wording::no_rule_for(simple),
+                    None => wording::no_rule(case),
+                }
+            }
+            Matter::Command { .. } | Matter::Paths { .. } | Matter::Name => wording::no_rule(case),
+        }
+    }
+
+    /// Rules that would allow the whole call, for an answer that holds longer.
+    fn offers(&self, case: &Case, matter: &Matter) -> Vec<String> {
+        let missing = match matter {
+            Matter::Command { script, .. } => {
+                let Ok(script) = script else { return Vec::new() };
+                let rules = self.allow.of(&case.call.tool);
+                command::not_allowed(rules, script).map_or_else(Vec::new, offers::of_command)
+            }
+            Matter::Paths { places } => match &places[..] {
+                [place] => offers::of_path(&case.call.tool, &place.real),
+                _ => Vec::new(),
+            },
+            Matter::Name => Vec::new(),
+        };
+        missing.into_iter().filter(|rule| self.would_allow(rule, case, matter)).collect()
+    }
+
+    /// Whether the call would be allowed with this rule beside those that are there.
+    fn would_allow(&self, text: &str, case: &Case, matter: &Matter) -> bool {
+        let Ok(parsed) = pattern::parse(&learned(text)) else { return false };
+        let Ok(shelf) = Shelf::new(vec![(0, parsed)]) else { return false };
+        let Some(more) = shelf.of(&case.call.tool) else { return false };
+        match matter {
+            Matter::Command { script: Ok(script), .. } => {
+                command::covered(self.allow.of(&case.call.tool), more, script)
+            }
+            Matter::Paths { places } => {
+                places.iter().all(|place| more.path_is(&place.real).is_some())
+            }
+            Matter::Command { script: Err(_), .. } | Matter::Name => false,
+        }
+    }
+
     /// A question, as far as the mode lets one be asked and anybody is there.
-    fn ask(&self, case: &Case, reason: String) -> Verdict {
+    fn ask(&self, case: &Case, reason: String, offers: Vec<String>) -> Verdict {
         let reason = format!("{reason}{}", wording::outside(case));
         match (self.mode, self.audience) {
             (Mode::Plan, _) => {
@@ -239,7 +293,10 @@ impl Rules {
                 wording::mode_refuses(case, self.mode.name(), &reason, &self.project),
             ),
             (Mode::Ask | Mode::AcceptEdits | Mode::Auto, Audience::Nobody) => {
-                let text = wording::nobody(case, &reason, &self.project);
+                let text = match case.widens.is_empty() {
+                    true => wording::nobody(case, &reason, &self.project),
+                    false => wording::nobody_widens(case, &reason),
+                };
                 Verdict::Deny(Basis::NobodyToAsk(reason), text)
             }
             (Mode::Ask | Mode::AcceptEdits | Mode::Auto, Audience::Person) => {
@@ -251,13 +308,19 @@ impl Rules {
                     confinement: case.confinement.clone(),
                     reason,
                     widens: case.widens.clone(),
-                    offers: Vec::new(),
+                    offers,
                     deadline: 0,
                     digest: digest(case),
                 })
             }
         }
     }
+}
+
+/// A rule that a person gave as an answer.
+#[must_use]
+pub fn learned(text: &str) -> Rule {
+    Rule { effect: RuleEffect::Allow, text: text.to_owned(), file: "this session".into(), line: 0 }
 }
 
 fn read_command(command: &str) -> Result<Matter, String> {
@@ -269,10 +332,11 @@ fn read_command(command: &str) -> Result<Matter, String> {
     if command.contains('\0') {
         return Err("the command has a NUL byte in it, which no command can have".into());
     }
-    let glimpses = glimpse::glimpses(command).map_err(|TooDeep| {
+    let script = grammar::read(command);
+    let glimpses = glimpse::glimpses(command, &script).map_err(|TooDeep| {
         "the command holds commands within commands, deeper than can be judged".to_owned()
     })?;
-    Ok(Matter::Command { plain: plain_words(command).ok(), glimpses })
+    Ok(Matter::Command { script, glimpses })
 }
 
 fn preview(case: &Case) -> String {

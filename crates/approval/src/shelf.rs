@@ -3,6 +3,7 @@
 use crate::glimpse::Glimpse;
 use crate::paths::{PathPattern, Spot};
 use crate::pattern::{Parsed, Pattern};
+use crate::script::Word;
 use crate::subject::Reach;
 use crate::words::{WordPattern, base_name, has_glob};
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -90,14 +91,14 @@ impl ToolRules {
         !self.paths.patterns.is_empty()
     }
 
-    /// The first rule that says all of these words.
-    pub(crate) fn command_is(&self, words: &[String]) -> Option<Index> {
-        let program = words.first()?;
+    /// The first rule that says all of these words, and writes out those at the guarded places.
+    pub(crate) fn command_is(&self, words: &[Word], guarded: &[usize]) -> Option<Index> {
+        let program = words.first()?.known()?;
         let named = self.words.by_program.get(program).into_iter().flatten();
         named
             .chain(&self.words.by_any_program)
             .map(|at| &self.words.all[*at])
-            .filter(|(pattern, _)| pattern.is(words))
+            .filter(|(pattern, _)| pattern.is(words) && pattern.writes_out(guarded))
             .map(|(_, index)| *index)
             .chain(self.anything)
             .min()
@@ -112,11 +113,16 @@ impl ToolRules {
         if let Some(index) = self.words.first_for_everything() {
             caught = earlier(caught, index, String::new);
         }
+        // The rules that could speak of a program, for the programs met so far.
+        let mut of_program: HashMap<&str, Vec<&(WordPattern, Index)>> = HashMap::new();
         for glimpse in glimpses {
             for start in &glimpse.starts {
                 let words = &glimpse.words[*start..];
-                if let Some(index) = self.words.caught(words) {
-                    caught = earlier(caught, index, || words.join(" ").chars().take(200).collect());
+                let Some(program) = words.first() else { continue };
+                let rules = of_program.entry(program).or_insert_with(|| self.words.of(program));
+                if let Some((_, index)) = rules.iter().find(|(pattern, _)| pattern.catches(words)) {
+                    caught =
+                        earlier(caught, *index, || words.join(" ").chars().take(200).collect());
                 }
             }
         }
@@ -178,16 +184,19 @@ impl WordRules {
             .map(|(_, i)| *i)
     }
 
-    fn caught(&self, words: &[String]) -> Option<Index> {
-        let program = words.first()?;
-        let fits = |at: &usize| self.all[*at].0.catches(words).then_some(self.all[*at].1);
-        if has_glob(base_name(program)) {
-            return (0..self.all.len()).find_map(|at| fits(&at));
-        }
+    /// The rules that could catch a command of this program, in their order.
+    fn of(&self, program: &str) -> Vec<&(WordPattern, Index)> {
         let base = base_name(program);
+        if has_glob(base) {
+            return self.all.iter().filter(|(pattern, _)| pattern.could_run(program)).collect();
+        }
         let named = self.by_program.get(program).into_iter().flatten();
         let based = self.by_program.get(base).filter(|_| base != program).into_iter().flatten();
-        named.chain(based).chain(&self.by_any_program).filter_map(fits).min()
+        let mut found: Vec<usize> =
+            named.chain(based).chain(&self.by_any_program).copied().collect();
+        found.sort_unstable();
+        let rules = found.into_iter().map(|at| &self.all[at]);
+        rules.filter(|(pattern, _)| pattern.could_run(program)).collect()
     }
 }
 

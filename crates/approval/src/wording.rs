@@ -1,9 +1,11 @@
 //! What people and models read: why a call was refused or is asked about, and what would allow it.
 
+use crate::grammar;
+use crate::offers::sayable;
 use crate::paths::Spot;
-use crate::plain::plain_words;
+use crate::script::{Simple, Unread, Word, is_hidden};
 use protocol::call::ProbedPath;
-use protocol::judgement::{Case, Rule};
+use protocol::judgement::{Case, Rule, Widening};
 use std::path::Path;
 
 /// A rule with its place.
@@ -54,10 +56,18 @@ pub(crate) fn unjudgeable(why: &str) -> String {
 
 /// Why a call without a rule is asked about.
 pub(crate) fn no_rule(case: &Case) -> String {
-    match case.command.as_deref().map(plain_words) {
-        Some(Err(more)) => format!("no rule can allow this command, since {more}"),
-        Some(Ok(_)) | None => format!("no rule allows this call of `{}`", case.call.tool),
-    }
+    format!("no rule allows this call of `{}`", case.call.tool)
+}
+
+/// Why a command of several is asked about: this one among them.
+pub(crate) fn no_rule_for(simple: &Simple) -> String {
+    let shown: String = visible(&simple.to_string()).chars().take(200).collect();
+    format!("no rule allows `{shown}` in it")
+}
+
+/// Why a command is asked about that no rule could allow.
+pub(crate) fn not_read(why: &Unread) -> String {
+    format!("no rule can allow this command, since {}", visible(&why.to_string()))
 }
 
 /// A sentence on paths that the tool will refuse in any case; empty where there are none.
@@ -82,16 +92,41 @@ pub(crate) fn outside(case: &Case) -> String {
     }
 }
 
+/// A right beyond the session's, in plain words.
+pub(crate) fn widening(widening: &Widening) -> String {
+    match widening {
+        Widening::Network => "network for this one call".to_owned(),
+        Widening::Directory(dir) => {
+            format!("the directory {} for this one call", visible(&dir.to_path().to_string_lossy()))
+        }
+        Widening::GitAdmin => "writing git's own settings, for this one call".to_owned(),
+    }
+}
+
+/// Why a call that asks for more than the session has is a person's to decide.
+pub(crate) fn widens(case: &Case) -> String {
+    let asked: Vec<_> = case.widens.iter().map(widening).collect();
+    format!("it asks for more than this session has ({})", asked.join(", "))
+}
+
+/// For the model: nobody can be asked about a right beyond the session's.
+pub(crate) fn nobody_widens(case: &Case, reason: &str) -> String {
+    let way = match case.widens.contains(&Widening::Network) {
+        true => "Leave `network` out, or let a person start agentd with `--net on`",
+        false => "A person can start agentd with `--add-dir`",
+    };
+    format!(
+        "Not run: {reason}, and nobody can be asked here. No rule and no mode gives that. {way}. \
+         Go on without it, or say what you need and why."
+    )
+}
+
 /// Text as it is, with control characters and those that turn the direction of writing made
 /// visible: a question must show what would run.
 pub(crate) fn visible(text: &str) -> String {
-    let hidden = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-    };
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if hidden(c) {
+        if is_hidden(c) {
             shown.extend(c.escape_unicode());
         } else {
             shown.push(c);
@@ -114,12 +149,12 @@ fn what_allows(case: &Case, project: &Path) -> String {
 fn rule_for(case: &Case, project: &Path) -> Option<String> {
     let tool = &case.call.tool;
     if let Some(command) = &case.command {
-        let words = plain_words(command).ok()?;
-        let sayable = |word: &String| {
-            !word.is_empty()
-                && !word.contains([' ', '*', '\'', '"', ';', '&', '|', '<', '>', '(', ')'])
-        };
-        return words.iter().all(sayable).then(|| format!("{tool}:{}", words.join(" ")));
+        let [Simple { words }] = &grammar::read(command).ok()?[..] else { return None };
+        let words: Vec<&str> = words.iter().map(Word::known).collect::<Option<_>>()?;
+        return words
+            .iter()
+            .all(|word| sayable(word))
+            .then(|| format!("{tool}:{}", words.join(" ")));
     }
     let [ProbedPath { real, in_scope: true, .. }] = &case.probe.as_ref()?.paths[..] else {
         return None;

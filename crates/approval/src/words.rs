@@ -5,6 +5,7 @@
 
 use crate::error::Fault;
 use crate::pattern::Found;
+use crate::script::Word as Known;
 
 /// A pattern for one simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,9 +74,22 @@ impl WordPattern {
         Ok(Self { words, end })
     }
 
-    /// Whether the command's words, all of them, are what the pattern says.
-    pub(crate) fn is(&self, command: &[String]) -> bool {
-        self.begins(command) && (self.end == End::Open || command.len() == self.words.len())
+    /// Whether the command's words, all of them and whatever is not known of them, are what the
+    /// pattern says.
+    pub(crate) fn is(&self, command: &[Known]) -> bool {
+        let said = self.words.iter().zip(command).all(|(pattern, word)| match word {
+            Known::Known(word) => pattern.is(word) && (pattern.is_star() || !pattern.climbs(word)),
+            Known::One(_) => pattern.is_star(),
+            Known::Open(_) => false,
+        });
+        let enough = command.len() >= self.words.len();
+        said && enough && (self.end == End::Open || command.len() == self.words.len())
+    }
+
+    /// Whether the pattern writes out the words at these places, or allows everything anyway.
+    pub(crate) fn writes_out(&self, places: &[usize]) -> bool {
+        let written = |at: &usize| self.words.get(*at).is_some_and(|word| word.pieces.len() == 1);
+        self.words.is_empty() || places.iter().all(written)
     }
 
     /// Whether a command of these words falls under a denial. Wider than [`Self::is`]: a directory
@@ -96,19 +110,17 @@ impl WordPattern {
             && self.words[1..].iter().zip(arguments).all(|(pattern, word)| pattern.is(word))
     }
 
+    /// Whether a denial could catch some command of this program.
+    pub(crate) fn could_run(&self, program: &str) -> bool {
+        self.words.first().is_none_or(|first| first.could_be_program(program))
+    }
+
     /// The program's name, where the pattern has it letter by letter.
     pub(crate) fn program(&self) -> Option<&str> {
         match &self.words.first()?.pieces[..] {
             [whole] => Some(whole),
             _ => None,
         }
-    }
-
-    fn begins(&self, command: &[String]) -> bool {
-        command.len() >= self.words.len()
-            && self.words.iter().zip(command).all(|(pattern, word)| {
-                pattern.is(word) && (pattern.is_star() || !pattern.climbs(word))
-            })
     }
 }
 

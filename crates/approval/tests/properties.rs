@@ -3,7 +3,7 @@
 
 mod bench;
 
-use approval::{Rules, check, plain_words};
+use approval::{Rules, check};
 use bench::{Outcome, command, outcome, rule, rule_set};
 use proptest::prelude::*;
 use protocol::judgement::{Mode, RuleEffect};
@@ -34,54 +34,8 @@ fn patterns() -> impl Strategy<Value = String> {
     prop::collection::vec(word, 1..4).prop_map(|words| format!("bash:{}", words.join(" ")))
 }
 
-/// A slow and obvious reading of a command pattern, to compare with.
-fn says(pattern: &[&str], words: &[String]) -> bool {
-    match (pattern, words) {
-        (["*"], _) => true,
-        ([], []) => true,
-        ([], _) | (_, []) => false,
-        ([first, rest @ ..], [word, words @ ..]) => {
-            within(first.as_bytes(), word.as_bytes()) && says(rest, words)
-        }
-    }
-}
-
-fn within(pattern: &[u8], word: &[u8]) -> bool {
-    match (pattern, word) {
-        ([], []) => true,
-        ([b'*', rest @ ..], _) => (0..=word.len()).any(|taken| within(rest, &word[taken..])),
-        ([a, rest @ ..], [b, word @ ..]) => a == b && within(rest, word),
-        ([], [_, ..]) | ([_, ..], []) => false,
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
-
-    #[test]
-    fn allowed_means_plain_words_and_a_rule_that_says_them(text in texts(), allow in prop::collection::vec(patterns(), 0..4)) {
-        let allow: Vec<&str> = allow.iter().map(String::as_str).collect();
-        let rules = Rules::new(&rule_set(Mode::DontAsk, &allow, &[], &[])).unwrap();
-        let expected = plain_words(&text).is_ok_and(|words| {
-            allow.iter().any(|rule| says(&rule["bash:".len()..].split(' ').collect::<Vec<_>>(), &words))
-        });
-        let found = outcome(&rules, &command(&text));
-        prop_assert_eq!(found == Outcome::Allowed, expected, "{:?} under {:?}: {:?}", text, allow, found);
-    }
-
-    #[test]
-    fn plain_words_are_what_a_shell_makes_of_them(text in texts()) {
-        if let Ok(words) = plain_words(&text) {
-            let output = std::process::Command::new("sh")
-                // Prints each word, without running it.
-                .args(["-c", &format!("printf '%s\\n' {}", text.trim_matches(['\n', ' ', '\t']))])
-                .output()
-                .expect("this test needs sh");
-            let printed = String::from_utf8(output.stdout).unwrap();
-            let printed: Vec<&str> = printed.strip_suffix('\n').unwrap_or_default().split('\n').collect();
-            prop_assert_eq!(printed, words, "{:?}", text);
-        }
-    }
 
     #[test]
     fn a_denial_wins_whatever_else_is_said(text in texts(), deny in patterns(), others in prop::collection::vec(patterns(), 0..3)) {

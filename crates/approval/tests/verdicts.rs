@@ -5,7 +5,7 @@ mod bench;
 
 use approval::{Rules, needs_probe};
 use bench::{Outcome, PROJECT, command, on_paths, outcome, rule_set, rules, unprobed};
-use protocol::judgement::{Audience, Basis, Case, Mode, Question, ToolKind, Verdict};
+use protocol::judgement::{Audience, Basis, Case, Mode, Question, ToolKind, Verdict, Widening};
 
 fn asked(rules: &Rules, case: &Case) -> Question {
     match rules.judge(case) {
@@ -270,12 +270,13 @@ fn where_nobody_can_be_asked_the_refusal_says_what_would_allow_it() {
     let mut set = rule_set(Mode::Ask, &[], &["bash:make *"], &[]);
     set.audience = Audience::Nobody;
     let judge = Rules::new(&set).unwrap();
-    let rows: [(Case, &[&str]); 6] = [
+    let rows: [(Case, &[&str]); 7] = [
         (
             command("cargo build --release"),
             &["`bash:cargo build --release`", "--allowed-tools 'bash:cargo build --release'"],
         ),
-        (command("cargo b && x"), &["joins or redirects commands (`&`)", "--permission-mode auto"]),
+        (command("cargo b && x"), &["no rule allows `cargo b` in it", "--permission-mode auto"]),
+        (command("cargo b > x"), &["it redirects (`> x`)", "--permission-mode auto"]),
         (command("echo 'a b'"), &["--permission-mode auto"]),
         (command("make x"), &["the rule `bash:make *` (config.toml:1) asks about it"]),
         (on_paths("write", &[&file("src/a.rs")]), &["`write:./src/a.rs`"]),
@@ -346,6 +347,9 @@ fn the_digest_changes_with_all_that_an_answer_is_about() {
         changed(|case| case.probe.as_mut().unwrap().paths[1].digest = None),
         changed(|case| case.probe.as_mut().unwrap().paths.truncate(1)),
         changed(|case| case.probe.as_mut().unwrap().paths.swap(0, 1)),
+        changed(|case| case.confinement.push('x')),
+        changed(|case| case.widens.push(Widening::Network)),
+        changed(|case| case.widens.push(Widening::GitAdmin)),
     ];
     for (at, other) in others.iter().enumerate() {
         assert_ne!(*other, digest(&base), "change {at}");
@@ -391,4 +395,69 @@ fn a_tool_of_which_no_rule_can_speak_follows_its_kind_and_the_mode() {
         outcome(&rules(Mode::DontAsk, &["bash:*"], &[], &[]), &shouting),
         Outcome::RefusedByMode
     );
+}
+
+#[test]
+fn offers_cover_the_call_and_none_is_too_broad() {
+    let judge = rules(Mode::Ask, &["bash:cargo build"], &["bash:cargo publish *"], &[]);
+    let rows: [(Case, &[&str]); 22] = [
+        (command("cargo test -p x"), &["bash:cargo test -p x", "bash:cargo test *"]),
+        (command("cargo build && cargo test"), &["bash:cargo test", "bash:cargo test *"]),
+        (command("pytest -k 'a b'"), &["bash:pytest *"]),
+        (command("pytest $x"), &["bash:pytest *"]),
+        (command("git status"), &["bash:git status", "bash:git status *"]),
+        (command("git -c a=b status"), &["bash:git -c a=b status"]),
+        (command("git config x y"), &["bash:git config x y"]),
+        (command("git"), &["bash:git"]),
+        (command("npm run test"), &["bash:npm run test"]),
+        (command("python x.py"), &["bash:python x.py"]),
+        (command("python3.12 x.py"), &["bash:python3.12 x.py"]),
+        (command("sh x.sh"), &["bash:sh x.sh"]),
+        (command("rm x"), &["bash:rm x"]),
+        (command("sudo x"), &["bash:sudo x"]),
+        (command("make x && ls y"), &[]),
+        (command("ls; ls"), &["bash:ls", "bash:ls *"]),
+        (command("cargo publish"), &[]),
+        (command("cargo x > f"), &[]),
+        (command("$x"), &[]),
+        (on_paths("write", &[&file("a.rs")]), &["write:./a.rs"]),
+        (on_paths("write", &[&file("src/a.rs")]), &["write:./src/a.rs", "write:./src/**"]),
+        (on_paths("write", &["/etc/x"]), &[]),
+    ];
+    for (case, wanted) in rows {
+        let offers = asked(&judge, &case).offers;
+        assert_eq!(offers, wanted, "{:?} {:?}", case.command, case.probe);
+        for offer in &offers {
+            let with = rules(Mode::DontAsk, &["bash:cargo build", offer], &[], &[]);
+            assert_eq!(outcome(&with, &case), Outcome::Allowed, "{offer}");
+        }
+    }
+}
+
+#[test]
+fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
+    let widened = |widening| {
+        let mut case = command("cargo fetch");
+        case.widens.push(widening);
+        case
+    };
+    for widening in [Widening::Network, Widening::Directory("/srv".into()), Widening::GitAdmin] {
+        let case = widened(widening.clone());
+        for mode in [Mode::Ask, Mode::AcceptEdits, Mode::Auto] {
+            let judge = rules(mode, &["bash:*"], &[], &[]);
+            let question = asked(&judge, &case);
+            assert_eq!(question.widens, std::slice::from_ref(&widening));
+            assert!(question.reason.contains("more than this session has"), "{}", question.reason);
+            assert!(question.offers.is_empty(), "it is for one call");
+        }
+        let judge = rules(Mode::DontAsk, &["bash:*"], &[], &[]);
+        assert_eq!(outcome(&judge, &case), Outcome::RefusedByMode);
+        let judge = rules(Mode::Auto, &["bash:*"], &[], &["bash:cargo *"]);
+        assert_eq!(outcome(&judge, &case), Outcome::Denied);
+        let mut set = rule_set(Mode::Auto, &["bash:*"], &[], &[]);
+        set.audience = Audience::Nobody;
+        let judge = Rules::new(&set).unwrap();
+        assert_eq!(outcome(&judge, &case), Outcome::NobodyToAsk);
+        assert!(refusal(&judge, &case).contains("No rule and no mode gives that"));
+    }
 }

@@ -51,6 +51,7 @@ pub enum ToBroker {
 
 /// From the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+#[allow(clippy::large_enum_variant, reason = "a verdict is what it mostly says")]
 pub enum FromBroker {
     /// Ready for rules.
     Ready,

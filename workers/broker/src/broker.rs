@@ -11,6 +11,7 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Answer, Basis, Case, RuleSet, Verdict};
 use protocol::upkeep::{LogLevel, LogLine};
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Most questions open at once. Stops a session that proposes without end from filling memory; a
 /// person would not answer the hundredth.
@@ -130,7 +131,9 @@ impl Broker {
 
     fn verdict(&self, case: &Case) -> Verdict {
         match self.sessions.get(&case.call.id.session) {
-            Some(Standing::Rules(rules)) => rules.judge(case),
+            // A fault in the judgement itself refuses; it neither ends the process nor lets pass.
+            Some(Standing::Rules(rules)) => catch_unwind(AssertUnwindSafe(|| rules.judge(case)))
+                .unwrap_or_else(|_| unjudgeable("judging this call failed")),
             Some(Standing::Broken(error)) => {
                 unjudgeable(&format!("the permission rules cannot be followed: {error}"))
             }

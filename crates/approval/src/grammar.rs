@@ -1,0 +1,311 @@
+//! The strict reading: the part of the shell's grammar of which `sh`, `dash` and `bash` make the
+//! same, by recursive descent. What is outside of it is [`Unread`], never guessed.
+//!
+//! Lists, pipelines, subshells, groups, `if`, `while`, `until`, `for` and `case` are followed, `$(…)`
+//! and `$name` in words too. The result is flat: every simple command that could run, in any order
+//! and however often. Depth is bounded, and each byte is read once.
+
+use crate::harmless::{loop_variable, prefix_variable};
+use crate::script::{Simple, Unread, Word};
+
+/// Deepest nesting. People write five; the bound keeps the stack small.
+const DEPTH_CAP: usize = 40;
+
+/// Words with a meaning where a command begins.
+const RESERVED: &[&str] = &[
+    "!", "{", "}", "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
+    "in", "select", "then", "until", "while", "[[", "]]", "coproc",
+];
+
+/// Every simple command of a text.
+pub(crate) fn read(text: &str) -> Read<Vec<Simple>> {
+    let mut reader = Reader { text, at: 0, depth: 0, found: Vec::new() };
+    match reader.list(&[])? {
+        Close::End if reader.found.is_empty() => Err(Unread::Empty),
+        Close::End => Ok(reader.found),
+        Close::Bracket | Close::Cases | Close::Word(_) => Err(reader.misplaced()),
+    }
+}
+
+/// Where a reading stands. The words are read in `quoting`.
+pub(crate) struct Reader<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) at: usize,
+    depth: usize,
+    found: Vec<Simple>,
+}
+
+/// What ended a list.
+#[derive(Debug, PartialEq, Eq)]
+enum Close {
+    End,
+    Bracket,
+    /// `;;`
+    Cases,
+    Word(&'static str),
+}
+
+/// What was read, or why not.
+pub(crate) type Read<T> = Result<T, Unread>;
+
+impl<'a> Reader<'a> {
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    pub(crate) fn next_is(&self, text: &str) -> bool {
+        self.text.as_bytes()[self.at..].starts_with(text.as_bytes())
+    }
+
+    pub(crate) fn take(&mut self, text: &str) -> bool {
+        let there = self.next_is(text);
+        self.at += if there { text.len() } else { 0 };
+        there
+    }
+
+    pub(crate) fn misplaced(&self) -> Unread {
+        Unread::Misplaced(self.text[self.at..].chars().take(12).collect())
+    }
+
+    /// Commands until one of these words, a closing bracket or the end.
+    fn list(&mut self, closers: &[&'static str]) -> Read<Close> {
+        self.depth += 1;
+        if self.depth > DEPTH_CAP {
+            return Err(Unread::Deep);
+        }
+        let close = self.commands(closers)?;
+        self.depth -= 1;
+        Ok(close)
+    }
+
+    fn commands(&mut self, closers: &[&'static str]) -> Read<Close> {
+        loop {
+            self.lines();
+            match self.peek() {
+                None => return Ok(Close::End),
+                Some(b')') => return Ok(Close::Bracket),
+                Some(b';') if self.next_is(";;") => return Ok(Close::Cases),
+                Some(_) => {}
+            }
+            if let Some(word) = self.bare()
+                && let Some(closer) = closers.iter().find(|closer| **closer == word)
+            {
+                self.at += closer.len();
+                return Ok(Close::Word(closer));
+            }
+            self.and_or()?;
+            match self.peek() {
+                Some(b';') if !self.next_is(";;") => self.sign(1)?,
+                Some(b'&') => self.sign(1)?,
+                Some(b'\n' | b')' | b';') | None => {}
+                Some(_) => return Err(self.misplaced()),
+            }
+        }
+    }
+
+    fn and_or(&mut self) -> Read<()> {
+        loop {
+            self.blanks();
+            while self.bare() == Some("!") {
+                self.at += 1;
+                self.blanks();
+            }
+            self.command()?;
+            self.blanks();
+            match self.next_is("&&") || self.next_is("||") {
+                true => self.sign(2)?,
+                false if self.next_is("|") && !self.next_is("|&") => self.sign(1)?,
+                false => return Ok(()),
+            }
+            self.lines();
+        }
+    }
+
+    /// Passes a sign. A line that goes on within one would make another of it.
+    pub(crate) fn sign(&mut self, length: usize) -> Read<()> {
+        self.at += length;
+        if self.next_is("\\\n") { Err(self.misplaced()) } else { Ok(()) }
+    }
+
+    fn command(&mut self) -> Read<()> {
+        if self.next_is("((") {
+            return Err(Unread::Keyword("((".into()));
+        }
+        if self.next_is("(") {
+            self.sign(1)?;
+            self.body(Close::Bracket)?;
+            self.at += 1;
+            return self.redirections();
+        }
+        let Some(word) = self.bare().filter(|word| RESERVED.contains(word)) else {
+            return self.simple();
+        };
+        let word = word.to_owned();
+        self.at += word.len();
+        match word.as_str() {
+            "{" => self.body(Close::Word("}"))?,
+            "if" => self.branches()?,
+            "while" | "until" => {
+                self.body(Close::Word("do"))?;
+                self.body(Close::Word("done"))?;
+            }
+            "for" => self.for_loop()?,
+            "case" => self.cases()?,
+            "function" => return Err(Unread::Function),
+            _ => return Err(Unread::Keyword(word)),
+        }
+        self.redirections()
+    }
+
+    /// Commands, at least one, up to what closes them.
+    fn body(&mut self, close: Close) -> Read<()> {
+        let closers: &[&'static str] = match &close {
+            Close::Word(word) => &[*word],
+            Close::End | Close::Bracket | Close::Cases => &[],
+        };
+        let begun = self.at;
+        if self.list(closers)? != close {
+            return Err(self.misplaced());
+        }
+        let length = match &close {
+            Close::Word(word) => word.len(),
+            Close::End | Close::Bracket | Close::Cases => 0,
+        };
+        let empty = self.text[begun..self.at - length].trim().is_empty();
+        if empty { Err(self.misplaced()) } else { Ok(()) }
+    }
+
+    fn branches(&mut self) -> Read<()> {
+        loop {
+            self.body(Close::Word("then"))?;
+            match self.list(&["elif", "else", "fi"])? {
+                Close::Word("elif") => {}
+                Close::Word("else") => return self.body(Close::Word("fi")),
+                Close::Word(_) => return Ok(()),
+                Close::End | Close::Bracket | Close::Cases => return Err(self.misplaced()),
+            }
+        }
+    }
+
+    fn for_loop(&mut self) -> Read<()> {
+        self.blanks();
+        let name = self.bare().ok_or_else(|| self.misplaced())?;
+        if !loop_variable(name) {
+            return Err(Unread::Assignment(name.to_owned()));
+        }
+        self.at += name.len();
+        self.lines();
+        if self.bare() == Some("in") {
+            self.at += 2;
+            while self.another_word() {
+                self.word()?;
+            }
+        }
+        self.take(";");
+        self.lines();
+        match self.bare() {
+            Some("do") => self.at += 2,
+            _ => return Err(self.misplaced()),
+        }
+        self.body(Close::Word("done"))
+    }
+
+    fn cases(&mut self) -> Read<()> {
+        self.blanks();
+        self.word()?;
+        self.lines();
+        match self.bare() {
+            Some("in") => self.at += 2,
+            _ => return Err(self.misplaced()),
+        }
+        loop {
+            self.lines();
+            if self.bare() == Some("esac") {
+                self.at += 4;
+                return Ok(());
+            }
+            self.take("(");
+            loop {
+                self.blanks();
+                self.word()?;
+                self.blanks();
+                if !self.take("|") {
+                    break;
+                }
+            }
+            if !self.take(")") {
+                return Err(self.misplaced());
+            }
+            match self.list(&["esac"])? {
+                Close::Cases => self.at += 2,
+                Close::Word(_) => return Ok(()),
+                Close::End | Close::Bracket => return Err(self.misplaced()),
+            }
+        }
+    }
+
+    /// `$(` is behind us: the commands up to the closing bracket.
+    pub(crate) fn substitution(&mut self) -> Read<()> {
+        match self.list(&[])? {
+            Close::Bracket => {
+                self.at += 1;
+                Ok(())
+            }
+            Close::End => Err(Unread::Open('(')),
+            Close::Cases | Close::Word(_) => Err(self.misplaced()),
+        }
+    }
+
+    fn simple(&mut self) -> Read<()> {
+        let begun = self.at;
+        let mut words: Vec<Word> = Vec::new();
+        let mut exported = None;
+        while self.another_word() {
+            if self.redirection()? {
+                continue;
+            }
+            match self.assignment().filter(|_| words.is_empty()) {
+                Some(name) => {
+                    let value = self.assigned(name)?;
+                    match (prefix_variable(name, &value), loop_variable(name)) {
+                        (true, _) => {}
+                        (false, true) => exported = Some(name),
+                        (false, false) => return Err(Unread::Assignment(name.to_owned())),
+                    }
+                }
+                None => words.push(self.word()?),
+            }
+        }
+        match (words.first(), exported) {
+            (Some(_), Some(name)) => return Err(Unread::Assignment(name.to_owned())),
+            (Some(Word::Known(program)), None) if is_name(program) => {
+                self.found.push(Simple { words });
+            }
+            (Some(_), None) => return Err(Unread::Program),
+            (None, None) if self.at == begun => return Err(self.misplaced()),
+            // Nothing but variables of the shell's own, which no program gets.
+            (None, None | Some(_)) => {}
+        }
+        match self.peek() {
+            Some(b'(') => Err(Unread::Function),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The value behind `name=`, which is still to come.
+    fn assigned(&mut self, name: &str) -> Read<Word> {
+        self.at += name.len();
+        if !self.take("=") {
+            return Err(Unread::Assignment(name.to_owned()));
+        }
+        match self.in_word() {
+            true => self.word(),
+            false => Ok(Word::Known(String::new())),
+        }
+    }
+}
+
+/// Letters of a program's name. Beyond ASCII one letter looks like another.
+fn is_name(program: &str) -> bool {
+    !program.is_empty() && program.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+}

@@ -1,0 +1,41 @@
+//! Variables that can be set without changing what runs.
+
+use crate::script::Word;
+
+/// Variables that programs read for how they speak: colours, language, how much they say.
+const SPEECH: &[&str] = &[
+    "CI",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+    "FORCE_COLOR",
+    "LANG",
+    "LC_ALL",
+    "LC_COLLATE",
+    "LC_CTYPE",
+    "LC_MESSAGES",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "LINES",
+    "NO_COLOR",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "TZ",
+];
+
+/// Whether a program may be given this variable: its name is known to be harmless, and so is every
+/// value that names no file.
+pub(crate) fn prefix_variable(name: &str, value: &Word) -> bool {
+    let plain = |text: &str| {
+        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.,=:@+-".contains(&byte))
+    };
+    SPEECH.contains(&name) && value.known().is_some_and(plain)
+}
+
+/// Whether a variable of this name is the shell's own: no program and no shell reads one, and it is
+/// not among those that are handed on.
+pub(crate) fn loop_variable(name: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+        && name.starts_with(|c: char| c.is_ascii_lowercase())
+}

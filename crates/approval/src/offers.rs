@@ -1,0 +1,69 @@
+//! Rules that a question offers, for an answer that holds longer: narrowest first, none too broad.
+
+use crate::paths::Spot;
+use crate::programs::{Trait, Traits};
+use crate::script::{Simple, Word};
+
+/// Programs of which `NAME *` would allow nearly anything: interpreters, and those that change or
+/// send whatever they are told to.
+const BROAD: &[&str] = &[
+    "awk", "chmod", "chown", "cp", "curl", "dd", "deno", "gawk", "install", "java", "ln", "lua",
+    "make", "mv", "nc", "ninja", "node", "nodejs", "perl", "php", "pip", "pip3", "python",
+    "python2", "python3", "rm", "rsync", "ruby", "scp", "sed", "sudo", "tar", "tee", "tclsh",
+    "truncate", "wget",
+];
+
+/// Subcommands that run whatever stands behind them, or change what others run.
+const BROAD_SUBCOMMANDS: &[&str] = &[
+    "bisect",
+    "config",
+    "exec",
+    "filter-branch",
+    "install",
+    "rebase",
+    "run",
+    "run-script",
+    "submodule",
+];
+
+/// For a command: exactly these words, then its subcommand or program with any further ones.
+pub(crate) fn of_command(simple: &Simple) -> Vec<String> {
+    let words: Option<Vec<&str>> = simple.words.iter().map(Word::known).collect();
+    let mut offers = Vec::new();
+    if let Some(words) = words.filter(|words| words.iter().all(|word| sayable(word))) {
+        offers.push(format!("bash:{}", words.join(" ")));
+    }
+    offers.extend(with_any_words(&simple.words).map(|words| format!("bash:{words} *")));
+    offers
+}
+
+fn with_any_words(words: &[Word]) -> Option<String> {
+    let program = words.first()?.known().filter(|word| sayable(word))?;
+    let traits = Traits::of(program);
+    if traits.has(Trait::HasSubcommands) {
+        let subcommand = words.get(1)?.known().filter(|word| sayable(word))?;
+        let plain = !subcommand.starts_with('-') && !BROAD_SUBCOMMANDS.contains(&subcommand);
+        return plain.then(|| format!("{program} {subcommand}"));
+    }
+    let broad = traits.is_known() || BROAD.contains(&crate::words::base_name(program));
+    let versioned = program.ends_with(|c: char| c.is_ascii_digit());
+    (!broad && !versioned).then(|| program.to_owned())
+}
+
+/// For one file: exactly it, then its directory in the project.
+pub(crate) fn of_path(tool: &str, spot: &Spot) -> Vec<String> {
+    let Some(path) = &spot.relative else { return Vec::new() };
+    let plain = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "/._-+@=, ".contains(c));
+    if !plain(path) {
+        return Vec::new();
+    }
+    let dir = path.rsplit_once('/').map(|(dir, _)| format!("{tool}:./{dir}/**"));
+    std::iter::once(format!("{tool}:./{path}")).chain(dir).collect()
+}
+
+/// Whether a word can stand in a rule as it is.
+pub(crate) fn sayable(word: &str) -> bool {
+    !word.is_empty()
+        && !word.contains([' ', '*', '\\', '\'', '"', ';', '&', '|', '<', '>', '(', ')', '`'])
+        && !word.contains(char::is_control)
+}

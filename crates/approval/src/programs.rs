@@ -1,0 +1,142 @@
+//! What programs do with the words behind them, by their names.
+
+use crate::words::base_name;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Programs that run what stands behind them, after options that are not looked at.
+const PASS_ON: &[&str] = &[
+    "builtin",
+    "busybox",
+    "bwrap",
+    "catchsegv",
+    "chronic",
+    "chroot",
+    "chrt",
+    "command",
+    "coproc",
+    "dbus-run-session",
+    "direnv",
+    "doas",
+    "entr",
+    "env",
+    "exec",
+    "fakeroot",
+    "faketime",
+    "firejail",
+    "flock",
+    "gdb",
+    "ionice",
+    "ltrace",
+    "mapfile",
+    "mise",
+    "nice",
+    "nohup",
+    "npx",
+    "nsenter",
+    "parallel",
+    "perf",
+    "pkexec",
+    "poetry",
+    "prlimit",
+    "proxychains",
+    "proxychains4",
+    "rlwrap",
+    "runuser",
+    "screen",
+    "script",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "sg",
+    "ssh",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-run",
+    "taskset",
+    "time",
+    "timeout",
+    "tmux",
+    "toybox",
+    "unbuffer",
+    "unshare",
+    "uv",
+    "valgrind",
+    "watch",
+    "xargs",
+    "xvfb-run",
+];
+
+/// Programs that read one of their words as a shell text.
+const READ_TEXT: &[&str] = &[
+    "alias", "entr", "env", "eval", "flock", "mapfile", "parallel", "runuser", "screen", "script",
+    "sg", "ssh", "su", "tmux", "trap", "watch", "xargs",
+];
+
+/// Shells: they read a text behind `-c`, or their standard input.
+const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"];
+
+/// They take a text as if a shell read it.
+const SOURCE: &[&str] = &[".", "source"];
+
+/// Programs with subcommands, before which options may stand that do not change what is done.
+const HAVE_SUBCOMMANDS: &[&str] =
+    &["cargo", "docker", "git", "kubectl", "npm", "pnpm", "systemctl"];
+
+/// What a program of some name does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trait {
+    PassesOn = 1,
+    ReadsText = 2,
+    Shell = 4,
+    Sources = 8,
+    HasSubcommands = 16,
+    Finds = 32,
+    Evaluates = 64,
+    Prints = 128,
+    IsGit = 256,
+}
+
+/// All that is known of a program.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Traits(u16);
+
+impl Traits {
+    /// Of the program that a word names, whatever directory it stands in.
+    pub(crate) fn of(word: &str) -> Self {
+        BY_NAME.get(base_name(word)).copied().unwrap_or_default()
+    }
+
+    /// Whether it does anything but its own work.
+    pub(crate) fn is_known(self) -> bool {
+        self.0 != 0
+    }
+
+    pub(crate) fn has(self, one: Trait) -> bool {
+        self.0 & one as u16 != 0
+    }
+}
+
+/// Looked up for every word of a script, so it is one table.
+static BY_NAME: LazyLock<HashMap<&'static str, Traits>> = LazyLock::new(|| {
+    let tables: [(&[&'static str], Trait); 9] = [
+        (PASS_ON, Trait::PassesOn),
+        (READ_TEXT, Trait::ReadsText),
+        (SHELLS, Trait::Shell),
+        (SOURCE, Trait::Sources),
+        (HAVE_SUBCOMMANDS, Trait::HasSubcommands),
+        (&["fd", "fdfind", "find"], Trait::Finds),
+        (&["eval"], Trait::Evaluates),
+        (&["echo", "printf"], Trait::Prints),
+        (&["git"], Trait::IsGit),
+    ];
+    let mut by_name: HashMap<&str, Traits> = HashMap::new();
+    for (names, one) in tables {
+        for name in names {
+            by_name.entry(name).or_default().0 |= one as u16;
+        }
+    }
+    by_name
+});

@@ -1,0 +1,49 @@
+//! Redirections that change nothing: to and from `/dev/null`, and between descriptors.
+
+use crate::grammar::{Read, Reader};
+use crate::script::{Unread, Word};
+
+/// Signs of which shells make the same, the longest first.
+const SIGNS: &[&str] = &["&>>", "&>", ">>", ">|", ">&", "<&", "<>", ">", "<"];
+
+impl Reader<'_> {
+    /// Passes the redirections behind a compound command.
+    pub(crate) fn redirections(&mut self) -> Read<()> {
+        while self.another_word() {
+            if !self.redirection()? {
+                return Err(self.misplaced());
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes one redirection, if one is next.
+    pub(crate) fn redirection(&mut self) -> Read<bool> {
+        let begun = self.at;
+        let numbered = matches!(self.text.as_bytes()[begun..], [b'0'..=b'9', b'<' | b'>', ..]);
+        self.at += usize::from(numbered);
+        if self.next_is("<<") {
+            return Err(Unread::Here);
+        }
+        if self.next_is("<(") || self.next_is(">(") {
+            return Err(Unread::Expansion(self.text[self.at..self.at + 2].to_owned()));
+        }
+        let Some(sign) = SIGNS.iter().find(|sign| self.next_is(sign)) else { return Ok(false) };
+        self.at += sign.len();
+        self.blanks();
+        let target = self.word()?;
+        let harmless = match (&target, *sign) {
+            (Word::Known(target), ">&" | "<&") => {
+                target == "-" || (target.len() == 1 && target.as_bytes()[0].is_ascii_digit())
+            }
+            (Word::Known(target), _) => target == "/dev/null",
+            (Word::One(_) | Word::Open(_), _) => false,
+        };
+        // For one shell `&>` ends the command: what stands behind the target would be a new one.
+        let last = !sign.starts_with('&') || !self.another_word();
+        match harmless && last {
+            true => Ok(true),
+            false => Err(Unread::Redirection(self.text[begun..self.at].trim().to_owned())),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! A shell text, read: the simple commands in it with the words that each program gets, or why
+//! that cannot be known.
+
+use std::fmt;
+
+/// One word that a program gets, as far as it is known before it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// These letters.
+    Known(String),
+    /// One word: something in double quotes is replaced.
+    One(Start),
+    /// Any number of words, none included: a variable or a pattern for files without quotes.
+    Open(Start),
+}
+
+/// How a word begins that is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// In any way; it may be an option.
+    Any,
+    /// With letters that make no option of it.
+    Plain,
+}
+
+/// One program with its words; a text of them is judged one by one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Simple {
+    /// Never empty; the first is the program.
+    pub words: Vec<Word>,
+}
+
+impl Word {
+    /// The letters, where they are known.
+    pub(crate) fn known(&self) -> Option<&str> {
+        match self {
+            Self::Known(text) => Some(text),
+            Self::One(_) | Self::Open(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(text) if text.is_empty() || text.contains(char::is_whitespace) => {
+                write!(f, "'{text}'")
+            }
+            Self::Known(text) => f.write_str(text),
+            Self::One(_) => f.write_str("<unknown>"),
+            Self::Open(_) => f.write_str("<unknown ...>"),
+        }
+    }
+}
+
+impl fmt::Display for Simple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, word) in self.words.iter().enumerate() {
+            let blank = if at == 0 { "" } else { " " };
+            write!(f, "{blank}{word}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why it cannot be known what a text runs, so that no rule can allow it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unread {
+    /// No command at all.
+    Empty,
+    /// `X=y command`, or a loop over `X`: the variable may change what runs.
+    Assignment(String),
+    /// A quote or a bracket without its other half.
+    Open(char),
+    /// Something that is replaced and not looked into: backquotes, `${x:-y}`, arithmetic, `$'…'`.
+    Expansion(String),
+    /// A redirection to or from something else than `/dev/null` or another descriptor.
+    Redirection(String),
+    /// A here-document or a here-string.
+    Here,
+    /// A function.
+    Function,
+    /// A word of the grammar that is not followed here.
+    Keyword(String),
+    /// Not where the grammar has it.
+    Misplaced(String),
+    /// A program's name that is only known when it runs.
+    Program,
+    /// A character that looks like another or like nothing.
+    Character(char),
+    /// Commands within commands, deeper than anybody writes them.
+    Deep,
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("it has no words"),
+            Self::Assignment(name) => write!(f, "it sets the variable `{name}` first"),
+            Self::Open(c) => write!(f, "`{c}` is not closed"),
+            Self::Expansion(text) => {
+                write!(f, "the shell would replace something in it (`{text}`)")
+            }
+            Self::Redirection(target) => write!(f, "it redirects (`{target}`)"),
+            Self::Here => f.write_str("it has a here-document"),
+            Self::Function => f.write_str("it defines a function"),
+            Self::Keyword(word) => write!(f, "`{word}` is not looked into"),
+            Self::Misplaced(text) => write!(f, "it is no plain shell text at `{text}`"),
+            Self::Program => f.write_str("it runs a program whose name is not written out"),
+            Self::Character(c) => {
+                write!(f, "it has a character that can deceive (U+{:04X})", u32::from(*c))
+            }
+            Self::Deep => f.write_str("it nests too deeply"),
+        }
+    }
+}
+
+/// Characters that show as nothing, as a blank, or turn the direction of writing.
+pub(crate) fn is_hidden(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control() && c != '\n' && c != '\t';
+    }
+    c.is_control()
+        || c.is_whitespace()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202f}'
+            | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}

@@ -1,0 +1,280 @@
+//! What stands behind a wrapper such as `env` or `sh -c`, and the words that no `*` of a rule covers.
+//!
+//! Only forms that are certain are looked through: options that are listed here, programs that are
+//! written out. All others need a rule of their own.
+
+use crate::harmless::prefix_variable;
+use crate::script::{Start, Word};
+use crate::words::base_name;
+
+/// What a wrapper runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Inner {
+    /// A command in its place.
+    Command(Vec<Word>),
+    /// A text, read by a shell of its own.
+    Script(String),
+    /// A text, read by the shell that reads the rest.
+    Here(String),
+}
+
+/// Builtins that change what the commands beside them mean: names, variables, options, traps.
+const STATE: &[&str] = &[
+    ".",
+    "alias",
+    "bind",
+    "complete",
+    "compopt",
+    "declare",
+    "enable",
+    "export",
+    "getopts",
+    "hash",
+    "let",
+    "local",
+    "mapfile",
+    "read",
+    "readarray",
+    "readonly",
+    "set",
+    "shopt",
+    "source",
+    "trap",
+    "typeset",
+    "ulimit",
+    "umask",
+    "unalias",
+    "unset",
+    "wait",
+];
+
+/// Builtins that go to another directory, where `./x` is another program.
+const MOVES: &[&str] = &["cd", "chdir", "popd", "pushd"];
+
+/// Options of `find` that run a program or change files.
+const FIND_ACTS: &[&str] =
+    &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf"];
+
+/// Subcommands of git that run other programs, or say which ones git runs later.
+const GIT_RUNS: &[&str] = &[
+    "bisect",
+    "config",
+    "difftool",
+    "filter-branch",
+    "mergetool",
+    "rebase",
+    "send-email",
+    "submodule",
+];
+
+/// Options of git's subcommands that name a program.
+const GIT_PROGRAMS: &[&str] =
+    &["--exec", "--upload-pack", "--receive-pack", "--open-files-in-pager", "-O"];
+
+/// Whether a builtin changes what others mean.
+pub(crate) fn changes_state(program: &str) -> bool {
+    STATE.contains(&program)
+}
+
+/// Whether the word may name a builtin that goes to another directory.
+pub(crate) fn moves(word: &Word) -> bool {
+    word.known().is_some_and(|word| MOVES.contains(&word))
+}
+
+/// Whether a builtin evaluates its words, and one of them could hold a command: `test -v 'a[$(x)]'`.
+pub(crate) fn evaluates(program: &str, words: &[Word]) -> bool {
+    // Even `a[i]` runs what the variable `i` says.
+    let known =
+        |word: &Word| word.known().is_some_and(|word| word.len() < 2 || !word.contains('['));
+    match program {
+        "compgen" | "fc" | "jobs" => true,
+        "test" | "[" => {
+            let words = match words {
+                [words @ .., last] if program == "[" && last.known() == Some("]") => words,
+                words => words,
+            };
+            let fits = match words {
+                [sign, Word::One(_)] => sign.known().is_some_and(|sign| UNARY.contains(&sign)),
+                [Word::Known(_) | Word::One(_), sign, Word::Known(_) | Word::One(_)] => {
+                    sign.known().is_some_and(|sign| BINARY.contains(&sign))
+                }
+                _ => false,
+            };
+            !fits && !words.iter().all(known)
+        }
+        "printf" => words.first().is_some_and(|first| !known(first) || is_option(first)),
+        program => changes_state(program) && !words.iter().all(known),
+    }
+}
+
+/// Tests of one word that evaluate nothing.
+const UNARY: &[&str] = &["-d", "-e", "-f", "-n", "-r", "-s", "-w", "-x", "-z"];
+
+/// Tests between two words, which come before any other reading of three.
+const BINARY: &[&str] =
+    &["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
+
+fn is_option(word: &Word) -> bool {
+    word.known().is_none_or(|word| word.starts_with('-'))
+}
+
+/// The places of words that a rule must write out, since they make the program run others. All of
+/// them for a program of which it cannot be known.
+pub(crate) fn guarded(words: &[Word]) -> Vec<usize> {
+    let program = words.first().and_then(Word::known).map(base_name).unwrap_or_default();
+    let acts: fn(usize, &str) -> bool = match program {
+        "find" => |_, word| FIND_ACTS.contains(&word),
+        "fd" | "fdfind" => |_, word| {
+            let short =
+                word.starts_with('-') && !word.starts_with("--") && word.contains(['x', 'X']);
+            short || word.starts_with("--exec")
+        },
+        "rg" => |_, word| word.starts_with("--pre") || word.starts_with("--hostname-bin"),
+        "git" => |at, word| {
+            (at == 1 && (word.starts_with('-') && word != "--no-pager" || GIT_RUNS.contains(&word)))
+                || GIT_PROGRAMS.iter().any(|option| word.starts_with(option))
+                || word.starts_with("ext::")
+        },
+        _ => return Vec::new(),
+    };
+    let could = |(at, word): (usize, &Word)| match word {
+        Word::Known(word) => acts(at, word),
+        Word::One(Start::Plain) | Word::Open(Start::Plain) => program == "git" && at == 1,
+        Word::One(Start::Any) | Word::Open(Start::Any) => true,
+    };
+    words.iter().enumerate().skip(1).filter(|word| could(*word)).map(|(at, _)| at).collect()
+}
+
+/// What the wrapper runs, where that is certain.
+pub(crate) fn inner(words: &[Word]) -> Option<Inner> {
+    let (program, rest) = words.split_first()?;
+    let program = program.known()?;
+    let name = match program.rsplit_once('/') {
+        None => program,
+        Some(("/bin" | "/usr/bin", name)) => name,
+        Some(_) => return None,
+    };
+    let rest = match name {
+        "builtin" | "command" | "exec" | "nohup" => rest,
+        "time" => options(rest, &["-p"], &[])?,
+        "setsid" => options(rest, &["-w", "-f", "--wait", "--fork"], &[])?,
+        "nice" => options(rest, &[], &["-n", "--adjustment="])?,
+        "ionice" => options(rest, &["-t"], &["-c", "-n"])?,
+        "stdbuf" => options(rest, &[], &["-i", "-o", "-e"])?,
+        "timeout" => {
+            let flags = &["-v", "--verbose", "--foreground", "--preserve-status"];
+            let rest = options(rest, flags, &["-s", "-k", "--signal=", "--kill-after="])?;
+            let (time, rest) = rest.split_first()?;
+            time.known().filter(|time| time.starts_with(|c: char| c.is_ascii_digit()))?;
+            rest
+        }
+        "env" => {
+            let sets = |word: &&Word| {
+                let pair = word.known().and_then(|word| word.split_once('='));
+                pair.is_some_and(|(name, value)| prefix_variable(name, &Word::Known(value.into())))
+            };
+            &rest[rest.iter().take_while(sets).count()..]
+        }
+        "xargs" => return xargs(rest),
+        "sh" | "bash" | "dash" => return script(rest),
+        "eval" => {
+            let words: Option<Vec<&str>> = rest.iter().map(Word::known).collect();
+            return Some(Inner::Here(words?.join(" ")));
+        }
+        "git" => return git(rest),
+        _ => return None,
+    };
+    command(rest.to_vec())
+}
+
+/// The commands behind each `-exec` of `find`; `None` where one cannot be known.
+pub(crate) fn find_runs(words: &[Word]) -> Option<Vec<Vec<Word>>> {
+    let mut found = Vec::new();
+    let mut rest = words;
+    while let Some((word, behind)) = rest.split_first() {
+        rest = behind;
+        match word.known()? {
+            "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                let ends = |at: &usize| match behind[*at].known() {
+                    Some(";") => true,
+                    Some("+") => *at > 0 && behind[*at - 1].known() == Some("{}"),
+                    Some(_) | None => false,
+                };
+                let length = (0..behind.len()).find(ends)?;
+                // What is found begins as the place does where it was looked for: with no `-`.
+                let run = behind[..length].iter().map(|word| match word.known()?.contains("{}") {
+                    true if word.known()?.starts_with("{}") => Some(Word::Open(Start::Plain)),
+                    true => Some(Word::One(Start::Any)),
+                    false => Some(word.clone()),
+                });
+                found.push(run.collect::<Option<Vec<Word>>>()?);
+                rest = &behind[length + 1..];
+            }
+            word if FIND_ACTS.contains(&word) => return None,
+            _ => {}
+        }
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+/// A command that begins with a program's name, not with an option.
+fn command(words: Vec<Word>) -> Option<Inner> {
+    let program = words.first()?.known()?;
+    (!program.starts_with('-')).then_some(Inner::Command(words))
+}
+
+/// What stands behind the listed options. The second kind takes a value: in the same word, or in
+/// the next one where it does not end in `=`.
+fn options<'a>(words: &'a [Word], flags: &[&str], values: &[&str]) -> Option<&'a [Word]> {
+    let mut rest = words;
+    while let Some((word, behind)) = rest.split_first() {
+        let word = word.known()?;
+        if !word.starts_with('-') {
+            return Some(rest);
+        }
+        let value = values.iter().find(|option| word.starts_with(**option));
+        rest = match value {
+            _ if flags.contains(&word) => behind,
+            Some(option) if word.len() > option.len() => behind,
+            Some(option) if !option.ends_with('=') => {
+                behind.first()?.known()?;
+                &behind[1..]
+            }
+            Some(_) | None => return None,
+        };
+    }
+    Some(rest)
+}
+
+/// `xargs` puts words of its input behind the command, or in the place of a mark.
+fn xargs(words: &[Word]) -> Option<Inner> {
+    let flags = &["-0", "-r", "-t", "--null", "--no-run-if-empty", "--verbose"];
+    let values = &["-n", "-P", "-L", "-s", "-d"];
+    let rest = options(words, flags, values);
+    if let Some(rest) = rest {
+        return command(rest.iter().cloned().chain([Word::Open(Start::Any)]).collect());
+    }
+    let [option, mark, rest @ ..] = words else { return None };
+    let mark = (option.known() == Some("-I")).then(|| mark.known()).flatten()?;
+    let put = |word: &Word| match word.known() {
+        Some(known) if known.contains(mark) => Word::One(Start::Any),
+        Some(_) | None => word.clone(),
+    };
+    command(rest.iter().map(put).collect())
+}
+
+/// `sh -c text`, with options that change nothing of what runs.
+fn script(words: &[Word]) -> Option<Inner> {
+    let [option, text, ..] = words else { return None };
+    let letters = option.known()?.strip_prefix('-')?;
+    let plain = letters.ends_with('c') && letters.bytes().all(|letter| b"celux".contains(&letter));
+    plain.then(|| Some(Inner::Script(text.known()?.to_owned())))?
+}
+
+/// Of git's options before the subcommand only this one says nothing about what runs.
+fn git(words: &[Word]) -> Option<Inner> {
+    let (option, rest) = words.split_first()?;
+    let program = Word::Known("git".into());
+    (option.known() == Some("--no-pager"))
+        .then(|| Inner::Command(std::iter::once(program).chain(rest.iter().cloned()).collect()))
+}
