@@ -8,10 +8,11 @@ use crate::origin::{Layer, Origin};
 use crate::project::Warning;
 use crate::settings::Settings;
 use crate::value::{Item, Value};
+use crate::vendors::{KeyVariable, ProviderName};
 use crate::{proxy, variables};
 use protocol::confinement::{Level, Limits, Network, Tier};
 use protocol::judgement::{Audience, Mode, Rule, RuleEffect, RuleSet};
-use protocol::provider::{Auth, Patience};
+use protocol::provider::Patience;
 use std::path::{Path, PathBuf};
 
 /// What holds for one session.
@@ -48,23 +49,14 @@ pub struct Row {
     pub origin: Origin,
 }
 
-/// Vendors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProviderName {
-    /// Anthropic Messages, or a server that speaks it.
-    Anthropic,
-    /// A recording.
-    Replay,
-}
-
 /// Where answers come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderConfig {
-    /// Which vendor.
+    /// Which vendor's interface, or a recording.
     pub name: ProviderName,
     /// The vendor's name of the model.
     pub model: String,
-    /// Without `/v1` and without a slash at its end.
+    /// Without a slash at its end.
     pub base_url: String,
     /// Most tokens of one answer.
     pub max_tokens: u32,
@@ -72,24 +64,11 @@ pub struct ProviderConfig {
     pub patience: Patience,
     /// The variable that holds the key, where one is set. Its value stays where it is.
     pub key: Option<KeyVariable>,
+    /// Whether the base URL is this machine.
+    pub local: bool,
     /// From `HTTPS_PROXY`, less what `NO_PROXY` excepts for this base URL.
     pub proxy: Option<String>,
 }
-
-/// The variable that holds a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyVariable {
-    /// Its name.
-    pub name: &'static str,
-    /// How a key of this kind is sent.
-    pub auth: Auth,
-}
-
-/// The variables that hold keys. The first that is set is used.
-const KEY_VARIABLES: [KeyVariable; 2] = [
-    KeyVariable { name: "ANTHROPIC_API_KEY", auth: Auth::ApiKey },
-    KeyVariable { name: "ANTHROPIC_AUTH_TOKEN", auth: Auth::Bearer },
-];
 
 /// Who may do what.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -209,8 +188,10 @@ fn provider(
     warnings: &mut Vec<Warning>,
 ) -> Result<ProviderConfig, ConfigError> {
     let base_url = settings.text("provider.base_url")?.to_owned();
-    let key =
-        KEY_VARIABLES.into_iter().find(|variable| sources.environment.get(variable.name).is_some());
+    let name = ProviderName::parse(settings.text("provider.name")?)
+        .ok_or(ConfigError::Incomplete { key: "provider.name" })?;
+    let keys = name.vendor().keys.iter();
+    let key = keys.copied().find(|key| sources.environment.get(key.name).is_some());
     if key.is_some() && base_url.starts_with("http://") && !proxy::is_loopback(&base_url) {
         warnings.push(Warning {
             origin: settings.get("provider.base_url")?.1.clone(),
@@ -228,10 +209,8 @@ fn provider(
     let https_proxy = variable("HTTPS_PROXY", "https_proxy")?;
     let no_proxy = variable("NO_PROXY", "no_proxy")?;
     Ok(ProviderConfig {
-        name: match settings.text("provider.name")? {
-            "replay" => ProviderName::Replay,
-            _ => ProviderName::Anthropic,
-        },
+        name,
+        local: proxy::is_loopback(&base_url),
         model: settings.text("provider.model")?.to_owned(),
         max_tokens: narrow(settings, "provider.max_tokens")?,
         patience: Patience {

@@ -65,6 +65,9 @@ const DAEMON: FromProject = FromProject::Misplaced(
     "the daemon serves all your projects; set it in your own configuration file",
 );
 
+/// The words of `provider.name`; `vendors` has a row for each.
+const PROVIDERS: &[&str] = &["anthropic", "openai", "openai-chat", "gemini", "replay"];
+
 /// The words of `permissions.mode`, the loosest first.
 pub(crate) const MODES: &[&str] = &["auto", "accept-edits", "ask", "dont-ask", "plan"];
 
@@ -75,7 +78,7 @@ use Order::{LaterWord, Smaller, SmallerButZero};
 /// All keys.
 pub(crate) const KEYS: &[Key] = &[
     // A foreign base URL would be sent the conversation and the key.
-    key("provider.name", Word(&["anthropic", "replay"]), Nothing),
+    key("provider.name", Word(PROVIDERS), Nothing),
     key("provider.model", Name, Anything),
     key("provider.base_url", Url, Nothing),
     key("provider.max_tokens", Count(1, 1_000_000), Tighten(Smaller)),
@@ -131,7 +134,9 @@ pub(crate) fn is_table(name: &str) -> bool {
 pub(crate) fn hint(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     if ["api_key", "key", "apikey", "auth_token", "token"].contains(&last) {
-        return ": keys are never read from files; set ANTHROPIC_API_KEY in the environment".into();
+        return ": keys are never read from files; set ANTHROPIC_API_KEY, OPENAI_API_KEY or \
+                GEMINI_API_KEY in the environment"
+            .into();
     }
     let same_end: Vec<_> =
         KEYS.iter().filter(|key| key.name.rsplit('.').next() == Some(last)).collect();

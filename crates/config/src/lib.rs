@@ -25,10 +25,10 @@ mod text;
 mod trust;
 mod value;
 mod variables;
+mod vendors;
 
 pub use config::{
-    Budget, Config, DaemonConfig, KeyVariable, Permissions, ProviderConfig, ProviderName, Row,
-    SandboxConfig, ToolsConfig,
+    Budget, Config, DaemonConfig, Permissions, ProviderConfig, Row, SandboxConfig, ToolsConfig,
 };
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use environment::{Environment, command_may_see};
@@ -38,3 +38,4 @@ pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE, Sources, Trust};
 pub use origin::{Layer, Origin};
 pub use project::Warning;
 pub use trust::{TrustError, TrustStore};
+pub use vendors::{KeyVariable, ProviderName, Vendor};

@@ -9,6 +9,7 @@ use crate::settings::{Entry, Settings};
 use crate::text::{self, Source};
 use crate::trust::TrustStore;
 use crate::variables;
+use crate::vendors::{ProviderName, Vendor};
 use std::cmp::Ordering;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -75,7 +76,9 @@ impl Config {
             let standing = standing(&sources.trust, &path, &file, &mut warnings);
             project::put_project(file.entries, standing, &mut settings, &mut warnings)?;
         }
-        put_environment(sources, &mut settings, &mut warnings)?;
+        let vendor = vendor(sources, &settings)?;
+        settings.put_vendor(vendor);
+        put_environment(sources, vendor, &mut settings, &mut warnings)?;
         put_all(variables::from_flags(&sources.flags)?, &mut settings);
         put_ceilings(managed, &mut settings);
         Self::from_settings(&settings, sources, warnings)
@@ -94,12 +97,24 @@ fn put_all(entries: Vec<Entry>, settings: &mut Settings) {
     }
 }
 
+/// The vendor in use, which says what variables mean: a flag's, or that of the files.
+fn vendor(sources: &Sources, settings: &Settings) -> Result<&'static Vendor, ConfigError> {
+    let flag = sources.flags.iter().rev().find(|(key, _)| key == "provider.name");
+    let word = match flag {
+        Some((_, word)) => word,
+        None => settings.text("provider.name")?,
+    };
+    // A flag's bad word is refused with its place when flags are read.
+    Ok(ProviderName::parse(word).unwrap_or(ProviderName::Replay).vendor())
+}
+
 fn put_environment(
     sources: &Sources,
+    vendor: &Vendor,
     settings: &mut Settings,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), ConfigError> {
-    for entry in variables::from_environment(&sources.environment, warnings)? {
+    for entry in variables::from_environment(&sources.environment, vendor, warnings)? {
         // The tier's variable can only lower: it is for tests and for hosts that namespaces disturb.
         let raises_tier = entry.key.name == "sandbox.tier"
             && settings.tightness(&entry) == Some(Ordering::Greater);

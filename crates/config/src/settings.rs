@@ -4,6 +4,7 @@ use crate::error::{ConfigError, Place};
 use crate::keys::{FromProject, Key, Kind, Order};
 use crate::origin::{Layer, Origin};
 use crate::value::{Item, Value};
+use crate::vendors::{VENDORS_OWN, Vendor};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -39,6 +40,18 @@ impl Settings {
             (Value::List(more), Some((Value::List(items), _))) => items.extend(more),
             (value, _) => {
                 self.0.insert(entry.key.name, (value, origin));
+            }
+        }
+    }
+
+    /// Puts the vendor's own where nobody named another.
+    pub(crate) fn put_vendor(&mut self, vendor: &Vendor) {
+        for (key, own) in [("provider.base_url", vendor.base_url), ("provider.model", vendor.model)]
+        {
+            if let Some((Value::Text(text), _)) = self.0.get_mut(key)
+                && text == VENDORS_OWN
+            {
+                own.clone_into(text);
             }
         }
     }

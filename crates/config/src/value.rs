@@ -3,6 +3,7 @@
 use crate::duration;
 use crate::keys::{Key, Kind};
 use crate::origin::Origin;
+use crate::vendors::VENDORS_OWN;
 
 /// What a key was set to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +77,8 @@ pub(crate) fn wanted(kind: Kind) -> String {
     match kind {
         Kind::Name => "one line of text".into(),
         Kind::Url => {
-            "a URL such as \"https://api.anthropic.com\", with no user, query or fragment in it"
+            "a URL such as \"https://api.anthropic.com\", with no user, query or fragment in it, \
+             or \"vendor\" for the vendor's own"
                 .into()
         }
         Kind::Word(words) => {
@@ -115,8 +117,11 @@ fn count(number: i128, least: u64, most: u64) -> Option<Value> {
     (least..=most).contains(&number).then_some(Value::Number(number))
 }
 
-/// A URL whose parts cannot carry a password or a trailing query into logs.
+/// A URL whose parts cannot carry a password or a trailing query into logs, or the vendor's own.
 fn url(text: &str) -> Option<Value> {
+    if text == VENDORS_OWN {
+        return Some(Value::Text(text.to_owned()));
+    }
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"))?;
     let host = rest.split('/').next()?;
     let fits = !host.is_empty()

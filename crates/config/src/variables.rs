@@ -7,34 +7,38 @@ use crate::origin::{Layer, Origin};
 use crate::project::Warning;
 use crate::settings::Entry;
 use crate::value::{self, Item, Raw, Value};
+use crate::vendors::Vendor;
+use protocol::provider::Api;
 
-/// The variables that set keys, and which. Those that carry secrets, proxies or directories are
-/// read elsewhere.
-const VARIABLES: &[(&str, &str)] = &[
-    ("ANTHROPIC_BASE_URL", "provider.base_url"),
-    ("ANTHROPIC_MODEL", "provider.model"),
-    ("AGENTD_SANDBOX_TIER", "sandbox.tier"),
-];
-
-/// The entries of the environment.
+/// The entries of the environment: of the variables that set keys, those that speak of the vendor
+/// in use. Variables that carry secrets, proxies or directories are read elsewhere.
 pub(crate) fn from_environment(
     environment: &Environment,
+    vendor: &Vendor,
     warnings: &mut Vec<Warning>,
 ) -> Result<Vec<Entry>, ConfigError> {
     let mut found = Vec::new();
-    for (name, key) in VARIABLES {
+    let variables = [
+        (vendor.base_url_variable, "provider.base_url"),
+        (vendor.model_variable, "provider.model"),
+        ("AGENTD_SANDBOX_TIER", "sandbox.tier"),
+    ];
+    for (name, key) in variables {
         let (Some(mut text), Some(key)) = (text_of(environment, name)?, keys::find(key)) else {
             continue;
         };
-        if *name == "AGENTD_SANDBOX_TIER" {
+        if name == "AGENTD_SANDBOX_TIER" {
             text = text.to_ascii_lowercase();
         }
-        let place = Place { file: (*name).into(), line: 0, column: 0 };
-        if let Some(short) =
-            text.trim_end_matches('/').strip_suffix("/v1").filter(|_| key.kind == Kind::Url)
+        let place = Place { file: name.into(), line: 0, column: 0 };
+        // OpenAI's own variable is written with it.
+        if let Some(short) = text
+            .trim_end_matches('/')
+            .strip_suffix("/v1")
+            .filter(|_| key.kind == Kind::Url && vendor.api == Api::Anthropic)
         {
             warnings.push(Warning {
-                origin: Origin { layer: Layer::Environment, file: (*name).into(), line: 0 },
+                origin: Origin { layer: Layer::Environment, file: name.into(), line: 0 },
                 key: key.name.into(),
                 text: format!("is written without /v1 at its end; {short} is used"),
             });

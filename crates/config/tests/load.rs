@@ -8,7 +8,7 @@ use config::{
 };
 use protocol::confinement::{Level, Network, Tier};
 use protocol::judgement::{Audience, Mode, RuleEffect};
-use protocol::provider::Auth;
+use protocol::provider::{Api, Auth};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -79,7 +79,7 @@ fn origin(config: &Config, key: &str) -> (Layer, u32) {
 #[test]
 fn defaults_hold_where_nobody_says_otherwise() {
     let config = place().load();
-    assert_eq!(config.provider.name, ProviderName::Anthropic);
+    assert_eq!(config.provider.name, ProviderName::Server(Api::Anthropic));
     assert_eq!(config.provider.base_url, "https://api.anthropic.com");
     assert_eq!(
         (config.provider.patience.tries, config.provider.patience.byte_timeout_ms),

@@ -22,24 +22,60 @@ impl Link for ProviderLink {
 /// Where answers come from.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Source {
-    /// Anthropic Messages at this base URL, without `/v1`.
-    Anthropic {
-        /// For example `https://api.anthropic.com`.
-        base_url: String,
-        /// How the key is sent.
-        auth: Auth,
-    },
+    /// A server.
+    Server(Server),
     /// A recorded session, read from the descriptor passed as `Paper::Replay`.
     Replay,
+}
+
+/// A server, and how it is spoken to.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Server {
+    /// The language it speaks.
+    pub api: Api,
+    /// For example `https://api.anthropic.com`.
+    pub base_url: String,
+    /// How the key is sent.
+    pub auth: Auth,
+    /// Sent with each request beside our own; names and values.
+    pub headers: Vec<(String, String)>,
+    /// How long the model shall think; its own choice if none is named.
+    pub effort: Option<Effort>,
+}
+
+/// The vendors' interfaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Api {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Responses.
+    Responses,
+    /// OpenAI Chat Completions, which many other servers speak too.
+    Chat,
+    /// Google Gemini.
+    Gemini,
 }
 
 /// How a key is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Auth {
-    /// `x-api-key`.
+    /// In the vendor's own header: `x-api-key`, `x-goog-api-key`.
     ApiKey,
     /// `Authorization: Bearer`.
     Bearer,
+    /// Not at all: a server on this machine that asks for none.
+    Keyless,
+}
+
+/// How long a model shall think before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Effort {
+    /// Hardly.
+    Low,
+    /// Somewhat.
+    Medium,
+    /// Long.
+    High,
 }
 
 /// How long to wait and how often to try. All times in milliseconds.
@@ -191,4 +227,6 @@ pub enum Failure {
     Overloaded,
     /// The recording does not fit the conversation.
     RecordingDeparted,
+    /// The conversation no longer fits into the model's context.
+    ContextFull,
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use protocol::content::{Block, Message, ModelRequest, Role};
-use protocol::provider::{Auth, Patience, Source};
+use protocol::provider::{Api, Auth, Patience, Server, Source};
 use provider::intake::Intake;
 use provider::{Provider, Setup, anthropic, sse};
 use std::hint::black_box;
@@ -50,7 +50,7 @@ fn main() {
         });
         rate(&format!("sse alone, {pieces} x {letters} letters"), text.len(), time);
         let time = best(7, || {
-            let mut intake = Intake::default();
+            let mut intake = Intake::new(Api::Anthropic);
             for chunk in chunks() {
                 drop(black_box(intake.read(chunk).unwrap()));
             }
@@ -71,8 +71,8 @@ fn main() {
         messages: (0..101).map(message).collect(),
         max_tokens: 1,
     };
-    let length = anthropic::encode(&request).unwrap().len();
-    let time = best(50, || drop(black_box(anthropic::encode(&request).unwrap())));
+    let length = anthropic::encode(&request, None).unwrap().len();
+    let time = best(50, || drop(black_box(anthropic::encode(&request, None).unwrap())));
     rate("request to body", length, time);
 
     for url in ["http://localhost", "https://localhost"] {
@@ -80,7 +80,13 @@ fn main() {
             let mut key = tempfile::tempfile().unwrap();
             key.write_all(b"k").unwrap();
             drop(black_box(Provider::new(Setup {
-                source: Source::Anthropic { base_url: url.into(), auth: Auth::ApiKey },
+                source: Source::Server(Server {
+                    api: Api::Anthropic,
+                    base_url: url.into(),
+                    auth: Auth::ApiKey,
+                    headers: Vec::new(),
+                    effort: None,
+                }),
                 patience: Patience {
                     tries: 5,
                     max_wait_ms: 60_000,

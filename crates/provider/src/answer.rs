@@ -8,7 +8,7 @@ use crate::play::play;
 use crate::recording::{Recorder, Recording};
 use crate::telling::{Say, Telling};
 use protocol::content::ModelRequest;
-use protocol::provider::{FromProvider, Patience, Source};
+use protocol::provider::{Auth, FromProvider, Patience, Source};
 use protocol::upkeep::{LogLevel, LogLine};
 use std::fs::File;
 
@@ -110,15 +110,22 @@ fn origin(setup: &Setup) -> Result<Origin, Fault> {
             let recording = Recording::read(file).map_err(|error| departed(error.to_string()))?;
             Ok(Origin::Recording(recording))
         }
-        Source::Anthropic { base_url, auth } => {
+        Source::Server(server) => {
             let no_key = |words: String| Fault::new(Cause::NoKey, words);
-            let file = setup.key.as_ref().ok_or_else(|| no_key("no key was given".to_owned()))?;
-            let key = Key::read(file).map_err(|error| match error {
-                KeyError::Read(ref source) => no_key(format!("{error}: {source}")),
-                KeyError::Empty | KeyError::NotAKey => no_key(error.to_string()),
-            })?;
+            let key = match (server.auth, &setup.key) {
+                (Auth::Keyless, _) => None,
+                (Auth::ApiKey | Auth::Bearer, None) => {
+                    return Err(no_key("no key was given".to_owned()));
+                }
+                (Auth::ApiKey | Auth::Bearer, Some(file)) => {
+                    Some(Key::read(file).map_err(|error| match error {
+                        KeyError::Read(ref source) => no_key(format!("{error}: {source}")),
+                        KeyError::Empty | KeyError::NotAKey => no_key(error.to_string()),
+                    })?)
+                }
+            };
             let proxy = setup.proxy.as_deref();
-            let endpoint = Endpoint::new(base_url, (*auth, key), proxy, &setup.patience)?;
+            let endpoint = Endpoint::new(server, key.as_ref(), proxy, &setup.patience)?;
             Ok(Origin::Server(Box::new(endpoint)))
         }
     }

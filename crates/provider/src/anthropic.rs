@@ -4,8 +4,8 @@ mod decode;
 mod encode;
 pub(crate) mod wire;
 
-pub use decode::{CONTENT_CAP, Decoder, Ending, Misfit, ServerError, Step};
-pub use encode::{EncodeError, encode};
+pub use decode::Decoder;
+pub use encode::encode;
 
 /// The version of the interface that both sides of this module speak.
 pub const VERSION: &str = "2023-06-01";

@@ -1,6 +1,6 @@
 //! One request to a server, from its first try to its end; called by [`crate::Provider`].
 
-use crate::anthropic::encode;
+use crate::api::encode;
 use crate::fault::Fault;
 use crate::http::Endpoint;
 use crate::intake::Intake;
@@ -20,15 +20,16 @@ pub(crate) async fn ask(
     recorder: &mut Option<Recorder>,
     telling: &mut Telling<'_>,
 ) {
-    let body = match encode(request) {
+    let body = match encode(endpoint.server(), request) {
         Ok(body) => body,
         Err(error) => return telling.give_up(&error.into(), patience),
     };
     if let Some(recorder) = recorder {
-        recorder.request(request, telling.of, &body);
+        recorder.request(request, endpoint.server().api, telling.of, &body);
     }
     loop {
-        let Err(fault) = attempt(endpoint, body.clone(), recorder, telling).await else {
+        let Err(fault) = attempt(endpoint, (&request.model, body.clone()), recorder, telling).await
+        else {
             return;
         };
         match decide(&fault, telling.attempt, patience, random()) {
@@ -60,17 +61,17 @@ pub(crate) async fn ask(
 /// One try: from nothing, since the request holds all that is known.
 async fn attempt(
     endpoint: &Endpoint,
-    body: String,
+    (model, body): (&str, String),
     recorder: &mut Option<Recorder>,
     telling: &mut Telling<'_>,
 ) -> Result<(), Fault> {
-    let mut stream = endpoint.post(body).await?;
+    let mut stream = endpoint.post(model, body).await?;
     let request_id = stream.request_id.clone();
     let named = |fault: Fault| Fault {
         request_id: fault.request_id.or_else(|| request_id.clone()),
         ..fault
     };
-    let mut intake = Intake::default();
+    let mut intake = Intake::new(endpoint.server().api);
     while let Some(bytes) = stream.next().await.map_err(named)? {
         if let Some(recorder) = recorder {
             recorder.chunk(bytes.as_ref());

@@ -1,8 +1,10 @@
 //! Why an attempt came to nothing, in the server's words where it had any; what follows from it is
 //! decided in [`crate::retry`].
 
-use crate::anthropic::{EncodeError, Misfit, ServerError};
+use crate::body::EncodeError;
+use crate::server_error::{Nature, read_error};
 use crate::sse::SseError;
+use crate::step::{Misfit, ServerError};
 use jiff::Timestamp;
 use std::time::Duration;
 
@@ -36,6 +38,10 @@ pub enum Cause {
     Status(u16),
     /// An error event inside the stream, by the vendor's name for it.
     Event(String),
+    /// What was paid for is used up.
+    Quota,
+    /// The conversation is too long for the model.
+    ContextFull,
     /// An answer beyond our limits.
     TooLarge,
     /// The recording and the conversation are not the same.
@@ -48,7 +54,7 @@ pub struct Refusal<'a> {
     /// Its status.
     pub status: u16,
     /// The headers named in [`HEADERS`], where they are there, in that order.
-    pub headers: [Option<&'a str>; 5],
+    pub headers: [Option<&'a str>; 6],
     /// As much of the body as was read.
     pub body: &'a [u8],
     /// When it came.
@@ -56,8 +62,8 @@ pub struct Refusal<'a> {
 }
 
 /// The headers of a [`Refusal`] that say something to us.
-pub const HEADERS: [&str; 5] =
-    ["retry-after-ms", "retry-after", "x-should-retry", "request-id", "location"];
+pub const HEADERS: [&str; 6] =
+    ["retry-after-ms", "retry-after", "x-should-retry", "request-id", "location", "x-request-id"];
 
 impl Fault {
     /// A fault of this cause, in these words.
@@ -75,8 +81,8 @@ impl Fault {
     /// What an HTTP refusal says.
     #[must_use]
     pub fn refused(refusal: &Refusal<'_>) -> Self {
-        let [wait_ms, wait, should_retry, request_id, location] = refusal.headers;
-        let (said, body_id) = body_words(refusal.body);
+        let [wait_ms, wait, should_retry, id, location, other_id] = refusal.headers;
+        let (error, said) = body_words(refusal.body);
         let mut words = format!("the server answered {}", refusal.status);
         if !said.is_empty() {
             words = format!("{words}: {said}");
@@ -85,18 +91,25 @@ impl Fault {
             words = format!("{words}: it points to {to}, and redirects are not followed");
         }
         Self {
-            cause: Cause::Status(refusal.status),
+            cause: match error.nature() {
+                Some(Nature::Quota) => Cause::Quota,
+                Some(Nature::ContextFull) if matches!(refusal.status, 400 | 413 | 422 | 500) => {
+                    Cause::ContextFull
+                }
+                Some(_) | None => Cause::Status(refusal.status),
+            },
             words,
             wait: wait_ms
                 .and_then(|ms| seconds(ms, 0.001))
                 .or_else(|| wait.and_then(|s| seconds(s, 1.0)))
-                .or_else(|| wait.and_then(|date| until(date, refusal.now))),
+                .or_else(|| wait.and_then(|date| until(date, refusal.now)))
+                .or(error.wait),
             try_again: match should_retry {
                 Some("true") => Some(true),
                 Some("false") => Some(false),
                 Some(_) | None => None,
             },
-            request_id: request_id.map(str::to_owned).or(body_id),
+            request_id: id.or(other_id).map(str::to_owned).or(error.request_id),
         }
     }
 
@@ -131,9 +144,14 @@ impl From<Misfit> for Fault {
 
 impl From<ServerError> for Fault {
     fn from(error: ServerError) -> Self {
-        let words =
-            format!("the server broke off its answer: {}", joined(&error.kind, &error.message));
-        Self { request_id: error.request_id, ..Self::new(Cause::Event(error.kind), words) }
+        let words = format!("the server broke off its answer: {}", error.words());
+        let cause = match (error.nature(), error.status) {
+            (Some(Nature::Quota), _) => Cause::Quota,
+            (Some(Nature::ContextFull), _) => Cause::ContextFull,
+            (Some(_), _) | (None, None) => Cause::Event(error.kind),
+            (None, Some(status)) => Cause::Status(status),
+        };
+        Self { request_id: error.request_id, wait: error.wait, ..Self::new(cause, words) }
     }
 }
 
@@ -143,29 +161,22 @@ impl From<EncodeError> for Fault {
     }
 }
 
-/// The words of an error body, and its request id.
-fn body_words(body: &[u8]) -> (String, Option<String>) {
+/// An error body, and its words for people.
+fn body_words(body: &[u8]) -> (ServerError, String) {
     let text = String::from_utf8_lossy(body);
     let text = text.trim();
-    if let Ok(event) = serde_json::from_str::<crate::anthropic::wire::Event<'_>>(text)
-        && let Some(error) = event.error
-    {
-        let id = event.request_id.map(std::borrow::Cow::into_owned);
-        return (joined(&error.kind, &error.message), id);
+    if let Some(error) = read_error(text) {
+        let words = error.words();
+        return (error, words);
     }
-    if text.starts_with('<') {
-        return ("an HTML page (is the base URL right?)".to_owned(), None);
-    }
-    let words: Vec<&str> = text.split_whitespace().collect();
-    (words.join(" ").chars().take(300).collect(), None)
-}
-
-fn joined(kind: &str, message: &str) -> String {
-    match (kind.is_empty(), message.is_empty()) {
-        (true, _) => message.to_owned(),
-        (false, true) => kind.to_owned(),
-        (false, false) => format!("{kind}: {message}"),
-    }
+    let words = match text.starts_with('<') {
+        true => "an HTML page (is the base URL right?)".to_owned(),
+        false => {
+            let words: Vec<&str> = text.split_whitespace().collect();
+            words.join(" ").chars().take(300).collect()
+        }
+    };
+    (ServerError::default(), words)
 }
 
 fn seconds(text: &str, unit: f64) -> Option<Duration> {
@@ -185,7 +196,7 @@ mod tests {
     use super::*;
 
     fn refused(status: u16, header: (usize, &str), body: &str) -> Fault {
-        let mut headers = [None; 5];
+        let mut headers = [None; 6];
         headers[header.0] = Some(header.1);
         Fault::refused(&Refusal {
             status,

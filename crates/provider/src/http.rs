@@ -1,11 +1,11 @@
 //! The only file that opens connections: one POST whose answer is read piece by piece, under two
 //! clocks and no total timeout. Used by [`crate::Provider`] alone.
 
-use crate::anthropic::VERSION;
+use crate::api;
 use crate::fault::{Cause, Fault, HEADERS, Refusal};
 use crate::key::Key;
-use protocol::provider::{Auth, Patience};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use protocol::provider::{Api, Patience, Server};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Proxy, Response, StatusCode, Url};
 use std::error::Error;
 use std::time::Duration;
@@ -23,9 +23,10 @@ const DRAIN_CAP: usize = 64 << 10;
 #[derive(Debug)]
 pub struct Endpoint {
     client: Client,
+    /// The base URL; the path of the interface comes behind it.
     url: Url,
-    auth: Auth,
-    key: Key,
+    server: Server,
+    headers: HeaderMap,
     byte_clock: Duration,
     progress_clock: Duration,
 }
@@ -48,12 +49,13 @@ impl Endpoint {
     /// # Errors
     /// When base URL, proxy, key or certificates are unusable.
     pub fn new(
-        base_url: &str,
-        (auth, key): (Auth, Key),
+        server: &Server,
+        key: Option<&Key>,
         proxy: Option<&str>,
         patience: &Patience,
     ) -> Result<Self, Fault> {
-        let url = messages_url(base_url)?;
+        let url = base_url(&server.base_url)?;
+        let headers = headers(server, key)?;
         // Fails only when one is installed already, which is as good.
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
@@ -82,8 +84,8 @@ impl Endpoint {
         Ok(Self {
             client,
             url,
-            auth,
-            key,
+            server: server.clone(),
+            headers,
             byte_clock: Duration::from_millis(patience.byte_timeout_ms),
             progress_clock: Duration::from_millis(patience.progress_timeout_ms),
         })
@@ -93,20 +95,20 @@ impl Endpoint {
     ///
     /// # Errors
     /// No connection, no answer in time, or an answer that is no stream.
-    pub async fn post(&self, body: String) -> Result<Stream, Fault> {
-        let headers = headers(self.auth, &self.key)?;
-        let request = self.client.post(self.url.clone()).headers(headers).body(body);
+    pub async fn post(&self, model: &str, body: String) -> Result<Stream, Fault> {
+        let url = address(&self.url, self.server.api, model);
+        let request = self.client.post(url.clone()).headers(self.headers.clone()).body(body);
         let response = timeout(self.byte_clock, request.send())
             .await
             .map_err(|_| silent(self.byte_clock))?
             .map_err(|error| self.unsent(&error))?;
         if !response.status().is_success() {
-            return Err(refused(response, self.byte_clock, &self.url).await);
+            return Err(refused(response, self.byte_clock, &url).await);
         }
         let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
         match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
             "text/html" | "application/json" => {
-                let fault = refused(response, self.byte_clock, &self.url).await;
+                let fault = refused(response, self.byte_clock, &url).await;
                 let words = format!("{}, which is no stream of events", fault.words);
                 return Err(Fault { words, cause: Cause::Broken, ..fault });
             }
@@ -114,12 +116,20 @@ impl Endpoint {
             _ => {}
         }
         Ok(Stream {
-            request_id: header(response.headers(), "request-id").map(str::to_owned),
+            request_id: ["request-id", "x-request-id"]
+                .into_iter()
+                .find_map(|name| header(response.headers(), name))
+                .map(str::to_owned),
             response,
             byte_clock: self.byte_clock,
             progress_clock: self.progress_clock,
             progress: Instant::now(),
         })
+    }
+
+    /// How the server is spoken to.
+    pub fn server(&self) -> &Server {
+        &self.server
     }
 
     fn unsent(&self, error: &reqwest::Error) -> Fault {
@@ -178,13 +188,9 @@ impl Stream {
     }
 }
 
-fn messages_url(base_url: &str) -> Result<Url, Fault> {
+fn base_url(base_url: &str) -> Result<Url, Fault> {
     match Url::parse(base_url.trim()) {
-        Ok(mut url) if matches!(url.scheme(), "http" | "https") && url.has_host() => {
-            let path = format!("{}/v1/messages", url.path().trim_end_matches('/'));
-            url.set_path(&path);
-            Ok(url)
-        }
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
         Ok(_) | Err(_) => Err(setup(format!(
             "the base URL `{base_url}` is no http or https address; \
              it looks like https://api.anthropic.com"
@@ -192,19 +198,35 @@ fn messages_url(base_url: &str) -> Result<Url, Fault> {
     }
 }
 
-fn headers(auth: Auth, key: &Key) -> Result<HeaderMap, Fault> {
-    let (name, value) = match auth {
-        Auth::ApiKey => (HeaderName::from_static("x-api-key"), HeaderValue::from_str(key.expose())),
-        Auth::Bearer => (AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {}", key.expose()))),
-    };
-    let mut value = value.map_err(|_| setup("the key cannot be sent as a header"))?;
-    value.set_sensitive(true);
-    Ok(HeaderMap::from_iter([
-        (name, value),
-        (HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION)),
+fn address(base: &Url, api: Api, model: &str) -> Url {
+    let mut url = base.clone();
+    let above = base.path().trim_end_matches('/');
+    url.set_path(&format!("{above}{}", api::path(api, above, model)));
+    url.set_query(api::query(api));
+    url
+}
+
+fn headers(server: &Server, key: Option<&Key>) -> Result<HeaderMap, Fault> {
+    let mut headers = HeaderMap::from_iter([
         (CONTENT_TYPE, HeaderValue::from_static("application/json")),
         (ACCEPT, HeaderValue::from_static("text/event-stream")),
-    ]))
+    ]);
+    for (name, value) in api::headers(server.api) {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    for (name, value) in &server.headers {
+        let bad = |_| setup(format!("the header `{name}` cannot be sent"));
+        let value = HeaderValue::from_str(value).map_err(|_| bad(()))?;
+        headers.insert(HeaderName::try_from(name.as_str()).map_err(|_| bad(()))?, value);
+    }
+    if let (Some((name, before)), Some(key)) = (api::key_header(server.api, server.auth), key) {
+        let value = zeroize::Zeroizing::new(format!("{before}{}", key.expose()));
+        let mut value = HeaderValue::from_str(&value)
+            .map_err(|_| setup("the key cannot be sent as a header"))?;
+        value.set_sensitive(true);
+        headers.insert(HeaderName::from_static(name), value);
+    }
+    Ok(headers)
 }
 
 async fn refused(mut response: Response, clock: Duration, url: &Url) -> Fault {

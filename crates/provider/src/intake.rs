@@ -3,10 +3,11 @@
 //! What one read of the network brings is joined, so that a quick model costs one frame a read and
 //! not one a word.
 
-use crate::anthropic::{self, Misfit, Step};
+use crate::api::Decoder;
 use crate::fault::Fault;
 use crate::sse;
-use protocol::provider::Delta;
+use crate::step::{Misfit, Step};
+use protocol::provider::{Api, Delta};
 
 /// What one read came to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -18,16 +19,28 @@ pub struct Taken {
 }
 
 /// The decoders of one attempt.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Intake {
     sse: sse::Decoder,
-    decoder: anthropic::Decoder,
+    decoder: Decoder,
     scratch: Vec<Step>,
     any: bool,
     over: bool,
 }
 
 impl Intake {
+    /// For an answer in this language.
+    #[must_use]
+    pub fn new(api: Api) -> Self {
+        Self {
+            sse: sse::Decoder::default(),
+            decoder: Decoder::new(api),
+            scratch: Vec::new(),
+            any: false,
+            over: false,
+        }
+    }
+
     /// Takes bytes, cut anywhere. What follows a terminal event is ignored.
     ///
     /// # Errors
@@ -70,6 +83,9 @@ impl Intake {
             self.decoder
                 .event(&event.name, &event.data, &mut steps)
                 .map_err(|_| Fault::broken("the stream ended in the middle of an event"))?;
+        }
+        if !steps.iter().any(is_terminal) {
+            self.decoder.body_ended(&mut steps)?;
         }
         if !steps.iter().any(is_terminal) {
             return Err(Fault::broken("the stream ended before the answer did"));
@@ -116,7 +132,7 @@ mod tests {
 
     #[test]
     fn one_read_is_one_piece_and_nothing_follows_the_end() {
-        let mut intake = Intake::default();
+        let mut intake = Intake::new(Api::Anthropic);
         let stream = format!("{STREAM}data: {{torn\n\n");
         let taken = intake.read(stream.as_bytes()).unwrap();
         assert!(taken.progress);
@@ -127,7 +143,7 @@ mod tests {
 
     #[test]
     fn pings_and_comments_are_no_progress() {
-        let mut intake = Intake::default();
+        let mut intake = Intake::new(Api::Anthropic);
         for bytes in ["data: {\"type\":\"ping\"}\n\n", ": KEEP ALIVE\n\n", "\n"] {
             assert!(!intake.read(bytes.as_bytes()).unwrap().progress);
         }
@@ -142,13 +158,13 @@ mod tests {
             (STREAM.len() - 30, "the stream ended before the answer did"),
         ];
         for (cut, words) in cases {
-            let mut intake = Intake::default();
+            let mut intake = Intake::new(Api::Anthropic);
             intake.read(&STREAM.as_bytes()[..cut]).unwrap();
             assert_eq!(intake.finish().unwrap_err().words, words, "{cut}");
         }
         // The control: only blank line and line feed are missing.
         for cut in [1, 2] {
-            let mut intake = Intake::default();
+            let mut intake = Intake::new(Api::Anthropic);
             intake.read(&STREAM.as_bytes()[..STREAM.len() - cut]).unwrap();
             assert!(matches!(intake.finish().unwrap().as_slice(), [Step::Ended(_)]));
         }
@@ -160,14 +176,14 @@ mod tests {
             let mut cuts = cuts;
             cuts.push(STREAM.len());
             cuts.sort_unstable();
-            let (mut intake, mut steps, mut from) = (Intake::default(), Vec::new(), 0);
+            let (mut intake, mut steps, mut from) = (Intake::new(Api::Anthropic), Vec::new(), 0);
             for cut in cuts {
                 for step in intake.read(&STREAM.as_bytes()[from..cut]).unwrap().steps {
                     join(&mut steps, step);
                 }
                 from = cut;
             }
-            prop_assert_eq!(steps, Intake::default().read(STREAM.as_bytes()).unwrap().steps);
+            prop_assert_eq!(steps, Intake::new(Api::Anthropic).read(STREAM.as_bytes()).unwrap().steps);
         }
     }
 }

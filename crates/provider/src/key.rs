@@ -7,8 +7,8 @@ use zeroize::Zeroizing;
 /// Longest key in bytes. No vendor's comes near it; it stops a wrong file from being read whole.
 const KEY_CAP: usize = 16 << 10;
 
-/// A key. Each request makes a copy in its header, which the HTTP library frees without wiping it;
-/// this one is wiped.
+/// A key as it is read. It is wiped; its copy in the header, which the HTTP library keeps and frees,
+/// is not.
 pub struct Key(Zeroizing<String>);
 
 /// Why there is no key.

@@ -1,8 +1,8 @@
 //! Models' streams: vendors' wire formats as pure encoders and decoders, one policy, one file that
 //! opens connections. Run by `workers/provider`, and by nobody else.
 //!
-//! A request's way: [`anthropic::encode`] makes its body; `http` sends it; [`intake`] ([`sse`], then
-//! [`anthropic::Decoder`]) turns what comes back into steps; [`Provider`] says them in the words of
+//! A request's way: [`api::encode`] makes its body; `http` sends it; [`intake`] ([`sse`], then
+//! [`api::Decoder`]) turns what comes back into steps; [`Provider`] says them in the words of
 //! the wire. When an attempt comes to nothing, [`fault`] holds why and [`retry`] decides what
 //! follows. [`recording`] is the file that `--record` writes and the `replay` source plays.
 //!
@@ -10,7 +10,9 @@
 //!
 //! - An answer counts once its terminal event was seen; a body that ends early is a broken stream.
 //! - A new attempt begins from the request; what was streamed before is void, and `Retrying` says so.
-//! - Thinking blocks are echoed as they came. The key is in one header and nowhere else.
+//! - Thinking blocks are echoed as they came, to the vendor they came from and to no other; what a
+//!   vendor wants back beside a block, such as a signature, is kept like one (`beside`).
+//! The key is in one header and nowhere else.
 //!
 //! # Measured
 //!
@@ -28,15 +30,23 @@
 
 mod answer;
 pub mod anthropic;
+pub mod api;
 mod ask;
+mod beside;
+pub mod body;
+pub mod chat;
 pub mod fault;
+pub mod gemini;
 mod http;
 pub mod intake;
 mod key;
 mod play;
 pub mod recording;
+pub mod responses;
 pub mod retry;
+mod server_error;
 pub mod sse;
+pub mod step;
 mod telling;
 
 pub use answer::{Provider, Setup};

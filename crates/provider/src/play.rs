@@ -15,7 +15,7 @@ pub(crate) fn play(
     let departed = |words: String| Fault::new(Cause::Departed, words);
     let round = recording.answer_to(request).map_err(departed)?;
     telling.of = round.tries.unwrap_or(telling.of);
-    let mut intake = Some(Intake::default());
+    let mut intake = Some(Intake::new(round.api));
     for beat in &round.beats {
         match beat {
             Beat::Bytes(bytes) => {
@@ -32,7 +32,7 @@ pub(crate) fn play(
             }
             Beat::Retrying(retry) => {
                 telling.retrying(retry.clone());
-                intake = Some(Intake::default());
+                intake = Some(Intake::new(round.api));
             }
             Beat::Failed { kind, message } => {
                 telling.failed(*kind, message.clone());

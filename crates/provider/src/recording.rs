@@ -6,9 +6,11 @@
 //! UTF-8 text, one JSON object a line, each with one key; empty lines and lines that begin with
 //! `//` are skipped. The first line is `{"agentd_recording":1}`. Then, for each request:
 //!
-//! - `{"request":{"round":1,"shape":["user: \"hi\""],"tries":5,"body":{…}}}`: the request's number, the
-//!   [`shape`](shape()) of its conversation, the tries there were for it, and its body as sent (for people; not compared, and no
-//!   header of the request is ever in the file, so neither is the key).
+//! - `{"request":{"round":1,"shape":["user: \"hi\""],"api":"gemini","tries":5,"body":{…}}}`: the
+//!   request's number, the [`shape`](shape()) of its conversation, the language of its chunks (as
+//!   `provider.name` says it; `anthropic` if left out), the tries there were for it, and its body as
+//!   sent (for people; not compared, and no header of the request is ever in the file, so neither
+//!   is the key).
 //!   `{"request":null}` stands for any request: its number is one more than that of the request
 //!   before it, and no shape is compared.
 //! - `{"chunk":{"ms":12,"text":"event: …"}}`: what one read of the network brought, in server-sent

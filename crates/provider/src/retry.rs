@@ -1,6 +1,7 @@
 //! Whether to try again, when, and what to call it when not; pure.
 
 use crate::fault::{Cause, Fault};
+use crate::server_error::{Nature, nature};
 use protocol::provider::{Failure, Patience};
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ pub enum Decision {
 pub fn decide(fault: &Fault, made: u32, patience: &Patience, jitter: f64) -> Decision {
     let give_up = |more: String| {
         let kind = kind(&fault.cause);
-        let words = format!("{}{more}{}", fault.told(), next_step(kind));
+        let words = format!("{}{more}{}", fault.told(), next_step(&fault.cause));
         Decision::GiveUp { kind, words }
     };
     if !worth_another(fault) {
@@ -65,20 +66,20 @@ fn own_wait(made: u32, jitter: f64) -> Duration {
 
 fn worth_another(fault: &Fault) -> bool {
     match &fault.cause {
-        Cause::NoKey | Cause::Setup | Cause::TooLarge | Cause::Departed => false,
+        Cause::NoKey
+        | Cause::Setup
+        | Cause::TooLarge
+        | Cause::Departed
+        | Cause::Quota
+        | Cause::ContextFull => false,
         Cause::Connect | Cause::Broken => true,
         Cause::Status(status) => {
             fault.try_again.unwrap_or(matches!(status, 408 | 409 | 429 | 500..))
         }
-        Cause::Event(name) => !matches!(
-            name.as_str(),
-            "invalid_request_error"
-                | "authentication_error"
-                | "permission_error"
-                | "billing_error"
-                | "not_found_error"
-                | "request_too_large"
-        ),
+        Cause::Event(name) => match nature(name) {
+            Some(Nature::Key | Nature::Request | Nature::Quota | Nature::ContextFull) => false,
+            Some(Nature::Overloaded) | None => true,
+        },
     }
 }
 
@@ -88,28 +89,33 @@ fn kind(cause: &Cause) -> Failure {
         Cause::Connect | Cause::Broken => Failure::Unreachable,
         Cause::Setup | Cause::TooLarge => Failure::Rejected,
         Cause::Departed => Failure::RecordingDeparted,
+        Cause::Quota => Failure::Rejected,
+        Cause::ContextFull => Failure::ContextFull,
         Cause::Status(401 | 403) => Failure::KeyRefused,
         Cause::Status(429 | 503 | 529) => Failure::Overloaded,
         Cause::Status(408 | 409 | 500..) => Failure::Unreachable,
         Cause::Status(_) => Failure::Rejected,
-        Cause::Event(name) => match name.as_str() {
-            "authentication_error" | "permission_error" => Failure::KeyRefused,
-            "overloaded_error" | "rate_limit_error" => Failure::Overloaded,
-            "invalid_request_error" | "billing_error" | "not_found_error" | "request_too_large" => {
-                Failure::Rejected
-            }
-            _ => Failure::Unreachable,
+        Cause::Event(name) => match nature(name) {
+            Some(Nature::Key) => Failure::KeyRefused,
+            Some(Nature::Overloaded) => Failure::Overloaded,
+            Some(Nature::Request | Nature::Quota) => Failure::Rejected,
+            Some(Nature::ContextFull) => Failure::ContextFull,
+            None => Failure::Unreachable,
         },
     }
 }
 
-fn next_step(kind: Failure) -> &'static str {
-    match kind {
+fn next_step(cause: &Cause) -> &'static str {
+    match kind(cause) {
+        Failure::Rejected if *cause == Cause::Quota => {
+            ". Raise the limit or add credit with the vendor, or use another key"
+        }
         Failure::KeyRefused => ". Check that the key is valid for this server and model",
-        Failure::NoKey => ". Set ANTHROPIC_API_KEY, or ANTHROPIC_AUTH_TOKEN",
+        Failure::NoKey => ". Set the variable that holds this vendor's key",
         Failure::Unreachable => ". Check the network, the proxy and the base URL, then ask again",
         Failure::Overloaded => ". Ask again later",
         Failure::RecordingDeparted => ". Record the conversation anew",
+        Failure::ContextFull => ". Begin a new session, or ask a model with a larger context",
         Failure::Rejected => "",
     }
 }

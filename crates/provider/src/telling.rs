@@ -1,9 +1,9 @@
 //! An answer in the words of the wire; used by `ask` and `play`.
 
-use crate::anthropic::Step;
 use crate::fault::Fault;
 use crate::recording::Retry;
 use crate::retry::{Decision, decide};
+use crate::step::Step;
 use protocol::provider::{Failure, FromProvider, Patience};
 
 /// Where the words about an answer go.

@@ -7,7 +7,7 @@ mod support;
 
 use anthropic::{Answer, Server, call, half_a_call, text, thinking};
 use protocol::content::{Block, Message, Role, StopReason};
-use protocol::provider::{Auth, Failure, FromProvider, Source};
+use protocol::provider::{Api, Auth, Failure, FromProvider};
 use provider::Provider;
 use std::time::{Duration, Instant};
 use support::{
@@ -51,7 +51,7 @@ fn text_comes_through_and_the_request_is_what_the_vendor_takes() {
 fn a_bearer_token_is_sent_as_one() {
     let server = Server::scripted([Answer::text("hello")]).with_key("sk-ant-test");
     let mut setup = setup(&server.url());
-    setup.source = Source::Anthropic { base_url: server.url() + "/", auth: Auth::Bearer };
+    setup.source = support::server(Api::Anthropic, &(server.url() + "/"), Auth::Bearer);
     let answer = whole(&ask(&mut Provider::new(setup), &request(1, vec![user("hi")])));
     assert_eq!(answer, says("hello"));
 }
@@ -330,7 +330,7 @@ fn what_is_wrong_with_the_setup_is_said_at_each_request() {
     no_key.key = None;
     let (kind, words) = failed(no_key);
     assert_eq!(kind, Failure::NoKey);
-    assert!(words.starts_with("no key was given. Set ANTHROPIC_API_KEY"), "{words}");
+    assert!(words.starts_with("no key was given. Set the variable"), "{words}");
     for url in ["", "api.anthropic.com", "ftp://host", "http://"] {
         let (kind, words) = failed(setup(url));
         assert_eq!(kind, Failure::Rejected);

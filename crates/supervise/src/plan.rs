@@ -8,7 +8,7 @@ use protocol::confinement::{Confinement, FilePath, Network, Profile, Tier};
 use protocol::content::ToolSpec;
 use protocol::ids::SessionId;
 use protocol::judgement::{Mode, RuleSet, ToolKind};
-use protocol::provider::{Auth, Source};
+use protocol::provider::{Auth, Server, Source};
 use protocol::session::{OfferedTool, OtherName, SessionSetup};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -167,10 +167,13 @@ fn real_dir(path: &Path, what: &str) -> Result<PathBuf, OpenFailure> {
 
 fn source(config: &Config) -> Source {
     match config.provider.name {
-        ProviderName::Anthropic => Source::Anthropic {
+        ProviderName::Server(api) => Source::Server(Server {
+            api,
             base_url: config.provider.base_url.clone(),
-            auth: config.provider.key.map_or(Auth::ApiKey, |key| key.auth),
-        },
+            auth: config.provider.key.map_or(Auth::Keyless, |key| key.auth),
+            headers: Vec::new(),
+            effort: None,
+        }),
         ProviderName::Replay => Source::Replay,
     }
 }

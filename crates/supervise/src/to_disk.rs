@@ -279,6 +279,8 @@ fn failure(failure: Failure) -> journal::Failure {
         Failure::Unreachable => journal::Failure::Unreachable,
         Failure::Rejected => journal::Failure::Rejected,
         Failure::Overloaded => journal::Failure::Overloaded,
+        // Earlier readers know no other word for it, and the message says it all.
+        Failure::ContextFull => journal::Failure::Rejected,
         Failure::RecordingDeparted => journal::Failure::RecordingDeparted,
     }
 }

@@ -223,8 +223,31 @@ pub(crate) struct RunFlags {
 /// Sources of answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProviderFlag {
+    /// Anthropic Messages
     Anthropic,
+    /// OpenAI Responses
+    #[value(name = "openai")]
+    OpenAi,
+    /// OpenAI Chat Completions, and servers that speak it
+    #[value(name = "openai-chat")]
+    OpenAiChat,
+    /// Google Gemini
+    Gemini,
+    /// A recording, with --replay
     Replay,
+}
+
+impl ProviderFlag {
+    /// In the words of the configuration.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Anthropic => "anthropic",
+            Self::OpenAi => "openai",
+            Self::OpenAiChat => "openai-chat",
+            Self::Gemini => "gemini",
+            Self::Replay => "replay",
+        }
+    }
 }
 
 /// Shapes of the output.

@@ -211,8 +211,10 @@ fn of_place(place: &Place) -> Vec<Finding> {
             });
             findings.push(match config.provider.key {
                 Some(key) => Finding::ok("key", format!("{} is set", key.name)),
-                None => Finding::note("key", "none is set")
-                    .hint("set ANTHROPIC_API_KEY; `agentd demo` needs none"),
+                None => Finding::note("key", "none is set").hint(format!(
+                    "set {}; `agentd demo` needs none",
+                    config.provider.name.vendor().keys_in_words()
+                )),
             });
             findings.push(Finding::ok(
                 "provider",

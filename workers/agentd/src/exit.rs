@@ -125,7 +125,7 @@ impl Exit {
         match kind {
             Failure::KeyRefused | Failure::NoKey => Self::KeyRefused,
             Failure::Unreachable | Failure::Overloaded => Self::ProviderUnreachable,
-            Failure::Rejected | Failure::RecordingDeparted => Self::Failed,
+            Failure::Rejected | Failure::RecordingDeparted | Failure::ContextFull => Self::Failed,
         }
     }
 }

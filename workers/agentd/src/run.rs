@@ -157,14 +157,15 @@ fn settings(flags: &RunFlags) -> Result<Vec<(String, String)>, Failure> {
             return Err(Failure::user("--provider replay has no recording to play")
                 .hint("name one with --replay FILE; --record FILE makes one"));
         }
-        (Some(ProviderFlag::Anthropic), Some(_)) => {
-            return Err(Failure::user(
-                "--replay plays a recording in place of --provider anthropic",
-            )
+        (Some(ProviderFlag::Replay) | None, Some(_)) => set("provider.name", "replay"),
+        (Some(provider), Some(_)) => {
+            return Err(Failure::user(format!(
+                "--replay plays a recording in place of --provider {}",
+                provider.word()
+            ))
             .hint("leave one of the two out"));
         }
-        (_, Some(_)) => set("provider.name", "replay"),
-        (Some(ProviderFlag::Anthropic), None) => set("provider.name", "anthropic"),
+        (Some(provider), None) => set("provider.name", provider.word()),
         (None, None) => {}
     }
     if let Some(model) = &flags.model {
@@ -181,15 +182,14 @@ fn settings(flags: &RunFlags) -> Result<Vec<(String, String)>, Failure> {
 
 /// The variable that holds the key, where this run needs one.
 fn key(config: &Config) -> Result<Option<KeyVariable>, Failure> {
-    match (config.provider.name, config.provider.key) {
-        (ProviderName::Replay, _) => Ok(None),
-        (ProviderName::Anthropic, Some(key)) => Ok(Some(key)),
-        (ProviderName::Anthropic, None) => {
-            Err(Failure::config("there is no key for the model").exit(Exit::KeyRefused).hint(
-                "set ANTHROPIC_API_KEY, or ANTHROPIC_AUTH_TOKEN for a server that takes bearer \
-                 tokens; `agentd demo` needs neither",
-            ))
-        }
+    let ProviderName::Server(_) = config.provider.name else { return Ok(None) };
+    let vendor = config.provider.name.vendor();
+    match config.provider.key {
+        Some(key) => Ok(Some(key)),
+        None if config.provider.local && vendor.local_servers_need_no_key() => Ok(None),
+        None => Err(Failure::config(format!("there is no key for {}", config.provider.base_url))
+            .exit(Exit::KeyRefused)
+            .hint(format!("set {}; `agentd demo` needs none", vendor.keys_in_words()))),
     }
 }
 
@@ -220,7 +220,7 @@ fn papers(
             return Err(Failure::config("provider.name is \"replay\" and there is no recording")
                 .hint("name one with --replay FILE"));
         }
-        (None, ProviderName::Anthropic) => {}
+        (None, ProviderName::Server(_)) => {}
     }
     if let Some(file) = &flags.record {
         // A recording holds the conversation, so it is its owner's alone.

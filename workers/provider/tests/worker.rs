@@ -11,7 +11,7 @@ use protocol::Link;
 use protocol::content::{Block, Message, ModelRequest, Role, StopReason};
 use protocol::ids::Generation;
 use protocol::provider::{
-    Auth, Delta, Failure, FromProvider, Paper, Patience, ProviderLink, Source, ToProvider,
+    Api, Auth, Delta, Failure, FromProvider, Paper, Patience, ProviderLink, Source, ToProvider,
 };
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -184,7 +184,13 @@ impl Drop for Worker {
 }
 
 fn server_at(base_url: String) -> Source {
-    Source::Anthropic { base_url, auth: Auth::ApiKey }
+    Source::Server(protocol::provider::Server {
+        api: Api::Anthropic,
+        base_url,
+        auth: Auth::ApiKey,
+        headers: Vec::new(),
+        effort: None,
+    })
 }
 
 fn file(text: &str) -> File {
@@ -307,7 +313,7 @@ fn without_a_key_it_says_so_and_lives() {
         let [FromProvider::Failed { kind: Failure::NoKey, message, .. }] = words.as_slice() else {
             panic!("{words:?}")
         };
-        assert!(message.contains("Set ANTHROPIC_API_KEY"), "{message}");
+        assert!(message.contains("Set the variable"), "{message}");
     }
 }
 

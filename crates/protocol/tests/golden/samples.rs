@@ -56,15 +56,30 @@ goldens! {
         Log => FromSession::Log(log()),
     }
     provider::Source {
-        Anthropic => Source::Anthropic {
+        Server => Source::Server(protocol::provider::Server {
+            api: protocol::provider::Api::Chat,
             base_url: text("http://127.0.0.1:1"),
             auth: protocol::provider::Auth::Bearer,
-        },
+            headers: vec![(text("x-a"), text("b"))],
+            effort: Some(protocol::provider::Effort::High),
+        }),
         Replay => Source::Replay,
+    }
+    provider::Api {
+        Anthropic => Api::Anthropic,
+        Responses => Api::Responses,
+        Chat => Api::Chat,
+        Gemini => Api::Gemini,
     }
     provider::Auth {
         ApiKey => Auth::ApiKey,
         Bearer => Auth::Bearer,
+        Keyless => Auth::Keyless,
+    }
+    provider::Effort {
+        Low => Effort::Low,
+        Medium => Effort::Medium,
+        High => Effort::High,
     }
     provider::Paper {
         Key => Paper::Key,
@@ -126,6 +141,7 @@ goldens! {
         Rejected => Failure::Rejected,
         Overloaded => Failure::Overloaded,
         RecordingDeparted => Failure::RecordingDeparted,
+        ContextFull => Failure::ContextFull,
     }
     broker::ToBroker {
         Rules => ToBroker::Rules { session: session_id(), rules: rules() },

@@ -1,90 +1,13 @@
 //! Events of a Messages stream to pieces of an answer: a terminal event or nothing.
 
 use super::wire::{BlockStart, Delta as WireDelta, Event, Named};
+use crate::server_error::read_error;
+use crate::step::{Ending, Misfit, Room, Step, size};
 use protocol::content::{StopReason, Usage};
 use protocol::provider::Delta;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-
-/// Largest content of one answer in bytes. An answer that is larger than the largest request
-/// could never be sent back, so there is no use in having it.
-pub const CONTENT_CAP: usize = 32 << 20;
-
-/// What an event comes to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// A piece of block `index`.
-    Piece {
-        /// The block's place in the answer.
-        index: u32,
-        /// The piece.
-        delta: Delta,
-    },
-    /// The server began its answer again; everything before is void.
-    StartedOver,
-    /// The answer is whole. Nothing follows.
-    Ended(Ending),
-    /// The server gave up. Nothing follows.
-    Failed(ServerError),
-}
-
-/// How a whole answer ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
-    /// Why.
-    pub stop: StopReason,
-    /// Tokens.
-    pub usage: Usage,
-    /// The model's own name.
-    pub model: String,
-}
-
-/// The server's own words for its failure.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerError {
-    /// The vendor's name for it, for example `overloaded_error`.
-    pub kind: String,
-    /// For people.
-    pub message: String,
-    /// The vendor's number of the request, where the error gave one.
-    pub request_id: Option<String>,
-}
-
-/// The stream does not keep to the vendor's format, so nothing of it can be trusted.
-#[derive(Debug, thiserror::Error)]
-pub enum Misfit {
-    /// An event's data is not JSON, or a field of it has the wrong type.
-    #[error("event `{event}` is not in the vendor's format")]
-    Format {
-        /// Its name as far as it is known.
-        event: String,
-        /// Where it went wrong.
-        source: serde_json::Error,
-    },
-    /// An event lacks something.
-    #[error("event `{event}` has no {what}")]
-    Lacks {
-        /// Its name.
-        event: String,
-        /// What it lacks.
-        what: &'static str,
-    },
-    /// A piece or an end of a block that is not open, or a second beginning.
-    #[error("event `{event}` is out of place at block {index}")]
-    OutOfPlace {
-        /// Its name.
-        event: String,
-        /// The block it speaks of.
-        index: u32,
-    },
-    /// The answer ended without the reason that `message_delta` carries.
-    #[error("the answer ended without a reason (stop_reason)")]
-    NoReason,
-    /// More than [`CONTENT_CAP`].
-    #[error("the answer's content is larger than {CONTENT_CAP} bytes")]
-    TooLarge,
-}
 
 /// The decoder of one answer.
 #[derive(Debug, Default)]
@@ -94,7 +17,7 @@ pub struct Decoder {
     usage: Usage,
     stop: Option<StopReason>,
     blocks: BTreeMap<u32, Block>,
-    content: usize,
+    room: Room,
 }
 
 /// A block of the answer while it comes.
@@ -143,7 +66,7 @@ impl Decoder {
             "content_block_stop" => self.block_stop(&event, out)?,
             "message_delta" => self.message_delta(event),
             "message_stop" => out.push(Step::Ended(self.end()?)),
-            "error" => out.push(Step::Failed(server_error(event))),
+            "error" => out.push(Step::Failed(read_error(data).unwrap_or_default())),
             _ => {}
         }
         Ok(true)
@@ -152,7 +75,7 @@ impl Decoder {
     fn message_start(&mut self, event: Event<'_>, out: &mut Vec<Step>) {
         // Gateways that fall back to another model in mid-stream begin again.
         if std::mem::replace(&mut self.started, true) {
-            *self = Self { started: true, content: self.content, ..Self::default() };
+            *self = Self { started: true, room: self.room, ..Self::default() };
             out.push(Step::StartedOver);
         }
         if let Some(message) = event.message {
@@ -190,7 +113,7 @@ impl Decoder {
             }
             "redacted_thinking" => {
                 let raw = raw.get().to_owned();
-                self.admit(raw.len())?;
+                self.room.admit(raw.len())?;
                 Block::Redacted { raw }
             }
             "tool_use" => {
@@ -242,7 +165,7 @@ impl Decoder {
             (Some(_), _) => None,
         };
         match said {
-            Some(delta) if !is_empty(&delta) => self.say(index, delta, out),
+            Some(delta) if size(&delta) > 0 => self.say(index, delta, out),
             Some(_) | None => Ok(()),
         }
     }
@@ -303,17 +226,7 @@ impl Decoder {
     }
 
     fn say(&mut self, index: u32, delta: Delta, out: &mut Vec<Step>) -> Result<(), Misfit> {
-        self.admit(size(&delta))?;
-        out.push(Step::Piece { index, delta });
-        Ok(())
-    }
-
-    fn admit(&mut self, bytes: usize) -> Result<(), Misfit> {
-        self.content += bytes;
-        if self.content > CONTENT_CAP {
-            return Err(Misfit::TooLarge);
-        }
-        Ok(())
+        self.room.say(index, delta, out)
     }
 }
 
@@ -342,12 +255,6 @@ fn skip_unless_ours(name: &str, data: &str, source: serde_json::Error) -> Result
     Ok(true)
 }
 
-fn server_error(event: Event<'_>) -> ServerError {
-    let (kind, message) =
-        event.error.map(|words| (words.kind.into_owned(), words.message)).unwrap_or_default();
-    ServerError { kind, message, request_id: event.request_id.map(Cow::into_owned) }
-}
-
 /// The block as it must be echoed. Its strings are kept; their JSON is written once, here, and
 /// never again.
 fn thinking_block(text: &str, signature: &str) -> String {
@@ -374,19 +281,6 @@ fn lacks(event: &Event<'_>, what: &'static str) -> Misfit {
 fn out_of_place(event: &Event<'_>, index: u32) -> Misfit {
     let event = event.kind.to_string();
     Misfit::OutOfPlace { event, index }
-}
-
-fn is_empty(delta: &Delta) -> bool {
-    size(delta) == 0 && !matches!(delta, Delta::BlockDone)
-}
-
-fn size(delta: &Delta) -> usize {
-    match delta {
-        Delta::Text(text) | Delta::Thinking(text) | Delta::ToolInput(text) => text.len(),
-        Delta::ThinkingDone { raw } => raw.len(),
-        Delta::ToolStart { id, name } => id.len() + name.len(),
-        Delta::BlockDone => 0,
-    }
 }
 
 #[cfg(test)]

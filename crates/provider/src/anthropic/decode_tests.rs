@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::step::{CONTENT_CAP, ServerError};
 
 fn feed(events: &[&str]) -> Result<Vec<Step>, Misfit> {
     let mut decoder = Decoder::default();
@@ -227,6 +228,7 @@ fn the_server_may_fail_at_any_point() {
             kind: "overloaded_error".into(),
             message: "Overloaded".into(),
             request_id: Some("req_9".into()),
+            ..ServerError::default()
         })]
     );
 }

@@ -2,35 +2,14 @@
 //! compares bytes, opaque blocks echoed as they came.
 //!
 //! What the interface demands of the order is made here (results first, no two turns of one
-//! speaker, nothing empty); that every call has its result is the session's duty. The `thinking`
-//! parameter is never sent: no configuration asks for it yet.
+//! speaker, nothing empty); that every call has its result is the session's duty.
 
+use super::wire::Named;
+use crate::body::{EncodeError, object};
 use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec};
+use protocol::provider::Effort;
 use serde::Serialize;
 use serde_json::value::RawValue;
-
-/// A part of the request is not JSON although it must be.
-#[derive(Debug, thiserror::Error)]
-pub enum EncodeError {
-    /// The schema of a tool.
-    #[error("the input schema of tool `{tool}` is not a JSON object")]
-    Schema {
-        /// The tool's name.
-        tool: String,
-    },
-    /// A thinking block, which can only have been damaged since it came.
-    #[error("a thinking block of message {message} is not a JSON object")]
-    Thinking {
-        /// The message's place, counted from 1.
-        message: usize,
-    },
-    /// Nothing is left to send.
-    #[error("the conversation has no message with content")]
-    Empty,
-    /// A string that does not serialise; cannot happen.
-    #[error("the request cannot be written as JSON")]
-    Json(#[source] serde_json::Error),
-}
 
 /// The body for `request`, with `stream: true`.
 ///
@@ -41,7 +20,7 @@ pub enum EncodeError {
 ///
 /// # Errors
 /// [`EncodeError`].
-pub fn encode(request: &ModelRequest) -> Result<String, EncodeError> {
+pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, EncodeError> {
     let mut turns = turns(&request.messages)?;
     if turns.is_empty() {
         return Err(EncodeError::Empty);
@@ -51,6 +30,7 @@ pub fn encode(request: &ModelRequest) -> Result<String, EncodeError> {
         model: &request.model,
         max_tokens: request.max_tokens,
         stream: true,
+        thinking: effort.and_then(|effort| thinking(effort, request.max_tokens)),
         tools: tools(&request.tools)?,
         system: match request.system.trim() {
             "" => Vec::new(),
@@ -66,6 +46,8 @@ struct Body<'a> {
     model: &'a str,
     max_tokens: u32,
     stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -80,6 +62,24 @@ struct Tool<'a> {
     input_schema: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+struct Thinking {
+    r#type: &'static str,
+    budget_tokens: u32,
+}
+
+/// A budget below the answer's own, as the vendor wants it; none where there is no room for one.
+fn thinking(effort: Effort, max_tokens: u32) -> Option<Thinking> {
+    const LEAST: u32 = 1024;
+    let wanted = match effort {
+        Effort::Low => 2048,
+        Effort::Medium => 8192,
+        Effort::High => 24576,
+    };
+    let budget_tokens = wanted.min(max_tokens / 2);
+    (budget_tokens >= LEAST).then_some(Thinking { r#type: "enabled", budget_tokens })
 }
 
 #[derive(Serialize)]
@@ -218,9 +218,11 @@ fn contents(message: &Message, number: usize) -> Result<Vec<Content<'_>>, Encode
         contents.push(match block {
             Block::Text { text } if text.trim().is_empty() => continue,
             Block::Text { text } => Content::text(text),
-            Block::Thinking { raw, .. } => {
-                Content::Raw(object(raw).ok_or(EncodeError::Thinking { message: number })?)
-            }
+            Block::Thinking { raw, .. } => match ours(raw, number)? {
+                Some(raw) => Content::Raw(raw),
+                // Another vendor's, from before the model was changed.
+                None => continue,
+            },
             Block::ToolUse { id, name, input } => {
                 Content::Use { r#type: "tool_use", id, name, input: arguments(input) }
             }
@@ -240,17 +242,19 @@ fn contents(message: &Message, number: usize) -> Result<Vec<Content<'_>>, Encode
     Ok(contents)
 }
 
+/// The block as it came, if it came from this vendor.
+fn ours(raw: &str, message: usize) -> Result<Option<&RawValue>, EncodeError> {
+    let raw = object(raw).ok_or(EncodeError::Thinking { message })?;
+    let named: Named<'_> = serde_json::from_str(raw.get()).map_err(EncodeError::Json)?;
+    Ok(matches!(named.kind.as_ref(), "thinking" | "redacted_thinking").then_some(raw))
+}
+
 fn arguments(input: &str) -> Input<'_> {
     match object(input) {
         Some(raw) => Input::AsSaid(raw),
         None if input.trim().is_empty() => Input::Empty {},
         None => Input::Invalid { invalid_arguments: input },
     }
-}
-
-fn object(json: &str) -> Option<&RawValue> {
-    let raw: &RawValue = serde_json::from_str(json).ok()?;
-    raw.get().starts_with('{').then_some(raw)
 }
 
 #[cfg(test)]

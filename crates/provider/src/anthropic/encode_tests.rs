@@ -43,7 +43,7 @@ const MARK: &str = r#""cache_control":{"type":"ephemeral"}"#;
 
 #[test]
 fn the_smallest_request() {
-    let body = encode(&request(vec![user(vec![text("hi")])])).unwrap();
+    let body = encode(&request(vec![user(vec![text("hi")])]), None).unwrap();
     assert_eq!(
         body,
         format!(
@@ -72,8 +72,8 @@ fn a_whole_round_with_marks_on_tools_system_and_two_user_messages() {
     ]);
     ask.system = "be good".into();
     ask.tools = vec![tool("read"), tool("ls")];
-    let body = encode(&ask).unwrap();
-    assert_eq!(body, encode(&ask).unwrap());
+    let body = encode(&ask, None).unwrap();
+    assert_eq!(body, encode(&ask, None).unwrap());
     assert_eq!(body.matches(MARK).count(), 4);
     assert!(body.contains(&format!(
         r#""tools":[{{"name":"read","description":"d","input_schema":{schema}}},{{"name":"ls","description":"d","input_schema":{schema},{MARK}}}]"#
@@ -107,7 +107,7 @@ fn arguments_that_are_no_object_are_shown_to_the_model_as_it_said_them() {
         (" {\"a\":1} ", "{\"a\":1}"),
     ] {
         let ask = request(vec![user(vec![text("x")]), assistant(vec![call("t", said)])]);
-        let body = encode(&ask).unwrap();
+        let body = encode(&ask, None).unwrap();
         assert!(body.contains(&format!(r#""input":{sent}"#)), "{said}: {body}");
     }
 }
@@ -120,19 +120,19 @@ fn nothing_empty_is_sent_and_turns_of_one_speaker_are_joined() {
         user(vec![text(""), text("b")]),
     ]);
     assert_eq!(
-        messages(&encode(&ask).unwrap()),
+        messages(&encode(&ask, None).unwrap()),
         format!(
             r#"[{{"role":"user","content":[{{"type":"text","text":"a"}},{{"type":"text","text":"b",{MARK}}}]}}]"#
         )
     );
-    assert!(matches!(encode(&request(vec![user(vec![text(" ")])])), Err(EncodeError::Empty)));
+    assert!(matches!(encode(&request(vec![user(vec![text(" ")])]), None), Err(EncodeError::Empty)));
 }
 
 #[test]
 fn damage_is_named() {
     let thinking = Block::Thinking { text: String::new(), raw: "{torn".into() };
     let ask = request(vec![user(vec![text("a")]), assistant(vec![thinking])]);
-    assert!(matches!(encode(&ask), Err(EncodeError::Thinking { message: 2 })));
+    assert!(matches!(encode(&ask, None), Err(EncodeError::Thinking { message: 2 })));
     let mut ask = request(vec![user(vec![text("a")])]);
     ask.tools.push(ToolSpec {
         name: "bad".into(),
@@ -140,7 +140,7 @@ fn damage_is_named() {
         input_schema: "true".into(),
     });
     assert_eq!(
-        encode(&ask).unwrap_err().to_string(),
+        encode(&ask, None).unwrap_err().to_string(),
         "the input schema of tool `bad` is not a JSON object"
     );
 }

@@ -1,5 +1,5 @@
 //! The vendor's events and errors as types, every field optional: which ones must be there is
-//! judged in `decode`, where a lack can be named. Used by `decode` and by `crate::fault`.
+//! judged in `decode`, where a lack can be named. Used by `decode` and `encode`.
 
 use protocol::content::Usage;
 use serde::Deserialize;
@@ -18,10 +18,6 @@ pub(crate) struct Event<'a> {
     #[serde(borrow)]
     pub delta: Option<Delta<'a>>,
     pub usage: Option<Tokens>,
-    #[serde(borrow)]
-    pub error: Option<ErrorWords<'a>>,
-    #[serde(default, borrow)]
-    pub request_id: Option<Cow<'a, str>>,
 }
 
 /// The least that is read of an event that the full form does not fit.
@@ -70,15 +66,6 @@ pub(crate) struct Delta<'a> {
 pub(crate) struct StopDetails {
     pub explanation: Option<String>,
     pub category: Option<String>,
-}
-
-/// The inside of an error.
-#[derive(Debug, Deserialize)]
-pub(crate) struct ErrorWords<'a> {
-    #[serde(rename = "type", default, borrow)]
-    pub kind: Cow<'a, str>,
-    #[serde(default)]
-    pub message: String,
 }
 
 /// Tokens as the vendor counts them; cumulative within an answer.

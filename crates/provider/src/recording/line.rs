@@ -1,6 +1,6 @@
 //! One line of a recording as types; used by the reader and the writer next door.
 
-use protocol::provider::Failure;
+use protocol::provider::{Api, Failure};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -29,6 +29,9 @@ pub(super) enum Line<'a> {
 pub(super) struct Request<'a> {
     pub round: u32,
     pub shape: Vec<String>,
+    /// The language of its chunks; Anthropic's if absent.
+    #[serde(default, skip_serializing_if = "ApiName::is_anthropic")]
+    pub api: ApiName,
     /// Tries there were for it; those of the day if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tries: Option<u32>,
@@ -79,6 +82,48 @@ pub(crate) struct Retry {
     pub reason: String,
 }
 
+/// [`Api`] as the file names it, in the words of `provider.name`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ApiName {
+    #[default]
+    Anthropic,
+    #[serde(rename = "openai")]
+    Responses,
+    #[serde(rename = "openai-chat")]
+    Chat,
+    Gemini,
+}
+
+impl ApiName {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+    fn is_anthropic(&self) -> bool {
+        *self == Self::Anthropic
+    }
+}
+
+impl From<Api> for ApiName {
+    fn from(api: Api) -> Self {
+        match api {
+            Api::Anthropic => Self::Anthropic,
+            Api::Responses => Self::Responses,
+            Api::Chat => Self::Chat,
+            Api::Gemini => Self::Gemini,
+        }
+    }
+}
+
+impl From<ApiName> for Api {
+    fn from(name: ApiName) -> Self {
+        match name {
+            ApiName::Anthropic => Self::Anthropic,
+            ApiName::Responses => Self::Responses,
+            ApiName::Chat => Self::Chat,
+            ApiName::Gemini => Self::Gemini,
+        }
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Failed {
@@ -96,6 +141,7 @@ pub(super) enum Kind {
     Rejected,
     Overloaded,
     RecordingDeparted,
+    ContextFull,
 }
 
 impl From<Failure> for Kind {
@@ -107,6 +153,7 @@ impl From<Failure> for Kind {
             Failure::Rejected => Self::Rejected,
             Failure::Overloaded => Self::Overloaded,
             Failure::RecordingDeparted => Self::RecordingDeparted,
+            Failure::ContextFull => Self::ContextFull,
         }
     }
 }
@@ -120,6 +167,7 @@ impl From<Kind> for Failure {
             Kind::Rejected => Self::Rejected,
             Kind::Overloaded => Self::Overloaded,
             Kind::RecordingDeparted => Self::RecordingDeparted,
+            Kind::ContextFull => Self::ContextFull,
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{say, shape};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::content::ModelRequest;
-use protocol::provider::Failure;
+use protocol::provider::{Api, Failure};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -21,8 +21,10 @@ pub struct Recording {
 }
 
 /// The recorded answer to one request.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Round {
+    /// The language of its bytes.
+    pub(crate) api: Api,
     /// None fits any request.
     shape: Option<Vec<String>>,
     /// Tries there were.
@@ -127,6 +129,9 @@ impl Recording {
             let Some((round, answer)) = &mut open else {
                 return Err(wrong("an answer before the first request"));
             };
+            if matches!(line, Line::Say(_)) && answer.api != Api::Anthropic {
+                return Err(wrong("`say` in a request with an `api` of its own"));
+            }
             let beat = beat(line, *round).map_err(wrong)?;
             answer.beats.push(beat);
         }
@@ -160,9 +165,15 @@ impl Recording {
 
 fn opened(request: Option<Request<'_>>, last: u32) -> (u32, Round) {
     let Some(request) = request else {
-        return (last.saturating_add(1), Round::default());
+        let any = Round { api: Api::Anthropic, shape: None, tries: None, beats: Vec::new() };
+        return (last.saturating_add(1), any);
     };
-    let round = Round { shape: Some(request.shape), tries: request.tries, beats: Vec::new() };
+    let round = Round {
+        api: request.api.into(),
+        shape: Some(request.shape),
+        tries: request.tries,
+        beats: Vec::new(),
+    };
     (request.round, round)
 }
 

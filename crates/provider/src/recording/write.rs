@@ -5,7 +5,7 @@ use super::shape;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::content::ModelRequest;
-use protocol::provider::Failure;
+use protocol::provider::{Api, Failure};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, Write};
@@ -42,11 +42,12 @@ impl Recorder {
     }
 
     /// A request is sent, with so many tries.
-    pub fn request(&mut self, request: &ModelRequest, tries: u32, body: &str) {
+    pub fn request(&mut self, request: &ModelRequest, api: Api, tries: u32, body: &str) {
         self.begun = Instant::now();
         self.line(&Line::Request(Some(Request {
             round: request.round,
             shape: shape(&request.messages),
+            api: api.into(),
             tries: Some(tries),
             body: serde_json::from_str(body).ok(),
         })));

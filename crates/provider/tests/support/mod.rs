@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use protocol::content::{Block, Message, ModelRequest, Role, StopReason, ToolSpec};
-use protocol::provider::{Auth, Delta, Failure, FromProvider, Patience, Source};
+use protocol::provider::{Api, Auth, Delta, Failure, FromProvider, Patience, Server, Source};
 use provider::{Provider, Setup};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,9 +22,14 @@ pub fn key_file() -> File {
     file
 }
 
+pub fn server(api: Api, url: &str, auth: Auth) -> Source {
+    let headers = Vec::new();
+    Source::Server(Server { api, base_url: url.into(), auth, headers, effort: None })
+}
+
 pub fn setup(url: &str) -> Setup {
     Setup {
-        source: Source::Anthropic { base_url: url.into(), auth: Auth::ApiKey },
+        source: server(Api::Anthropic, url, Auth::ApiKey),
         patience: PATIENCE,
         proxy: None,
         key: Some(key_file()),

@@ -1,0 +1,140 @@
+//! The vendors' interfaces behind one door: one arm each.
+
+use crate::body::EncodeError;
+use crate::step::{Misfit, Step};
+use crate::{anthropic, chat, gemini, responses};
+use protocol::content::ModelRequest;
+use protocol::provider::{Api, Auth, Server};
+
+/// The body of a request.
+///
+/// # Errors
+/// [`EncodeError`].
+pub fn encode(server: &Server, request: &ModelRequest) -> Result<String, EncodeError> {
+    match server.api {
+        Api::Anthropic => anthropic::encode(request, server.effort),
+        Api::Responses => responses::encode(request, server.effort),
+        Api::Chat => chat::encode(request, server.effort, &server.base_url),
+        Api::Gemini => gemini::encode(request, server.effort),
+    }
+}
+
+/// What stands behind the base URL, which is without a slash at its end. Where an address names a
+/// version by itself, its own is taken: other servers have theirs elsewhere.
+pub(crate) fn path(api: Api, base: &str, model: &str) -> String {
+    let bare = base.is_empty();
+    match api {
+        Api::Anthropic if base.ends_with("/v1") => "/messages".to_owned(),
+        Api::Anthropic => "/v1/messages".to_owned(),
+        Api::Responses if bare => "/v1/responses".to_owned(),
+        Api::Responses => "/responses".to_owned(),
+        Api::Chat if bare => "/v1/chat/completions".to_owned(),
+        Api::Chat => "/chat/completions".to_owned(),
+        Api::Gemini if bare => format!("/v1beta/models/{model}:streamGenerateContent"),
+        Api::Gemini => format!("/models/{model}:streamGenerateContent"),
+    }
+}
+
+/// The query of its address.
+pub(crate) fn query(api: Api) -> Option<&'static str> {
+    match api {
+        Api::Anthropic | Api::Responses | Api::Chat => None,
+        // Without it the answer is one long array.
+        Api::Gemini => Some("alt=sse"),
+    }
+}
+
+/// The header that carries the key, and what stands before it there.
+pub(crate) fn key_header(api: Api, auth: Auth) -> Option<(&'static str, &'static str)> {
+    match (auth, api) {
+        (Auth::Keyless, _) => None,
+        (Auth::Bearer, _) => Some(("authorization", "Bearer ")),
+        (Auth::ApiKey, Api::Anthropic) => Some(("x-api-key", "")),
+        (Auth::ApiKey, Api::Gemini) => Some(("x-goog-api-key", "")),
+        (Auth::ApiKey, Api::Responses | Api::Chat) => Some(("api-key", "")),
+    }
+}
+
+/// Headers of the interface itself.
+pub(crate) fn headers(api: Api) -> &'static [(&'static str, &'static str)] {
+    match api {
+        Api::Anthropic => &[("anthropic-version", anthropic::VERSION)],
+        Api::Responses | Api::Chat | Api::Gemini => &[],
+    }
+}
+
+/// The decoder of one answer.
+#[derive(Debug)]
+pub enum Decoder {
+    /// Anthropic Messages.
+    Anthropic(anthropic::Decoder),
+    /// OpenAI Responses.
+    Responses(responses::Decoder),
+    /// OpenAI Chat Completions.
+    Chat(chat::Decoder),
+    /// Google Gemini.
+    Gemini(gemini::Decoder),
+}
+
+impl Decoder {
+    /// For an answer in this language.
+    #[must_use]
+    pub fn new(api: Api) -> Self {
+        match api {
+            Api::Anthropic => Self::Anthropic(anthropic::Decoder::default()),
+            Api::Responses => Self::Responses(responses::Decoder::default()),
+            Api::Chat => Self::Chat(chat::Decoder::default()),
+            Api::Gemini => Self::Gemini(gemini::Decoder::default()),
+        }
+    }
+
+    /// Takes one event and appends what it comes to. `name` serves where the data has no `type`.
+    /// Says whether the event was progress, which a ping is not.
+    ///
+    /// # Errors
+    /// [`Misfit`] when the stream cannot be trusted any more.
+    pub fn event(&mut self, name: &str, data: &str, out: &mut Vec<Step>) -> Result<bool, Misfit> {
+        match self {
+            Self::Anthropic(decoder) => decoder.event(name, data, out),
+            Self::Responses(decoder) => decoder.event(name, data, out),
+            Self::Chat(decoder) => decoder.event(name, data, out),
+            Self::Gemini(decoder) => decoder.event(data, out),
+        }
+    }
+
+    /// The body has ended: the end of the answer for interfaces whose servers leave their end mark
+    /// out.
+    ///
+    /// # Errors
+    /// [`Misfit`].
+    pub fn body_ended(&mut self, out: &mut Vec<Step>) -> Result<(), Misfit> {
+        match self {
+            Self::Anthropic(_) | Self::Responses(_) | Self::Gemini(_) => Ok(()),
+            Self::Chat(decoder) => decoder.body_ended(out),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_with_and_without_a_path_of_their_own() {
+        let cases = [
+            (Api::Anthropic, "", "/v1/messages"),
+            (Api::Anthropic, "/anthropic", "/v1/messages"),
+            (Api::Anthropic, "/v1", "/messages"),
+            (Api::Responses, "", "/v1/responses"),
+            (Api::Responses, "/v1", "/responses"),
+            (Api::Chat, "", "/v1/chat/completions"),
+            (Api::Chat, "/api/v1", "/chat/completions"),
+            (Api::Chat, "/v1beta/openai", "/chat/completions"),
+            (Api::Gemini, "", "/v1beta/models/m:streamGenerateContent"),
+            (Api::Gemini, "/v1", "/models/m:streamGenerateContent"),
+        ];
+        for (api, base, behind) in cases {
+            assert_eq!(path(api, base, "m"), behind, "{api:?} {base}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! What a vendor wants back beside a block: a signature at a call, a phase at a text. A conversation
+//! has no place for it in the block, so it is kept like reasoning of the same answer, ahead of the
+//! block, and joined to it again when it is sent. Used by encoders and decoders.
+
+use protocol::provider::Api;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Where it belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Place {
+    /// Into the block that follows.
+    With,
+    /// Behind it, as a piece of its own.
+    Behind,
+}
+
+/// As it stands in the conversation.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Beside<'a> {
+    r#type: &'a str,
+    api: &'a str,
+    pub place: Place,
+    /// The vendor's JSON.
+    #[serde(borrow)]
+    pub fields: &'a RawValue,
+}
+
+/// The raw block for `fields`.
+pub(crate) fn write(api: Api, place: Place, fields: &RawValue) -> String {
+    let beside = Beside { r#type: "beside", api: name(api), place, fields };
+    // Strings and JSON that was read always serialise.
+    serde_json::to_string(&beside).unwrap_or_default()
+}
+
+/// The same, if it is one of this vendor's.
+pub(crate) fn read(api: Api, raw: &str) -> Option<Beside<'_>> {
+    let beside: Beside<'_> = serde_json::from_str(raw).ok()?;
+    (beside.r#type == "beside" && beside.api == name(api)).then_some(beside)
+}
+
+fn name(api: Api) -> &'static str {
+    match api {
+        Api::Anthropic => "anthropic",
+        Api::Responses => "responses",
+        Api::Chat => "chat",
+        Api::Gemini => "gemini",
+    }
+}

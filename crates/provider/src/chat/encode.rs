@@ -1,0 +1,204 @@
+//! A request as the body of `POST …/chat/completions`, in the form that all these servers take.
+
+use crate::beside::{self, Place};
+use crate::body::{EncodeError, Tool, arguments, effort_word, object, tools};
+use protocol::content::{Block, Message, ModelRequest, Role};
+use protocol::provider::{Api, Effort};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The body for `request`, streamed, with usage at its end.
+///
+/// # Errors
+/// [`EncodeError`].
+pub fn encode(
+    request: &ModelRequest,
+    effort: Option<Effort>,
+    base_url: &str,
+) -> Result<String, EncodeError> {
+    // The vendor's own server has newer names for two things that all others know by the old.
+    let openai = base_url.contains("//api.openai.com");
+    let mut messages = Vec::new();
+    if !request.system.trim().is_empty() {
+        let role = if openai { "developer" } else { "system" };
+        messages.push(Turn { content: Some(request.system.as_str().into()), ..Turn::of(role) });
+    }
+    for (at, message) in request.messages.iter().enumerate() {
+        match message.role {
+            Role::User => user(message, &mut messages),
+            Role::Assistant => messages.extend(assistant(message, at + 1)?),
+        }
+    }
+    if messages.iter().all(|turn| turn.role == "system" || turn.role == "developer") {
+        return Err(EncodeError::Empty);
+    }
+    let most = Some(request.max_tokens);
+    let (max_completion_tokens, max_tokens) = if openai { (most, None) } else { (None, most) };
+    let body = Body {
+        model: &request.model,
+        messages,
+        tools: tools(&request.tools)?
+            .into_iter()
+            .map(|function| Offered { r#type: "function", function })
+            .collect(),
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        max_completion_tokens,
+        max_tokens,
+        reasoning_effort: effort.map(effort_word),
+    };
+    serde_json::to_string(&body).map_err(EncodeError::Json)
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<Turn<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Offered<'a>>,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct Offered<'a> {
+    r#type: &'static str,
+    function: Tool<'a>,
+}
+
+#[derive(Serialize)]
+struct Turn<'a> {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+    content: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+    #[serde(flatten)]
+    reasoning: Reasoning<'a>,
+}
+
+/// Reasoning as it came, for servers that ask for it.
+#[derive(Default, Serialize, Deserialize)]
+struct Reasoning<'a> {
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<&'a RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    reasoning: Option<&'a RawValue>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    reasoning_details: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: Said<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct Said<'a> {
+    name: &'a str,
+    arguments: Cow<'a, str>,
+}
+
+impl Turn<'_> {
+    fn of(role: &'static str) -> Self {
+        Self {
+            role,
+            tool_call_id: None,
+            content: None,
+            tool_calls: Vec::new(),
+            reasoning: Reasoning::default(),
+        }
+    }
+}
+
+/// The results first, each a message of its own, then the words.
+fn user<'a>(message: &'a Message, messages: &mut Vec<Turn<'a>>) {
+    for block in &message.blocks {
+        match block {
+            Block::ToolResult { id, text, is_error: _ } => messages.push(Turn {
+                tool_call_id: Some(id),
+                content: Some(text.as_str().into()),
+                ..Turn::of("tool")
+            }),
+            Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => {}
+        }
+    }
+    if let Some(words) = words(message) {
+        messages.push(Turn { content: Some(words), ..Turn::of("user") });
+    }
+}
+
+fn assistant(message: &Message, number: usize) -> Result<Option<Turn<'_>>, EncodeError> {
+    let mut turn = Turn { content: words(message), ..Turn::of("assistant") };
+    let mut extra = None;
+    let mut thought = None;
+    for block in &message.blocks {
+        match block {
+            Block::Thinking { raw, .. } => {
+                object(raw).ok_or(EncodeError::Thinking { message: number })?;
+                match beside::read(Api::Chat, raw) {
+                    Some(kept) if kept.place == Place::With => extra = Some(kept.fields),
+                    Some(_) | None if raw.contains("\"chat_reasoning\"") => {
+                        thought = serde_json::from_str(raw).ok();
+                    }
+                    // Another vendor's.
+                    Some(_) | None => {}
+                }
+            }
+            Block::ToolUse { id, name, input } => turn.tool_calls.push(Call {
+                id,
+                r#type: "function",
+                function: Said { name, arguments: arguments(input) },
+                extra_content: extra.take(),
+            }),
+            Block::Text { .. } | Block::ToolResult { .. } => {}
+        }
+    }
+    if !turn.tool_calls.is_empty() {
+        // Where no call came of it, servers have no use for it, and some refuse it.
+        turn.reasoning = thought.unwrap_or_default();
+    }
+    let is_empty = turn.content.is_none() && turn.tool_calls.is_empty();
+    Ok((!is_empty).then_some(turn))
+}
+
+/// All words of a message; none if there are none.
+fn words(message: &Message) -> Option<Cow<'_, str>> {
+    let texts: Vec<&str> = message
+        .blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Text { text } if !text.trim().is_empty() => Some(text.as_str()),
+            Block::Text { .. }
+            | Block::Thinking { .. }
+            | Block::ToolUse { .. }
+            | Block::ToolResult { .. } => None,
+        })
+        .collect();
+    match texts.as_slice() {
+        [] => None,
+        [one] => Some((*one).into()),
+        several => Some(several.join("\n\n").into()),
+    }
+}
+
+#[cfg(test)]
+#[path = "encode_tests.rs"]
+mod tests;

@@ -1,0 +1,126 @@
+//! What the body says.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use protocol::content::ToolSpec;
+use serde_json::{Value, json};
+
+const LOCAL: &str = "http://localhost:11434";
+
+fn text(text: &str) -> Block {
+    Block::Text { text: text.into() }
+}
+
+fn call(id: &str, input: &str) -> Block {
+    Block::ToolUse { id: id.into(), name: "read".into(), input: input.into() }
+}
+
+fn result(id: &str, text: &str) -> Block {
+    Block::ToolResult { id: id.into(), text: text.into(), is_error: false }
+}
+
+fn raw(raw: &str) -> Block {
+    Block::Thinking { text: String::new(), raw: raw.into() }
+}
+
+fn request(turns: Vec<(Role, Vec<Block>)>) -> ModelRequest {
+    ModelRequest {
+        round: 1,
+        model: "m".into(),
+        system: "Be brief.".into(),
+        tools: vec![ToolSpec {
+            name: "read".into(),
+            description: "Reads.".into(),
+            input_schema: r#"{"type": "object", "z": 1, "a": 2}"#.into(),
+        }],
+        messages: turns.into_iter().map(|(role, blocks)| Message { role, blocks }).collect(),
+        max_tokens: 9,
+    }
+}
+
+fn body(turns: Vec<(Role, Vec<Block>)>, base_url: &str) -> Value {
+    serde_json::from_str(&encode(&request(turns), None, base_url).unwrap()).unwrap()
+}
+
+#[test]
+fn a_conversation_as_these_servers_want_it() {
+    use Role::{Assistant, User};
+    let turns = vec![
+        (User, vec![text("go"), text(" "), text("now")]),
+        (
+            Assistant,
+            vec![
+                raw(r#"{"type":"chat_reasoning","reasoning_content":"hm"}"#),
+                raw(r#"{"type":"beside","api":"chat","place":"with","fields":{"google":{"s":1}}}"#),
+                call("a", r#"{"p": 1}"#),
+                call("b", "no json"),
+                call("c", ""),
+            ],
+        ),
+        (User, vec![result("a", "A"), result("b", "B"), result("c", "C"), text("and?")]),
+        (Assistant, vec![raw(r#"{"type":"chat_reasoning","reasoning":"x"}"#), text("done")]),
+        (User, vec![text("thanks")]),
+    ];
+    let body = body(turns, LOCAL);
+    let function = |name: &str, arguments: &str| json!({"name": name, "arguments": arguments});
+    assert_eq!(
+        body["messages"],
+        json!([
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "go\n\nnow"},
+            {"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [
+                {"id": "a", "type": "function", "function": function("read", r#"{"p": 1}"#),
+                 "extra_content": {"google": {"s": 1}}},
+                {"id": "b", "type": "function",
+                 "function": function("read", r#"{"invalid_arguments":"no json"}"#)},
+                {"id": "c", "type": "function", "function": function("read", "{}")},
+            ]},
+            {"role": "tool", "tool_call_id": "a", "content": "A"},
+            {"role": "tool", "tool_call_id": "b", "content": "B"},
+            {"role": "tool", "tool_call_id": "c", "content": "C"},
+            {"role": "user", "content": "and?"},
+            {"role": "assistant", "content": "done"},
+            {"role": "user", "content": "thanks"},
+        ])
+    );
+    assert_eq!(
+        (&body["stream"], &body["stream_options"]),
+        (&json!(true), &json!({"include_usage": true}))
+    );
+    assert_eq!((&body["max_tokens"], body.get("max_completion_tokens")), (&json!(9), None));
+}
+
+#[test]
+fn the_vendor_s_own_server_has_newer_names() {
+    let body = body(vec![(Role::User, vec![text("hi")])], "https://api.openai.com/v1");
+    assert_eq!(body["messages"][0]["role"], "developer");
+    assert_eq!((&body["max_completion_tokens"], body.get("max_tokens")), (&json!(9), None));
+}
+
+#[test]
+fn schemas_are_byte_stable_and_bad_ones_are_named() {
+    let mut request = request(vec![(Role::User, vec![text("hi")])]);
+    let sent = encode(&request, Some(Effort::High), LOCAL).unwrap();
+    assert!(sent.contains(r#""parameters":{"type": "object", "z": 1, "a": 2}"#), "{sent}");
+    assert!(sent.contains(r#""reasoning_effort":"high""#));
+    request.tools[0].input_schema = "[]".into();
+    assert!(matches!(encode(&request, None, LOCAL), Err(EncodeError::Schema { .. })));
+    request.tools.clear();
+    request.messages.clear();
+    assert!(matches!(encode(&request, None, LOCAL), Err(EncodeError::Empty)));
+}
+
+#[test]
+fn another_vendor_s_reasoning_is_left_out() {
+    let foreign = raw(r#"{"type":"thinking","thinking":"t","signature":"s"}"#);
+    let turns = vec![
+        (Role::User, vec![text("go")]),
+        (Role::Assistant, vec![foreign, text("done")]),
+        (Role::User, vec![text("more")]),
+    ];
+    let sent = body(turns, LOCAL);
+    assert_eq!(sent["messages"][2], json!({"role": "assistant", "content": "done"}));
+    let torn = vec![(Role::User, vec![text("go")]), (Role::Assistant, vec![raw("torn")])];
+    let torn = encode(&request(torn), None, LOCAL);
+    assert!(matches!(torn, Err(EncodeError::Thinking { message: 2 })));
+}

@@ -1,0 +1,11 @@
+//! Google Gemini, pure: what is sent ([`encode()`]) and what its stream says ([`Decoder`]).
+
+mod decode;
+mod encode;
+pub(crate) mod wire;
+
+pub use decode::Decoder;
+pub use encode::encode;
+
+/// How ids begin that are made up here, since older models give their calls none; they are not sent.
+const MADE_UP: &str = "agentd_call_";

@@ -1,0 +1,106 @@
+//! One piece of a stream as types, every field optional. Used by `decode` alone.
+
+use protocol::content::Usage;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A `GenerateContentResponse`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Response<'a> {
+    #[serde(borrow, default)]
+    pub candidates: Option<Vec<Candidate<'a>>>,
+    #[serde(default)]
+    pub prompt_feedback: Option<Feedback>,
+    #[serde(default)]
+    pub usage_metadata: Option<Tokens>,
+    #[serde(default)]
+    pub model_version: Option<String>,
+    #[serde(borrow, default)]
+    pub error: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Candidate<'a> {
+    #[serde(default)]
+    pub index: Option<u32>,
+    #[serde(borrow, default)]
+    pub content: Option<Content<'a>>,
+    #[serde(default)]
+    pub finish_reason: Option<String>,
+    #[serde(default)]
+    pub finish_message: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Content<'a> {
+    #[serde(borrow, default)]
+    pub parts: Option<Vec<Part<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Part<'a> {
+    #[serde(default)]
+    pub text: Option<String>,
+    #[serde(default)]
+    pub thought: Option<bool>,
+    #[serde(default)]
+    pub thought_signature: Option<String>,
+    #[serde(borrow, default)]
+    pub function_call: Option<Call<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Call<'a> {
+    #[serde(default)]
+    pub id: Option<String>,
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(borrow, default)]
+    pub args: Option<&'a RawValue>,
+    /// Vertex sends arguments in pieces if it is asked to.
+    #[serde(default)]
+    pub will_continue: Option<bool>,
+}
+
+/// Why a prompt was refused.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Feedback {
+    #[serde(default)]
+    pub block_reason: Option<String>,
+    #[serde(default)]
+    pub block_reason_message: Option<String>,
+}
+
+/// Tokens, cumulative; what came from the cache is part of the prompt's.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Tokens {
+    #[serde(default)]
+    prompt_token_count: Option<u64>,
+    #[serde(default)]
+    candidates_token_count: Option<u64>,
+    #[serde(default)]
+    thoughts_token_count: Option<u64>,
+    #[serde(default)]
+    cached_content_token_count: Option<u64>,
+}
+
+impl Tokens {
+    pub(super) fn usage(self) -> Usage {
+        let cached = self.cached_content_token_count;
+        Usage {
+            input: self.prompt_token_count.map(|all| all.saturating_sub(cached.unwrap_or(0))),
+            output: match (self.candidates_token_count, self.thoughts_token_count) {
+                (None, None) => None,
+                (said, thought) => Some(said.unwrap_or(0).saturating_add(thought.unwrap_or(0))),
+            },
+            cache_read: cached,
+            cache_write: None,
+        }
+    }
+}

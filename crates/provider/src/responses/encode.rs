@@ -1,0 +1,209 @@
+//! A request as the body of `POST …/responses`. Nothing is kept by the server, so everything the
+//! model said goes back in order, its reasoning encrypted as it came.
+
+use crate::beside::{self, Place};
+use crate::body::{EncodeError, Tool, arguments, effort_word, object, tools};
+use protocol::content::{Block, Message, ModelRequest, Role};
+use protocol::provider::{Api, Effort};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The least `max_output_tokens` that the vendor takes.
+const LEAST_TOKENS: u32 = 16;
+
+/// The body for `request`, with `stream: true` and `store: false`.
+///
+/// # Errors
+/// [`EncodeError`].
+pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, EncodeError> {
+    let mut input = Vec::new();
+    for (at, message) in request.messages.iter().enumerate() {
+        match message.role {
+            Role::User => user(message, &mut input),
+            Role::Assistant => assistant(message, at + 1, &mut input)?,
+        }
+    }
+    if input.is_empty() {
+        return Err(EncodeError::Empty);
+    }
+    let body = Body {
+        model: &request.model,
+        instructions: request.system.trim(),
+        input,
+        tools: tools(&request.tools)?
+            .into_iter()
+            .map(|tool| Offered { r#type: "function", tool, strict: false })
+            .collect(),
+        stream: true,
+        store: false,
+        include: match reasons(&request.model) {
+            true => &["reasoning.encrypted_content"],
+            false => &[],
+        },
+        max_output_tokens: request.max_tokens.max(LEAST_TOKENS),
+        reasoning: effort.map(|effort| Reasoning { effort: effort_word(effort) }),
+    };
+    serde_json::to_string(&body).map_err(EncodeError::Json)
+}
+
+/// Whether a model may be asked for its reasoning: older ones refuse the question.
+fn reasons(model: &str) -> bool {
+    !["gpt-3", "gpt-4", "chatgpt"].iter().any(|old| model.starts_with(old))
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    instructions: &'a str,
+    input: Vec<Item<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Offered<'a>>,
+    stream: bool,
+    store: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    include: &'a [&'static str],
+    max_output_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Reasoning>,
+}
+
+#[derive(Serialize)]
+struct Reasoning {
+    effort: &'static str,
+}
+
+#[derive(Serialize)]
+struct Offered<'a> {
+    r#type: &'static str,
+    #[serde(flatten)]
+    tool: Tool<'a>,
+    strict: bool,
+}
+
+/// One item, by the vendor's names.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item<'a> {
+    /// Reasoning as it came.
+    Raw(&'a RawValue),
+    Words {
+        r#type: &'static str,
+        role: &'static str,
+        content: Vec<Part<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<Cow<'a, str>>,
+    },
+    Call {
+        r#type: &'static str,
+        call_id: &'a str,
+        name: &'a str,
+        arguments: Cow<'a, str>,
+    },
+    Output {
+        r#type: &'static str,
+        call_id: &'a str,
+        output: &'a str,
+    },
+}
+
+#[derive(Serialize)]
+struct Part<'a> {
+    r#type: &'static str,
+    text: &'a str,
+}
+
+/// The results first, then the words.
+fn user<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
+    let mut content = Vec::new();
+    for block in &message.blocks {
+        match block {
+            Block::ToolResult { id, text, is_error: _ } => input.push(Item::Output {
+                r#type: "function_call_output",
+                call_id: id,
+                output: text,
+            }),
+            Block::Text { text } if !text.trim().is_empty() => {
+                content.push(Part { r#type: "input_text", text });
+            }
+            Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => {}
+        }
+    }
+    if !content.is_empty() {
+        input.push(Item::Words { r#type: "message", role: "user", content, phase: None });
+    }
+}
+
+fn assistant<'a>(
+    message: &'a Message,
+    number: usize,
+    input: &mut Vec<Item<'a>>,
+) -> Result<(), EncodeError> {
+    let mut phase = None;
+    for block in &message.blocks {
+        match block {
+            Block::Thinking { raw, .. } => {
+                let item = object(raw).ok_or(EncodeError::Thinking { message: number })?;
+                match beside::read(Api::Responses, raw) {
+                    Some(kept) if kept.place == Place::With => phase = read_phase(kept.fields),
+                    Some(_) => {}
+                    None if is_reasoning(raw) => input.push(Item::Raw(item)),
+                    // Another vendor's.
+                    None => {}
+                }
+            }
+            Block::Text { text } if text.trim().is_empty() => {}
+            Block::Text { text } => input.push(Item::Words {
+                r#type: "message",
+                role: "assistant",
+                content: vec![Part { r#type: "output_text", text }],
+                phase: phase.take(),
+            }),
+            Block::ToolUse { id, name, input: said } => input.push(Item::Call {
+                r#type: "function_call",
+                call_id: id,
+                name,
+                arguments: arguments(said),
+            }),
+            Block::ToolResult { .. } => {}
+        }
+    }
+    // Reasoning that nothing follows is refused.
+    while matches!(input.last(), Some(Item::Raw(_))) {
+        input.pop();
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct Phase<'a> {
+    #[serde(borrow)]
+    phase: Cow<'a, str>,
+}
+
+fn read_phase(fields: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Phase<'_>>(fields.get()).ok().map(|phase| phase.phase)
+}
+
+/// Reasoning of this vendor that another server than the one that made it can read: encrypted, or
+/// in the open. What has only an id is on a server that was told to keep nothing.
+fn is_reasoning(raw: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(rename = "type", default, borrow)]
+        kind: Cow<'a, str>,
+        #[serde(borrow, default)]
+        encrypted_content: Option<&'a RawValue>,
+        #[serde(default)]
+        content: Option<Vec<serde::de::IgnoredAny>>,
+    }
+    serde_json::from_str::<Named<'_>>(raw).is_ok_and(|item| {
+        let in_the_open = item.content.is_some_and(|parts| !parts.is_empty());
+        item.kind == "reasoning" && (item.encrypted_content.is_some() || in_the_open)
+    })
+}
+
+#[cfg(test)]
+#[path = "encode_tests.rs"]
+mod tests;

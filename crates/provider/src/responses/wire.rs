@@ -1,0 +1,126 @@
+//! The vendor's events and items as types, every field optional: which ones must be there is judged
+//! in `decode`. Used by `decode` alone.
+
+use protocol::content::{StopReason, Usage};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Any event. Fields that we do not know are skipped.
+#[derive(Debug, Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(rename = "type", default, borrow)]
+    pub kind: Cow<'a, str>,
+    #[serde(default)]
+    pub output_index: Option<u32>,
+    #[serde(default)]
+    pub summary_index: Option<u32>,
+    #[serde(default)]
+    pub delta: Option<String>,
+    #[serde(default)]
+    pub arguments: Option<String>,
+    #[serde(borrow, default)]
+    pub item: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub response: Option<Response<'a>>,
+}
+
+/// The least that is read of an event that the full form does not fit.
+#[derive(Debug, Deserialize)]
+pub(super) struct Named<'a> {
+    #[serde(rename = "type", default, borrow)]
+    pub kind: Cow<'a, str>,
+}
+
+/// The answer as a whole, as its first and its last event tell it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Response<'a> {
+    #[serde(default)]
+    pub model: Option<String>,
+    #[serde(default)]
+    pub usage: Option<Tokens>,
+    #[serde(default)]
+    pub incomplete_details: Option<Incomplete>,
+    #[serde(borrow, default)]
+    pub output: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Incomplete {
+    #[serde(default)]
+    pub reason: Option<String>,
+}
+
+impl Incomplete {
+    pub(super) fn stop(self) -> StopReason {
+        match self.reason.as_deref() {
+            Some("max_output_tokens") => StopReason::MaxTokens,
+            Some("content_filter") => {
+                StopReason::Refusal { explanation: "content_filter".to_owned() }
+            }
+            Some(other) => StopReason::Other(other.to_owned()),
+            None => StopReason::Other("incomplete".to_owned()),
+        }
+    }
+}
+
+/// One item of the answer.
+#[derive(Debug, Deserialize)]
+pub(super) struct Item<'a> {
+    #[serde(rename = "type", default, borrow)]
+    pub kind: Cow<'a, str>,
+    #[serde(default)]
+    pub call_id: Option<String>,
+    #[serde(default)]
+    pub id: Option<String>,
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub arguments: Option<String>,
+    #[serde(default)]
+    pub status: Option<String>,
+    #[serde(default)]
+    pub phase: Option<String>,
+    #[serde(default)]
+    pub content: Option<Vec<Part>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Part {
+    #[serde(default)]
+    pub text: Option<String>,
+    #[serde(default)]
+    pub refusal: Option<String>,
+}
+
+/// Tokens; what came from the cache is part of the input's.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct Tokens {
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    #[serde(default)]
+    input_tokens_details: Option<InputDetails>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct InputDetails {
+    #[serde(default)]
+    cached_tokens: Option<u64>,
+    #[serde(default)]
+    cache_write_tokens: Option<u64>,
+}
+
+impl Tokens {
+    pub(super) fn usage(self) -> Usage {
+        let details = self.input_tokens_details;
+        let read = details.and_then(|d| d.cached_tokens);
+        let write = details.and_then(|d| d.cache_write_tokens);
+        let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));
+        Usage {
+            input: self.input_tokens.map(|all| all.saturating_sub(cached)),
+            output: self.output_tokens,
+            cache_read: read,
+            cache_write: write,
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! A server's error, in whichever vendor's shape it comes, and what its name means; pure. Read from
+//! refusals and from error events alike, since gateways answer in each other's shapes.
+
+use crate::step::ServerError;
+use serde_json::Value;
+use std::time::Duration;
+
+/// What a vendor's name for an error means to us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nature {
+    /// The key is not good for this.
+    Key,
+    /// The request is at fault.
+    Request,
+    /// What was paid for is used up.
+    Quota,
+    /// The conversation is too long for the model.
+    ContextFull,
+    /// Too many requests, here or altogether.
+    Overloaded,
+}
+
+impl ServerError {
+    /// Name and message.
+    pub(crate) fn words(&self) -> String {
+        match (self.kind.is_empty(), self.message.is_empty()) {
+            (true, _) => self.message.clone(),
+            (false, true) => self.kind.clone(),
+            (false, false) => format!("{}: {}", self.kind, self.message),
+        }
+    }
+
+    /// None for names that say nothing but "failed".
+    pub(crate) fn nature(&self) -> Option<Nature> {
+        if is_too_long(&self.message) {
+            return Some(Nature::ContextFull);
+        }
+        nature(&self.kind)
+    }
+}
+
+/// By the vendor's name alone.
+pub(crate) fn nature(kind: &str) -> Option<Nature> {
+    Some(match kind {
+        // Anthropic and OpenAI, then Google.
+        "authentication_error"
+        | "permission_error"
+        | "invalid_api_key"
+        | "UNAUTHENTICATED"
+        | "PERMISSION_DENIED" => Nature::Key,
+        "insufficient_quota"
+        | "billing_error"
+        | "billing_hard_limit_reached"
+        | "billing_not_active" => Nature::Quota,
+        "context_length_exceeded" | "exceed_context_size_error" => Nature::ContextFull,
+        "overloaded_error"
+        | "rate_limit_error"
+        | "rate_limit_exceeded"
+        | "slow_down"
+        | "engine_overloaded"
+        | "RESOURCE_EXHAUSTED"
+        | "UNAVAILABLE" => Nature::Overloaded,
+        "invalid_request_error"
+        | "not_found_error"
+        | "request_too_large"
+        | "model_not_found"
+        | "invalid_prompt"
+        | "string_above_max_length"
+        | "content_policy_violation"
+        | "BadRequestError"
+        | "NotFoundError"
+        | "INVALID_ARGUMENT"
+        | "FAILED_PRECONDITION"
+        | "NOT_FOUND"
+        | "MISSING_THOUGHT_SIGNATURE" => Nature::Request,
+        _ => return None,
+    })
+}
+
+/// Vendors that have no name of its own for a conversation that is too long say it in words.
+fn is_too_long(message: &str) -> bool {
+    const WORDS: [&str; 5] = [
+        "prompt is too long",
+        "input length and `max_tokens` exceed context limit",
+        "maximum context length",
+        "input token count",
+        "exceeds the available context size",
+    ];
+    let message = message.get(..2000).unwrap_or(message).to_ascii_lowercase();
+    WORDS.iter().any(|words| message.contains(words))
+}
+
+/// The error that this text is, if it is one.
+pub(crate) fn read_error(text: &str) -> Option<ServerError> {
+    let whole: Value = serde_json::from_str(text).ok()?;
+    // Google's stream of one JSON array.
+    let whole = match &whole {
+        Value::Array(all) => all.first()?,
+        _ => &whole,
+    };
+    let error = match whole.get("error").or_else(|| whole.pointer("/response/error")) {
+        Some(Value::String(message)) => {
+            return Some(ServerError { message: message.clone(), ..ServerError::default() });
+        }
+        Some(error) if error.is_object() => error,
+        Some(_) | None => whole,
+    };
+    let text = |field: &str| error.get(field).and_then(Value::as_str).filter(|s| !s.is_empty());
+    // OpenAI's code is more exact than its type, and Anthropic's whole body has type "error".
+    let kind = text("code").or_else(|| text("status")).or_else(|| text("type"));
+    let kind = kind.filter(|kind| *kind != "error").unwrap_or_default();
+    let message = text("message").or_else(|| text("detail")).unwrap_or_default();
+    if kind.is_empty() && message.is_empty() {
+        return None;
+    }
+    Some(ServerError {
+        kind: kind.to_owned(),
+        message: message.to_owned(),
+        request_id: whole.get("request_id").and_then(Value::as_str).map(str::to_owned),
+        wait: retry_delay(error),
+        status: error
+            .get("code")
+            .and_then(Value::as_u64)
+            .and_then(|code| u16::try_from(code).ok())
+            .filter(|code| (400..600).contains(code)),
+    })
+}
+
+/// Google's wait: a text such as `34.4s` in one of the details.
+fn retry_delay(error: &Value) -> Option<Duration> {
+    let details = error.get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay"))?.as_str()?;
+    let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn every_vendor_s_shape_is_read() {
+        let cases = [
+            (
+                r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_1"}"#,
+                "overloaded_error: Overloaded",
+                Some(Nature::Overloaded),
+            ),
+            (
+                r#"{"error":{"message":"You exceeded","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}"#,
+                "insufficient_quota: You exceeded",
+                Some(Nature::Quota),
+            ),
+            (
+                r#"{"error":{"message":"This model's maximum context length is 8 tokens","type":"invalid_request_error","code":null}}"#,
+                "invalid_request_error: This model's maximum context length is 8 tokens",
+                Some(Nature::ContextFull),
+            ),
+            (
+                r#"[{"error":{"code":429,"message":"Slow","status":"RESOURCE_EXHAUSTED","details":[{"@type":"x"},{"retryDelay":"34.4s"}]}}]"#,
+                "RESOURCE_EXHAUSTED: Slow",
+                Some(Nature::Overloaded),
+            ),
+            (
+                r#"{"type":"error","code":"server_error","message":"Oops","sequence_number":3}"#,
+                "server_error: Oops",
+                None,
+            ),
+            (
+                r#"{"response":{"error":{"code":"invalid_prompt","message":"No"}}}"#,
+                "invalid_prompt: No",
+                Some(Nature::Request),
+            ),
+            (r#"{"error":"model not loaded"}"#, "model not loaded", None),
+            (
+                r#"{"object":"error","message":"bad","type":"BadRequestError","code":400}"#,
+                "BadRequestError: bad",
+                Some(Nature::Request),
+            ),
+            (r#"{"detail":"Not Found"}"#, "Not Found", None),
+        ];
+        for (text, words, nature) in cases {
+            let error = read_error(text).unwrap();
+            assert_eq!((error.words().as_str(), error.nature()), (words, nature), "{text}");
+        }
+        let google = read_error(cases[3].0).unwrap();
+        assert_eq!((google.wait, google.status), (Some(Duration::from_millis(34_400)), Some(429)));
+        assert_eq!(read_error(cases[0].0).unwrap().request_id.as_deref(), Some("req_1"));
+        for odd in ["", "<html>", "{}", "[]", "7", r#"{"error":{}}"#] {
+            assert_eq!(read_error(odd), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What a vendor's events come to, in words that belong to no vendor; made by the decoders, read by
+//! [`crate::intake`].
+
+use protocol::content::{StopReason, Usage};
+use protocol::provider::Delta;
+use std::time::Duration;
+
+/// Largest content of one answer in bytes. An answer that is larger than the largest request
+/// could never be sent back, so there is no use in having it.
+pub const CONTENT_CAP: usize = 32 << 20;
+
+/// What an event comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// A piece of block `index`.
+    Piece {
+        /// The block's place in the answer.
+        index: u32,
+        /// The piece.
+        delta: Delta,
+    },
+    /// The server began its answer again; everything before is void.
+    StartedOver,
+    /// The answer is whole. Nothing follows.
+    Ended(Ending),
+    /// The server gave up. Nothing follows.
+    Failed(ServerError),
+}
+
+/// How a whole answer ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// Why.
+    pub stop: StopReason,
+    /// Tokens.
+    pub usage: Usage,
+    /// The model's own name.
+    pub model: String,
+}
+
+/// The server's own words for its failure, read by [`crate::server_error`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerError {
+    /// The vendor's name for it, for example `overloaded_error`.
+    pub kind: String,
+    /// For people.
+    pub message: String,
+    /// The vendor's number of the request, where the error gave one.
+    pub request_id: Option<String>,
+    /// The wait that it asks for.
+    pub wait: Option<Duration>,
+    /// The HTTP status that it would have been.
+    pub status: Option<u16>,
+}
+
+/// The stream does not keep to the vendor's format, so nothing of it can be trusted.
+#[derive(Debug, thiserror::Error)]
+pub enum Misfit {
+    /// An event's data is not JSON, or a field of it has the wrong type.
+    #[error("event `{event}` is not in the vendor's format")]
+    Format {
+        /// Its name as far as it is known.
+        event: String,
+        /// Where it went wrong.
+        source: serde_json::Error,
+    },
+    /// An event lacks something.
+    #[error("event `{event}` has no {what}")]
+    Lacks {
+        /// Its name.
+        event: String,
+        /// What it lacks.
+        what: &'static str,
+    },
+    /// A piece or an end of a block that is not open, or a second beginning.
+    #[error("event `{event}` is out of place at block {index}")]
+    OutOfPlace {
+        /// Its name.
+        event: String,
+        /// The block it speaks of.
+        index: u32,
+    },
+    /// The answer ended without saying why.
+    #[error("the answer ended without a reason (stop_reason)")]
+    NoReason,
+    /// More than [`CONTENT_CAP`].
+    #[error("the answer's content is larger than {CONTENT_CAP} bytes")]
+    TooLarge,
+}
+
+/// What is left of [`CONTENT_CAP`]; every piece of an answer goes through it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Room {
+    taken: usize,
+}
+
+impl Room {
+    /// Says a piece, if there is room for it.
+    pub(crate) fn say(
+        &mut self,
+        index: u32,
+        delta: Delta,
+        out: &mut Vec<Step>,
+    ) -> Result<(), Misfit> {
+        self.admit(size(&delta))?;
+        out.push(Step::Piece { index, delta });
+        Ok(())
+    }
+
+    /// Takes room for bytes that are kept here and said later.
+    pub(crate) fn admit(&mut self, bytes: usize) -> Result<(), Misfit> {
+        self.taken += bytes;
+        match self.taken > CONTENT_CAP {
+            true => Err(Misfit::TooLarge),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The content of a piece in bytes.
+pub(crate) fn size(delta: &Delta) -> usize {
+    match delta {
+        Delta::Text(text) | Delta::Thinking(text) | Delta::ToolInput(text) => text.len(),
+        Delta::ThinkingDone { raw } => raw.len(),
+        Delta::ToolStart { id, name } => id.len() + name.len(),
+        Delta::BlockDone => 0,
+    }
+}
