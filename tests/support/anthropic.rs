@@ -1,5 +1,6 @@
-//! A local server that speaks Anthropic Messages: it answers what the test wrote down, refuses what
-//! the real one refuses (see `anthropic_rules.rs`), and remembers what it was asked.
+//! A local server that speaks Anthropic Messages, or another vendor's interface (see `vendor.rs`): it
+//! answers what the test wrote down, refuses what the real one refuses (see `anthropic_rules.rs`),
+//! and remembers what it was asked.
 //!
 //! Included with `#[path]` by the tests of `provider` and by the end-to-end tests. Std and
 //! `serde_json` only; one thread a connection; keeps connections alive; counts everything.
@@ -21,10 +22,19 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+#[path = "chat.rs"]
+mod chat;
+#[path = "gemini.rs"]
+mod gemini;
+#[path = "responses.rs"]
+mod responses;
 #[path = "anthropic_rules.rs"]
 mod rules;
+#[path = "vendor.rs"]
+pub mod vendor;
 
 pub use rules::Issued;
+use vendor::Vendor;
 
 /// A piece of an answer.
 #[derive(Debug, Clone)]
@@ -100,7 +110,11 @@ impl Answer {
             "usage": {"output_tokens": 25},
         }));
         events.push(json!({"type": "message_stop"}));
-        Self { issued: issued(&said), ..Self::stream(&events) }
+        let mut issued = issued(&said);
+        if stop == "pause_turn" {
+            issued.push(Issued { thought: Vec::new(), calls: Vec::new(), paused: true });
+        }
+        Self { issued, ..Self::stream(&events) }
     }
 
     /// An answer that goes so far and then turns into an error event.
@@ -184,6 +198,17 @@ impl Answer {
         self
     }
 
+    /// With a body made of its own.
+    pub fn edited(mut self, edit: impl FnOnce(String) -> String) -> Self {
+        self.body = edit(String::from_utf8(self.body).unwrap()).into_bytes();
+        self
+    }
+
+    /// The body as text.
+    pub fn body(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
     /// Length of the body in bytes.
     pub fn len(&self) -> usize {
         self.body.len()
@@ -219,6 +244,7 @@ pub struct Seen {
 type Script = Box<dyn FnMut(usize, &Value) -> Answer + Send>;
 
 struct State {
+    vendor: Vendor,
     script: Script,
     /// The key that is asked for; any will do without one.
     key: Option<String>,
@@ -236,13 +262,19 @@ pub struct Server {
 impl Server {
     /// Answers the n-th accepted request with the n-th answer, and refuses any further.
     pub fn scripted(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self::of(Vendor::Anthropic, answers)
+    }
+
+    /// The same, speaking another vendor's interface.
+    pub fn of(vendor: Vendor, answers: impl IntoIterator<Item = Answer>) -> Self {
         let answers: Vec<Answer> = answers.into_iter().collect();
-        Self::answering(move |n, _| {
+        let server = Self::answering(move |n, _| {
             answers.get(n - 1).cloned().unwrap_or_else(|| {
-                let words = format!("the test's script has no answer to request {n}");
-                Answer::status(400, "invalid_request_error", &words)
+                vendor.status(400, &format!("the test's script has no answer to request {n}"))
             })
-        })
+        });
+        server.locked().vendor = vendor;
+        server
     }
 
     /// Answers accepted request number n, counted from 1, with what the closure makes of it.
@@ -250,6 +282,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback listener");
         let address = listener.local_addr().expect("its address");
         let state = Arc::new(Mutex::new(State {
+            vendor: Vendor::Anthropic,
             script: Box::new(script),
             key: None,
             seen: Vec::new(),
@@ -272,7 +305,7 @@ impl Server {
         self
     }
 
-    /// For `ANTHROPIC_BASE_URL`.
+    /// For `ANTHROPIC_BASE_URL` and its like.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -331,12 +364,13 @@ fn serve(socket: &TcpStream, state: &Mutex<State>) -> Option<()> {
 
         let (answer, at) = {
             let mut state = locked(state);
-            let refusal = rules::check(&head[0], &headers, state.key.as_deref())
-                .and_then(|()| rules::check_body(&body, &state.issued));
+            let vendor = state.vendor;
+            let key = state.key.as_deref();
+            let refusal = vendor.check(&head[0], &headers, key, &body, &state.issued);
             let accepted = state.seen.iter().filter(|seen| seen.refused.is_none()).count();
             let (answer, refused) = match refusal {
                 Ok(()) => ((state.script)(accepted + 1, &body), None),
-                Err(r) => (Answer::status(r.status, r.kind, &r.message), Some(r.message)),
+                Err(refusal) => (vendor.refuses(&refusal), Some(refusal.message)),
             };
             let status = answer.status;
             let answered = None;
@@ -419,8 +453,7 @@ fn events(said: &[Say]) -> Vec<Value> {
             ),
             Say::Call(id, tool, input) | Say::HalfACall(id, tool, input) => {
                 // As the real one: first nothing, then pieces that are cut anywhere.
-                let middle = (0..=input.len() / 2).rev().find(|at| input.is_char_boundary(*at));
-                let (one, two) = input.split_at(middle.unwrap_or(0));
+                let [one, two] = halves(input);
                 (
                     json!({"type": "tool_use", "id": id, "name": tool, "input": {}}),
                     ["", one, two]
@@ -441,6 +474,12 @@ fn events(said: &[Say]) -> Vec<Value> {
     events
 }
 
+fn halves(text: &str) -> [&str; 2] {
+    let middle = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at));
+    let (one, two) = text.split_at(middle.unwrap_or(0));
+    [one, two]
+}
+
 fn issued(said: &[Say]) -> Vec<Issued> {
     let mut thought = Vec::new();
     let mut calls = Vec::new();
@@ -453,6 +492,6 @@ fn issued(said: &[Say]) -> Vec<Issued> {
     }
     match thought.is_empty() {
         true => Vec::new(),
-        false => vec![Issued { thought, calls }],
+        false => vec![Issued { thought, calls, paused: false }],
     }
 }

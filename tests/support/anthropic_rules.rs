@@ -1,4 +1,4 @@
-//! What the real Messages API refuses, in its words; pure. Used by `anthropic.rs` alone.
+//! What the real Messages API refuses, in its words; pure. Used by `vendor.rs`.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -10,6 +10,8 @@ pub struct Issued {
     pub thought: Vec<(String, String)>,
     /// The calls that came with it; a message with one of them begins with the thinking.
     pub calls: Vec<String>,
+    /// The vendor's own loop paused: the answer comes back as the last message.
+    pub paused: bool,
 }
 
 /// A refusal in the vendor's shape.
@@ -19,7 +21,7 @@ pub struct Refusal {
     pub message: String,
 }
 
-fn refuse<T>(status: u16, kind: &'static str, message: String) -> Result<T, Refusal> {
+pub fn refuse<T>(status: u16, kind: &'static str, message: String) -> Result<T, Refusal> {
     Err(Refusal { status, kind, message })
 }
 
@@ -159,7 +161,8 @@ fn check_messages(messages: &Value, issued: &[Issued]) -> Result<(), Refusal> {
             if first.role != "user" {
                 return invalid("messages: first message must use the \"user\" role".into());
             }
-            if last.role != "user" {
+            let paused = issued.last().is_some_and(|issued| issued.paused);
+            if last.role != "user" && !paused {
                 return invalid("This model does not support assistant message prefill. The conversation must end with a user message.".into());
             }
         }

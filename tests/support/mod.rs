@@ -137,6 +137,19 @@ impl Desk {
         command
     }
 
+    /// The same for any vendor.
+    pub fn with_vendor(
+        &self,
+        vendor: anthropic::vendor::Vendor,
+        server: &anthropic::Server,
+        arguments: &[&str],
+    ) -> Command {
+        let mut command = self.agentd(arguments);
+        let (url, key) = vendor.variables();
+        command.args(["--provider", vendor.word()]).env(url, vendor.base_url(server)).env(key, KEY);
+        command
+    }
+
     /// One prompt answered in one JSON object.
     pub fn ask(&self, server: &anthropic::Server, flags: &[&str]) -> Run {
         let mut arguments = vec!["-p", "do it", "--output-format", "json"];

@@ -181,7 +181,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ("[net]\nrounds = 3", &["user.toml:2:1", "did you mean `budget.rounds`"]),
         (
             "[provider]\napi_key = 'sk-1'",
-            &["user.toml:2:1", "ANTHROPIC_API_KEY in the environment"],
+            &["user.toml:2:1", "set ANTHROPIC_API_KEY", "in the environment"],
         ),
         (
             "permissions.mode = 'yolo'",
@@ -441,6 +441,33 @@ fn a_key_is_seen_and_never_held() {
         assert_eq!(config.provider.key.map(|key| (key.name, key.auth)), wanted, "{env:?}");
         assert!(!format!("{config:?}").contains(secret));
     }
+}
+
+#[test]
+fn each_vendor_has_its_own_server_model_and_variables() {
+    let named = |name: &str, env: &[(&str, &str)]| {
+        place().user(&format!("provider.name = '{name}'")).env(env).load().provider
+    };
+    let env = [
+        ("ANTHROPIC_BASE_URL", "http://a"),
+        ("OPENAI_BASE_URL", "http://localhost:11434/v1"),
+        ("OPENAI_API_KEY", "k"),
+        ("GEMINI_MODEL", "gemini-x"),
+    ];
+    let chat = named("openai-chat", &env);
+    assert_eq!((chat.base_url.as_str(), chat.local), ("http://localhost:11434/v1", true));
+    assert_eq!(chat.key.map(|key| (key.name, key.auth)), Some(("OPENAI_API_KEY", Auth::Bearer)));
+    assert_eq!(named("openai", &[]).base_url, "https://api.openai.com/v1");
+    let gemini = named("gemini", &env);
+    assert_eq!(gemini.base_url, "https://generativelanguage.googleapis.com");
+    assert_eq!((gemini.model.as_str(), gemini.key), ("gemini-x", None));
+    // What a file or a flag names stands above the vendor's own.
+    let text = "provider.name = 'openai'\nprovider.model = 'm'\nprovider.base_url = 'https://h/v9'";
+    let config = place().user(text).load().provider;
+    assert_eq!((config.model.as_str(), config.base_url.as_str()), ("m", "https://h/v9"));
+    let mut at = place().user(text).env(&env);
+    at.sources.flags = vec![("provider.name".into(), "anthropic".into())];
+    assert_eq!(at.load().provider.base_url, "http://a");
 }
 
 #[test]

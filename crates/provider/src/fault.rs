@@ -28,6 +28,8 @@ pub struct Fault {
 pub enum Cause {
     /// No key was given.
     NoKey,
+    /// The server does not take the key.
+    Key,
     /// The request or the way to the server cannot be made as configured.
     Setup,
     /// No connection.
@@ -93,6 +95,8 @@ impl Fault {
         Self {
             cause: match error.nature() {
                 Some(Nature::Quota) => Cause::Quota,
+                // Google answers a bad key like a bad request.
+                Some(Nature::Key) => Cause::Key,
                 Some(Nature::ContextFull) if matches!(refusal.status, 400 | 413 | 422 | 500) => {
                     Cause::ContextFull
                 }

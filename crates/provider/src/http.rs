@@ -5,7 +5,7 @@ use crate::api;
 use crate::fault::{Cause, Fault, HEADERS, Refusal};
 use crate::key::Key;
 use protocol::provider::{Api, Patience, Server};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Proxy, Response, StatusCode, Url};
 use std::error::Error;
 use std::time::Duration;
@@ -104,6 +104,13 @@ impl Endpoint {
             .map_err(|error| self.unsent(&error))?;
         if !response.status().is_success() {
             return Err(refused(response, self.byte_clock, &url).await);
+        }
+        if let Some(way) = header(response.headers(), CONTENT_ENCODING.as_str())
+            && !way.trim().eq_ignore_ascii_case("identity")
+        {
+            return Err(Fault::broken(format!(
+                "the server compressed its answer ({way}), which it was not asked for"
+            )));
         }
         let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
         match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {

@@ -67,6 +67,7 @@ fn own_wait(made: u32, jitter: f64) -> Duration {
 fn worth_another(fault: &Fault) -> bool {
     match &fault.cause {
         Cause::NoKey
+        | Cause::Key
         | Cause::Setup
         | Cause::TooLarge
         | Cause::Departed
@@ -91,7 +92,7 @@ fn kind(cause: &Cause) -> Failure {
         Cause::Departed => Failure::RecordingDeparted,
         Cause::Quota => Failure::Rejected,
         Cause::ContextFull => Failure::ContextFull,
-        Cause::Status(401 | 403) => Failure::KeyRefused,
+        Cause::Key | Cause::Status(401 | 403) => Failure::KeyRefused,
         Cause::Status(429 | 503 | 529) => Failure::Overloaded,
         Cause::Status(408 | 409 | 500..) => Failure::Unreachable,
         Cause::Status(_) => Failure::Rejected,

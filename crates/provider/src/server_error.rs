@@ -35,6 +35,9 @@ impl ServerError {
         if is_too_long(&self.message) {
             return Some(Nature::ContextFull);
         }
+        if self.message.starts_with("API key not valid") {
+            return Some(Nature::Key);
+        }
         nature(&self.kind)
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::step::{CONTENT_CAP, ServerError};
+use crate::step::ServerError;
 
 fn feed(events: &[&str]) -> Result<Vec<Step>, Misfit> {
     let mut decoder = Decoder::default();

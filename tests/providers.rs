@@ -1,0 +1,448 @@
+//! Four interfaces and everything that can be wrong with an answer on them, through the real
+//! executables. Each row says what comes of it: the last words, how often the call really ran, how
+//! many requests were made, and the exit code. A call of a broken answer never runs.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::json;
+use std::fs;
+use std::time::Duration;
+use support::anthropic::vendor::{Stop, VENDORS, Vendor};
+use support::anthropic::{Answer, Say, Server, call, half_a_call, text, thinking};
+use support::{Desk, Run, run};
+
+/// What came of a run.
+#[derive(Debug, PartialEq, Eq)]
+struct Came {
+    words: String,
+    effects: usize,
+    requests: usize,
+    code: i32,
+}
+
+fn came(words: &str, effects: usize, requests: usize, code: i32) -> Came {
+    Came { words: words.into(), effects, requests, code }
+}
+
+/// One thing that is wrong, or odd, and what must come of it.
+struct Row {
+    what: &'static str,
+    on: &'static [Vendor],
+    answers: fn(Vendor) -> Vec<Answer>,
+    came: Came,
+}
+
+fn row(
+    what: &'static str,
+    on: &'static [Vendor],
+    answers: fn(Vendor) -> Vec<Answer>,
+    came: Came,
+) -> Row {
+    Row { what, on, answers, came }
+}
+
+const ALL: &[Vendor] = &VENDORS;
+
+/// A call whose every run leaves a line.
+fn effect(id: &str) -> Say {
+    call(id, "bash", &json!({"command": "echo x >> effects"}).to_string())
+}
+
+/// The answer that things happen to: words and a call that would be noticed.
+fn whole(vendor: Vendor) -> Answer {
+    vendor.says([text("I look. \u{e9}"), effect("call_1")])
+}
+
+/// The answer behind the results.
+fn done(vendor: Vendor) -> Answer {
+    vendor.text("done")
+}
+
+/// An odd answer that is good all the same.
+fn fine(vendor: Vendor, edit: fn(Answer) -> Answer) -> Vec<Answer> {
+    vec![edit(whole(vendor)), done(vendor)]
+}
+
+/// A broken answer, and behind it a whole one.
+fn retried(vendor: Vendor, broken: Answer) -> Vec<Answer> {
+    vec![broken, whole(vendor), done(vendor)]
+}
+
+fn half(vendor: Vendor) -> usize {
+    whole(vendor).len() / 2
+}
+
+fn google_delay(seconds: u32) -> Vec<u8> {
+    let detail = json!({"@type": "type.googleapis.com/google.rpc.RetryInfo",
+                        "retryDelay": format!("{seconds}s")});
+    json!({"error": {"code": 429, "message": "Quota exceeded", "status": "RESOURCE_EXHAUSTED",
+                     "details": [detail]}})
+    .to_string()
+    .into_bytes()
+}
+
+fn spent(vendor: Vendor) -> Answer {
+    match vendor {
+        Vendor::Anthropic => Answer::status(402, "billing_error", "Your credit is used up"),
+        Vendor::Responses | Vendor::Chat => {
+            let body = json!({"error": {"message": "You exceeded your current quota",
+                "type": "insufficient_quota", "param": null, "code": "insufficient_quota"}});
+            Answer::raw(429, "application/json", body.to_string().as_bytes())
+        }
+        Vendor::Gemini => vendor.status(400, "Billing account is disabled"),
+    }
+}
+
+fn too_long(vendor: Vendor) -> Answer {
+    match vendor {
+        Vendor::Anthropic => vendor.status(400, "prompt is too long: 9 tokens > 8 maximum"),
+        Vendor::Responses | Vendor::Chat => {
+            let body = json!({"error": {"message": "Your input exceeds the context window",
+                "type": "invalid_request_error", "param": null, "code": "context_length_exceeded"}});
+            Answer::raw(400, "application/json", body.to_string().as_bytes())
+        }
+        Vendor::Gemini => vendor.status(
+            400,
+            "The input token count (9) exceeds the maximum number of tokens allowed (8).",
+        ),
+    }
+}
+
+/// Odd, and good all the same.
+fn odd() -> Vec<Row> {
+    let good = || came("done", 1, 2, 0);
+    vec![
+        row("nothing wrong", ALL, |v| fine(v, |a| a), good()),
+        row("every byte by itself", ALL, |v| fine(v, |a| a.in_pieces_of(1)), good()),
+        row(
+            "lines that end in CR and LF",
+            ALL,
+            |v| fine(v, |a| a.edited(|b| b.replace("\r\n", "\n").replace('\n', "\r\n"))),
+            good(),
+        ),
+        row(
+            "lines that end in CR",
+            ALL,
+            |v| fine(v, |a| a.edited(|b| b.replace("\r\n", "\n").replace('\n', "\r"))),
+            good(),
+        ),
+        row("a byte order mark", ALL, |v| fine(v, |a| a.preceded_by(b"\xef\xbb\xbf")), good()),
+        row(
+            "comments, ids, waits",
+            ALL,
+            |v| fine(v, |a| a.preceded_by(b": PROCESSING\n\nid: 7\nretry: 3\n\n")),
+            good(),
+        ),
+        row(
+            "an event in several data lines",
+            ALL,
+            |v| fine(v, |a| a.edited(|b| b.replace("data: {", "data:{\ndata:"))),
+            good(),
+        ),
+        row(
+            "an event of tomorrow",
+            ALL,
+            |v| fine(v, |a| a.preceded_by(b"data: {\"type\":\"of.tomorrow\",\"x\":1}\n\n")),
+            good(),
+        ),
+        row("the connection left open behind the end", ALL, |v| fine(v, |a| a.left_open()), good()),
+        row(
+            "slow, but alive",
+            ALL,
+            |v| {
+                let pace = |a: Answer| {
+                    let piece = a.len() / 12;
+                    a.in_pieces_of(piece).paced(Duration::from_millis(120))
+                };
+                fine(v, pace)
+            },
+            good(),
+        ),
+        row(
+            "4 MiB in one piece",
+            ALL,
+            |v| vec![v.says([text(&"x".repeat(4 << 20)), effect("call_1")]), done(v)],
+            good(),
+        ),
+        row(
+            "two calls at index 0",
+            &[Vendor::Chat],
+            |v| {
+                let two = v.says([effect("call_1"), effect("call_2")]);
+                vec![two.edited(|b| b.replace("\"index\":1", "\"index\":0")), done(v)]
+            },
+            came("done", 2, 2, 0),
+        ),
+        row(
+            "calls without ids",
+            &[Vendor::Chat, Vendor::Gemini],
+            |v| {
+                let two = v.says([effect("call_1"), effect("call_2")]);
+                let strip = |b: String| {
+                    b.replace("\"id\":\"call_1\",", "").replace("\"id\":\"call_2\",", "")
+                };
+                vec![two.edited(strip), done(v)]
+            },
+            came("done", 2, 2, 0),
+        ),
+        row(
+            "said to have stopped although a call came",
+            &[Vendor::Chat],
+            |v| vec![v.stopped([effect("call_1")], Stop::Done), done(v)],
+            good(),
+        ),
+        row(
+            "no end mark behind the reason",
+            &[Vendor::Chat],
+            |v| fine(v, |a| a.edited(|b| b.replace("data: [DONE]\n\n", ""))),
+            good(),
+        ),
+        row(
+            "the server begins again",
+            &[Vendor::Anthropic, Vendor::Responses],
+            |v| {
+                let first = v.fails_after([text("old"), effect("call_0")], "").body();
+                // All but its last event, which is the error.
+                let cut = first.trim_end().rfind("\n\n").unwrap() + 2;
+                vec![whole(v).preceded_by(&first.as_bytes()[..cut]), done(v)]
+            },
+            good(),
+        ),
+        row(
+            "the vendor's own loop pauses",
+            &[Vendor::Anthropic],
+            |v| vec![Answer::stopped([text("a moment")], "pause_turn"), whole(v), done(v)],
+            came("done", 1, 3, 0),
+        ),
+    ]
+}
+
+/// Broken: struck and asked again, and the call of the broken answer never runs.
+fn broken() -> Vec<Row> {
+    let again = || came("done", 1, 3, 0);
+    vec![
+        row(
+            "an event that is no JSON first",
+            ALL,
+            |v| retried(v, whole(v).preceded_by(b"data: {torn\n\n")),
+            again(),
+        ),
+        row("an error first", ALL, |v| retried(v, v.fails_after([], "busy")), again()),
+        row(
+            "an error in the middle",
+            ALL,
+            |v| retried(v, v.fails_after([text("half"), effect("call_1")], "busy")),
+            again(),
+        ),
+        row(
+            "ended properly after a quarter",
+            ALL,
+            |v| retried(v, whole(v).ended_after(half(v) / 2)),
+            again(),
+        ),
+        row("ended properly half way", ALL, |v| retried(v, whole(v).ended_after(half(v))), again()),
+        row("reset half way", ALL, |v| retried(v, whole(v).cut_after(half(v))), again()),
+        row("reset before the first byte", ALL, |v| retried(v, whole(v).cut_after(0)), again()),
+        row(
+            "silent before the first byte",
+            ALL,
+            |v| retried(v, whole(v).stalled_after(0, Duration::from_secs(4))),
+            again(),
+        ),
+        row(
+            "silent half way",
+            ALL,
+            |v| retried(v, whole(v).stalled_after(half(v), Duration::from_secs(4))),
+            again(),
+        ),
+        row(
+            "nothing but keep-alives",
+            ALL,
+            |v| {
+                let pings = ": ping\n\n".repeat(60);
+                let pings = Answer::raw(200, "text/event-stream", pings.as_bytes());
+                retried(v, pings.in_pieces_of(8).paced(Duration::from_millis(50)))
+            },
+            again(),
+        ),
+        row(
+            "a page of HTML in 200",
+            ALL,
+            |v| retried(v, Answer::raw(200, "text/html", b"<html>Sign in")),
+            again(),
+        ),
+        row(
+            "HTML that says it is a stream",
+            ALL,
+            |v| retried(v, Answer::raw(200, "text/event-stream", b"<html>Sign in")),
+            again(),
+        ),
+        row(
+            "an empty 200",
+            ALL,
+            |v| retried(v, Answer::raw(200, "text/event-stream", b"")),
+            again(),
+        ),
+        row(
+            "compressed although nobody asked",
+            ALL,
+            |v| {
+                let bytes = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xcbH\xcd\xc9\xc9\x07\x00";
+                let zipped = Answer::raw(200, "text/event-stream", bytes);
+                retried(v, zipped.header("content-encoding", "gzip"))
+            },
+            again(),
+        ),
+        row("429 without a wait", ALL, |v| retried(v, v.status(429, "Slow down")), again()),
+        row(
+            "429 with a wait",
+            ALL,
+            |v| retried(v, v.status(429, "Slow down").header("retry-after-ms", "20")),
+            again(),
+        ),
+        row("500", ALL, |v| retried(v, v.status(500, "Oops")), again()),
+        row(
+            "502",
+            ALL,
+            |v| retried(v, Answer::raw(502, "text/html", b"<html>Bad gateway")),
+            again(),
+        ),
+        row("529", ALL, |v| retried(v, v.status(529, "Overloaded")), again()),
+        row(
+            "broken in every try",
+            ALL,
+            |v| std::iter::repeat_n(whole(v).cut_after(half(v)), 3).collect(),
+            came("", 0, 3, 14),
+        ),
+    ]
+}
+
+/// Not worth another try, or not to be acted on.
+fn last_words() -> Vec<Row> {
+    vec![
+        row("401", ALL, |v| vec![v.status(401, "Bad key")], came("", 0, 1, 13)),
+        row("400", ALL, |v| vec![v.status(400, "Bad request")], came("", 0, 1, 1)),
+        row("413", ALL, |v| vec![v.status(413, "Too large")], came("", 0, 1, 1)),
+        row(
+            "429 with a wait of an hour",
+            ALL,
+            |v| vec![v.status(429, "Slow down").header("retry-after", "3600")],
+            came("", 0, 1, 14),
+        ),
+        row(
+            "429 with a wait of an hour in the body",
+            &[Vendor::Gemini],
+            |_| vec![Answer::raw(429, "application/json", &google_delay(3600))],
+            came("", 0, 1, 14),
+        ),
+        row("a spent quota", ALL, |v| vec![spent(v)], came("", 0, 1, 1)),
+        row("a context that is full", ALL, |v| vec![too_long(v)], came("", 0, 1, 1)),
+        row(
+            "a refusal with a call in it",
+            ALL,
+            |v| vec![v.stopped([text("No."), effect("call_1")], Stop::Refused)],
+            came("", 0, 1, 1),
+        ),
+        row(
+            "arguments that are no JSON",
+            ALL,
+            |v| vec![v.says([call("call_1", "bash", "echo x >> effects")]), done(v)],
+            came("done", 0, 2, 0),
+        ),
+        row(
+            "arguments without what the tool needs",
+            ALL,
+            |v| vec![v.says([call("call_1", "bash", "{}")]), done(v)],
+            came("done", 0, 2, 0),
+        ),
+        row(
+            "no arguments at all",
+            &[Vendor::Anthropic, Vendor::Responses, Vendor::Chat],
+            |v| vec![v.says([call("call_1", "bash", "")]), done(v)],
+            came("done", 0, 2, 0),
+        ),
+        row(
+            "cut inside a call",
+            &[Vendor::Anthropic, Vendor::Responses, Vendor::Chat],
+            |v| {
+                let input = "{\"command\":\"echo x >> effects\"}";
+                vec![v.says([text("I look."), half_a_call("call_1", "bash", input)]), done(v)]
+            },
+            came("done", 0, 2, 0),
+        ),
+    ]
+}
+
+fn came_of(vendor: Vendor, answers: Vec<Answer>) -> (Came, Run) {
+    let desk = Desk::new();
+    let config = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let patience =
+        "tries = 3\nmax_wait = '40ms'\nbyte_timeout = '700ms'\nprogress_timeout = '1500ms'";
+    fs::write(&config, format!("[provider]\n{patience}\n")).unwrap();
+    let server = Server::of(vendor, answers);
+    let arguments = ["-p", "do it", "--output-format", "json", "--permission-mode", "auto"];
+    let ran = run(desk.with_vendor(vendor, &server, &arguments));
+    for seen in server.requests() {
+        assert_eq!(seen.refused, None, "{vendor:?} would refuse a request");
+    }
+    let effects = fs::read_to_string(desk.project().join("effects")).unwrap_or_default();
+    let came = Came {
+        words: if ran.code == 0 { ran.result() } else { String::new() },
+        effects: effects.lines().count(),
+        requests: server.requests().len(),
+        code: ran.code,
+    };
+    (came, ran)
+}
+
+fn hold(vendor: Vendor, rows: Vec<Row>) {
+    let mut wrong = Vec::new();
+    for row in rows.iter().filter(|row| row.on.contains(&vendor)) {
+        let (came, ran) = came_of(vendor, (row.answers)(vendor));
+        if came != row.came {
+            wrong.push(format!(
+                "{}: {came:?}, not {:?}\n{}{}",
+                row.what, row.came, ran.out, ran.err
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{vendor:?}:\n{}", wrong.join("\n"));
+}
+
+macro_rules! each_vendor {
+    ($($name:ident: $vendor:expr, $rows:expr;)+) => {
+        $(#[test] fn $name() { hold($vendor, $rows) })+
+    };
+}
+
+each_vendor! {
+    anthropic_odd_answers_are_taken: Vendor::Anthropic, odd();
+    anthropic_broken_answers_are_struck_and_asked_for_again: Vendor::Anthropic, broken();
+    anthropic_refusals_end_the_turn: Vendor::Anthropic, last_words();
+    responses_odd_answers_are_taken: Vendor::Responses, odd();
+    responses_broken_answers_are_struck_and_asked_for_again: Vendor::Responses, broken();
+    responses_refusals_end_the_turn: Vendor::Responses, last_words();
+    chat_odd_answers_are_taken: Vendor::Chat, odd();
+    chat_broken_answers_are_struck_and_asked_for_again: Vendor::Chat, broken();
+    chat_refusals_end_the_turn: Vendor::Chat, last_words();
+    gemini_odd_answers_are_taken: Vendor::Gemini, odd();
+    gemini_broken_answers_are_struck_and_asked_for_again: Vendor::Gemini, broken();
+    gemini_refusals_end_the_turn: Vendor::Gemini, last_words();
+}
+
+#[test]
+fn what_must_be_echoed_is_echoed_on_every_interface() {
+    for vendor in VENDORS {
+        let first = vendor.says([
+            thinking("Let me see.", "c2lnbmVk+/=="),
+            effect("call_1"),
+            effect("call_2"),
+        ]);
+        let again = vendor.says([thinking("And?", "YWdhaW4="), effect("call_3")]);
+        let (came, ran) = came_of(vendor, vec![first, again, done(vendor)]);
+        // The server refuses a request whose signatures are missing, changed or misplaced.
+        assert_eq!(came, self::came("done", 3, 3, 0), "{vendor:?}: {}", ran.err);
+    }
+}
