@@ -12,7 +12,7 @@
 //! - A new attempt begins from the request; what was streamed before is void, and `Retrying` says so.
 //! - Thinking blocks are echoed as they came, to the vendor they came from and to no other; what a
 //!   vendor wants back beside a block, such as a signature, is kept like one (`beside`).
-//! The key is in one header and nowhere else.
+//! - The key is in one header and nowhere else.
 //!
 //! # Measured
 //!

@@ -97,9 +97,9 @@ fn is_too_long(message: &str) -> bool {
 pub(crate) fn read_error(text: &str) -> Option<ServerError> {
     let whole: Value = serde_json::from_str(text).ok()?;
     // Google's stream of one JSON array.
-    let whole = match &whole {
-        Value::Array(all) => all.first()?,
-        _ => &whole,
+    let whole = match whole.as_array() {
+        Some(all) => all.first()?,
+        None => &whole,
     };
     let error = match whole.get("error").or_else(|| whole.pointer("/response/error")) {
         Some(Value::String(message)) => {

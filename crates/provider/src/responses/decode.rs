@@ -215,9 +215,7 @@ impl Decoder {
         let item = parse(EVENT, raw)?;
         let before = self.items.insert(index, Coming::Done);
         match (item.kind.as_ref(), before) {
-            (_, Some(Coming::Done)) => {
-                return Err(Misfit::OutOfPlace { event: EVENT.to_owned(), index });
-            }
+            (_, Some(Coming::Done)) => Err(Misfit::OutOfPlace { event: EVENT.to_owned(), index }),
             ("message", before) => {
                 self.message_done(index, item, before == Some(Coming::Message { said: true }), out)
             }

@@ -148,7 +148,7 @@ fn reasoning_is_kept_as_its_end_tells_it() {
         .iter()
         .filter_map(|step| match step {
             Step::Piece { delta: Delta::Thinking(words), .. } => Some(words.as_str()),
-            _ => None,
+            Step::Piece { .. } | Step::StartedOver | Step::Ended(_) | Step::Failed(_) => None,
         })
         .collect();
     assert_eq!(words, ["One.", "\n\n", "Two."]);
