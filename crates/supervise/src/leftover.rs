@@ -77,6 +77,7 @@ mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Child, Command};
+    use std::time::{Duration, Instant};
 
     fn sleeper() -> Child {
         Command::new("sleep").arg("60").spawn().unwrap()
@@ -93,7 +94,15 @@ mod tests {
         text.push_str(&format!("{} 1\n\nnonsense\n-1 5\n4000000000 7\n0 0\n", reused.id()));
         fs::write(&list, text).unwrap();
         end(&list);
-        assert_eq!(noted.wait().unwrap().signal(), Some(9));
+        let until = Instant::now() + Duration::from_secs(5);
+        let ended = loop {
+            if let Some(status) = noted.try_wait().unwrap() {
+                break status.signal();
+            }
+            assert!(Instant::now() < until, "it was not ended");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert_eq!(ended, Some(9));
         for child in [&mut other, &mut reused] {
             assert_eq!(child.try_wait().unwrap(), None, "it was none of ours");
             child.kill().unwrap();

@@ -87,6 +87,9 @@ pub(crate) enum SessionMsg {
     Look,
     /// A person asks for another try of what has failed.
     Restart,
+    /// Fail, as a fault of ours would make it.
+    #[cfg(test)]
+    Fail,
     Describe(oneshot::Sender<Vec<ProcessRow>>),
     /// How is it?
     Glance(oneshot::Sender<Glance>),
@@ -355,6 +358,8 @@ impl SessionState {
             }
             SessionMsg::Look => self.look(myself),
             SessionMsg::Restart => self.restart(),
+            #[cfg(test)]
+            SessionMsg::Fail => panic!("a test wants it to fail"),
             SessionMsg::Describe(reply) => self.describe(reply),
             SessionMsg::Glance(reply) => {
                 let _ = reply.send(self.glance());

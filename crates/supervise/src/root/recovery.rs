@@ -38,3 +38,7 @@ impl RootState {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "recovery_tests.rs"]
+mod tests;
