@@ -76,7 +76,9 @@ fn each_signal_ends_it_in_order() {
 fn a_client_s_word_ends_it_in_order() {
     let busy = busy();
     let began = Instant::now();
-    busy.terminal.say(&FromClient::Shutdown { unfinished: Unfinished::Interrupt });
+    // Whoever asked knows; the other one is told.
+    let asker = busy.supervisor.terminal();
+    asker.say(&FromClient::Shutdown { unfinished: Unfinished::Interrupt });
     ended_in_order(busy, began);
 }
 
