@@ -118,7 +118,7 @@ fn a_runner_of_a_dead_supervisor_is_ended_before_its_session_goes_on() {
     let desk = Desk::new();
     let server = Server::answering(|n, _| match n {
         1 => {
-            let command = "touch begun; while :; do echo x >> ticks; sleep 0.01; done";
+            let command = "while :; do echo x >> ticks; sleep 0.01; done";
             Answer::says([call("toolu_1", "bash", &json!({ "command": command }).to_string())])
         }
         _ => Answer::text("on"),
@@ -127,7 +127,7 @@ fn a_runner_of_a_dead_supervisor_is_ended_before_its_session_goes_on() {
     let mut terminal = first.terminal();
     let session = terminal.open(&desk, &server, Start::New);
     terminal.prompt(&session, "x");
-    until("the command runs", || desk.project().join("begun").exists());
+    until("the command runs", || desk.project().join("ticks").exists());
     let runner = child_of(first.pid(), "agentd-tool").unwrap();
     send(runner, Signal::SIGSTOP);
     send(first.pid(), Signal::SIGKILL);
