@@ -28,6 +28,9 @@ const COMMANDS_SEE: &[&str] = &[
     "VIRTUAL_ENV",
 ];
 
+/// Those that say where tool chains are: the policy of commands names each of them.
+pub const TOOL_HOMES: [&str; 4] = ["RUSTUP_HOME", "CARGO_HOME", "JAVA_HOME", "GOPATH"];
+
 /// Whether a command may see the variable of this name.
 #[must_use]
 pub fn command_may_see(name: &str) -> bool {

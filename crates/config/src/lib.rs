@@ -31,7 +31,7 @@ pub use config::{
     Budget, Config, DaemonConfig, Permissions, ProviderConfig, Row, SandboxConfig, ToolsConfig,
 };
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
-pub use environment::{Environment, command_may_see};
+pub use environment::{Environment, TOOL_HOMES, command_may_see};
 pub use error::{ConfigError, Place};
 pub use init::{InitError, init_project, init_text};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE, Sources, Trust};

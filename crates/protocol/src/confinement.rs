@@ -117,6 +117,9 @@ pub struct Confinement {
     pub temp: FilePath,
     /// The person's home, from which tool chains are readable; absent when unset.
     pub home: Option<FilePath>,
+    /// Variables that say where the person keeps tool chains, and where: `RUSTUP_HOME` and others
+    /// that the policy names.
+    pub tool_homes: Vec<(String, FilePath)>,
     /// What no grant may reach, even where it lies in the project: our own state and run-time
     /// directories, real paths. The session's temp may lie beneath one of them.
     pub withheld: Vec<FilePath>,

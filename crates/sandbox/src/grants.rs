@@ -8,7 +8,6 @@ use crate::sys;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use protocol::confinement::{Confinement, FilePath, Network};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -100,8 +99,10 @@ impl Grants {
                     }
                 }
                 At::Variable { name, rest } => {
-                    if let Some(path) = from_variable(std::env::var_os(name), rest, home.as_deref())
-                    {
+                    let homes = &wanted.tool_homes;
+                    let base = homes.iter().find(|(home, _)| home == name);
+                    let base = base.map(|(_, base)| base.to_path());
+                    if let Some(path) = from_variable(base, rest, home.as_deref()) {
                         grants.place(rule, &path, rule.absent, means)?;
                     }
                 }
@@ -340,8 +341,8 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// The place that a variable names, unless it would open the whole home or the whole system.
-fn from_variable(value: Option<OsString>, rest: &str, home: Option<&Path>) -> Option<PathBuf> {
-    let base = PathBuf::from(value?);
+fn from_variable(base: Option<PathBuf>, rest: &str, home: Option<&Path>) -> Option<PathBuf> {
+    let base = base?;
     let climbs = base.components().any(|part| matches!(part, Component::ParentDir));
     // The home is a real path, and a variable may name it by a link.
     let real = base.canonicalize().unwrap_or_else(|_| base.clone());
@@ -375,7 +376,7 @@ mod tests {
         let link = dir.path().join("ann");
         std::fs::create_dir_all(home.join("go")).unwrap();
         std::os::unix::fs::symlink(&home, &link).unwrap();
-        let linked = |name: &str| from_variable(Some(link.join(name).into()), "", Some(&home));
+        let linked = |name: &str| from_variable(Some(link.join(name)), "", Some(&home));
         assert_eq!(linked(""), None);
         assert_eq!(linked("go"), Some(link.join("go")));
     }

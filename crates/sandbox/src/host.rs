@@ -153,6 +153,7 @@ impl Scratch {
             added: Vec::new(),
             temp: path("temp"),
             home: None,
+            tool_homes: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
             highest_tier,

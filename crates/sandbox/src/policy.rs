@@ -66,7 +66,7 @@ pub(crate) enum At {
     Path(&'static str),
     /// A path beneath the person's home.
     Home(&'static str),
-    /// A path beneath what this environment variable of the runner names.
+    /// A path beneath what this environment variable of the person names.
     Variable {
         name: &'static str,
         rest: &'static str,

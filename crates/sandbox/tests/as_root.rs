@@ -107,3 +107,25 @@ fn nothing_survives_without_the_fence_either() {
     let limits = fenced.all("limit");
     assert!(!limits.iter().any(|limit| limit.contains("when the runner is killed")), "{limits:?}");
 }
+
+#[test]
+fn on_a_read_only_file_system_a_command_runs_and_writes_nothing() {
+    must_be_root();
+    for tier in TIERS {
+        let yard = Yard::new();
+        let inner = yard.runner(tier, &[], &["sh", "-c", "echo x > new || cat kept"]);
+        let project = yard.project.display();
+        let script = format!(
+            "mount -t tmpfs x {project} && echo kept > {project}/kept && \
+             mount -o remount,ro {project} && exec \"$@\""
+        );
+        let out = Command::new("unshare")
+            .args(["-m", "sh", "-c", &script, "sh", ATTEMPT])
+            .args(inner.get_args())
+            .output()
+            .unwrap();
+        let told = Told::from(&out);
+        assert_eq!(told.in_tier(tier).printed(), "kept", "{told:?} {out:?}");
+        assert!(told.all("err").join(" ").contains("Read-only"), "{told:?}");
+    }
+}

@@ -109,6 +109,7 @@ pub(crate) fn plan(
         added,
         temp: FilePath::from(&temp),
         home: home.map(FilePath::from),
+        tool_homes: tool_homes(&opening.env),
         withheld: withheld(ground.dirs),
         network,
         highest_tier: ground.host_tier.min(config.sandbox.highest_tier),
@@ -225,6 +226,12 @@ fn home(env: &[(String, String)]) -> Option<PathBuf> {
     let (_, home) = env.iter().find(|(name, _)| name == "HOME")?;
     let home = Path::new(home);
     (home.is_absolute() && home.is_dir()).then(|| home.canonicalize().ok()).flatten()
+}
+
+/// Where the person keeps tool chains that are not in their usual places.
+fn tool_homes(env: &[(String, String)]) -> Vec<(String, FilePath)> {
+    let named = env.iter().filter(|(name, _)| config::TOOL_HOMES.contains(&name.as_str()));
+    named.map(|(name, path)| (name.clone(), FilePath::from(path))).collect()
 }
 
 /// Our own directories, which no call may reach: journal, audit log, socket, token, rules.

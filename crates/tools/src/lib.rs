@@ -20,6 +20,7 @@
 
 mod answer;
 mod arguments;
+mod caches;
 mod cancel;
 mod capture;
 mod control;

@@ -78,6 +78,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         added: Vec::new(),
         temp: FilePath::from("/"),
         home: None,
+        tool_homes: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,
         highest_tier: Tier::A,

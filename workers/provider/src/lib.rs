@@ -93,6 +93,7 @@ fn confinement() -> Confinement {
         added: Vec::new(),
         temp: FilePath::from("/"),
         home: None,
+        tool_homes: Vec::new(),
         withheld: Vec::new(),
         network: Network::On,
         highest_tier: Tier::A,

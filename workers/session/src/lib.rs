@@ -70,6 +70,7 @@ fn nothing_but_the_channel() -> Confinement {
         added: Vec::new(),
         temp: FilePath::from("/"),
         home: None,
+        tool_homes: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,
         highest_tier: Tier::A,

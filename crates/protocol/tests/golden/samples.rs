@@ -617,6 +617,7 @@ fn confinement() -> Confinement {
         added: vec![path("/q")],
         temp: path("/t"),
         home: Some(path("/h")),
+        tool_homes: vec![(text("RUSTUP_HOME"), path("/r"))],
         withheld: vec![path("/s")],
         network: protocol::confinement::Network::On,
         highest_tier: protocol::confinement::Tier::A,

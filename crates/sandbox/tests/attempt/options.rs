@@ -26,6 +26,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             added: Vec::new(),
             temp: FilePath::from("/nonexistent"),
             home: None,
+            tool_homes: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
             highest_tier: Tier::A,
@@ -47,7 +48,11 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             "project" => wanted.project = FilePath::from(value),
             "added" => wanted.added.push(FilePath::from(value)),
             "temp" => wanted.temp = FilePath::from(value),
+            "home" if *value == "unset" => wanted.home = None,
             "home" => wanted.home = Some(FilePath::from(value)),
+            "rustup-home" => {
+                wanted.tool_homes.push(("RUSTUP_HOME".to_owned(), FilePath::from(value)));
+            }
             "withheld" => wanted.withheld.push(FilePath::from(value)),
             "network" => wanted.network = if *value == "on" { Network::On } else { Network::Off },
             "tier" => {

@@ -2,6 +2,7 @@
 
 use crate::answer::Answer;
 use crate::arguments::Facts;
+use crate::caches;
 use crate::capture::{self, Printed};
 use crate::control::visible;
 use crate::drive::{Course, Over, see_through};
@@ -119,10 +120,14 @@ fn check(command: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The command's environment: what it was given, and where temporary files go.
+/// The command's environment: what it was given, where temporary files go, and the session's
+/// package caches in place of the person's.
 fn environment(given: &[(String, String)], site: &Site<'_>) -> Vec<(OsString, OsString)> {
     let mut env: Vec<(OsString, OsString)> =
         given.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let caches = caches::variables(given, &site.place.temp);
+    env.retain(|(name, _)| !caches.iter().any(|(cache, _)| cache == name));
+    env.extend(caches);
     if !given.iter().any(|(name, _)| name == "TMPDIR") {
         env.push(("TMPDIR".into(), site.place.temp.clone().into()));
     }

@@ -51,6 +51,7 @@ impl Project {
             added: Vec::new(),
             temp: self.base.join("temp").into(),
             home: None,
+            tool_homes: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
             highest_tier: HIGHEST_TIER.get(),

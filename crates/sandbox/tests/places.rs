@@ -1,0 +1,92 @@
+//! Odd places to work in: each has a stated behaviour, never a panic and never less cage in silence.
+
+#![allow(clippy::unwrap_used)]
+
+mod yard;
+
+use std::time::Duration;
+use yard::{TIERS, Told, Yard};
+
+#[test]
+fn a_project_that_is_the_home_is_granted_and_nothing_beside_it() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let home = yard.home.to_str().unwrap();
+        let script =
+            format!("cat .secret; echo; echo x > new; echo x >> {}", yard.canary.display());
+        let told = yard.cage(tier, &["project", home], &["sh", "-c", &script]);
+        assert_eq!(told.in_tier(tier).printed(), yard::SECRET, "it is the project: {told:?}");
+        assert!(yard.home.join("new").exists());
+        yard.canary_is_untouched();
+    }
+}
+
+#[test]
+fn without_a_home_nothing_of_it_is_granted() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        std::fs::write(yard.home.join(".gitconfig"), "mine").unwrap();
+        let script = format!("cat {}/.gitconfig; echo ran", yard.home.display());
+        let told = yard.cage(tier, &["home", "unset"], &["sh", "-c", &script]);
+        assert_eq!(told.in_tier(tier).printed(), "ran", "{told:?}");
+        let told = yard.cage(tier, &[], &["sh", "-c", &script]);
+        assert_eq!(told.printed(), "mineran", "the control");
+    }
+}
+
+#[test]
+fn tool_chains_are_found_where_the_person_moved_them() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let moved = yard.root.join("rust");
+        std::fs::create_dir(&moved).unwrap();
+        std::fs::write(moved.join("settings.toml"), "chain").unwrap();
+        let moved = moved.to_str().unwrap();
+        let script = format!("cat {moved}/settings.toml; echo x > {moved}/new");
+        let told = yard.cage(tier, &["rustup-home", moved], &["sh", "-c", &script]);
+        assert_eq!(told.in_tier(tier).printed(), "chain", "{told:?}");
+        assert_eq!(told.all("err").len(), 1, "not to write: {told:?}");
+        assert_eq!(yard.shell(tier, &script).printed(), "", "the control: not by itself");
+    }
+}
+
+#[test]
+fn a_project_that_vanishes_in_mid_call_ends_no_runner() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let script = ": > begun; sleep 0.5; ls; echo x > late; echo end";
+        let runner = yard.runner(tier, &[], &["sh", "-c", script]);
+        let mut runner = { runner };
+        runner.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let child = runner.spawn().unwrap();
+        while !yard.project.join("begun").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::fs::remove_dir_all(&yard.project).unwrap();
+        let told = Told::from(&child.wait_with_output().unwrap());
+        assert_eq!(told.in_tier(tier).one("exit"), "0", "{told:?}");
+        assert_eq!(told.printed(), "end");
+        assert!(!yard.project.exists(), "it is not made again");
+    }
+}
+
+#[test]
+fn inside_another_cage_there_is_a_lower_one_or_none() {
+    for outer in TIERS {
+        for inner in TIERS {
+            let yard = Yard::new();
+            let canary = yard.canary.display();
+            let script = format!("echo ran; echo x >> {canary}");
+            let runner = yard.runner(inner, &[], &["sh", "-c", &script]);
+            let words: Vec<&str> = runner.get_args().map(|word| word.to_str().unwrap()).collect();
+            let program = [&[yard.inside.to_str().unwrap()], words.as_slice()].concat();
+            let told = yard.cage(outer, &[], &program);
+            let said = told.printed();
+            let stands = said.contains("tier: B") && said.contains("out: ran");
+            let refused = said.contains("uncaged: ") && !said.contains("out: ");
+            assert!(stands || refused, "{inner} in {outer}: {told:?}");
+            assert!(!said.contains("tier: A"), "{inner} in {outer}: {told:?}");
+            yard.canary_is_untouched();
+        }
+    }
+}
