@@ -308,6 +308,48 @@ fn a_time_limit_ends_the_tree_and_keeps_what_was_printed() {
 }
 
 #[test]
+fn each_refused_system_call_and_write_outside_is_a_line_of_the_record() {
+    // By their numbers on this processor, so that nothing stands between the program and the kernel.
+    let calls = [
+        ("mount", nix::libc::SYS_mount),
+        ("umount2", nix::libc::SYS_umount2),
+        ("chroot", nix::libc::SYS_chroot),
+        ("acct", nix::libc::SYS_acct),
+        ("keyctl", nix::libc::SYS_keyctl),
+        ("perf_event_open", nix::libc::SYS_perf_event_open),
+        ("bpf", nix::libc::SYS_bpf),
+        ("vhangup", nix::libc::SYS_vhangup),
+    ];
+    let numbers: Vec<String> = calls.iter().map(|(_, number)| number.to_string()).collect();
+    let program = python(&format!(
+        "import ctypes\nlibc = ctypes.CDLL(None)\nfor number in ({}):\n    libc.syscall(number, 0, 0, 0, 0, 0)",
+        numbers.join(", ")
+    ));
+    for tier in TIERS {
+        let desk = Desk::new();
+        let (first, second) = (desk.outside().join("first"), desk.outside().join("second"));
+        std::fs::write(&first, "whole").unwrap();
+        let writes = format!("echo x > {}; echo x > {}", first.display(), second.display());
+        let program = program.clone();
+        let tried = attempt(&desk, tier, &[], move |_| format!("{program}\n({writes}); true"));
+        assert_eq!(tried.ended["outcome"]["code"], 0, "{}", tried.explain());
+        let refusals = tried.ended["refusals"].as_array().unwrap();
+        assert_eq!(refusals.len(), calls.len() + 2, "{}", tried.explain());
+        for ((name, _), refusal) in calls.iter().zip(refusals) {
+            assert_eq!(refusal["syscall"], *name, "{}", tried.explain());
+            assert_eq!(refusal["kind"], "refused", "{}", tried.explain());
+            assert!(tried.shows(name), "{}", tried.explain());
+        }
+        for (path, refusal) in [&first, &second].iter().zip(&refusals[calls.len()..]) {
+            assert_eq!(refusal["kind"], "predicted", "{}", tried.explain());
+            assert!(tried.shown.contains(path.to_str().unwrap()), "{}", tried.explain());
+        }
+        assert_eq!(std::fs::read_to_string(&first).unwrap(), "whole");
+        assert!(!second.exists());
+    }
+}
+
+#[test]
 fn what_a_command_did_to_protected_names_is_undone_and_told() {
     needs("git");
     for tier in TIERS {
