@@ -446,3 +446,66 @@ fn what_must_be_echoed_is_echoed_on_every_interface() {
         assert_eq!(came, self::came("done", 3, 3, 0), "{vendor:?}: {}", ran.err);
     }
 }
+
+/// What the journals hold of the conversation, without times and names.
+fn conversation(desk: &Desk) -> Vec<serde_json::Value> {
+    const KEPT: [&str; 10] =
+        ["kind", "text", "blocks", "usage", "round", "call", "use_id", "tool", "input", "is_error"];
+    let mut all = Vec::new();
+    for session in fs::read_dir(desk.state().join("sessions")).unwrap().flatten() {
+        let Ok(journal) = fs::read_to_string(session.path().join("journal.jsonl")) else {
+            continue;
+        };
+        for line in journal.lines() {
+            let mut record: serde_json::Value = serde_json::from_str(line).unwrap();
+            let kind = record["kind"].as_str().unwrap();
+            if matches!(kind, "PROMPT" | "ANSWER" | "PROPOSED" | "RESULT" | "TURN_ENDED") {
+                record.as_object_mut().unwrap().retain(|name, _| KEPT.contains(&name.as_str()));
+                all.push(record);
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn what_was_recorded_on_any_interface_is_played_back_without_a_server() {
+    for vendor in VENDORS {
+        let first = vendor.says([thinking("Hm.", "c2ln"), text("I look."), effect("call_1")]);
+        let broken = whole(vendor).cut_after(half(vendor));
+        let server = Server::of(vendor, [broken, first, done(vendor)]);
+        let desk = Desk::new();
+        let file = desk.outside().join("recording").display().to_string();
+        let run_with = |desk: &Desk, command: &mut dyn FnMut(&[&str]) -> Run| {
+            let ran = command(&["-p", "do it", "--permission-mode", "auto"]);
+            assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{vendor:?}: {}", ran.err);
+            assert_eq!(desk.read("effects"), "x\n", "{vendor:?}");
+        };
+        run_with(&desk, &mut |arguments| {
+            let mut command = desk.with_vendor(vendor, &server, arguments);
+            run({
+                command.args(["--record", &file]);
+                command
+            })
+        });
+        assert!(!fs::read_to_string(&file).unwrap().contains(support::KEY), "{vendor:?}");
+        let again = Desk::new();
+        run_with(&again, &mut |arguments| {
+            let mut command = again.agentd(arguments);
+            run({
+                command.args(["--replay", &file]);
+                command
+            })
+        });
+        assert_eq!(server.requests().len(), 3, "{vendor:?}: the replay asked nobody");
+        let kept = conversation(&desk);
+        assert!(kept.len() > 4, "{kept:?}");
+        assert_eq!(conversation(&again), kept, "{vendor:?}");
+
+        // And a conversation that departs says so instead of going on.
+        let other = Desk::new();
+        let ran = run(other.agentd(&["-p", "do something else", "--replay", &file]));
+        assert_ne!(ran.code, 0, "{vendor:?}");
+        assert!(ran.err.contains("departs from the recording"), "{vendor:?}: {}", ran.err);
+    }
+}
