@@ -542,3 +542,24 @@ fn a_terminal_that_comes_late_is_shown_everything_and_only_what_is_open() {
     desk.write("go", "");
     assert_eq!(child.wait().unwrap().code(), Some(0), "who only watches stops nothing");
 }
+
+#[test]
+fn a_session_that_never_began_is_no_gap_in_the_audit() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| match n {
+        1 => Answer::says([bash("toolu_1", "true")]),
+        _ => Answer::text("done"),
+    });
+    assert_eq!(desk.ask(&server, &["--permission-mode", "auto"]).code, 0);
+    let began = desk.state().join("sessions").join(only_session(&desk));
+    // What a supervisor leaves that dies between the directory and its first record.
+    let never = began.with_file_name("0123456789ab");
+    fs::create_dir(&never).unwrap();
+    fs::write(never.join("journal.jsonl"), "").unwrap();
+    let verified = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(verified.code, 0, "{}{}", verified.out, verified.err);
+    // One that the log knows of and that is emptied is a gap.
+    fs::write(began.join("journal.jsonl"), "").unwrap();
+    let verified = run(desk.agentd(&["audit", "verify"]));
+    assert_ne!(verified.code, 0, "{}", verified.out);
+}

@@ -97,7 +97,14 @@ fn harm(cell: &Cell, scene: &Scene, hooks: &Hooks, leader: u32) -> Result<(), St
             _ => gone(target)?,
         }
     } else if let Some(order) = cell.fault.order() {
-        match hooks.order(target, order).as_deref() {
+        let deadline = Instant::now() + SOON;
+        let mut answer = hooks.order(target, order);
+        // One that is still coming up has said nothing yet that could be said again.
+        while answer.as_deref() == Some("cannot") && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+            answer = hooks.order(target, order);
+        }
+        match answer.as_deref() {
             Some("done") => {}
             // It may be ended for its breach before it has said that it did it.
             None => gone(target)?,

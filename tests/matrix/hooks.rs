@@ -60,7 +60,8 @@ impl Hooks {
     /// The newest process of that name that has hooks.
     pub fn newest(&self, name: &str, patience: Duration) -> Option<u32> {
         self.wait(patience, |state| {
-            let found = state.processes.iter().rev().find(|process| process.name == name);
+            let both = |process: &&Process| process.steps.is_some() && process.orders.is_some();
+            let found = state.processes.iter().rev().filter(both).find(|it| it.name == name);
             found.map(|process| process.pid)
         })
     }

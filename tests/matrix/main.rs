@@ -48,6 +48,24 @@ fn every_cell() {
     assert_eq!(tried(cells, voids), 0, "cells failed");
 }
 
+/// The mark by which `tests/linkage.rs` tells that what is shipped has no hooks is in what has them.
+#[test]
+#[cfg_attr(not(agentd_hooks), ignore = "needs executables with hooks; see the file's head")]
+fn hooks_leave_their_mark() {
+    for path in [
+        env!("CARGO_BIN_EXE_agentd"),
+        env!("CARGO_BIN_EXE_agentd-supervisor"),
+        env!("CARGO_BIN_EXE_agentd-session"),
+        env!("CARGO_BIN_EXE_agentd-provider"),
+        env!("CARGO_BIN_EXE_agentd-broker"),
+        env!("CARGO_BIN_EXE_agentd-tool"),
+    ] {
+        let mark = b"agentd_hook:";
+        let found = std::fs::read(path).unwrap().windows(mark.len()).any(|window| window == mark);
+        assert!(found, "{path} has no hooks");
+    }
+}
+
 /// What is void, by its reason, and what is to be tried.
 fn sorted() -> (BTreeMap<&'static str, Vec<String>>, Vec<Cell>) {
     if cfg!(not(agentd_hooks)) {

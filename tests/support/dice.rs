@@ -22,9 +22,14 @@ impl Dice {
                 u64::from(since.subsec_nanos()) ^ since.as_secs() << 20
             }
         };
-        let dice = Self { variable, seed, state: seed };
+        let dice = Self { variable, ..Self::of(seed) };
         println!("{dice}");
         dice
+    }
+
+    /// With this seed.
+    pub fn of(seed: u64) -> Self {
+        Self { variable: "seed", seed, state: seed }
     }
 
     /// Splitmix64: enough to choose by.

@@ -10,7 +10,7 @@ use crate::failure::{Failure, chain};
 use crate::output::print;
 use crate::place::Place;
 use jiff::{SignedDuration, Timestamp};
-use journal::{Anchors, AuditedCall, Filter, ListError, Verification, Which};
+use journal::{Anchors, AuditedCall, Filter, ListError, ReadError, Verification, Which};
 use std::path::Path;
 
 pub(crate) use list::{refusals, table};
@@ -52,16 +52,25 @@ pub(crate) fn main(command: AuditCommand) -> Result<Exit, Failure> {
 
 /// Verifies the log; what to print, and whether it is whole.
 pub(crate) fn verified(place: &Place) -> Result<(String, Exit), Failure> {
-    let Anchors { found: anchors, unreadable: gaps } = journal::anchors(&place.sessions_dir())
+    let Anchors { found: anchors, unreadable: mut gaps } = journal::anchors(&place.sessions_dir())
         .map_err(|error| Failure::config(format!("the sessions cannot be listed: {error}")))?;
     let found = journal::verify(&place.audit_dir(), &anchors)
         .map_err(|error| Failure::config(chain(&error)).exit(Exit::Failed))?;
+    gaps.retain(|(session, error)| !never_began(place, session, error));
     let mut text = verdict(&found);
     for (session, error) in &gaps {
         text.push_str(&format!("session {session} cannot be read: {}\n", chain(error)));
     }
     let whole = found.is_whole() && gaps.is_empty();
     Ok((text, if whole { Exit::Done } else { Exit::Failed }))
+}
+
+/// Whether a session that cannot be read never began: a supervisor that dies while it makes one
+/// leaves a directory without a record, and then the log knows of no call of it.
+fn never_began(place: &Place, session: &str, error: &ReadError) -> bool {
+    let filter = Filter { session: Some(session.to_owned()), ..Filter::default() };
+    matches!(error, ReadError::NoHeader { .. } | ReadError::Missing { .. })
+        && journal::calls(&place.audit_dir(), &filter).is_ok_and(|calls| calls.is_empty())
 }
 
 fn verdict(found: &Verification) -> String {
