@@ -7,6 +7,8 @@ pub mod anthropic;
 pub mod daemon;
 #[path = "dice.rs"]
 pub mod dice;
+#[path = "terminal.rs"]
+pub mod terminal;
 #[path = "wire.rs"]
 pub mod wire;
 

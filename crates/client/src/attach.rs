@@ -8,13 +8,13 @@ mod terminal;
 
 use crate::blocks::Item;
 use crate::colour::Colour;
-use crate::connection::Connection;
+use crate::ear::{Ear, Heard, QUIET, UNANSWERED};
 use crate::line_view::{Around, LineView};
 use crate::live::{Live, asking, live};
 use crate::one_shot::RunError;
 use crate::screen::{Effect, Entrance, Input, Key, Leaving, Screen};
 use crate::supervisors::Supervisors;
-use ipc::{Receiver, Sender};
+use ipc::{ChannelError, Sender};
 use paint::Painter;
 use protocol::client::{FailedKind, FromClient, Opening, Rights, Start, ToClient};
 use protocol::confinement::FilePath;
@@ -22,7 +22,7 @@ use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::mpsc::{self, SyncSender};
+use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
 pub use terminal::LeaderKey;
@@ -82,12 +82,13 @@ pub fn attach(
 ) -> Result<Left, RunError> {
     let (sender, inputs) = mpsc::sync_channel(QUEUE);
     signals(sender.clone());
-    let say = begin(supervisors, &visit.opening, &visit.papers, &sender)?;
+    let keys = sender.clone();
+    let ear = Ear::new(sender);
+    let say = ear.begin(supervisors, &visit.opening, &visit.papers)?;
     let no_terminal = |error: io::Error| RunError::Failed {
         kind: FailedKind::Usage,
         message: format!("the terminal cannot be used: {error}"),
     };
-    let keys = sender.clone();
     let (raw, around) = match visit.manner.clone() {
         Manner::Keys(leader) => {
             let raw = terminal::Raw::enter().map_err(no_terminal)?;
@@ -106,8 +107,11 @@ pub fn attach(
         visit,
         audit,
         say,
-        sender,
+        ear,
         inputs,
+        heard: Instant::now(),
+        unanswered: 0,
+        said: Said::Nothing,
         painter: Painter::default(),
         painted: None,
         told: None,
@@ -119,31 +123,21 @@ pub fn attach(
     Ok(left)
 }
 
-/// Connects, asks for the session, and has a thread listen.
-fn begin(
-    supervisors: &mut dyn Supervisors,
-    opening: &Opening,
-    papers: &[OwnedFd],
-    sender: &SyncSender<Input>,
-) -> Result<Sender<FromClient>, RunError> {
-    let connection: Connection = supervisors.connect().map_err(RunError::NoSupervisor)?;
-    connection.send(&FromClient::Open(opening.clone()), papers).map_err(RunError::Lost)?;
-    let (words, say) = connection.split();
-    let sender = sender.clone();
-    std::thread::spawn(move || listen(words, &sender));
-    Ok(say)
+impl Heard for Input {
+    fn word(word: ToClient) -> Self {
+        Self::Word(word)
+    }
+
+    fn lost(error: ChannelError) -> Self {
+        Self::Lost(error.to_string())
+    }
 }
 
-fn listen(mut words: Receiver<ToClient>, inputs: &SyncSender<Input>) {
-    loop {
-        let (input, last) = match words.recv() {
-            Ok(word) => (Input::Word(word), false),
-            Err(error) => (Input::Lost(error.to_string()), true),
-        };
-        if inputs.send(input).is_err() || last {
-            return;
-        }
-    }
+/// Whether the supervisor owes an answer to what was said last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Nothing,
+    Something,
 }
 
 struct Attached<'a> {
@@ -153,8 +147,12 @@ struct Attached<'a> {
     visit: Visit,
     audit: &'a dyn Fn(&SessionId) -> String,
     say: Sender<FromClient>,
-    sender: SyncSender<Input>,
+    ear: Ear<Input>,
     inputs: mpsc::Receiver<Input>,
+    /// When the supervisor was heard last, or asked for a sign of life.
+    heard: Instant,
+    unanswered: u32,
+    said: Said,
     painter: Painter,
     /// The rows that stand there, and the width they were painted for.
     painted: Option<(Live, u16)>,
@@ -183,13 +181,51 @@ impl Attached<'_> {
             if self.paint().is_err() {
                 return Leaving::Detached(None);
             }
-            let mut next = self.inputs.recv().ok();
+            let mut next = self.next();
             for _ in 0..BATCH {
                 let Some(input) = next else { break };
                 if let Some(leaving) = self.take(input) {
                     return leaving;
                 }
                 next = self.inputs.try_recv().ok();
+            }
+        }
+    }
+
+    /// The next input. A supervisor that owes something and is silent is asked whether it lives;
+    /// while nothing is owed, nothing wakes up.
+    fn next(&mut self) -> Option<Input> {
+        // Who only watches leaves it to others to end a supervisor by force.
+        let patient = self.visit.entrance.rights == Rights::ReadOnly;
+        loop {
+            if patient || (self.said == Said::Nothing && !self.screen.is_owed()) {
+                let input = self.inputs.recv().ok();
+                self.heard = Instant::now();
+                return input;
+            }
+            let patience = QUIET.saturating_sub(self.heard.elapsed());
+            match self.inputs.recv_timeout(patience) {
+                Ok(Input::Word(word)) => {
+                    self.heard = Instant::now();
+                    self.unanswered = 0;
+                    self.said = Said::Nothing;
+                    return Some(Input::Word(word));
+                }
+                Ok(input) => return Some(input),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if self.unanswered >= UNANSWERED => {
+                    self.unanswered = 0;
+                    // Its end is known of before it comes in.
+                    self.ear.forget();
+                    self.supervisors.unanswered();
+                    return Some(Input::Lost("it does not answer".to_owned()));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    self.heard = Instant::now();
+                    self.unanswered += 1;
+                    // Should this fail, the loss of the supervisor comes in by itself.
+                    let _ = self.say.send(&FromClient::Ping(u64::from(self.unanswered)));
+                }
             }
         }
     }
@@ -208,7 +244,10 @@ impl Attached<'_> {
     fn perform(&mut self, effect: Effect) -> Option<Leaving> {
         match effect {
             // Should this fail, the loss of the supervisor comes in by itself.
-            Effect::Say(word) => drop(self.say.send(&word)),
+            Effect::Say(word) => {
+                self.said = Said::Something;
+                let _ = self.say.send(&word);
+            }
             Effect::Show(item) => self.finished.push_str(&self.view.lines(&item)),
             Effect::ShowEarlier(items) => {
                 self.show(Item::Note("earlier:".to_owned()));
@@ -270,7 +309,7 @@ impl Attached<'_> {
             Rights::ReadOnly => OpenTurn::Waits,
         };
         self.visit.opening.start = Start::Resume { session, open_turn };
-        match begin(self.supervisors, &self.visit.opening, &self.visit.papers, &self.sender) {
+        match self.ear.begin(self.supervisors, &self.visit.opening, &self.visit.papers) {
             Ok(say) => {
                 self.say = say;
                 None

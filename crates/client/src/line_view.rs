@@ -89,7 +89,9 @@ impl LineView {
         let basis = basis.as_deref().map(|basis| one_line(basis, LINE)).unwrap_or_default();
         let mut text = self.heading(&call.tool, &gist(call), &basis);
         if let Some(result) = result {
-            text.push_str(&self.output(&result.text));
+            if result.text.trim() != result.summary.trim() {
+                text.push_str(&self.output(&result.text));
+            }
             let summary = format!("  {}", one_line(&result.summary, LINE));
             let summary = match result.is_error {
                 true => self.colour.red(&summary),
@@ -124,7 +126,7 @@ impl LineView {
 
     fn question(&self, question: &Question) -> String {
         let Question { call, tool, preview, confinement, reason, widens, offers, .. } = question;
-        let head = format!("{} wants to run, and a person must say ({call})", plain(tool));
+        let head = format!("{} {}: may it run?", plain(tool), call.number);
         let mut text = format!("\n{}\n", self.colour.bold(&head));
         let preview = if preview.trim().is_empty() { &question.input } else { preview };
         for line in plain(preview).trim_end().lines() {

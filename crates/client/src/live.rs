@@ -102,17 +102,17 @@ pub(crate) fn asking(screen: &Screen) -> Option<String> {
         1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
-    let name = format!("{} {}{more}", plain(&question.tool), question.call);
+    let name = format!("{} {}{more}", plain(&question.tool), question.call.number);
     if screen.entrance.rights == Rights::ReadOnly {
         return Some(format!("{name}: waits for an answer at another terminal"));
     }
     Some(match screen.focus {
         Focus::Question => {
             let longer = match question.offers.first() {
-                Some(rule) => format!("s session, a always: {}", plain(rule)),
-                None => "no rule is narrow enough for longer".to_owned(),
+                Some(rule) => format!("; s session, a always: {}", plain(rule)),
+                None => String::new(),
             };
-            format!("{name}: y once, n deny, r deny with a reason, x stop, {longer}")
+            format!("{name}: y once, n deny, r deny with a reason, x stop the turn{longer}")
         }
         Focus::Rule(offer) => {
             let rule = question.offers.get(offer).map(|rule| plain(rule)).unwrap_or_default();
@@ -156,7 +156,8 @@ fn running(block: &Block) -> Vec<(String, Paint)> {
     rows
 }
 
-/// Model, settings, tokens, session.
+/// State, session, settings, model, tokens: what matters most first, since a narrow terminal cuts
+/// the rest.
 fn settings(screen: &Screen) -> String {
     let facts = &screen.facts;
     let mut words = Vec::new();
@@ -164,14 +165,12 @@ fn settings(screen: &Screen) -> String {
         (Link::Closed, _) => words.push("connecting".to_owned()),
         (Link::Replaying, _) => words.push("reading".to_owned()),
         (Link::Live, Turn::Working) => words.push("working".to_owned()),
-        (Link::Live, Turn::Idle) => {}
+        (Link::Live, Turn::Idle) => words.push("ready".to_owned()),
     }
     if screen.entrance.rights == Rights::ReadOnly {
         words.push("WATCHING".to_owned());
     }
-    if !facts.model.is_empty() {
-        words.push(plain(&facts.model));
-    }
+    words.extend(facts.session.as_ref().map(|session| format!("session {session}")));
     words.extend(facts.mode.map(|mode| format!("mode {}", mode.name())));
     words.extend(facts.network.map(|network| match network {
         Network::Off => "net off".to_owned(),
@@ -182,11 +181,11 @@ fn settings(screen: &Screen) -> String {
     if !sandbox.is_empty() {
         words.push(plain(sandbox));
     }
+    if !facts.model.is_empty() {
+        words.push(plain(&facts.model));
+    }
     if let (Some(input), Some(output)) = (screen.usage.input, screen.usage.output) {
         words.push(format!("{} in {} out", count(input), count(output)));
-    }
-    if let Some(session) = &facts.session {
-        words.push(format!("session {session}"));
     }
     words.join(" · ")
 }

@@ -4,11 +4,11 @@
 //! the clock, in one closed enum, and writes what the view says. A supervisor that is lost is
 //! followed by another, which goes on with the session from the last event that was seen.
 
-use crate::connection::Connection;
+use crate::ear::{Ear, Heard, QUIET, UNANSWERED};
 use crate::supervisors::Supervisors;
 use crate::transcript::{Conclusion, OpenedSession, Transcript};
 use crate::view::{Moment, Shown, View};
-use ipc::{ChannelError, Receiver, Sender};
+use ipc::{ChannelError, Sender};
 use protocol::client::{
     Event, FailedKind, FromClient, Opening, Others, Rights, Since, Start, ToClient,
 };
@@ -16,8 +16,6 @@ use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
@@ -25,12 +23,6 @@ use std::time::{Duration, Instant};
 const QUEUE: usize = 256;
 /// Longest time for a turn to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(4);
-/// A supervisor that says nothing for so long is asked for a sign of life. It owes none while it
-/// has nothing to tell, so that silence alone proves nothing.
-const QUIET: Duration = Duration::from_secs(2);
-/// Questions in a row that may stay unanswered. One may be our own fault: a client that was stopped
-/// itself finds the answer a moment later.
-const UNANSWERED: u32 = 2;
 /// So many supervisors may be lost in one run. One that is killed is an accident; one that dies
 /// each time it sees this session is a fault that another start does not mend.
 const LIVES: u32 = 3;
@@ -44,12 +36,33 @@ pub struct Task {
     pub papers: Vec<OwnedFd>,
     /// The words for the model.
     pub prompt: String,
+    /// What is said after them.
+    pub more: Prompts,
     /// Longest time for all of it.
     pub time_limit: Option<Duration>,
 }
 
+/// Prompts behind the first, each said when the turn of the one before it is over.
+pub enum Prompts {
+    /// There is none.
+    One,
+    /// The next one, or why it is none; blocks until it is there, and has none at the end.
+    Following(Box<dyn FnMut() -> Option<Result<String, String>> + Send>),
+}
+
+impl std::fmt::Debug for Prompts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::One => "One",
+            Self::Following(_) => "Following",
+        })
+    }
+}
+
 /// Something that comes in.
 #[derive(Debug)]
+// Each is moved once; a box for each word would cost more than it saves.
+#[allow(clippy::large_enum_variant)]
 pub enum Input {
     /// A word of the supervisor.
     Word(ToClient),
@@ -57,6 +70,8 @@ pub enum Input {
     Lost(ChannelError),
     /// A signal that asks this process to end.
     Signal(i32),
+    /// The next prompt, or why it is none; nothing where there are no more.
+    Next(Option<Result<String, String>>),
     /// The time limit is reached.
     TimeOver,
 }
@@ -111,7 +126,7 @@ pub enum RunError {
 /// Where there was no session, or the supervisor was lost for good.
 pub fn run(
     supervisors: &mut dyn Supervisors,
-    task: Task,
+    mut task: Task,
     view: &mut dyn View,
     signals: impl FnOnce(SyncSender<Input>),
 ) -> Result<Finished, RunError> {
@@ -119,8 +134,12 @@ pub fn run(
     let deadline = task.time_limit.map(|limit| began + limit);
     let (sender, inputs) = mpsc::sync_channel(QUEUE);
     signals(sender.clone());
-    let ear = Ear { sender, current: Arc::default() };
-    let say = begin(supervisors, &task.opening, &task.papers, &ear)?;
+    let wanted = match std::mem::replace(&mut task.more, Prompts::One) {
+        Prompts::One => None,
+        Prompts::Following(next) => Some(read_prompts(next, sender.clone())),
+    };
+    let ear = Ear::new(sender);
+    let say = ear.begin(supervisors, &task.opening, &task.papers)?;
     let run = Run {
         supervisors,
         task,
@@ -134,47 +153,35 @@ pub fn run(
         view,
         seen: 0,
         prompt: Prompt::ToBeSaid,
+        wanted,
         lives: 1,
     };
     run.go(began)
 }
 
-/// Connects, asks for the session, and has a thread listen.
-fn begin(
-    supervisors: &mut dyn Supervisors,
-    opening: &Opening,
-    papers: &[OwnedFd],
-    ear: &Ear,
-) -> Result<Sender<FromClient>, RunError> {
-    // What the one before says from now on, its end above all, is none of ours.
-    let life = ear.current.fetch_add(1, Ordering::Relaxed) + 1;
-    let connection: Connection = supervisors.connect().map_err(RunError::NoSupervisor)?;
-    connection.send(&FromClient::Open(opening.clone()), papers).map_err(RunError::Lost)?;
-    let (words, say) = connection.split();
-    let ear = ear.clone();
-    std::thread::spawn(move || listen(words, &ear, life));
-    Ok(say)
-}
-
-/// Where the words of the present supervisor go.
-#[derive(Debug, Clone)]
-struct Ear {
-    sender: SyncSender<Input>,
-    /// Which supervisor of this run that is.
-    current: Arc<AtomicU32>,
-}
-
-fn listen(mut words: Receiver<ToClient>, ear: &Ear, life: u32) {
-    loop {
-        let (input, last) = match words.recv() {
-            Ok(word) => (Input::Word(word), false),
-            Err(error) => (Input::Lost(error), true),
-        };
-        // The other end is gone when the run is over.
-        let past = ear.current.load(Ordering::Relaxed) != life;
-        if past || ear.sender.send(input).is_err() || last {
-            return;
+/// A thread that reads one prompt each time it is asked to, so that signals are heard meanwhile.
+fn read_prompts(
+    mut next: Box<dyn FnMut() -> Option<Result<String, String>> + Send>,
+    inputs: SyncSender<Input>,
+) -> SyncSender<()> {
+    let (wanted, asked) = mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        while asked.recv().is_ok() {
+            if inputs.send(Input::Next(next())).is_err() {
+                return;
+            }
         }
+    });
+    wanted
+}
+
+impl Heard for Input {
+    fn word(word: ToClient) -> Self {
+        Self::Word(word)
+    }
+
+    fn lost(error: ChannelError) -> Self {
+        Self::Lost(error)
     }
 }
 
@@ -196,7 +203,7 @@ struct Run<'a> {
     supervisors: &'a mut dyn Supervisors,
     task: Task,
     say: Sender<FromClient>,
-    ear: Ear,
+    ear: Ear<Input>,
     inputs: mpsc::Receiver<Input>,
     /// Questions for a sign of life since the last word.
     unanswered: u32,
@@ -207,6 +214,8 @@ struct Run<'a> {
     /// The number of the last kept event that was seen.
     seen: u64,
     prompt: Prompt,
+    /// Asks for the next prompt, where more than one may come.
+    wanted: Option<SyncSender<()>>,
     /// Supervisors so far.
     lives: u32,
 }
@@ -217,13 +226,62 @@ impl Run<'_> {
         let mut transcript = Transcript::new(opened);
         let shown = self.view.show(&transcript, Moment::Opened(transcript.opened()));
         self.write(&shown);
-        self.follow(&mut transcript)?;
         let session = transcript.opened().session.clone();
-        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let conclusion = transcript.conclude(duration_ms, self.stopped.map(why));
-        let shown = self.view.show(&transcript, Moment::Concluded(&conclusion));
-        self.write(&shown);
-        Ok(Finished { conclusion, session, stopped: self.stopped })
+        // The first turn that went wrong is what the run came to.
+        let (mut began, mut wrong) = (began, None);
+        loop {
+            self.follow(&mut transcript)?;
+            let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let conclusion = transcript.conclude(duration_ms, self.stopped.map(why));
+            let shown = self.view.show(&transcript, Moment::Concluded(&conclusion));
+            self.write(&shown);
+            let goes_on = self.stopped.is_none() && conclusion.degraded.is_none();
+            if !conclusion.is_good() {
+                wrong = wrong.or(Some(conclusion.clone()));
+            }
+            if !goes_on || !self.next_prompt(&mut transcript)? {
+                let conclusion = wrong.unwrap_or(conclusion);
+                return Ok(Finished { conclusion, session, stopped: self.stopped });
+            }
+            began = Instant::now();
+            transcript = Transcript::new(transcript.opened().clone());
+            self.prompt = Prompt::ToBeSaid;
+            let word =
+                FromClient::Prompt { session: session.clone(), text: self.task.prompt.clone() };
+            // Should this fail, the loss of the supervisor comes in by itself.
+            let _ = self.say.send(&word);
+        }
+    }
+
+    /// Waits for the next prompt; whether there is one.
+    fn next_prompt(&mut self, transcript: &mut Transcript) -> Result<bool, RunError> {
+        let Some(wanted) = &self.wanted else { return Ok(false) };
+        if wanted.send(()).is_err() {
+            return Ok(false);
+        }
+        loop {
+            match self.next() {
+                Input::Next(Some(Ok(text))) => {
+                    self.task.prompt = text;
+                    return Ok(true);
+                }
+                Input::Next(Some(Err(message))) => {
+                    return Err(RunError::Failed { kind: FailedKind::Usage, message });
+                }
+                Input::Next(None) => return Ok(false),
+                Input::Signal(signal) => {
+                    self.stopped = Some(Stop::Signal(signal));
+                    return Ok(false);
+                }
+                Input::TimeOver => {
+                    self.stopped = Some(Stop::TimeLimit);
+                    return Ok(false);
+                }
+                Input::Lost(error) => self.reconnect(transcript, error)?,
+                // Nothing of this session is waited for between two turns.
+                Input::Word(_) => {}
+            }
+        }
     }
 
     /// The next thing that comes in. A supervisor that is silent is asked whether it lives.
@@ -245,7 +303,7 @@ impl Run<'_> {
                 Err(RecvTimeoutError::Timeout) if self.unanswered >= UNANSWERED => {
                     self.unanswered = 0;
                     // Its end is known of before it comes in.
-                    self.ear.current.fetch_add(1, Ordering::Relaxed);
+                    self.ear.forget();
                     self.supervisors.unanswered();
                     return Input::Lost(io::Error::from(io::ErrorKind::TimedOut).into());
                 }
@@ -263,6 +321,7 @@ impl Run<'_> {
         let word = match self.next() {
             Input::Word(word) => word,
             Input::Lost(error) => return Err(RunError::Lost(error)),
+            Input::Next(_) => return Err(RunError::Lost(ChannelError::OutOfTurn)),
             Input::Signal(signal) => {
                 return Err(RunError::Stopped(Stop::Signal(signal)));
             }
@@ -350,6 +409,8 @@ impl Run<'_> {
                 }
                 Input::Lost(_) => break,
                 // The second one does not wait.
+                // It was not asked for.
+                Input::Next(_) => {}
                 Input::Signal(_) | Input::TimeOver if self.stopped.is_some() => break,
                 Input::Signal(signal) => self.stop(Stop::Signal(signal), &session),
                 Input::TimeOver => self.stop(Stop::TimeLimit, &session),
@@ -389,7 +450,7 @@ impl Run<'_> {
             },
             ..self.task.opening.clone()
         };
-        self.say = begin(self.supervisors, &opening, &self.task.papers, &self.ear)?;
+        self.say = self.ear.begin(self.supervisors, &opening, &self.task.papers)?;
         self.open().map(drop)
     }
 

@@ -25,6 +25,12 @@ pub fn one_line(text: &str, most: usize) -> String {
     format!("{cut}…")
 }
 
+/// Columns that a text takes in a terminal.
+#[must_use]
+pub fn columns(text: &str) -> usize {
+    unicode_width::UnicodeWidthStr::width(text)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

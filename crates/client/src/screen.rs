@@ -23,6 +23,8 @@ const FIRST_PAGE: u32 = 200;
 
 /// Something that comes in.
 #[derive(Debug)]
+// Each is moved once; a box for each word would cost more than it saves.
+#[allow(clippy::large_enum_variant)]
 pub enum Input {
     /// A word of the supervisor.
     Word(ToClient),
@@ -161,6 +163,8 @@ pub struct Screen {
     pub(crate) hint: Option<String>,
     pub(crate) usage: Usage,
     pub(crate) pending: Pending,
+    /// What the supervisor said could not be done, until it says something else.
+    refused: Option<String>,
     /// Numbers of the first and the last kept event seen.
     first_seq: Option<u64>,
     last_seq: u64,
@@ -189,6 +193,7 @@ impl Screen {
             hint: None,
             usage: Usage::default(),
             pending: Pending::Nothing,
+            refused: None,
             first_seq: None,
             last_seq: 0,
         }
@@ -215,6 +220,12 @@ impl Screen {
         }
     }
 
+    /// Whether the supervisor has something to tell that has not come yet.
+    #[must_use]
+    pub fn is_owed(&self) -> bool {
+        self.turn == Turn::Working || self.link != Link::Live
+    }
+
     /// A directory was found by its real path.
     #[must_use]
     pub fn add_directory(&self, real: FilePath) -> Vec<Effect> {
@@ -225,6 +236,10 @@ impl Screen {
         let Some(session) = self.facts.session.clone() else {
             return vec![Effect::Leave(Leaving::Failed(FailedKind::Internal, why.to_owned()))];
         };
+        // It said why it ends: nobody brings it up again behind the back of who ended it.
+        if let Some(why) = self.refused.take() {
+            return vec![Effect::Leave(Leaving::Lost(why))];
+        }
         self.link = Link::Closed;
         self.blocks.lost();
         self.queue.clear();

@@ -83,6 +83,14 @@ pub struct Conclusion {
     pub uncaged: u32,
 }
 
+impl Conclusion {
+    /// Whether nothing went wrong and nothing was refused for want of a person or a cage.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.fault.is_none() && self.nobody_to_ask.is_empty() && self.uncaged == 0
+    }
+}
+
 impl Transcript {
     /// A run in which nothing has happened.
     #[must_use]

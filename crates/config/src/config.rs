@@ -30,6 +30,8 @@ pub struct Config {
     pub tools: ToolsConfig,
     /// Bounds of a turn.
     pub budget: Budget,
+    /// The terminal of a person.
+    pub ui: UiConfig,
     /// Waits and restarts of the supervisor.
     pub daemon: DaemonConfig,
     /// What was set aside, and what people should know; for standard error and the log.
@@ -110,6 +112,13 @@ pub struct Budget {
     pub calls: u32,
 }
 
+/// The terminal of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UiConfig {
+    /// The key that begins a command to the terminal's program, such as `Ctrl-\`.
+    pub leader: String,
+}
+
 /// Waits and restarts of the supervisor. All times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DaemonConfig {
@@ -175,6 +184,7 @@ impl Config {
                 rounds: narrow(settings, "budget.rounds")?,
                 calls: narrow(settings, "budget.calls")?,
             },
+            ui: UiConfig { leader: settings.text("ui.leader")?.to_owned() },
             daemon: daemon(settings)?,
             warnings,
             rows: rows(settings)?,

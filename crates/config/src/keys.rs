@@ -104,6 +104,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("tools.add_dirs", Dirs, Nothing),
     key("budget.rounds", Count(1, 100_000), Tighten(Smaller)),
     key("budget.calls", Count(1, 1_000_000), Tighten(Smaller)),
+    // Which key leaves is the person's, whatever they work on.
+    key("ui.leader", Name, Nothing),
     key("daemon.question_deadline", Time(100, 30 * DAY), DAEMON),
     key("daemon.idle_exit", Time(100, 30 * DAY), DAEMON),
     key("daemon.idle_provider", Time(100, DAY), DAEMON),

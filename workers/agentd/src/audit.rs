@@ -14,6 +14,7 @@ use journal::{Anchors, AuditedCall, Filter, ListError, ReadError, Verification, 
 use std::path::Path;
 
 pub(crate) use list::{refusals, table};
+pub(crate) use words::{outcome, time};
 
 pub(crate) fn main(command: AuditCommand) -> Result<Exit, Failure> {
     let place = Place::of_process()?;

@@ -35,6 +35,104 @@ pub(crate) enum Command {
         #[command(flatten)]
         flags: RunFlags,
     },
+    /// A new session in this terminal.
+    New {
+        /// The first words for the model.
+        prompt: Option<String>,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+    /// Attach this terminal to a session: to this project's newest where none is named.
+    Attach {
+        /// The session; a beginning of its name is enough.
+        #[arg(value_name = "ID")]
+        session: Option<String>,
+        /// Watch, and neither type nor answer.
+        #[arg(short = 'r', long = "read-only")]
+        read_only: bool,
+        /// Detach the other terminals.
+        #[arg(short = 'd', long = "detach-others", conflicts_with = "read_only")]
+        detach_others: bool,
+        #[command(flatten)]
+        flags: SessionFlags,
+    },
+    /// The sessions there are, live ones and those on disk.
+    Ls {
+        /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// What was said and done in a session.
+    Show {
+        /// The session; a beginning of its name is enough.
+        #[arg(value_name = "ID")]
+        session: String,
+        /// Also all that calls were given and printed.
+        #[arg(long)]
+        calls: bool,
+        /// One JSON object a record.
+        #[arg(long)]
+        json: bool,
+    },
+    /// A session as a document, on standard output.
+    Export {
+        /// The session; a beginning of its name is enough.
+        #[arg(value_name = "ID")]
+        session: String,
+        /// Its shape.
+        #[arg(long, value_enum, default_value = "markdown")]
+        format: ExportFormat,
+    },
+    /// What supervisors and workers wrote down.
+    Logs {
+        /// Only lines about this session; a beginning of its name is enough.
+        #[arg(value_name = "ID")]
+        session: Option<String>,
+        /// Wait for what comes.
+        #[arg(short = 'f', long)]
+        follow: bool,
+    },
+    /// End a session: its turn is interrupted, and it stays on disk.
+    Stop {
+        /// The session; a beginning of its name is enough.
+        #[arg(value_name = "ID")]
+        session: String,
+    },
+    /// End a session at once: what runs is killed and reported as cut short.
+    Kill {
+        /// The session; a beginning of its name is enough.
+        #[arg(value_name = "ID")]
+        session: String,
+    },
+    /// Remove an ended session from disk; its audit records stay.
+    Rm {
+        /// The session; a beginning of its name is enough.
+        #[arg(value_name = "ID")]
+        session: String,
+    },
+    /// Begin a new session as a copy of another, and name it.
+    Fork {
+        /// The session; a beginning of its name is enough.
+        #[arg(value_name = "ID")]
+        session: String,
+        /// Up to this record; up to the end of the last turn where it is left out.
+        #[arg(long, value_name = "SEQ")]
+        at: Option<u64>,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Completions for a shell, on standard output.
+    Completions {
+        /// The shell.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// The manual page, as roff: `agentd man | man -l -`.
+    Man {
+        /// Of this command; of the program where it is left out.
+        command: Option<String>,
+    },
     /// What every tool call did, and what it was refused.
     Audit {
         #[command(subcommand)]
@@ -174,8 +272,9 @@ pub(crate) struct AuditFilter {
     pub(crate) since: Option<String>,
 }
 
-#[derive(Debug, Default, Args)]
-pub(crate) struct RunFlags {
+/// What a session is opened with.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SessionFlags {
     /// Where answers come from.
     #[arg(long, value_enum)]
     pub(crate) provider: Option<ProviderFlag>,
@@ -188,9 +287,6 @@ pub(crate) struct RunFlags {
     /// One more directory that tools may use; may be given several times.
     #[arg(long, value_name = "DIR")]
     pub(crate) add_dir: Vec<PathBuf>,
-    /// What is printed on standard output.
-    #[arg(long, value_enum, default_value = "text")]
-    pub(crate) output_format: Format,
     /// What happens to calls that no rule speaks of.
     #[arg(long, value_parser = mode, value_name = "MODE", help = "What happens to calls that no rule speaks of: ask, accept-edits, plan, auto, dont-ask")]
     pub(crate) permission_mode: Option<Mode>,
@@ -200,24 +296,66 @@ pub(crate) struct RunFlags {
     /// A rule that allows, such as 'bash:cargo *'; may be given several times.
     #[arg(long, value_name = "RULE")]
     pub(crate) allowed_tools: Vec<String>,
-    /// Most requests to the model.
+    /// Most requests to the model in one turn.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
-    /// Longest time for all of it, in seconds.
-    #[arg(long, value_name = "SECS", value_parser = seconds)]
-    pub(crate) timeout: Option<Duration>,
     /// Write what the provider says into this file, for --replay.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Let this recording answer in place of a provider.
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
-    /// Go on with this session.
-    #[arg(long, value_name = "ID")]
-    pub(crate) resume: Option<String>,
     /// Follow the project's own configuration for this run, also where it allows more.
     #[arg(long)]
     pub(crate) trust_project: bool,
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct RunFlags {
+    #[command(flatten)]
+    pub(crate) session: SessionFlags,
+    /// What is printed on standard output.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) output_format: Format,
+    /// What stands on standard input: text, or a JSON object a line, each a prompt.
+    #[arg(long, value_enum, default_value = "text")]
+    pub(crate) input_format: InputFormat,
+    /// Longest time for all of it, in seconds.
+    #[arg(long, value_name = "SECS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Go on with the newest session of this project.
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub(crate) go_on: bool,
+    /// Go on with this session.
+    #[arg(long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+    /// Go on with a copy of that session, and leave it as it is.
+    #[arg(long)]
+    pub(crate) fork: bool,
+}
+
+/// Shapes of the input.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    #[default]
+    Text,
+    StreamJson,
+}
+
+/// Shapes of an exported session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    #[default]
+    Markdown,
+    Json,
+}
+
+/// Shells with completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
 }
 
 /// Sources of answers.
@@ -294,7 +432,7 @@ mod tests {
         let parse = |args: &[&str]| Cli::try_parse_from(args);
         assert_eq!(parse(&["agentd", "-p", "hi"]).unwrap().print.as_deref(), Some("hi"));
         let cli = parse(&["agentd", "-p", "hi", "--max-turns", "3", "--net", "off"]).unwrap();
-        assert_eq!(cli.flags.max_turns, Some(3));
+        assert_eq!(cli.flags.session.max_turns, Some(3));
         assert_eq!(parse(&["agentd", "--model", "m", "-p"]).unwrap().print.as_deref(), Some(""));
         assert_eq!(parse(&["agentd", "-p", "demo"]).unwrap().print.as_deref(), Some("demo"));
         assert!(matches!(
@@ -307,6 +445,8 @@ mod tests {
             &["agentd", "-p", "x", "--timeout", "-1"],
             &["agentd", "-p", "x", "--permission-mode", "yolo"],
             &["agentd", "-p", "x", "ps"],
+            &["agentd", "-p", "x", "-c", "--resume", "1"],
+            &["agentd", "attach", "-r", "-d"],
             &["agentd", "nonsense"],
         ] {
             assert!(parse(wrong).is_err(), "{wrong:?}");

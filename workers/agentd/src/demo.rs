@@ -15,7 +15,9 @@ use crate::output::print;
 use crate::place::KEY_VARIABLES;
 use crate::signals::HeldSignals;
 use checks::{Check, Evidence};
-use client::{Colour, Finished, Launch, OwnSupervisors, Task, Terminal, beside_self, plain};
+use client::{
+    Colour, Finished, Launch, OwnSupervisors, Prompts, Task, Terminal, beside_self, plain,
+};
 use listener::Listener;
 use protocol::client::{Opening, ProjectTrust, Start};
 use protocol::confinement::{FilePath, Network};
@@ -161,7 +163,13 @@ fn task(scene: &Scene, listener: &Listener, supervisor: u32) -> Result<Task, Fai
         papers: vec![Paper::Replay],
     };
     let prompt = "Finish greet.sh and run it. Then show what you cannot do.".to_owned();
-    Ok(Task { opening, papers: vec![recording.into()], prompt, time_limit: Some(TIME_LIMIT) })
+    Ok(Task {
+        opening,
+        papers: vec![recording.into()],
+        prompt,
+        more: Prompts::One,
+        time_limit: Some(TIME_LIMIT),
+    })
 }
 
 fn conversation(finished: &Finished) -> Check {

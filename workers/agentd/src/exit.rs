@@ -13,6 +13,7 @@ pub(crate) enum Exit {
     Done = 0,
     Failed = 1,
     Usage = 2,
+    Detached = 3,
     ApprovalNeeded = 10,
     SandboxUnavailable = 11,
     BudgetUsedUp = 12,
@@ -28,10 +29,11 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
+        Self::Detached,
         Self::ApprovalNeeded,
         Self::SandboxUnavailable,
         Self::BudgetUsedUp,
@@ -51,6 +53,7 @@ impl Exit {
             Self::Done => "done",
             Self::Failed => "failed",
             Self::Usage => "wrong usage",
+            Self::Detached => "detached; the session goes on",
             Self::ApprovalNeeded => "a call needed an approval and nobody could be asked",
             Self::SandboxUnavailable => "no cage can be made, so a call was refused",
             Self::BudgetUsedUp => "the rounds or calls of the turn are used up",
@@ -102,7 +105,7 @@ impl Exit {
         }
     }
 
-    fn of_failed(kind: FailedKind) -> Self {
+    pub(crate) fn of_failed(kind: FailedKind) -> Self {
         match kind {
             FailedKind::Usage | FailedKind::NotFound => Self::Usage,
             FailedKind::Configuration => Self::Configuration,

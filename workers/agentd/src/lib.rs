@@ -6,23 +6,36 @@ mod cli;
 mod daemon;
 mod demo;
 mod doctor;
+mod door;
+mod ending;
 mod exit;
 mod failure;
 mod init;
+mod interactive;
+mod logs;
+mod ls;
+mod manual;
+mod opening;
 mod output;
 mod place;
 mod prompt;
 mod ps;
 mod restart;
 mod run;
+mod sessions;
 mod settings;
+mod show;
 mod signals;
+mod table;
 
 use clap::Parser;
 use cli::{AuditCommand, AuditFilter, Cli, Command};
 use demo::Afterwards;
 use exit::Exit;
 use failure::Failure;
+use logs::Then;
+use protocol::client::{Ending, Others, Rights};
+use show::Calls;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -51,10 +64,27 @@ fn unparsed(error: &clap::Error) -> ExitCode {
 fn dispatch(cli: Cli) -> Result<Exit, Failure> {
     match (cli.command, cli.print) {
         (None, Some(prompt)) => run::main(Some(&prompt), &cli.flags),
-        (None, None) => Err(Failure::user("there is no prompt and no command").hint(
-            "`agentd -p 'What is here?'` runs one prompt, `agentd demo` shows everything, `agentd \
-             --help` lists the commands",
-        )),
+        (None, None) => interactive::here(&cli.flags),
+        (Some(Command::New { prompt, flags }), _) => interactive::new(prompt, &flags),
+        (Some(Command::Attach { session, read_only, detach_others, flags }), _) => {
+            let rights = if read_only { Rights::ReadOnly } else { Rights::Full };
+            let others = if detach_others { Others::Detach } else { Others::Stay };
+            interactive::attach(session.as_deref(), &flags, rights, others)
+        }
+        (Some(Command::Ls { json }), _) => ls::main(json),
+        (Some(Command::Show { session, calls, json }), _) => {
+            show::show(&session, if calls { Calls::Whole } else { Calls::InALine }, json)
+        }
+        (Some(Command::Export { session, format }), _) => show::export(&session, format),
+        (Some(Command::Logs { session, follow }), _) => {
+            logs::main(session.as_deref(), if follow { Then::Follow } else { Then::End })
+        }
+        (Some(Command::Stop { session }), _) => ending::end(&session, Ending::Stop),
+        (Some(Command::Kill { session }), _) => ending::end(&session, Ending::Kill),
+        (Some(Command::Rm { session }), _) => ending::remove(&session),
+        (Some(Command::Fork { session, at, json }), _) => ending::fork(&session, at, json),
+        (Some(Command::Completions { shell }), _) => Ok(manual::completions(shell)),
+        (Some(Command::Man { command }), _) => manual::man(command.as_deref()),
         (Some(Command::Run { prompt, flags }), _) => run::main(prompt.as_deref(), &flags),
         (Some(Command::Audit { command }), _) => {
             let all = AuditCommand::Ls { filter: AuditFilter::default(), json: false };

@@ -1,14 +1,19 @@
 //! The words for the model: from the command line, from standard input, or both.
 
 use crate::failure::Failure;
+use client::Prompts;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde_json::Value;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, BufRead, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileTypeExt;
 
 /// Largest text on standard input in bytes. Stops an endless pipe from filling memory.
 const CAP: u64 = 16 << 20;
+/// What a prompt looks like in a stream.
+const SHAPE: &str =
+    r#"each line is a message such as {"type":"user","message":{"role":"user","content":"Hi"}}"#;
 /// How long to wait for a pipe that may never say anything, in milliseconds, where there are words
 /// already. Programs often start others with a pipe that they forget to close.
 const PATIENCE_MS: u16 = 3000;
@@ -32,6 +37,71 @@ fn join(given: &str, piped: &str) -> String {
         (false, true) => given.to_owned(),
         (true, _) => piped.to_owned(),
     }
+}
+
+/// That no prompt stands on the command line, where all of them come on standard input.
+pub(crate) fn none(given: Option<&str>) -> Result<(), Failure> {
+    match given {
+        Some(given) if !given.trim().is_empty() => {
+            Err(Failure::user("--input-format stream-json takes its prompts from standard input")
+                .hint("leave the prompt on the command line out"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The first prompt of a stream of JSON lines, and the way to the others.
+pub(crate) fn first_of_stream() -> Result<(String, Prompts), Failure> {
+    let mut read = 0;
+    let mut next = move || next_of_stream(&mut read);
+    let first = next().unwrap_or_else(|| Err("there is no prompt on standard input".to_owned()));
+    let first = first.map_err(|message| Failure::user(message).hint(SHAPE))?;
+    Ok((first, Prompts::Following(Box::new(next))))
+}
+
+/// The next prompt on standard input; `read` counts its lines.
+fn next_of_stream(read: &mut u64) -> Option<Result<String, String>> {
+    loop {
+        let mut line = Vec::new();
+        *read += 1;
+        let said = io::stdin().lock().take(CAP + 1).read_until(b'\n', &mut line);
+        let wrong = |why: &str| Some(Err(format!("standard input, line {read}: {why}")));
+        match said {
+            Ok(0) => return None,
+            Ok(length) if length as u64 > CAP => {
+                return wrong(&format!("it is longer than {} MiB", CAP >> 20));
+            }
+            Ok(_) if line.trim_ascii().is_empty() => {}
+            Ok(_) => match message(&line) {
+                Ok(text) => return Some(Ok(text)),
+                Err(why) => return wrong(&why),
+            },
+            Err(error) => return wrong(&error.to_string()),
+        }
+    }
+}
+
+/// The words of a user's message.
+fn message(line: &[u8]) -> Result<String, String> {
+    let said: Value = serde_json::from_slice(line).map_err(|error| format!("no JSON: {error}"))?;
+    if said["type"] != "user" {
+        return Err(format!("its type is {} and not \"user\"", said["type"]));
+    }
+    let text = match &said["message"]["content"] {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            let text = |block: &Value| match block["type"].as_str() {
+                Some("text") => block["text"].as_str().map(str::to_owned),
+                Some(_) | None => None,
+            };
+            let texts: Option<Vec<String>> = blocks.iter().map(text).collect();
+            texts.ok_or("only text is understood in a message")?.join("\n\n")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            return Err("it has no message.content".to_owned());
+        }
+    };
+    if text.trim().is_empty() { Err("its message is empty".to_owned()) } else { Ok(text) }
 }
 
 /// Whether standard input is a pipe on which nothing comes while there are words already.
@@ -76,6 +146,25 @@ fn piped() -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_of_a_stream_are_understood_or_named() {
+        let said = |line: &str| message(line.as_bytes());
+        let simple = r#"{"type":"user","message":{"role":"user","content":"hi"}}"#;
+        assert_eq!(said(simple), Ok("hi".to_owned()));
+        let blocks = r#"{"type":"user","message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}"#;
+        assert_eq!(said(blocks), Ok("a\n\nb".to_owned()));
+        for wrong in [
+            "hi",
+            "{}",
+            r#"{"type":"assistant"}"#,
+            r#"{"type":"user"}"#,
+            r#"{"type":"user","message":{"content":" "}}"#,
+            r#"{"type":"user","message":{"content":[{"type":"image"}]}}"#,
+        ] {
+            assert!(said(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn both_are_joined_and_one_is_enough() {

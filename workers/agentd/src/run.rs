@@ -1,30 +1,23 @@
 //! `agentd -p` and `agentd run`: one prompt, one answer, by the daemon where it runs and else by a
 //! supervisor of its own.
 
-use crate::cli::{Format, Net, ProviderFlag, RunFlags};
+use crate::cli::{Format, InputFormat, RunFlags};
 use crate::daemon;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
-use crate::place::{KEY_VARIABLES, Place, TrustFlag, real_dir};
+use crate::opening::{KeyNeed, opening};
+use crate::place::{KEY_VARIABLES, Place};
 use crate::prompt;
+use crate::sessions;
 use crate::signals::HeldSignals;
 use client::{
-    Colour, Finished, JsonView, Launch, OwnSupervisors, RunError, StreamJsonView, Task, Terminal,
-    TextView, View, beside_self, failure_line, seal_key,
+    Colour, Finished, JsonView, Launch, OwnSupervisors, Prompts, RunError, StreamJsonView, Task,
+    Terminal, TextView, View, beside_self, failure_line,
 };
-use config::{Config, KeyVariable, ProviderName};
-use protocol::client::{FailedKind, Opening, ProjectTrust, Start};
-use protocol::confinement::{FilePath, Network};
-use protocol::ids::SessionId;
+use protocol::client::{FailedKind, Start};
 use protocol::judgement::Audience;
-use protocol::provider::Paper;
 use protocol::session::OpenTurn;
-use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 
 /// Runs it, and says how it ended.
 pub(crate) fn main(given: Option<&str>, flags: &RunFlags) -> Result<Exit, Failure> {
@@ -41,7 +34,10 @@ pub(crate) fn main(given: Option<&str>, flags: &RunFlags) -> Result<Exit, Failur
 }
 
 fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, Failure> {
-    let prompt = prompt::read(given)?;
+    let prompt = match flags.input_format {
+        InputFormat::Text => Some(prompt::read(given)?),
+        InputFormat::StreamJson => prompt::none(given).map(|()| None)?,
+    };
     let place = Place::of_process()?;
     place.writable_state()?;
     let task = task(&place, flags, prompt)?;
@@ -76,7 +72,7 @@ pub(crate) fn drive(task: Task, view: &mut dyn View) -> Result<Finished, Failure
     Ok(finished)
 }
 
-fn failure(error: &RunError) -> Failure {
+pub(crate) fn failure(error: &RunError) -> Failure {
     let exit = Exit::of_error(error);
     let message = chain(error);
     match error {
@@ -110,145 +106,27 @@ fn view(format: Format) -> Box<dyn View> {
 }
 
 /// What the flags, the environment and the configuration add up to.
-fn task(place: &Place, flags: &RunFlags, prompt: String) -> Result<Task, Failure> {
-    let named = flags.project.as_deref().unwrap_or(Path::new("."));
-    let project = real_dir(named, "the project directory")?;
-    let mut added = Vec::new();
-    for dir in &flags.add_dir {
-        added.push(FilePath::from(real_dir(dir, "the added directory")?));
-    }
-    let settings = settings(flags)?;
-    let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
-    let config = place.load(&project, &settings, trust)?;
-    let key = key(&config)?;
-    let (papers, descriptors) = papers(place, flags, &config, key)?;
-    let opening = Opening {
-        project: FilePath::from(&project),
-        added,
-        start: match flags.resume.as_deref() {
-            Some(id) => {
-                Start::Resume { session: session_id(place, id)?, open_turn: OpenTurn::Waits }
-            }
-            None => Start::New,
-        },
-        env: place.passed(key.map(|key| key.name)),
-        settings,
-        mode: flags.permission_mode,
-        network: flags.net.map(|net| match net {
-            Net::Off => Network::Off,
-            Net::On => Network::On,
-        }),
-        trust: match trust {
-            TrustFlag::Given => ProjectTrust::ThisRun,
-            TrustFlag::NotGiven => ProjectTrust::AsRecorded,
-        },
-        audience: Audience::Nobody,
-        papers,
+fn task(place: &Place, flags: &RunFlags, prompt: Option<String>) -> Result<Task, Failure> {
+    let start = start(place, flags)?;
+    let (opening, papers) =
+        opening(place, &flags.session, start, Audience::Nobody, KeyNeed::Always)?;
+    let (prompt, more) = match prompt {
+        Some(prompt) => (prompt, Prompts::One),
+        None => prompt::first_of_stream()?,
     };
-    Ok(Task { opening, papers: descriptors, prompt, time_limit: flags.timeout })
+    Ok(Task { opening, papers, prompt, more, time_limit: flags.timeout })
 }
 
-/// The flags that are settings, in the words of the configuration.
-fn settings(flags: &RunFlags) -> Result<Vec<(String, String)>, Failure> {
-    let mut settings = Vec::new();
-    let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
-    match (flags.provider, &flags.replay) {
-        (Some(ProviderFlag::Replay), None) => {
-            return Err(Failure::user("--provider replay has no recording to play")
-                .hint("name one with --replay FILE; --record FILE makes one"));
-        }
-        (Some(ProviderFlag::Replay) | None, Some(_)) => set("provider.name", "replay"),
-        (Some(provider), Some(_)) => {
-            return Err(Failure::user(format!(
-                "--replay plays a recording in place of --provider {}",
-                provider.word()
-            ))
-            .hint("leave one of the two out"));
-        }
-        (Some(provider), None) => set("provider.name", provider.word()),
-        (None, None) => {}
-    }
-    if let Some(model) = &flags.model {
-        set("provider.model", model);
-    }
-    if let Some(rounds) = flags.max_turns {
-        set("budget.rounds", &rounds.to_string());
-    }
-    for rule in &flags.allowed_tools {
-        set("permissions.allow", rule);
-    }
-    Ok(settings)
-}
-
-/// The variable that holds the key, where this run needs one.
-fn key(config: &Config) -> Result<Option<KeyVariable>, Failure> {
-    let ProviderName::Server(_) = config.provider.name else { return Ok(None) };
-    let vendor = config.provider.name.vendor();
-    match config.provider.key {
-        Some(key) => Ok(Some(key)),
-        None if config.provider.local && vendor.local_servers_need_no_key() => Ok(None),
-        None => Err(Failure::config(format!("there is no key for {}", config.provider.base_url))
-            .exit(Exit::KeyRefused)
-            .hint(format!("set {}; `agentd demo` needs none", vendor.keys_in_words()))),
-    }
-}
-
-fn papers(
-    place: &Place,
-    flags: &RunFlags,
-    config: &Config,
-    key: Option<KeyVariable>,
-) -> Result<(Vec<Paper>, Vec<OwnedFd>), Failure> {
-    let mut papers = Vec::new();
-    let mut descriptors = Vec::new();
-    let mut add = |paper, descriptor| {
-        papers.push(paper);
-        descriptors.push(descriptor);
+/// A new session, or which earlier one.
+fn start(place: &Place, flags: &RunFlags) -> Result<Start, Failure> {
+    let earlier = match (&flags.resume, flags.go_on) {
+        (Some(id), _) => Some(sessions::named(place, id)?),
+        (None, true) => Some(sessions::newest_here(place, &flags.session)?),
+        (None, false) => None,
     };
-    if let Some(key) = key {
-        let value = place.environment.get(key.name).unwrap_or_default().as_bytes().trim_ascii();
-        let sealed = seal_key(value)
-            .map_err(|error| Failure::internal(format!("cannot pass the key on: {error}")))?;
-        add(Paper::Key, sealed);
-    }
-    match (&flags.replay, config.provider.name) {
-        (Some(file), _) => {
-            let opened = std::fs::File::open(file);
-            add(Paper::Replay, opened.map_err(|e| unusable("recording", file, &e))?.into());
-        }
-        (None, ProviderName::Replay) => {
-            return Err(Failure::config("provider.name is \"replay\" and there is no recording")
-                .hint("name one with --replay FILE"));
-        }
-        (None, ProviderName::Server(_)) => {}
-    }
-    if let Some(file) = &flags.record {
-        // A recording holds the conversation, so it is its owner's alone.
-        let opened =
-            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
-        add(Paper::Record, opened.map_err(|e| unusable("recording", file, &e))?.into());
-    }
-    Ok((papers, descriptors))
-}
-
-fn unusable(what: &str, file: &Path, error: &io::Error) -> Failure {
-    Failure::user(format!("the {what} {} cannot be opened: {error}", file.display()))
-}
-
-/// The one session whose name begins so.
-fn session_id(place: &Place, beginning: &str) -> Result<SessionId, Failure> {
-    let entries = std::fs::read_dir(place.sessions_dir());
-    let names = entries.into_iter().flatten().flatten();
-    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut found: Vec<String> = names.filter(|name| name.starts_with(beginning)).collect();
-    found.sort();
-    match found.as_slice() {
-        [one] if !beginning.is_empty() => Ok(SessionId(one.clone())),
-        [] => Err(Failure::user(format!("there is no session {beginning:?}"))
-            .hint("`agentd audit ls` names sessions, and so does each run at its end")),
-        several => {
-            Err(Failure::user(format!("{} sessions begin with {beginning:?}", several.len()))
-                .hint(format!("for example {}", several[..several.len().min(3)].join(", "))))
-        }
-    }
+    Ok(match (earlier, flags.fork) {
+        (Some(of), true) => Start::Fork { of, at: None },
+        (Some(session), false) => Start::Resume { session, open_turn: OpenTurn::Waits },
+        (None, _) => Start::New,
+    })
 }

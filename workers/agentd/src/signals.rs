@@ -26,11 +26,16 @@ impl HeldSignals {
 
     /// Lets them in as inputs, also those that came meanwhile.
     pub(crate) fn deliver(self, inputs: SyncSender<Input>) {
+        self.deliver_as(inputs, Input::Signal);
+    }
+
+    /// The same, in the words of another loop.
+    pub(crate) fn deliver_as<T: Send + 'static>(self, inputs: SyncSender<T>, input: fn(i32) -> T) {
         std::thread::spawn(move || {
             let Ok(signals) = SignalFd::with_flags(&self.0, SfdFlags::SFD_CLOEXEC) else { return };
             while let Ok(Some(signal)) = signals.read_signal() {
                 let number = i32::try_from(signal.ssi_signo).unwrap_or(nix::libc::SIGTERM);
-                if inputs.send(Input::Signal(number)).is_err() {
+                if inputs.send(input(number)).is_err() {
                     return;
                 }
             }

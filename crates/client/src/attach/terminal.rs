@@ -110,6 +110,8 @@ pub(crate) fn listen_to_lines(inputs: &SyncSender<Input>) {
     let _ = inputs.send(Input::HungUp);
 }
 
+// The library knows many keys; those not named here do nothing.
+#[allow(clippy::wildcard_enum_match_arm)]
 fn key(event: &KeyEvent, leader: &LeaderKey) -> Option<Key> {
     if event.kind == KeyEventKind::Release {
         return None;
@@ -139,8 +141,6 @@ fn key(event: &KeyEvent, leader: &LeaderKey) -> Option<Key> {
         KeyCode::Backspace if alt => Some(Key::Erase(Reach::Word, Toward::Start)),
         KeyCode::Backspace => Some(Key::Erase(Reach::Character, Toward::Start)),
         KeyCode::Delete => Some(Key::Erase(Reach::Character, Toward::End)),
-        // The library's keys are many; these do nothing here.
-        #[allow(clippy::wildcard_enum_match_arm)]
         _ => None,
     }
 }

@@ -352,6 +352,16 @@ fn a_lost_supervisor_is_followed_by_another_from_the_last_event_seen() {
 }
 
 #[test]
+fn a_supervisor_that_was_asked_to_end_is_not_brought_up_again() {
+    let mut screen = screen();
+    let message = "agentd-supervisor was asked to end".to_owned();
+    let failed = ToClient::Failed { kind: FailedKind::Internal, message: message.clone() };
+    screen.update(Input::Word(failed));
+    let effects = screen.update(Input::Lost("closed".to_owned()));
+    assert_eq!(effects, [Effect::Leave(Leaving::Lost(message))]);
+}
+
+#[test]
 fn a_fork_is_another_session_and_the_first_is_let_go() {
     let mut screen = screen();
     screen.update(event(7, Event::Prompt { text: "go".to_owned() }));

@@ -20,6 +20,7 @@ struct Opened {
 
 impl Screen {
     pub(super) fn word(&mut self, word: ToClient) -> Vec<Effect> {
+        self.refused = None;
         match word {
             ToClient::Opened {
                 session,
@@ -124,8 +125,11 @@ impl Screen {
 
     fn failed(&mut self, kind: FailedKind, message: String) -> Vec<Effect> {
         match self.link {
-            Link::Live => vec![Effect::Show(Item::Trouble(message))],
-            // A failed copy leaves this terminal where it is; anything else is the end.
+            Link::Live => {
+                self.refused = Some(message.clone());
+                vec![Effect::Show(Item::Trouble(message))]
+            }
+            // Without a session there is nothing to stay for.
             Link::Closed | Link::Replaying => vec![Effect::Leave(Leaving::Failed(kind, message))],
         }
     }

@@ -1,6 +1,7 @@
 //! One line a call.
 
 use super::words;
+use crate::table::table as columns_of;
 use client::one_line;
 use journal::{AuditRecord, AuditedCall, Decided, Ended};
 
@@ -12,20 +13,7 @@ pub(crate) fn table(calls: &[AuditedCall]) -> String {
     let mut rows =
         vec![["CALL", "TIME", "TOOL", "DECIDED", "END", "REFUSED", "WHAT"].map(str::to_owned)];
     rows.extend(calls.iter().map(row));
-    let width = |column: usize| {
-        rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
-    };
-    let widths: Vec<usize> = (0..7).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            line.push_str(&format!("{cell:<width$}  "));
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+    columns_of(&rows)
 }
 
 /// What the kernel refused each call, a line each.

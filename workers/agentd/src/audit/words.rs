@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use serde_json::Value;
 
 /// Milliseconds of Unix time as a date and a time, UTC.
-pub(super) fn time(ms: u64) -> String {
+pub(crate) fn time(ms: u64) -> String {
     let time = i64::try_from(ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     time.map_or_else(|| format!("{ms} ms"), |time| time.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
@@ -36,7 +36,7 @@ pub(super) fn basis(basis: &Basis) -> String {
 }
 
 /// How the call ended.
-pub(super) fn outcome(outcome: &Outcome) -> String {
+pub(crate) fn outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Done => "done".to_owned(),
         Outcome::Failed => "failed".to_owned(),

@@ -1,0 +1,81 @@
+//! Listens to one supervisor after another for the loops `one_shot` and `attach`: a thread for each
+//! connection, and what makes silence a loss.
+
+use crate::connection::Connection;
+use crate::one_shot::RunError;
+use crate::supervisors::Supervisors;
+use ipc::{ChannelError, Receiver, Sender};
+use protocol::client::{FromClient, Opening, ToClient};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+/// A supervisor that says nothing for so long is asked for a sign of life. It owes none while it
+/// has nothing to tell, so that silence alone proves nothing.
+pub(crate) const QUIET: Duration = Duration::from_secs(2);
+/// Questions in a row that may stay unanswered. One may be our own fault: a client that was stopped
+/// itself finds the answer a moment later.
+pub(crate) const UNANSWERED: u32 = 2;
+
+/// What a loop takes in of a supervisor.
+pub(crate) trait Heard: Send + 'static {
+    fn word(word: ToClient) -> Self;
+    fn lost(error: ChannelError) -> Self;
+}
+
+/// Where the words of the present supervisor go.
+#[derive(Debug)]
+pub(crate) struct Ear<T> {
+    sender: SyncSender<T>,
+    /// Which supervisor that is, counted from 1.
+    current: Arc<AtomicU32>,
+}
+
+impl<T: Heard> Ear<T> {
+    pub(crate) fn new(sender: SyncSender<T>) -> Self {
+        Self { sender, current: Arc::default() }
+    }
+
+    /// Connects, asks for the session, and has a thread listen.
+    pub(crate) fn begin(
+        &self,
+        supervisors: &mut dyn Supervisors,
+        opening: &Opening,
+        papers: &[OwnedFd],
+    ) -> Result<Sender<FromClient>, RunError> {
+        let life = self.forget();
+        let connection: Connection = supervisors.connect().map_err(RunError::NoSupervisor)?;
+        connection.send(&FromClient::Open(opening.clone()), papers).map_err(RunError::Lost)?;
+        let (words, say) = connection.split();
+        let (sender, current) = (self.sender.clone(), Arc::clone(&self.current));
+        std::thread::spawn(move || listen(words, &sender, &current, life));
+        Ok(say)
+    }
+
+    /// What the present one says from now on, its end above all, is none of ours; the number of
+    /// the next.
+    pub(crate) fn forget(&self) -> u32 {
+        self.current.fetch_add(1, Ordering::Relaxed) + 1
+    }
+}
+
+fn listen<T: Heard>(
+    mut words: Receiver<ToClient>,
+    sender: &SyncSender<T>,
+    current: &AtomicU32,
+    life: u32,
+) {
+    loop {
+        let (input, last) = match words.recv() {
+            Ok(word) => (T::word(word), false),
+            Err(error) => (T::lost(error), true),
+        };
+        // The other end is gone when the run is over.
+        let past = current.load(Ordering::Relaxed) != life;
+        if past || sender.send(input).is_err() || last {
+            return;
+        }
+    }
+}

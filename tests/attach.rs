@@ -1,0 +1,283 @@
+//! A person at a terminal, from the first prompt to the end: a real terminal (tmux), real processes.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use nix::sys::signal::Signal;
+use std::process::Command;
+use std::time::Duration;
+use support::Desk;
+use support::anthropic::{Answer, Say, Server, call, text};
+use support::terminal::{Terminal, Tmux, is_as_kept};
+
+const SIZE: (u16, u16) = (90, 30);
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// `agentd` as a person types it.
+fn typed(desk: &Desk, server: &Server, arguments: &[&str]) -> Command {
+    desk.with_server(server, arguments)
+}
+
+fn edit(id: &str) -> Say {
+    call(id, "edit", r#"{"path":"greet.txt","old_string":"hello","new_string":"good morning"}"#)
+}
+
+fn bash(id: &str, command: &str) -> Say {
+    call(id, "bash", &serde_json::json!({ "command": command }).to_string())
+}
+
+/// A project whose greeting the model wants to change, and says nothing before it may.
+fn greeting() -> (Desk, Server) {
+    let desk = Desk::new();
+    desk.write("greet.txt", "hello\nworld\n");
+    let server = Server::scripted([
+        Answer::says([text("I shall change the greeting.\n"), edit("toolu_1")]),
+        Answer::text("Changed."),
+    ]);
+    (desk, server)
+}
+
+/// Leaves with the leader key.
+#[track_caller]
+fn detach(terminal: &Terminal<'_>) -> String {
+    terminal.press(&["C-\\"]);
+    terminal.shows("d detaches");
+    terminal.press(&["d"]);
+    assert_eq!(terminal.ends(), 3, "{}", terminal.screen());
+    terminal.shows("comes back")
+}
+
+#[test]
+fn a_denial_with_words_reaches_the_model() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    one.types("r");
+    one.shows("why not?");
+    one.enters("leave greetings alone");
+    one.shows("Changed.");
+    assert_eq!(desk.read("greet.txt"), "hello\nworld\n");
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(told.contains("leave greetings alone"), "{told}");
+}
+
+#[test]
+fn a_streamed_answer_is_seen_as_it_comes_and_stopped_with_the_session_left() {
+    let desk = Desk::new();
+    let lines = (1..500).map(|line| text(&format!("line {line} of the answer\n")));
+    let server = Server::scripted([
+        Answer::says(lines).in_pieces_of(400).paced(PAUSE),
+        Answer::text("Here I am."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), SIZE);
+    let screen = one.shows("of the answer");
+    assert!(screen.contains("working"), "{screen}");
+    one.press(&["C-c"]);
+    one.shows("the turn was stopped");
+    one.shows("ready");
+    one.press(&["C-c"]);
+    one.shows("nothing runs here");
+    one.press(&["C-c"]);
+    is_as_kept_without("stopped", &one.shows("to leave:"), &desk, "line ");
+    one.enters("still there?");
+    one.shows("Here I am.");
+}
+
+/// Compares a screen without the lines that begin so, whose number is chance.
+#[track_caller]
+fn is_as_kept_without(name: &str, screen: &str, desk: &Desk, beginning: &str) {
+    let lines: Vec<_> = screen.lines().filter(|line| !line.starts_with(beginning)).collect();
+    is_as_kept(name, &(lines.join("\n") + "\n"), desk);
+}
+
+#[test]
+fn what_a_tool_prints_moves_no_cursor_and_its_block_shows_what_was_refused() {
+    let desk = Desk::new();
+    let command = "printf 'a\\033[2J\\033[1;1Hb\\n'; echo x > /etc/agentd-test; exit 3";
+    let server = Server::scripted([
+        Answer::says([bash("toolu_1", command)]),
+        Answer::text("It was refused."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let arguments = ["new", "--permission-mode", "auto", "print"];
+    let one = tmux.run("one", &typed(&desk, &server, &arguments), SIZE);
+    one.shows("It was refused.");
+    // Words of the kernel differ from host to host, so that no screen is kept.
+    let screen = one.shows("ready");
+    for words in ["> print", "  ab\n", "  refused: ", "exit code: 3"] {
+        assert!(screen.contains(words), "{words:?} is not in:\n{screen}");
+    }
+}
+
+#[test]
+fn a_line_is_edited_and_pasted_as_in_other_programs() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("one"), Answer::text("two")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new"]), (40, 20));
+    one.shows("ready");
+    one.types("日本語 wörld wrong");
+    one.press(&["C-w"]);
+    one.press(&["C-a"]);
+    one.types("say ");
+    one.press(&["C-e"]);
+    one.types("é");
+    is_as_kept("edited", &one.shows("say 日本語 wörld é"), &desk);
+    one.resize(24, 12);
+    one.shows("> say 日本語 wörld é");
+    one.press(&["Enter"]);
+    one.shows("one");
+    let asked = server.requests()[0].body["messages"].to_string();
+    assert!(asked.contains("say 日本語 wörld é"), "{asked}");
+    one.press(&["Up"]);
+    one.shows("> say 日本語 wörld é\n");
+    one.press(&["C-u"]);
+    one.pastes("first\nsecond\n");
+    one.shows("  second");
+    assert_eq!(server.requests().len(), 1, "a paste sends nothing");
+    one.press(&["Enter"]);
+    one.shows("two");
+    let asked = server.requests()[1].body["messages"].to_string();
+    assert!(asked.contains("first\\nsecond"), "{asked}");
+}
+
+#[test]
+fn a_terminal_that_knows_nothing_gets_lines_and_answers_with_lines() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let mut command = typed(&desk, &server, &["new", "make it friendlier"]);
+    command.env("TERM", "dumb");
+    let one = tmux.run("one", &command, SIZE);
+    is_as_kept("dumb", &one.shows("y once"), &desk);
+    one.enters("y");
+    one.shows("Changed.");
+    assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+    one.press(&["C-d"]);
+    assert_eq!(one.ends(), 0);
+}
+
+#[test]
+fn without_colour_nothing_is_coloured() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let arguments = ["new", "make it friendlier"];
+    let plain = tmux.run("one", typed(&desk, &server, &arguments).env("NO_COLOR", "1"), SIZE);
+    plain.shows("y once");
+    assert!(!plain.coloured().contains('\u{1b}'), "{}", plain.coloured());
+    plain.press(&["x"]);
+    plain.shows("ready");
+    let server = Server::scripted([Answer::says([edit("toolu_1")]), Answer::text("Changed.")]);
+    let colourful = tmux.run("two", &typed(&desk, &server, &arguments), SIZE);
+    colourful.shows("y once");
+    assert!(colourful.coloured().contains("\u{1b}[31m"), "the positive control");
+}
+
+#[test]
+fn a_question_shows_its_diff_and_waits_for_who_comes_back() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    is_as_kept("question", &one.shows("y once"), &desk);
+    is_as_kept("detached", &detach(&one), &desk);
+    assert_eq!(desk.read("greet.txt"), "hello\nworld\n", "not before the answer");
+    let narrow = tmux.run("narrow", &typed(&desk, &server, &["attach"]), (50, 40));
+    is_as_kept("question_narrow", &narrow.shows("y once"), &desk);
+    narrow.press(&["y"]);
+    narrow.shows("Changed.");
+    is_as_kept("answered", &narrow.shows("ready"), &desk);
+    assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+    narrow.press(&["C-d"]);
+    assert_eq!(narrow.ends(), 0, "{}", narrow.screen());
+}
+
+#[test]
+fn a_terminal_that_is_closed_leaves_the_session_running() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    one.close();
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
+    two.shows("y once");
+    two.press(&["y"]);
+    two.shows("Changed.");
+}
+
+#[test]
+fn a_question_outlives_its_terminal_and_its_daemon() {
+    let (desk, server) = greeting();
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    support::send(u32::try_from(one.pid()).unwrap(), Signal::SIGKILL);
+    one.close();
+    support::send(daemon.pid, Signal::SIGKILL);
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
+    two.shows("y once");
+    assert_eq!(desk.read("greet.txt"), "hello\nworld\n");
+    two.press(&["y"]);
+    two.shows("Changed.");
+    assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+}
+
+#[test]
+fn a_lost_daemon_is_followed_by_another_while_the_terminal_stays() {
+    let (desk, server) = greeting();
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    support::send(daemon.pid, Signal::SIGKILL);
+    one.shows("the connection is lost");
+    one.shows("y once");
+    one.press(&["y"]);
+    one.shows("Changed.");
+    assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+}
+
+#[test]
+fn one_answer_counts_and_every_terminal_sees_whose() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
+    two.shows("y once");
+    let watching = tmux.run("watching", &typed(&desk, &server, &["attach", "-r"]), SIZE);
+    watching.shows("WATCHING");
+    watching.shows("waits for an answer at another terminal");
+    watching.press(&["y"]);
+    is_as_kept("watching", &watching.shows("attach without -r"), &desk);
+    assert_eq!(desk.read("greet.txt"), "hello\nworld\n", "who watches answers nothing");
+    two.press(&["y"]);
+    for terminal in [&one, &two, &watching] {
+        terminal.shows("edit allowed: answered by terminal");
+        terminal.shows("Changed.");
+    }
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn who_attaches_alone_sends_the_others_away() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    let two = tmux.run("two", &typed(&desk, &server, &["attach", "-d"]), SIZE);
+    two.shows("y once");
+    assert_eq!(one.ends(), 3, "{}", one.screen());
+    one.shows("comes back");
+}

@@ -1,0 +1,188 @@
+//! Sessions seen from the command line: listed, shown, exported, gone on with; with no daemon.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+use support::anthropic::{Answer, Server, call};
+use support::{Desk, Run, run};
+
+/// A session in which a file was looked at; its name.
+fn session(desk: &Desk, flags: &[&str]) -> String {
+    desk.write("a.txt", "apple\n");
+    let look = call("toolu_1", "read", r#"{"path":"a.txt"}"#);
+    let server = Server::scripted([Answer::says([look]), Answer::text("It says `apple`.")]);
+    let ran = desk.ask(&server, flags);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    ran.json()["session_id"].as_str().unwrap().to_owned()
+}
+
+fn lines(ran: &Run) -> Vec<Value> {
+    ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn journal(desk: &Desk, id: &str) -> std::path::PathBuf {
+    desk.state().join("sessions").join(id).join("journal.jsonl")
+}
+
+#[test]
+fn sessions_are_listed_newest_first_and_a_broken_one_hides_none() {
+    let desk = Desk::new();
+    let empty = run(desk.agentd(&["ls"]));
+    assert_eq!((empty.code, empty.out.as_str()), (0, ""));
+    let (first, second, third) = (session(&desk, &[]), session(&desk, &[]), session(&desk, &[]));
+    let broken = journal(&desk, &second);
+    let text = fs::read_to_string(&broken).unwrap();
+    fs::write(&broken, text.replacen("apple", "appel", 1)).unwrap();
+    let rows = lines(&run(desk.agentd(&["ls", "--json"])));
+    let names: Vec<_> = rows.iter().map(|row| row["session_id"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 3);
+    assert_eq!((names[0], rows[0]["state"].as_str()), (third.as_str(), Some("ended")));
+    assert_eq!(rows[0]["title"], "do it");
+    assert_eq!(rows[0]["turns"], 1);
+    let row = rows.iter().find(|row| row["session_id"] == second.as_str()).unwrap();
+    assert_eq!(row["state"], "unreadable");
+    assert!(row["why"].as_str().unwrap().contains("line"), "{row}");
+    let table = run(desk.agentd(&["ls"]));
+    for id in [&first, &second, &third] {
+        assert!(table.out.contains(id.as_str()), "{}", table.out);
+    }
+}
+
+#[test]
+fn a_session_is_shown_and_exported_without_a_daemon() {
+    let desk = Desk::new();
+    let id = session(&desk, &[]);
+    let shown = run(desk.agentd(&["show", &id[..6]]));
+    assert_eq!(shown.code, 0, "{}", shown.err);
+    for words in ["> do it", "read", "It says `apple`."] {
+        assert!(shown.out.contains(words), "{words:?} is not in {}", shown.out);
+    }
+    assert!(!shown.out.contains("     1"), "calls are a line each: {}", shown.out);
+    let whole = run(desk.agentd(&["show", &id, "--calls"]));
+    assert!(whole.out.contains("apple\n"), "{}", whole.out);
+    let document = run(desk.agentd(&["export", &id]));
+    assert!(document.out.starts_with(&format!("# Session {id}")), "{}", document.out);
+    assert!(document.out.contains("### Call 1: read"), "{}", document.out);
+    let records = lines(&run(desk.agentd(&["export", &id, "--format", "json"])));
+    let kinds: Vec<_> = records.iter().map(|record| record["kind"].as_str().unwrap()).collect();
+    assert_eq!((kinds[0], *kinds.last().unwrap()), ("SESSION", "TURN_ENDED"));
+    assert_eq!(records[1]["seq"], 2);
+}
+
+#[test]
+fn a_damaged_session_is_shown_up_to_the_damage() {
+    let desk = Desk::new();
+    let id = session(&desk, &[]);
+    let file = journal(&desk, &id);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replacen("It says", "It sais", 1)).unwrap();
+    let shown = run(desk.agentd(&["show", &id]));
+    assert_eq!(shown.code, 1);
+    assert!(shown.out.contains("> do it"), "{}", shown.out);
+    assert!(!shown.out.contains("It sais"), "{}", shown.out);
+    assert!(shown.err.contains("damaged") && shown.err.contains("agentd fork"), "{}", shown.err);
+}
+
+#[test]
+fn a_beginning_that_fits_several_names_them() {
+    let desk = Desk::new();
+    let id = session(&desk, &[]);
+    let twin = format!("{}{}", &id[..11], if id.ends_with('0') { '1' } else { '0' });
+    let (from, to) =
+        (desk.state().join("sessions").join(&id), desk.state().join("sessions").join(&twin));
+    fs::create_dir(&to).unwrap();
+    fs::copy(from.join("journal.jsonl"), to.join("journal.jsonl")).unwrap();
+    let ran = run(desk.agentd(&["show", &id[..5]]));
+    assert_eq!(ran.code, 2, "{ran:?}");
+    for name in [&id, &twin] {
+        assert!(ran.err.contains(&format!("{name}  do it")), "{}", ran.err);
+    }
+    let none = run(desk.agentd(&["show", "zzz"]));
+    assert_eq!(none.code, 2);
+    assert!(none.err.contains("agentd ls"), "{}", none.err);
+}
+
+#[test]
+fn the_newest_session_of_a_project_is_gone_on_with_or_copied() {
+    let desk = Desk::new();
+    let server = Server::scripted([]);
+    let none = run(desk.with_server(&server, &["-p", "x", "-c"]));
+    assert_eq!(none.code, 2, "{none:?}");
+    assert!(none.err.contains("no session"), "{}", none.err);
+    let id = session(&desk, &[]);
+    let server = Server::scripted([Answer::text("again")]);
+    let ran = desk.ask(&server, &["-c"]);
+    assert_eq!(ran.json()["session_id"], id.as_str(), "{}", ran.err);
+    let told = server.requests()[0].body["messages"].to_string();
+    assert!(told.contains("It says `apple`."), "{told}");
+    let before = fs::read(journal(&desk, &id)).unwrap();
+    let server = Server::scripted([Answer::text("elsewhere")]);
+    let ran = desk.ask(&server, &["--resume", &id, "--fork"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_ne!(ran.json()["session_id"], id.as_str());
+    let told = server.requests()[0].body["messages"].to_string();
+    assert!(told.contains("again"), "{told}");
+    assert_eq!(fs::read(journal(&desk, &id)).unwrap(), before, "the first is as it was");
+}
+
+#[test]
+fn prompts_come_as_a_stream_and_each_has_its_result() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("one"), Answer::text("two")]);
+    let arguments = ["-p", "--input-format", "stream-json", "--output-format", "stream-json"];
+    let message = |text: &str| {
+        format!("{{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"{text}\"}}}}\n")
+    };
+    let stream = |text: String| {
+        let mut command = desk.with_server(&server, &arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let output = stream(message("first") + "\n" + &message("second"));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let said: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let results: Vec<_> = said.iter().filter(|line| line["type"] == "result").collect();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(results.len(), 2, "{text}");
+    assert_eq!((&results[0]["result"], &results[1]["result"]), (&"one".into(), &"two".into()));
+    assert_eq!(results[0]["session_id"], results[1]["session_id"]);
+    assert_eq!(said.iter().filter(|line| line["subtype"] == "init").count(), 1);
+    let output = stream("{\"type\":\"nonsense\"}\n".to_owned());
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("line 1"), "{said}");
+}
+
+#[test]
+fn completions_and_the_manual_name_every_command() {
+    let desk = Desk::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = run(desk.agentd(&["completions", shell]));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        for command in ["attach", "export", "completions", "daemon"] {
+            assert!(ran.out.contains(command), "{shell} does not know {command}");
+        }
+    }
+    let page = run(desk.agentd(&["man"]));
+    assert!(page.out.contains(".TH agentd"), "{}", page.out);
+    assert!(page.out.contains("Exit codes"), "{}", page.out);
+    let page = run(desk.agentd(&["man", "attach"]));
+    assert!(page.out.contains("read\\-only"), "{}", page.out);
+    assert_eq!(run(desk.agentd(&["man", "nonsense"])).code, 2);
+}
+
+#[test]
+fn the_log_is_read_whole_or_for_one_session() {
+    let desk = Desk::new();
+    let (first, second) = (session(&desk, &[]), session(&desk, &[]));
+    let all = run(desk.agentd(&["logs"]));
+    assert!(all.out.contains(&first) && all.out.contains(&second), "{}", all.out);
+    let one = run(desk.agentd(&["logs", &first]));
+    assert!(one.out.contains(&first) && !one.out.contains(&second), "{}", one.out);
+}

@@ -1,0 +1,223 @@
+//! A person's terminal: `agentd` in a private tmux server, its keys and its screen.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
+
+use super::{Desk, needs};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest wait for something to appear. A machine that builds at the same time is slow.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A tmux server of one test; ends with it.
+pub struct Tmux {
+    dir: PathBuf,
+}
+
+/// One terminal of it.
+pub struct Terminal<'a> {
+    tmux: &'a Tmux,
+    name: String,
+}
+
+impl Tmux {
+    pub fn new(desk: &Desk) -> Self {
+        needs("tmux");
+        let dir = desk.outside().join("tmux");
+        fs::create_dir_all(&dir).unwrap();
+        let config = "set -g remain-on-exit on\nset -g remain-on-exit-format ''\nset -g status off\nset -g history-limit 20000\n\
+            set -g default-terminal screen-256color\nset -s escape-time 10\n";
+        fs::write(dir.join("tmux.conf"), config).unwrap();
+        Self { dir }
+    }
+
+    /// Runs `command`, with its environment and nothing else, in a terminal of this size.
+    pub fn run(&self, name: &str, command: &Command, size: (u16, u16)) -> Terminal<'_> {
+        let (columns, rows) = (size.0.to_string(), size.1.to_string());
+        let mut tmux = self.command();
+        tmux.args(["new-session", "-d", "-s", name, "-x", &columns, "-y", &rows]);
+        if let Some(dir) = command.get_current_dir() {
+            tmux.arg("-c").arg(dir);
+        }
+        tmux.args(["env", "-i"]);
+        let mut term = "TERM=screen-256color".to_owned();
+        for (variable, value) in command.get_envs() {
+            let (variable, value) = (variable.to_str().unwrap(), value.unwrap_or_default());
+            match variable {
+                "TERM" => term = format!("TERM={}", value.to_str().unwrap()),
+                _ => drop(tmux.arg(format!("{variable}={}", value.to_str().unwrap()))),
+            }
+        }
+        tmux.args([&term, "LANG=C.UTF-8"]);
+        // The first is `setsid`, which a terminal's own program must not have.
+        tmux.args(command.get_args());
+        assert!(tmux.status().unwrap().success(), "tmux starts");
+        Terminal { tmux: self, name: name.to_owned() }
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new("tmux");
+        command.env("TMUX_TMPDIR", &self.dir).env("LANG", "C.UTF-8").env_remove("TMUX");
+        command.args(["-L", "agentd-test", "-f"]).arg(self.dir.join("tmux.conf"));
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn say(&self, arguments: &[&str]) -> String {
+        let output = self.command().args(arguments).output().unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+}
+
+impl Drop for Tmux {
+    fn drop(&mut self) {
+        let _ = self.command().arg("kill-server").stderr(Stdio::null()).status();
+    }
+}
+
+impl Terminal<'_> {
+    /// Types these characters.
+    pub fn types(&self, text: &str) {
+        self.tmux.say(&["send-keys", "-t", &self.name, "-l", text]);
+    }
+
+    /// Presses keys by tmux's names: `Enter`, `Escape`, `C-c`, `Up`.
+    pub fn press(&self, keys: &[&str]) {
+        let mut arguments = vec!["send-keys", "-t", &self.name];
+        arguments.extend(keys);
+        self.tmux.say(&arguments);
+    }
+
+    /// Types a line and Enter.
+    pub fn enters(&self, line: &str) {
+        self.types(line);
+        self.press(&["Enter"]);
+    }
+
+    /// Pastes this as a terminal does that marks what is pasted.
+    pub fn pastes(&self, text: &str) {
+        self.tmux.say(&["set-buffer", "-b", "agentd-test", text]);
+        self.tmux.say(&["paste-buffer", "-p", "-b", "agentd-test", "-t", &self.name]);
+    }
+
+    /// What it shows, with the codes of its colours.
+    pub fn coloured(&self) -> String {
+        self.tmux.say(&["capture-pane", "-p", "-e", "-t", &self.name])
+    }
+
+    /// What it shows, spaces at line ends left out.
+    pub fn screen(&self) -> String {
+        let text = self.tmux.say(&["capture-pane", "-p", "-t", &self.name]);
+        let lines: Vec<_> = text.lines().map(str::trim_end).collect();
+        lines.join("\n").trim_end().to_owned() + "\n"
+    }
+
+    /// The same with what has scrolled away.
+    pub fn scrollback(&self) -> String {
+        self.tmux.say(&["capture-pane", "-p", "-S", "-", "-t", &self.name])
+    }
+
+    /// Waits until this stands on the screen; the screen.
+    #[track_caller]
+    pub fn shows(&self, words: &str) -> String {
+        self.until(words, |screen| screen.contains(words))
+    }
+
+    /// Waits until this stands nowhere on the screen; the screen.
+    #[track_caller]
+    pub fn shows_no_more(&self, words: &str) -> String {
+        self.until(words, |screen| !screen.contains(words))
+    }
+
+    #[track_caller]
+    fn until(&self, words: &str, holds: impl Fn(&str) -> bool) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let screen = self.screen();
+            if holds(&screen) {
+                return screen;
+            }
+            assert!(Instant::now() < until, "{words:?} is awaited in:\n{screen}");
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+
+    pub fn resize(&self, columns: u16, rows: u16) {
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        self.tmux.say(&["resize-window", "-t", &self.name, "-x", &columns, "-y", &rows]);
+    }
+
+    /// The process that runs in it.
+    pub fn pid(&self) -> i32 {
+        let pid = self.tmux.say(&["display-message", "-p", "-t", &self.name, "#{pane_pid}"]);
+        pid.trim().parse().unwrap()
+    }
+
+    /// Waits for the program's end; its exit code.
+    #[track_caller]
+    pub fn ends(&self) -> i32 {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let format = "#{pane_dead} #{pane_dead_status}";
+            let state = self.tmux.say(&["display-message", "-p", "-t", &self.name, format]);
+            if let Some(code) = state.trim().strip_prefix("1 ") {
+                return code.trim().parse().unwrap_or(-1);
+            }
+            assert!(Instant::now() < until, "it does not end:\n{}", self.screen());
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+
+    /// Closes the terminal, as a person who shuts its window.
+    pub fn close(self) {
+        self.tmux.say(&["kill-session", "-t", &self.name]);
+    }
+}
+
+/// Compares a screen with the one kept in `tests/data/screens`, names and times masked.
+/// `UPDATE_SCREENS=1` writes it instead.
+#[track_caller]
+pub fn is_as_kept(name: &str, screen: &str, desk: &Desk) {
+    let masked = mask(screen, desk);
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/screens/{name}.txt"));
+    if std::env::var_os("UPDATE_SCREENS").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, &masked).unwrap();
+        return;
+    }
+    let kept = fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(masked, kept, "{} differs; UPDATE_SCREENS=1 writes it anew", file.display());
+}
+
+/// Names of sessions, numbers of terminals and this test's own paths as the same everywhere.
+fn mask(screen: &str, desk: &Desk) -> String {
+    let screen = screen.replace(&desk.outside().display().to_string(), "DESK");
+    // How many terminals came before is chance.
+    let mut words = screen.split("terminal ");
+    let mut screen = words.next().unwrap_or_default().to_owned();
+    for rest in words {
+        screen.push_str("terminal ");
+        let digits = rest.chars().take_while(char::is_ascii_digit).count();
+        screen.push_str(if digits > 0 { "N" } else { "" });
+        screen.push_str(&rest[digits..]);
+    }
+    // Hosts differ in the cage they allow.
+    let screen = screen.replace("sandbox: partial", "sandbox: full");
+    let is_hex = |c: &char| c.is_ascii_digit() || ('a'..='f').contains(c);
+    let mut masked = String::new();
+    let mut rest = screen.as_str();
+    while !rest.is_empty() {
+        let run = rest.chars().take_while(is_hex).count();
+        if run == 12 {
+            masked.push_str("SESSIONSESSI");
+        } else {
+            let length = run.max(rest.chars().next().map_or(0, char::len_utf8));
+            masked.push_str(&rest[..length]);
+            rest = &rest[length..];
+            continue;
+        }
+        rest = &rest[run..];
+    }
+    masked
+}

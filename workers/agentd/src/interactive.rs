@@ -1,0 +1,195 @@
+//! `agentd`, `agentd new` and `agentd attach`: a person at a session of the daemon.
+
+use crate::audit;
+use crate::cli::{RunFlags, SessionFlags};
+use crate::daemon;
+use crate::door;
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::opening::{KeyNeed, opening};
+use crate::place::{Place, TrustFlag, real_dir};
+use crate::sessions;
+use crate::signals::HeldSignals;
+use client::{
+    Colour, Entrance, LeaderKey, Leaving, Left, Manner, ScreenInput, Terminal, Visit, beside_self,
+};
+use journal::Filter;
+use protocol::client::{Others, Rights, SessionState, Start};
+use protocol::ids::SessionId;
+use protocol::judgement::Audience;
+use protocol::session::OpenTurn;
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+/// `agentd` alone: this project's session that is live or was cut short, else a new one.
+pub(crate) fn here(flags: &RunFlags) -> Result<Exit, Failure> {
+    if !is_terminal() {
+        return Err(Failure::user("there is no prompt, no command and no terminal").hint(
+            "`agentd -p 'What is here?'` runs one prompt, `agentd demo` shows everything, `agentd \
+             --help` lists the commands",
+        ));
+    }
+    let place = Place::of_process()?;
+    let earlier = match &flags.resume {
+        Some(id) => Some(sessions::named(&place, id)?),
+        None if flags.go_on => Some(sessions::newest_here(&place, &flags.session)?),
+        None => unfinished_here(&place, &flags.session)?,
+    };
+    let (start, need) = match earlier {
+        Some(of) if flags.fork => (Start::Fork { of, at: None }, KeyNeed::Always),
+        Some(session) => (resumed(session, Rights::Full), KeyNeed::WhereSet),
+        None => (Start::New, KeyNeed::Always),
+    };
+    visit(&place, &flags.session, start, need, entrance(None, Rights::Full, Others::Stay))
+}
+
+/// `agentd new`.
+pub(crate) fn new(prompt: Option<String>, flags: &SessionFlags) -> Result<Exit, Failure> {
+    let place = Place::of_process()?;
+    let entrance = entrance(prompt, Rights::Full, Others::Stay);
+    visit(&place, flags, Start::New, KeyNeed::Always, entrance)
+}
+
+/// `agentd attach`.
+pub(crate) fn attach(
+    beginning: Option<&str>,
+    flags: &SessionFlags,
+    rights: Rights,
+    others: Others,
+) -> Result<Exit, Failure> {
+    let place = Place::of_process()?;
+    let session = match beginning {
+        Some(beginning) => sessions::named(&place, beginning)?,
+        None => sessions::newest_here(&place, flags)?,
+    };
+    // Whoever only watches starts nothing.
+    if rights == Rights::ReadOnly && sessions::holder(&place, &session).is_none() {
+        return Err(Failure::user(format!(
+            "session {session} does not run, so there is nothing to watch"
+        ))
+        .hint(format!(
+            "`agentd show {session}` reads it, `agentd attach {session}` goes on with it"
+        )));
+    }
+    let project = journal::header(&sessions::directory(&place, &session));
+    let project = project.map_err(|error| Failure::config(chain(&error)).exit(Exit::Failed))?;
+    let flags = SessionFlags { project: Some(project.project.0), ..flags.clone() };
+    let entrance = entrance(None, rights, others);
+    visit(&place, &flags, resumed(session, rights), KeyNeed::WhereSet, entrance)
+}
+
+fn entrance(prompt: Option<String>, rights: Rights, others: Others) -> Entrance {
+    Entrance { rights, others, prompt, leader: String::new() }
+}
+
+/// A person's attachment is what a turn that was cut short goes on with; a look is not.
+fn resumed(session: SessionId, rights: Rights) -> Start {
+    let open_turn = match rights {
+        Rights::Full => OpenTurn::GoesOn,
+        Rights::ReadOnly => OpenTurn::Waits,
+    };
+    Start::Resume { session, open_turn }
+}
+
+/// This project's newest session, where it is live or its last turn has no end.
+fn unfinished_here(place: &Place, flags: &SessionFlags) -> Result<Option<SessionId>, Failure> {
+    let project = project(flags)?;
+    let Some(row) = sessions::newest_of(place, &project) else { return Ok(None) };
+    Ok(match row.state {
+        SessionState::Idle
+        | SessionState::Working
+        | SessionState::Asking(_)
+        | SessionState::Degraded(_) => Some(row.session),
+        SessionState::Ended => sessions::is_unfinished(place, &row.session).then_some(row.session),
+        SessionState::Unreadable(why) => {
+            eprintln!("agentd: session {} cannot be read: {why}", row.session);
+            None
+        }
+    })
+}
+
+fn project(flags: &SessionFlags) -> Result<std::path::PathBuf, Failure> {
+    real_dir(flags.project.as_deref().unwrap_or(Path::new(".")), "the project directory")
+}
+
+fn is_terminal() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+fn visit(
+    place: &Place,
+    flags: &SessionFlags,
+    start: Start,
+    need: KeyNeed,
+    mut entrance: Entrance,
+) -> Result<Exit, Failure> {
+    if !is_terminal() {
+        return Err(Failure::user("this needs a terminal")
+            .hint("`agentd -p` is for scripts, `agentd show` and `agentd logs -f` for pipes"));
+    }
+    place.writable_state()?;
+    let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
+    entrance.leader = place.load(&project(flags)?, &[], trust)?.ui.leader;
+    let leader = LeaderKey::parse(&entrance.leader).ok_or_else(|| {
+        Failure::config(format!("ui.leader is {:?}, which is no free key", entrance.leader))
+            .hint("write it as \"Ctrl-\\\\\" or with a letter that is free, such as \"Ctrl-b\"")
+    })?;
+    let (opening, papers) = opening(place, flags, start, Audience::Person, need)?;
+    let variable = |name: &str| std::env::var(name).ok();
+    let dumb = variable("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    let visit = Visit {
+        opening,
+        papers,
+        entrance,
+        manner: if dumb { Manner::Lines } else { Manner::Keys(leader) },
+        colour: Colour::decide(Terminal::Yes, variable),
+    };
+    let executable = beside_self("agentd-supervisor")?;
+    let mut daemon = daemon::of(place, &executable)?;
+    // One that cannot be spoken to says why here, in full.
+    drop(daemon.find_or_start()?);
+    let signals = HeldSignals::hold()
+        .map_err(|error| Failure::internal(format!("cannot hold signals back: {error}")))?;
+    let records = |session: &SessionId| records(place, session);
+    let left = client::attach(&mut daemon, visit, &records, |inputs| {
+        signals.deliver_as(inputs, ScreenInput::Signal);
+    });
+    ended(left.map_err(|error| crate::run::failure(&error))?)
+}
+
+/// What the audit log holds of a session, as `:audit` shows it.
+fn records(place: &Place, session: &SessionId) -> String {
+    let filter = Filter { session: Some(session.0.clone()), ..Filter::default() };
+    match journal::calls(&place.audit_dir(), &filter) {
+        Ok(calls) if calls.is_empty() => "no call yet".to_owned(),
+        Ok(calls) => audit::table(&calls) + &audit::refusals(&calls),
+        Err(error) => format!("the audit log cannot be read: {}", chain(&error)),
+    }
+}
+
+/// What to say at the end, and with which code.
+fn ended(left: Left) -> Result<Exit, Failure> {
+    let back = left.session.map_or_else(
+        || "no session was opened".to_owned(),
+        |session| format!("session {session}: `agentd attach {session}` comes back"),
+    );
+    match left.how {
+        Leaving::Quit => {
+            eprintln!("{back}");
+            Ok(Exit::Done)
+        }
+        Leaving::Detached(why) => {
+            let why = why.map_or_else(|| "detached".to_owned(), |why| format!("detached: {why}"));
+            eprintln!("{why}; the session goes on\n{back}");
+            Ok(Exit::Detached)
+        }
+        Leaving::Failed(kind, message) => Err(door::failed(kind, message)),
+        Leaving::Lost(why) => {
+            Err(Failure::internal(why).exit(Exit::SupervisorUnreachable).hint(back))
+        }
+        // The terminal is gone; the session is not.
+        Leaving::Signal(nix::libc::SIGHUP) => Ok(Exit::Detached),
+        Leaving::Signal(nix::libc::SIGINT) => Ok(Exit::Interrupted),
+        Leaving::Signal(_) => Ok(Exit::Terminated),
+    }
+}

@@ -1,0 +1,95 @@
+//! `agentd logs`: what supervisors and workers wrote down, of all sessions or of one.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::place::Place;
+use crate::sessions;
+use client::plain;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// Between two looks at a log that is followed.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Whether to wait for what comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Then {
+    End,
+    Follow,
+}
+
+pub(crate) fn main(beginning: Option<&str>, then: Then) -> Result<Exit, Failure> {
+    let place = Place::of_process()?;
+    let session = beginning.map(|beginning| sessions::named(&place, beginning)).transpose()?;
+    let dir = place.dirs.state.join("log");
+    let wanted = |line: &str| session.as_ref().is_none_or(|session| line.contains(&session.0));
+    let mut shown = 0;
+    let old = dir.join("supervisor.log.old");
+    if old.exists() {
+        shown += copy(&mut opened(&old)?, &wanted)?;
+    }
+    let current = dir.join("supervisor.log");
+    if !current.exists() && then == Then::End {
+        if shown == 0 {
+            eprintln!("agentd: there is no log in {} yet", dir.display());
+        }
+        return Ok(Exit::Done);
+    }
+    while !current.exists() {
+        std::thread::sleep(PAUSE);
+    }
+    let mut log = opened(&current)?;
+    loop {
+        copy(&mut log, &wanted)?;
+        if then == Then::End {
+            return Ok(Exit::Done);
+        }
+        std::thread::sleep(PAUSE);
+        // A supervisor that starts moves a long log away and begins a new one.
+        if is_another(&current, log.get_ref()) {
+            copy(&mut log, &wanted)?;
+            log = opened(&current)?;
+        }
+    }
+}
+
+fn opened(path: &Path) -> Result<BufReader<File>, Failure> {
+    File::open(path).map(BufReader::new).map_err(|error| unreadable(&error))
+}
+
+fn is_another(path: &Path, open: &File) -> bool {
+    match (std::fs::metadata(path), open.metadata()) {
+        (Ok(there), Ok(here)) => (there.dev(), there.ino()) != (here.dev(), here.ino()),
+        (Ok(_) | Err(_), _) => false,
+    }
+}
+
+/// Prints the lines that are wanted up to the present end; how many. A closed pipe ends it all.
+fn copy(log: &mut BufReader<File>, wanted: &impl Fn(&str) -> bool) -> Result<usize, Failure> {
+    let mut out = io::stdout().lock();
+    let (mut shown, mut line) = (0, Vec::new());
+    loop {
+        line.clear();
+        match log.read_until(b'\n', &mut line) {
+            Ok(0) => return Ok(shown),
+            Ok(_) => {
+                let text = String::from_utf8_lossy(&line);
+                if wanted(&text) {
+                    shown += 1;
+                    let text = plain(text.trim_end_matches('\n'));
+                    if writeln!(out, "{text}").is_err() {
+                        std::process::exit(0);
+                    }
+                }
+            }
+            Err(error) => return Err(unreadable(&error)),
+        }
+    }
+}
+
+fn unreadable(error: &io::Error) -> Failure {
+    Failure::config(format!("the log cannot be read: {error}")).exit(Exit::Failed)
+}

@@ -1,0 +1,87 @@
+//! `agentd ls`: the sessions there are, live ones and those on disk.
+
+use crate::audit::time;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::print;
+use crate::place::Place;
+use crate::sessions;
+use crate::table::table;
+use client::one_line;
+use protocol::client::{SessionRow, SessionState};
+use serde_json::json;
+
+pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
+    let rows = sessions::rows(&Place::of_process()?);
+    match json {
+        true => print(&rows.iter().map(line).collect::<String>()),
+        false if rows.is_empty() => {
+            eprintln!("agentd: there is no session yet; `agentd` in a project begins one");
+        }
+        false => {
+            let head = ["SESSION", "STATE", "TURNS", "LAST", "PROJECT", "TITLE"].map(str::to_owned);
+            let all: Vec<_> = std::iter::once(head).chain(rows.iter().map(cells)).collect();
+            print(&table(&all));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn cells(row: &SessionRow) -> [String; 6] {
+    let project = row.project.to_path();
+    let (word, why) = state(&row.state);
+    let title = if row.title.is_empty() { why.unwrap_or("-") } else { &row.title };
+    [
+        row.session.0.clone(),
+        match &row.state {
+            SessionState::Asking(count) => format!("asking {count}"),
+            SessionState::Ended
+            | SessionState::Idle
+            | SessionState::Working
+            | SessionState::Degraded(_)
+            | SessionState::Unreadable(_) => word.to_owned(),
+        },
+        row.turns.to_string(),
+        if row.last == 0 { "-".to_owned() } else { time(row.last) },
+        project.file_name().map_or("-".to_owned(), |name| one_line(&name.to_string_lossy(), 20)),
+        one_line(title, 60),
+    ]
+}
+
+/// A stable word, and why, where there is more to say.
+fn state(state: &SessionState) -> (&'static str, Option<&str>) {
+    match state {
+        SessionState::Ended => ("ended", None),
+        SessionState::Idle => ("idle", None),
+        SessionState::Working => ("working", None),
+        SessionState::Asking(_) => ("asking", None),
+        SessionState::Degraded(why) => ("degraded", Some(why)),
+        SessionState::Unreadable(why) => ("unreadable", Some(why)),
+    }
+}
+
+fn line(row: &SessionRow) -> String {
+    let (word, why) = state(&row.state);
+    let questions = match row.state {
+        SessionState::Asking(count) => count,
+        SessionState::Ended
+        | SessionState::Idle
+        | SessionState::Working
+        | SessionState::Degraded(_)
+        | SessionState::Unreadable(_) => 0,
+    };
+    let line = json!({
+        "session_id": row.session.0,
+        "title": row.title,
+        "project": row.project.to_path().display().to_string(),
+        "model": row.model,
+        "state": word,
+        "why": why,
+        "questions": questions,
+        "began": row.began,
+        "last": row.last,
+        "turns": row.turns,
+        "clients": row.clients,
+    });
+    format!("{line}\n")
+}

@@ -1,0 +1,40 @@
+//! `agentd completions` and `agentd man`: both from the definition of the command line, so that
+//! they say what it says.
+
+use crate::cli::{Cli, Shell};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::print;
+use clap::CommandFactory;
+
+/// Completions for a shell, on standard output.
+pub(crate) fn completions(shell: Shell) -> Exit {
+    let shell = match shell {
+        Shell::Bash => clap_complete::Shell::Bash,
+        Shell::Zsh => clap_complete::Shell::Zsh,
+        Shell::Fish => clap_complete::Shell::Fish,
+    };
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "agentd", &mut text);
+    print(&String::from_utf8_lossy(&text));
+    Exit::Done
+}
+
+/// The manual page of the program, or of one command, as roff.
+pub(crate) fn man(name: Option<&str>) -> Result<Exit, Failure> {
+    let mut program = Cli::command();
+    program.build();
+    let command = match name {
+        None => program,
+        Some(name) => program.find_subcommand(name).cloned().ok_or_else(|| {
+            Failure::user(format!("there is no command {name:?}"))
+                .hint("`agentd --help` lists the commands")
+        })?,
+    };
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command)
+        .render(&mut page)
+        .map_err(|error| Failure::internal(format!("the page cannot be written: {error}")))?;
+    print(&String::from_utf8_lossy(&page));
+    Ok(Exit::Done)
+}

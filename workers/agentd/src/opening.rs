@@ -1,0 +1,158 @@
+//! What a session is opened with: the flags, the environment and the configuration in one word,
+//! with the descriptors that ride behind it.
+
+use crate::cli::{Net, ProviderFlag, SessionFlags};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::place::{Place, TrustFlag, real_dir};
+use client::seal_key;
+use config::{Config, KeyVariable, ProviderName};
+use protocol::client::{Opening, ProjectTrust, Start};
+use protocol::confinement::{FilePath, Network};
+use protocol::judgement::Audience;
+use protocol::provider::Paper;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Whether there must be a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyNeed {
+    /// Without one nothing can be answered.
+    Always,
+    /// The session may have one already, or be looked at only.
+    WhereSet,
+}
+
+/// The opening, and the descriptors that its `papers` name.
+pub(crate) fn opening(
+    place: &Place,
+    flags: &SessionFlags,
+    start: Start,
+    audience: Audience,
+    need: KeyNeed,
+) -> Result<(Opening, Vec<OwnedFd>), Failure> {
+    let named = flags.project.as_deref().unwrap_or(Path::new("."));
+    let project = real_dir(named, "the project directory")?;
+    let mut added = Vec::new();
+    for dir in &flags.add_dir {
+        added.push(FilePath::from(real_dir(dir, "the added directory")?));
+    }
+    let settings = settings(flags)?;
+    let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
+    let config = place.load(&project, &settings, trust)?;
+    let key = match (key(&config), need) {
+        (Err(_), KeyNeed::WhereSet) => None,
+        (key, _) => key?,
+    };
+    let (papers, descriptors) = papers(place, flags, &config, key)?;
+    let opening = Opening {
+        project: FilePath::from(&project),
+        added,
+        start,
+        env: place.passed(key.map(|key| key.name)),
+        settings,
+        mode: flags.permission_mode,
+        network: flags.net.map(|net| match net {
+            Net::Off => Network::Off,
+            Net::On => Network::On,
+        }),
+        trust: match trust {
+            TrustFlag::Given => ProjectTrust::ThisRun,
+            TrustFlag::NotGiven => ProjectTrust::AsRecorded,
+        },
+        audience,
+        papers,
+    };
+    Ok((opening, descriptors))
+}
+
+/// The flags that are settings, in the words of the configuration.
+fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, Failure> {
+    let mut settings = Vec::new();
+    let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
+    match (flags.provider, &flags.replay) {
+        (Some(ProviderFlag::Replay), None) => {
+            return Err(Failure::user("--provider replay has no recording to play")
+                .hint("name one with --replay FILE; --record FILE makes one"));
+        }
+        (Some(ProviderFlag::Replay) | None, Some(_)) => set("provider.name", "replay"),
+        (Some(provider), Some(_)) => {
+            return Err(Failure::user(format!(
+                "--replay plays a recording in place of --provider {}",
+                provider.word()
+            ))
+            .hint("leave one of the two out"));
+        }
+        (Some(provider), None) => set("provider.name", provider.word()),
+        (None, None) => {}
+    }
+    if let Some(model) = &flags.model {
+        set("provider.model", model);
+    }
+    if let Some(rounds) = flags.max_turns {
+        set("budget.rounds", &rounds.to_string());
+    }
+    for rule in &flags.allowed_tools {
+        set("permissions.allow", rule);
+    }
+    Ok(settings)
+}
+
+/// The variable that holds the key, where this run needs one.
+fn key(config: &Config) -> Result<Option<KeyVariable>, Failure> {
+    let ProviderName::Server(_) = config.provider.name else { return Ok(None) };
+    let vendor = config.provider.name.vendor();
+    match config.provider.key {
+        Some(key) => Ok(Some(key)),
+        None if config.provider.local && vendor.local_servers_need_no_key() => Ok(None),
+        None => Err(Failure::config(format!("there is no key for {}", config.provider.base_url))
+            .exit(Exit::KeyRefused)
+            .hint(format!("set {}; `agentd demo` needs none", vendor.keys_in_words()))),
+    }
+}
+
+fn papers(
+    place: &Place,
+    flags: &SessionFlags,
+    config: &Config,
+    key: Option<KeyVariable>,
+) -> Result<(Vec<Paper>, Vec<OwnedFd>), Failure> {
+    let mut papers = Vec::new();
+    let mut descriptors = Vec::new();
+    let mut add = |paper, descriptor| {
+        papers.push(paper);
+        descriptors.push(descriptor);
+    };
+    if let Some(key) = key {
+        let value = place.environment.get(key.name).unwrap_or_default().as_bytes().trim_ascii();
+        let sealed = seal_key(value)
+            .map_err(|error| Failure::internal(format!("cannot pass the key on: {error}")))?;
+        add(Paper::Key, sealed);
+    }
+    match (&flags.replay, config.provider.name) {
+        (Some(file), _) => {
+            let opened = std::fs::File::open(file);
+            add(Paper::Replay, opened.map_err(|e| unusable("recording", file, &e))?.into());
+        }
+        (None, ProviderName::Replay) => {
+            return Err(Failure::config("provider.name is \"replay\" and there is no recording")
+                .hint("name one with --replay FILE"));
+        }
+        (None, ProviderName::Server(_)) => {}
+    }
+    if let Some(file) = &flags.record {
+        // A recording holds the conversation, so it is its owner's alone.
+        let opened =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);
+        add(Paper::Record, opened.map_err(|e| unusable("recording", file, &e))?.into());
+    }
+    Ok((papers, descriptors))
+}
+
+fn unusable(what: &str, file: &Path, error: &io::Error) -> Failure {
+    Failure::user(format!("the {what} {} cannot be opened: {error}", file.display()))
+}

@@ -1,0 +1,179 @@
+//! The sessions there are: what supervisors say of theirs, and what the disk holds of the others.
+//! One that cannot be read never hides the rest.
+
+use crate::cli::SessionFlags;
+use crate::door;
+use crate::failure::{Failure, chain};
+use crate::place::{Place, real_dir};
+use client::{Connection, one_line};
+use journal::{Entry, Header, ReadError, Record};
+use protocol::client::{FromClient, SessionRow, SessionState, ToClient};
+use protocol::confinement::FilePath;
+use protocol::ids::SessionId;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Longest title, in characters.
+const TITLE: usize = 60;
+
+/// All sessions, those with the newest record first.
+pub(crate) fn rows(place: &Place) -> Vec<SessionRow> {
+    let mut rows: Vec<SessionRow> = Vec::new();
+    for mut connection in door::running(place) {
+        for row in listed(&mut connection) {
+            // Each supervisor lists what is on disk too; only the one that has it live knows more.
+            match rows.iter_mut().find(|known| known.session == row.session) {
+                Some(known) if known.state == SessionState::Ended => *known = row,
+                Some(_) => {}
+                None => rows.push(row),
+            }
+        }
+    }
+    let known: BTreeSet<String> = rows.iter().map(|row| row.session.0.clone()).collect();
+    let unknown = on_disk(place).into_iter().filter(|id| !known.contains(id));
+    rows.extend(unknown.map(|id| from_disk(&place.sessions_dir().join(&id), id)));
+    rows.sort_by(|a, b| b.last.cmp(&a.last).then_with(|| a.session.cmp(&b.session)));
+    rows
+}
+
+/// What a supervisor lists; nothing where it cannot.
+fn listed(connection: &mut Connection) -> Vec<SessionRow> {
+    match door::ask(connection, &FromClient::List) {
+        Ok(ToClient::Sessions(rows)) => rows,
+        Ok(_) | Err(_) => Vec::new(),
+    }
+}
+
+/// The supervisor that has this session live.
+pub(crate) fn holder(place: &Place, session: &SessionId) -> Option<Connection> {
+    door::running(place).into_iter().find_map(|mut connection| {
+        let live = listed(&mut connection).into_iter().any(|row| {
+            row.session == *session
+                && !matches!(row.state, SessionState::Ended | SessionState::Unreadable(_))
+        });
+        live.then_some(connection)
+    })
+}
+
+/// The newest session of this project.
+pub(crate) fn newest_of(place: &Place, project: &Path) -> Option<SessionRow> {
+    rows(place).into_iter().find(|row| row.project.to_path() == project)
+}
+
+/// The one session whose name begins so.
+pub(crate) fn named(place: &Place, beginning: &str) -> Result<SessionId, Failure> {
+    let mut found = on_disk(place);
+    found.retain(|name| name.starts_with(beginning));
+    match found.as_slice() {
+        [one] if !beginning.is_empty() => Ok(SessionId(one.clone())),
+        [] => Err(Failure::user(format!("there is no session {beginning:?}"))
+            .hint("`agentd ls` names them")),
+        several => {
+            let some = several.iter().take(5).map(|id| candidate(place, id)).collect::<Vec<_>>();
+            let more = if several.len() > some.len() { "\n  …" } else { "" };
+            Err(Failure::user(format!("{} sessions begin with {beginning:?}", several.len()))
+                .hint(format!("say more of the name:\n  {}{more}", some.join("\n  "))))
+        }
+    }
+}
+
+/// Where a session is kept.
+pub(crate) fn directory(place: &Place, session: &SessionId) -> PathBuf {
+    place.sessions_dir().join(&session.0)
+}
+
+fn candidate(place: &Place, id: &str) -> String {
+    let row = from_disk(&place.sessions_dir().join(id), id.to_owned());
+    format!("{id}  {}", row.title)
+}
+
+/// Names of all sessions on disk, in order.
+fn on_disk(place: &Place) -> Vec<String> {
+    let entries = std::fs::read_dir(place.sessions_dir()).into_iter().flatten().flatten();
+    let directories = entries.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<String> =
+        directories.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
+}
+
+fn from_disk(dir: &Path, id: String) -> SessionRow {
+    let mut row = SessionRow {
+        session: SessionId(id),
+        title: String::new(),
+        project: FilePath::from(""),
+        model: String::new(),
+        state: SessionState::Ended,
+        began: 0,
+        last: 0,
+        turns: 0,
+        clients: 0,
+    };
+    let entries = match journal::read(dir) {
+        Ok(reader) => reader.without_texts(),
+        Err(error) => {
+            row.state = SessionState::Unreadable(chain(&error));
+            return row;
+        }
+    };
+    for entry in entries {
+        match entry {
+            Ok(entry) => take(&mut row, entry),
+            Err(error) => row.state = unreadable(&error),
+        }
+    }
+    row
+}
+
+fn unreadable(error: &ReadError) -> SessionState {
+    SessionState::Unreadable(chain(error))
+}
+
+fn take(row: &mut SessionRow, Entry { seq: _, time, record }: Entry) {
+    row.last = time;
+    match record {
+        Record::Session(Header { project, model, .. }) => {
+            row.began = time;
+            row.project = FilePath::from(project.0);
+            row.model = model;
+        }
+        Record::Prompt { text } => {
+            row.turns += 1;
+            if row.title.is_empty() {
+                row.title = one_line(&text, TITLE);
+            }
+        }
+        Record::Answer { .. }
+        | Record::Proposed { .. }
+        | Record::Asked { .. }
+        | Record::Approved { .. }
+        | Record::Denied { .. }
+        | Record::Expired { .. }
+        | Record::Start { .. }
+        | Record::Result { .. }
+        | Record::Interrupted { .. }
+        | Record::TurnEnded { .. }
+        | Record::Unknown { .. } => {}
+    }
+}
+
+/// The newest session of the project that the flags name, or an error that says there is none.
+pub(crate) fn newest_here(place: &Place, flags: &SessionFlags) -> Result<SessionId, Failure> {
+    let named = flags.project.as_deref().unwrap_or(Path::new("."));
+    let project = real_dir(named, "the project directory")?;
+    newest_of(place, &project).map(|row| row.session).ok_or_else(|| {
+        Failure::user(format!("there is no session of {}", project.display()))
+            .hint("`agentd ls` names all sessions, `agentd new` begins one")
+    })
+}
+
+/// Whether the last turn on disk has no end.
+pub(crate) fn is_unfinished(place: &Place, session: &SessionId) -> bool {
+    let turns = |entry: Entry| {
+        let ended = matches!(entry.record, Record::TurnEnded { .. });
+        let begun = matches!(entry.record, Record::Prompt { .. });
+        (begun || ended).then_some(begun)
+    };
+    let last = journal::newest(&directory(place, session), 1, turns);
+    last.is_ok_and(|last| last == [true])
+}
