@@ -7,7 +7,7 @@
 use protocol::call::{Call, Outcome, Probe, Report, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::Enforced;
-use protocol::judgement::{Basis, Case, Question, ToolKind, Verdict};
+use protocol::judgement::{Basis, Case, Question, ToolKind, Verdict, Widening};
 use protocol::tool::{Errand, JudgedPath};
 
 /// What is known of a call before anything is done for it.
@@ -21,6 +21,8 @@ pub(crate) struct CallFacts {
     pub(crate) probed: Probed,
     /// Its cage in plain words.
     pub(crate) confinement: String,
+    /// What its cage has beyond the session's: only a person may say yes to it.
+    pub(crate) widens: Vec<Widening>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) timeout_ms: u64,
     pub(crate) max_result_chars: u32,
@@ -278,7 +280,7 @@ impl CallLife {
             command: self.facts.command.clone(),
             probe: self.probe.clone(),
             confinement: self.facts.confinement.clone(),
-            widens: Vec::new(),
+            widens: self.facts.widens.clone(),
         }
     }
 
@@ -287,6 +289,13 @@ impl CallLife {
             return Vec::new();
         }
         match verdict {
+            Verdict::Allow(basis) if !self.facts.widens.is_empty() && !by_person(&basis) => {
+                let why = "it asks for more than the session has, and no person said yes";
+                self.judged(Verdict::Deny(
+                    Basis::Unjudgeable(why.to_owned()),
+                    format!("The call was not run: {why}."),
+                ))
+            }
             Verdict::Allow(basis) => {
                 let verdict = Verdict::Allow(basis.clone());
                 self.phase = Phase::Starting;
@@ -469,6 +478,17 @@ impl CallLife {
         let enforced = self.enforced.take();
         let conclusion = Conclusion { result, report, enforced, cut };
         vec![CallEffect::Conclude(Box::new(conclusion))]
+    }
+}
+
+fn by_person(basis: &Basis) -> bool {
+    match basis {
+        Basis::Person(_) => true,
+        Basis::Rule(_)
+        | Basis::Mode(_)
+        | Basis::Query
+        | Basis::NobodyToAsk(_)
+        | Basis::Unjudgeable(_) => false,
     }
 }
 

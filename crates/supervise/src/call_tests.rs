@@ -7,18 +7,23 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Mode;
 
 fn life(kind: ToolKind, probed: Probed) -> CallLife {
+    CallLife::new(facts(kind, probed))
+}
+
+fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
     let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
-    CallLife::new(CallFacts {
+    CallFacts {
         call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
         kind,
         command: Some("true".into()),
         probed,
         confinement: "may write: this project; network: off".into(),
+        widens: Vec::new(),
         env: Vec::new(),
         timeout_ms: 1000,
         max_result_chars: 30_000,
         standing: None,
-    })
+    }
 }
 
 fn allow() -> CallInput {
@@ -230,4 +235,24 @@ fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
     running.step(allow());
     running.step(caged());
     assert!(running.step(failed()).is_empty(), "what was allowed goes on");
+}
+
+/// A right beyond the session's is a person's to give, even where the broker lets the call pass.
+#[test]
+fn only_a_person_gives_more_than_the_session_has() {
+    let widened = |basis| {
+        let widens = vec![Widening::Network];
+        let mut life =
+            CallLife::new(CallFacts { widens, ..facts(ToolKind::Mutation, Probed::Not) });
+        let put = life.step(CallInput::Begin);
+        assert!(
+            matches!(&put[..], [CallEffect::Judge(case)] if case.widens == [Widening::Network]),
+            "{put:?}"
+        );
+        let effects = life.step(CallInput::Verdict(Verdict::Allow(basis)));
+        effects.iter().any(|effect| matches!(effect, CallEffect::Start(_)))
+    };
+    assert!(widened(Basis::Person("pts/1".into())));
+    assert!(!widened(Basis::Mode(Mode::Auto)));
+    assert!(!widened(Basis::Query));
 }

@@ -11,7 +11,7 @@ use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::{Confinement, Network};
 use protocol::ids::CallId;
-use protocol::judgement::ToolKind;
+use protocol::judgement::{ToolKind, Widening};
 use protocol::session::ToSession;
 use ractor::{Actor, ActorRef};
 
@@ -74,10 +74,11 @@ impl SessionState {
         }
         let found =
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
-        let network = match (found.network, self.plan.network) {
-            (Some(Network::On), Network::Off) => return Err(no_widening()),
-            (Some(asked), _) => asked,
-            (None, session) => session,
+        let network = found.network.unwrap_or(self.plan.network);
+        // Asked of a person by the broker, whatever rules and mode say; for this call alone.
+        let widens = match (network, self.plan.network) {
+            (Network::On, Network::Off) => vec![Widening::Network],
+            (Network::On | Network::Off, _) => Vec::new(),
         };
         let profile = found.spec.profile;
         let confinement = Confinement { profile, network, ..self.plan.confinement.clone() };
@@ -89,6 +90,7 @@ impl SessionState {
             command: found.command,
             probed: if looked { Probed::Before } else { Probed::Not },
             confinement: in_words(&confinement),
+            widens,
             env: self.plan.env.clone(),
             timeout_ms: self.plan.config.tools.timeout_ms,
             max_result_chars: self.plan.config.tools.max_result_chars,
@@ -162,18 +164,5 @@ fn too_long(bytes: usize) -> ToolResult {
         summary: "the arguments are too large".to_owned(),
         is_error: true,
         code: Some("too_large".to_owned()),
-    }
-}
-
-fn no_widening() -> ToolResult {
-    let text = "Error [network_off]: the network is off in this session and one call cannot switch \
-                it on.\nHint: leave `network` out, or ask the person to start agentd with \
-                `--net on`.";
-    ToolResult {
-        outcome: Outcome::Invalid,
-        text: text.to_owned(),
-        summary: "the network is off".to_owned(),
-        is_error: true,
-        code: Some("network_off".to_owned()),
     }
 }
