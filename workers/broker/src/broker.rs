@@ -32,8 +32,8 @@ pub struct Broker {
 /// What holds for a session.
 #[derive(Debug)]
 enum Standing {
-    /// These rules.
-    Rules(Rules),
+    /// These rules, as they came and ready to judge.
+    Rules(RuleSet, Box<Rules>),
     /// Rules came and could not be followed, and why.
     Broken(String),
 }
@@ -43,6 +43,8 @@ enum Standing {
 struct Open {
     case: Case,
     digest: String,
+    /// The rules that an answer may give beside its yes.
+    offers: Vec<String>,
 }
 
 impl Broker {
@@ -70,7 +72,7 @@ impl Broker {
     fn rules(&mut self, session: SessionId, set: &RuleSet) -> Vec<FromBroker> {
         let mut said = Vec::new();
         let standing = match Rules::new(set) {
-            Ok(rules) => Standing::Rules(rules),
+            Ok(rules) => Standing::Rules(set.clone(), Box::new(rules)),
             Err(error) => {
                 let text = format!(
                     "the rules of session {session} cannot be followed, so its calls are refused: {error}"
@@ -120,7 +122,8 @@ impl Broker {
                 Some(_) => unjudgeable("another call of the same name waits for an answer"),
                 None if self.open.len() >= OPEN_CAP => unjudgeable("too many questions are open"),
                 None => {
-                    self.open.insert(call.clone(), Open { case, digest: question.digest.clone() });
+                    let (digest, offers) = (question.digest.clone(), question.offers.clone());
+                    self.open.insert(call.clone(), Open { case, digest, offers });
                     Verdict::Ask(question)
                 }
             },
@@ -132,7 +135,7 @@ impl Broker {
     fn verdict(&self, case: &Case) -> Verdict {
         match self.sessions.get(&case.call.id.session) {
             // A fault in the judgement itself refuses; it neither ends the process nor lets pass.
-            Some(Standing::Rules(rules)) => catch_unwind(AssertUnwindSafe(|| rules.judge(case)))
+            Some(Standing::Rules(_, rules)) => catch_unwind(AssertUnwindSafe(|| rules.judge(case)))
                 .unwrap_or_else(|_| unjudgeable("judging this call failed")),
             Some(Standing::Broken(error)) => {
                 unjudgeable(&format!("the permission rules cannot be followed: {error}"))
@@ -162,6 +165,9 @@ impl Broker {
             );
             return FromBroker::Rejected { call, reason };
         }
+        if let Err(reason) = self.learn(&call, &answer) {
+            return FromBroker::Rejected { call, reason };
+        }
         self.open.remove(&call);
         self.settle(call.clone(), format!("{by} answered first"));
         let verdict = match answer {
@@ -182,6 +188,33 @@ impl Broker {
             ),
         };
         FromBroker::Verdict { call, verdict }
+    }
+
+    /// Takes in the rule of an answer that holds for the session. It lives as long as this process:
+    /// after a restart the question comes again, which errs on the safe side.
+    fn learn(&mut self, call: &CallId, answer: &Answer) -> Result<(), String> {
+        let rule = match answer {
+            Answer::Once | Answer::Deny(_) | Answer::Stop => return Ok(()),
+            Answer::Always(_) => {
+                return Err(
+                    "a rule for good cannot be given as an answer here; answer for this session, \
+                     and write the rule under permissions.allow of your config.toml"
+                        .into(),
+                );
+            }
+            Answer::Session(rule) => rule,
+        };
+        if !self.open.get(call).is_some_and(|open| open.offers.contains(rule)) {
+            return Err(format!("the rule `{rule}` is none of those that question {call} offers"));
+        }
+        let Some(Standing::Rules(set, _)) = self.sessions.get(&call.session) else {
+            return Err("the session has no rules that could be added to".into());
+        };
+        let mut set = set.clone();
+        set.rules.push(approval::learned(rule));
+        let rules = Rules::new(&set).map_err(|error| error.to_string())?;
+        self.sessions.insert(call.session.clone(), Standing::Rules(set, Box::new(rules)));
+        Ok(())
     }
 
     fn settle(&mut self, call: CallId, why: String) {

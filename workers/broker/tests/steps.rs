@@ -318,3 +318,33 @@ fn a_call_that_comes_before_its_rules_waits_for_them_and_is_judged_once() {
     let said = broker.step(rules(&["bash:sudo *"]));
     assert!(matches!(verdict(&said), Verdict::Deny(Basis::Rule(_), _)), "{said:?}");
 }
+
+#[test]
+fn an_answer_for_the_session_allows_what_its_rule_says_and_no_more() {
+    let mut broker = ready();
+    let digest = ask(&mut broker, 1, "cargo test -p x");
+    // Only what the question offered, and nothing that would have to be kept on disk.
+    for (wrong, why) in [
+        (Answer::Session("bash:*".into()), "none of those"),
+        (Answer::Session("bash:cargo *".into()), "none of those"),
+        (Answer::Always("bash:cargo test *".into()), "config.toml"),
+    ] {
+        let said = broker.step(answer(1, &digest, wrong, "tty1"));
+        assert!(rejection(&said).contains(why), "{said:?}");
+    }
+    let rule = "bash:cargo test *";
+    let said = broker.step(answer(1, &digest, Answer::Session(rule.into()), "tty1"));
+    assert_eq!(verdict(&said), &Verdict::Allow(Basis::Person("tty1".into())));
+    match verdict(&broker.step(ToBroker::Judge(case(2, "cargo test --lib")))) {
+        Verdict::Allow(Basis::Rule(by)) => {
+            assert_eq!((by.text.as_str(), by.file.as_str()), (rule, "this session"));
+        }
+        other @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => panic!("{other:?}"),
+    }
+    ask(&mut broker, 3, "cargo test && rm x");
+    ask(&mut broker, 4, "cargo publish");
+    let mut elsewhere = case(5, "cargo test");
+    elsewhere.call.id.session = SessionId("fedcba987654".into());
+    let said = broker.step(ToBroker::Judge(elsewhere));
+    assert!(said.is_empty(), "another session has rules of its own: {said:?}");
+}
