@@ -174,7 +174,15 @@ fn signalled_while_running(
     signal: Signal,
     names: &'static [&'static str],
 ) -> (Desk, Ended, Server) {
-    let desk = Desk::new();
+    signalled_at(Desk::new(), signal, names)
+}
+
+/// The same at a desk that was made ready.
+fn signalled_at(
+    desk: Desk,
+    signal: Signal,
+    names: &'static [&'static str],
+) -> (Desk, Ended, Server) {
     let project = desk.project();
     let (ended, server) = run_with(
         &desk,
@@ -209,6 +217,19 @@ fn the_conversation_dies_while_a_command_runs_and_the_command_goes_on() {
     assert_eq!(desk.read("effects"), "ran\nend\n", "once, to its end");
     let body = server.requests()[1].body["messages"].to_string();
     assert!(!body.contains("interrupted"), "{body}");
+}
+
+/// The new conversation waits for the command, and is asked for signs of life meanwhile.
+#[test]
+fn the_conversation_dies_while_a_long_command_runs_and_the_turn_goes_on() {
+    let desk = Desk::new();
+    let config = desk.home().join(".config/agentd");
+    std::fs::create_dir_all(&config).unwrap();
+    std::fs::write(config.join("config.toml"), "[daemon]\nping_ms = 100\n").unwrap();
+    let (desk, ended, _) =
+        signalled_at(desk, Signal::SIGKILL, &["agentd-supervisor", "agentd-session"]);
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    assert_eq!(desk.read("effects"), "ran\nend\n", "once, to its end");
 }
 
 #[test]

@@ -13,14 +13,14 @@ pub(crate) trait Sign {
 impl Sign for FromSession {
     fn said(&self) -> Said {
         match self {
-            Self::Log(_) => Said::Nothing,
+            // A sign of life comes before the journal is replayed, too.
+            Self::Log(_) | Self::Pong(_) => Said::Nothing,
             Self::Ready
             | Self::Commit(_)
             | Self::Ask(_)
             | Self::Run(_)
             | Self::CancelAsk
-            | Self::CancelCall(_)
-            | Self::Pong(_) => Said::Something,
+            | Self::CancelCall(_) => Said::Something,
         }
     }
 }

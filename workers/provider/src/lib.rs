@@ -37,16 +37,21 @@ fn run() -> anyhow::Result<()> {
     sandbox::harden().context("the process cannot be hardened")?;
     ipc::step!("provider: up");
     let (mut words, say) = ipc::worker::<ProviderLink>()?;
-    let setup = match words.recv() {
-        Ok(ToProvider::Configure { source, patience, proxy, papers }) => {
-            let blank = Setup { source, patience, proxy, key: None, replay: None, record: None };
-            with_papers(blank, &papers, &mut words)?
+    let setup = loop {
+        match words.recv() {
+            Ok(ToProvider::Configure { source, patience, proxy, papers }) => {
+                let blank =
+                    Setup { source, patience, proxy, key: None, replay: None, record: None };
+                break with_papers(blank, &papers, &mut words)?;
+            }
+            // Whoever looks may do so before it is configured.
+            Ok(ToProvider::Ping(number)) => say.send(&FromProvider::Pong(number))?,
+            Ok(ToProvider::Ask(_) | ToProvider::Cancel) => {
+                bail!("a word came before Configure")
+            }
+            Err(ChannelError::Closed) => return Ok(()),
+            Err(error) => return Err(error.into()),
         }
-        Ok(ToProvider::Ask(_) | ToProvider::Cancel | ToProvider::Ping(_)) => {
-            bail!("a word came before Configure")
-        }
-        Err(ChannelError::Closed) => return Ok(()),
-        Err(error) => return Err(error.into()),
     };
     // Reads key, certificates and recording. From here on only the resolver needs files.
     let provider = Provider::new(setup);

@@ -3,9 +3,7 @@
 use anyhow::{Context, bail};
 use ipc::ChannelError;
 use protocol::confinement::{Confinement, FilePath, Level, Limits, Network, Profile, Tier};
-#[cfg(agentd_hooks)]
-use protocol::session::FromSession;
-use protocol::session::{SessionLink, ToSession};
+use protocol::session::{FromSession, SessionLink, ToSession};
 use sandbox::{Cage, CageError};
 use session::Session;
 use std::process::ExitCode;
@@ -34,19 +32,22 @@ fn run() -> anyhow::Result<()> {
     ipc::step!("session: up");
     let (mut words, say) = ipc::worker::<SessionLink>()?;
     Cage::enter(&nothing_but_the_channel())?;
-    let mut session = match words.recv() {
-        Ok(ToSession::Begin(setup)) => Session::new(setup),
-        Ok(
-            ToSession::Replay(_)
-            | ToSession::ReplayDone { .. }
-            | ToSession::Prompt { .. }
-            | ToSession::Stream(_)
-            | ToSession::CallEnded { .. }
-            | ToSession::Interrupt
-            | ToSession::Ping(_),
-        ) => bail!("a word came before Begin"),
-        Err(ChannelError::Closed) => return Ok(()),
-        Err(error) => return Err(error.into()),
+    let mut session = loop {
+        match words.recv() {
+            Ok(ToSession::Begin(setup)) => break Session::new(setup),
+            // What is to be replayed is not whole while a call of an earlier life runs.
+            Ok(ToSession::Ping(number)) => say.send(&FromSession::Pong(number))?,
+            Ok(
+                ToSession::Replay(_)
+                | ToSession::ReplayDone { .. }
+                | ToSession::Prompt { .. }
+                | ToSession::Stream(_)
+                | ToSession::CallEnded { .. }
+                | ToSession::Interrupt,
+            ) => bail!("a word came before Begin"),
+            Err(ChannelError::Closed) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
     };
     loop {
         let word = match words.recv() {
