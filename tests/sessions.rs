@@ -407,3 +407,129 @@ fn failure_19_and_4_two_projects_never_touch_each_other() {
         assert_eq!(fs::read_to_string(project.join("mark")).unwrap().trim(), name);
     }
 }
+
+fn queue(event: &Event) -> Option<Vec<String>> {
+    match event {
+        Event::Queue { texts } => Some(texts.clone()),
+        _ => None,
+    }
+}
+
+fn prompt(event: &Event) -> Option<String> {
+    match event {
+        Event::Prompt { text } => Some(text.clone()),
+        _ => None,
+    }
+}
+
+#[test]
+fn failure_51_prompts_that_wait_are_seen_by_all_and_outlive_the_daemon_in_their_order() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, body| match body["messages"].to_string().contains("one") {
+        false => Answer::text("slow").stalled_after(10, Duration::from_secs(60)),
+        true => Answer::text(&format!("answer {n}")),
+    });
+    let daemon = desk.daemon();
+    let opening = desk.opening(&server);
+    let (mut first, mut second) = (Wire::to(&desk.door()), Wire::to(&desk.door()));
+    let session = first.open(&opening);
+    second.attach(&session, Since::Seq(1), Rights::Full);
+    first.prompt(&session, "zero");
+    assert_eq!(first.event("the prompt", prompt), "zero");
+    for text in ["one", "two", "three"] {
+        second.prompt(&session, text);
+    }
+    first.event("the queue", |event| (queue(event)? == ["one", "two", "three"]).then_some(()));
+    send(daemon.pid, Signal::SIGKILL);
+    std::mem::forget(daemon);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    wire.open(&resume(&opening, &session, OpenTurn::Waits));
+    let mut seen = Vec::new();
+    let mut late = Wire::to(&desk.door());
+    for _ in 0..3 {
+        wire.turn_ends();
+    }
+    for word in late.attach(&session, Since::Seq(1), Rights::Full) {
+        if let ToClient::Event { event, .. } = word {
+            seen.extend(prompt(&event));
+        }
+    }
+    assert_eq!(seen, ["zero", "one", "two", "three"]);
+}
+
+#[test]
+fn prompts_that_wait_can_be_taken_back() {
+    let desk = Desk::new();
+    let server =
+        Server::answering(|_, _| Answer::text("slow").stalled_after(10, Duration::from_secs(2)));
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    for text in ["zero", "one", "two"] {
+        wire.prompt(&session, text);
+    }
+    wire.event("the queue", |event| (queue(event)? == ["one", "two"]).then_some(()));
+    wire.say(FromClient::TakeBack { session: session.clone() });
+    let back = wire.until("what waited", |word| match word {
+        ToClient::TakenBack { texts, .. } => Some(texts.clone()),
+        _ => None,
+    });
+    assert_eq!(back, ["one", "two"]);
+    wire.turn_ends();
+    assert!(wire.silent_for(Duration::from_millis(500)), "no further turn begins");
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn settings_that_a_person_changes_hold_for_calls_to_come_and_after_a_restart() {
+    use protocol::client::Change;
+    use protocol::confinement::{FilePath, Network};
+    use protocol::judgement::Mode;
+    let desk = Desk::new();
+    let added = desk.outside().join("added");
+    fs::create_dir(&added).unwrap();
+    let command = format!("echo ran > {}/effects", added.display());
+    let server = Server::answering(move |_, body| {
+        match body["messages"].to_string().contains("tool_result") {
+            true => Answer::text("done"),
+            false => bash("toolu_1", &command),
+        }
+    });
+    let daemon = desk.daemon();
+    let opening = desk.opening(&server);
+    let (mut wire, mut other) = (Wire::to(&desk.door()), Wire::to(&desk.door()));
+    let session = wire.open(&opening);
+    other.attach(&session, Since::Seq(1), Rights::ReadOnly);
+    let changes = [
+        Change::Network(Network::On),
+        Change::Mode(Mode::Auto),
+        Change::AddDirectory(FilePath::from(&added)),
+    ];
+    for change in &changes {
+        let (session, change) = (session.clone(), change.clone());
+        wire.say(FromClient::Change { session, change });
+    }
+    let real = Change::AddDirectory(FilePath::from(&added.canonicalize().unwrap()));
+    other.event("the last change", |event| match event {
+        Event::Changed { change, by } if *change == real => {
+            assert!(by.contains("terminal"), "{by}");
+            Some(())
+        }
+        _ => None,
+    });
+    send(daemon.pid, Signal::SIGKILL);
+    std::mem::forget(daemon);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    wire.open(&resume(&opening, &session, OpenTurn::Waits));
+    wire.prompt(&session, "go");
+    wire.turn_ends();
+    assert_eq!(fs::read_to_string(added.join("effects")).unwrap(), "ran\n", "nobody was asked");
+    let requested = &desk.audit()[0]["requested"];
+    assert_eq!(requested["network"], "on", "{requested}");
+    assert!(server.requests()[0].body["system"].to_string().contains("on"));
+    let nowhere = Change::AddDirectory(FilePath::from("/nonexistent"));
+    wire.say(FromClient::Change { session, change: nowhere });
+    wire.until("a refusal", |word| matches!(word, ToClient::Failed { .. }).then_some(()));
+}

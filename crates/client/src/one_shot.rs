@@ -196,6 +196,7 @@ enum Output {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prompt {
     ToBeSaid,
+    Waits,
     Kept,
 }
 
@@ -420,8 +421,17 @@ impl Run<'_> {
     }
 
     fn happened(&mut self, transcript: &mut Transcript, event: &Event) {
-        if let Event::Prompt { .. } = event {
+        let own = self.task.prompt.as_str();
+        if matches!(event, Event::Prompt { text } if text == own) {
             self.prompt = Prompt::Kept;
+        }
+        // On disk already, behind a turn that somebody else began.
+        if matches!(event, Event::Queue { texts } if texts.iter().any(|text| text == own)) {
+            self.prompt = Prompt::Waits;
+        }
+        // The end of somebody else's turn is not the end of this run.
+        if matches!(event, Event::TurnEnded { .. }) && self.prompt != Prompt::Kept {
+            return;
         }
         transcript.update(event);
         let shown = self.view.show(transcript, Moment::Happened(event));

@@ -65,6 +65,9 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<Anchor>) -> Result<(), Rea
             Record::Result { audit, .. } | Record::Interrupted { audit, .. } => audit,
             Record::Session(_)
             | Record::Prompt { .. }
+            | Record::Queued { .. }
+            | Record::TakenBack
+            | Record::Changed { .. }
             | Record::Answer { .. }
             | Record::Proposed { .. }
             | Record::Asked { .. }

@@ -46,6 +46,9 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
             }
             Record::Session(_)
             | Record::Prompt { .. }
+            | Record::Queued { .. }
+            | Record::TakenBack
+            | Record::Changed { .. }
             | Record::Answer { .. }
             | Record::Asked { .. }
             | Record::Approved { .. }

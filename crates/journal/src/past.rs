@@ -48,9 +48,17 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
             ("PROMPT", _) => {
                 past.turns += 1;
                 past.turn = Turn::Open;
+                // It was the oldest of those that waited, if any did.
+                let waits = |entry: &Entry| matches!(entry.record, Record::Queued { .. });
+                if let Some(oldest) = past.entries.iter().position(waits) {
+                    past.entries.remove(oldest);
+                }
             }
             ("TURN_ENDED", _) => past.turn = Turn::Ended,
             ("ANSWER", _) => {}
+            ("TAKEN_BACK", _) => {
+                past.entries.retain(|entry| !matches!(entry.record, Record::Queued { .. }));
+            }
             (kind, Some(call)) if ends_a_call(kind) => {
                 calls.remove(&call);
             }

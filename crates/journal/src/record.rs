@@ -57,6 +57,27 @@ pub enum Record {
         /// Their words.
         text: String,
     },
+    /// A person asked while a turn ran. The next prompts are these, in their order.
+    Queued {
+        /// Their words.
+        text: String,
+    },
+    /// The prompts that waited were taken back.
+    TakenBack,
+    /// A person changed a setting; one of the three.
+    Changed {
+        /// Network of commands: `off` or `on`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<String>,
+        /// The permission mode's name.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<String>,
+        /// A directory granted beside the project, a real path.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        added: Option<StoredPath>,
+        /// Who, by the name of their terminal.
+        by: String,
+    },
     /// The model answered, its terminal event seen.
     Answer {
         /// The request's number.
@@ -174,9 +195,12 @@ pub enum Record {
 
 impl Record {
     /// The kinds this build knows.
-    pub(crate) const KINDS: [&str; 12] = [
+    pub(crate) const KINDS: [&str; 15] = [
         "SESSION",
         "PROMPT",
+        "QUEUED",
+        "TAKEN_BACK",
+        "CHANGED",
         "ANSWER",
         "PROPOSED",
         "ASKED",
@@ -198,6 +222,9 @@ impl Record {
         match self {
             Self::Session(_)
             | Self::Prompt { .. }
+            | Self::Queued { .. }
+            | Self::TakenBack
+            | Self::Changed { .. }
             | Self::Asked { .. }
             | Self::Denied { .. }
             | Self::Expired { .. }

@@ -173,6 +173,11 @@ pub enum ToSession {
     },
     /// A person wants the turn to stop.
     Interrupt,
+    /// What the model is told first has changed; holds for requests to come.
+    System {
+        /// All of it.
+        text: String,
+    },
     /// Answered by `Pong` with the same number.
     Ping(u64),
 }

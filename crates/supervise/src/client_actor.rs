@@ -302,8 +302,17 @@ impl ClientState {
                 let _ = self.root.send_message(RootMsg::Remove(session, reply));
                 answer_done(myself, done);
             }
-            FromClient::TakeBack { .. } | FromClient::Change { .. } => {
-                self.fail(FailedKind::Usage, "this supervisor cannot do that yet");
+            FromClient::TakeBack { session } => {
+                let client = myself.clone();
+                self.with_full_rights(&session, |actor| {
+                    let _ = actor.send_message(SessionMsg::TakeBack(client));
+                });
+            }
+            FromClient::Change { session, change } => {
+                let (client, by) = (myself.clone(), self.name.clone());
+                self.with_full_rights(&session, |actor| {
+                    let _ = actor.send_message(SessionMsg::Change { client, change, by });
+                });
             }
         }
     }

@@ -2,14 +2,16 @@
 //! client that attaches is shown. Used by the session actor; the way there is `to_disk`.
 
 use crate::call::{Cut, interruption};
-use journal::{Entry, Record};
+use journal::{Entry, Record, StoredPath};
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::client::Event;
+use protocol::client::{Change, Event};
+use protocol::confinement::{FilePath, Network};
 use protocol::content::{Block, Usage};
 use protocol::ids::{CallId, SessionId};
+use protocol::judgement::Mode;
 use protocol::provider::Failure;
 use protocol::session::{Happened, TurnEnd};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// What the conversation is told of a journal, in order.
 pub(crate) fn replay(session: &SessionId, entries: &[Entry]) -> Vec<Happened> {
@@ -45,6 +47,9 @@ fn happened(
         }
         Record::TurnEnded { end } => Some(Happened::TurnEnded { end: turn_end(end) }),
         Record::Session(_)
+        | Record::Queued { .. }
+        | Record::TakenBack
+        | Record::Changed { .. }
         | Record::Asked { .. }
         | Record::Approved { .. }
         | Record::Denied { .. }
@@ -95,12 +100,51 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
             Some(Event::CallEnded { call: id(session, call), result, refused: Vec::new() })
         }
         Record::TurnEnded { end } => Some(Event::TurnEnded { end: turn_end(end) }),
+        Record::Changed { network, mode, added, by } => {
+            changed(network.as_deref(), mode.as_deref(), added.as_ref())
+                .map(|change| Event::Changed { change, by })
+        }
+        // Prompts that wait are told while they do.
+        Record::Queued { .. } | Record::TakenBack => None,
         // A question is shown while it is open, by the call that waits for its answer.
         Record::Asked { .. }
         | Record::Session(_)
         | Record::Start { .. }
         | Record::Unknown { .. } => None,
     }
+}
+
+/// The change that a record holds; `None` for words of a newer build.
+fn changed(
+    network: Option<&str>,
+    mode: Option<&str>,
+    added: Option<&StoredPath>,
+) -> Option<Change> {
+    match (network, mode, added) {
+        (Some("on"), _, _) => Some(Change::Network(Network::On)),
+        (Some("off"), _, _) => Some(Change::Network(Network::Off)),
+        (None, Some(mode), _) => Mode::parse(mode).map(Change::Mode),
+        (None, None, Some(path)) => Some(Change::AddDirectory(FilePath::from(&path.0))),
+        (Some(_), _, _) | (None, None, None) => None,
+    }
+}
+
+/// The changes that a session has kept, in order.
+pub(crate) fn changes(entries: &[Entry]) -> Vec<Change> {
+    let kept = |entry: &Entry| {
+        let Record::Changed { network, mode, added, by: _ } = &entry.record else { return None };
+        changed(network.as_deref(), mode.as_deref(), added.as_ref())
+    };
+    entries.iter().filter_map(kept).collect()
+}
+
+/// The prompts that wait, in order.
+pub(crate) fn queue(entries: &[Entry]) -> VecDeque<String> {
+    let waits = |entry: &Entry| {
+        let Record::Queued { text } = &entry.record else { return None };
+        Some(text.clone())
+    };
+    entries.iter().filter_map(waits).collect()
 }
 
 fn id(session: &SessionId, number: u32) -> CallId {

@@ -2,7 +2,7 @@
 //!
 //! | Actor | File | Owns |
 //! |---|---|---|
-//! | supervisor | `root` | the broker, the sessions, the way out |
+//! | supervisor | `root` (`opening`, `roll`) | the broker, the sessions, the way out |
 //! | session | `session_actor` | one journal, its workers, calls and watchers |
 //! | worker | `slot` | one worker process that is started again when it dies |
 //! | call | `call_actor` | one call's runner, from proposal to result |

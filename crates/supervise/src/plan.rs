@@ -3,7 +3,7 @@
 
 use crate::book::chain;
 use config::{Config, Dirs, Environment, ProviderName, Sources, Trust, TrustStore};
-use protocol::client::{FailedKind, Opening, ProjectTrust};
+use protocol::client::{Change, FailedKind, Opening, ProjectTrust};
 use protocol::confinement::{Confinement, FilePath, Network, Profile, Tier};
 use protocol::content::ToolSpec;
 use protocol::ids::SessionId;
@@ -155,7 +155,7 @@ fn flags(opening: &Opening) -> Vec<(String, String)> {
     opening.settings.iter().cloned().chain(mode).chain(network).collect()
 }
 
-fn real_dir(path: &Path, what: &str) -> Result<PathBuf, OpenFailure> {
+pub(crate) fn real_dir(path: &Path, what: &str) -> Result<PathBuf, OpenFailure> {
     let usage = |text: String| OpenFailure::new(FailedKind::Usage, text);
     let real = path
         .canonicalize()
@@ -180,16 +180,10 @@ fn source(config: &Config) -> Source {
 }
 
 fn setup(id: &SessionId, config: &Config, project: &Path, network: Network) -> SessionSetup {
-    let network = match network {
-        Network::Off => "off",
-        Network::On => "on",
-    };
     SessionSetup {
         id: id.clone(),
         model: config.provider.model.clone(),
-        system: include_str!("../../../config/system.md")
-            .replace("{project}", &project.display().to_string())
-            .replace("{network}", network),
+        system: system(project, network),
         tools: tools::specs().iter().map(offered).collect(),
         max_rounds: config.budget.rounds,
         max_calls: config.budget.calls,
@@ -197,6 +191,39 @@ fn setup(id: &SessionId, config: &Config, project: &Path, network: Network) -> S
         parallel: std::thread::available_parallelism()
             .map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
         max_result_chars: config.tools.max_result_chars,
+    }
+}
+
+/// What the model is told first.
+fn system(project: &Path, network: Network) -> String {
+    let network = match network {
+        Network::Off => "off",
+        Network::On => "on",
+    };
+    include_str!("../../../config/system.md")
+        .replace("{project}", &project.display().to_string())
+        .replace("{network}", network)
+}
+
+impl Plan {
+    /// A person changed a setting; it holds for calls that start later.
+    pub(crate) fn change(&mut self, change: &Change) {
+        match change {
+            Change::Network(network) => {
+                self.network = *network;
+                self.confinement.network = *network;
+                self.setup.system = system(&self.confinement.project.to_path(), *network);
+            }
+            Change::Mode(mode) => {
+                self.mode = *mode;
+                self.rules.mode = *mode;
+            }
+            Change::AddDirectory(path) => {
+                if !self.confinement.added.contains(path) {
+                    self.confinement.added.push(path.clone());
+                }
+            }
+        }
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Router {
     unconfirmed: VecDeque<String>,
     /// The request that the provider owes an answer to.
     asked: Option<ModelRequest>,
+    /// Prompts that wait for the running turn to end, on disk.
+    queue: VecDeque<String>,
     /// Requests that were given up and whose end the provider has not said yet. A conversation
     /// that was replayed counts its requests as the one before it did, so that a late word could
     /// pass for one about the request that is open now.
@@ -71,6 +73,41 @@ impl Router {
     /// Prompts so far.
     pub(crate) fn turns(&self) -> u32 {
         self.place.turn
+    }
+
+    /// The same, with prompts that waited already.
+    pub(crate) fn with_queue(mut self, queue: VecDeque<String>) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// Whether a prompt would have to wait.
+    pub(crate) fn busy(&self) -> bool {
+        self.awaited() || !self.queue.is_empty()
+    }
+
+    /// The prompts that wait, in their order.
+    pub(crate) fn queue(&self) -> Vec<String> {
+        self.queue.iter().cloned().collect()
+    }
+
+    /// A person's words that wait; they are on disk.
+    pub(crate) fn enqueue(&mut self, text: String) {
+        self.queue.push_back(text);
+    }
+
+    /// The person wants to change what waits; that they took it back is on disk.
+    pub(crate) fn take_back(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.queue).into()
+    }
+
+    /// The next of those that wait, if its turn has come.
+    pub(crate) fn next_queued(&mut self) -> Option<Vec<Step>> {
+        if !self.ready || self.awaited() {
+            return None;
+        }
+        let text = self.queue.pop_front()?;
+        Some(self.prompt(text))
     }
 
     /// A person's words. Kept until the conversation has put them on disk, however often it dies.

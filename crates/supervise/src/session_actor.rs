@@ -9,6 +9,7 @@ mod calls;
 mod degraded;
 mod keeping;
 mod watching;
+mod wishes;
 
 use crate::audit_actor::AuditMsg;
 use crate::book::Book;
@@ -30,7 +31,7 @@ use degraded::Troubles;
 use journal::Record;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::ToolResult;
-use protocol::client::{Ending, Event, ProcessRow};
+use protocol::client::{Change, Ending, Event, ProcessRow};
 use protocol::ids::CallId;
 use protocol::judgement::{Question, Verdict};
 #[cfg(agentd_hooks)]
@@ -39,7 +40,7 @@ use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{OpenTurn, SessionLink, ToSession};
 use protocol::upkeep::LogLevel;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -81,6 +82,12 @@ pub(crate) enum SessionMsg {
         most: u32,
     },
     Prompt(String),
+    TakeBack(ActorRef<ClientMsg>),
+    Change {
+        client: ActorRef<ClientMsg>,
+        change: Change,
+        by: String,
+    },
     Answer(Answered),
     Interrupt,
     /// Time to see whether the workers still answer.
@@ -140,6 +147,10 @@ pub(crate) struct OpenedJournal {
     pub(crate) last: OpenTurn,
     /// Questions that were put and have no answer, by their calls.
     pub(crate) open: Vec<(u32, Standing)>,
+    /// Prompts that wait.
+    pub(crate) queue: VecDeque<String>,
+    /// Settings that people changed.
+    pub(crate) changes: Vec<Change>,
 }
 
 pub(crate) struct SessionState {
@@ -237,7 +248,7 @@ impl Actor for SessionActor {
             provider,
             broker,
             audit,
-            router: Router::resumed(opened.turns, opened.last),
+            router: Router::resumed(opened.turns, opened.last).with_queue(opened.queue),
             calls: HashMap::new(),
             watchers: Vec::new(),
             questions: BTreeMap::new(),
@@ -308,6 +319,7 @@ impl SessionState {
             SessionMsg::Conversation(SlotEvent::Word { word, heard: _heard }) => {
                 let steps = self.router.heard_session(word);
                 self.carry_out(myself, steps).await;
+                self.go_on(myself).await;
             }
             SessionMsg::Conversation(SlotEvent::Down { cause, failed }) => {
                 let steps = self.router.session_down(&cause);
@@ -351,6 +363,8 @@ impl SessionState {
                 self.watchers.retain(|watcher| watcher.get_id() != client.get_id());
             }
             SessionMsg::Prompt(text) => self.prompt(myself, text).await,
+            SessionMsg::TakeBack(client) => self.take_back(&client).await,
+            SessionMsg::Change { client, change, by } => self.change(&client, change, by).await,
             SessionMsg::Answer(answered) => self.answer(answered),
             SessionMsg::Interrupt => {
                 let steps = self.router.interrupt();
@@ -443,15 +457,6 @@ impl SessionState {
                 Err(error) => tracing::error!(%error, "a descriptor could not be passed on"),
             }
         }
-    }
-
-    async fn prompt(&mut self, myself: &ActorRef<SessionMsg>, text: String) {
-        if let Some(reason) = self.degraded() {
-            return self.degraded_if(Some(reason));
-        }
-        let steps = self.router.prompt(text);
-        self.carry_out(myself, steps).await;
-        self.look_later(myself);
     }
 
     /// Asks the workers for a sign of life, while somebody waits for them. Nothing wakes up for a

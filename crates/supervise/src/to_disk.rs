@@ -4,6 +4,7 @@
 use crate::call::{Conclusion, Cut, Fact};
 use journal::{OpenCall, Record, StoredPath};
 use protocol::call::{Call, Outcome};
+use protocol::client::Change;
 use protocol::confinement::{
     Confinement, Enforced, Level, Limits, Network, Refusal, RefusalKind, Tier,
 };
@@ -41,6 +42,18 @@ fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> Record {
     let tool_kind = tool_kind(kind(&call.tool));
     let Call { id, use_id, tool, input } = call;
     Record::Proposed { call: id.number, use_id, tool, tool_kind, input }
+}
+
+/// A setting that a person changed.
+pub(crate) fn changed(change: &Change, by: String) -> Record {
+    let (mut network, mut mode, mut added) = (None, None, None);
+    match change {
+        Change::Network(Network::Off) => network = Some("off".to_owned()),
+        Change::Network(Network::On) => network = Some("on".to_owned()),
+        Change::Mode(name) => mode = Some(name.name().to_owned()),
+        Change::AddDirectory(path) => added = Some(StoredPath(path.to_path())),
+    }
+    Record::Changed { network, mode, added, by }
 }
 
 /// What is kept of a call before its end.

@@ -143,7 +143,10 @@ fn take(row: &mut SessionRow, Entry { seq: _, time, record }: Entry) {
                 row.title = one_line(&text, TITLE);
             }
         }
-        Record::Answer { .. }
+        Record::Queued { .. }
+        | Record::TakenBack
+        | Record::Changed { .. }
+        | Record::Answer { .. }
         | Record::Proposed { .. }
         | Record::Asked { .. }
         | Record::Approved { .. }

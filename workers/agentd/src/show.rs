@@ -124,7 +124,19 @@ fn words(entry: &Entry, calls: Calls) -> String {
         }
         Record::TurnEnded { end } => format!("   {}\n", ending(end)),
         Record::Unknown { kind, fields: _ } => format!("   ({kind})\n"),
-        Record::Asked { .. } | Record::Approved { .. } | Record::Start { .. } => String::new(),
+        Record::Changed { network, mode, added, by } => {
+            let network = network.as_ref().map(|word| format!("network {word}"));
+            let mode = mode.as_ref().map(|name| format!("mode {name}"));
+            let added = added.as_ref().map(|path| format!("added {}", path.0.display()));
+            let what = network.or(mode).or(added).unwrap_or_default();
+            format!("   {what} (by {by})\n")
+        }
+        // A prompt that waited comes again where its turn begins.
+        Record::Queued { .. }
+        | Record::TakenBack
+        | Record::Asked { .. }
+        | Record::Approved { .. }
+        | Record::Start { .. } => String::new(),
     }
 }
 
@@ -156,7 +168,10 @@ fn markdown(entry: &Entry) -> String {
             format!("\nCall {call} was cut short: {cause}\n")
         }
         Record::TurnEnded { end } => format!("\n*{}*\n", ending(end)),
-        Record::Asked { .. }
+        Record::Queued { .. }
+        | Record::TakenBack
+        | Record::Changed { .. }
+        | Record::Asked { .. }
         | Record::Approved { .. }
         | Record::Start { .. }
         | Record::Unknown { .. } => String::new(),

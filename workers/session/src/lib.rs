@@ -37,6 +37,8 @@ fn run() -> anyhow::Result<()> {
             Ok(ToSession::Begin(setup)) => break Session::new(setup),
             // What is to be replayed is not whole while a call of an earlier life runs.
             Ok(ToSession::Ping(number)) => say.send(&FromSession::Pong(number))?,
+            // `Begin` will hold the newest.
+            Ok(ToSession::System { .. }) => {}
             Ok(
                 ToSession::Replay(_)
                 | ToSession::ReplayDone { .. }

@@ -43,6 +43,7 @@ goldens! {
         Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),
         CallEnded => ToSession::CallEnded { call: call_id(), result: result() },
         Interrupt => ToSession::Interrupt,
+        System => ToSession::System { text: "You are at work.".into() },
         Ping => ToSession::Ping(u64::MAX),
     }
     session::FromSession {

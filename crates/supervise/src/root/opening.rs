@@ -14,14 +14,16 @@ use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan}
 use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
 use crate::times::SlotTimes;
-use crate::{temp, to_disk};
+use crate::{from_disk, temp, to_disk};
 use journal::{Header, Journal, OpenCall, Record};
 use protocol::broker::BrokerLink;
-use protocol::client::{FailedKind, Opening, Start};
+use protocol::client::{Change, FailedKind, Opening, Start};
 use protocol::ids::SessionId;
+use protocol::judgement::Audience;
 use protocol::provider::Paper;
 use protocol::session::OpenTurn;
 use ractor::{Actor, ActorRef, ActorStatus};
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -126,8 +128,20 @@ impl Opener {
             };
             plan(id, &wanted, ground)
         });
-        let plan = plan.await?;
+        let mut plan = plan.await?;
         let opened = self.open_journal(&plan, begin).await?;
+        for change in &opened.changes {
+            // Nobody sits before a script: what it asks for holds.
+            let by_flag = opening.audience == Audience::Nobody
+                && match change {
+                    Change::Network(_) => opening.network.is_some(),
+                    Change::Mode(_) => opening.mode.is_some(),
+                    Change::AddDirectory(_) => false,
+                };
+            if !by_flag {
+                plan.change(change);
+            }
+        }
         let temp = plan.confinement.temp.to_path();
         blocking(move || {
             temp::make(&temp).map_err(|error| {
@@ -167,7 +181,16 @@ impl Opener {
                 let journal = journal.await?;
                 let hold = hold(&directory).await?;
                 let (turns, last) = (0, OpenTurn::Waits);
-                Ok(OpenedJournal { journal, hold, directory, turns, last, open: Vec::new() })
+                Ok(OpenedJournal {
+                    journal,
+                    hold,
+                    directory,
+                    turns,
+                    last,
+                    open: Vec::new(),
+                    queue: VecDeque::new(),
+                    changes: Vec::new(),
+                })
             }
             Begin::Forked { of, at } => {
                 let id = plan.id.clone();
@@ -205,8 +228,10 @@ impl Opener {
                     Ok(journal)
                 });
                 let journal = mended.await?;
-                let open = standing(&opened.past.entries);
-                Ok(OpenedJournal { journal, hold, directory, turns, last, open })
+                let entries = &opened.past.entries;
+                let (open, queue) = (standing(entries), from_disk::queue(entries));
+                let changes = from_disk::changes(entries);
+                Ok(OpenedJournal { journal, hold, directory, turns, last, open, queue, changes })
             }
         }
     }
@@ -282,7 +307,9 @@ fn fork(
             ends.last().map_or(1, |entry| entry.seq)
         }
     };
-    journal::fork(sessions, &of.0, &id.0, at).map(drop).map_err(|error| failed(&error))
+    let mut fork = journal::fork(sessions, &of.0, &id.0, at).map_err(|error| failed(&error))?;
+    // Prompts that wait belong to the session in which they were said.
+    fork.append(&Record::TakenBack).map(drop).map_err(|error| failed(&error))
 }
 
 /// The questions that stand, by their calls: what they are bound to and when they expire.

@@ -135,6 +135,10 @@ impl Session {
             missed.into_iter().map(|Numbered { seq, event }| self.word(seq, event)).collect();
         let asked = self.questions.values().cloned();
         words.extend(asked.map(|question| self.word(self.last_seq, Event::Asked { question })));
+        let texts = self.router.queue();
+        if !texts.is_empty() {
+            words.push(self.word(self.last_seq, Event::Queue { texts }));
+        }
         words.push(ToClient::Attached { session: self.plan.id.clone() });
         let _ = client.send_message(ClientMsg::SayAll(words));
         self.watchers.retain(|watcher| watcher.get_id() != client.get_id());

@@ -1,0 +1,99 @@
+//! What people want of a session beside answers: prompts, which wait on disk while a turn runs, and
+//! changes of its settings, which hold for calls that start later.
+
+use super::{SessionMsg, SessionState, rules};
+use crate::client_actor::ClientMsg;
+use crate::slot::SlotMsg;
+use crate::to_disk;
+use journal::Record;
+use protocol::client::{Change, Event, FailedKind, ToClient};
+use protocol::session::ToSession;
+use ractor::ActorRef;
+
+impl SessionState {
+    pub(super) async fn prompt(&mut self, myself: &ActorRef<SessionMsg>, text: String) {
+        if let Some(why) = self.degraded() {
+            return self.degraded_if(Some(why));
+        }
+        if self.router.busy() {
+            // A failed disk is said to all, and the words are still the person's.
+            if self.record(vec![Record::Queued { text: text.clone() }]).await.is_ok() {
+                self.router.enqueue(text);
+                self.tell_queue();
+            }
+            return;
+        }
+        let steps = self.router.prompt(text);
+        self.carry_out(myself, steps).await;
+        self.look_later(myself);
+    }
+
+    /// Begins the turn of the prompt that waited longest, if it is its turn.
+    pub(super) async fn go_on(&mut self, myself: &ActorRef<SessionMsg>) {
+        if !self.closing.is_empty() {
+            return;
+        }
+        if let Some(steps) = self.router.next_queued() {
+            self.tell_queue();
+            self.carry_out(myself, steps).await;
+            self.look_later(myself);
+        }
+    }
+
+    pub(super) async fn take_back(&mut self, client: &ActorRef<ClientMsg>) {
+        let mut texts = Vec::new();
+        if !self.router.queue().is_empty() && self.record(vec![Record::TakenBack]).await.is_ok() {
+            texts = self.router.take_back();
+            self.tell_queue();
+        }
+        let word = ToClient::TakenBack { session: self.plan.id.clone(), texts };
+        let _ = client.send_message(ClientMsg::Say(word));
+    }
+
+    fn tell_queue(&self) {
+        self.tell(&Event::Queue { texts: self.router.queue() });
+    }
+
+    /// Changes a setting, first on disk.
+    pub(super) async fn change(
+        &mut self,
+        client: &ActorRef<ClientMsg>,
+        change: Change,
+        by: String,
+    ) {
+        let change = match change {
+            Change::AddDirectory(path) => {
+                let real = tokio::task::spawn_blocking(move || {
+                    crate::plan::real_dir(&path.to_path(), "the added directory")
+                });
+                match real.await {
+                    Ok(Ok(real)) => Change::AddDirectory(real.into()),
+                    Ok(Err(failure)) => {
+                        return fail(client, failure.kind, failure.message);
+                    }
+                    Err(error) => return fail(client, FailedKind::Internal, error.to_string()),
+                }
+            }
+            change @ (Change::Network(_) | Change::Mode(_)) => change,
+        };
+        if self.record(vec![to_disk::changed(&change, by)]).await.is_err() {
+            return;
+        }
+        self.plan.change(&change);
+        match change {
+            Change::Network(_) => {
+                let text = self.plan.setup.system.clone();
+                let word = ToSession::System { text };
+                let _ = self.conversation.send_message(SlotMsg::Send(word));
+            }
+            Change::Mode(_) => {
+                let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
+            }
+            Change::AddDirectory(_) => {}
+        }
+    }
+}
+
+fn fail(client: &ActorRef<ClientMsg>, kind: FailedKind, message: String) {
+    let _ = client.send_message(ClientMsg::Say(ToClient::Failed { kind, message }));
+}
