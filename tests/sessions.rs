@@ -1,6 +1,6 @@
 //! Sessions of a daemon as its clients see them: questions, several clients at once, pages, lists,
 //! forks, and what is left of all that when something dies.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod support;
 

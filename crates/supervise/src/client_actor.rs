@@ -111,6 +111,10 @@ impl Mouth {
 }
 
 /// What a client's actor is told.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most are words to say, so a box would only add an allocation"
+)]
 pub(crate) enum ClientMsg {
     /// Say this to the client.
     Say(ToClient),
