@@ -32,6 +32,11 @@ pub enum Fault {
     NoRule,
     /// `tool:` with nothing behind it.
     EmptyPattern,
+    /// A call without the command or path that it is about.
+    NothingToJudge {
+        /// Of which tool.
+        tool: &'static str,
+    },
     /// `Tool(` without its `)`.
     Unclosed,
     /// An `ask` rule for a tool that only looks.
@@ -72,6 +77,10 @@ impl fmt::Display for Fault {
             ),
             Self::EmptyPattern => {
                 f.write_str("the pattern is missing. For every call of the tool write `*`")
+            }
+            Self::NothingToJudge { tool } => {
+                let example = if *tool == "bash" { "cargo test" } else { "src/main.rs" };
+                write!(f, "say what the call is about, for example `{tool}:{example}`")
             }
             Self::Unclosed => f.write_str("the closing `)` is missing at the end"),
             Self::AskOnQuery { tool } => write!(

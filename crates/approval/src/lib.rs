@@ -42,6 +42,7 @@ mod glimpse;
 mod grammar;
 mod harmless;
 mod lex;
+mod named;
 mod offers;
 mod paths;
 mod pattern;
@@ -57,4 +58,5 @@ mod wording;
 mod words;
 
 pub use error::{Fault, RuleError};
+pub use named::{Named, What, programs};
 pub use rules::{COMMAND_CAP, Rules, check, learned, needs_probe};

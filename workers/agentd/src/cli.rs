@@ -172,6 +172,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
+    /// The permission rules that hold here, and what they say of a call.
+    Rules {
+        #[command(subcommand)]
+        command: RulesCommand,
+    },
     /// The whole product in a minute, without key and network: a recorded model drives real tools
     /// in real cages, and is refused what it must not do.
     Demo {
@@ -226,6 +231,31 @@ pub(crate) enum ConfigCommand {
         /// The project directory.
         #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
         project: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesCommand {
+    /// Whether a call would be allowed, and by which rule of which file. Nothing is run.
+    Check {
+        /// The call: 'bash:COMMAND', 'write:PATH', or another tool with its path.
+        #[arg(value_name = "TOOL:WHAT")]
+        call: String,
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
+        /// One JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// All rules with their files and lines, in the order in which they are asked.
+    Ls {
+        /// The project directory.
+        #[arg(short = 'C', long = "project-dir", value_name = "DIR", default_value = ".")]
+        project: PathBuf,
+        /// One JSON object a line.
+        #[arg(long)]
+        json: bool,
     },
 }
 

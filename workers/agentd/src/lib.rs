@@ -21,6 +21,7 @@ mod place;
 mod prompt;
 mod ps;
 mod restart;
+mod rules;
 mod run;
 mod sessions;
 mod settings;
@@ -95,6 +96,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         (Some(Command::Daemon { command }), _) => daemon::main(&command),
         (Some(Command::Doctor { json }), _) => doctor::main(json),
         (Some(Command::Config { command }), _) => settings::main(&command),
+        (Some(Command::Rules { command }), _) => rules::main(&command),
         (Some(Command::Init { project }), _) => init::main(&project),
         (Some(Command::Demo { keep: _, reach: Some(address) }), _) => Ok(demo::reach(address)),
         (Some(Command::Demo { keep, reach: None }), _) => {

@@ -30,8 +30,13 @@ pub(crate) fn main(command: &ConfigCommand) -> Result<Exit, Failure> {
 /// Loads it, its rules included; warnings go to standard error.
 fn load(project: &Path) -> Result<Config, Failure> {
     let project = real_dir(project, "the project directory")?;
-    let config = Place::of_process()?.load(&project, &[], TrustFlag::NotGiven)?;
-    approval::Rules::new(&config.rule_set(&project, Audience::Nobody))
+    sound(&project)
+}
+
+/// The configuration of a project by its real path, rules included, or what is wrong with it.
+pub(crate) fn sound(project: &Path) -> Result<Config, Failure> {
+    let config = Place::of_process()?.load(project, &[], TrustFlag::NotGiven)?;
+    approval::Rules::new(&config.rule_set(project, Audience::Nobody))
         .map_err(|error| Failure::config(chain(&error)))?;
     for warning in &config.warnings {
         eprintln!("agentd: {warning}");

@@ -1,0 +1,96 @@
+//! A call as a person names it at a terminal, before any model asks for it: `tool:what`, where
+//! `what` is a command or a path. For `agentd rules check`.
+
+use crate::error::Fault;
+use crate::grammar;
+use crate::subject::{self, Subject};
+use protocol::judgement::ToolKind;
+
+/// A call that somebody asks about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// The tool's real name.
+    pub tool: &'static str,
+    /// Whether it looks or changes.
+    pub kind: ToolKind,
+    /// What it is about.
+    pub what: What,
+}
+
+/// What a call is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// This text, for a shell.
+    Command(String),
+    /// This path, as written; none where the tool works on the whole project.
+    Path(Option<String>),
+}
+
+impl Named {
+    /// Reads `tool:what`.
+    ///
+    /// # Errors
+    /// There is no such tool, or nothing stands behind it.
+    pub fn parse(text: &str) -> Result<Self, Fault> {
+        let (name, what) = match text.split_once(':') {
+            Some((name, what)) => (name, Some(what)),
+            None => (text, None),
+        };
+        let name = name.trim();
+        let tool = subject::find(name).ok_or_else(|| Fault::UnknownTool {
+            name: name.to_owned(),
+            nearest: subject::nearest(name),
+        })?;
+        let what = what.filter(|what| !what.trim().is_empty()).map(str::to_owned);
+        let what = match (tool.subject, tool.kind, what) {
+            (Subject::Command, _, Some(command)) => What::Command(command),
+            (Subject::Command, _, None) | (Subject::Path(_), ToolKind::Mutation, None) => {
+                return Err(Fault::NothingToJudge { tool: tool.name });
+            }
+            (Subject::Path(_), _, path) => What::Path(path),
+        };
+        Ok(Self { tool: tool.name, kind: tool.kind, what })
+    }
+}
+
+/// Every program that a command would run, with its words as they are judged, in their order.
+///
+/// # Errors
+/// Why that cannot be known before it runs, so that no rule can allow it.
+pub fn programs(command: &str) -> Result<Vec<String>, String> {
+    match grammar::read(command) {
+        Ok(script) => Ok(script.iter().map(ToString::to_string).collect()),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_call_is_named_by_its_tool_and_what_it_is_about() {
+        let named = Named::parse("Bash:cd a:b && ls").unwrap();
+        assert_eq!((named.tool, named.kind), ("bash", ToolKind::Mutation));
+        assert_eq!(named.what, What::Command("cd a:b && ls".into()));
+        let named = Named::parse("grep").unwrap();
+        assert_eq!((named.kind, named.what), (ToolKind::Query, What::Path(None)));
+        for (wrong, words) in [
+            ("bahs:ls", "did you mean `bash`"),
+            ("bash", "bash:"),
+            ("bash: ", "bash:"),
+            ("write:", "write:"),
+            ("", "There are"),
+        ] {
+            let said = Named::parse(wrong).unwrap_err().to_string();
+            assert!(said.contains(words), "{wrong:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn programs_are_shown_as_they_are_judged() {
+        assert_eq!(programs("a 'b c' | d \"$x\"").unwrap(), ["a 'b c'", "d <unknown>"]);
+        assert!(programs("a > b").unwrap_err().contains("redirects"));
+    }
+}

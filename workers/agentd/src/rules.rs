@@ -1,0 +1,214 @@
+//! `agentd rules`: the permission rules that hold in a project, and what they say of a call that
+//! nobody has asked for yet. Judged as the broker judges, with a person there to ask.
+
+use crate::cli::RulesCommand;
+use crate::exit::Exit;
+use crate::failure::{Failure, chain};
+use crate::output::print;
+use crate::place::real_dir;
+use crate::settings;
+use crate::table::table;
+use approval::{Named, Rules, What, programs};
+use config::Config;
+use protocol::call::{Call, Probe, ProbedPath};
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::{Audience, Basis, Case, Rule, RuleEffect, ToolKind, Verdict};
+use serde_json::{Value, json};
+use std::path::{Component, Path, PathBuf};
+
+pub(crate) fn main(command: &RulesCommand) -> Result<Exit, Failure> {
+    match command {
+        RulesCommand::Check { call, project, json } => {
+            let checked = Checked::of(call, &real_dir(project, "the project directory")?)?;
+            match json {
+                true => print(&format!("{}\n", checked.json())),
+                false => print(&checked.words()),
+            }
+        }
+        RulesCommand::Ls { project, json } => {
+            let config = settings::sound(&real_dir(project, "the project directory")?)?;
+            let rules = &config.permissions.rules;
+            match json {
+                true => print(
+                    &rules.iter().map(|rule| format!("{}\n", as_json(rule))).collect::<String>(),
+                ),
+                false if rules.is_empty() => eprintln!(
+                    "agentd: there are no rules; the mode `{}` decides",
+                    config.permissions.mode.name()
+                ),
+                false => print(&table(&rules.iter().map(cells).collect::<Vec<_>>())),
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// A call and what the rules say of it.
+struct Checked {
+    call: String,
+    /// What a command would run, or why that is not known; none for other tools.
+    programs: Option<Result<Vec<String>, String>>,
+    verdict: Verdict,
+}
+
+impl Checked {
+    fn of(call: &str, project: &Path) -> Result<Self, Failure> {
+        let named = Named::parse(call)
+            .map_err(|fault| Failure::user(format!("{call:?} names no call: {fault}")))?;
+        let config = settings::sound(project)?;
+        let rules = Rules::new(&config.rule_set(project, Audience::Person))
+            .map_err(|error| Failure::config(chain(&error)))?;
+        let (command, probe) = match named.what {
+            What::Command(command) => (Some(command), None),
+            What::Path(path) => {
+                let paths =
+                    path.map(|path| look(&path, named.kind, project, &config)).transpose()?;
+                let probe = Probe { paths: paths.into_iter().collect(), diff: String::new() };
+                (None, Some(probe))
+            }
+        };
+        let programs = command.as_deref().map(programs);
+        let id = CallId { session: SessionId(String::new()), number: 1 };
+        let (tool, kind) = (named.tool.to_owned(), named.kind);
+        let (use_id, input) = (String::new(), "{}".to_owned());
+        let case = Case {
+            call: Call { id, use_id, tool, input },
+            kind,
+            command,
+            probe,
+            confinement: String::new(),
+            widens: Vec::new(),
+        };
+        Ok(Self { call: call.to_owned(), programs, verdict: rules.judge(&case) })
+    }
+
+    fn words(&self) -> String {
+        let (word, why) = (self.word(), self.why());
+        let mut text = format!("{word}: {why}\n");
+        match &self.programs {
+            Some(Ok(programs)) => {
+                text.push_str("it would run, and each was judged:\n");
+                text.extend(programs.iter().map(|program| format!("  {program}\n")));
+            }
+            Some(Err(why)) => text.push_str(&format!("what it would run is not known: {why}\n")),
+            None => {}
+        }
+        if let Verdict::Ask(question) = &self.verdict {
+            if !question.offers.is_empty() {
+                text.push_str("rules that would allow it:\n");
+                text.extend(question.offers.iter().map(|offer| format!("  {offer}\n")));
+            }
+            text.push_str("where nobody can be asked, as with -p, it is refused\n");
+        }
+        text
+    }
+
+    fn json(&self) -> Value {
+        let (programs, unread) = match &self.programs {
+            Some(Ok(programs)) => (Some(programs), None),
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        let offers = match &self.verdict {
+            Verdict::Ask(question) => question.offers.as_slice(),
+            Verdict::Allow(_) | Verdict::Deny(..) => &[],
+        };
+        json!({
+            "call": self.call,
+            "verdict": self.word(),
+            "why": self.why(),
+            "rule": self.rule().map(as_json),
+            "programs": programs,
+            "unread": unread,
+            "offers": offers,
+        })
+    }
+
+    fn word(&self) -> &'static str {
+        match self.verdict {
+            Verdict::Allow(_) => "allow",
+            Verdict::Deny(..) => "deny",
+            Verdict::Ask(_) => "ask",
+        }
+    }
+
+    fn rule(&self) -> Option<&Rule> {
+        match &self.verdict {
+            Verdict::Allow(Basis::Rule(rule)) | Verdict::Deny(Basis::Rule(rule), _) => Some(rule),
+            Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => None,
+        }
+    }
+
+    fn why(&self) -> String {
+        match &self.verdict {
+            Verdict::Ask(question) => question.reason.clone(),
+            Verdict::Allow(basis) | Verdict::Deny(basis, _) => match basis {
+                Basis::Rule(rule) => format!("the rule `{}` ({})", rule.text, at(rule)),
+                Basis::Mode(mode) => {
+                    format!("no rule speaks of it, and the mode is `{}`", mode.name())
+                }
+                Basis::Query => "it only looks, and no rule denies it".to_owned(),
+                Basis::Unjudgeable(why) | Basis::NobodyToAsk(why) => why.clone(),
+                Basis::Person(who) => format!("answered by {who}"),
+            },
+        }
+    }
+}
+
+/// What lies at a path, as the runner's look would find it.
+fn look(
+    named: &str,
+    kind: ToolKind,
+    project: &Path,
+    config: &Config,
+) -> Result<ProbedPath, Failure> {
+    let real = real_path(&project.join(named)).ok_or_else(|| {
+        Failure::user(format!("{named} cannot be looked up: a directory in it does not exist"))
+    })?;
+    let added = config.tools.add_dirs.iter().filter_map(|dir| dir.canonicalize().ok());
+    let in_scope =
+        std::iter::once(project.to_owned()).chain(added).any(|dir| real.starts_with(dir));
+    let digest = (kind == ToolKind::Mutation && real.is_file()).then(String::new);
+    let real = real.to_str().ok_or_else(|| Failure::user(format!("{named} is no UTF-8")))?;
+    Ok(ProbedPath { named: named.to_owned(), real: real.to_owned(), in_scope, digest })
+}
+
+/// With links and `..` resolved as far as it exists; what is to be made stands behind that.
+fn real_path(path: &Path) -> Option<PathBuf> {
+    let (base, real) = path.ancestors().find_map(|base| Some((base, base.canonicalize().ok()?)))?;
+    let new = path.strip_prefix(base).ok()?;
+    let plain = new.components().all(|part| matches!(part, Component::Normal(_)));
+    // Joining nothing would put a `/` behind a file.
+    match new.as_os_str().is_empty() {
+        true => Some(real),
+        false => plain.then(|| real.join(new)),
+    }
+}
+
+fn cells(rule: &Rule) -> [String; 3] {
+    [effect(rule.effect).to_owned(), rule.text.clone(), at(rule)]
+}
+
+fn as_json(rule: &Rule) -> Value {
+    json!({
+        "effect": effect(rule.effect),
+        "rule": rule.text,
+        "file": rule.file,
+        "line": (rule.line > 0).then_some(rule.line),
+    })
+}
+
+fn effect(effect: RuleEffect) -> &'static str {
+    match effect {
+        RuleEffect::Deny => "deny",
+        RuleEffect::Ask => "ask",
+        RuleEffect::Allow => "allow",
+    }
+}
+
+fn at(rule: &Rule) -> String {
+    match rule.line {
+        0 => rule.file.clone(),
+        line => format!("{}:{line}", rule.file),
+    }
+}
