@@ -198,3 +198,33 @@ fn a_stop_names_what_runs_and_leaves_it_alone() {
     assert!(!desk.door().join("socket").exists());
     assert_eq!(run(desk.agentd(&["daemon", "stop"])).code, 0, "there is none to stop");
 }
+
+#[test]
+fn a_daemon_that_nobody_uses_ends_by_itself_and_one_at_work_does_not() {
+    let desk = Desk::new();
+    fs::create_dir_all(desk.home().join(".config/agentd")).unwrap();
+    let config = "[daemon]\nidle_exit = \"500ms\"\n";
+    fs::write(desk.home().join(".config/agentd/config.toml"), config).unwrap();
+    let server = Server::scripted([Answer::text("slow").stalled_after(10, Duration::from_secs(2))]);
+    let started = run_detached(&desk, &["daemon", "start"]);
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    wire.prompt(&session, "go");
+    wire.event("the prompt", |event| {
+        matches!(event, protocol::client::Event::Prompt { .. }).then_some(())
+    });
+    drop(wire);
+    std::thread::sleep(Duration::from_millis(1200));
+    assert_eq!(Wire::to(&desk.door()).pid, started, "it works, and stays");
+    support::until("it ends", || !desk.door().join("socket").exists());
+    let journal = desk.state().join("sessions").join(&session.0).join("journal.jsonl");
+    let journal = fs::read_to_string(journal).unwrap();
+    assert!(journal.contains("TURN_ENDED"), "{journal}");
+}
+
+/// Runs it, and says which daemon there is then.
+fn run_detached(desk: &Desk, arguments: &[&str]) -> u32 {
+    let ran = desk.agentd(arguments).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    Wire::to(&desk.door()).pid
+}

@@ -68,6 +68,7 @@ use ractor::{Actor, ActorRef};
 use root::{Root, RootMsg};
 use std::fs::File;
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What a supervisor is started with.
@@ -85,6 +86,8 @@ pub struct Settings {
     pub temp_root: PathBuf,
     /// Takes what workers write to standard error.
     pub log: File,
+    /// How long it stays when nobody is attached and nothing runs or waits; for ever where absent.
+    pub idle_exit: Option<Duration>,
     /// The workers' environment.
     pub worker_env: Vec<(String, String)>,
 }

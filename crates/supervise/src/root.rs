@@ -1,5 +1,6 @@
 //! The supervisor actor: the root of the tree. Owns the broker, the sessions and the way out.
 
+mod idle;
 mod opening;
 mod recovery;
 mod roll;
@@ -26,6 +27,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 /// An open session and the word that says so.
 pub(crate) type OpenedSession = (ActorRef<SessionMsg>, ToClient);
@@ -70,6 +72,10 @@ pub(crate) enum RootMsg {
     },
     /// What runs is finished, or may be interrupted for this client.
     EndFor(ActorId),
+    /// Nobody has come for as long as a daemon stays unused, if this is still the wait that began.
+    Unused(u64),
+    /// The same, and nothing runs or waits.
+    Idle(u64),
     /// End everything, in order, and then this actor.
     Shutdown,
 }
@@ -88,6 +94,10 @@ pub(crate) struct RootState {
     let_in: u32,
     clients: HashMap<ActorId, ActorRef<ClientMsg>>,
     ending: bool,
+    /// Names the wait for somebody to come; a newer one makes it void.
+    wait: u64,
+    /// Its timer.
+    waiting: Option<AbortHandle>,
     /// When it began, in milliseconds of Unix time.
     began: u64,
 }
@@ -123,7 +133,7 @@ impl Actor for Root {
         };
         let (broker, _) = Slot::<BrokerLink>::spawn_linked(None, Slot::new(), plan, cell).await?;
         let sessions = HashMap::new();
-        Ok(RootState {
+        let mut root = RootState {
             settings: Arc::new(settings),
             spawner,
             broker,
@@ -134,8 +144,12 @@ impl Actor for Root {
             let_in: 0,
             clients: HashMap::new(),
             ending: false,
+            wait: 0,
+            waiting: None,
             began: now(),
-        })
+        };
+        root.await_somebody(&myself);
+        Ok(root)
     }
 
     async fn handle(
@@ -171,6 +185,13 @@ impl Actor for Root {
             }
             RootMsg::End { unfinished: Unfinished::Refuse, by } => state.end_if_idle(&myself, by),
             RootMsg::EndFor(client) => state.shutdown(&myself, Some(client)),
+            RootMsg::Unused(wait) => state.unused(&myself, wait),
+            RootMsg::Idle(wait) => {
+                if wait == state.wait && state.clients.is_empty() {
+                    tracing::info!("nobody uses it any more");
+                    state.shutdown(&myself, None);
+                }
+            }
             RootMsg::Shutdown => state.shutdown(&myself, None),
         }
         Ok(())
@@ -196,6 +217,7 @@ impl Actor for Root {
             SupervisionEvent::ActorTerminated(who, ..) => {
                 state.sessions.retain(|_, session| session.get_id() != who.get_id());
                 state.clients.remove(&who.get_id());
+                state.await_somebody(&myself);
             }
             SupervisionEvent::ActorStarted(_) | SupervisionEvent::ProcessGroupChanged(_) => {}
         }
@@ -245,6 +267,7 @@ impl RootState {
         if self.ending {
             return;
         }
+        self.stop_waiting();
         self.let_in += 1;
         let name = format!("terminal {}", self.let_in);
         let plan = ClientPlan { stream, root: myself.clone(), name };

@@ -2,7 +2,7 @@
 //! audit log, opens the control socket.
 
 use anyhow::{Context, bail};
-use config::{Dirs, Environment};
+use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
 use protocol::confinement::Tier;
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,6 +12,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 use supervise::{Address, Claim, DoorError, Doorway, RunError, Settings, Supervisor};
 use tokio::io::AsyncReadExt;
 
@@ -133,6 +134,10 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
         // Last words of a panic; nobody reads the starter's standard error any more.
         nix::unistd::dup2_stderr(&log).of_kind("internal")?;
     }
+    let idle_exit = match service {
+        Service::Private => None,
+        Service::Daemon | Service::Foreground => Some(idle_exit(&dirs).of_kind("configuration")?),
+    };
     // Nothing of ours depends on it, and it keeps no file system busy.
     std::env::set_current_dir("/").of_kind("internal")?;
     let settings = Settings {
@@ -142,9 +147,24 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
         host_words: words(host.tier),
         temp_root: PathBuf::from("/tmp"),
         log,
+        idle_exit,
         worker_env: worker_env(),
     };
     run_until_end(service, first_word, settings, way)
+}
+
+/// How long a daemon that nobody uses stays, as its user and the administrator say. No project is
+/// asked; the state directory is none.
+fn idle_exit(dirs: &Dirs) -> Result<Duration, config::ConfigError> {
+    let config = Config::load(&Sources {
+        managed: PathBuf::from(config::MANAGED_FILE),
+        user: dirs.user_file(),
+        project: dirs.state.clone(),
+        environment: Environment::default(),
+        flags: Vec::new(),
+        trust: Trust::AsRecorded(TrustStore::at(dirs.trust_file())),
+    })?;
+    Ok(Duration::from_millis(config.daemon.idle_exit_ms))
 }
 
 fn open_state(dirs: &Dirs) -> anyhow::Result<File> {

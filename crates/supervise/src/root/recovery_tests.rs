@@ -126,6 +126,7 @@ async fn who_waits_for_a_session_whose_actor_fails_is_told_and_may_open_it_again
         host_words: String::new(),
         temp_root: directory("tmp"),
         log: File::options().write(true).open("/dev/null").unwrap(),
+        idle_exit: None,
         worker_env: Vec::new(),
     };
     let (root, ended) = Root::spawn(None, Root, settings).await.unwrap();
