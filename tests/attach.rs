@@ -6,9 +6,9 @@ mod support;
 use nix::sys::signal::Signal;
 use std::process::Command;
 use std::time::Duration;
-use support::Desk;
 use support::anthropic::{Answer, Say, Server, call, text};
 use support::terminal::{Terminal, Tmux, is_as_kept};
+use support::{Desk, run};
 
 const SIZE: (u16, u16) = (90, 30);
 const PAUSE: Duration = Duration::from_millis(40);
@@ -280,4 +280,58 @@ fn who_attaches_alone_sends_the_others_away() {
     two.shows("y once");
     assert_eq!(one.ends(), 3, "{}", one.screen());
     one.shows("comes back");
+}
+#[test]
+fn what_is_typed_meanwhile_waits_its_turn_and_can_be_taken_back() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::text("one. two. three. four.").in_pieces_of(60).paced(Duration::from_millis(400)),
+        Answer::text("Second answer."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), SIZE);
+    one.shows("working");
+    one.enters("and then");
+    one.shows("queued: and then");
+    one.press(&["Up"]);
+    one.shows("> and then");
+    one.shows_no_more("queued:");
+    one.types(" more");
+    one.press(&["Enter"]);
+    is_as_kept_without("queued", &one.shows("queued: and then more"), &desk, "one.");
+    one.shows("Second answer.");
+    let asked = server.requests()[1].body["messages"].to_string();
+    assert!(asked.contains("and then more"), "{asked}");
+}
+
+#[test]
+fn settings_are_changed_and_a_copy_is_gone_on_with() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::text("First."),
+        Answer::says([bash("toolu_1", "echo hi")]),
+        Answer::text("Second."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), SIZE);
+    one.shows("First.");
+    one.enters(":net on");
+    one.shows("net ON");
+    one.enters(":mode auto");
+    one.shows("mode auto ·");
+    one.enters(":undo");
+    one.shows(":undo is not there yet");
+    is_as_kept("settings", &one.screen(), &desk);
+    one.enters(":fork");
+    one.shows("a copy of");
+    one.enters("go on");
+    one.shows("Second.");
+    one.enters(":audit");
+    one.shows("DECIDED");
+    one.enters(":q");
+    assert_eq!(one.ends(), 0, "{}", one.screen());
+    let listed = run(desk.agentd(&["ls", "--json"]));
+    assert_eq!(listed.out.lines().count(), 2, "{}", listed.out);
 }

@@ -44,6 +44,9 @@ pub(crate) struct Router {
     given_up: u32,
     /// Provider lives lost over that request.
     lost: u32,
+    /// A person wants the turn to stop, and its end is not on disk: said again to a conversation
+    /// that was started anew.
+    stopping: bool,
     /// A prompt is on disk and the end of its turn is not.
     turn_open: bool,
     /// Counted over the session.
@@ -120,7 +123,11 @@ impl Router {
     }
 
     pub(crate) fn interrupt(&mut self) -> Vec<Step> {
-        vec![Step::ToSession(ToSession::Interrupt)]
+        self.stopping = self.awaited();
+        match self.ready {
+            true => vec![Step::ToSession(ToSession::Interrupt)],
+            false => Vec::new(),
+        }
     }
 
     pub(crate) fn heard_session(&mut self, word: FromSession) -> Vec<Step> {
@@ -128,7 +135,9 @@ impl Router {
             FromSession::Ready => {
                 self.ready = true;
                 let prompts = self.unconfirmed.iter().cloned();
-                prompts.map(|text| Step::ToSession(ToSession::Prompt { text })).collect()
+                let prompts = prompts.map(|text| ToSession::Prompt { text });
+                let stop = self.stopping.then_some(ToSession::Interrupt);
+                prompts.chain(stop).map(Step::ToSession).collect()
             }
             FromSession::Commit(happened) => {
                 match &happened {
@@ -138,7 +147,10 @@ impl Router {
                         self.deaths = 0;
                         self.place.turn += 1;
                     }
-                    Happened::TurnEnded { .. } => self.turn_open = false,
+                    Happened::TurnEnded { .. } => {
+                        self.turn_open = false;
+                        self.stopping = false;
+                    }
                     Happened::Answer { .. } | Happened::Called { .. } | Happened::Result { .. } => {
                     }
                 }
@@ -270,6 +282,7 @@ impl Router {
 
     /// A turn that is open and does not go on is closed, visibly.
     pub(crate) fn close_turn(&mut self) -> Vec<Step> {
+        self.stopping = false;
         match std::mem::take(&mut self.turn_open) {
             true => vec![Step::Record(Happened::TurnEnded { end: TurnEnd::Interrupted })],
             false => Vec::new(),

@@ -148,3 +148,20 @@ fn a_provider_that_dies_owes_no_word_about_what_was_given_up() {
     router.heard_session(FromSession::Ask(request(1)));
     assert_eq!(router.heard_provider(delta(1)).len(), 2);
 }
+
+#[test]
+fn a_wish_to_stop_outlives_the_conversation_that_did_not_carry_it_out() {
+    let stop = Step::ToSession(ToSession::Interrupt);
+    let mut router = asking();
+    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.session_down("x");
+    assert_eq!(router.interrupt(), [], "it is told nothing before it has replayed");
+    assert_eq!(router.heard_session(FromSession::Ready), [stop.clone()]);
+    router.session_down("x");
+    assert_eq!(router.heard_session(FromSession::Ready), [stop.clone()], "nor did the second");
+    let end = Happened::TurnEnded { end: TurnEnd::Interrupted };
+    router.heard_session(FromSession::Commit(end));
+    router.session_down("x");
+    assert_eq!(router.heard_session(FromSession::Ready), [], "it was carried out");
+    assert_eq!(router.interrupt(), [stop]);
+}

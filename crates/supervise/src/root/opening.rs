@@ -282,7 +282,7 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(failed(error)))
 }
 
-/// Begins a session as a copy of another, up to this record or else to the end of its last turn.
+/// Begins a session as a copy of another, up to this record or else to where no turn was open last.
 fn fork(
     sessions: &Path,
     of: &SessionId,
@@ -302,14 +302,29 @@ fn fork(
         Some(at) => at,
         None => {
             let entries = journal::read(&source).map_err(|error| failed(&error))?.without_texts();
-            let good = entries.map_while(Result::ok);
-            let ends = good.filter(|entry| matches!(entry.record, Record::TurnEnded { .. }));
-            ends.last().map_or(1, |entry| entry.seq)
+            last_rest(entries.map_while(Result::ok))
         }
     };
     let mut fork = journal::fork(sessions, &of.0, &id.0, at).map_err(|error| failed(&error))?;
     // Prompts that wait belong to the session in which they were said.
     fork.append(&Record::TakenBack).map(drop).map_err(|error| failed(&error))
+}
+
+/// The last record at which no turn was open: its end, or a setting changed after it.
+fn last_rest(entries: impl Iterator<Item = journal::Entry>) -> u64 {
+    let (mut rest, mut resting) = (1, true);
+    for entry in entries {
+        if matches!(entry.record, Record::Prompt { .. }) {
+            resting = false;
+        }
+        if matches!(entry.record, Record::TurnEnded { .. }) {
+            resting = true;
+        }
+        if resting && matches!(entry.record, Record::TurnEnded { .. } | Record::Changed { .. }) {
+            rest = entry.seq;
+        }
+    }
+    rest
 }
 
 /// The questions that stand, by their calls: what they are bound to and when they expire.
