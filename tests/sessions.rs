@@ -366,6 +366,46 @@ fn failure_14_a_session_that_is_live_is_joined_and_never_opened_twice() {
 }
 
 #[test]
+fn failure_49_a_script_never_waits_for_the_person_of_a_session_it_joins() {
+    let desk = Desk::new();
+    let answers = |number, _: &_| match number {
+        1 => bash("toolu_1", "touch ran").stalled_after(10, Duration::from_secs(1)),
+        2 | 4 => Answer::text("so be it"),
+        _ => bash("toolu_2", "touch ran"),
+    };
+    let server = Server::answering(answers);
+    let _daemon = desk.daemon();
+    let opening = desk.opening(&server);
+    let mut person = Wire::to(&desk.door());
+    let session = person.open(&opening);
+    let headless =
+        Opening { audience: Audience::Nobody, ..resume(&opening, &session, OpenTurn::Waits) };
+    let mut script = Wire::to(&desk.door());
+    script.open_with_key(&headless);
+    let refused = script.until("a refusal", |word| match word {
+        ToClient::Failed { kind: FailedKind::Held, message } => Some(message.clone()),
+        _ => None,
+    });
+    assert!(refused.contains("is open in a terminal"), "{refused}");
+    // Left alone, the session is the script's, and what would be asked is refused at once.
+    person.say(FromClient::Detach { session: session.clone() });
+    let (same, next) = script.opened(&headless);
+    assert_eq!(same, session);
+    script.attach(&session, Since::Seq(next), Rights::Full);
+    script.prompt(&session, "go");
+    // A person who comes meanwhile is asked from the next turn on.
+    let (_, next) = person.opened(&resume(&opening, &session, OpenTurn::GoesOn));
+    person.attach(&session, Since::Seq(next), Rights::Full);
+    script.event("a refusal", |event| {
+        matches!(event, Event::Decided { allowed: false, .. }).then_some(())
+    });
+    script.turn_ends();
+    assert!(!desk.project().join("ran").exists());
+    person.prompt(&session, "and now?");
+    assert_eq!(person.question().tool, "bash");
+}
+
+#[test]
 fn failure_19_and_4_two_projects_never_touch_each_other() {
     let desk = Desk::new();
     let command = "echo $LC_MARK > mark; pwd > here; while [ ! -e go ]; do sleep 0.02; done";

@@ -123,14 +123,20 @@ impl Wire {
     /// Opens a session with a key; its name and the number of the next event.
     #[track_caller]
     pub fn opened(&mut self, opening: &Opening) -> (SessionId, u64) {
+        self.open_with_key(opening);
+        match self.hear() {
+            ToClient::Opened { session, last_seq, .. } => (session, last_seq + 1),
+            other => panic!("not opened: {other:?}"),
+        }
+    }
+
+    /// Asks for a session, with a key.
+    #[track_caller]
+    pub fn open_with_key(&self, opening: &Opening) {
         self.say(FromClient::Open(opening.clone()));
         for paper in &opening.papers {
             assert_eq!(*paper, Paper::Key, "the only paper of these tests");
             self.say.send_fd(key().as_fd()).unwrap();
-        }
-        match self.hear() {
-            ToClient::Opened { session, last_seq, .. } => (session, last_seq + 1),
-            other => panic!("not opened: {other:?}"),
         }
     }
 

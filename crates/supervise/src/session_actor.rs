@@ -33,7 +33,7 @@ use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::ToolResult;
 use protocol::client::{Change, Ending, Event, ProcessRow};
 use protocol::ids::CallId;
-use protocol::judgement::{Question, Verdict};
+use protocol::judgement::{Audience, Question, Verdict};
 #[cfg(agentd_hooks)]
 use protocol::provider::FromProvider;
 use protocol::provider::{Paper, ProviderLink, ToProvider};
@@ -182,6 +182,8 @@ pub(crate) struct SessionState {
     looking: Option<AbortHandle>,
     /// Whoever opened the session to go on with its turn, until they attach.
     opener: Watched,
+    /// A person came while a script's turn ran: from the next turn on somebody can be asked.
+    next_audience: Option<Audience>,
     /// The conversation waits to be replayed until the calls of its earlier life are over.
     replay_due: bool,
     /// Why nothing can judge calls.
@@ -257,6 +259,7 @@ impl Actor for SessionActor {
             sandbox,
             last_seq,
             looking: None,
+            next_audience: None,
             opener: match opened.last {
                 OpenTurn::GoesOn => Watched::BySomebody,
                 OpenTurn::Waits => Watched::ByNobody,

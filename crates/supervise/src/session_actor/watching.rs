@@ -1,10 +1,11 @@
 //! Those who look on: what they are told, and what they missed.
 
-use super::{Glance, SessionMsg, SessionState as Session};
+use super::{Glance, SessionMsg, SessionState as Session, rules};
 use crate::book::chain;
 use crate::call_actor::CallMsg;
 use crate::client_actor::ClientMsg;
 use crate::from_disk;
+use crate::plan::OpenFailure;
 use crate::root::Order;
 use crate::slot::SlotMsg;
 use journal::Entry;
@@ -12,6 +13,7 @@ use protocol::client::{
     Event, FailedKind, Numbered, Others, ProcessRow, SessionState, Since, ToClient,
 };
 use protocol::ids::SessionId;
+use protocol::judgement::Audience;
 use ractor::ActorRef;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
@@ -65,6 +67,23 @@ impl Session {
     /// Answers a client that asked for this session. Papers replace older ones of their kind, so
     /// that a key is there again.
     pub(super) fn join(&mut self, order: Order) {
+        match (order.opening.audience, self.plan.rules.audience) {
+            (Audience::Nobody, Audience::Person) if self.is_used() => {
+                let message = format!(
+                    "session {id} is open in a terminal, where a script would wait for the \
+                     person's answers; leave it there first, or `agentd fork {id}` and go on with \
+                     the copy",
+                    id = self.plan.id
+                );
+                let _ = order.reply.send(Err(OpenFailure::new(FailedKind::Held, message)));
+                return;
+            }
+            (Audience::Person, Audience::Nobody) if self.router.busy() => {
+                self.next_audience = Some(Audience::Person);
+            }
+            (audience, before) if audience != before => self.set_audience(audience),
+            (Audience::Nobody | Audience::Person, _) => {}
+        }
         for (paper, descriptor) in order.papers {
             self.papers.retain(|(kind, _)| *kind != paper);
             self.papers.push((paper, descriptor));
@@ -81,6 +100,18 @@ impl Session {
         };
         // Gone already, it is told nothing.
         let _ = order.reply.send(Ok((self.own.clone(), word)));
+    }
+
+    /// Whether a turn runs, a prompt waits, or anybody looks on.
+    fn is_used(&self) -> bool {
+        self.router.busy() || !self.watchers.is_empty()
+    }
+
+    /// Who can be asked from now on.
+    pub(super) fn set_audience(&mut self, audience: Audience) {
+        self.next_audience = None;
+        self.plan.rules.audience = audience;
+        let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
     }
 
     /// Shows a client what it missed and then all that happens. What is long is read and sent

@@ -33,6 +33,9 @@ impl SessionState {
         if !self.closing.is_empty() {
             return;
         }
+        if let (Some(audience), false) = (self.next_audience, self.router.awaited()) {
+            self.set_audience(audience);
+        }
         if let Some(steps) = self.router.next_queued() {
             self.tell_queue();
             self.carry_out(myself, steps).await;
