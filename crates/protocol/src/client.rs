@@ -437,6 +437,10 @@ pub enum FailedKind {
     Held,
     /// No such session, call or question.
     NotFound,
+    /// What is on disk cannot be read or written.
+    Disk,
+    /// The supervisor was asked to end and does.
+    Ending,
     /// Anything else.
     Internal,
 }

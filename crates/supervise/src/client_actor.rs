@@ -333,7 +333,7 @@ impl ClientState {
                 self.say(word);
             }
             Ok(Err(failure)) => self.fail(failure.kind, &failure.message),
-            Err(_) => self.fail(FailedKind::Internal, "the supervisor is ending"),
+            Err(_) => self.fail(FailedKind::Ending, "the supervisor is ending"),
         }
     }
 
@@ -382,7 +382,7 @@ impl ClientState {
         match restarted.await {
             Ok(Ok(())) => self.say(ToClient::Done),
             Ok(Err(failure)) => self.fail(failure.kind, &failure.message),
-            Err(_) => self.fail(FailedKind::Internal, "the supervisor is ending"),
+            Err(_) => self.fail(FailedKind::Ending, "the supervisor is ending"),
         }
     }
 
@@ -470,7 +470,7 @@ fn answer_done(
             Ok(Err(failure)) => ToClient::Failed { kind: failure.kind, message: failure.message },
             Err(_) => {
                 let message = "the supervisor is ending".to_owned();
-                ToClient::Failed { kind: FailedKind::Internal, message }
+                ToClient::Failed { kind: FailedKind::Ending, message }
             }
         };
         let _ = client.send_message(ClientMsg::Say(word));

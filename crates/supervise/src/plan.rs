@@ -40,7 +40,7 @@ impl From<&journal::OpenError> for OpenFailure {
             ) => FailedKind::NotFound,
             journal::OpenError::Read(_)
             | journal::OpenError::ReadOnlyDisk { .. }
-            | journal::OpenError::Mend { .. } => FailedKind::Internal,
+            | journal::OpenError::Mend { .. } => FailedKind::Disk,
         };
         Self::new(kind, chain(error))
     }

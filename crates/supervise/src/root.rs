@@ -370,7 +370,7 @@ impl RootState {
         let others = self.clients.iter().filter(|(id, _)| Some(**id) != asker);
         for (_, client) in others {
             let message = "agentd-supervisor was asked to end; the session is on disk".to_owned();
-            let word = ToClient::Failed { kind: FailedKind::Internal, message };
+            let word = ToClient::Failed { kind: FailedKind::Ending, message };
             let _ = client.send_message(ClientMsg::Say(word));
         }
         let mut closed = Vec::new();

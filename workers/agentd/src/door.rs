@@ -58,7 +58,11 @@ pub(crate) fn unexpected(word: &ToClient) -> Failure {
 pub(crate) fn failed(kind: FailedKind, message: String) -> Failure {
     let failure = match kind {
         FailedKind::Configuration | FailedKind::SandboxUnavailable => Failure::config(message),
-        FailedKind::Usage | FailedKind::NotFound | FailedKind::Held => Failure::user(message),
+        FailedKind::Usage
+        | FailedKind::NotFound
+        | FailedKind::Held
+        | FailedKind::Disk
+        | FailedKind::Ending => Failure::user(message),
         FailedKind::Internal => Failure::internal(message),
     };
     failure.exit(Exit::of_failed(kind))

@@ -111,7 +111,7 @@ impl Exit {
             FailedKind::Configuration => Self::Configuration,
             FailedKind::SandboxUnavailable => Self::SandboxUnavailable,
             FailedKind::Held => Self::Held,
-            FailedKind::Internal => Self::Failed,
+            FailedKind::Disk | FailedKind::Ending | FailedKind::Internal => Self::Failed,
         }
     }
 

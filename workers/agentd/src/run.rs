@@ -80,9 +80,11 @@ pub(crate) fn failure(error: &RunError) -> Failure {
             FailedKind::Configuration | FailedKind::SandboxUnavailable => {
                 Failure::config(message).exit(exit)
             }
-            FailedKind::Usage | FailedKind::NotFound | FailedKind::Held => {
-                Failure::user(message).exit(exit)
-            }
+            FailedKind::Usage
+            | FailedKind::NotFound
+            | FailedKind::Held
+            | FailedKind::Disk
+            | FailedKind::Ending => Failure::user(message).exit(exit),
             FailedKind::Internal => Failure::internal(message).exit(exit),
         },
         RunError::Lost(_) | RunError::NoSupervisor(_) => Failure::internal(message)

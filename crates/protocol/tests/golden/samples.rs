@@ -307,6 +307,8 @@ goldens! {
         SandboxUnavailable => FailedKind::SandboxUnavailable,
         Held => FailedKind::Held,
         NotFound => FailedKind::NotFound,
+        Disk => FailedKind::Disk,
+        Ending => FailedKind::Ending,
         Internal => FailedKind::Internal,
     }
     client::ToClient {

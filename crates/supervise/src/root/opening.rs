@@ -35,7 +35,7 @@ impl RootState {
             let _ = order.reply.send(Err(failure));
         };
         if self.ending {
-            let failure = OpenFailure::new(FailedKind::Internal, "the supervisor is ending");
+            let failure = OpenFailure::new(FailedKind::Ending, "the supervisor is ending");
             return refuse(order, failure);
         }
         let (id, begin) = match begin(&order.opening.start) {
@@ -146,7 +146,7 @@ impl Opener {
         blocking(move || {
             temp::make(&temp).map_err(|error| {
                 let message = format!("cannot make the directory {}: {error}", temp.display());
-                OpenFailure::new(FailedKind::Internal, message)
+                OpenFailure::new(FailedKind::Disk, message)
             })
         })
         .await?;
@@ -176,7 +176,7 @@ impl Opener {
                 let header = header(plan);
                 let journal = blocking(move || {
                     Journal::create(&sessions, header)
-                        .map_err(|error| OpenFailure::new(FailedKind::Internal, chain(&error)))
+                        .map_err(|error| OpenFailure::new(FailedKind::Disk, chain(&error)))
                 });
                 let journal = journal.await?;
                 let hold = hold(&directory).await?;
@@ -221,9 +221,9 @@ impl Opener {
                 let mut journal = opened.journal;
                 let mended = blocking(move || {
                     if !records.is_empty() {
-                        journal.append_all(&records).map_err(|error| {
-                            OpenFailure::new(FailedKind::Internal, chain(&error))
-                        })?;
+                        journal
+                            .append_all(&records)
+                            .map_err(|error| OpenFailure::new(FailedKind::Disk, chain(&error)))?;
                     }
                     Ok(journal)
                 });
@@ -244,7 +244,7 @@ impl Opener {
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
         written.map_err(|reason| {
             let message = format!("the audit log cannot be written: {reason}");
-            OpenFailure::new(FailedKind::Internal, message)
+            OpenFailure::new(FailedKind::Disk, message)
         })
     }
 }
@@ -296,7 +296,7 @@ fn fork(
     }
     let failed = |error: &dyn std::error::Error| {
         let message = format!("session {of} cannot be forked: {}", chain(error));
-        OpenFailure::new(FailedKind::Internal, message)
+        OpenFailure::new(FailedKind::Disk, message)
     };
     let at = match at {
         Some(at) => at,
@@ -347,7 +347,7 @@ async fn hold(directory: &Path) -> Result<Hold, OpenFailure> {
             "a call of this session that began earlier has not ended yet; try again, and see \
              `ps` for agentd-tool if it stays so",
         ),
-        false => OpenFailure::new(FailedKind::Internal, chain(&error)),
+        false => OpenFailure::new(FailedKind::Disk, chain(&error)),
     })
 }
 

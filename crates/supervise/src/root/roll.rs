@@ -89,7 +89,7 @@ fn removed(sessions: &Path, session: &SessionId) -> Result<(), OpenFailure> {
     drop(held);
     gone.map_err(|error| {
         let message = format!("session {session} cannot be removed: {}", chain(&error));
-        OpenFailure::new(FailedKind::Internal, message)
+        OpenFailure::new(FailedKind::Disk, message)
     })
 }
 

@@ -289,6 +289,6 @@ fn feed_past(
 }
 
 fn refuse(client: &ActorRef<ClientMsg>, message: String) {
-    let kind = FailedKind::Internal;
+    let kind = FailedKind::Disk;
     let _ = client.send_message(ClientMsg::Say(ToClient::Failed { kind, message }));
 }
