@@ -10,6 +10,11 @@ use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, Case, Question, ToolKind, Verdict, Widening};
 use protocol::tool::{Errand, JudgedPath};
 
+/// What the model reads of a question that nobody answered.
+pub(crate) const EXPIRED: &str = "Not run: a person was asked about this call and nobody answered \
+                                  in time. Do what needs no approval, or say what is left to \
+                                  approve.";
+
 /// What is known of a call before anything is done for it.
 #[derive(Debug, Clone)]
 pub(crate) struct CallFacts {
@@ -265,6 +270,8 @@ impl CallLife {
             return Vec::new();
         }
         match looked {
+            // It had looked before it could be ended.
+            Ok(_) if self.cancelled => self.never_begun(),
             Ok(probe) => {
                 self.probe = Some(probe);
                 self.judge()
@@ -341,8 +348,7 @@ impl CallLife {
         if !matches!(self.phase, Phase::Judging) || self.standing.is_none() {
             return Vec::new();
         }
-        let text = "Not run: a person was asked about this call and nobody answered in time. Do \
-                    what needs no approval, or say what is left to approve.";
+        let text = EXPIRED;
         let basis = Basis::NobodyToAsk("nobody answered in time".to_owned());
         let mut effects = vec![
             CallEffect::Forget,
@@ -355,7 +361,8 @@ impl CallLife {
 
     /// The cage stands, and the effects before this one were carried out: START is on disk.
     fn caged(&mut self, enforced: Enforced) -> Vec<CallEffect> {
-        if !matches!(self.phase, Phase::Starting) {
+        // A runner that is being ended is not let go, though its cage stands.
+        if !matches!(self.phase, Phase::Starting) || self.cancelled {
             return Vec::new();
         }
         self.phase = Phase::Running;
@@ -399,9 +406,7 @@ impl CallLife {
     fn runner_ended(&mut self, cause: String) -> Vec<CallEffect> {
         let tries = &mut self.tries;
         match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Looking | Phase::Starting if self.cancelled => {
-                self.cut_short(Cut::BeforeGo { cause: "stopped by a person".into() })
-            }
+            Phase::Looking | Phase::Starting if self.cancelled => self.never_begun(),
             Phase::Looking if !std::mem::replace(&mut tries.looked_again, true) => {
                 self.phase = Phase::Looking;
                 vec![self.look()]
@@ -441,8 +446,7 @@ impl CallLife {
         match self.phase {
             Phase::New | Phase::Judging => {
                 let mut effects = vec![CallEffect::Forget];
-                let cause = "stopped by a person".to_owned();
-                effects.extend(self.cut_short(Cut::BeforeGo { cause }));
+                effects.extend(self.never_begun());
                 effects
             }
             Phase::Looking | Phase::Starting => vec![CallEffect::KillRunner],
@@ -457,6 +461,10 @@ impl CallLife {
         let effects = self.conclude(failed(Outcome::Failed, "disk", text), Cut::No);
         let kill = std::iter::once(CallEffect::KillRunner);
         kill.chain(effects).collect()
+    }
+
+    fn never_begun(&mut self) -> Vec<CallEffect> {
+        self.cut_short(Cut::BeforeGo { cause: "stopped by a person".to_owned() })
     }
 
     fn cut_short(&mut self, cut: Cut) -> Vec<CallEffect> {

@@ -197,6 +197,22 @@ fn cancelling_before_go_never_runs_it_and_after_go_asks_the_runner() {
     assert_eq!(starting.step(CallInput::Cancel), [CallEffect::KillRunner]);
     assert!(matches!(conclusion(&starting.step(ended())).cut, Cut::BeforeGo { .. }));
 
+    // What the runner said before it could be ended is heard after the cancel.
+    let mut caged_already = life(ToolKind::Mutation, Probed::Not);
+    caged_already.step(CallInput::Begin);
+    caged_already.step(allow());
+    assert_eq!(caged_already.step(CallInput::Cancel), [CallEffect::KillRunner]);
+    assert_eq!(caged_already.step(caged()), [], "it is let go all the same");
+    assert!(matches!(conclusion(&caged_already.step(ended())).cut, Cut::BeforeGo { .. }));
+
+    let mut looked_already = life(ToolKind::Mutation, Probed::Before);
+    looked_already.step(CallInput::Begin);
+    assert_eq!(looked_already.step(CallInput::Cancel), [CallEffect::KillRunner]);
+    let probe = Probe { paths: Vec::new(), diff: String::new() };
+    let effects = looked_already.step(CallInput::Looked(Ok(probe)));
+    assert!(matches!(conclusion(&effects).cut, Cut::BeforeGo { .. }));
+    assert!(looked_already.step(allow()).is_empty(), "it runs after it was stopped");
+
     let mut late = life(ToolKind::Mutation, Probed::Not);
     late.step(CallInput::Begin);
     late.step(allow());
