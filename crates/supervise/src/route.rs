@@ -21,6 +21,8 @@ pub(crate) enum Step {
     ToProvider(ToProvider),
     StartCall(Call, Place),
     CancelCall(CallId),
+    /// All that run.
+    CancelCalls,
     /// For the screens; not kept.
     Tell(Event),
     /// For the log.
@@ -38,6 +40,8 @@ pub(crate) struct Router {
     asked: Option<ModelRequest>,
     /// Prompts that wait for the running turn to end, on disk.
     queue: VecDeque<String>,
+    /// Whether the prompt that is not confirmed stands on disk among those that wait.
+    kept: Kept,
     /// Requests that were given up and whose end the provider has not said yet. A conversation
     /// that was replayed counts its requests as the one before it did, so that a late word could
     /// pass for one about the request that is open now.
@@ -53,6 +57,15 @@ pub(crate) struct Router {
     place: Place,
     /// Lives of the conversation lost in this turn.
     deaths: u32,
+}
+
+/// Whether words that the conversation has not put on disk are there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Kept {
+    #[default]
+    Not,
+    /// As a prompt that waits.
+    Waiting,
 }
 
 /// Provider lives that one request may cost before it fails. The slot's own limits hold besides.
@@ -94,6 +107,16 @@ impl Router {
         self.queue.iter().cloned().collect()
     }
 
+    /// What is to be put on disk for these words to wait there: the prompt before them too, where
+    /// it is not yet. A prompt takes the place of the oldest that waits, and must not take theirs.
+    pub(crate) fn queued_with(&mut self, text: &str) -> Vec<String> {
+        let before = match std::mem::replace(&mut self.kept, Kept::Waiting) {
+            Kept::Waiting => None,
+            Kept::Not => self.unconfirmed.front().cloned(),
+        };
+        before.into_iter().chain([text.to_owned()]).collect()
+    }
+
     /// A person's words that wait; they are on disk.
     pub(crate) fn enqueue(&mut self, text: String) {
         self.queue.push_back(text);
@@ -101,6 +124,7 @@ impl Router {
 
     /// The person wants to change what waits; that they took it back is on disk.
     pub(crate) fn take_back(&mut self) -> Vec<String> {
+        self.kept = Kept::Not;
         std::mem::take(&mut self.queue).into()
     }
 
@@ -110,11 +134,14 @@ impl Router {
             return None;
         }
         let text = self.queue.pop_front()?;
-        Some(self.prompt(text))
+        let steps = self.prompt(text);
+        self.kept = Kept::Waiting;
+        Some(steps)
     }
 
     /// A person's words. Kept until the conversation has put them on disk, however often it dies.
     pub(crate) fn prompt(&mut self, text: String) -> Vec<Step> {
+        self.kept = Kept::Not;
         self.unconfirmed.push_back(text.clone());
         match self.ready {
             true => vec![Step::ToSession(ToSession::Prompt { text })],
@@ -122,11 +149,14 @@ impl Router {
         }
     }
 
+    /// A person wants the turn to stop. A conversation that is being replayed hears of it when it
+    /// is ready; one whose calls still run is not even that, so that they end at once and the turn
+    /// does not go on.
     pub(crate) fn interrupt(&mut self) -> Vec<Step> {
         self.stopping = self.awaited();
         match self.ready {
             true => vec![Step::ToSession(ToSession::Interrupt)],
-            false => Vec::new(),
+            false => vec![Step::CancelCalls],
         }
     }
 
@@ -275,16 +305,20 @@ impl Router {
     /// The conversation is about to be replayed: whether a turn that is open goes on.
     pub(crate) fn open_turn(&self, audience: Watched) -> OpenTurn {
         match (self.turn_open, audience) {
-            (true, Watched::BySomebody) if self.deaths < LIVES_PER_TURN => OpenTurn::GoesOn,
+            (true, Watched::BySomebody) if self.deaths < LIVES_PER_TURN && !self.stopping => {
+                OpenTurn::GoesOn
+            }
             (true, Watched::BySomebody | Watched::ByNobody) | (false, _) => OpenTurn::Waits,
         }
     }
 
     /// A turn that is open and does not go on is closed, visibly.
     pub(crate) fn close_turn(&mut self) -> Vec<Step> {
-        self.stopping = false;
         match std::mem::take(&mut self.turn_open) {
-            true => vec![Step::Record(Happened::TurnEnded { end: TurnEnd::Interrupted })],
+            true => {
+                self.stopping = false;
+                vec![Step::Record(Happened::TurnEnded { end: TurnEnd::Interrupted })]
+            }
             false => Vec::new(),
         }
     }

@@ -87,6 +87,42 @@ fn a_prompt_survives_the_conversation_s_death_until_it_is_on_disk() {
     assert!(router.heard_session(FromSession::Ready).is_empty());
 }
 
+/// A prompt on disk takes the place of the oldest that waits there.
+#[test]
+fn a_prompt_never_takes_the_place_of_one_behind_it() {
+    let mut router = Router::default();
+    router.prompt("first".into());
+    assert_eq!(router.queued_with("second"), ["first", "second"], "not said to be on disk yet");
+    router.enqueue("second".into());
+    assert_eq!(router.queued_with("third"), ["third"], "once is enough");
+    router.enqueue("third".into());
+    assert_eq!(router.take_back(), ["second", "third"]);
+    assert_eq!(router.queued_with("fourth"), ["first", "fourth"], "what was taken back is gone");
+    router.enqueue("fourth".into());
+    router.heard_session(FromSession::Ready);
+    router.heard_session(FromSession::Commit(Happened::Prompt { text: "first".into() }));
+    router.heard_session(FromSession::Commit(Happened::TurnEnded { end: TurnEnd::Done }));
+    assert!(router.next_queued().is_some());
+    assert_eq!(router.queued_with("fifth"), ["fifth"], "the fourth waits on disk already");
+    let mut running = Router::default();
+    running.prompt("first".into());
+    running.heard_session(FromSession::Commit(Happened::Prompt { text: "first".into() }));
+    assert_eq!(running.queued_with("second"), ["second"], "the first is a prompt on disk");
+}
+
+/// A conversation is replayed when the calls of the one before it are over: those end at once.
+#[test]
+fn a_turn_that_is_stopped_while_its_calls_outlive_the_conversation_does_not_go_on() {
+    let mut router = asking();
+    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.session_down("x");
+    assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::GoesOn, "nobody stopped it");
+    assert_eq!(router.interrupt(), [Step::CancelCalls]);
+    assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::Waits);
+    assert_eq!(router.close_turn().len(), 1);
+    assert_eq!(router.heard_session(FromSession::Ready), []);
+}
+
 #[test]
 fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
     let mut router = asking();
@@ -155,10 +191,18 @@ fn a_wish_to_stop_outlives_the_conversation_that_did_not_carry_it_out() {
     let mut router = asking();
     router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
     router.session_down("x");
-    assert_eq!(router.interrupt(), [], "it is told nothing before it has replayed");
-    assert_eq!(router.heard_session(FromSession::Ready), [stop.clone()]);
+    assert_eq!(
+        router.interrupt(),
+        [Step::CancelCalls],
+        "it is told nothing before it has replayed"
+    );
+    assert_eq!(router.heard_session(FromSession::Ready), std::slice::from_ref(&stop));
     router.session_down("x");
-    assert_eq!(router.heard_session(FromSession::Ready), [stop.clone()], "nor did the second");
+    assert_eq!(
+        router.heard_session(FromSession::Ready),
+        std::slice::from_ref(&stop),
+        "nor did the second"
+    );
     let end = Happened::TurnEnded { end: TurnEnd::Interrupted };
     router.heard_session(FromSession::Commit(end));
     router.session_down("x");

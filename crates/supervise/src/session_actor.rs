@@ -425,6 +425,9 @@ impl SessionState {
                 }
                 Step::StartCall(call, place) => self.start_call(myself, call, place).await,
                 Step::CancelCall(call) => self.tell_call(&call, CallInput::Cancel),
+                Step::CancelCalls => {
+                    self.calls.keys().for_each(|call| self.tell_call(call, CallInput::Cancel));
+                }
                 Step::Tell(event) => self.tell(&event),
                 Step::Log(worker, line) => match line.level {
                     LogLevel::Error => {

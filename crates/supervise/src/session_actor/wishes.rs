@@ -17,7 +17,9 @@ impl SessionState {
         }
         if self.router.busy() {
             // A failed disk is said to all, and the words are still the person's.
-            if self.record(vec![Record::Queued { text: text.clone() }]).await.is_ok() {
+            let records = self.router.queued_with(&text).into_iter();
+            let records = records.map(|text| Record::Queued { text }).collect();
+            if self.record(records).await.is_ok() {
                 self.router.enqueue(text);
                 self.tell_queue();
             }
