@@ -62,7 +62,7 @@ pub use digest::{Digest, NotADigest};
 pub use fork::{ForkError, fork};
 pub use journal::{AppendError, CreateError, Journal, OpenError, Opened, Torn, is_session_name};
 pub use line::Damage;
-pub use open_calls::{OpenCall, open_calls};
+pub use open_calls::{OpenCall, Refused, open_calls};
 pub use page::{newest, page};
 pub use past::{Past, Turn};
 pub use path::StoredPath;

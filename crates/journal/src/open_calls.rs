@@ -16,9 +16,23 @@ pub struct OpenCall {
     pub tool_kind: ToolKind,
     /// Whether it was let go.
     pub progress: Progress,
+    /// That it is not to run, where that was decided. Its result was lost, the decision holds.
+    pub refused: Option<Refused>,
 }
 
-/// The calls that were proposed and neither ended, nor were denied, nor expired, by number.
+/// A decision that a call does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// A person, a rule or a mode said no.
+    Denied {
+        /// What the model is told.
+        message: String,
+    },
+    /// Nobody answered in time.
+    Expired,
+}
+
+/// The calls that were proposed and have no end, by number.
 pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<OpenCall> {
     let mut open = BTreeMap::new();
     for record in records {
@@ -30,6 +44,7 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
                     tool: tool.clone(),
                     tool_kind: *tool_kind,
                     progress: Progress::NeverStarted,
+                    refused: None,
                 };
                 open.insert(*call, fresh);
             }
@@ -38,10 +53,17 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
                     started.progress = Progress::MayHaveRun;
                 }
             }
-            Record::Denied { call, .. }
-            | Record::Expired { call }
-            | Record::Result { call, .. }
-            | Record::Interrupted { call, .. } => {
+            Record::Denied { call, message, .. } => {
+                if let Some(denied) = open.get_mut(call) {
+                    denied.refused = Some(Refused::Denied { message: message.clone() });
+                }
+            }
+            Record::Expired { call } => {
+                if let Some(expired) = open.get_mut(call) {
+                    expired.refused = Some(Refused::Expired);
+                }
+            }
+            Record::Result { call, .. } | Record::Interrupted { call, .. } => {
                 open.remove(call);
             }
             Record::Session(_)

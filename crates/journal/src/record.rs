@@ -267,11 +267,11 @@ impl Record {
 
 /// Whether records of this kind name a call and lead up to its end or are it.
 pub(crate) fn about_a_call(kind: &str) -> bool {
-    let kinds = ["PROPOSED", "ASKED", "APPROVED", "START"];
+    let kinds = ["PROPOSED", "ASKED", "APPROVED", "DENIED", "EXPIRED", "START"];
     kinds.contains(&kind) || ends_a_call(kind)
 }
 
 /// Whether a record of this kind is the last of its call.
 pub(crate) fn ends_a_call(kind: &str) -> bool {
-    ["DENIED", "EXPIRED", "RESULT", "INTERRUPTED"].contains(&kind)
+    ["RESULT", "INTERRUPTED"].contains(&kind)
 }

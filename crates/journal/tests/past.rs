@@ -20,7 +20,9 @@ fn written(sessions: &Path, records: &[Record]) -> Past {
 #[test]
 fn a_session_at_rest_has_its_header_and_nothing_open() {
     let sessions = tempdir().unwrap();
-    let past = written(sessions.path(), &each_kind());
+    // A decision alone ends no call.
+    let records = [each_kind(), vec![result(2, "denied"), result(3, "expired")]].concat();
+    let past = written(sessions.path(), &records);
     assert_eq!(past.entries.len(), 1);
     assert_eq!(past.entries[0].record, Record::Session(header("s1")));
     assert_eq!((past.turns, past.turn), (1, Turn::Ended));

@@ -197,7 +197,8 @@ fn what_is_open_and_whether_it_ran() {
         open_calls(records).iter().map(|call| (call.number, call.progress)).collect()
     };
     assert_eq!(open(&all), [(1, NeverStarted), (2, MayHaveRun), (3, MayHaveRun)]);
-    assert_eq!(open(&each_kind()), []);
+    let refused = [(2, NeverStarted), (3, NeverStarted)];
+    assert_eq!(open(&each_kind()), refused, "a decision is no end");
     assert_eq!(open(&all[..5]).len(), 5);
     assert_eq!(
         open_calls(&all[..1]),
@@ -207,8 +208,12 @@ fn what_is_open_and_whether_it_ran() {
             tool: "bash".to_owned(),
             tool_kind: Mutation,
             progress: NeverStarted,
+            refused: None,
         }]
     );
+    // A decision is not the end: the result that says so may be lost.
+    let expired = [proposed(1, Mutation), Record::Expired { call: 1 }];
+    assert_eq!(open_calls(&expired)[0].refused, Some(journal::Refused::Expired));
 }
 
 #[test]

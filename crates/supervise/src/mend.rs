@@ -1,7 +1,8 @@
 //! What a journal that was left in the middle of something needs before a session goes on: every
 //! open call and an open turn get their end. Pure; used by the root when it opens a session.
 
-use journal::{OpenCall, Past, Progress, Record, Turn};
+use crate::call::EXPIRED;
+use journal::{OpenCall, Outcome, Past, Progress, Record, Refused, Turn};
 use protocol::session::OpenTurn;
 
 /// How far a session had come.
@@ -26,22 +27,38 @@ pub(crate) fn mend(past: &Past, wanted: OpenTurn) -> Mended {
     let mut lost = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
     if last == OpenTurn::GoesOn {
         // What never started is asked for again by the conversation, under the same name: its
-        // question still stands.
-        lost.retain(|open| open.progress == Progress::MayHaveRun);
+        // question still stands. What was refused is not asked for again.
+        lost.retain(|open| open.progress == Progress::MayHaveRun || open.refused.is_some());
     }
-    let mut records: Vec<_> = lost
-        .iter()
-        .map(|open| Record::Interrupted {
-            call: open.number,
-            progress: open.progress,
-            cause: "was lost when agentd ended".to_owned(),
-            audit: None,
-        })
-        .collect();
+    let mut records: Vec<_> = lost.iter().map(end).collect();
     if in_turn && last == OpenTurn::Waits {
         records.push(Record::TurnEnded { end: journal::TurnEnd::Interrupted });
     }
     Mended { lost, records, turns: past.turns, last }
+}
+
+/// A decision counts once it is on disk, whoever dies before its result is.
+fn end(open: &OpenCall) -> Record {
+    let refused = |code: &str, text: &str| Record::Result {
+        call: open.number,
+        use_id: open.use_id.clone(),
+        outcome: Outcome::Denied,
+        text: text.to_owned(),
+        summary: text.lines().next().unwrap_or_default().to_owned(),
+        is_error: true,
+        code: Some(code.to_owned()),
+        audit: None,
+    };
+    match &open.refused {
+        Some(Refused::Denied { message }) => refused("denied", message),
+        Some(Refused::Expired) => refused("expired", EXPIRED),
+        None => Record::Interrupted {
+            call: open.number,
+            progress: open.progress,
+            cause: "was lost when agentd ended".to_owned(),
+            audit: None,
+        },
+    }
 }
 
 #[cfg(test)]
@@ -70,6 +87,22 @@ mod tests {
         let mended = mend(&past(Vec::new(), 2, Turn::Ended), OpenTurn::GoesOn);
         let (lost, records) = (Vec::new(), Vec::new());
         assert_eq!(mended, Mended { lost, records, turns: 2, last: OpenTurn::Waits });
+    }
+
+    #[test]
+    fn what_was_refused_stays_refused_and_is_not_asked_again() {
+        let basis = journal::Basis::Person { who: "pts/1".into() };
+        let denied = Record::Denied { call: 1, basis, message: "not that one".into() };
+        let records = vec![proposed(1), denied, proposed(2), Record::Expired { call: 2 }];
+        let mended = mend(&past(records, 1, Turn::Open), OpenTurn::GoesOn);
+        let [
+            Record::Result { call: 1, text, outcome: Outcome::Denied, .. },
+            Record::Result { call: 2, outcome: Outcome::Denied, .. },
+        ] = &mended.records[..]
+        else {
+            panic!("{mended:?}")
+        };
+        assert_eq!((text.as_str(), mended.last), ("not that one", OpenTurn::GoesOn));
     }
 
     #[test]

@@ -192,11 +192,19 @@ pub(crate) fn lost(session: &SessionId, call: &OpenCall, now: u64) -> journal::E
         session: session.0.clone(),
         call: call.number,
         tool: call.tool.clone(),
-        outcome: match call.progress {
-            journal::Progress::NeverStarted => journal::Outcome::Crashed,
-            journal::Progress::MayHaveRun => journal::Outcome::Interrupted,
+        outcome: match (&call.refused, call.progress) {
+            (Some(_), _) => journal::Outcome::Denied,
+            (None, journal::Progress::NeverStarted) => journal::Outcome::Crashed,
+            (None, journal::Progress::MayHaveRun) => journal::Outcome::Interrupted,
         },
-        code: Some("interrupted".to_owned()),
+        code: Some(
+            match &call.refused {
+                Some(journal::Refused::Denied { .. }) => "denied",
+                Some(journal::Refused::Expired) => "expired",
+                None => "interrupted",
+            }
+            .to_owned(),
+        ),
         enforced: None,
         runner_pid: None,
         command_pid: None,

@@ -85,6 +85,11 @@ impl RootState {
                     let _ = actor.send_message(SessionMsg::BrokerFailed(why));
                 }
                 self.sessions.insert(id, actor.clone());
+                // Until now no word of the broker found it: neither that it lives anew nor a
+                // verdict. This has both said again.
+                if self.broker_failed.is_none() {
+                    let _ = actor.send_message(SessionMsg::BrokerBack);
+                }
                 let _ = actor.send_message(SessionMsg::Join(Box::new(order)));
             }
             Ok(_) => {
@@ -214,7 +219,8 @@ impl Opener {
                 }
                 let Mended { lost, mut records, turns, last } = mend(&opened.past, open_turn);
                 for (call, record) in lost.iter().zip(&mut records) {
-                    if let Record::Interrupted { audit, .. } = record {
+                    if let Record::Interrupted { audit, .. } | Record::Result { audit, .. } = record
+                    {
                         *audit = Some(self.audit_lost(plan, call).await?);
                     }
                 }
