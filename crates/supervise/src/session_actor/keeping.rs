@@ -70,8 +70,8 @@ impl SessionState {
         let read = tokio::task::spawn_blocking(move || read_all(&directory)).await;
         let entries = match read {
             Ok(Ok(entries)) => entries,
-            Ok(Err(error)) => return self.degraded_if(Some(chain(&error))),
-            Err(error) => return self.degraded_if(Some(error.to_string())),
+            Ok(Err(error)) => return self.close_book(unread(&chain(&error))),
+            Err(error) => return self.close_book(unread(&error.to_string())),
         };
         let begin = ToSession::Begin(self.plan.setup.clone());
         let replay = from_disk::replay(&self.plan.id, &entries).into_iter().map(ToSession::Replay);
@@ -82,6 +82,11 @@ impl SessionState {
         let words = std::iter::once(begin).chain(replay).chain([done]);
         let _ = self.conversation.send_message(SlotMsg::SendAll(words.collect()));
     }
+}
+
+/// A conversation that is told nothing takes nothing.
+fn unread(why: &str) -> String {
+    format!("its records could not be read: {why}")
 }
 
 fn read_all(directory: &Path) -> Result<Vec<Entry>, journal::ReadError> {
