@@ -194,9 +194,11 @@ impl Actor for ClientActor {
             ClientMsg::Say(word) => state.pass_on(&myself, vec![word]),
             ClientMsg::SayAll(words) => state.pass_on(&myself, words),
             ClientMsg::Dismissed { session, reason } => {
-                state.attached.remove(&session);
-                state.opened.remove(&session);
-                state.pass_on(&myself, vec![ToClient::Detached { session, reason }]);
+                let attached = state.attached.remove(&session).is_some();
+                let opened = state.opened.remove(&session).is_some();
+                if attached || opened {
+                    state.pass_on(&myself, vec![ToClient::Detached { session, reason }]);
+                }
             }
             ClientMsg::Word(heard) => state.word(&myself, heard.word, heard.papers).await,
             ClientMsg::Lost(session) => state.lost(&session),

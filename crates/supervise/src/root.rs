@@ -215,7 +215,7 @@ impl Actor for Root {
                 }
             }
             SupervisionEvent::ActorTerminated(who, ..) => {
-                state.sessions.retain(|_, session| session.get_id() != who.get_id());
+                state.ended(who.get_id());
                 state.clients.remove(&who.get_id());
                 state.await_somebody(&myself);
             }

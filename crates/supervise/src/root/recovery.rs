@@ -30,12 +30,26 @@ impl RootState {
     /// An actor failed. If it was a session's, its journal is whole and nothing of it runs any
     /// more, but clients wait for its words.
     pub(super) fn lost(&mut self, who: ActorId) {
-        let session = self.sessions.iter().find(|(_, actor)| actor.get_id() == who);
-        let Some(session) = session.map(|(session, _)| session.clone()) else { return };
-        self.sessions.remove(&session);
+        let Some(session) = self.forget(who) else { return };
         for client in self.clients.values() {
             let _ = client.send_message(ClientMsg::Lost(session.clone()));
         }
+    }
+
+    /// A session's actor ended in order. Who came to it while it was ending was not told.
+    pub(super) fn ended(&mut self, who: ActorId) {
+        let Some(session) = self.forget(who) else { return };
+        for client in self.clients.values() {
+            let reason = "the session was ended; it is on disk".to_owned();
+            let _ = client.send_message(ClientMsg::Dismissed { session: session.clone(), reason });
+        }
+    }
+
+    fn forget(&mut self, who: ActorId) -> Option<SessionId> {
+        let session = self.sessions.iter().find(|(_, actor)| actor.get_id() == who);
+        let session = session.map(|(session, _)| session.clone())?;
+        self.sessions.remove(&session);
+        Some(session)
     }
 }
 

@@ -10,16 +10,18 @@ use config::Dirs;
 use ipc::{Hello, Joiner, codec, frames};
 use protocol::Link;
 use protocol::client::{
-    ClientLink, Event, FromClient, Opening, Others, ProjectTrust, Rights, Since, Start, ToClient,
+    ClientLink, Ending, Event, FromClient, Opening, Others, ProjectTrust, Rights, Since, Start,
+    ToClient,
 };
 use protocol::confinement::{FilePath, Tier};
 use protocol::ids::Generation;
 use protocol::judgement::{Audience, Mode};
 use protocol::session::OpenTurn;
+use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorRef};
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -27,12 +29,12 @@ use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Workers that say Hello and then only listen. Written by another process: a test that forks
+/// Workers that say Hello, then only listen, and take their time to go. Written by another process: a test that forks
 /// meanwhile would hold them open, and they could not be started.
 fn workers(directory: &Path) {
     let hello = directory.join("hello");
     fs::write(&hello, Hello::own().to_bytes()).unwrap();
-    let script = format!("#!/bin/sh\ncat {} >&0; exec cat > /dev/null\n", hello.display());
+    let script = format!("#!/bin/sh\ncat {} >&0; cat > /dev/null; sleep 0.2\n", hello.display());
     for name in ["agentd-session", "agentd-provider", "agentd-broker", TOOL_EXECUTABLE] {
         let mut writer = Command::new("sh")
             .args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"])
@@ -103,17 +105,10 @@ impl Peer {
     }
 }
 
-async fn fail(root: &ActorRef<RootMsg>, session: &SessionId) {
-    let (reply, found) = oneshot::channel();
-    root.send_message(RootMsg::Find(session.clone(), reply)).unwrap();
-    found.await.unwrap().unwrap().send_message(SessionMsg::Fail).unwrap();
-}
-
-#[tokio::test]
-async fn who_waits_for_a_session_whose_actor_fails_is_told_and_may_open_it_again() {
-    let place = tempfile::tempdir().unwrap();
+/// A root whose directories and workers are in this place, its end, and a project.
+async fn root_in(place: &Path) -> (ActorRef<RootMsg>, JoinHandle<()>, PathBuf) {
     let directory = |name: &str| {
-        let path = place.path().join(name);
+        let path = place.join(name);
         fs::create_dir(&path).unwrap();
         fs::canonicalize(path).unwrap()
     };
@@ -130,6 +125,19 @@ async fn who_waits_for_a_session_whose_actor_fails_is_told_and_may_open_it_again
         worker_env: Vec::new(),
     };
     let (root, ended) = Root::spawn(None, Root, settings).await.unwrap();
+    (root, ended, project)
+}
+
+async fn fail(root: &ActorRef<RootMsg>, session: &SessionId) {
+    let (reply, found) = oneshot::channel();
+    root.send_message(RootMsg::Find(session.clone(), reply)).unwrap();
+    found.await.unwrap().unwrap().send_message(SessionMsg::Fail).unwrap();
+}
+
+#[tokio::test]
+async fn who_waits_for_a_session_whose_actor_fails_is_told_and_may_open_it_again() {
+    let place = tempfile::tempdir().unwrap();
+    let (root, ended, project) = root_in(place.path()).await;
     let (mut one, mut other) = (Peer::of(&root), Peer::of(&root));
     let lost = one.open(&project, Start::New).await;
     let kept = other.open(&project, Start::New).await;
@@ -150,6 +158,23 @@ async fn who_waits_for_a_session_whose_actor_fails_is_told_and_may_open_it_again
     assert!(matches!(other.hear().await, ToClient::Failed { kind: FailedKind::NotFound, .. }));
     let start = Start::Resume { session: lost.clone(), open_turn: OpenTurn::Waits };
     assert_eq!(one.open(&project, start).await, lost);
+    root.send_message(RootMsg::Shutdown).unwrap();
+    timeout(Duration::from_secs(20), ended).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn who_comes_to_a_session_that_is_ending_is_told_its_end() {
+    let place = tempfile::tempdir().unwrap();
+    let (root, ended, project) = root_in(place.path()).await;
+    let (mut one, mut other) = (Peer::of(&root), Peer::of(&root));
+    let session = one.open(&project, Start::New).await;
+    let ending = Ending::Stop;
+    other.say(&FromClient::End { session: session.clone(), ending }).await;
+    let detached = |word: &ToClient| matches!(word, ToClient::Detached { .. });
+    while !detached(&one.hear().await) {}
+    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    one.open(&project, start).await;
+    while !detached(&one.hear().await) {}
     root.send_message(RootMsg::Shutdown).unwrap();
     timeout(Duration::from_secs(20), ended).await.unwrap().unwrap();
 }
