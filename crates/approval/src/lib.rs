@@ -38,6 +38,7 @@
 mod command;
 mod digest;
 mod error;
+mod git;
 mod glimpse;
 mod grammar;
 mod harmless;

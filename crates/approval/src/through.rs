@@ -3,6 +3,7 @@
 //! Only forms that are certain are looked through: options that are listed here, programs that are
 //! written out. All others need a rule of their own.
 
+use crate::git;
 use crate::harmless::prefix_variable;
 use crate::script::{Start, Word};
 use crate::words::base_name;
@@ -55,22 +56,6 @@ const MOVES: &[&str] = &["cd", "chdir", "popd", "pushd"];
 const FIND_ACTS: &[&str] =
     &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf"];
 
-/// Subcommands of git that run other programs, or say which ones git runs later.
-const GIT_RUNS: &[&str] = &[
-    "bisect",
-    "config",
-    "difftool",
-    "filter-branch",
-    "mergetool",
-    "rebase",
-    "send-email",
-    "submodule",
-];
-
-/// Options of git's subcommands that name a program.
-const GIT_PROGRAMS: &[&str] =
-    &["--exec", "--upload-pack", "--receive-pack", "--open-files-in-pager", "-O"];
-
 /// Whether a builtin changes what others mean.
 pub(crate) fn changes_state(program: &str) -> bool {
     STATE.contains(&program)
@@ -122,27 +107,23 @@ fn is_option(word: &Word) -> bool {
 /// them for a program of which it cannot be known.
 pub(crate) fn guarded(words: &[Word]) -> Vec<usize> {
     let program = words.first().and_then(Word::known).map(base_name).unwrap_or_default();
-    let acts: fn(usize, &str) -> bool = match program {
-        "find" => |_, word| FIND_ACTS.contains(&word),
-        "fd" | "fdfind" => |_, word| {
+    let acts: fn(&str) -> bool = match program {
+        "find" => |word| FIND_ACTS.contains(&word),
+        "fd" | "fdfind" => |word| {
             let short =
                 word.starts_with('-') && !word.starts_with("--") && word.contains(['x', 'X']);
             short || word.starts_with("--exec")
         },
-        "rg" => |_, word| word.starts_with("--pre") || word.starts_with("--hostname-bin"),
-        "git" => |at, word| {
-            (at == 1 && (word.starts_with('-') && word != "--no-pager" || GIT_RUNS.contains(&word)))
-                || GIT_PROGRAMS.iter().any(|option| word.starts_with(option))
-                || word.starts_with("ext::")
-        },
+        "rg" => |word| word.starts_with("--pre") || word.starts_with("--hostname-bin"),
+        "git" => return git::guarded(words),
         _ => return Vec::new(),
     };
-    let could = |(at, word): (usize, &Word)| match word {
-        Word::Known(word) => acts(at, word),
-        Word::One(Start::Plain) | Word::Open(Start::Plain) => program == "git" && at == 1,
+    let could = |word: &Word| match word {
+        Word::Known(word) => acts(word),
+        Word::One(Start::Plain) | Word::Open(Start::Plain) => false,
         Word::One(Start::Any) | Word::Open(Start::Any) => true,
     };
-    words.iter().enumerate().skip(1).filter(|word| could(*word)).map(|(at, _)| at).collect()
+    (1..words.len()).filter(|at| could(&words[*at])).collect()
 }
 
 /// What the wrapper runs, where that is certain.
@@ -181,7 +162,7 @@ pub(crate) fn inner(words: &[Word]) -> Option<Inner> {
             let words: Option<Vec<&str>> = rest.iter().map(Word::known).collect();
             return Some(Inner::Here(words?.join(" ")));
         }
-        "git" => return git(rest),
+        "git" => return without_pager(rest),
         _ => return None,
     };
     command(rest.to_vec())
@@ -194,10 +175,11 @@ pub(crate) fn find_runs(words: &[Word]) -> Option<Vec<Vec<Word>>> {
     while let Some((word, behind)) = rest.split_first() {
         rest = behind;
         match word.known()? {
-            "-exec" | "-execdir" | "-ok" | "-okdir" => {
+            option @ ("-exec" | "-execdir" | "-ok" | "-okdir") => {
+                let asks = option.starts_with("-ok");
                 let ends = |at: &usize| match behind[*at].known() {
                     Some(";") => true,
-                    Some("+") => *at > 0 && behind[*at - 1].known() == Some("{}"),
+                    Some("+") => !asks && *at > 0 && behind[*at - 1].known() == Some("{}"),
                     Some(_) | None => false,
                 };
                 let length = (0..behind.len()).find(ends)?;
@@ -210,6 +192,8 @@ pub(crate) fn find_runs(words: &[Word]) -> Option<Vec<Vec<Word>>> {
                 found.push(run.collect::<Option<Vec<Word>>>()?);
                 rest = &behind[length + 1..];
             }
+            // Such places may begin like an option.
+            "-files0-from" => return None,
             word if FIND_ACTS.contains(&word) => return None,
             _ => {}
         }
@@ -272,7 +256,7 @@ fn script(words: &[Word]) -> Option<Inner> {
 }
 
 /// Of git's options before the subcommand only this one says nothing about what runs.
-fn git(words: &[Word]) -> Option<Inner> {
+fn without_pager(words: &[Word]) -> Option<Inner> {
     let (option, rest) = words.split_first()?;
     let program = Word::Known("git".into());
     (option.known() == Some("--no-pager"))

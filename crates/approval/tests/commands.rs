@@ -375,6 +375,54 @@ fn what_no_permission_covers() {
     }
 }
 
+/// Words that make git or `find` run other programs, in every way these programs take them: a `*` of
+/// a rule covers none.
+#[test]
+fn a_star_covers_no_word_that_runs_another_program() {
+    let judge = rules(Mode::DontAsk, &["bash:git *", "bash:find *", "bash:rg *"], &[], &[]);
+    let allowed = [
+        "git status",
+        "git --no-pager log --oneline --color=never",
+        "git --no-pager diff --cached --exit-code",
+        "git clone --depth=1 --no-checkout . x",
+        "git grep -n --count x",
+        "git checkout -q main",
+        "git log ./x",
+        "find . -exec rg x {} +",
+    ];
+    for text in allowed {
+        assert_eq!(outcome(&judge, &command(text)), Outcome::Allowed, "{text}");
+    }
+    let refused = [
+        "git --no-pager -c core.fsmonitor=./x status",
+        "git --no-pager --no-pager -c core.fsmonitor=./x status",
+        "git --no-pager config alias.x '!y'",
+        "git --no-pager $x status",
+        "git --no-pager ./$x status",
+        "git grep -O./x y",
+        "git grep -nO./x y",
+        "git grep --open-files-in-pager=./x y",
+        "git grep --open=./x y",
+        "git clone -u ./x . y",
+        "git clone -nu ./x . y",
+        "git clone -c core.fsmonitor=./x . y",
+        "git clone --conf=core.fsmonitor=./x . y",
+        "git clone --upload-pack ./x . y",
+        "git fetch --upload=./x y",
+        "git push --rec=./x y",
+        "git archive --remote=. --exe=./x HEAD",
+        "git remote-ext a './x'",
+        "git merge-index ./x -a",
+        "git submodule--helper foreach ./x",
+        "git fetch ext::./x",
+        "find -files0-from x -exec rg y {} ;",
+        "find . -ok rg y {} + --pre=./x ';'",
+    ];
+    for text in refused {
+        assert_eq!(outcome(&judge, &command(text)), Outcome::RefusedByMode, "{text}");
+    }
+}
+
 /// Commands in which a denied one can be seen, with a mode that lets everything else pass.
 #[test]
 fn what_a_denial_sees() {

@@ -1,0 +1,63 @@
+//! The words that make git run other programs, or say which ones it runs later. `through` asks.
+//!
+//! Git takes the beginning of a long option for the whole of it, several short ones in one word, and
+//! `--no-pager` before its subcommand; each of these would hide such a word.
+
+use crate::script::{Start, Word};
+
+/// Subcommands that run other programs, or say which ones git runs later.
+const RUNNERS: &[&str] = &[
+    "bisect",
+    "config",
+    "daemon",
+    "difftool",
+    "filter-branch",
+    "for-each-repo",
+    "hook",
+    "instaweb",
+    "maintenance",
+    "merge-index",
+    "mergetool",
+    "rebase",
+    "remote-ext",
+    "send-email",
+    "shell",
+    "submodule",
+];
+
+/// Options of any subcommand that name a program, or a setting that does.
+const LONG: &[&str] =
+    &["--config", "--exec", "--extcmd", "--open-files-in-pager", "--receive-pack", "--upload-pack"];
+
+/// Short options that do so, and of which subcommand. `-O` is guarded everywhere.
+const SHORT: &[(&str, &[char])] = &[("clone", &['c', 'u']), ("grep", &['O'])];
+
+/// The places of these words; git's own name is at 0.
+pub(crate) fn guarded(words: &[Word]) -> Vec<usize> {
+    let before = |word: &&Word| word.known() == Some("--no-pager");
+    let subcommand = 1 + words.iter().skip(1).take_while(before).count();
+    let name = words.get(subcommand).and_then(Word::known).unwrap_or_default();
+    let guards = |at: usize, word: &Word| match word {
+        // Whatever stands in the subcommand's place may be an option of git's own.
+        Word::Known(word) if at == subcommand => {
+            word.starts_with('-') || word.contains("--") || RUNNERS.contains(&word.as_str())
+        }
+        Word::Known(word) => names_program(name, word),
+        Word::One(Start::Plain) | Word::Open(Start::Plain) => at <= subcommand,
+        Word::One(Start::Any) | Word::Open(Start::Any) => true,
+    };
+    (subcommand..words.len()).filter(|at| guards(*at, &words[*at])).collect()
+}
+
+fn names_program(subcommand: &str, word: &str) -> bool {
+    if word.starts_with("ext::") {
+        return true;
+    }
+    if word.starts_with("--") {
+        let option = word.split_once('=').map_or(word, |(option, _)| option);
+        return option.len() > 2 && LONG.iter().any(|long| long.starts_with(option));
+    }
+    let Some(letters) = word.strip_prefix('-') else { return false };
+    let told = SHORT.iter().find(|(name, _)| *name == subcommand);
+    letters.starts_with('O') || told.is_some_and(|(_, short)| letters.contains(*short))
+}
