@@ -247,6 +247,27 @@ fn a_lost_daemon_is_followed_by_another_while_the_terminal_stays() {
 }
 
 #[test]
+fn who_watches_a_lost_daemon_ends_no_turn_and_sees_it_go_on() {
+    let (desk, server) = greeting();
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    let watching = tmux.run("watching", &typed(&desk, &server, &["attach", "-r"]), SIZE);
+    watching.shows("waits for an answer at another terminal");
+    detach(&one);
+    support::send(daemon.pid, Signal::SIGKILL);
+    watching.shows("the connection is lost");
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
+    two.shows("y once");
+    two.press(&["y"]);
+    for terminal in [&two, &watching] {
+        terminal.shows("Changed.");
+    }
+    assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+}
+
+#[test]
 fn one_answer_counts_and_every_terminal_sees_whose() {
     let (desk, server) = greeting();
     let _daemon = desk.daemon();

@@ -304,12 +304,24 @@ impl Attached<'_> {
         }
         // The person sees that something happens while another one starts.
         let _ = self.paint();
-        let open_turn = match self.visit.entrance.rights {
-            Rights::Full => OpenTurn::GoesOn,
-            Rights::ReadOnly => OpenTurn::Waits,
+        let begun = match self.visit.entrance.rights {
+            Rights::Full => {
+                let open_turn = OpenTurn::GoesOn;
+                self.visit.opening.start = Start::Resume { session, open_turn };
+                self.ear.begin(self.supervisors, &self.visit.opening, &self.visit.papers)
+            }
+            // Opened for who only watches, its turn and its questions would end with the look.
+            Rights::ReadOnly => {
+                self.ear.forget();
+                let found = self.supervisors.connect_where_live(&session);
+                let open_turn = OpenTurn::Waits;
+                self.visit.opening.start = Start::Resume { session, open_turn };
+                found.map_err(RunError::NoSupervisor).and_then(|found| {
+                    self.ear.listen_to(found, &self.visit.opening, &self.visit.papers)
+                })
+            }
         };
-        self.visit.opening.start = Start::Resume { session, open_turn };
-        match self.ear.begin(self.supervisors, &self.visit.opening, &self.visit.papers) {
+        match begun {
             Ok(say) => {
                 self.say = say;
                 None

@@ -3,7 +3,10 @@
 use crate::connection::{ConnectError, Connection};
 use crate::spawn::{self, Launch, SpawnError};
 use crate::supervisors::Supervisors;
+use ipc::ChannelError;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use protocol::client::{FromClient, SessionState, ToClient};
+use protocol::ids::SessionId;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::error::Error;
 use std::io;
@@ -15,6 +18,10 @@ use std::time::{Duration, Instant};
 /// How long a daemon that is ending may take to leave its socket to the next: it gives its calls
 /// and workers their time.
 const ENDING: Duration = Duration::from_secs(15);
+/// How long who only watches waits for somebody to go on with a session whose daemon was lost.
+const OTHERS: Duration = Duration::from_secs(10);
+/// Between two tries of theirs.
+const WATCH_PAUSE: Duration = Duration::from_millis(200);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -134,6 +141,28 @@ impl Supervisors for DaemonSupervisors<'_> {
         Ok(connection)
     }
 
+    fn connect_where_live(
+        &mut self,
+        session: &SessionId,
+    ) -> Result<Connection, Box<dyn Error + Send + Sync>> {
+        let until = Instant::now() + OTHERS;
+        loop {
+            if let Some(mut connection) = self.find()?
+                && has_live(&mut connection, session)?
+            {
+                self.connected = Some(connection.supervisor_pid());
+                return Ok(connection);
+            }
+            if Instant::now() > until {
+                return Err(format!(
+                    "nobody goes on with session {session}, and who only watches does not either"
+                )
+                .into());
+            }
+            std::thread::sleep(WATCH_PAUSE);
+        }
+    }
+
     fn unanswered(&mut self) {
         // Another client may have replaced it meanwhile; that one is left alone.
         if let Ok((pid, process)) = self.listener()
@@ -143,6 +172,22 @@ impl Supervisors for DaemonSupervisors<'_> {
             let _ = pidfd_send_signal(&process, Signal::KILL);
         }
     }
+}
+
+/// Whether the daemon holds this session, beside what lies on disk.
+fn has_live(connection: &mut Connection, session: &SessionId) -> Result<bool, ChannelError> {
+    connection.send(&FromClient::List, &[])?;
+    let ToClient::Sessions(rows) = connection.recv()? else {
+        return Err(ChannelError::OutOfTurn);
+    };
+    let of_disk = |state: &SessionState| match state {
+        SessionState::Ended | SessionState::Unreadable(_) => true,
+        SessionState::Idle
+        | SessionState::Working
+        | SessionState::Asking(_)
+        | SessionState::Degraded(_) => false,
+    };
+    Ok(rows.iter().any(|row| row.session == *session && !of_disk(&row.state)))
 }
 
 fn connect(socket: &Path) -> Result<Connection, ConnectError> {

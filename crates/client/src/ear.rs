@@ -45,8 +45,19 @@ impl<T: Heard> Ear<T> {
         opening: &Opening,
         papers: &[OwnedFd],
     ) -> Result<Sender<FromClient>, RunError> {
+        self.forget();
+        let connection = supervisors.connect().map_err(RunError::NoSupervisor)?;
+        self.listen_to(connection, opening, papers)
+    }
+
+    /// The same over a connection that is there.
+    pub(crate) fn listen_to(
+        &self,
+        connection: Connection,
+        opening: &Opening,
+        papers: &[OwnedFd],
+    ) -> Result<Sender<FromClient>, RunError> {
         let life = self.forget();
-        let connection: Connection = supervisors.connect().map_err(RunError::NoSupervisor)?;
         connection.send(&FromClient::Open(opening.clone()), papers).map_err(RunError::Lost)?;
         let (words, say) = connection.split();
         let (sender, current) = (self.sender.clone(), Arc::clone(&self.current));

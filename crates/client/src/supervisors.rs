@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::spawn::{Launch, PrivateSupervisor, SpawnError};
+use protocol::ids::SessionId;
 use std::error::Error;
 
 /// A way to a supervisor.
@@ -11,6 +12,16 @@ pub trait Supervisors {
     /// # Errors
     /// Where there is none, and none can be started.
     fn connect(&mut self) -> Result<Connection, Box<dyn Error + Send + Sync>>;
+
+    /// Connects to one that has this session live, for who only watches: nothing is started and no
+    /// session is opened for them. Waits a while for somebody else to do so.
+    ///
+    /// # Errors
+    /// Where nobody does.
+    fn connect_where_live(
+        &mut self,
+        session: &SessionId,
+    ) -> Result<Connection, Box<dyn Error + Send + Sync>>;
 
     /// The present supervisor does not answer: it is stopped or stuck, and is ended by force, so
     /// that another may take its place.
@@ -64,6 +75,14 @@ impl Supervisors for OwnSupervisors<'_> {
         let connection = Connection::open(supervisor.socket(), supervisor.token());
         self.current = Some(supervisor);
         Ok(connection?)
+    }
+
+    fn connect_where_live(
+        &mut self,
+        _: &SessionId,
+    ) -> Result<Connection, Box<dyn Error + Send + Sync>> {
+        // One that is this client's own has nobody else who could open a session.
+        Err("the supervisor of this run is gone".into())
     }
 
     fn unanswered(&mut self) {
