@@ -195,6 +195,22 @@ impl Blocks {
                 vec![Item::TurnEnded(end.clone())]
             }
             Event::Changed { change, by } => vec![Item::Changed(change.clone(), by.clone())],
+            Event::Learned { rule, by, unwritten } => {
+                let place = if rule.line == 0 { "in this session" } else { "from now on" };
+                let mut text = format!("{place} `{}` is allowed (by {by})", rule.text);
+                if rule.line > 0 {
+                    text.push_str(&format!("; it stands in {}:{}", rule.file, rule.line));
+                }
+                let mut items = vec![Item::Note(text)];
+                items.extend(unwritten.as_ref().map(|why| {
+                    Item::Trouble(format!(
+                        "the rule `{}` could not be written and ends with this session: {why}. \
+                         Put it under permissions.allow yourself, or answer so again",
+                        rule.text
+                    ))
+                }));
+                items
+            }
             Event::AnswerRejected { call: _, reason } => {
                 vec![Item::Trouble(format!("the answer did not count: {reason}"))]
             }

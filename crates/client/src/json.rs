@@ -131,6 +131,7 @@ fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, 
         | Event::Output { .. }
         | Event::Queue { .. }
         | Event::Changed { .. }
+        | Event::Learned { .. }
         | Event::AnswerRejected { .. }
         | Event::TurnEnded { .. }
         | Event::Degraded { .. } => None,

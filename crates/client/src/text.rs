@@ -51,6 +51,7 @@ impl TextView {
             | Event::Output { .. }
             | Event::Queue { .. }
             | Event::Changed { .. }
+            | Event::Learned { .. }
             | Event::AnswerRejected { .. }
             | Event::TurnEnded { .. }
             | Event::Degraded { .. } => String::new(),

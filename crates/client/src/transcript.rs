@@ -143,6 +143,7 @@ impl Transcript {
             | Event::Started { .. }
             | Event::Queue { .. }
             | Event::Changed { .. }
+            | Event::Learned { .. }
             | Event::AnswerRejected { .. }
             | Event::Output { .. } => {}
         }

@@ -6,7 +6,7 @@
 //! a process's own environment comes in through [`Environment::of_process`].
 //!
 //! Who calls it: the supervisor for each session it opens, and the command line for `config`,
-//! `init` and `doctor`. No key (secret) ever enters a value of this crate.
+//! `init` and `doctor`. [`allow`] writes one rule into the user's file, for the supervisor. No key (secret) ever enters a value of this crate.
 
 mod config;
 mod dirs;
@@ -15,6 +15,7 @@ mod environment;
 mod error;
 mod init;
 mod keys;
+mod learn;
 mod load;
 mod nearest;
 mod origin;
@@ -34,6 +35,7 @@ pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use environment::{Environment, TOOL_HOMES, command_may_see};
 pub use error::{ConfigError, Place};
 pub use init::{InitError, init_project, init_text};
+pub use learn::{LearnError, allow};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE, Sources, Trust};
 pub use origin::{Layer, Origin};
 pub use project::Warning;

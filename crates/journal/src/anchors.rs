@@ -68,6 +68,7 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<Anchor>) -> Result<(), Rea
             | Record::Queued { .. }
             | Record::TakenBack
             | Record::Changed { .. }
+            | Record::Learned { .. }
             | Record::Answer { .. }
             | Record::Proposed { .. }
             | Record::Asked { .. }

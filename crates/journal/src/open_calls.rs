@@ -71,6 +71,7 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
             | Record::Queued { .. }
             | Record::TakenBack
             | Record::Changed { .. }
+            | Record::Learned { .. }
             | Record::Answer { .. }
             | Record::Asked { .. }
             | Record::Approved { .. }

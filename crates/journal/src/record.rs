@@ -1,6 +1,6 @@
 //! The kinds of record in a session's journal, and which of them are synced before going on.
 
-use crate::{Basis, Block, Head, Outcome, Progress, StoredPath, ToolKind, TurnEnd, Usage};
+use crate::{Basis, Block, Head, Outcome, Progress, Rule, StoredPath, ToolKind, TurnEnd, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -77,6 +77,17 @@ pub enum Record {
         added: Option<StoredPath>,
         /// Who, by the name of their terminal.
         by: String,
+    },
+    /// A person's answer holds longer than its call: this rule allows from here on. One that stands
+    /// in a file is read from there when the session is opened again.
+    Learned {
+        /// The rule; in file `this session` where it lives as long as that.
+        rule: Rule,
+        /// Who, by the name of their terminal.
+        by: String,
+        /// Why it was to hold for good and is in no file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unwritten: Option<String>,
     },
     /// The model answered, its terminal event seen.
     Answer {
@@ -195,12 +206,13 @@ pub enum Record {
 
 impl Record {
     /// The kinds this build knows.
-    pub(crate) const KINDS: [&str; 15] = [
+    pub(crate) const KINDS: [&str; 16] = [
         "SESSION",
         "PROMPT",
         "QUEUED",
         "TAKEN_BACK",
         "CHANGED",
+        "LEARNED",
         "ANSWER",
         "PROPOSED",
         "ASKED",
@@ -225,6 +237,7 @@ impl Record {
             | Self::Queued { .. }
             | Self::TakenBack
             | Self::Changed { .. }
+            | Self::Learned { .. }
             | Self::Asked { .. }
             | Self::Denied { .. }
             | Self::Expired { .. }

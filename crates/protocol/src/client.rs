@@ -7,7 +7,7 @@ use crate::call::{Call, ToolResult};
 use crate::confinement::{Enforced, FilePath, Network};
 use crate::content::{Block, Usage};
 use crate::ids::{CallId, SessionId};
-use crate::judgement::{Answer, Mode, Question};
+use crate::judgement::{Answer, Mode, Question, Rule};
 use crate::provider::Paper;
 use crate::session::{OpenTurn, TurnEnd};
 use crate::{Decode, Encode, Link};
@@ -409,6 +409,16 @@ pub enum Event {
         change: Change,
         /// Who, by the name of their terminal.
         by: String,
+    },
+    /// An answer holds longer than its call: this rule allows from now on. Comes before the
+    /// decision that it is part of.
+    Learned {
+        /// The rule and where it stands now: the person's file, or `this session`.
+        rule: Rule,
+        /// Who, by the name of their terminal.
+        by: String,
+        /// Why it was to hold for good and holds for the session only, in plain words.
+        unwritten: Option<String>,
     },
     /// An answer did not count, and why. Not kept.
     AnswerRejected {

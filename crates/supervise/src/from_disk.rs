@@ -8,7 +8,7 @@ use protocol::client::{Change, Event};
 use protocol::confinement::{FilePath, Network};
 use protocol::content::{Block, Usage};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::Mode;
+use protocol::judgement::{Mode, Rule, RuleEffect};
 use protocol::provider::Failure;
 use protocol::session::{Happened, TurnEnd};
 use std::collections::{HashMap, VecDeque};
@@ -50,6 +50,7 @@ fn happened(
         | Record::Queued { .. }
         | Record::TakenBack
         | Record::Changed { .. }
+        | Record::Learned { .. }
         | Record::Asked { .. }
         | Record::Approved { .. }
         | Record::Denied { .. }
@@ -104,6 +105,9 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
             changed(network.as_deref(), mode.as_deref(), added.as_ref())
                 .map(|change| Event::Changed { change, by })
         }
+        Record::Learned { rule: given, by, unwritten } => {
+            Some(Event::Learned { rule: rule(given), by, unwritten })
+        }
         // Prompts that wait are told while they do.
         Record::Queued { .. } | Record::TakenBack => None,
         // A question is shown while it is open, by the call that waits for its answer.
@@ -136,6 +140,33 @@ pub(crate) fn changes(entries: &[Entry]) -> Vec<Change> {
         changed(network.as_deref(), mode.as_deref(), added.as_ref())
     };
     entries.iter().filter_map(kept).collect()
+}
+
+/// The rules that answers gave for as long as the session lasts. Those in files are read there, and
+/// a copy of a session begins without: nobody gave them for it.
+pub(crate) fn learned(entries: &[Entry]) -> Vec<Rule> {
+    let parents = entries.iter().filter_map(|entry| {
+        let Record::Session(header) = &entry.record else { return None };
+        header.parent.as_ref()
+    });
+    let copied = parents.map(|parent| parent.seq).max().unwrap_or(0);
+    let kept = |entry: &Entry| {
+        let Record::Learned { rule: given, .. } = &entry.record else { return None };
+        (given.line == 0 && entry.seq > copied).then(|| rule(given.clone()))
+    };
+    // One that a build cannot follow allows nothing.
+    let followed = |rule: &Rule| approval::check(std::slice::from_ref(rule)).is_empty();
+    entries.iter().filter_map(kept).filter(followed).collect()
+}
+
+fn rule(rule: journal::Rule) -> Rule {
+    let journal::Rule { effect, text, file, line } = rule;
+    let effect = match effect {
+        journal::RuleEffect::Deny => RuleEffect::Deny,
+        journal::RuleEffect::Ask => RuleEffect::Ask,
+        journal::RuleEffect::Allow => RuleEffect::Allow,
+    };
+    Rule { effect, text, file, line }
 }
 
 /// The prompts that wait, in order.

@@ -60,6 +60,8 @@ pub(crate) struct Plan {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) network: Network,
     pub(crate) mode: Mode,
+    /// Where rules go that a person gives for good.
+    pub(crate) user_file: Option<PathBuf>,
 }
 
 /// Where a plan is made, beside what the client says.
@@ -118,7 +120,8 @@ pub(crate) fn plan(
     };
     let setup = setup(&id, &config, &project, network);
     let source = source(&config);
-    Ok(Plan { id, config, rules, setup, source, confinement, env, network, mode })
+    let user_file = ground.dirs.user_file();
+    Ok(Plan { id, config, rules, setup, source, confinement, env, network, mode, user_file })
 }
 
 fn load(

@@ -8,6 +8,7 @@ mod answers;
 mod calls;
 mod degraded;
 mod keeping;
+mod learning;
 mod watching;
 mod wishes;
 
@@ -33,7 +34,7 @@ use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::ToolResult;
 use protocol::client::{Change, Ending, Event, ProcessRow};
 use protocol::ids::CallId;
-use protocol::judgement::{Audience, Question, Verdict};
+use protocol::judgement::{Audience, Question, Rule, Verdict};
 #[cfg(agentd_hooks)]
 use protocol::provider::FromProvider;
 use protocol::provider::{Paper, ProviderLink, ToProvider};
@@ -151,6 +152,8 @@ pub(crate) struct OpenedJournal {
     pub(crate) queue: VecDeque<String>,
     /// Settings that people changed.
     pub(crate) changes: Vec<Change>,
+    /// Rules that people gave for as long as the session lasts.
+    pub(crate) learned: Vec<Rule>,
 }
 
 pub(crate) struct SessionState {

@@ -56,6 +56,11 @@ pub(crate) fn changed(change: &Change, by: String) -> Record {
     Record::Changed { network, mode, added, by }
 }
 
+/// A rule that an answer gave.
+pub(crate) fn learned(given: &Rule, by: String, unwritten: Option<String>) -> Record {
+    Record::Learned { rule: rule(given), by, unwritten }
+}
+
 /// What is kept of a call before its end.
 pub(crate) fn fact(call: &Call, kind: ToolKind, fact: Fact) -> Record {
     let number = call.id.number;

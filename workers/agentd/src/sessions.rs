@@ -146,6 +146,7 @@ fn take(row: &mut SessionRow, Entry { seq: _, time, record }: Entry) {
         Record::Queued { .. }
         | Record::TakenBack
         | Record::Changed { .. }
+        | Record::Learned { .. }
         | Record::Answer { .. }
         | Record::Proposed { .. }
         | Record::Asked { .. }

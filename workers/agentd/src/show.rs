@@ -131,6 +131,12 @@ fn words(entry: &Entry, calls: Calls) -> String {
             let what = network.or(mode).or(added).unwrap_or_default();
             format!("   {what} (by {by})\n")
         }
+        Record::Learned { rule, by, unwritten: _ } => match rule.line {
+            0 => format!("   {} allowed in {} (by {by})\n", rule.text, rule.file),
+            line => {
+                format!("   {} allowed from now on (by {by}; {}:{line})\n", rule.text, rule.file)
+            }
+        },
         // A prompt that waited comes again where its turn begins.
         Record::Queued { .. }
         | Record::TakenBack
@@ -171,6 +177,7 @@ fn markdown(entry: &Entry) -> String {
         Record::Queued { .. }
         | Record::TakenBack
         | Record::Changed { .. }
+        | Record::Learned { .. }
         | Record::Asked { .. }
         | Record::Approved { .. }
         | Record::Start { .. }

@@ -32,8 +32,8 @@ pub struct Broker {
 /// What holds for a session.
 #[derive(Debug)]
 enum Standing {
-    /// These rules, as they came and ready to judge.
-    Rules(RuleSet, Box<Rules>),
+    /// These rules, ready to judge.
+    Rules(Box<Rules>),
     /// Rules came and could not be followed, and why.
     Broken(String),
 }
@@ -72,7 +72,7 @@ impl Broker {
     fn rules(&mut self, session: SessionId, set: &RuleSet) -> Vec<FromBroker> {
         let mut said = Vec::new();
         let standing = match Rules::new(set) {
-            Ok(rules) => Standing::Rules(set.clone(), Box::new(rules)),
+            Ok(rules) => Standing::Rules(Box::new(rules)),
             Err(error) => {
                 let text = format!(
                     "the rules of session {session} cannot be followed, so its calls are refused: {error}"
@@ -135,7 +135,7 @@ impl Broker {
     fn verdict(&self, case: &Case) -> Verdict {
         match self.sessions.get(&case.call.id.session) {
             // A fault in the judgement itself refuses; it neither ends the process nor lets pass.
-            Some(Standing::Rules(_, rules)) => catch_unwind(AssertUnwindSafe(|| rules.judge(case)))
+            Some(Standing::Rules(rules)) => catch_unwind(AssertUnwindSafe(|| rules.judge(case)))
                 .unwrap_or_else(|_| unjudgeable("judging this call failed")),
             Some(Standing::Broken(error)) => {
                 unjudgeable(&format!("the permission rules cannot be followed: {error}"))
@@ -165,7 +165,8 @@ impl Broker {
             );
             return FromBroker::Rejected { call, reason };
         }
-        if let Err(reason) = self.learn(&call, &answer) {
+        if let Some(rule) = rule_of(&answer).filter(|rule| !open.offers.contains(rule)) {
+            let reason = format!("the rule `{rule}` is none of those that question {call} offers");
             return FromBroker::Rejected { call, reason };
         }
         self.open.remove(&call);
@@ -190,38 +191,20 @@ impl Broker {
         FromBroker::Verdict { call, verdict }
     }
 
-    /// Takes in the rule of an answer that holds for the session. It lives as long as this process:
-    /// after a restart the question comes again, which errs on the safe side.
-    fn learn(&mut self, call: &CallId, answer: &Answer) -> Result<(), String> {
-        let rule = match answer {
-            Answer::Once | Answer::Deny(_) | Answer::Stop => return Ok(()),
-            Answer::Always(_) => {
-                return Err(
-                    "a rule for good cannot be given as an answer here; answer for this session, \
-                     and write the rule under permissions.allow of your config.toml"
-                        .into(),
-                );
-            }
-            Answer::Session(rule) => rule,
-        };
-        if !self.open.get(call).is_some_and(|open| open.offers.contains(rule)) {
-            return Err(format!("the rule `{rule}` is none of those that question {call} offers"));
-        }
-        let Some(Standing::Rules(set, _)) = self.sessions.get(&call.session) else {
-            return Err("the session has no rules that could be added to".into());
-        };
-        let mut set = set.clone();
-        set.rules.push(approval::learned(rule));
-        let rules = Rules::new(&set).map_err(|error| error.to_string())?;
-        self.sessions.insert(call.session.clone(), Standing::Rules(set, Box::new(rules)));
-        Ok(())
-    }
-
     fn settle(&mut self, call: CallId, why: String) {
         if self.settled.len() == SETTLED_CAP {
             self.settled.pop_front();
         }
         self.settled.push_back((call, why));
+    }
+}
+
+/// The rule of an answer that holds longer than its call. With the yes the supervisor keeps it and
+/// gives the session's rules anew, so that what is on disk and what is judged by never differ.
+fn rule_of(answer: &Answer) -> Option<&String> {
+    match answer {
+        Answer::Session(rule) | Answer::Always(rule) => Some(rule),
+        Answer::Once | Answer::Deny(_) | Answer::Stop => None,
     }
 }
 

@@ -320,14 +320,14 @@ fn a_call_that_comes_before_its_rules_waits_for_them_and_is_judged_once() {
 }
 
 #[test]
-fn an_answer_for_the_session_allows_what_its_rule_says_and_no_more() {
+fn an_answer_that_holds_longer_counts_as_a_rule_once_it_comes_back_as_one() {
     let mut broker = ready();
     let digest = ask(&mut broker, 1, "cargo test -p x");
-    // Only what the question offered, and nothing that would have to be kept on disk.
+    // Only what the question offered.
     for (wrong, why) in [
         (Answer::Session("bash:*".into()), "none of those"),
         (Answer::Session("bash:cargo *".into()), "none of those"),
-        (Answer::Always("bash:cargo test *".into()), "config.toml"),
+        (Answer::Always("bash:cargo *".into()), "none of those"),
     ] {
         let said = broker.step(answer(1, &digest, wrong, "tty1"));
         assert!(rejection(&said).contains(why), "{said:?}");
@@ -335,6 +335,14 @@ fn an_answer_for_the_session_allows_what_its_rule_says_and_no_more() {
     let rule = "bash:cargo test *";
     let said = broker.step(answer(1, &digest, Answer::Session(rule.into()), "tty1"));
     assert_eq!(verdict(&said), &Verdict::Allow(Basis::Person("tty1".into())));
+    // Nothing holds before it is on disk and comes back with the rules.
+    let digest = ask(&mut broker, 6, "cargo test -p x");
+    let said = broker.step(answer(6, &digest, Answer::Always(rule.into()), "tty1"));
+    assert_eq!(verdict(&said), &Verdict::Allow(Basis::Person("tty1".into())));
+    ask(&mut broker, 7, "cargo test -p x");
+    let ToBroker::Rules { session, mut rules } = rules(&[]) else { panic!("rules are rules") };
+    rules.rules.push(approval::learned(rule));
+    assert_eq!(broker.step(ToBroker::Rules { session, rules }), []);
     match verdict(&broker.step(ToBroker::Judge(case(2, "cargo test --lib")))) {
         Verdict::Allow(Basis::Rule(by)) => {
             assert_eq!((by.text.as_str(), by.file.as_str()), (rule, "this session"));

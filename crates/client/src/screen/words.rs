@@ -180,6 +180,7 @@ impl Screen {
                 Change::Mode(mode) => self.facts.mode = Some(*mode),
                 Change::AddDirectory(_) => {}
             },
+            Event::Learned { .. } => {}
             Event::AnswerRejected { .. } => self.hint = None,
         }
     }
@@ -239,6 +240,7 @@ fn is_kept(event: &Event) -> bool {
         | Event::CallEnded { .. }
         | Event::TurnEnded { .. }
         | Event::Changed { .. }
+        | Event::Learned { .. }
         | Event::Degraded { .. } => true,
     }
 }

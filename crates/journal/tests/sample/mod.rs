@@ -86,6 +86,11 @@ pub fn each_kind() -> Vec<Record> {
             reason: "mode ask".to_owned(),
             deadline: 1_700_000_000_000,
         },
+        Record::Learned {
+            rule: rule.clone(),
+            by: "pts/0".to_owned(),
+            unwritten: Some("no space left".to_owned()),
+        },
         Record::Approved {
             call: 1,
             tool_kind: ToolKind::Mutation,

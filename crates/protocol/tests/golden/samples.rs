@@ -298,6 +298,16 @@ goldens! {
             change: protocol::client::Change::Mode(protocol::judgement::Mode::Plan),
             by: text("terminal 1"),
         },
+        Learned => Event::Learned {
+            rule: protocol::judgement::Rule {
+                effect: protocol::judgement::RuleEffect::Allow,
+                text: text("bash:cargo *"),
+                file: text("this session"),
+                line: 0,
+            },
+            by: text("terminal 1"),
+            unwritten: Some(text("no space left")),
+        },
         AnswerRejected => Event::AnswerRejected { call: call_id(), reason: text("late") },
         Degraded => Event::Degraded { reason: text("disk full") },
     }

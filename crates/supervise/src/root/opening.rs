@@ -135,6 +135,7 @@ impl Opener {
         });
         let mut plan = plan.await?;
         let opened = self.open_journal(&plan, begin).await?;
+        plan.rules.rules.extend(opened.learned.iter().cloned());
         for change in &opened.changes {
             // Nobody sits before a script: what it asks for holds.
             let by_flag = opening.audience == Audience::Nobody
@@ -195,6 +196,7 @@ impl Opener {
                     open: Vec::new(),
                     queue: VecDeque::new(),
                     changes: Vec::new(),
+                    learned: Vec::new(),
                 })
             }
             Begin::Forked { of, at } => {
@@ -236,8 +238,18 @@ impl Opener {
                 let journal = mended.await?;
                 let entries = &opened.past.entries;
                 let (open, queue) = (standing(entries), from_disk::queue(entries));
-                let changes = from_disk::changes(entries);
-                Ok(OpenedJournal { journal, hold, directory, turns, last, open, queue, changes })
+                let (changes, learned) = (from_disk::changes(entries), from_disk::learned(entries));
+                Ok(OpenedJournal {
+                    journal,
+                    hold,
+                    directory,
+                    turns,
+                    last,
+                    open,
+                    queue,
+                    changes,
+                    learned,
+                })
             }
         }
     }

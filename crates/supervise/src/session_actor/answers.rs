@@ -30,8 +30,7 @@ pub(super) struct Answers(VecDeque<Sent>);
 struct Sent {
     call: CallId,
     by: String,
-    /// Whether the turn ends with it.
-    stops: bool,
+    answer: Answer,
     client: ActorRef<ClientMsg>,
 }
 
@@ -56,8 +55,8 @@ impl SessionState {
             self.tell_call(&call, CallInput::Expired);
             return self.say_rejected(&client, &call, "its deadline is over");
         }
-        let stops = answer == Answer::Stop;
-        self.answers.0.push_back(Sent { call: call.clone(), by: by.clone(), stops, client });
+        let sent = Sent { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
+        self.answers.0.push_back(sent);
         let word = ToBroker::Answer { call, digest, answer, by };
         let _ = self.broker.send_message(SlotMsg::Send(word));
     }
@@ -74,12 +73,15 @@ impl SessionState {
             Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => None,
         };
         let settled = person.is_some().then(|| self.answers.settled(&call)).flatten();
-        let stops = settled.is_some_and(|sent| sent.stops && Some(&sent.by) == person);
+        let settled = settled.filter(|sent| Some(&sent.by) == person);
         if !matches!(verdict, Verdict::Ask(_)) {
             self.questions.remove(&call);
         }
+        if let (Verdict::Allow(_), Some(sent)) = (&verdict, &settled) {
+            self.learn(&sent.answer, &sent.by).await;
+        }
         self.tell_call(&call, CallInput::Verdict(verdict));
-        if stops {
+        if settled.is_some_and(|sent| sent.answer == Answer::Stop) {
             let steps = self.router.interrupt();
             self.carry_out(myself, steps).await;
         }

@@ -1,0 +1,50 @@
+//! Answers that hold longer than their call. The rule is written where it shall stand, then into the
+//! journal, and the broker is given the rules anew; all of it before the decision is carried out.
+//! Other sessions read the person's file when they are opened.
+
+use super::{SessionState, rules};
+use crate::book::chain;
+use crate::slot::SlotMsg;
+use crate::to_disk;
+use protocol::judgement::{Answer, Rule};
+use std::path::PathBuf;
+
+impl SessionState {
+    /// Keeps the rule of an answer that the broker has said yes to.
+    pub(super) async fn learn(&mut self, answer: &Answer, by: &str) {
+        let (text, kept) = match answer {
+            Answer::Once | Answer::Deny(_) | Answer::Stop => return,
+            Answer::Session(text) => (text, Ok(None)),
+            Answer::Always(text) => {
+                (text, write(self.plan.user_file.clone(), text.clone()).await.map(Some))
+            }
+        };
+        let mut rule = approval::learned(text);
+        let unwritten = match kept {
+            Ok(None) => None,
+            Ok(Some((file, line))) => {
+                rule = Rule { file, line, ..rule };
+                None
+            }
+            Err(why) => {
+                tracing::warn!(session = %self.plan.id, rule = %text, %why, "a rule was not written");
+                Some(why)
+            }
+        };
+        let record = to_disk::learned(&rule, by.to_owned(), unwritten);
+        if self.record(vec![record]).await.is_ok() {
+            self.plan.rules.rules.push(rule);
+            let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
+        }
+    }
+}
+
+/// Where the rule stands in the person's file now, or why it does not.
+async fn write(file: Option<PathBuf>, rule: String) -> Result<(String, u32), String> {
+    let file = file.ok_or("there is no place for a configuration of yours: HOME is not set")?;
+    let written = tokio::task::spawn_blocking(move || match config::allow(&file, &rule) {
+        Ok(line) => Ok((file.display().to_string(), line)),
+        Err(error) => Err(chain(&error)),
+    });
+    written.await.unwrap_or_else(|error| Err(error.to_string()))
+}
