@@ -319,7 +319,7 @@ fn without_a_key_it_says_so_and_lives() {
 
 fn a_word_out_of_turn_ends_it() {
     let mut worker = Worker::start();
-    worker.send(&ToProvider::Ping(1));
+    worker.send(&ToProvider::Ask(request(1)));
     let (code, words) = worker.end();
     assert_eq!(code, Some(1));
     assert!(words.contains("a word came before Configure"), "{words}");
