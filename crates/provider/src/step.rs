@@ -38,7 +38,7 @@ pub struct Ending {
     pub model: String,
 }
 
-/// The server's own words for its failure, read by [`crate::server_error`].
+/// The server's own words for its failure, read by `crate::server_error`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerError {
     /// The vendor's name for it, for example `overloaded_error`.
