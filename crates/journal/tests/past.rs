@@ -23,8 +23,10 @@ fn a_session_at_rest_has_its_header_and_nothing_open() {
     // A decision alone ends no call.
     let records = [each_kind(), vec![result(2, "denied"), result(3, "expired")]].concat();
     let past = written(sessions.path(), &records);
-    assert_eq!(past.entries.len(), 1);
-    assert_eq!(past.entries[0].record, Record::Session(header("s1")));
+    let records: Vec<_> = past.entries.iter().map(|entry| &entry.record).collect();
+    assert_eq!(records[0], &Record::Session(header("s1")));
+    // What a person allowed for longer than a call holds on.
+    assert!(matches!(records[1..], [Record::Learned { .. }]), "{records:?}");
     assert_eq!((past.turns, past.turn), (1, Turn::Ended));
 }
 
