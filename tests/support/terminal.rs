@@ -1,7 +1,8 @@
 //! A person's terminal: `agentd` in a private tmux server, its keys and its screen.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used)]
 
-use super::{Desk, needs};
+use super::{Desk, needs, send};
+use nix::sys::signal::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -154,17 +155,22 @@ impl Terminal<'_> {
         pid.trim().parse().unwrap()
     }
 
-    /// Waits for the program's end; its exit code.
+    /// Waits for the program's end; its exit code. On a busy machine tmux may miss the signal that
+    /// its child has ended, shows the pane dead without a status and never asks for it: it is sent
+    /// the signal again.
     #[track_caller]
     pub fn ends(&self) -> i32 {
         let until = Instant::now() + PATIENCE;
         loop {
-            let format = "#{pane_dead} #{pane_dead_status}";
+            let format = "#{pane_dead} #{pid} #{pane_dead_status}#{pane_dead_signal}";
             let state = self.tmux.say(&["display-message", "-p", "-t", &self.name, format]);
-            if let Some(code) = state.trim().strip_prefix("1 ") {
-                return code.trim().parse().unwrap_or(-1);
+            let words: Vec<&str> = state.split_whitespace().collect();
+            match words[..] {
+                ["1", _, code] => return code.parse().unwrap_or(-1),
+                ["1", server] => send(server.parse().unwrap(), Signal::SIGCHLD),
+                _ => {}
             }
-            assert!(Instant::now() < until, "it does not end:\n{}", self.screen());
+            assert!(Instant::now() < until, "it does not end ({words:?}):\n{}", self.screen());
             std::thread::sleep(Duration::from_millis(30));
         }
     }
