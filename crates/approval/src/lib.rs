@@ -1,9 +1,9 @@
 //! Approval: a rule and a call make a verdict, without IO, clock or environment.
 //!
 //! [`Rules::new`] reads the rules of a session, [`Rules::judge`] answers for one call. The order is
-//! deny, ask, allow, then the mode. Tools that only look pass unless a rule denies them, and are
-//! never a question. What is allowed here still runs in its cage: "may I" and "how confined" are
-//! two answers.
+//! deny, ask, allow, then the mode; in the mode `plan` nothing that changes anything gets as far as a
+//! rule that allows it. Tools that only look pass unless a rule denies them, and are never a
+//! question. What is allowed here still runs in its cage: "may I" and "how confined" are two answers.
 //!
 //! Two readings of a command, and why they differ:
 //! - **To allow**, a command must be understood whole (`grammar`, `quoting`, `redirect`): every program

@@ -10,7 +10,7 @@ use crate::paths::Spot;
 use crate::pattern::{self, Parsed};
 use crate::shelf::{Index, Shelf};
 use crate::subject::{self, Reach, Subject};
-use crate::wording;
+use crate::wording::{self, Way};
 use protocol::call::{Probe, ProbedPath};
 use protocol::judgement::{
     Audience, Basis, Case, Mode, Question, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
@@ -118,14 +118,18 @@ impl Rules {
         }
         if !case.widens.is_empty() {
             // Before queries, rules and modes: nobody but a person gives more than the session has.
-            return self.ask(case, wording::widens(case), Vec::new());
+            return self.ask(case, wording::widens(case), Vec::new(), Way::Rights);
         }
         if case.kind == ToolKind::Query {
             return Verdict::Allow(Basis::Query);
         }
+        if self.mode == Mode::Plan {
+            // Before rules that allow: they were written for sessions in which things are changed.
+            return self.only_looking();
+        }
         if let Some((index, _)) = self.caught(&self.ask, case, &matter) {
             let reason = format!("the rule {} asks about it", wording::named(&self.rules[index]));
-            return self.ask(case, reason, Vec::new());
+            return self.ask(case, reason, Vec::new(), Way::Person);
         }
         if let Some(index) = self.allowed(case, &matter) {
             return Verdict::Allow(Basis::Rule(self.rules[index].clone()));
@@ -228,7 +232,7 @@ impl Rules {
                 Verdict::Allow(Basis::Mode(self.mode))
             }
             (Mode::Ask | Mode::AcceptEdits | Mode::Plan | Mode::DontAsk, _) => {
-                self.ask(case, self.no_rule(case, matter), self.offers(case, matter))
+                self.ask(case, self.no_rule(case, matter), self.offers(case, matter), Way::Rule)
             }
         }
     }
@@ -282,21 +286,19 @@ impl Rules {
     }
 
     /// A question, as far as the mode lets one be asked and anybody is there.
-    fn ask(&self, case: &Case, reason: String, offers: Vec<String>) -> Verdict {
+    fn ask(&self, case: &Case, reason: String, offers: Vec<String>, way: Way) -> Verdict {
         let reason = format!("{reason}{}", wording::outside(case));
+        let told = |refused: &str| {
+            let way = wording::way(way, case, &self.project);
+            format!("Not run: {reason}, and {refused}. {way}")
+        };
         match (self.mode, self.audience) {
-            (Mode::Plan, _) => {
-                Verdict::Deny(Basis::Mode(self.mode), wording::only_looking(self.mode.name()))
+            (Mode::Plan, _) => self.only_looking(),
+            (Mode::DontAsk, _) => {
+                Verdict::Deny(Basis::Mode(self.mode), told(wording::MODE_REFUSES))
             }
-            (Mode::DontAsk, _) => Verdict::Deny(
-                Basis::Mode(self.mode),
-                wording::mode_refuses(case, self.mode.name(), &reason, &self.project),
-            ),
             (Mode::Ask | Mode::AcceptEdits | Mode::Auto, Audience::Nobody) => {
-                let text = match case.widens.is_empty() {
-                    true => wording::nobody(case, &reason, &self.project),
-                    false => wording::nobody_widens(case, &reason),
-                };
+                let text = format!("{} {}", told(wording::NOBODY), wording::GO_ON);
                 Verdict::Deny(Basis::NobodyToAsk(reason), text)
             }
             (Mode::Ask | Mode::AcceptEdits | Mode::Auto, Audience::Person) => {
@@ -314,6 +316,10 @@ impl Rules {
                 })
             }
         }
+    }
+
+    fn only_looking(&self) -> Verdict {
+        Verdict::Deny(Basis::Mode(self.mode), wording::only_looking(self.mode.name()))
     }
 }
 

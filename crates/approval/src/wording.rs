@@ -26,20 +26,37 @@ pub(crate) fn denied(rule: &Rule, what: &str) -> String {
     )
 }
 
-/// For the model: nobody can be asked.
-pub(crate) fn nobody(case: &Case, reason: &str, project: &Path) -> String {
-    format!(
-        "Not run: {reason}, and nobody can be asked here. {} Go on without it, or say what you need and why.",
-        what_allows(case, project)
-    )
+/// For the model, behind the reason: nobody can be asked.
+pub(crate) const NOBODY: &str = "nobody can be asked here";
+
+/// For the model, behind the reason: the mode refuses.
+pub(crate) const MODE_REFUSES: &str =
+    "the permission mode is `dont-ask`, which refuses instead of asking";
+
+/// For the model, where nobody can be asked.
+pub(crate) const GO_ON: &str = "Go on without it, or say what you need and why.";
+
+/// What would let a call run that is a person's to decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// A rule that allows it.
+    Rule,
+    /// A person only: a rule asks, and no other rule allows what it asks about.
+    Person,
+    /// Rights that the session lacks.
+    Rights,
 }
 
-/// For the model: the mode refuses.
-pub(crate) fn mode_refuses(case: &Case, mode: &str, reason: &str, project: &Path) -> String {
-    format!(
-        "Not run: {reason}, and the permission mode is `{mode}`, which refuses instead. {}",
-        what_allows(case, project)
-    )
+/// For the model: how it could be had.
+pub(crate) fn way(way: Way, case: &Case, project: &Path) -> String {
+    match way {
+        Way::Rule => what_allows(case, project),
+        Way::Person => "No other rule and no mode allows what a rule asks about. A person can say \
+                        yes to it in a session at a terminal, or take that rule out of \
+                        permissions.ask."
+            .to_owned(),
+        Way::Rights => what_widens(case),
+    }
 }
 
 /// For the model: the mode lets nothing change.
@@ -109,18 +126,6 @@ pub(crate) fn widens(case: &Case) -> String {
     format!("it asks for more than this session has ({})", asked.join(", "))
 }
 
-/// For the model: nobody can be asked about a right beyond the session's.
-pub(crate) fn nobody_widens(case: &Case, reason: &str) -> String {
-    let way = match case.widens.contains(&Widening::Network) {
-        true => "Leave `network` out, or let a person start agentd with `--net on`",
-        false => "A person can start agentd with `--add-dir`",
-    };
-    format!(
-        "Not run: {reason}, and nobody can be asked here. No rule and no mode gives that. {way}. \
-         Go on without it, or say what you need and why."
-    )
-}
-
 /// Text as it is, with control characters and those that turn the direction of writing made
 /// visible: a question must show what would run.
 pub(crate) fn visible(text: &str) -> String {
@@ -133,6 +138,15 @@ pub(crate) fn visible(text: &str) -> String {
         }
     }
     shown
+}
+
+/// Which flag would have given the session the rights.
+fn what_widens(case: &Case) -> String {
+    let way = match case.widens.contains(&Widening::Network) {
+        true => "Leave `network` out, or let a person start agentd with `--net on`",
+        false => "A person can start agentd with `--add-dir`",
+    };
+    format!("No rule and no mode gives that. {way}.")
 }
 
 /// Which rule or flag would have let the call run.

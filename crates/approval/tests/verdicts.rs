@@ -247,6 +247,9 @@ fn denials_come_before_questions_and_questions_before_permissions() {
         let judge = rules(Mode::Auto, allow, ask, deny);
         assert_eq!(outcome(&judge, &command("x y")), wanted);
     }
+    // A mode in which nothing is changed is none in which rules change things.
+    let judge = rules(Mode::Plan, &all, &[], &[]);
+    assert_eq!(outcome(&judge, &command("x y")), Outcome::RefusedByMode);
     // Where the mode refuses instead of asking, it refuses what a rule would ask about.
     for mode in [Mode::Plan, Mode::DontAsk] {
         let judge = rules(mode, &all, &all, &[]);

@@ -12,7 +12,7 @@ use approval::{Named, Rules, What, programs};
 use config::Config;
 use protocol::call::{Call, Probe, ProbedPath};
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::{Audience, Basis, Case, Rule, RuleEffect, ToolKind, Verdict};
+use protocol::judgement::{Audience, Basis, Case, Mode, Rule, RuleEffect, ToolKind, Verdict};
 use serde_json::{Value, json};
 use std::path::{Component, Path, PathBuf};
 
@@ -144,6 +144,7 @@ impl Checked {
             Verdict::Ask(question) => question.reason.clone(),
             Verdict::Allow(basis) | Verdict::Deny(basis, _) => match basis {
                 Basis::Rule(rule) => format!("the rule `{}` ({})", rule.text, at(rule)),
+                Basis::Mode(Mode::Plan) => "in the mode `plan` nothing is changed".to_owned(),
                 Basis::Mode(mode) => {
                     format!("no rule speaks of it, and the mode is `{}`", mode.name())
                 }

@@ -1,0 +1,151 @@
+//! A run without a person: what becomes of a call by mode, rule and tool, what the model is told of
+//! it, and how the run ends.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::fs;
+use support::anthropic::{Answer, Server, call};
+use support::{Desk, run};
+
+/// What became of a call and of its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// It ran; the run ends with 0.
+    Ran,
+    /// A rule forbids it; the model knows which, and the run ends with 0.
+    ByRule,
+    /// The mode refuses; the run ends with 0.
+    ByMode,
+    /// Somebody would have been asked; the run ends with 10.
+    NobodyToAsk,
+    /// There is no run: the rule is wrong, and the run ends with 16.
+    NoRun,
+}
+
+use Outcome::{ByMode, ByRule, NoRun, NobodyToAsk, Ran};
+
+/// What asks for each column: tool, arguments, the rule's pattern, the file that shows that it ran.
+const TOOLS: [(&str, &str, &str, Option<&str>); 4] = [
+    ("ls", "{}", "ls", None),
+    ("write", r#"{"path":"made","content":"x"}"#, "write:made", Some("made")),
+    ("bash", r#"{"command":"touch made"}"#, "bash:touch *", Some("made")),
+    // The same with a right that the session lacks.
+    ("bash", r#"{"command":"touch made","network":"on"}"#, "bash:touch *", Some("made")),
+];
+
+/// Mode, the list in which the rule stands, and an outcome for each of [`TOOLS`].
+const TABLE: [(&str, &str, [Outcome; 4]); 20] = [
+    ("ask", "", [Ran, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
+    ("ask", "allow", [Ran, Ran, Ran, NobodyToAsk]),
+    ("ask", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
+    ("ask", "deny", [ByRule, ByRule, ByRule, ByRule]),
+    ("accept-edits", "", [Ran, Ran, NobodyToAsk, NobodyToAsk]),
+    ("accept-edits", "allow", [Ran, Ran, Ran, NobodyToAsk]),
+    ("accept-edits", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
+    ("accept-edits", "deny", [ByRule, ByRule, ByRule, ByRule]),
+    ("auto", "", [Ran, Ran, Ran, NobodyToAsk]),
+    ("auto", "allow", [Ran, Ran, Ran, NobodyToAsk]),
+    ("auto", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
+    ("auto", "deny", [ByRule, ByRule, ByRule, ByRule]),
+    ("dont-ask", "", [Ran, ByMode, ByMode, ByMode]),
+    ("dont-ask", "allow", [Ran, Ran, Ran, ByMode]),
+    ("dont-ask", "ask", [NoRun, ByMode, ByMode, ByMode]),
+    ("dont-ask", "deny", [ByRule, ByRule, ByRule, ByRule]),
+    ("plan", "", [Ran, ByMode, ByMode, ByMode]),
+    // Nothing is changed in this mode, whatever allows it.
+    ("plan", "allow", [Ran, ByMode, ByMode, ByMode]),
+    ("plan", "ask", [NoRun, ByMode, ByMode, ByMode]),
+    ("plan", "deny", [ByRule, ByRule, ByRule, ByRule]),
+];
+
+#[test]
+fn each_mode_and_rule_has_one_outcome_for_each_tool() {
+    for (mode, list, outcomes) in TABLE {
+        for (tool, wanted) in TOOLS.iter().zip(outcomes) {
+            let cell = format!("mode {mode}, rule in {list:?}, {} {}", tool.0, tool.1);
+            one(&cell, mode, list, *tool, wanted);
+        }
+    }
+}
+
+#[track_caller]
+fn one(
+    cell: &str,
+    mode: &str,
+    list: &str,
+    (tool, input, rule, effect): (&str, &str, &str, Option<&str>),
+    wanted: Outcome,
+) {
+    let desk = Desk::new();
+    if !list.is_empty() {
+        let file = desk.home().join(".config/agentd/config.toml");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, format!("[permissions]\n{list} = [{rule:?}]\n")).unwrap();
+    }
+    let server =
+        Server::scripted([Answer::says([call("toolu_1", tool, input)]), Answer::text("done")]);
+    let ran = desk.ask(&server, &["--permission-mode", mode]);
+    let code = match wanted {
+        Ran | ByRule | ByMode => 0,
+        NobodyToAsk => 10,
+        NoRun => 16,
+    };
+    assert_eq!(ran.code, code, "{cell}: {ran:?}");
+    let happened = effect.is_some_and(|name| desk.project().join(name).exists());
+    assert_eq!(happened, wanted == Ran && effect.is_some(), "{cell}: {ran:?}");
+    if wanted == NoRun {
+        assert!(ran.err.contains("config.toml:2"), "{cell}: {}", ran.err);
+        assert!(ran.err.contains("move the rule to permissions.deny"), "{cell}: {}", ran.err);
+        return;
+    }
+    assert_eq!(ran.result(), "done", "{cell}: the run goes on");
+    let result = result(&server.requests()[1].body);
+    assert_eq!(result["is_error"] == true, wanted != Ran, "{cell}: {result}");
+    let told = result["content"].to_string();
+    let widens = input.contains("network");
+    let words: &[&str] = match wanted {
+        Ran => &[],
+        ByRule => &["forbids it", "config.toml:2"],
+        ByMode if mode == "plan" => &["`plan`", "nothing is changed"],
+        ByMode if widens => &["`dont-ask`", "network for this one call", "--net on"],
+        ByMode if list == "ask" => &["`dont-ask`", "config.toml:2", "take that rule out"],
+        ByMode => &["`dont-ask`", "permissions.allow", "--allowed-tools"],
+        NobodyToAsk if widens => &["nobody can be asked", "network for this one call", "--net on"],
+        // A question that a rule asks is not allowed by another rule.
+        NobodyToAsk if list == "ask" => {
+            &["nobody can be asked", "config.toml:2", "take that rule out"]
+        }
+        NobodyToAsk => &["nobody can be asked", "permissions.allow", "--allowed-tools"],
+        NoRun => unreachable!(),
+    };
+    for word in words {
+        assert!(told.contains(word), "{cell}: {word:?} is not in {told}");
+    }
+    if widens || list == "ask" {
+        assert!(!told.contains("--allowed-tools"), "{cell}: no rule gives that: {told}");
+    }
+}
+
+/// What the model is told of its call.
+fn result(body: &Value) -> Value {
+    body["messages"].as_array().unwrap().last().unwrap()["content"][0].clone()
+}
+
+#[test]
+fn what_the_model_is_told_would_allow_it_does() {
+    let desk = Desk::new();
+    let input = json!({"command": "touch made"}).to_string();
+    let script = || {
+        Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")])
+    };
+    let server = script();
+    assert_eq!(desk.ask(&server, &[]).code, 10);
+    let told = result(&server.requests()[1].body)["content"].to_string();
+    let rule = told.split("--allowed-tools '").nth(1).unwrap().split('\'').next().unwrap();
+    assert!(!desk.project().join("made").exists());
+    let ran = run(desk.with_server(&script(), &["-p", "do it", "--allowed-tools", rule]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(desk.project().join("made").exists());
+}
