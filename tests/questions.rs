@@ -13,7 +13,7 @@ use std::fs;
 use std::path::PathBuf;
 use support::anthropic::{Answer, Say, Server, call};
 use support::daemon::Wire;
-use support::{Desk, child_of, send};
+use support::{Desk, child_of, run, send};
 
 /// A command of the session's question, and the rule that covers its like.
 const TOUCH: &str = "touch one";
@@ -248,4 +248,83 @@ fn a_file_that_changed_after_the_question_is_not_written_over() {
     assert_eq!(wire.event("its end", ended), None);
     wire.turn_ends();
     assert_eq!(desk.read("a.txt"), "second\nand more\n");
+}
+
+#[test]
+fn every_script_that_was_proposed_is_kept_whatever_became_of_it() {
+    let desk = Desk::new();
+    let file = user_file(&desk);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, "[permissions]\ndeny = [\"bash:touch forbidden\"]\n").unwrap();
+    let scripts = ["touch yes", "touch forbidden", "touch no", "touch stop", "touch left"];
+    let answers = scripts.iter().enumerate().flat_map(|(at, script)| {
+        let asked = Answer::says([bash(&format!("toolu_{at}"), script)]);
+        // The last two turns end with their call.
+        std::iter::once(asked).chain((at < 3).then(|| Answer::text("done")))
+    });
+    let server = Server::scripted(answers.collect::<Vec<_>>());
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    for script in scripts {
+        wire.prompt(&session, "go");
+        if script != "touch forbidden" {
+            let question = wire.question();
+            match script {
+                "touch yes" => answer(&wire, &question, Said::Once),
+                "touch no" => answer(&wire, &question, Said::Deny("not now".into())),
+                "touch stop" => answer(&wire, &question, Said::Stop),
+                _ => wire.say(FromClient::Interrupt { session: session.clone() }),
+            }
+        }
+        wire.turn_ends();
+        let ran = desk.project().join(script.split_once(' ').unwrap().1).exists();
+        assert_eq!(ran, script == "touch yes", "{script}");
+    }
+    for (number, script, decision) in [
+        (1, "touch yes", "allowed by a person"),
+        (2, "touch forbidden", "denied by the rule bash:touch forbidden"),
+        (3, "touch no", "denied by a person"),
+        (4, "touch stop", "denied by a person"),
+        (5, "touch left", "it ended before it was decided"),
+    ] {
+        let shown = run(desk.agentd(&["audit", "show", &format!("{}.{number}", session.0)]));
+        assert_eq!(shown.code, 0, "{script}: {shown:?}");
+        let kept = shown.out.lines().any(|line| {
+            line.trim_start().strip_prefix("script").is_some_and(|rest| rest.trim() == script)
+        });
+        assert!(kept && shown.out.contains(decision), "{script}: {}", shown.out);
+    }
+    assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
+}
+
+#[test]
+fn what_was_denied_stays_denied_when_its_file_is_broken() {
+    let desk = Desk::new();
+    let file = user_file(&desk);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let rules = "[permissions]\ndeny = [\"bash:touch no*\"]\nallow = [\"bash:touch *\"]\n";
+    fs::write(&file, rules).unwrap();
+    let server = commands(&["touch no1", "touch yes1", "touch no2", "touch yes2"]);
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    // One rule that is none, and no TOML at all.
+    for (broken, place) in [
+        (rules.replace("touch *", "touch ;"), "config.toml:3"),
+        ("[permissions\n".to_owned(), "config.toml:1"),
+    ] {
+        fs::write(&file, broken).unwrap();
+        for _ in 0..2 {
+            wire.prompt(&session, "go");
+            wire.turn_ends();
+        }
+        send(child_of(daemon.pid, "agentd-broker").unwrap(), Signal::SIGKILL);
+        let ran = desk.ask(&server, &["--permission-mode", "auto"]);
+        assert_eq!(ran.code, 16, "no new session without its denials: {ran:?}");
+        assert!(ran.err.contains(place), "{}", ran.err);
+    }
+    for (name, ran) in [("no1", false), ("yes1", true), ("no2", false), ("yes2", true)] {
+        assert_eq!(desk.project().join(name).exists(), ran, "{name}");
+    }
 }

@@ -123,3 +123,49 @@ fn what_names_no_call_is_told_with_a_way_on() {
     assert_eq!(ran.code, 16, "{ran:?}");
     assert!(ran.err.contains("config.toml:3"), "{}", ran.err);
 }
+
+#[test]
+fn rules_that_contradict_each_other_are_settled_towards_no_and_the_one_that_counts_is_named() {
+    let desk = desk();
+    let file = desk.home().join(".config/agentd/config.toml");
+    let both = |first: &str, second: &str| {
+        let list = |name: &str| format!("{name} = [\"bash:make *\"]\n");
+        fs::write(&file, format!("[permissions]\n{}{}", list(first), list(second))).unwrap();
+        checked(&desk, "bash:make all")
+    };
+    for (first, second) in [("allow", "deny"), ("deny", "allow"), ("ask", "deny")] {
+        let said = both(first, second);
+        assert_eq!(said["verdict"], "deny", "{first} and {second}: {said}");
+        let line = if first == "deny" { 2 } else { 3 };
+        assert_eq!(said["rule"]["line"], line, "{first} and {second}: {said}");
+    }
+    for (first, second) in [("allow", "ask"), ("ask", "allow")] {
+        let said = both(first, second);
+        assert_eq!(said["verdict"], "ask", "{first} and {second}: {said}");
+        let line = if first == "ask" { 2 } else { 3 };
+        let place = format!("config.toml:{line}");
+        assert!(said["why"].as_str().unwrap().contains(&place), "{first} and {second}: {said}");
+    }
+}
+
+#[test]
+fn a_file_that_is_wrong_is_told_with_its_line() {
+    let desk = desk();
+    let many: String = (0..10_001).map(|n| format!("\"bash:tool{n} *\",\n")).collect();
+    let many = format!("permissions.deny = [\n{many}]\n");
+    for (text, words) in [
+        ("[permissions]\nalow = []\n", ["config.toml:2", "did you mean `permissions.allow`"]),
+        ("[permisions]\nallow = []\n", ["config.toml:1", "permisions"]),
+        ("[permissions]\nallow = \"bash:ls\"\n", ["config.toml:2", "a list of rules"]),
+        ("[permissions]\nallow = [\n1]\n", ["config.toml:3", "a list of rules"]),
+        ("[permissions]\nask = [\"read:x\"]\n", ["config.toml:2", "permissions.deny"]),
+        (&many, ["config.toml:10002", "10000 are the most"]),
+    ] {
+        fs::write(desk.project().join(".agentd/config.toml"), text).unwrap();
+        let ran = run(desk.agentd(&["rules", "check", "bash:ls"]));
+        assert_eq!(ran.code, 16, "{text:.40}: {ran:?}");
+        for word in words {
+            assert!(ran.err.contains(word), "{text:.40}: {word:?} is not in {}", ran.err);
+        }
+    }
+}

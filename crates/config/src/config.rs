@@ -234,6 +234,10 @@ fn provider(
     })
 }
 
+/// Most rules of a session. People write tens; the bound keeps what the broker is sent below the cap
+/// of its wire, and the time to read it below a second.
+const RULES_CAP: usize = 10_000;
+
 fn permissions(settings: &Settings) -> Result<Permissions, ConfigError> {
     let key = "permissions.mode";
     let mode = Mode::parse(settings.text(key)?).ok_or(ConfigError::Incomplete { key })?;
@@ -250,7 +254,13 @@ fn permissions(settings: &Settings) -> Result<Permissions, ConfigError> {
             line: item.origin.line,
         }));
     }
-    Ok(Permissions { mode, rules })
+    match rules.get(RULES_CAP) {
+        None => Ok(Permissions { mode, rules }),
+        Some(Rule { file, line, .. }) => Err(ConfigError::TooManyRules {
+            place: Place { file: file.clone(), line: *line, column: 0 },
+            cap: RULES_CAP,
+        }),
+    }
 }
 
 fn sandbox(settings: &Settings) -> Result<SandboxConfig, ConfigError> {

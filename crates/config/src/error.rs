@@ -99,6 +99,17 @@ pub enum ConfigError {
         /// What should.
         wanted: String,
     },
+    /// More rules than are read.
+    #[error(
+        "{place}: this is rule {} of all files and flags together, and {cap} are the most. Write one \
+         with a `*` for many", cap + 1
+    )]
+    TooManyRules {
+        /// The first one too many.
+        place: Place,
+        /// The most.
+        cap: usize,
+    },
     /// The embedded defaults lack a key; a fault of this build.
     #[error("the built-in configuration lacks `{key}`; this is a fault of this build of agentd")]
     Incomplete {

@@ -22,7 +22,9 @@ pub(crate) struct Source<'a> {
 
 /// Every entry of the file, in the order of its lines.
 pub(crate) fn entries(source: &Source<'_>) -> Result<Vec<Entry>, ConfigError> {
-    let table = DeTable::parse(source.text).map_err(|error| ConfigError::Syntax {
+    let ends = source.text.match_indices('\n').map(|(at, _)| at).collect();
+    let source = Lined { source: *source, ends };
+    let table = DeTable::parse(source.source.text).map_err(|error| ConfigError::Syntax {
         place: error.span().map_or_else(|| source.place(&(0..0)), |span| source.place(&span)),
         message: error.message().to_owned(),
     })?;
@@ -32,7 +34,13 @@ pub(crate) fn entries(source: &Source<'_>) -> Result<Vec<Entry>, ConfigError> {
     Ok(found)
 }
 
-impl Source<'_> {
+/// A source with the places of its line breaks, so that each of many rules finds its line at once.
+struct Lined<'a> {
+    source: Source<'a>,
+    ends: Vec<usize>,
+}
+
+impl Lined<'_> {
     fn flatten(
         &self,
         above: &str,
@@ -51,7 +59,7 @@ impl Source<'_> {
                     key,
                     value,
                     place: self.place(&word.span()),
-                    layer: self.layer,
+                    layer: self.source.layer,
                 });
             } else if !keys::is_table(&name) {
                 let hint = keys::hint(&name);
@@ -90,7 +98,11 @@ impl Source<'_> {
                     let line = self.place(&element.span()).line;
                     items.push(Item {
                         text,
-                        origin: Origin { layer: self.layer, file: self.file.into(), line },
+                        origin: Origin {
+                            layer: self.source.layer,
+                            file: self.source.file.into(),
+                            line,
+                        },
                     });
                 }
                 Ok(Value::Number(_) | Value::List(_)) => {}
@@ -110,11 +122,15 @@ impl Source<'_> {
     }
 
     fn place(&self, span: &Range<usize>) -> Place {
-        let before = self.text.get(..span.start).unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let above = self.ends.partition_point(|end| *end < span.start);
+        let begin = above.checked_sub(1).map_or(0, |last| self.ends[last] + 1);
+        let before = self.source.text.get(begin..span.start).unwrap_or_default();
         let narrow = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        Place { file: self.file.into(), line: narrow(line), column: narrow(column) }
+        Place {
+            file: self.source.file.into(),
+            line: narrow(above + 1),
+            column: narrow(before.chars().count() + 1),
+        }
     }
 }
 

@@ -547,3 +547,22 @@ mod properties {
         }
     }
 }
+
+#[test]
+fn more_rules_than_anybody_writes_are_refused_with_a_number_and_a_place() {
+    let list = |count: usize| {
+        let rules: String = (0..count).map(|n| format!("    \"write:dir{n}/**\",\n")).collect();
+        format!("[permissions]\nallow = [\n{rules}]\n")
+    };
+    let config = place().user(&list(10_000)).load();
+    assert_eq!(config.permissions.rules.len(), 10_000, "the positive control");
+    assert_eq!(config.permissions.rules[9_999].line, 10_002);
+    // Each file is small enough, and all of them together are too many.
+    let said = place().user(&list(10_000)).project("[permissions]\nask = ['bash:x']\n").error();
+    assert!(said.contains("user.toml:10002") && said.contains("rule 10001"), "{said}");
+    let short = format!("[permissions]\nallow = [\n{}]\n", "\"ls\",\n".repeat(170_000));
+    let said = place().user(&short).error();
+    assert!(said.contains("user.toml:10003") && said.contains("10000 are the most"), "{said}");
+    let said = place().user(&list(1_000_000)).error();
+    assert!(said.contains("larger than 1048576 bytes"), "{said}");
+}

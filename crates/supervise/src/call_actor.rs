@@ -16,7 +16,7 @@ use protocol::broker::{BrokerLink, ToBroker};
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, Refusal, RefusalKind};
 use protocol::ids::Generation;
-use protocol::judgement::Verdict;
+use protocol::judgement::{Basis, Verdict};
 use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
 use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
@@ -109,7 +109,16 @@ pub(crate) struct CallState {
     /// The next look at the runner.
     looking: Option<Timer>,
     audited: Option<oneshot::Receiver<Result<(), String>>>,
+    kept: Kept,
     ran: Ran,
+}
+
+/// What the audit log has of a call before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    Nothing,
+    /// What was proposed, with its script, and what was decided.
+    Proposal,
 }
 
 /// The actor.
@@ -135,6 +144,7 @@ impl Actor for CallActor {
             timers: Vec::new(),
             looking: None,
             audited: None,
+            kept: Kept::Nothing,
             ran: Ran::default(),
         })
     }
@@ -436,6 +446,7 @@ impl CallState {
         let message = AuditMsg::Decided { decided: Box::new(decided), script, done };
         let _ = self.plan.audit.send_message(message);
         self.audited = Some(written);
+        self.kept = Kept::Proposal;
     }
 
     /// START is on disk: it was an effect before this one. The decision must be in the audit log
@@ -455,6 +466,11 @@ impl CallState {
     }
 
     async fn conclude(&mut self, myself: &ActorRef<CallMsg>, conclusion: Conclusion) {
+        if matches!(self.kept, Kept::Nothing) {
+            // Stopped, or lost, before anybody decided: what was proposed is kept all the same.
+            let why = Basis::Unjudgeable("it ended before it was decided".to_owned());
+            self.audit_decided(&Verdict::Deny(why, String::new()));
+        }
         self.forget_runner();
         self.ran.ended = now();
         let call = &self.plan.facts.call;
