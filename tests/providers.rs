@@ -5,9 +5,11 @@
 
 mod support;
 
+use nix::sys::signal::Signal;
 use serde_json::json;
 use std::fs;
-use std::time::Duration;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 use support::anthropic::vendor::{Stop, VENDORS, Vendor};
 use support::anthropic::{Answer, Say, Server, call, half_a_call, text, thinking};
 use support::{Desk, Run, run};
@@ -60,7 +62,7 @@ fn done(vendor: Vendor) -> Answer {
 }
 
 /// An odd answer that is good all the same.
-fn fine(vendor: Vendor, edit: fn(Answer) -> Answer) -> Vec<Answer> {
+fn fine(vendor: Vendor, edit: impl Fn(Answer) -> Answer) -> Vec<Answer> {
     vec![edit(whole(vendor)), done(vendor)]
 }
 
@@ -73,13 +75,29 @@ fn half(vendor: Vendor) -> usize {
     whole(vendor).len() / 2
 }
 
-fn google_delay(seconds: u32) -> Vec<u8> {
-    let detail = json!({"@type": "type.googleapis.com/google.rpc.RetryInfo",
-                        "retryDelay": format!("{seconds}s")});
+fn google_error(details: &[serde_json::Value]) -> Vec<u8> {
     json!({"error": {"code": 429, "message": "Quota exceeded", "status": "RESOURCE_EXHAUSTED",
-                     "details": [detail]}})
+                     "details": details}})
     .to_string()
     .into_bytes()
+}
+
+fn google_delay(delay: &str) -> Vec<u8> {
+    google_error(&[json!({"@type": "type.googleapis.com/google.rpc.RetryInfo",
+                          "retryDelay": delay})])
+}
+
+/// The body with one more event behind the half of its events.
+fn between_events(body: &str, event: &str) -> String {
+    let ends = event_ends(body);
+    let (before, behind) = body.split_at(ends[ends.len() / 2]);
+    format!("{before}{event}\n\n{behind}")
+}
+
+/// Where the events of a body end.
+fn event_ends(body: &str) -> Vec<usize> {
+    let border = if body.contains("\r\n") { "\r\n\r\n" } else { "\n\n" };
+    body.match_indices(border).map(|(at, border)| at + border.len()).collect()
 }
 
 fn spent(vendor: Vendor) -> Answer {
@@ -210,6 +228,25 @@ fn odd() -> Vec<Row> {
             good(),
         ),
         row(
+            "a piece that says again whose turn it is",
+            &[Vendor::Chat],
+            |v| {
+                let again =
+                    |b: String| b.replace("{\"content\":", "{\"role\":\"assistant\",\"content\":");
+                fine(v, |a| a.edited(again))
+            },
+            good(),
+        ),
+        row(
+            "an event of tomorrow in the middle",
+            ALL,
+            |v| {
+                let event = "data: {\"type\":\"of.tomorrow\",\"x\":1}";
+                fine(v, |a| a.edited(|b| between_events(&b, event)))
+            },
+            good(),
+        ),
+        row(
             "the vendor's own loop pauses",
             &[Vendor::Anthropic],
             |v| vec![Answer::stopped([text("a moment")], "pause_turn"), whole(v), done(v)],
@@ -226,6 +263,12 @@ fn broken() -> Vec<Row> {
             "an event that is no JSON first",
             ALL,
             |v| retried(v, whole(v).preceded_by(b"data: {torn\n\n")),
+            again(),
+        ),
+        row(
+            "an event that is no JSON in the middle",
+            ALL,
+            |v| retried(v, whole(v).edited(|b| between_events(&b, "data: {torn"))),
             again(),
         ),
         row("an error first", ALL, |v| retried(v, v.fails_after([], "busy")), again()),
@@ -296,6 +339,12 @@ fn broken() -> Vec<Row> {
         ),
         row("429 without a wait", ALL, |v| retried(v, v.status(429, "Slow down")), again()),
         row(
+            "429 with a wait in the body",
+            &[Vendor::Gemini],
+            |v| retried(v, Answer::raw(429, "application/json", &google_delay("0.02s"))),
+            again(),
+        ),
+        row(
             "429 with a wait",
             ALL,
             |v| retried(v, v.status(429, "Slow down").header("retry-after-ms", "20")),
@@ -333,8 +382,19 @@ fn last_words() -> Vec<Row> {
         row(
             "429 with a wait of an hour in the body",
             &[Vendor::Gemini],
-            |_| vec![Answer::raw(429, "application/json", &google_delay(3600))],
+            |_| vec![Answer::raw(429, "application/json", &google_delay("3600s"))],
             came("", 0, 1, 14),
+        ),
+        row(
+            "a quota of the day that is used up",
+            &[Vendor::Gemini],
+            |_| {
+                let id = "GenerateRequestsPerDayPerProjectPerModel-FreeTier";
+                let detail = json!({"@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                                    "violations": [{ "quotaId": id }]});
+                vec![Answer::raw(429, "application/json", &google_error(&[detail]))]
+            },
+            came("", 0, 1, 1),
         ),
         row("a spent quota", ALL, |v| vec![spent(v)], came("", 0, 1, 1)),
         row("a context that is full", ALL, |v| vec![too_long(v)], came("", 0, 1, 1)),
@@ -363,6 +423,21 @@ fn last_words() -> Vec<Row> {
             came("done", 0, 2, 0),
         ),
         row(
+            "a call without a field for its arguments",
+            &[Vendor::Gemini],
+            |v| {
+                let bare = |b: String| b.replace("\"args\":{},", "");
+                vec![v.says([call("call_1", "bash", "{}")]).edited(bare), done(v)]
+            },
+            came("done", 0, 2, 0),
+        ),
+        row(
+            "cut where a call would have come",
+            &[Vendor::Gemini],
+            |v| vec![v.says([text("I look."), half_a_call("call_1", "bash", "{}")])],
+            came("", 0, 1, 1),
+        ),
+        row(
             "cut inside a call",
             &[Vendor::Anthropic, Vendor::Responses, Vendor::Chat],
             |v| {
@@ -374,19 +449,32 @@ fn last_words() -> Vec<Row> {
     ]
 }
 
-fn came_of(vendor: Vendor, answers: Vec<Answer>) -> (Came, Run) {
-    let desk = Desk::new();
+/// No row may take longer: the longest waits for two silences of 700 ms, on a busy machine.
+const LONGEST: Duration = Duration::from_secs(20);
+
+fn patient(desk: &Desk, tries: usize) {
     let config = desk.home().join(".config/agentd/config.toml");
     fs::create_dir_all(config.parent().unwrap()).unwrap();
-    let patience =
-        "tries = 3\nmax_wait = '40ms'\nbyte_timeout = '700ms'\nprogress_timeout = '1500ms'";
+    let patience = format!(
+        "tries = {tries}\nmax_wait = '40ms'\nbyte_timeout = '700ms'\nprogress_timeout = '1500ms'"
+    );
     fs::write(&config, format!("[provider]\n{patience}\n")).unwrap();
+}
+
+fn came_of(vendor: Vendor, answers: Vec<Answer>) -> (Came, Run) {
+    came_within(vendor, answers, 3)
+}
+
+fn came_within(vendor: Vendor, answers: Vec<Answer>, tries: usize) -> (Came, Run) {
+    let desk = Desk::new();
+    patient(&desk, tries);
     let server = Server::of(vendor, answers);
     let arguments = ["-p", "do it", "--output-format", "json", "--permission-mode", "auto"];
     let ran = run(desk.with_vendor(vendor, &server, &arguments));
     for seen in server.requests() {
         assert_eq!(seen.refused, None, "{vendor:?} would refuse a request");
     }
+    assert!(ran.took < LONGEST, "{vendor:?} took {:?}", ran.took);
     let effects = fs::read_to_string(desk.project().join("effects")).unwrap_or_default();
     let came = Came {
         words: if ran.code == 0 { ran.result() } else { String::new() },
@@ -433,6 +521,74 @@ each_vendor! {
 }
 
 #[test]
+fn an_answer_that_ends_behind_or_inside_any_of_its_events_is_no_answer() {
+    for vendor in VENDORS {
+        let first = vendor.says([text("I look."), effect("call_1"), effect("call_2")]);
+        let body = first.body();
+        let mut ends = event_ends(&body);
+        // The last event is what makes it whole; before it, a reason does where a server sends no
+        // end mark.
+        ends.truncate(ends.len() - if vendor == Vendor::Chat { 2 } else { 1 });
+        let mut cuts = vec![0];
+        for pair in ends.windows(2) {
+            cuts.extend([pair[0], pair[0] + (pair[1] - pair[0]) / 2]);
+        }
+        cuts.extend(ends.last());
+        assert!(cuts.len() > 5, "{vendor:?}: {cuts:?}");
+        // So many as one run may try.
+        for cuts in cuts.chunks(19) {
+            let broken = cuts.iter().map(|at| first.clone().ended_after(*at));
+            let answers: Vec<Answer> = broken.chain([first.clone(), done(vendor)]).collect();
+            let requests = answers.len();
+            let (came, ran) = came_within(vendor, answers, 20);
+            assert_eq!(came, self::came("done", 2, requests, 0), "{vendor:?}: {}", ran.err);
+        }
+    }
+}
+
+#[test]
+fn a_stop_half_way_keeps_what_was_whole_and_goes_on_from_there() {
+    for vendor in VENDORS {
+        let first =
+            vendor.says([thinking("Hm.", "c2ln"), text("I look."), effect("call_1"), text("x")]);
+        let at = first.body().find("call_1").unwrap();
+        let at = *event_ends(&first.body()).iter().find(|end| **end > at).unwrap();
+        let stalled = first.stalled_after(at, Duration::from_secs(40));
+        let server = Server::of(vendor, [stalled, done(vendor)]);
+        let desk = Desk::new();
+        let arguments =
+            ["-p", "do it", "--output-format", "stream-json", "--permission-mode", "auto"];
+        let mut command = desk.with_vendor(vendor, &server, &arguments);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        support::until("the question is asked", || server.requests().len() == 1);
+        // What was sent has been taken in by then; nothing tells from outside.
+        std::thread::sleep(Duration::from_millis(700));
+        let begun = Instant::now();
+        support::send(child.id(), Signal::SIGINT);
+        let ended = child.wait_with_output().unwrap();
+        let words = String::from_utf8_lossy(&ended.stdout);
+        assert!(begun.elapsed() < Duration::from_secs(5), "{vendor:?} took {:?}", begun.elapsed());
+        assert_eq!(ended.status.code(), Some(130), "{vendor:?}: {words}");
+        let kept = conversation(&desk);
+        let of =
+            |kind: &str| kept.iter().filter(|record| record["kind"] == kind).collect::<Vec<_>>();
+        let answers = of("ANSWER");
+        assert_eq!(answers.len(), 1, "{vendor:?}: {kept:?}");
+        assert!(answers[0].to_string().contains("I look."), "{vendor:?}: {answers:?}");
+        assert!(!answers[0].to_string().contains("call_1"), "{vendor:?}: {answers:?}");
+        assert_eq!(of("PROPOSED").len(), 0, "{vendor:?}: {kept:?}");
+        assert!(of("TURN_ENDED")[0].to_string().contains("interrupted"), "{vendor:?}: {kept:?}");
+
+        let ran = run(desk.with_vendor(vendor, &server, &["-p", "go on", "-c"]));
+        assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{vendor:?}: {}", ran.err);
+        let asked = server.requests();
+        assert_eq!(asked[1].refused, None, "{vendor:?}");
+        assert!(asked[1].raw.contains("I look."), "{vendor:?}: {}", asked[1].raw);
+        assert!(!desk.project().join("effects").exists(), "{vendor:?}");
+    }
+}
+
+#[test]
 fn what_must_be_echoed_is_echoed_on_every_interface() {
     for vendor in VENDORS {
         let first = vendor.says([
@@ -449,8 +605,10 @@ fn what_must_be_echoed_is_echoed_on_every_interface() {
 
 /// What the journals hold of the conversation, without times and names.
 fn conversation(desk: &Desk) -> Vec<serde_json::Value> {
-    const KEPT: [&str; 10] =
-        ["kind", "text", "blocks", "usage", "round", "call", "use_id", "tool", "input", "is_error"];
+    const KEPT: [&str; 11] = [
+        "kind", "text", "blocks", "usage", "round", "call", "use_id", "tool", "input", "is_error",
+        "end",
+    ];
     let mut all = Vec::new();
     for session in fs::read_dir(desk.state().join("sessions")).unwrap().flatten() {
         let Ok(journal) = fs::read_to_string(session.path().join("journal.jsonl")) else {

@@ -73,7 +73,7 @@ pub enum Happened {
         /// Their words.
         text: String,
     },
-    /// The model answered; its terminal event was seen.
+    /// The model answered; its terminal event was seen, or a person stopped it there.
     Answer {
         /// The request's number.
         round: u32,

@@ -38,6 +38,9 @@ impl ServerError {
         if self.message.starts_with("API key not valid") {
             return Some(Nature::Key);
         }
+        if self.day_is_used_up {
+            return Some(Nature::Quota);
+        }
         nature(&self.kind)
     }
 }
@@ -121,6 +124,7 @@ pub(crate) fn read_error(text: &str) -> Option<ServerError> {
         message: message.to_owned(),
         request_id: whole.get("request_id").and_then(Value::as_str).map(str::to_owned),
         wait: retry_delay(error),
+        day_is_used_up: day_is_used_up(error),
         status: error
             .get("code")
             .and_then(Value::as_u64)
@@ -135,6 +139,15 @@ fn retry_delay(error: &Value) -> Option<Duration> {
     let delay = details.iter().find_map(|detail| detail.get("retryDelay"))?.as_str()?;
     let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// Google names a quota of a day like one of a minute, but for the quota's id in one of the details;
+/// the wait beside it is that of a minute and leads nowhere.
+fn day_is_used_up(error: &Value) -> bool {
+    let details = error.get("details").and_then(Value::as_array).into_iter().flatten();
+    let violations = details.filter_map(|detail| detail.get("violations")?.as_array()).flatten();
+    let mut ids = violations.filter_map(|violation| violation.get("quotaId")?.as_str());
+    ids.any(|id| id.contains("PerDay"))
 }
 
 #[cfg(test)]
@@ -164,6 +177,16 @@ mod tests {
                 r#"[{"error":{"code":429,"message":"Slow","status":"RESOURCE_EXHAUSTED","details":[{"@type":"x"},{"retryDelay":"34.4s"}]}}]"#,
                 "RESOURCE_EXHAUSTED: Slow",
                 Some(Nature::Overloaded),
+            ),
+            (
+                r#"{"error":{"code":429,"message":"Quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel"}]}]}}"#,
+                "RESOURCE_EXHAUSTED: Quota",
+                Some(Nature::Overloaded),
+            ),
+            (
+                r#"{"error":{"code":429,"message":"Quota","status":"RESOURCE_EXHAUSTED","details":[{"violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},{"retryDelay":"9s"}]}}"#,
+                "RESOURCE_EXHAUSTED: Quota",
+                Some(Nature::Quota),
             ),
             (
                 r#"{"type":"error","code":"server_error","message":"Oops","sequence_number":3}"#,

@@ -51,6 +51,8 @@ pub struct ServerError {
     pub wait: Option<Duration>,
     /// The HTTP status that it would have been.
     pub status: Option<u16>,
+    /// It speaks of a quota of a whole day, which no wait of ours outlasts.
+    pub day_is_used_up: bool,
 }
 
 /// The stream does not keep to the vendor's format, so nothing of it can be trusted.

@@ -102,6 +102,23 @@ impl Answer {
         Ok(())
     }
 
+    /// What a stop half way leaves of it: its words up to the first that are not whole, and nothing
+    /// from the first call on: what is not on disk cannot run after a crash either. Text behind
+    /// which something else began is whole, for some servers close nothing before the end.
+    pub fn stopped(mut self) -> Vec<Block> {
+        if let Some(last) = self.pieces.last_entry()
+            && matches!(last.get(), Piece::Text { whole: false, .. })
+        {
+            last.remove();
+        }
+        self.pieces = self
+            .pieces
+            .into_iter()
+            .take_while(|(_, piece)| !matches!(piece, Piece::Tool { .. }))
+            .collect();
+        self.end(&StopReason::EndTurn, |id| id).blocks
+    }
+
     /// The answer as it ended with `stop`. An unfinished call is kept with `{}` as its arguments
     /// where the model shall hear of it, and marked as not whole; unfinished reasoning is dropped,
     /// since a vendor takes it back only whole. `rename` makes a vendor's id unlike all earlier.

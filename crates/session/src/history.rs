@@ -135,14 +135,18 @@ impl History {
 
     /// A vendor's id unlike every earlier one: some servers and every recording played twice
     /// repeat theirs, and a vendor refuses a history with an id in it twice.
-    pub fn unlike_earlier(&self, id: String, taken: &[String]) -> String {
+    /// It joins those `taken` in the same answer.
+    pub fn new_id(&self, id: String, taken: &mut Vec<String>) -> String {
         let free =
             |id: &String| !id.is_empty() && !self.use_ids.contains(id) && !taken.contains(id);
-        if free(&id) {
-            return id;
-        }
-        let stem = if id.is_empty() { "call" } else { id.as_str() };
-        (2_u64..).map(|n| format!("{stem}_{n}")).find(free).unwrap_or(id)
+        let new = if free(&id) {
+            id
+        } else {
+            let stem = if id.is_empty() { "call" } else { id.as_str() };
+            (2_u64..).map(|n| format!("{stem}_{n}")).find(free).unwrap_or(id)
+        };
+        taken.push(new.clone());
+        new
     }
 
     /// Answers so far in the running turn.

@@ -22,7 +22,7 @@ use history::{History, Limits};
 use known::{find, input};
 use made_up::{NotRun, resolve};
 use protocol::call::{Call, ToolResult};
-use protocol::content::{ModelRequest, StopReason, Usage};
+use protocol::content::{Block, ModelRequest, StopReason, Usage};
 use protocol::ids::CallId;
 use protocol::provider::{Failure, FromProvider};
 use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
@@ -205,7 +205,8 @@ impl Session {
                 self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
             }
             FromProvider::Cancelled { round } if round == open => {
-                self.end_turn(TurnEnd::Interrupted, out);
+                let answer = std::mem::take(answer);
+                self.stopped(answer, out);
             }
             FromProvider::Delta { .. }
             | FromProvider::Retrying { .. }
@@ -222,15 +223,8 @@ impl Session {
     fn answered(&mut self, answer: Answer, stop: &StopReason, usage: Usage, out: &mut Out) {
         let behind_results = self.history.ends_with_results();
         let mut taken: Vec<String> = Vec::new();
-        let ended = answer.end(stop, |id| {
-            let id = self.history.unlike_earlier(id, &taken);
-            taken.push(id.clone());
-            id
-        });
-        let empty = ended.blocks.iter().all(|block| {
-            // Reasoning alone says nothing to anybody.
-            matches!(block, protocol::content::Block::Thinking { .. })
-        });
+        let ended = answer.end(stop, |id| self.history.new_id(id, &mut taken));
+        let empty = only_reasoning(&ended.blocks);
         let round = self.round;
         self.commit(Happened::Answer { round, blocks: ended.blocks, usage }, out);
 
@@ -368,9 +362,10 @@ impl Session {
     fn interrupt(&mut self, out: &mut Out) {
         match &mut self.phase {
             Phase::Replaying | Phase::Idle => {}
-            Phase::Asking(_) => {
+            Phase::Asking(answer) => {
                 out.words.push(FromSession::CancelAsk);
-                self.end_turn(TurnEnd::Interrupted, out);
+                let answer = std::mem::take(answer);
+                self.stopped(answer, out);
             }
             Phase::Calling { batch, stopping } => {
                 if std::mem::replace(stopping, true) {
@@ -386,6 +381,17 @@ impl Session {
         }
     }
 
+    /// The turn was stopped in the middle of an answer: the words that were whole are kept, and
+    /// none of its calls.
+    fn stopped(&mut self, answer: Answer, out: &mut Out) {
+        let blocks = answer.stopped();
+        if !only_reasoning(&blocks) {
+            let (round, usage) = (self.round, Usage::default());
+            self.commit(Happened::Answer { round, blocks, usage }, out);
+        }
+        self.end_turn(TurnEnd::Interrupted, out);
+    }
+
     fn end_turn(&mut self, end: TurnEnd, out: &mut Out) {
         self.phase = Phase::Idle;
         self.commit(Happened::TurnEnded { end }, out);
@@ -396,6 +402,11 @@ impl Session {
         self.history.apply(&happened);
         out.words.push(FromSession::Commit(happened));
     }
+}
+
+/// Whether these blocks say nothing to anybody.
+fn only_reasoning(blocks: &[Block]) -> bool {
+    blocks.iter().all(|block| matches!(block, Block::Thinking { .. }))
 }
 
 /// Whether the calls of an answer may run.

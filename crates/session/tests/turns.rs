@@ -4,7 +4,7 @@
 mod talk;
 
 use protocol::call::Outcome;
-use protocol::content::{Block, Role, StopReason};
+use protocol::content::{Block, Role, StopReason, Usage};
 use protocol::provider::{Delta, Failure, FromProvider};
 use protocol::session::{FromSession, Happened, OpenTurn, ToSession, TurnEnd};
 use talk::*;
@@ -392,6 +392,34 @@ fn an_interrupt_while_the_model_speaks_drops_its_words() {
     talk.prompt("two");
     assert_eq!(lawful(talk.request()), Ok(()));
     assert_eq!(talk.round(), 2);
+}
+
+#[test]
+fn an_interrupt_while_the_model_speaks_keeps_what_was_whole_and_no_call() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("hi");
+    let delta = |index, delta| ToSession::Stream(FromProvider::Delta { round: 1, index, delta });
+    let start = Delta::ToolStart { id: "a".into(), name: "read".into() };
+    for (index, piece) in [
+        (0, Delta::Text("I look.".into())),
+        (0, Delta::BlockDone),
+        (1, start),
+        (1, Delta::ToolInput("{}".into())),
+        (1, Delta::BlockDone),
+        (2, Delta::Text("Behind".into())),
+    ] {
+        talk.tell(delta(index, piece));
+    }
+    let words = talk.tell(ToSession::Interrupt);
+    assert_eq!(words[0], FromSession::CancelAsk);
+    let kept = FromSession::Commit(Happened::Answer {
+        round: 1,
+        blocks: vec![Block::Text { text: "I look.".into() }],
+        usage: Usage::default(),
+    });
+    assert_eq!(words[1], kept);
+    assert_eq!(ended(&words), Some(&TurnEnd::Interrupted));
+    assert_eq!(words.len(), 3);
 }
 
 #[test]
