@@ -48,8 +48,8 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).open(path)
 }
 
-/// Takes the file's lock, waiting for a bounded time: a holder keeps it for one append only, and
-/// one that was stopped in the middle must not stop everybody.
+/// Takes the file's lock, waiting for a bounded time: where a holder keeps it for a moment only, one
+/// that was stopped in that moment must not stop everybody.
 pub(crate) fn lock_within(file: &File, patience: Duration) -> io::Result<()> {
     let start = Instant::now();
     loop {

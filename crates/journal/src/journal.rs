@@ -4,9 +4,14 @@ use crate::blobs::Blobs;
 use crate::line::{self, LINE_CAP};
 use crate::reader::{self, BLOBS, FILE};
 use crate::{BlobError, Header, Past, ReadError, Reader, Record, Tail, bulk, disk, past};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a journal must be held to count as held. A process that is being started has copies of
+/// all that its starter has open until it is its own, and so of a journal that was let go meanwhile.
+const HELD: Duration = Duration::from_millis(250);
 
 /// A session's journal, held by this process. Dropping it lets it go.
 #[derive(Debug)]
@@ -195,12 +200,12 @@ impl Journal {
             error.into()
         })?;
         let cannot_mend = |source| OpenError::Mend { path: path.clone(), source };
-        match file.try_lock() {
+        match disk::lock_within(&file, HELD) {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(OpenError::Held { path }),
-            Err(TryLockError::Error(source)) => {
-                return Err(ReadError::Io { path, source }.into());
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                return Err(OpenError::Held { path });
             }
+            Err(source) => return Err(ReadError::Io { path, source }.into()),
         }
         let mut reader = Reader::new(file.try_clone().map_err(cannot_mend)?, session_dir);
         let past = past::past(&mut reader)?;
