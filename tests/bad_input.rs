@@ -90,6 +90,76 @@ fn failure_06_one_corrupt_record_stops_the_recovery_of_all_sessions() {
     assert_eq!(terminal.turn_ends(), done());
 }
 
+/// A death while a session is made leaves a directory that holds nothing: no list shows it, and
+/// nothing complains of it.
+#[test]
+fn a_session_whose_making_was_cut_short_is_not_there() {
+    let desk = Desk::new();
+    let server = Server::answering(|_, _| Answer::text("here"));
+    let ran = desk.ask(&server, &[]);
+    let id = ran.json()["session_id"].as_str().unwrap().to_owned();
+    let sessions = desk.state().join("sessions");
+    fs::create_dir(sessions.join("aaaaaaaaaaaa")).unwrap();
+    fs::create_dir(sessions.join("bbbbbbbbbbbb")).unwrap();
+    fs::write(sessions.join("bbbbbbbbbbbb/journal.jsonl"), r#"{"seq":1,"ti"#).unwrap();
+    // The positive control: one that lost its journal.
+    fs::create_dir_all(sessions.join("cccccccccccc/blobs")).unwrap();
+    let names = |listed: &support::Run| {
+        let lines = listed.out.lines().map(|line| serde_json::from_str(line).unwrap());
+        let mut names: Vec<_> = lines
+            .map(|row: serde_json::Value| row["session_id"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    let mut expected = vec![id.clone(), "cccccccccccc".to_owned()];
+    expected.sort();
+    let listed = run(desk.agentd(&["ls", "--json"]));
+    assert_eq!(names(&listed), expected, "{listed:?}");
+    let _daemon = desk.daemon();
+    let listed = run(desk.agentd(&["ls", "--json"]));
+    assert_eq!(names(&listed), expected, "by the daemon: {listed:?}");
+    let ran = desk.ask(&server, &["-c"]);
+    assert_eq!(ran.json()["session_id"], id.as_str(), "the newest is one that was begun: {ran:?}");
+    let verified = run(desk.agentd(&["audit", "verify"]));
+    assert!(!format!("{verified:?}").contains("aaaaaaaaaaaa"), "{verified:?}");
+    assert!(!format!("{verified:?}").contains("bbbbbbbbbbbb"), "{verified:?}");
+}
+
+/// A supervisor that dies between the end of a call in the audit log and its result in the journal,
+/// and its successor that dies between the same two.
+#[test]
+fn a_call_that_ended_in_one_log_only_ends_once_in_each() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| match n {
+        1 => Answer::says([call("toolu_1", "bash", r#"{"command":"echo x >> effects"}"#)]),
+        _ => Answer::text("done"),
+    });
+    let ran = desk.ask(&server, &["--permission-mode", "auto"]);
+    let id = ran.json()["session_id"].as_str().unwrap().to_owned();
+    let journal = desk.state().join("sessions").join(&id).join("journal.jsonl");
+    let cut_before = |kind: &str| {
+        let text = fs::read_to_string(&journal).unwrap();
+        let mark = format!(r#""kind":"{kind}""#);
+        let end = text.find(&mark).unwrap_or_else(|| panic!("no {kind} in {text}"));
+        let end = text[..end].rfind('\n').unwrap() + 1;
+        fs::write(&journal, &text[..end]).unwrap();
+    };
+    for lost in ["RESULT", "INTERRUPTED"] {
+        cut_before(lost);
+        let ran = desk.ask(&server, &["--resume", &id]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let audit = desk.audit();
+        let ends = audit.iter().filter(|record| record["event"] == "ended" && record["call"] == 1);
+        assert_eq!(ends.count(), 1, "{audit:#?}");
+        let verified = run(desk.agentd(&["audit", "verify"]));
+        assert_eq!(verified.code, 0, "{verified:?}");
+        let kept = fs::read_to_string(&journal).unwrap();
+        assert_eq!(kept.matches(r#""kind":"INTERRUPTED""#).count(), 1, "{kept}");
+    }
+    assert_eq!(desk.read("effects"), "x\n");
+}
+
 /// A process number that was a runner's and is somebody else's by now, in a session whose lock is
 /// not free: whoever has the number is left alone, and the way on is said.
 #[test]

@@ -1,8 +1,8 @@
 //! Where the session journals say that the audit log's chain stood.
 
 use crate::{Head, ReadError, Record, read};
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::io;
+use std::path::Path;
 
 /// One such place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,30 +32,12 @@ pub struct Anchors {
 /// Where the directory cannot be listed.
 pub fn anchors(sessions: &Path) -> io::Result<Anchors> {
     let mut anchors = Anchors::default();
-    for (name, dir) in sessions_in(sessions)? {
-        if let Err(error) = collect(&name, &dir, &mut anchors.found) {
+    for name in crate::sessions(sessions)? {
+        if let Err(error) = collect(&name, &sessions.join(&name), &mut anchors.found) {
             anchors.unreadable.push((name, error));
         }
     }
     Ok(anchors)
-}
-
-/// Names and directories, sorted.
-fn sessions_in(sessions: &Path) -> io::Result<Vec<(String, PathBuf)>> {
-    let listing = match fs::read_dir(sessions) {
-        Ok(listing) => listing,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let mut found = Vec::new();
-    for entry in listing {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            found.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
-        }
-    }
-    found.sort();
-    Ok(found)
 }
 
 fn collect(session: &str, dir: &Path, found: &mut Vec<Anchor>) -> Result<(), ReadError> {

@@ -46,6 +46,7 @@ mod past;
 mod path;
 mod reader;
 mod record;
+mod roll;
 mod words;
 
 pub use anchors::{Anchor, Anchors, anchors};
@@ -68,6 +69,7 @@ pub use past::{Past, Turn};
 pub use path::StoredPath;
 pub use reader::{ReadError, Reader, Tail, header, read};
 pub use record::{Entry, FORMAT, Header, Parent, Record};
+pub use roll::sessions;
 pub use words::{
     Basis, Block, Failure, Head, Outcome, Progress, Rule, RuleEffect, ToolKind, TurnEnd, Usage,
 };

@@ -56,6 +56,24 @@ fn an_intact_log_passes_and_is_counted() {
 }
 
 #[test]
+fn the_end_of_a_call_that_another_has_written_is_found_and_not_written_again() {
+    let dir = tempdir().unwrap();
+    let anchors = log(dir.path(), 2);
+    let end = |session: &str, call| match ended(session, call, vec![]) {
+        AuditRecord::Ended(end) => end,
+        AuditRecord::Decided(_) | AuditRecord::Unknown(_) => unreachable!(),
+    };
+    let mut audit = Audit::open(dir.path()).unwrap();
+    assert_eq!(audit.append_end(end("s1", 1)).unwrap(), anchors[0].head);
+    assert_eq!(audit.append_end(end("s1", 2)).unwrap(), anchors[1].head);
+    assert_eq!(lines(dir.path()).len(), 4, "nothing was written");
+    for (session, call, seq) in [("s1", 3, 5), ("s2", 1, 6), ("s2", 1, 6), ("s1", 3, 5)] {
+        assert_eq!(audit.append_end(end(session, call)).unwrap().seq, seq, "{session}.{call}");
+    }
+    assert_eq!(faults(dir.path(), &anchors), []);
+}
+
+#[test]
 fn a_log_that_never_was_is_whole_unless_an_anchor_speaks_of_it() {
     let dir = tempdir().unwrap();
     let anchors = log(&dir.path().join("other"), 1);

@@ -12,6 +12,7 @@ use sample::{each_kind, interrupted, prompt, proposed, records, result, session,
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::tempdir;
 
 #[test]
@@ -96,6 +97,54 @@ fn a_second_opener_is_told_that_it_is_held() {
     assert!(matches!(Journal::open(&dir), Err(OpenError::Held { .. })));
     drop(second);
     Journal::open(&dir).unwrap();
+}
+
+/// Each start of a process makes copies of what is open, for as long as the start takes.
+#[test]
+fn a_session_that_was_let_go_while_processes_start_is_free() {
+    let sessions = tempdir().unwrap();
+    let dir = session(sessions.path(), "s1");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let mut command = std::process::Command::new("true");
+                // A large environment makes the start take longer.
+                command.env("LONG", "x".repeat(100_000));
+                command.status().unwrap();
+            }
+        });
+        for _ in 0..2000 {
+            if let Err(error) = Journal::open(&dir) {
+                over.store(true, Ordering::Relaxed);
+                panic!("{error}");
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_session_whose_making_was_cut_short_is_none() {
+    let place = tempdir().unwrap();
+    let names = || journal::sessions(place.path()).unwrap();
+    assert_eq!(journal::sessions(&place.path().join("nowhere")).unwrap(), Vec::<String>::new());
+    session(place.path(), "s1");
+    let whole = fs::read(place.path().join("s1/journal.jsonl")).unwrap();
+    let header = &whole[..whole.iter().position(|byte| *byte == b'\n').unwrap()];
+    for (name, bytes) in [("s2", &header[..0]), ("s3", &header[..header.len() / 2])] {
+        fs::create_dir(place.path().join(name)).unwrap();
+        fs::write(place.path().join(name).join("journal.jsonl"), bytes).unwrap();
+    }
+    fs::create_dir(place.path().join("s4")).unwrap();
+    fs::write(place.path().join("s5"), "no directory").unwrap();
+    assert_eq!(names(), ["s1"]);
+
+    // What is wrong in another way has something to say.
+    fs::create_dir_all(place.path().join("s4/blobs")).unwrap();
+    fs::write(place.path().join("s2/journal.jsonl"), format!("x{}\n", "y".repeat(80))).unwrap();
+    fs::write(place.path().join("s3/journal.jsonl"), header).unwrap();
+    assert_eq!(names(), ["s1", "s2", "s3", "s4"]);
 }
 
 #[test]

@@ -17,6 +17,9 @@ pub(crate) enum AuditMsg {
     },
     /// An end; answered with the chain's head when it is on disk.
     Ended { ended: Box<Ended>, done: oneshot::Sender<Result<Head, String>> },
+    /// The end of a call that was lost with an earlier supervisor, which may have written it; the
+    /// answer is where it stands.
+    Lost { ended: Box<Ended>, done: oneshot::Sender<Result<Head, String>> },
 }
 
 /// The actor.
@@ -65,6 +68,11 @@ fn write(audit: &Mutex<Audit>, message: AuditMsg) {
         }
         AuditMsg::Ended { ended, done } => {
             let _ = done.send(put(&mut audit, &AuditRecord::Ended(*ended)));
+        }
+        AuditMsg::Lost { ended, done } => {
+            let kept = audit.append_end(*ended);
+            let kept = kept.and_then(|head| audit.sync().map(|_| head));
+            let _ = done.send(kept.map_err(|error| chain(&error)));
         }
     }
 }

@@ -89,12 +89,7 @@ fn candidate(place: &Place, id: &str) -> String {
 
 /// Names of all sessions on disk, in order.
 fn on_disk(place: &Place) -> Vec<String> {
-    let entries = std::fs::read_dir(place.sessions_dir()).into_iter().flatten().flatten();
-    let directories = entries.filter(|entry| entry.path().is_dir());
-    let mut names: Vec<String> =
-        directories.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
-    names
+    journal::sessions(&place.sessions_dir()).unwrap_or_default()
 }
 
 fn from_disk(dir: &Path, id: String) -> SessionRow {

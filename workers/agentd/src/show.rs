@@ -215,7 +215,8 @@ fn ending(end: &TurnEnd) -> String {
         TurnEnd::CallsUsedUp { calls } => format!("the turn used up its {calls} calls"),
         TurnEnd::Declined { explanation } => format!("the model declined: {explanation}"),
         TurnEnd::Truncated => "the answer was cut at its limit".to_owned(),
-        TurnEnd::Interrupted => "a person stopped the turn".to_owned(),
+        // By a person, or by a death that nobody was there to go on after: the records say no more.
+        TurnEnd::Interrupted => "the turn was stopped before its end".to_owned(),
         TurnEnd::ProviderFailed { failure: _, message } => message.clone(),
     }
 }

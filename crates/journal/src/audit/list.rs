@@ -4,7 +4,9 @@
 use super::{FILE, SCRIPTS, chain};
 use crate::blobs::{BlobError, Blobs};
 use crate::line::LINE_CAP;
-use crate::{AuditEntry, AuditRecord, Decision, Digest, LineFault, Outcome, bulk};
+use crate::{AuditEntry, AuditRecord, Decision, Digest, Head, LineFault, Outcome, bulk};
+use memchr::memmem;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -85,6 +87,30 @@ pub fn entries(dir: &Path) -> Result<AuditReader, ListError> {
 /// Where it is gone or changed.
 pub fn script(dir: &Path, digest: Digest) -> Result<String, BlobError> {
     Blobs::at(dir.join(SCRIPTS)).get(digest)
+}
+
+/// Where the log in this directory says that a call ended; nothing where it does not. Looks at the
+/// lines that name the session only.
+///
+/// # Errors
+/// Where the log may not be read. A damaged line says nothing.
+pub(super) fn end_of(dir: &Path, session: &str, call: u32) -> Result<Option<Head>, ListError> {
+    let mut reader = entries(dir)?;
+    let Some(input) = &mut reader.input else { return Ok(None) };
+    let named = format!(r#""session":{}"#, Value::from(session));
+    loop {
+        let line = next_line(input);
+        let line = line.map_err(|source| ListError::Io { path: reader.path.clone(), source })?;
+        let Some(text) = line else { return Ok(None) };
+        if memmem::find(&text, named.as_bytes()).is_none() {
+            continue;
+        }
+        let Ok(link) = chain::open(&text) else { continue };
+        let is = |name: &str, value: Value| link.fields.get(name) == Some(&value);
+        if is("event", "ended".into()) && is("session", session.into()) && is("call", call.into()) {
+            return Ok(Some(Head { seq: link.seq, hash: link.hash }));
+        }
+    }
 }
 
 impl AuditReader {

@@ -1,9 +1,10 @@
 //! Appends to the audit log. Several processes may: each append takes the log's lock and goes on
 //! from the head it finds.
 
+use super::list::{ListError, end_of};
 use super::{FILE, SCRIPTS, chain};
 use crate::blobs::{BlobError, Blobs};
-use crate::{AuditRecord, Digest, Head, LineFault, bulk, disk};
+use crate::{AuditRecord, Digest, Ended, Head, LineFault, bulk, disk};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -68,6 +69,14 @@ pub enum AuditError {
     /// A script or long input could not be kept.
     #[error("a script could not be kept for the audit log")]
     Script(#[from] BlobError),
+    /// What it holds already could not be read.
+    #[error("cannot search the audit log {path}")]
+    Search {
+        /// The log.
+        path: PathBuf,
+        /// What was in the way.
+        source: ListError,
+    },
     /// The line could not be written.
     #[error("cannot write to the audit log {path}; is the disk full?")]
     Write {
@@ -176,6 +185,19 @@ impl Audit {
             self.close(AuditError::Sync { path, source })
         })?;
         Ok(self.head)
+    }
+
+    /// Appends the end of a call, unless the log has it: whoever wrote it may have died before
+    /// anything else knew of it. Returns its place, which is durable after [`Audit::sync`].
+    ///
+    /// # Errors
+    /// As [`Audit::append`], and where the log cannot be searched.
+    pub fn append_end(&mut self, ended: Ended) -> Result<Head, AuditError> {
+        let found = end_of(&self.dir, &ended.session, ended.call);
+        match found.map_err(|source| AuditError::Search { path: self.path.clone(), source })? {
+            Some(head) => Ok(head),
+            None => self.append(&AuditRecord::Ended(ended)),
+        }
     }
 
     /// The last record that this process knows of.

@@ -94,9 +94,11 @@ fn removed(sessions: &Path, session: &SessionId) -> Result<(), OpenFailure> {
 }
 
 fn on_disk(sessions: &Path) -> Vec<SessionRow> {
-    let entries = std::fs::read_dir(sessions).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| journal::is_session_name(name)).map(|name| row(sessions, name)).collect()
+    let names = journal::sessions(sessions).unwrap_or_else(|error| {
+        tracing::error!(%error, "the sessions cannot be listed");
+        Vec::new()
+    });
+    names.into_iter().map(|name| row(sessions, name)).collect()
 }
 
 /// What is known of one session; that it cannot be read hides no other.
