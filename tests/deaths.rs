@@ -6,13 +6,15 @@ mod support;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use protocol::client::{Event, FromClient};
+use protocol::client::{Event, FromClient, Start};
 use protocol::judgement;
+use protocol::session::OpenTurn;
 use serde_json::json;
 use std::process::Stdio;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use support::anthropic::{Answer, Server, call, text};
+use support::daemon::Wire;
 use support::wire::Supervisor;
 use support::{Desk, child_of, processes};
 
@@ -378,4 +380,46 @@ fn a_supervisor_that_is_stopped_is_found_and_replaced() {
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
     assert!(ended.err.contains("supervisor was lost"), "it is said: {}", ended.err);
     assert_eq!(desk.read("effects").matches("ran").count(), 1, "not run again");
+}
+
+/// Nobody looks on yet; whoever opened the session to go on with its turn is about to.
+#[test]
+fn the_conversation_dies_before_the_one_who_opened_the_session_attaches() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| match n {
+        1 => effect("toolu_1"),
+        2 | 3 => Answer::text("half").stalled_after(100, Duration::from_secs(30)),
+        _ => Answer::text("done"),
+    });
+    let first = desk.daemon();
+    let opening =
+        protocol::client::Opening { mode: Some(judgement::Mode::Auto), ..desk.opening(&server) };
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&opening);
+    wire.prompt(&session, "go");
+    support::until("the second request", || server.requests().len() == 2);
+    kill_now(first.pid);
+    drop(wire);
+    std::mem::forget(first);
+    let daemon = desk.daemon();
+    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::GoesOn };
+    let mut wire = Wire::to(&desk.door());
+    wire.opened(&protocol::client::Opening { start, ..opening });
+    // It has been told everything, and goes on.
+    support::until("it goes on", || server.requests().len() >= 3);
+    let conversation = child_of(daemon.pid, "agentd-session").unwrap();
+    kill_now(conversation);
+    support::until("another one", || {
+        child_of(daemon.pid, "agentd-session").is_some_and(|it| it != conversation)
+    });
+    wire.attach(&session, protocol::client::Since::Seq(1), protocol::client::Rights::Full);
+    wire.prompt(&session, "and this?");
+    wire.turn_ends();
+    let ends = || {
+        let journal = desk.state().join("sessions").join(&session.0).join("journal.jsonl");
+        std::fs::read_to_string(journal).unwrap()
+    };
+    support::until("both turns end", || ends().matches(r#""kind":"TURN_ENDED""#).count() == 2);
+    assert!(!ends().contains("interrupted"), "{}", ends());
+    assert_eq!(desk.read("effects"), "ran\n");
 }

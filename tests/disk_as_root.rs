@@ -88,3 +88,66 @@ fn a_disk_that_is_full_from_the_start_is_named() {
     let ran = run(desk.with_server(&server, &["-p", "x"]));
     assert_eq!(ran.code, 0, "the positive control: {ran:?}");
 }
+
+/// A disk that takes no write and gives no answer until it thaws.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn of(at: PathBuf) -> Self {
+        support::needs("fsfreeze");
+        assert!(Command::new("fsfreeze").arg("-f").arg(&at).status().unwrap().success());
+        Self(at)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = Command::new("fsfreeze").arg("-u").arg(&self.0).status();
+    }
+}
+
+/// The end has a bound, and what the disk kept of the session is there when it answers again.
+#[test]
+fn a_disk_that_hangs_does_not_keep_a_supervisor_from_its_end() {
+    let desk = Desk::new();
+    let sessions = desk.state().join("sessions");
+    fs::create_dir_all(&sessions).unwrap();
+    let image = desk.outside().join("image");
+    fs::File::create(&image).unwrap().set_len(32 << 20).unwrap();
+    support::needs("mkfs.ext4");
+    let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image).status().unwrap();
+    assert!(made.success());
+    let mounted = Command::new("mount").args(["-o", "loop"]).arg(&image).arg(&sessions).status();
+    assert!(mounted.unwrap().success(), "this test mounts a file system; run it as root");
+    let disk = Disk(sessions.clone());
+    let server = Server::answering(|n, _| match n {
+        1 => Answer::says([call("toolu_1", "bash", r#"{"command":"touch begun; sleep 300"}"#)]),
+        _ => Answer::text("on"),
+    });
+    let supervisor = support::wire::Supervisor::start(&desk);
+    let mut terminal = supervisor.terminal();
+    let session = terminal.open(&desk, &server, protocol::client::Start::New);
+    terminal.prompt(&session, "go");
+    support::until("the command runs", || desk.project().join("begun").exists());
+    let frozen = Frozen::of(sessions);
+    let workers = || {
+        let own = support::processes().into_iter().filter(|it| it.parent == supervisor.pid());
+        own.count()
+    };
+    assert!(workers() > 2, "the positive control");
+    support::send(supervisor.pid(), nix::sys::signal::Signal::SIGTERM);
+    let mut last = None;
+    while let Some(word) = terminal.hear_if_any() {
+        last = Some(word);
+    }
+    // Its last thread waits for the disk, and all else of it has ended.
+    support::until("its workers are gone", || workers() == 0);
+    assert!(last.is_some());
+    drop(frozen);
+    assert!(supervisor.ended().success());
+    let ran = desk.ask(&server, &["--resume", &session.0]);
+    assert_eq!((ran.code, ran.result().as_str()), (0, "on"), "{ran:?}");
+    let told = server.requests().last().unwrap().body["messages"].to_string();
+    assert_eq!(told.matches("tool_result").count(), 1, "{told}");
+    drop(disk);
+}

@@ -3,7 +3,6 @@
 //! What a client is told goes through a bounded queue. One that does not read misses words, is
 //! told so, and attaches again from the last number it saw. It never slows a session down.
 
-use crate::peer::Opener;
 use crate::root::{Order, RootMsg};
 use crate::session_actor::{Answered, Attachment, SessionMsg};
 use ipc::{ChannelError, FrameError, Joiner, codec, frames};
@@ -37,7 +36,6 @@ pub(crate) struct ClientStream {
 /// What a client says.
 pub(crate) struct Ears {
     reader: OwnedReadHalf,
-    opener: Arc<Opener>,
     joiner: Joiner,
     descriptors: VecDeque<OwnedFd>,
     buffer: Vec<u8>,
@@ -47,13 +45,12 @@ pub(crate) struct Ears {
 pub(crate) struct Mouth(OwnedWriteHalf);
 
 impl ClientStream {
-    pub(crate) fn new(stream: UnixStream, opener: Opener) -> Self {
+    pub(crate) fn new(stream: UnixStream) -> Self {
         #[cfg(agentd_hooks)]
         ipc::hook::speaks_over(stream.as_fd());
         let (reader, writer) = stream.into_split();
         let ears = Ears {
             reader,
-            opener: Arc::new(opener),
             joiner: Joiner::new(ClientLink::MESSAGE_CAP),
             descriptors: VecDeque::new(),
             buffer: vec![0; 64 << 10],
@@ -91,19 +88,11 @@ impl Ears {
             let stream: &UnixStream = self.reader.as_ref();
             let (buffer, descriptors) = (&mut self.buffer, &mut self.descriptors);
             let read = stream.try_io(Interest::READABLE, || {
-                ipc::fd::receive_from(stream.as_fd(), buffer, descriptors)
+                ipc::fd::receive(stream.as_fd(), buffer, descriptors)
             });
             match read {
-                Ok((0, _)) => return Err(ChannelError::Closed),
-                Ok((length, writer)) if self.opener.is(writer) => {
-                    self.joiner.push(&self.buffer[..length]);
-                }
-                Ok((_, writer)) => {
-                    tracing::warn!(?writer, "another process wrote over a client's connection");
-                    let kind = std::io::ErrorKind::PermissionDenied;
-                    let why = "a process that did not open this connection wrote over it";
-                    return Err(std::io::Error::new(kind, why).into());
-                }
+                Ok(0) => return Err(ChannelError::Closed),
+                Ok(length) => self.joiner.push(&self.buffer[..length]),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),
             }
@@ -226,7 +215,8 @@ impl Actor for ClientActor {
         myself: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        for (session, _) in state.attached.values() {
+        let attached = state.attached.values().map(|(session, _)| session);
+        for session in attached.chain(state.opened.values()) {
             let _ = session.send_message(SessionMsg::Detach(myself.clone()));
         }
         Ok(())
@@ -532,25 +522,10 @@ fn is_live(word: &ToClient) -> bool {
     }
 }
 
-/// Hears the client until it is gone, or the process that opened its connection is.
+/// Hears the client until it is gone. A word is read only when the actor has room for it.
 async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: mpsc::Sender<Vec<ToClient>>) {
-    let opener = Arc::clone(&ears.opener);
-    let why = tokio::select! {
-        why = listen(&mut ears, &actor, &outbox) => why,
-        () = opener.ended() => "the process that opened its connection has ended".to_owned(),
-    };
-    let _ = actor.send_message(ClientMsg::Gone(why));
-}
-
-/// Until there is nothing more to hear; says why. A word is read only when the actor has room for
-/// it.
-async fn listen(
-    ears: &mut Ears,
-    actor: &ActorRef<ClientMsg>,
-    outbox: &mpsc::Sender<Vec<ToClient>>,
-) -> String {
     let unheard = Arc::new(Semaphore::new(UNHEARD_WORDS));
-    let error = loop {
+    let why = loop {
         let word = match ears.recv().await {
             Ok(word) => word,
             Err(error) => break error,
@@ -564,15 +539,13 @@ async fn listen(
             Ok(papers) => papers,
             Err(error) => break error,
         };
-        let Ok(heard) = Arc::clone(&unheard).acquire_owned().await else {
-            break ChannelError::Closed;
-        };
+        let Ok(heard) = Arc::clone(&unheard).acquire_owned().await else { return };
         let heard = Heard { word, papers, _permit: heard };
         if actor.send_message(ClientMsg::Word(Box::new(heard))).is_err() {
-            break ChannelError::Closed;
+            return;
         }
     };
-    error.to_string()
+    let _ = actor.send_message(ClientMsg::Gone(why.to_string()));
 }
 
 /// Tells the client all there is, until it is gone or its actor is.

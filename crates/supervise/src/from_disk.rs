@@ -13,18 +13,29 @@ use protocol::provider::Failure;
 use protocol::session::{Happened, TurnEnd};
 use std::collections::{HashMap, VecDeque};
 
-/// What the conversation is told of a journal, in order.
-pub(crate) fn replay(session: &SessionId, entries: &[Entry]) -> Vec<Happened> {
-    let mut use_ids = HashMap::new();
-    entries.iter().filter_map(|entry| happened(session, &entry.record, &mut use_ids)).collect()
+/// What the conversation is told of a journal, record by record in their order.
+pub(crate) struct Replay<'a> {
+    session: &'a SessionId,
+    /// Of the calls without an end.
+    use_ids: HashMap<u32, String>,
+}
+
+impl<'a> Replay<'a> {
+    pub(crate) fn of(session: &'a SessionId) -> Self {
+        Self { session, use_ids: HashMap::new() }
+    }
+
+    pub(crate) fn happened(&mut self, record: Record) -> Option<Happened> {
+        happened(self.session, record, &mut self.use_ids)
+    }
 }
 
 fn happened(
     session: &SessionId,
-    record: &Record,
+    record: Record,
     use_ids: &mut HashMap<u32, String>,
 ) -> Option<Happened> {
-    match record.clone() {
+    match record {
         Record::Prompt { text } => Some(Happened::Prompt { text }),
         Record::Answer { round, blocks, usage: tokens } => Some(Happened::Answer {
             round,
@@ -37,11 +48,12 @@ fn happened(
             Some(Happened::Called { call: Call { id, use_id, tool, input } })
         }
         Record::Result { call, use_id, outcome: how, text, summary, is_error, code, audit: _ } => {
+            use_ids.remove(&call);
             let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
             Some(Happened::Result { call: id(session, call), use_id, result })
         }
         Record::Interrupted { call, progress, cause, audit: _ } => {
-            let use_id = use_ids.get(&call)?.clone();
+            let use_id = use_ids.remove(&call)?;
             let result = interruption(&cut(progress, cause));
             Some(Happened::Result { call: id(session, call), use_id, result })
         }

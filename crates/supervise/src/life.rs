@@ -88,7 +88,7 @@ impl Killer {
 
 enum Outgoing {
     Bytes(Vec<u8>),
-    /// A word of another worker: that one speaks on when this one has taken it.
+    /// Words of somebody who speaks on when this worker has taken them.
     Forwarded {
         bytes: Vec<u8>,
         _heard: OwnedSemaphorePermit,
@@ -144,18 +144,11 @@ impl<L: Link> Life<L> {
         }
     }
 
-    /// Sends words that belong together, however many, as one entry of the queue.
-    pub(crate) fn send_all(&self, words: &[L::To]) {
+    /// Sends words of somebody who is not heard further until this worker has taken them.
+    pub(crate) fn forward(&self, words: &[L::To], heard: OwnedSemaphorePermit) {
         let framed: Option<Vec<_>> = words.iter().map(|word| self.framed(word)).collect();
         if let Some(framed) = framed {
-            self.put(Outgoing::Bytes(framed.concat()));
-        }
-    }
-
-    /// Sends a word of another worker, which is not heard further until this one has taken it.
-    pub(crate) fn forward(&self, word: &L::To, heard: OwnedSemaphorePermit) {
-        if let Some(bytes) = self.framed(word) {
-            self.put(Outgoing::Forwarded { bytes, _heard: heard });
+            self.put(Outgoing::Forwarded { bytes: framed.concat(), _heard: heard });
         }
     }
 

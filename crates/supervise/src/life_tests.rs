@@ -90,7 +90,8 @@ async fn thousands_of_words_that_belong_together_are_one_entry_of_the_queue() {
     let script = script_of(place.path(), std::iter::empty());
     let script = format!("{script}; sleep 0.2; head -c 400000 > {}", out.display());
     let (life, mut said) = begin(&script);
-    life.send_all(&vec![ToTool::Cancel; 20 * UNSENT_WORDS]);
+    let heard = Arc::new(Semaphore::new(1)).acquire_owned().await.unwrap();
+    life.forward(&vec![ToTool::Cancel; 20 * UNSENT_WORDS], heard);
     assert_eq!(all(&mut said).await, (Vec::new(), Cause::Exited(0)));
     assert_eq!(std::fs::metadata(out).unwrap().len(), 400_000);
 }

@@ -1,5 +1,6 @@
 //! The supervisor actor: the root of the tree. Owns the broker, the sessions and the way out.
 
+mod ending;
 mod idle;
 mod opening;
 mod recovery;
@@ -14,10 +15,10 @@ use crate::session_actor::{Glance, SessionMsg};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::times::SlotTimes;
+use ending::Ended;
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{
-    DaemonStatus, Ending, FailedKind, Opening, ProcessRow, SessionRow, SessionState, ToClient,
-    Unfinished,
+    DaemonStatus, Ending, Opening, ProcessRow, SessionRow, ToClient, Unfinished,
 };
 use protocol::ids::SessionId;
 use protocol::provider::Paper;
@@ -25,7 +26,6 @@ use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
@@ -78,6 +78,10 @@ pub(crate) enum RootMsg {
     Idle(u64),
     /// End everything, in order, and then this actor.
     Shutdown,
+    /// A session that was to end with everything has.
+    Gone,
+    /// Those that have not by now are left to their disks.
+    Overdue,
 }
 
 pub(crate) struct RootState {
@@ -93,7 +97,7 @@ pub(crate) struct RootState {
     /// Let in so far; names the next.
     let_in: u32,
     clients: HashMap<ActorId, ActorRef<ClientMsg>>,
-    ending: bool,
+    ending: Ended,
     /// Names the wait for somebody to come; a newer one makes it void.
     wait: u64,
     /// Its timer.
@@ -143,7 +147,7 @@ impl Actor for Root {
             broker_failed: None,
             let_in: 0,
             clients: HashMap::new(),
-            ending: false,
+            ending: Ended::No,
             wait: 0,
             waiting: None,
             began: now(),
@@ -193,6 +197,8 @@ impl Actor for Root {
                 }
             }
             RootMsg::Shutdown => state.shutdown(&myself, None),
+            RootMsg::Gone => state.gone(&myself),
+            RootMsg::Overdue => state.overdue(&myself),
         }
         Ok(())
     }
@@ -228,7 +234,7 @@ impl Actor for Root {
 impl RootState {
     fn broker(&mut self, event: SlotEvent<BrokerLink>) {
         match event {
-            SlotEvent::Up => self.tell_sessions(|| SessionMsg::BrokerBack),
+            SlotEvent::Up(_) => self.tell_sessions(|| SessionMsg::BrokerBack),
             SlotEvent::Word { word, heard: _heard } => self.broker_word(word),
             SlotEvent::Down { cause: _, failed: None } => {}
             SlotEvent::Down { cause: _, failed: Some(why) } => {
@@ -264,7 +270,7 @@ impl RootState {
     }
 
     async fn client(&mut self, myself: &ActorRef<RootMsg>, stream: ClientStream) {
-        if self.ending {
+        if self.ending != Ended::No {
             return;
         }
         self.stop_waiting();
@@ -316,41 +322,6 @@ impl RootState {
         }
     }
 
-    /// Ends where no turn runs; otherwise says which do.
-    fn end_if_idle(&self, myself: &ActorRef<RootMsg>, by: ActorRef<ClientMsg>) {
-        let glances = self.glances();
-        let myself = myself.clone();
-        tokio::spawn(async move {
-            let mut busy = Vec::new();
-            for (session, glance) in glances {
-                match glance.await.map(|glance| glance.state) {
-                    Ok(SessionState::Working) => busy.push(format!("{session} (a turn runs)")),
-                    Ok(SessionState::Asking(_)) => {
-                        busy.push(format!("{session} (a question waits for an answer)"));
-                    }
-                    Ok(
-                        SessionState::Ended
-                        | SessionState::Idle
-                        | SessionState::Degraded(_)
-                        | SessionState::Unreadable(_),
-                    )
-                    | Err(_) => {}
-                }
-            }
-            if busy.is_empty() {
-                let _ = myself.send_message(RootMsg::EndFor(by.get_id()));
-                return;
-            }
-            let message = format!(
-                "work is not finished in session {}; wait for it, or end it with --force, which \
-                 interrupts it",
-                busy.join(", ")
-            );
-            let word = ToClient::Failed { kind: FailedKind::Usage, message };
-            let _ = by.send_message(ClientMsg::Say(word));
-        });
-    }
-
     /// Asks every live session how it is.
     fn glances(&self) -> Vec<(SessionId, oneshot::Receiver<Glance>)> {
         let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
@@ -359,36 +330,6 @@ impl RootState {
             (id.clone(), glance)
         };
         self.sessions.iter().map(ask).collect()
-    }
-
-    /// Ends everything. The client that asked for it sees the end by itself.
-    fn shutdown(&mut self, myself: &ActorRef<RootMsg>, asker: Option<ActorId>) {
-        if std::mem::replace(&mut self.ending, true) {
-            return;
-        }
-        // Otherwise a client would take the end for a crash and bring another supervisor up.
-        let others = self.clients.iter().filter(|(id, _)| Some(**id) != asker);
-        for (_, client) in others {
-            let message = "agentd-supervisor was asked to end; the session is on disk".to_owned();
-            let word = ToClient::Failed { kind: FailedKind::Ending, message };
-            let _ = client.send_message(ClientMsg::Say(word));
-        }
-        let mut closed = Vec::new();
-        for (_, session) in self.sessions.drain() {
-            let (done, gone) = oneshot::channel();
-            let _ = session.send_message(SessionMsg::Close(Ending::Stop, done));
-            closed.push(gone);
-        }
-        let (broker, myself) = (self.broker.clone(), myself.clone());
-        tokio::spawn(async move {
-            for gone in closed {
-                let _ = gone.await;
-            }
-            let (done, gone) = oneshot::channel();
-            let _ = broker.send_message(SlotMsg::Stop(done));
-            let _ = tokio::time::timeout(Duration::from_secs(3), gone).await;
-            myself.stop(None);
-        });
     }
 }
 

@@ -1,15 +1,15 @@
 //! The session actor: owns one session's journal, workers, calls and watchers.
 //!
 //! Where words go is decided in `route`; this file carries the steps out, with `keeping` for the
-//! journal, whose only writer it is, `calls` for its calls, `watching` for those who look on and
-//! `degraded` for what stops it from taking anything more.
+//! journal, whose only writer it is, `replay` for a conversation that comes back, `calls` for its
+//! calls, `watching` for those who look on and `degraded` for what stops it from taking anything more.
 
 mod answers;
 mod calls;
 mod degraded;
 mod keeping;
 mod learning;
-mod model;
+mod replay;
 mod watching;
 mod wishes;
 
@@ -31,7 +31,6 @@ pub(crate) use answers::Answered;
 use answers::Answers;
 use degraded::Troubles;
 use journal::Record;
-use model::Reach;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::ToolResult;
 use protocol::client::{Change, Ending, Event, ProcessRow};
@@ -43,6 +42,7 @@ use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{OpenTurn, SessionLink, ToSession};
 use protocol::upkeep::LogLevel;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use replay::Told;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -56,6 +56,8 @@ pub(crate) use watching::Attachment;
 pub(crate) enum SessionMsg {
     Conversation(SlotEvent<SessionLink>),
     Provider(SlotEvent<ProviderLink>),
+    /// What the conversation is to be told cannot be read, and why.
+    Unread(String),
     /// From the broker, about a call of this session.
     Verdict(CallId, Verdict),
     /// The broker lives anew and knows nothing.
@@ -78,6 +80,7 @@ pub(crate) enum SessionMsg {
     /// A client asked for this session, live or just opened.
     Join(Box<Order>),
     Attach(Attachment),
+    /// It sees nothing more, or has gone.
     Detach(ActorRef<ClientMsg>),
     Page {
         client: ActorRef<ClientMsg>,
@@ -95,8 +98,6 @@ pub(crate) enum SessionMsg {
     Interrupt,
     /// Time to see whether the workers still answer.
     Look,
-    /// Nobody has asked the model for as long as a provider stays unused.
-    ProviderUnused,
     /// A person asks for another try of what has failed.
     Restart,
     /// Fail, as a fault of ours would make it.
@@ -171,10 +172,6 @@ pub(crate) struct SessionState {
     times: SlotTimes,
     conversation: ActorRef<SlotMsg<SessionLink>>,
     provider: ActorRef<SlotMsg<ProviderLink>>,
-    /// Whether the provider's process lives and knows whom to speak to.
-    reach: Reach,
-    /// The provider's rest, while it is to come.
-    resting: Option<AbortHandle>,
     broker: ActorRef<SlotMsg<BrokerLink>>,
     audit: ActorRef<AuditMsg>,
     router: Router,
@@ -195,8 +192,8 @@ pub(crate) struct SessionState {
     opener: Watched,
     /// A person came while a script's turn ran: from the next turn on somebody can be asked.
     next_audience: Option<Audience>,
-    /// The conversation waits to be replayed until the calls of its earlier life are over.
-    replay_due: bool,
+    /// The conversation is told everything once the calls of its earlier life are over.
+    told: Told,
     /// Why nothing can judge calls.
     unjudgeable: Option<String>,
     /// What keeps it from taking more.
@@ -219,7 +216,6 @@ impl Actor for SessionActor {
         args: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
         let SessionPlan { sandbox, plan, opened, papers, spawner, times, broker, audit } = args;
-        let spawner = spawner.with(&plan.worker_env);
         let id = plan.id.clone();
         let _ = broker.send_message(SlotMsg::Send(rules(&plan)));
         let owner = myself.clone();
@@ -260,8 +256,6 @@ impl Actor for SessionActor {
             times,
             conversation,
             provider,
-            reach: Reach::Unready,
-            resting: None,
             broker,
             audit,
             router: Router::resumed(opened.turns, opened.last).with_queue(opened.queue),
@@ -278,7 +272,7 @@ impl Actor for SessionActor {
                 OpenTurn::GoesOn => Watched::BySomebody,
                 OpenTurn::Waits => Watched::ByNobody,
             },
-            replay_due: false,
+            told: Told::NoLife,
             unjudgeable: None,
             troubles: Troubles::default(),
             closing: Vec::new(),
@@ -315,8 +309,8 @@ impl Actor for SessionActor {
         _: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        for timer in [state.looking.take(), state.resting.take()].into_iter().flatten() {
-            timer.abort();
+        if let Some(looking) = state.looking.take() {
+            looking.abort();
         }
         temp::remove(&state.plan.confinement.temp.to_path());
         for done in state.closing.drain(..) {
@@ -329,8 +323,8 @@ impl Actor for SessionActor {
 impl SessionState {
     async fn take(&mut self, myself: &ActorRef<SessionMsg>, message: SessionMsg) {
         match message {
-            SessionMsg::Conversation(SlotEvent::Up) => {
-                self.replay_due = true;
+            SessionMsg::Conversation(SlotEvent::Up(generation)) => {
+                self.told = Told::Nothing(generation);
                 self.replay_if_quiet(myself).await;
             }
             SessionMsg::Conversation(SlotEvent::Word { word, heard: _heard }) => {
@@ -338,7 +332,9 @@ impl SessionState {
                 self.carry_out(myself, steps).await;
                 self.go_on(myself).await;
             }
+            SessionMsg::Unread(why) => self.close_book(why),
             SessionMsg::Conversation(SlotEvent::Down { cause, failed }) => {
+                self.told = Told::NoLife;
                 let steps = self.router.session_down(&cause);
                 self.carry_out(myself, steps).await;
                 if let Some(why) = failed {
@@ -346,20 +342,17 @@ impl SessionState {
                 }
                 tracing::warn!(session = %self.plan.id, %cause, "the conversation's process ended");
             }
-            SessionMsg::Provider(SlotEvent::Up) => {
+            SessionMsg::Provider(SlotEvent::Up(_)) => {
                 self.configure_provider();
                 let steps = self.router.provider_up();
                 self.carry_out(myself, steps).await;
-                self.rest_later(myself);
             }
             SessionMsg::Provider(SlotEvent::Word { word, heard }) => {
                 ipc::step!("supervisor: route", if matches!(word, FromProvider::Delta { .. }));
                 let steps = self.router.heard_provider(word);
                 self.pass_on(myself, steps, heard).await;
-                self.rest_later(myself);
             }
             SessionMsg::Provider(SlotEvent::Down { cause, failed }) => {
-                self.reach = Reach::Unready;
                 let steps = self.router.provider_down(&cause, failed.as_deref());
                 self.carry_out(myself, steps).await;
                 if let Some(why) = failed {
@@ -379,9 +372,7 @@ impl SessionState {
             SessionMsg::Tell(event) => self.tell(&event),
             SessionMsg::Attach(attachment) => self.attach(myself, attachment).await,
             SessionMsg::Page { client, before, most } => self.page(client, before, most),
-            SessionMsg::Detach(client) => {
-                self.watchers.retain(|watcher| watcher.get_id() != client.get_id());
-            }
+            SessionMsg::Detach(client) => self.leave(&client),
             SessionMsg::Prompt(text) => self.prompt(myself, text).await,
             SessionMsg::TakeBack(client) => self.take_back(&client).await,
             SessionMsg::Change { client, change, by } => self.change(&client, change, by).await,
@@ -391,7 +382,6 @@ impl SessionState {
                 self.carry_out(myself, steps).await;
             }
             SessionMsg::Look => self.look(myself),
-            SessionMsg::ProviderUnused => self.provider_unused(),
             SessionMsg::Restart => self.restart(),
             #[cfg(test)]
             SessionMsg::Fail => panic!("a test wants it to fail"),
@@ -438,7 +428,9 @@ impl SessionState {
                 Step::ToSession(word) => {
                     let _ = self.conversation.send_message(SlotMsg::Send(word));
                 }
-                Step::ToProvider(word) => self.say_to_provider(word),
+                Step::ToProvider(word) => {
+                    let _ = self.provider.send_message(SlotMsg::Send(word));
+                }
                 Step::StartCall(call, place) => self.start_call(myself, call, place).await,
                 Step::CancelCall(call) => self.tell_call(&call, CallInput::Cancel),
                 Step::CancelCalls => {
@@ -459,6 +451,24 @@ impl SessionState {
                         tracing::debug!(worker, session = %self.plan.id, "{}", line.text)
                     }
                 },
+            }
+        }
+    }
+
+    fn configure_provider(&self) {
+        let word = ToProvider::Configure {
+            source: self.plan.source.clone(),
+            patience: self.plan.config.provider.patience,
+            proxy: self.plan.config.provider.proxy.clone(),
+            papers: self.papers.iter().map(|(paper, _)| *paper).collect(),
+        };
+        let _ = self.provider.send_message(SlotMsg::Send(word));
+        for (_, descriptor) in &self.papers {
+            match descriptor.try_clone() {
+                Ok(copy) => {
+                    let _ = self.provider.send_message(SlotMsg::SendDescriptor(copy));
+                }
+                Err(error) => tracing::error!(%error, "a descriptor could not be passed on"),
             }
         }
     }

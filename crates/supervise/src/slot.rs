@@ -21,7 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 /// What an owner hears of its slot.
 pub(crate) enum SlotEvent<L: Link> {
     /// A new life began: nothing said to an earlier one holds.
-    Up,
+    Up(Generation),
     /// A word. Drop the permit when it is dealt with.
     Word { word: L::From, heard: OwnedSemaphorePermit },
     /// The life ended; another follows unless `failed` says why not.
@@ -32,11 +32,11 @@ pub(crate) enum SlotEvent<L: Link> {
 pub(crate) enum SlotMsg<L: Link> {
     /// Say this to the worker; dropped while none lives, since the owner says all again at `Up`.
     Send(L::To),
-    /// Say these, however many they are; dropped likewise.
-    SendAll(Vec<L::To>),
     /// Pass on a word of another worker, which speaks on when this one has taken it; dropped
     /// likewise.
     Forward { word: L::To, heard: OwnedSemaphorePermit },
+    /// Say these to this life and no other; more follow when it has taken them.
+    ForwardAll { generation: Generation, words: Vec<L::To>, heard: OwnedSemaphorePermit },
     /// Somebody waits for the worker: ask it for a sign of life with this word, and end it if it
     /// owes one.
     Look(L::To),
@@ -46,10 +46,6 @@ pub(crate) enum SlotMsg<L: Link> {
     Life(Generation, Report<L>),
     /// The wait before a restart is over, or the first start.
     Start,
-    /// Nobody needs the worker for now: end it. `Wake` brings another.
-    Rest,
-    /// Somebody needs the worker: start it if it rests.
-    Wake,
     /// A person asks for another try: what it failed with is forgotten, and it is started unless
     /// it lives.
     Forgive,
@@ -70,24 +66,10 @@ pub(crate) struct SlotPlan<L: Link> {
     pub(crate) owner: Owner<L>,
 }
 
-/// Whether the worker is wanted at all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rest {
-    /// It lives, or comes back.
-    Awake,
-    /// It was told to end and has not yet.
-    Ending,
-    /// The same, and another is wanted when it has.
-    Woken,
-    /// None lives until somebody needs one.
-    Asleep,
-}
-
 pub(crate) struct SlotState<L: Link> {
     plan: SlotPlan<L>,
     generation: Generation,
     life: Option<Life<L>>,
-    rest: Rest,
     said: Said,
     pulse: Pulse,
     restarts: Restarts,
@@ -124,7 +106,6 @@ where
             plan,
             generation: Generation(0),
             life: None,
-            rest: Rest::Awake,
             said: Said::Nothing,
             pulse: Pulse::default(),
             restarts,
@@ -151,14 +132,15 @@ where
                     life.send(&word);
                 }
             }
-            SlotMsg::SendAll(words) => {
-                if let Some(life) = &state.life {
-                    life.send_all(&words);
-                }
-            }
             SlotMsg::Forward { word, heard } => {
                 if let Some(life) = &state.life {
-                    life.forward(&word, heard);
+                    life.forward(&[word], heard);
+                }
+            }
+            SlotMsg::ForwardAll { generation, .. } if generation != state.generation => {}
+            SlotMsg::ForwardAll { generation: _, words, heard } => {
+                if let Some(life) = &state.life {
+                    life.forward(&words, heard);
                 }
             }
             SlotMsg::Look(ping) => {
@@ -185,14 +167,11 @@ where
             }
             SlotMsg::Life(_, Report::Ended(cause)) => state.ended(&myself, &cause),
             SlotMsg::Start => {
-                let wanted = state.rest == Rest::Awake && state.stopping.is_none();
-                if state.life.is_none() && wanted {
+                if state.life.is_none() && state.stopping.is_none() {
                     let spawned = state.plan.spawner.permanent(state.plan.worker).await;
                     state.started(&myself, spawned);
                 }
             }
-            SlotMsg::Rest => state.fall_asleep(),
-            SlotMsg::Wake => state.wake(&myself),
             SlotMsg::Forgive => {
                 state.restarts.forgive();
                 let _ = myself.send_message(SlotMsg::Start);
@@ -232,7 +211,7 @@ where
         let (worker, pid) = (self.plan.worker.executable(), life.pid);
         tracing::info!(worker, pid, %generation, session = ?self.plan.session, "started");
         self.life = Some(life);
-        (self.plan.owner)(SlotEvent::Up);
+        (self.plan.owner)(SlotEvent::Up(generation));
         Ok(())
     }
 
@@ -246,43 +225,11 @@ where
         }
     }
 
-    fn fall_asleep(&mut self) {
-        // One that is about to be started again is asked once more when it lives.
-        let Some(life) = self.life.take() else { return };
-        self.rest = Rest::Ending;
-        self.close(life);
-    }
-
-    fn wake(&mut self, myself: &ActorRef<SlotMsg<L>>) {
-        self.rest = match self.rest {
-            Rest::Awake => Rest::Awake,
-            Rest::Ending | Rest::Woken => Rest::Woken,
-            Rest::Asleep => {
-                let _ = myself.send_message(SlotMsg::Start);
-                Rest::Awake
-            }
-        };
-    }
-
     fn ended(&mut self, myself: &ActorRef<SlotMsg<L>>, cause: &Cause) {
         self.life = None;
         if self.stopping.is_some() {
             myself.stop(None);
             return;
-        }
-        match self.rest {
-            Rest::Awake => {}
-            Rest::Ending | Rest::Asleep => {
-                let worker = self.plan.worker.executable();
-                tracing::info!(worker, session = ?self.plan.session, "rests");
-                self.rest = Rest::Asleep;
-                return;
-            }
-            Rest::Woken => {
-                self.rest = Rest::Awake;
-                let _ = myself.send_message(SlotMsg::Start);
-                return;
-            }
         }
         let life = restart::Life::of(cause, self.said);
         self.decide(myself, life, cause.to_string());
@@ -308,15 +255,10 @@ where
 
     fn stop(&mut self, myself: &ActorRef<SlotMsg<L>>, done: oneshot::Sender<()>) {
         self.stopping = Some(done);
-        match (self.life.take(), self.rest) {
-            (Some(life), _) => self.close(life),
-            // Its end is on its way.
-            (None, Rest::Ending | Rest::Woken) => {}
-            (None, Rest::Awake | Rest::Asleep) => myself.stop(None),
-        }
-    }
-
-    fn close(&self, life: Life<L>) {
+        let Some(life) = self.life.take() else {
+            myself.stop(None);
+            return;
+        };
         // Closing the channel is the request; the kill is for a worker that does not heed it.
         let killer = life.close();
         let shutdown = self.plan.times.shutdown;
@@ -327,17 +269,13 @@ where
     }
 
     fn row(&self) -> ProcessRow {
-        let last_cause = match self.rest {
-            Rest::Awake | Rest::Woken => self.last_cause.clone(),
-            Rest::Ending | Rest::Asleep => Some("rests until it is needed".to_owned()),
-        };
         ProcessRow {
             worker: self.plan.worker.executable().to_owned(),
             session: self.plan.session.clone(),
             pid: self.life.as_ref().map_or(0, |life| life.pid),
             generation: self.generation.0,
             restarts: self.count,
-            last_cause,
+            last_cause: self.last_cause.clone(),
         }
     }
 }

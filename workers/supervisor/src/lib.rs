@@ -188,6 +188,9 @@ fn own_directory() -> anyhow::Result<PathBuf> {
     own.parent().map(PathBuf::from).context("this executable has no directory")
 }
 
+/// How long threads that are writing when everything has ended may take.
+const LAST_WRITES: Duration = Duration::from_secs(1);
+
 fn run_until_end(
     service: Service,
     first_word: Option<&UnixStream>,
@@ -214,6 +217,8 @@ fn run_until_end(
         };
         Ok(Supervisor::run(settings, way, tell, end_of(lifeline)).await)
     });
+    // What still writes to a disk that does not answer is not waited for.
+    runtime.shutdown_timeout(LAST_WRITES);
     match ran.map_err(|error: std::io::Error| error).of_kind("internal")? {
         Err(RunError::Door(error @ DoorError::Taken { .. })) => Err(error).of_kind("taken"),
         Err(RunError::Door(error)) => Err(error).of_kind("state"),
@@ -240,11 +245,12 @@ fn close_input() -> std::io::Result<()> {
     Ok(nix::unistd::dup2_stdin(&nothing)?)
 }
 
-/// What workers may know of this process's environment. Where certificates are is for their
-/// session's client to say.
+/// What workers may know of the environment: where certificates are, and how much to log.
 fn worker_env() -> Vec<(String, String)> {
-    let name = "RUST_BACKTRACE";
-    std::env::var(name).map(|value| (name.to_owned(), value)).into_iter().collect()
+    ["SSL_CERT_FILE", "SSL_CERT_DIR", "RUST_BACKTRACE"]
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
+        .collect()
 }
 
 fn words(tier: Tier) -> String {

@@ -1,6 +1,7 @@
 //! How a session is opened: off the root's event loop, since it reads files and waits for what is
 //! left of an earlier life. Whoever asks meanwhile for the same session waits for the same opening.
 
+use super::ending::Ended;
 use super::{Order, RootMsg, RootState};
 use crate::Settings;
 use crate::audit_actor::AuditMsg;
@@ -31,16 +32,12 @@ use tokio::sync::oneshot;
 
 impl RootState {
     pub(super) fn open(&mut self, myself: &ActorRef<RootMsg>, order: Box<Order>) {
-        let refuse = |order: Box<Order>, failure| {
-            let _ = order.reply.send(Err(failure));
-        };
-        if self.ending {
-            let failure = OpenFailure::new(FailedKind::Ending, "the supervisor is ending");
-            return refuse(order, failure);
+        if self.ending != Ended::No {
+            return refuse(*order, ending());
         }
         let (id, begin) = match begin(&order.opening.start) {
             Ok(found) => found,
-            Err(failure) => return refuse(order, failure),
+            Err(failure) => return refuse(*order, failure),
         };
         if let Some(session) = self.sessions.get(&id) {
             let _ = session.send_message(SessionMsg::Join(order));
@@ -75,10 +72,9 @@ impl RootState {
     ) {
         let waiting = self.opening.remove(&id).unwrap_or_default();
         match opened {
-            Ok(actor) if self.ending => {
-                let (done, _) = oneshot::channel();
-                let close = SessionMsg::Close(protocol::client::Ending::Stop, done);
-                let _ = actor.send_message(close);
+            Ok(actor) if self.ending != Ended::No => {
+                self.end_with_all(myself, &actor);
+                refuse(order, ending());
             }
             Ok(actor) if actor.get_status() != ActorStatus::Stopped => {
                 if let Some(why) = self.broker_failed.clone() {
@@ -94,17 +90,24 @@ impl RootState {
             }
             Ok(_) => {
                 let message = format!("session {id} ended as it began; the log says why");
-                let failure = OpenFailure::new(FailedKind::Internal, message);
-                let _ = order.reply.send(Err(failure));
+                refuse(order, OpenFailure::new(FailedKind::Internal, message));
             }
-            Err(failure) => {
-                let _ = order.reply.send(Err(failure));
-            }
+            Err(failure) => refuse(order, failure),
         }
         for order in waiting {
             self.open(myself, Box::new(order));
         }
+        self.end_if_alone(myself);
     }
+}
+
+fn refuse(order: Order, failure: OpenFailure) {
+    // Gone already, it is told nothing.
+    let _ = order.reply.send(Err(failure));
+}
+
+fn ending() -> OpenFailure {
+    OpenFailure::new(FailedKind::Ending, "the supervisor is ending; try again in a moment")
 }
 
 /// What is needed to open a session, away from the root.
@@ -258,7 +261,7 @@ impl Opener {
     async fn audit_lost(&self, plan: &Plan, call: &OpenCall) -> Result<journal::Head, OpenFailure> {
         let (done, written) = oneshot::channel();
         let ended = Box::new(to_disk::lost(&plan.id, call, now()));
-        let _ = self.audit.send_message(AuditMsg::Ended { ended, done });
+        let _ = self.audit.send_message(AuditMsg::Lost { ended, done });
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
         written.map_err(|reason| {
             let message = format!("the audit log cannot be written: {reason}");

@@ -4,7 +4,6 @@
 
 use super::*;
 use crate::client_actor::ClientStream;
-use crate::peer::{Opener, name_writers};
 use crate::root::{Root, RootMsg};
 use crate::{Settings, TOOL_EXECUTABLE};
 use config::Dirs;
@@ -57,9 +56,7 @@ struct Peer {
 impl Peer {
     fn of(root: &ActorRef<RootMsg>) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        name_writers(&theirs).unwrap();
-        let stream = ClientStream::new(theirs, Opener::this_process());
-        root.send_message(RootMsg::Client(stream)).unwrap();
+        root.send_message(RootMsg::Client(ClientStream::new(theirs))).unwrap();
         Self { stream: ours, joiner: Joiner::new(ClientLink::MESSAGE_CAP) }
     }
 

@@ -1,5 +1,6 @@
 //! The calls of a session, from the conversation's word to the result it is told.
 
+use super::replay::Told;
 use super::{Concluded, SessionMsg, SessionState, rules};
 use crate::call::{CallFacts, CallInput, Probed};
 use crate::call_actor::{CallActor, CallMsg, CallPlan};
@@ -109,7 +110,7 @@ impl SessionState {
         if let Some(why) = unaudited {
             return self.close_book(format!("the audit log cannot be written: {why}"));
         }
-        if kept.is_ok() && !self.replay_due {
+        if kept.is_ok() && matches!(self.told, Told::All { .. }) {
             let word = ToSession::CallEnded { call, result };
             let _ = self.conversation.send_message(SlotMsg::Send(word));
         }

@@ -7,6 +7,7 @@ use crate::client_actor::ClientMsg;
 use crate::from_disk;
 use crate::plan::OpenFailure;
 use crate::root::Order;
+use crate::route::Watched;
 use crate::slot::SlotMsg;
 use journal::Entry;
 use protocol::client::{
@@ -87,7 +88,6 @@ impl Session {
         for (paper, descriptor) in order.papers {
             self.papers.retain(|(kind, _)| *kind != paper);
             self.papers.push((paper, descriptor));
-            self.papers_came();
         }
         let word = ToClient::Opened {
             session: self.plan.id.clone(),
@@ -175,7 +175,14 @@ impl Session {
         let _ = client.send_message(ClientMsg::SayAll(words));
         self.watchers.retain(|watcher| watcher.get_id() != client.get_id());
         self.watchers.push(client);
+        self.opener = Watched::ByNobody;
         self.degraded_if(self.degraded());
+    }
+
+    /// A client sees nothing more, or has gone before it saw anything.
+    pub(super) fn leave(&mut self, client: &ActorRef<ClientMsg>) {
+        self.watchers.retain(|watcher| watcher.get_id() != client.get_id());
+        self.opener = Watched::ByNobody;
     }
 
     /// Nobody of those who look on now sees anything more.

@@ -1,0 +1,140 @@
+//! How a supervisor ends: its sessions in order, also those that are being opened, then the broker,
+//! then the root. All of it has a bound: a disk that does not answer holds nobody up for ever.
+
+use super::{RootMsg, RootState};
+use crate::client_actor::ClientMsg;
+use crate::session_actor::SessionMsg;
+use crate::slot::SlotMsg;
+use protocol::client::{Ending, FailedKind, SessionState, ToClient};
+use ractor::{ActorId, ActorRef};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// How long all sessions together may take. Their calls and workers have a few seconds; what takes
+/// longer waits for a disk. What of it is not written is found when the session is opened again.
+const SESSIONS: Duration = Duration::from_secs(10);
+/// How long the broker may take, who is killed after two.
+const BROKER: Duration = Duration::from_secs(3);
+
+/// How far the end has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    No,
+    /// So many sessions end.
+    Waiting(usize),
+    /// The broker is next, and then nothing is left.
+    Sessions,
+}
+
+impl RootState {
+    /// Ends where no turn runs; otherwise says which do.
+    pub(super) fn end_if_idle(&self, myself: &ActorRef<RootMsg>, by: ActorRef<ClientMsg>) {
+        let glances = self.glances();
+        let myself = myself.clone();
+        tokio::spawn(async move {
+            let mut busy = Vec::new();
+            for (session, glance) in glances {
+                match glance.await.map(|glance| glance.state) {
+                    Ok(SessionState::Working) => busy.push(format!("{session} (a turn runs)")),
+                    Ok(SessionState::Asking(_)) => {
+                        busy.push(format!("{session} (a question waits for an answer)"));
+                    }
+                    Ok(
+                        SessionState::Ended
+                        | SessionState::Idle
+                        | SessionState::Degraded(_)
+                        | SessionState::Unreadable(_),
+                    )
+                    | Err(_) => {}
+                }
+            }
+            if busy.is_empty() {
+                let _ = myself.send_message(RootMsg::EndFor(by.get_id()));
+                return;
+            }
+            let message = format!(
+                "work is not finished in session {}; wait for it, or end it with --force, which \
+                 interrupts it",
+                busy.join(", ")
+            );
+            let word = ToClient::Failed { kind: FailedKind::Usage, message };
+            let _ = by.send_message(ClientMsg::Say(word));
+        });
+    }
+
+    /// Ends everything. The client that asked for it sees the end by itself.
+    pub(super) fn shutdown(&mut self, myself: &ActorRef<RootMsg>, asker: Option<ActorId>) {
+        if self.ending != Ended::No {
+            return;
+        }
+        self.ending = Ended::Waiting(0);
+        // Otherwise a client would take the end for a crash and bring another supervisor up.
+        let others = self.clients.iter().filter(|(id, _)| Some(**id) != asker);
+        for (_, client) in others {
+            let message = "agentd-supervisor was asked to end; the session is on disk".to_owned();
+            let word = ToClient::Failed { kind: FailedKind::Ending, message };
+            let _ = client.send_message(ClientMsg::Say(word));
+        }
+        let sessions: Vec<_> = self.sessions.drain().collect();
+        for (_, session) in sessions {
+            self.end_with_all(myself, &session);
+        }
+        myself.send_after(SESSIONS, || RootMsg::Overdue);
+        self.end_if_alone(myself);
+    }
+
+    /// Ends this session too.
+    pub(super) fn end_with_all(
+        &mut self,
+        myself: &ActorRef<RootMsg>,
+        session: &ActorRef<SessionMsg>,
+    ) {
+        if let Ended::Waiting(count) = &mut self.ending {
+            *count += 1;
+        }
+        let (done, gone) = oneshot::channel();
+        let _ = session.send_message(SessionMsg::Close(Ending::Stop, done));
+        let myself = myself.clone();
+        tokio::spawn(async move {
+            // Dropped unanswered where its actor failed: it is gone too.
+            let _ = gone.await;
+            let _ = myself.send_message(RootMsg::Gone);
+        });
+    }
+
+    pub(super) fn gone(&mut self, myself: &ActorRef<RootMsg>) {
+        if let Ended::Waiting(count) = &mut self.ending {
+            *count = count.saturating_sub(1);
+        }
+        self.end_if_alone(myself);
+    }
+
+    pub(super) fn overdue(&mut self, myself: &ActorRef<RootMsg>) {
+        if let Ended::Waiting(count) = self.ending {
+            tracing::error!(
+                count,
+                "sessions do not end, most likely because their disk does not answer; what they \
+                 could not write is found when they are opened again"
+            );
+            self.end_at_last(myself);
+        }
+    }
+
+    /// One that is being opened is waited for: it comes, and is ended, or it fails.
+    pub(super) fn end_if_alone(&mut self, myself: &ActorRef<RootMsg>) {
+        if self.ending == Ended::Waiting(0) && self.opening.is_empty() {
+            self.end_at_last(myself);
+        }
+    }
+
+    fn end_at_last(&mut self, myself: &ActorRef<RootMsg>) {
+        self.ending = Ended::Sessions;
+        let (broker, myself) = (self.broker.clone(), myself.clone());
+        tokio::spawn(async move {
+            let (done, gone) = oneshot::channel();
+            let _ = broker.send_message(SlotMsg::Stop(done));
+            let _ = tokio::time::timeout(BROKER, gone).await;
+            myself.stop(None);
+        });
+    }
+}

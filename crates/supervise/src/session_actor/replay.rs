@@ -1,0 +1,120 @@
+//! The replay of a session to a conversation that was started anew: its records are read beside the
+//! actor, a piece at a time and as fast as the conversation takes them, so that a long journal holds
+//! up neither the actor nor the memory.
+
+use super::{SessionMsg, SessionState};
+use crate::book::chain;
+use crate::from_disk::Replay;
+use crate::route::Watched;
+use crate::slot::SlotMsg;
+use journal::ReadError;
+use protocol::ids::{Generation, SessionId};
+use protocol::session::{OpenTurn, ToSession};
+use ractor::ActorRef;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Words of one piece.
+const PIECE: usize = 64;
+/// Pieces that are read and not yet taken.
+const UNTAKEN: usize = 4;
+
+/// What the present life of the conversation knows.
+pub(super) enum Told {
+    /// There is no such life, as far as is known.
+    NoLife,
+    /// Nothing yet.
+    Nothing(Generation),
+    /// All there was, or it is being told.
+    All { _replaying: Replaying },
+}
+
+/// A replay that was begun; it stops when this is dropped.
+pub(super) struct Replaying(Arc<Semaphore>);
+
+impl Drop for Replaying {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl SessionState {
+    /// Tells a new conversation everything, once no call of the earlier one runs: their results
+    /// belong to what it is told.
+    pub(super) async fn replay_if_quiet(&mut self, myself: &ActorRef<SessionMsg>) {
+        let (Told::Nothing(generation), true) = (&self.told, self.calls.is_empty()) else { return };
+        let generation = *generation;
+        let watched = if self.watchers.is_empty() { self.opener } else { Watched::BySomebody };
+        let then = self.router.open_turn(watched);
+        if then == OpenTurn::Waits {
+            let steps = self.router.close_turn();
+            self.carry_out(myself, steps).await;
+        }
+        if then == OpenTurn::GoesOn {
+            self.look_later(myself);
+        }
+        let begin = ToSession::Begin(self.plan.setup.clone());
+        let _ = self.conversation.send_message(SlotMsg::Send(begin));
+        let untaken = Arc::new(Semaphore::new(UNTAKEN));
+        self.told = Told::All { _replaying: Replaying(Arc::clone(&untaken)) };
+        let (conversation, directory) = (self.conversation.clone(), self.directory.clone());
+        let (session, last, myself) = (self.plan.id.clone(), self.last_seq, myself.clone());
+        tokio::task::spawn_blocking(move || {
+            let say = |words, heard| {
+                let _ = conversation.send_message(SlotMsg::ForwardAll { generation, words, heard });
+            };
+            match read(&directory, &session, last, then, Pieces { untaken, say }) {
+                Ok(()) => {}
+                Err(error) => {
+                    let why = format!("its records could not be read: {}", chain(&error));
+                    let _ = myself.send_message(SessionMsg::Unread(why));
+                }
+            }
+        });
+    }
+}
+
+/// The way of pieces to the conversation.
+struct Pieces<S> {
+    untaken: Arc<Semaphore>,
+    say: S,
+}
+
+/// Nobody is replayed to any more.
+struct Stopped;
+
+impl<S: FnMut(Vec<ToSession>, OwnedSemaphorePermit)> Pieces<S> {
+    /// Waits until the conversation has taken enough of those before.
+    fn say(&mut self, words: Vec<ToSession>) -> Result<(), Stopped> {
+        let free = Handle::current().block_on(Arc::clone(&self.untaken).acquire_owned());
+        (self.say)(words, free.map_err(|_| Stopped)?);
+        Ok(())
+    }
+}
+
+/// Says the records up to this one, and what is to become of an open turn.
+fn read(
+    directory: &Path,
+    session: &SessionId,
+    last: u64,
+    then: OpenTurn,
+    mut pieces: Pieces<impl FnMut(Vec<ToSession>, OwnedSemaphorePermit)>,
+) -> Result<(), ReadError> {
+    let mut replay = Replay::of(session);
+    let mut words = Vec::new();
+    for entry in journal::read(directory)? {
+        let entry = entry?;
+        if entry.seq > last {
+            break;
+        }
+        words.extend(replay.happened(entry.record).map(ToSession::Replay));
+        if words.len() == PIECE && pieces.say(std::mem::take(&mut words)).is_err() {
+            return Ok(());
+        }
+    }
+    words.push(ToSession::ReplayDone { then });
+    let _ = pieces.say(words);
+    Ok(())
+}
