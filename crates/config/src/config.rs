@@ -272,6 +272,8 @@ fn sandbox(settings: &Settings) -> Result<SandboxConfig, ConfigError> {
         highest_tier: if settings.text("sandbox.tier")? == "b" { Tier::B } else { Tier::A },
         limits: Limits {
             processes: settings.number("sandbox.limits.processes")?,
+            memory_bytes: settings.number("sandbox.limits.memory_bytes")?,
+            cpu_seconds: settings.number("sandbox.limits.cpu_seconds")?,
             file_bytes: settings.number("sandbox.limits.file_bytes")?,
             open_files: settings.number("sandbox.limits.open_files")?,
         },

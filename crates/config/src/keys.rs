@@ -94,6 +94,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("sandbox.level", Word(&["best-effort", "required"]), Tighten(LaterWord)),
     key("sandbox.tier", Word(&["b", "a"]), Tighten(LaterWord)),
     key("sandbox.limits.processes", Count(0, 1_000_000), Tighten(SmallerButZero)),
+    key("sandbox.limits.memory_bytes", Count(0, i64::MAX as u64), Tighten(SmallerButZero)),
+    key("sandbox.limits.cpu_seconds", Count(0, 1_000_000_000), Tighten(SmallerButZero)),
     key("sandbox.limits.file_bytes", Count(0, i64::MAX as u64), Tighten(SmallerButZero)),
     key("sandbox.limits.open_files", Count(0, 1_048_576), Tighten(SmallerButZero)),
     key("net.mode", Word(&["on", "off"]), Tighten(LaterWord)),

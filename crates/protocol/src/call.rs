@@ -48,7 +48,7 @@ pub enum Outcome {
         /// The step or row that stopped it.
         what: String,
     },
-    /// The kernel ended it for memory.
+    /// It used more memory than its bound, and all of it was ended.
     OutOfMemory,
     /// The runner died before it could report.
     Crashed,

@@ -98,10 +98,20 @@ pub enum Level {
 pub struct Limits {
     /// Processes and threads at once.
     pub processes: u64,
+    /// Memory of all processes together, in bytes.
+    pub memory_bytes: u64,
+    /// Processor time of all processes together, in seconds.
+    pub cpu_seconds: u64,
     /// Largest file written, in bytes.
     pub file_bytes: u64,
     /// Open files per process.
     pub open_files: u64,
+}
+
+impl Limits {
+    /// No bound at all.
+    pub const NONE: Self =
+        Self { processes: 0, memory_bytes: 0, cpu_seconds: 0, file_bytes: 0, open_files: 0 };
 }
 
 /// What is asked of the cage for one process.

@@ -1,5 +1,6 @@
 //! The two doors: locking this process, and preparing a command's cage. For workers and `tools`.
 
+use crate::bounds::Bounds;
 use crate::caged::Caged;
 use crate::claims;
 use crate::error::{CageError, Step};
@@ -14,7 +15,7 @@ use crate::protected::Before;
 use crate::runner;
 use crate::seccomp::{Filter, Plan};
 use crate::tree::Tree;
-use protocol::confinement::{Confinement, Enforced, Network, Tier};
+use protocol::confinement::{Confinement, Enforced, Limits, Network, Tier};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -31,6 +32,7 @@ pub struct Cage {
     pub(crate) output: File,
     pub(crate) errors: File,
     pub(crate) before: Option<Before>,
+    pub(crate) limits: Limits,
 }
 
 impl Cage {
@@ -117,6 +119,7 @@ impl Cage {
             output: Some(self.output),
             errors: Some(self.errors),
             before: self.before,
+            bounds: Bounds::new(self.limits),
         })
     }
 }

@@ -1,10 +1,11 @@
 //! A command that runs in its cage: its output, its end, and what it leaves behind. For `tools`.
 
+use crate::bounds::{Bounds, Exceeded};
 use crate::error::{CageError, Step};
 use crate::listener::Listener;
 use crate::protected::Before;
 pub use crate::tree::Exit;
-use crate::tree::Tree;
+use crate::tree::{Stopped, Tree};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -12,7 +13,7 @@ use protocol::call::{ProcessUsage, Tampered};
 use protocol::confinement::Refusal;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between the request to end and the blow: long enough to remove a lock file, short enough that
 /// a person who cancels does not wait.
@@ -28,6 +29,7 @@ pub struct Caged {
     pub(crate) output: Option<File>,
     pub(crate) errors: Option<File>,
     pub(crate) before: Option<Before>,
+    pub(crate) bounds: Bounds,
 }
 
 /// What a command came to.
@@ -68,6 +70,27 @@ impl Caged {
         self.end.as_fd()
     }
 
+    /// When to ask `exceeded` next; `None` where the call as a whole has no bound.
+    #[must_use]
+    pub fn next_look(&self) -> Option<Instant> {
+        self.bounds.next()
+    }
+
+    /// Whether the call as a whole uses more than it may; `kill_at_once` is the answer to that. Looks only
+    /// when it is time for it.
+    pub fn exceeded(&mut self) -> Option<Exceeded> {
+        if self.bounds.next().is_none_or(|next| Instant::now() < next) {
+            return None;
+        }
+        let stopped = if self.bounds.crowded() { self.tree.stop() } else { Stopped::No };
+        self.tree.reap_orphans();
+        let found = self.bounds.look();
+        if found.is_none() {
+            stopped.go_on();
+        }
+        found
+    }
+
     /// The command's process id, as the runner numbers it.
     #[must_use]
     pub fn pid(&self) -> u32 {
@@ -81,6 +104,12 @@ impl Caged {
             self.tree.terminate();
             self.ended_within(Some(GRACE));
         }
+        self.tree.end();
+    }
+
+    /// Ends every process of the command without asking it first: what went over a bound would use
+    /// the time to go further.
+    pub fn kill_at_once(&mut self) {
         self.tree.end();
     }
 

@@ -9,8 +9,10 @@ pub(crate) struct Ground {
     pub tier: Tier,
     pub abi: u32,
     pub network: Network,
-    /// Whether the number of processes is bounded by the kernel.
-    pub bounded: Bounded,
+    /// Who bounds the number of processes.
+    pub processes: Bounded,
+    /// Who bounds memory.
+    pub memory: Bounded,
     /// Whether the command has root's number.
     pub root: Root,
     /// Whether refused calls reach the record.
@@ -22,6 +24,8 @@ pub(crate) struct Ground {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bounded {
     ByKernel,
+    /// By the runner, which looks from time to time.
+    ByRunner,
     Not,
 }
 
@@ -109,8 +113,19 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
             "Root's own files in /etc can be read, but for those that the policy takes out by name.",
         );
     }
-    if ground.bounded == Bounded::Not {
-        say("The number of processes is not bounded.");
+    match ground.processes {
+        Bounded::ByKernel => {}
+        Bounded::ByRunner => say(
+            "The number of processes is counted up to ten times a second: between two looks it can be above its bound.",
+        ),
+        Bounded::Not => say("The number of processes is not bounded."),
+    }
+    match ground.memory {
+        Bounded::ByKernel => {}
+        Bounded::ByRunner => say(
+            "Memory is measured up to ten times a second: between two looks it can be above its bound, and what lies in files in memory counts only where it is mapped.",
+        ),
+        Bounded::Not => say("Memory is not bounded."),
     }
     if ground.observed == Observed::Nothing {
         say("Refused system calls are not observable: this kernel gives no listener.");
@@ -137,7 +152,8 @@ mod tests {
             tier,
             abi,
             network: Network::Off,
-            bounded: Bounded::ByKernel,
+            processes: Bounded::ByKernel,
+            memory: Bounded::ByRunner,
             root: Root::No,
             observed: Observed::Refusals,
             held: Held::ByKernel,

@@ -39,8 +39,13 @@ impl Fence {
 
     /// Ends every process in the domain but this one.
     pub(crate) fn end_all_inside(self) {
+        self.signal(Signal::SIGKILL);
+    }
+
+    /// Sends it to every process in the domain but this one.
+    pub(crate) fn signal(self, signal: Signal) {
         // ESRCH says that there is none.
-        let _ = kill(Pid::from_raw(-1), Signal::SIGKILL);
+        let _ = kill(Pid::from_raw(-1), signal);
     }
 }
 
@@ -48,6 +53,7 @@ impl Fence {
 /// is in a deeper domain and cannot signal it.
 #[derive(Debug)]
 pub(crate) struct Guard {
+    pid: Pid,
     /// Its end of file is the sign; held by the runner alone.
     _lifeline: PipeWriter,
 }
@@ -63,7 +69,7 @@ impl Guard {
         let (mut sign, lifeline) = std::io::pipe()
             .map_err(|error| CageError::os(Step::Fork, "the guard's pipe", error))?;
         let nothing = nothing()?;
-        sys::fork(move || {
+        let pid = sys::fork(move || {
             let _ = setsid();
             // The runner's own streams, its channel above all, must end with the runner.
             for stream in 0..3 {
@@ -82,6 +88,11 @@ impl Guard {
             0
         })
         .map_err(failed)?;
-        Ok(Self { _lifeline: lifeline })
+        Ok(Self { pid, _lifeline: lifeline })
+    }
+
+    /// Lets it run on where it was stopped with all others.
+    pub(crate) fn go_on(&self) {
+        let _ = kill(self.pid, Signal::SIGCONT);
     }
 }

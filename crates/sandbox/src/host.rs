@@ -158,7 +158,7 @@ impl Scratch {
             network: Network::Off,
             highest_tier,
             level: Level::Required,
-            limits: Limits { processes: 0, file_bytes: 0, open_files: 0 },
+            limits: Limits::NONE,
         }
     }
 }

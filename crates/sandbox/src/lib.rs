@@ -6,8 +6,10 @@
 //!
 //! The README beside this crate has the order of steps, what fails otherwise, and what it costs.
 
+mod bounds;
 mod cage;
 mod caged;
+mod census;
 mod claims;
 mod error;
 mod fence;
@@ -31,6 +33,7 @@ mod seccomp;
 mod sys;
 mod tree;
 
+pub use bounds::{Bound, Exceeded};
 pub use cage::Cage;
 pub use caged::{Caged, Ending, Exit};
 pub use error::{CageError, Step};

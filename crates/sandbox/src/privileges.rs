@@ -1,5 +1,6 @@
 //! Giving privileges away for good, and what every process of ours does at its start.
 
+use crate::census;
 use crate::error::{CageError, Step};
 use crate::sys;
 use nix::errno::Errno;
@@ -80,9 +81,13 @@ pub(crate) fn drop_all() -> Result<(), CageError> {
 pub(crate) enum Counting {
     /// It counts in a user namespace of the cage's own.
     Own,
-    /// It would count all of the user's processes, or does not bind root: not set.
+    /// It counts all of the user's processes, and does not bind root.
     Shared,
 }
+
+/// What the kernel allows above the wanted number: the runner's own threads count too, and who
+/// goes over the number is to be seen above it and ended, not only held back.
+const SPARE_PROCESSES: u64 = 32;
 
 /// Sets the bounds of a command on this process.
 ///
@@ -96,8 +101,14 @@ pub(crate) fn bound(limits: &Limits, counting: Counting) -> Result<(), CageError
     if limits.open_files > 0 {
         lower(Resource::RLIMIT_NOFILE, "open files", limits.open_files)?;
     }
-    if limits.processes > 0 && counting == Counting::Own {
-        lower(Resource::RLIMIT_NPROC, "processes", limits.processes)?;
+    if limits.processes > 0 {
+        // No more of them can be this user's than the machine has. That leaves room for what the
+        // person starts meanwhile, and still ends a bomb that outruns its counting.
+        let others = match counting {
+            Counting::Own => 0,
+            Counting::Shared => census::machine(),
+        };
+        lower(Resource::RLIMIT_NPROC, "processes", others + limits.processes + SPARE_PROCESSES)?;
     }
     Ok(())
 }

@@ -83,7 +83,7 @@ fn tier_a(
             .hint("`sandbox.level = \"best-effort\"` accepts the loss, `sandbox.tier = \"b\"` does without namespaces"));
     }
     let inner = copy(&rules)?;
-    layer::enforce(rules)?;
+    let fence = Fence::raise(rules)?;
     let cage = Launch {
         wanted,
         watch,
@@ -94,7 +94,7 @@ fn tier_a(
             Left::AsUser => Counting::Own,
             Left::AsRoot | Left::Refused(_) => Counting::Shared,
         },
-        bond: Bond::Namespace(first),
+        bond: Bond::Namespace { first, fence },
     }
     .launch()?;
     let ground = Ground {
@@ -102,11 +102,12 @@ fn tier_a(
         abi,
         network: wanted.network,
         // RLIMIT_NPROC counts in the user namespace, but never binds uid 0.
-        bounded: if unbounded && (left == Left::AsRoot || getuid().is_root()) {
-            Bounded::Not
+        processes: if unbounded && (left == Left::AsRoot || getuid().is_root()) {
+            by_runner(wanted.limits.processes)
         } else {
-            Bounded::ByKernel
+            by_kernel(wanted.limits.processes)
         },
+        memory: by_runner(wanted.limits.memory_bytes),
         root: powers(),
         observed: observed(&cage),
         held: Held::ByKernel,
@@ -142,7 +143,8 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
         tier: Tier::B,
         abi,
         network: wanted.network,
-        bounded: Bounded::Not,
+        processes: by_runner(wanted.limits.processes),
+        memory: by_runner(wanted.limits.memory_bytes),
         root: powers(),
         observed: observed(&cage),
         held: match fence {
@@ -225,6 +227,7 @@ impl Launch<'_> {
             output: File::from(OwnedFd::from(output)),
             errors: File::from(OwnedFd::from(errors)),
             before: self.before,
+            limits: self.wanted.limits,
         })
     }
 }
@@ -299,6 +302,16 @@ fn enforced(
         limits: claims::limits(ground),
         missing,
     }
+}
+
+/// Who keeps a bound that this process keeps; zero is none.
+fn by_runner(most: u64) -> Bounded {
+    if most > 0 { Bounded::ByRunner } else { Bounded::Not }
+}
+
+/// The same for one that the kernel keeps.
+fn by_kernel(most: u64) -> Bounded {
+    if most > 0 { Bounded::ByKernel } else { Bounded::Not }
 }
 
 /// Whether the command is root by number.

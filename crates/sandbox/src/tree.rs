@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 /// How long the kernel gets to end what was killed; only a process stuck in a driver needs more.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Between two blows, at first and at last.
+const SHORT: Duration = Duration::from_micros(50);
+const LONG: Duration = Duration::from_millis(50);
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -29,9 +33,27 @@ pub enum Exit {
 #[derive(Debug)]
 pub(crate) enum Bond {
     /// A PID namespace, which ends with its first process.
-    Namespace(First),
+    Namespace { first: First, fence: Option<Fence> },
     /// This process as the subreaper, and the Landlock domain where it is proven.
     Domain { fence: Option<Fence>, guard: Option<Guard> },
+}
+
+/// Whether all processes were stopped.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    /// By this fence.
+    Yes(Fence),
+    No,
+}
+
+impl Stopped {
+    /// Lets them go on.
+    pub(crate) fn go_on(self) {
+        match self {
+            Self::Yes(fence) => fence.signal(Signal::SIGCONT),
+            Self::No => {}
+        }
+    }
 }
 
 /// The processes of one command.
@@ -60,7 +82,7 @@ impl Tree {
                 *guard = Some(Guard::start(*fence)?);
                 Ok(())
             }
-            Bond::Domain { fence: None, .. } | Bond::Namespace(_) => Ok(()),
+            Bond::Domain { fence: None, .. } | Bond::Namespace { .. } => Ok(()),
         }
     }
 
@@ -88,6 +110,7 @@ impl Tree {
             return survivors;
         }
         let deadline = Instant::now() + PATIENCE;
+        let mut pause = SHORT;
         let mut pauses = 0;
         let survivors = loop {
             self.strike();
@@ -97,12 +120,43 @@ impl Tree {
             if Instant::now() > deadline {
                 break u32::try_from(living_children().len()).unwrap_or(u32::MAX).max(1);
             }
-            // The usual end takes the kernel some hundred microseconds.
-            sleep(if pauses < 20 { Duration::from_micros(50) } else { Duration::from_millis(2) });
+            // The usual end takes the kernel some hundred microseconds. Thousands take long, and
+            // each blow holds a lock that they need to end.
+            sleep(pause);
             pauses += 1;
+            if pauses > 20 {
+                pause = (pause * 2).min(LONG);
+            }
         };
         self.survivors = Some(survivors);
         survivors
+    }
+
+    /// Collects what ended, so that its number is free and it counts no more. In tier A the
+    /// namespace's first process does.
+    pub(crate) fn reap_orphans(&mut self) {
+        match self.bond {
+            Bond::Namespace { .. } => {}
+            Bond::Domain { .. } => drop(self.reap()),
+        }
+    }
+
+    /// Stops every process, so that a bomb cannot outrun its counting. Not without a fence.
+    pub(crate) fn stop(&self) -> Stopped {
+        match &self.bond {
+            Bond::Domain { fence: Some(fence), guard } => {
+                fence.signal(Signal::SIGSTOP);
+                if let Some(guard) = guard {
+                    guard.go_on();
+                }
+                Stopped::Yes(*fence)
+            }
+            Bond::Namespace { fence: Some(fence), .. } => {
+                fence.signal(Signal::SIGSTOP);
+                Stopped::Yes(*fence)
+            }
+            Bond::Domain { fence: None, .. } | Bond::Namespace { fence: None, .. } => Stopped::No,
+        }
     }
 
     /// One blow with the strongest means there is.
@@ -111,7 +165,7 @@ impl Tree {
             let _ = kill(self.command, Signal::SIGKILL);
         }
         match &mut self.bond {
-            Bond::Namespace(first) => first.let_go(),
+            Bond::Namespace { first, .. } => first.let_go(),
             Bond::Domain { fence: Some(fence), .. } => fence.end_all_inside(),
             Bond::Domain { fence: None, .. } => {
                 for child in living_children() {

@@ -292,13 +292,6 @@ fn an_argument_of_any_length_arrives_or_is_refused_in_words() {
 #[test]
 fn bounds_hold_and_what_stays_below_passes() {
     let yard = Yard::new();
-    let many = "n=0; while [ $n -lt 900 ]; do sleep 5 & n=$((n+1)); done; echo all";
-    let told = yard.cage("a", &["processes", "40"], &["sh", "-c", many]);
-    assert!(!told.printed().contains("all"), "{:?}", told.one("exit"));
-    assert!(told.all("err").iter().any(|line| line.contains("ork")), "{:?}", told.all("err"));
-    let few = "n=0; while [ $n -lt 20 ]; do sleep 0.1 & n=$((n+1)); done; wait; echo all";
-    let told = yard.cage("a", &["processes", "40"], &["sh", "-c", few]);
-    assert_eq!(told.printed(), "all");
     for tier in TIERS {
         let big = |bytes: &str| {
             let write = format!("head -c {bytes} /dev/zero > big && echo written");
@@ -309,8 +302,6 @@ fn bounds_hold_and_what_stays_below_passes() {
         let told = yard.cage(tier, &["open-files", "20"], &["sh", "-c", "ulimit -n; ulimit -c"]);
         assert_eq!(told.all("out"), ["20", "0"], "{tier}");
     }
-    let told = yard.shell("b", ":");
-    assert!(told.all("limit").iter().any(|limit| limit.contains("number of processes")));
 }
 
 #[test]

@@ -312,7 +312,8 @@ fn failure(failure: Failure) -> journal::Failure {
 }
 
 fn policy(confinement: &Confinement) -> journal::Policy {
-    let Limits { processes, file_bytes, open_files } = confinement.limits;
+    let Limits { processes, memory_bytes, cpu_seconds, file_bytes, open_files } =
+        confinement.limits;
     journal::Policy {
         profile: confinement.profile.name().to_owned(),
         project: StoredPath(confinement.project.to_path()),
@@ -329,7 +330,7 @@ fn policy(confinement: &Confinement) -> journal::Policy {
             Level::Required => journal::Level::Required,
             Level::BestEffort => journal::Level::BestEffort,
         },
-        limits: journal::Limits { processes, file_bytes, open_files },
+        limits: journal::Limits { processes, memory_bytes, cpu_seconds, file_bytes, open_files },
     }
 }
 

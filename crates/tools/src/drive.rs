@@ -7,7 +7,7 @@ use crate::live::Live;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::tool::Stream;
-use sandbox::{CageError, Caged, Ending};
+use sandbox::{CageError, Caged, Ending, Exceeded};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -31,6 +31,8 @@ pub(crate) enum Over {
     TimedOut,
     /// Somebody asked to end it.
     Cancelled,
+    /// As a whole it used more than it may.
+    Exceeded(Exceeded),
 }
 
 /// What came of a command.
@@ -60,7 +62,7 @@ pub(crate) fn see_through(
         live,
         buffer: vec![0; BUFFER],
     };
-    let over = pipes.until_over(&caged, begin + time, cancel);
+    let over = pipes.until_over(&mut caged, begin + time, cancel);
     let mut left_behind = false;
     match over {
         Over::ByItself => {
@@ -71,6 +73,7 @@ pub(crate) fn see_through(
             }
         }
         Over::TimedOut | Over::Cancelled => caged.kill(),
+        Over::Exceeded(_) => caged.kill_at_once(),
     }
     pipes.drain(Instant::now() + LAST_BYTES);
     let took = begin.elapsed();
@@ -97,18 +100,23 @@ impl Pipes<'_> {
     }
 
     /// Drains until the command itself is over, for whatever reason.
-    fn until_over(&mut self, caged: &Caged, deadline: Instant, cancel: &Cancel) -> Over {
+    fn until_over(&mut self, caged: &mut Caged, deadline: Instant, cancel: &Cancel) -> Over {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Over::TimedOut;
             }
+            let look = caged.next_look().map(|next| next.saturating_duration_since(Instant::now()));
+            let left = look.map_or(left, |look| left.min(look));
             let (ended, asked) = self.step(left, &[caged.exit_fd(), cancel.as_fd()]);
             if ended {
                 return Over::ByItself;
             }
             if asked {
                 return Over::Cancelled;
+            }
+            if let Some(exceeded) = caged.exceeded() {
+                return Over::Exceeded(exceeded);
             }
         }
     }

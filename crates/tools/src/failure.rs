@@ -44,6 +44,8 @@ pub enum Code {
     DiskFull,
     /// The command's time was over.
     TimedOut,
+    /// The command used more memory than it may.
+    OutOfMemory,
     /// Ended on request.
     Interrupted,
     /// The cage stopped the call as a whole.
@@ -76,6 +78,7 @@ impl Code {
             Self::UnknownTool => "unknown_tool",
             Self::DiskFull => "disk_full",
             Self::TimedOut => "timed_out",
+            Self::OutOfMemory => "out_of_memory",
             Self::Interrupted => "interrupted",
             Self::Confined => "confined",
             Self::Io => "io",

@@ -84,7 +84,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         highest_tier: Tier::A,
         level: Level::Required,
         // The rules of many sessions are memory, not files; the supervisor bounds what it sends.
-        limits: Limits { processes: 0, file_bytes: 0, open_files: 0 },
+        limits: Limits::NONE,
     })
 }
 

@@ -103,6 +103,6 @@ fn confinement() -> Confinement {
         network: Network::On,
         highest_tier: Tier::A,
         level: Level::Required,
-        limits: Limits { processes: 0, file_bytes: 0, open_files: 0 },
+        limits: Limits::NONE,
     }
 }

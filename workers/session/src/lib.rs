@@ -78,6 +78,6 @@ fn nothing_but_the_channel() -> Confinement {
         network: Network::Off,
         highest_tier: Tier::A,
         level: Level::Required,
-        limits: Limits { processes: 0, file_bytes: 0, open_files: 0 },
+        limits: Limits::NONE,
     }
 }

@@ -173,6 +173,12 @@ pub enum Level {
 pub struct Limits {
     /// Processes and threads at once.
     pub processes: u64,
+    /// Memory of all processes together, in bytes.
+    #[serde(default)]
+    pub memory_bytes: u64,
+    /// Processor time of all processes together, in seconds.
+    #[serde(default)]
+    pub cpu_seconds: u64,
     /// Largest file written, in bytes.
     pub file_bytes: u64,
     /// Open files per process.

@@ -635,7 +635,13 @@ fn confinement() -> Confinement {
         network: protocol::confinement::Network::On,
         highest_tier: protocol::confinement::Tier::A,
         level: protocol::confinement::Level::BestEffort,
-        limits: Limits { processes: 512, file_bytes: 1 << 40, open_files: 1024 },
+        limits: Limits {
+            processes: 512,
+            memory_bytes: 1 << 33,
+            cpu_seconds: 14_400,
+            file_bytes: 1 << 40,
+            open_files: 1024,
+        },
     }
 }
 

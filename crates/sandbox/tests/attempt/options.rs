@@ -31,7 +31,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             network: Network::Off,
             highest_tier: Tier::A,
             level: Level::Required,
-            limits: Limits { processes: 0, file_bytes: 0, open_files: 0 },
+            limits: Limits::NONE,
         },
         kill_after_ms: None,
         die_after_ms: None,
@@ -64,6 +64,8 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             }
             "level" if *value == "best-effort" => wanted.level = Level::BestEffort,
             "processes" => wanted.limits.processes = number(),
+            "memory" => wanted.limits.memory_bytes = number(),
+            "cpu-seconds" => wanted.limits.cpu_seconds = number(),
             "file-bytes" => wanted.limits.file_bytes = number(),
             "open-files" => wanted.limits.open_files = number(),
             "kill-after" => asked.kill_after_ms = Some(number()),

@@ -2,12 +2,12 @@
 
 use crate::acts;
 use crate::options::parse;
-use sandbox::{Cage, Caged, Ending, Exit, Program};
+use sandbox::{Cage, Caged, Ending, Exceeded, Exit, Program};
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Runs a command in a cage and tells about it.
 pub fn cage(words: &[&str]) -> ExitCode {
@@ -66,16 +66,26 @@ pub fn cage(words: &[&str]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Waits for the end, or kills when it is time.
+/// Waits for the end, or kills when it is time or a bound was passed.
 fn watch(caged: &mut Caged, kill_after_ms: Option<u64>) {
-    let Some(after) = kill_after_ms else { return };
-    let mut end =
-        libc::pollfd { fd: caged.exit_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one structure, which outlives the call.
-    #[allow(unsafe_code)]
-    let ended = unsafe { libc::poll(&raw mut end, 1, i32::try_from(after).expect("small")) };
-    if ended == 0 {
-        caged.kill();
+    let deadline = kill_after_ms.map(|after| Instant::now() + Duration::from_millis(after));
+    while let Some(next) = [deadline, caged.next_look()].into_iter().flatten().min() {
+        let wait = next.saturating_duration_since(Instant::now()).as_millis() + 1;
+        let mut end =
+            libc::pollfd { fd: caged.exit_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one structure, which outlives the call.
+        #[allow(unsafe_code)]
+        let ended = unsafe { libc::poll(&raw mut end, 1, i32::try_from(wait).expect("small")) };
+        if ended != 0 {
+            return;
+        }
+        if let Some(Exceeded { bound, used, most }) = caged.exceeded() {
+            println!("exceeded: {bound:?} {used} {most}");
+            return caged.kill_at_once();
+        }
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return caged.kill();
+        }
     }
 }
 

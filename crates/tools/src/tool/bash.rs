@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 use protocol::call::{Effect, Outcome};
 use protocol::confinement::{Network, Profile, Refusal, RefusalKind};
 use protocol::judgement::ToolKind;
-use sandbox::{CageError, Exit, Program};
+use sandbox::{Bound, CageError, Exceeded, Exit, Program};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -28,6 +28,10 @@ const COMMAND_BYTES: usize = 128 * 1024 - 1;
 const REFUSALS: usize = 10;
 /// Most characters of a refusal's detail in the text.
 const DETAIL_CHARS: usize = 200;
+
+const SIGXFSZ: i32 = Signal::SIGXFSZ as i32;
+/// What a shell says of a program that the kernel ended for the size of a file.
+const ENDED_BY_SIZE: i32 = 128 + SIGXFSZ;
 
 pub(super) struct Bash;
 
@@ -176,6 +180,9 @@ fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) 
         let said = name.to_string();
         format!("[a protected name: {}]", visible(&said))
     }));
+    if matches!(ending.exit, Exit::Code(ENDED_BY_SIZE) | Exit::Signal(SIGXFSZ)) {
+        footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
+    }
     let (outcome, code, exit) = verdict(over, ending.exit, time);
     let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
     footer.push(exit);
@@ -211,13 +218,17 @@ fn verdict(over: Over, exit: Exit, time: Duration) -> (Outcome, Option<Code>, St
             Some(Code::Interrupted),
             "exit code: 130 (ended on request; all its processes were ended)".to_owned(),
         ),
+        (Over::Exceeded(exceeded), _) => above(exceeded),
         (Over::ByItself, Exit::Code(code)) => {
             (Outcome::Exited { code }, None, format!("exit code: {code}"))
         }
         (Over::ByItself, Exit::Signal(signal)) => {
             let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
             let line = format!("exit code: {} (killed by signal {signal}, {name})", 128 + signal);
-            if signal == Signal::SIGSYS as i32 {
+            if signal == SIGXFSZ {
+                let what = "the bound of a file's size".to_owned();
+                (Outcome::Confined { what }, Some(Code::Confined), line)
+            } else if signal == Signal::SIGSYS as i32 {
                 let what = "a system call that the filter answers with SIGSYS".to_owned();
                 (Outcome::Confined { what }, Some(Code::Confined), line)
             } else {
@@ -225,6 +236,35 @@ fn verdict(over: Over, exit: Exit, time: Duration) -> (Outcome, Option<Code>, St
             }
         }
     }
+}
+
+/// How a call ended that used more than it may, with the setting that bounds it.
+fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, String) {
+    let confined = |what: &str| Outcome::Confined { what: what.to_owned() };
+    let (outcome, code, what) = match bound {
+        Bound::Memory => {
+            let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+            let what = format!(
+                "{} MiB of memory, above the {} of `sandbox.limits.memory_bytes`",
+                mib(used),
+                mib(most)
+            );
+            (Outcome::OutOfMemory, Code::OutOfMemory, what)
+        }
+        Bound::Processes => {
+            let what = format!(
+                "{used} processes and threads, above the {most} of `sandbox.limits.processes`"
+            );
+            (confined("the bound of processes"), Code::Confined, what)
+        }
+        Bound::CpuTime => {
+            let what = format!(
+                "{used} s of processor time, above the {most} of `sandbox.limits.cpu_seconds`"
+            );
+            (confined("the bound of processor time"), Code::Confined, what)
+        }
+    };
+    (outcome, Some(code), format!("exit code: 137 (ended with all its processes: it used {what})"))
 }
 
 /// What the cage refused, each kind of thing once with how often it happened.

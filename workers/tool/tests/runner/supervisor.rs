@@ -56,7 +56,7 @@ impl Project {
             network: Network::Off,
             highest_tier: HIGHEST_TIER.get(),
             level: Level::Required,
-            limits: Limits { processes: 0, file_bytes: 0, open_files: 0 },
+            limits: Limits::NONE,
         }
     }
 

@@ -1,0 +1,164 @@
+//! Bounds on a call as a whole, which the kernel keeps for single processes at best: its tree is
+//! looked at from time to time. Judging is pure. For `caged` only.
+
+use crate::census::{self, Census, Used};
+use protocol::confinement::Limits;
+use std::time::{Duration, Instant};
+
+/// Before the first look, and between two that count nothing but the machine's processes.
+const GLANCE: Duration = Duration::from_millis(25);
+/// The shortest time between two counts of what the call uses.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest, however many processes the machine has.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// A count may take this part of a processor, so that many processes cost no more than few.
+const SHARE: u32 = 50;
+/// Before the second count of memory that seems too much.
+const DOUBT: Duration = Duration::from_millis(10);
+
+/// Something that a call may use only so much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// Bytes.
+    Memory,
+    /// Processes and threads at once.
+    Processes,
+    /// Seconds of all processors together.
+    CpuTime,
+}
+
+/// A bound that a call went over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exceeded {
+    /// Which.
+    pub bound: Bound,
+    /// How much was found.
+    pub used: u64,
+    /// How much is allowed.
+    pub most: u64,
+}
+
+/// The bounds of one call, and when to look next.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    limits: Limits,
+    /// When to look next, and when to count.
+    next: Option<Instant>,
+    count: Instant,
+    /// Processes of the whole machine when this call began, or when it was last found blameless.
+    machine: u64,
+    /// The last count found too much memory.
+    doubted: bool,
+}
+
+impl Bounds {
+    /// From the program's start on.
+    pub(crate) fn new(limits: Limits) -> Self {
+        let any = limits.memory_bytes > 0 || limits.processes > 0 || limits.cpu_seconds > 0;
+        let now = Instant::now();
+        let machine = if limits.processes > 0 { census::machine() } else { 0 };
+        let next = any.then(|| now + GLANCE);
+        Self { limits, next, count: now + PAUSE, machine, doubted: false }
+    }
+
+    /// When to look next; `None` where nothing is bounded.
+    pub(crate) fn next(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// Whether the machine has so many more processes that this call may be a fork bomb: one short
+    /// read, since a count takes longer than a bomb needs to grow. It is to be counted now.
+    pub(crate) fn crowded(&mut self) -> bool {
+        if self.limits.processes == 0 {
+            return false;
+        }
+        let machine = census::machine();
+        let crowded = machine > self.machine + self.limits.processes;
+        if crowded {
+            self.machine = machine;
+            self.count = Instant::now();
+        }
+        crowded
+    }
+
+    /// Counts, where it is time for it.
+    pub(crate) fn look(&mut self) -> Option<Exceeded> {
+        let begun = Instant::now();
+        let mut found = None;
+        if begun >= self.count {
+            let spent = census::own_time();
+            let census = Census::take();
+            found = self.judge(census.used, || census.proportional());
+            let pause = if self.doubted {
+                DOUBT
+            } else {
+                (census::own_time().saturating_sub(spent) * SHARE).clamp(PAUSE, LONGEST_PAUSE)
+            };
+            self.count = Instant::now() + pause;
+        }
+        self.next = self.next.map(|_| match self.limits.processes {
+            0 => self.count,
+            _ => self.count.min(Instant::now() + GLANCE),
+        });
+        found
+    }
+
+    /// What is too much of what is used. `proportional` tells the memory exactly, at a price.
+    fn judge(&mut self, used: Used, proportional: impl FnOnce() -> u64) -> Option<Exceeded> {
+        let Limits { memory_bytes, processes, cpu_seconds, .. } = self.limits;
+        let over = |bound, used, most: u64| {
+            (most > 0 && used > most).then_some(Exceeded { bound, used, most })
+        };
+        let found = over(Bound::Processes, used.processes, processes)
+            .or_else(|| over(Bound::CpuTime, used.cpu_ms / 1000, cpu_seconds));
+        if found.is_some() {
+            return found;
+        }
+        let memory = over(Bound::Memory, used.resident, memory_bytes)
+            .and_then(|_| over(Bound::Memory, proportional(), memory_bytes));
+        // One look may fall between vfork and exec, where two processes are one memory.
+        let twice = std::mem::replace(&mut self.doubted, memory.is_some());
+        memory.filter(|_| twice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds() -> Bounds {
+        let limits = Limits { memory_bytes: 100, processes: 10, cpu_seconds: 5, ..Limits::NONE };
+        Bounds::new(limits)
+    }
+
+    fn used(processes: u64, resident: u64, cpu_ms: u64) -> Used {
+        Used { processes, resident, cpu_ms }
+    }
+
+    #[test]
+    fn just_below_is_nothing_and_just_above_is_named() {
+        assert_eq!(bounds().judge(used(10, 100, 5999), || 100), None);
+        let found = bounds().judge(used(11, 0, 0), || 0);
+        assert_eq!(found, Some(Exceeded { bound: Bound::Processes, used: 11, most: 10 }));
+        let found = bounds().judge(used(0, 0, 6000), || 0);
+        assert_eq!(found, Some(Exceeded { bound: Bound::CpuTime, used: 6, most: 5 }));
+    }
+
+    #[test]
+    fn memory_counts_once_where_it_is_shared_and_only_at_the_second_look() {
+        let mut bounds = bounds();
+        assert_eq!(bounds.judge(used(2, 180, 0), || 90), None, "shared");
+        assert_eq!(bounds.judge(used(1, 180, 0), || 180), None, "perhaps a vfork");
+        assert_eq!(bounds.judge(used(1, 90, 0), || 90), None, "it was one");
+        assert_eq!(bounds.judge(used(1, 101, 0), || 101), None);
+        let found = bounds.judge(used(1, 120, 0), || 120);
+        assert_eq!(found, Some(Exceeded { bound: Bound::Memory, used: 120, most: 100 }));
+    }
+
+    #[test]
+    fn without_bounds_nobody_looks() {
+        let mut bounds = Bounds::new(Limits::NONE);
+        assert_eq!((bounds.next(), bounds.look()), (None, None));
+        assert_eq!(bounds.judge(used(9, 9, 9_000_000), || 9), None);
+    }
+}

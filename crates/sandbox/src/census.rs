@@ -1,0 +1,205 @@
+//! Counts the processes below this one and what they use, from `/proc`. For `bounds` only.
+
+use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::time::TimeVal;
+use nix::unistd::{SysconfVar, sysconf};
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::time::Duration;
+
+/// The cage's own process among them: the namespace's first one, or the guard.
+const OWN: u64 = 1;
+
+/// What one call's processes use, at one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// Processes and threads.
+    pub processes: u64,
+    /// Resident bytes. What two processes share counts twice, so it is never too low.
+    pub resident: u64,
+    /// Processor time, with that of those which ended, in milliseconds.
+    pub cpu_ms: u64,
+}
+
+/// The processes found by one look.
+#[derive(Debug)]
+pub(crate) struct Census {
+    pub used: Used,
+    members: Vec<Entry>,
+}
+
+/// A line of `/proc/PID/stat`, as far as it is needed. Times in clock ticks, memory in pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    pid: u32,
+    parent: u32,
+    ticks: u64,
+    threads: u64,
+    pages: u64,
+}
+
+impl Census {
+    /// Looks now. A process that comes or goes meanwhile is seen or not.
+    pub(crate) fn take() -> Self {
+        let members = below(std::process::id(), &everybody());
+        let sum = |of: fn(&Entry) -> u64| members.iter().map(of).sum::<u64>();
+        let ticks = sum(|entry| entry.ticks);
+        let used = Used {
+            processes: sum(|entry| entry.threads).saturating_sub(OWN),
+            resident: sum(|entry| entry.pages).saturating_mul(system(SysconfVar::PAGE_SIZE, 4096)),
+            cpu_ms: ticks * 1000 / system(SysconfVar::CLK_TCK, 100) + reaped_ms(),
+        };
+        Self { used, members }
+    }
+
+    /// Bytes in memory, what is shared counted once. Walks each process's tables, so it is asked
+    /// only where `resident` leaves a doubt. A process that hides its memory counts whole.
+    pub(crate) fn proportional(&self) -> u64 {
+        let page = system(SysconfVar::PAGE_SIZE, 4096);
+        let share = |entry: &Entry| {
+            fs::read_to_string(format!("/proc/{}/smaps_rollup", entry.pid))
+                .ok()
+                .and_then(|text| pss(&text))
+                .unwrap_or(entry.pages * page)
+        };
+        self.members.iter().filter(|entry| entry.pages > 0).map(share).sum()
+    }
+}
+
+/// Processes and threads of the whole machine; 0 where it does not say.
+pub(crate) fn machine() -> u64 {
+    fs::read_to_string("/proc/loadavg").ok().and_then(|text| total(&text)).unwrap_or(0)
+}
+
+/// `0.20 0.18 0.12 1/80 11206`: the number behind the slash.
+fn total(loadavg: &str) -> Option<u64> {
+    loadavg.split_ascii_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+/// Every process that can be seen.
+fn everybody() -> Vec<Entry> {
+    let Ok(listed) = fs::read_dir("/proc") else { return Vec::new() };
+    listed
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter_map(|pid| parse(&fs::read(format!("/proc/{pid}/stat")).ok()?))
+        .collect()
+}
+
+/// The name in parentheses may itself hold any byte: counted from its end.
+fn parse(stat: &[u8]) -> Option<Entry> {
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    let pid = stat.split(|byte| *byte == b' ').next()?;
+    let fields: Vec<&str> =
+        std::str::from_utf8(&stat[close + 1..]).ok()?.split_ascii_whitespace().collect();
+    // proc(5) counts from 1, and the state behind the name is its third.
+    let number = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+    Some(Entry {
+        pid: std::str::from_utf8(pid).ok()?.parse().ok()?,
+        parent: u32::try_from(number(4)?).ok()?,
+        ticks: number(14)? + number(15)? + number(16)? + number(17)?,
+        threads: number(20)?.max(1),
+        pages: number(24)?,
+    })
+}
+
+/// All that descend from `root`, without it.
+fn below(root: u32, all: &[Entry]) -> Vec<Entry> {
+    let mut children: HashMap<u32, Vec<Entry>> = HashMap::new();
+    for entry in all {
+        children.entry(entry.parent).or_default().push(*entry);
+    }
+    let mut found = Vec::new();
+    let mut parents = vec![root];
+    // A number that was given anew between two reads could make a circle.
+    let mut seen = HashSet::from([root]);
+    while let Some(parent) = parents.pop() {
+        for child in children.get(&parent).into_iter().flatten() {
+            if seen.insert(child.pid) {
+                parents.push(child.pid);
+                found.push(*child);
+            }
+        }
+    }
+    found
+}
+
+/// The line `Pss:` of a `smaps_rollup`, in bytes.
+fn pss(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Processor time of this thread: what a look costs, whatever else keeps the processors busy.
+pub(crate) fn own_time() -> Duration {
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(Duration::ZERO, |used| time(&used))
+}
+
+/// Processor time of the children that were waited for already.
+fn reaped_ms() -> u64 {
+    let used = getrusage(UsageWho::RUSAGE_CHILDREN).map_or(Duration::ZERO, |used| time(&used));
+    u64::try_from(used.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn time(used: &Usage) -> Duration {
+    let micros = |time: TimeVal| u64::try_from(time.tv_sec() * 1_000_000 + time.tv_usec());
+    let sum = micros(used.user_time()).unwrap_or(0) + micros(used.system_time()).unwrap_or(0);
+    Duration::from_micros(sum)
+}
+
+fn system(name: SysconfVar, usual: u64) -> u64 {
+    sysconf(name).ok().flatten().and_then(|value| u64::try_from(value).ok()).unwrap_or(usual)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn entry(pid: u32, parent: u32) -> Entry {
+        Entry { pid, parent, ticks: 0, threads: 1, pages: 0 }
+    }
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let line =
+            b"42 (a) b (\xff 1 2) S 7 42 42 0 -1 0 1 2 3 4 10 20 30 40 20 0 5 0 99 1000 250 18";
+        let read = parse(line).unwrap();
+        assert_eq!(read, Entry { pid: 42, parent: 7, ticks: 100, threads: 5, pages: 250 });
+        for broken in [&b""[..], b"42", b"42 (x", b"42 (x) S", b"x (x) S 7 1 1"] {
+            assert_eq!(parse(broken), None);
+        }
+    }
+
+    #[test]
+    fn only_descendants_are_members_and_a_circle_ends() {
+        let all = [entry(2, 1), entry(3, 2), entry(4, 3), entry(5, 1), entry(6, 7), entry(7, 6)];
+        let mut found: Vec<u32> = below(2, &all).iter().map(|entry| entry.pid).collect();
+        found.sort_unstable();
+        assert_eq!(found, [3, 4]);
+        assert_eq!(below(6, &all).len(), 1, "a circle through the root");
+    }
+
+    #[test]
+    fn what_is_shared_is_read_from_its_own_line() {
+        assert_eq!(
+            pss("55 [rollup]\nRss:  100 kB\nPss:   40 kB\nPss_Dirty: 8 kB\n"),
+            Some(40 << 10)
+        );
+        assert_eq!(pss("Rss: 100 kB\n"), None);
+        assert_eq!(total("0.20 0.18 0.12 1/80 11206\n"), Some(80));
+        assert_eq!(total("0.20 0.18"), None);
+    }
+
+    #[test]
+    fn this_process_has_its_child() {
+        let mut child = std::process::Command::new("sleep").arg("5").spawn().unwrap();
+        let census = Census::take();
+        assert!(census.members.iter().any(|entry| entry.pid == child.id()));
+        assert!(census.used.resident > 0);
+        assert!(census.proportional() <= census.used.resident);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
