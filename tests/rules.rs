@@ -169,3 +169,43 @@ fn a_file_that_is_wrong_is_told_with_its_line() {
         }
     }
 }
+
+#[test]
+fn the_examples_of_the_manual_are_tried_and_one_that_is_wrong_is_named() {
+    let desk = Desk::new();
+    let file = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let help = run(desk.agentd(&["rules", "--help"])).out;
+    let examples = &help[help.find("# Rules by example").unwrap()..];
+    fs::write(&file, examples).unwrap();
+    let listed = run(desk.agentd(&["rules", "ls", "--json"]));
+    assert_eq!(listed.code, 0, "{listed:?}");
+    let rules: Vec<Value> =
+        listed.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_commands = rules
+        .iter()
+        .filter(|rule| rule["rule"].as_str().unwrap().to_lowercase().starts_with("bash"))
+        .count();
+    assert!(of_commands >= 10 && rules.len() - of_commands >= 10, "ten of each kind: {rules:#?}");
+    // Whichever is moved to the other list, its line is named.
+    let mut moved = 0;
+    for (at, line) in examples.lines().enumerate().filter(|(_, line)| line.contains("rule = ")) {
+        for (from, to) in [("fits = [", "not = ["), ("not = [", "fits = [")] {
+            let first = line.split_once(from).unwrap().1.split('"').nth(1).unwrap();
+            let wrong = line.replace(to, &format!("{to}\"{first}\", "));
+            fs::write(&file, examples.replace(line, &wrong)).unwrap();
+            let ran = run(desk.agentd(&["rules", "check", "bash:ls"]));
+            assert_eq!(ran.code, 16, "{line}: {ran:?}");
+            let place = format!("config.toml:{}: ", at + 1);
+            assert!(ran.err.contains(&place) && ran.err.contains(first), "{}", ran.err);
+            moved += 1;
+        }
+    }
+    assert_eq!(moved, 2 * rules.len());
+    let mut prompt = desk.agentd(&["-p", "x"]);
+    prompt.env("ANTHROPIC_API_KEY", "set").env("ANTHROPIC_BASE_URL", "http://127.0.0.1:9");
+    let ran = run(prompt);
+    assert_eq!(ran.code, 16, "no session by such rules: {ran:?}");
+    let page = run(desk.agentd(&["man", "rules"])).out;
+    assert!(page.contains(".SH EXAMPLES") && page.contains("bash:rm \\-rf /*"), "{page}");
+}

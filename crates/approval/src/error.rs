@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A rule that cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: rule `{text}`, character {at}: {fault}", place(file, *line))]
+#[error("{}: rule `{text}`{}: {fault}", place(file, *line), character(*at))]
 pub struct RuleError {
     /// The file it stands in, or `flag`.
     pub file: String,
@@ -12,7 +12,7 @@ pub struct RuleError {
     pub line: u32,
     /// The rule as written.
     pub text: String,
-    /// The character at fault, counted from 1.
+    /// The character at fault, counted from 1; 0 where it is no one's.
     pub at: usize,
     /// What is wrong.
     pub fault: Fault,
@@ -60,6 +60,16 @@ pub enum Fault {
     Upward,
     /// What the glob's parser said.
     Glob(String),
+    /// An example that is said not to fit, and does.
+    Fits {
+        /// Which.
+        what: String,
+    },
+    /// An example that is said to fit, and does not.
+    FitsNot {
+        /// Which.
+        what: String,
+    },
 }
 
 impl fmt::Display for Fault {
@@ -108,9 +118,21 @@ impl fmt::Display for Fault {
             Self::Upward => f.write_str(
                 "`..` never matches: paths are compared after links and `..` are resolved",
             ),
+            Self::Fits { what } => write!(
+                f,
+                "the example `{what}` fits it, and stands under `not`. Make the rule narrower, or move the example to `fits`"
+            ),
+            Self::FitsNot { what } => write!(
+                f,
+                "the example `{what}` does not fit it. Correct the rule or the example, or move it to `not`"
+            ),
             Self::Glob(message) => write!(f, "this is not a path pattern: {message}"),
         }
     }
+}
+
+fn character(at: usize) -> String {
+    if at == 0 { String::new() } else { format!(", character {at}") }
 }
 
 fn place(file: &str, line: u32) -> String {

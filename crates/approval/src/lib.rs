@@ -33,11 +33,12 @@
 //! not, and the texts of this crate only mention it.
 //!
 //! Who calls it: the broker worker; the command line for `rules check` and `config check`; the
-//! supervisor for [`needs_probe`].
+//! supervisor for [`needs_probe`], and before a session begins for [`try_examples`].
 
 mod command;
 mod digest;
 mod error;
+mod examples;
 mod git;
 mod glimpse;
 mod grammar;
@@ -59,5 +60,6 @@ mod wording;
 mod words;
 
 pub use error::{Fault, RuleError};
+pub use examples::try_examples;
 pub use named::{Named, What, programs};
 pub use rules::{COMMAND_CAP, Rules, check, learned, needs_probe};

@@ -3,9 +3,9 @@
 
 mod bench;
 
-use approval::{Rules, check};
+use approval::{Rules, check, try_examples};
 use bench::{PROJECT, rule};
-use protocol::judgement::{Audience, Mode, RuleEffect, RuleSet};
+use protocol::judgement::{Audience, Example, Mode, RuleEffect, RuleSet, Said};
 
 fn error(effect: RuleEffect, text: &str) -> Option<approval::RuleError> {
     check(&[rule(effect, text, 3)]).pop()
@@ -124,4 +124,34 @@ fn the_rules_that_agentd_ships_are_rules() {
         assert_eq!(error(RuleEffect::Deny, text), None);
         assert!(include_str!("../../../config/init.toml").contains(text));
     }
+}
+
+#[test]
+fn an_example_beside_a_rule_is_tried_and_one_that_does_not_hold_names_its_line() {
+    let tried = |effect, rule_text: &str, said, what: &str| {
+        let rule = rule(effect, rule_text, 3);
+        try_examples(&[Example { rule, what: what.into(), said, line: 7 }])
+    };
+    use RuleEffect::{Allow, Ask, Deny};
+    for (effect, text, what, fits) in [
+        (Allow, "bash:a *", "a && a b", true),
+        (Allow, "bash:a *", "a && b", false),
+        (Allow, "bash:a *", "a > x", false),
+        (Allow, "bash", "a; b", true),
+        (Ask, "bash:a *", "b && a c", true),
+        (Deny, "bash:a *", "b > x; sh -c 'a'", true),
+        (Deny, "bash:a *", "b", false),
+        (Allow, "write:src/**", "src/../x", false),
+        (Allow, "write:src/**", "./src/x", true),
+        (Deny, "read:/etc/**", "/etc/shadow", true),
+        (Deny, "ls", "anything", true),
+    ] {
+        let (right, wrong) = if fits { (Said::Fits, Said::Not) } else { (Said::Not, Said::Fits) };
+        assert_eq!(tried(effect, text, right, what), Ok(()), "{text}: {what}");
+        let said = tried(effect, text, wrong, what).unwrap_err().to_string();
+        let begins = format!("config.toml:7: rule `{text}`: the example `{what}` ");
+        assert!(said.starts_with(&begins), "{said}");
+    }
+    let said = tried(Allow, "bahs:x", Said::Not, "y").unwrap_err().to_string();
+    assert!(said.contains("config.toml:3") && said.contains("did you mean"), "{said}");
 }

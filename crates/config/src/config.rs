@@ -7,11 +7,11 @@ use crate::load::Sources;
 use crate::origin::{Layer, Origin};
 use crate::project::Warning;
 use crate::settings::Settings;
-use crate::value::{Item, Value};
+use crate::value::{Beside, Item, Value};
 use crate::vendors::{KeyVariable, ProviderName};
 use crate::{proxy, variables};
 use protocol::confinement::{Level, Limits, Network, Tier};
-use protocol::judgement::{Audience, Mode, Rule, RuleEffect, RuleSet};
+use protocol::judgement::{Audience, Example, Mode, Rule, RuleEffect, RuleSet};
 use protocol::provider::Patience;
 use std::path::{Path, PathBuf};
 
@@ -79,6 +79,8 @@ pub struct Permissions {
     pub mode: Mode,
     /// In the order of their layers; not parsed yet, see `approval::Rules::new`.
     pub rules: Vec<Rule>,
+    /// What stands beside them; not tried yet, see `approval::try_examples`.
+    pub examples: Vec<Example>,
 }
 
 /// How calls are confined.
@@ -234,33 +236,39 @@ fn provider(
     })
 }
 
-/// Most rules of a session. People write tens; the bound keeps what the broker is sent below the cap
+/// Most rules of a session, and most examples beside them. People write tens; the bound keeps what the broker is sent below the cap
 /// of its wire, and the time to read it below a second.
 const RULES_CAP: usize = 10_000;
 
 fn permissions(settings: &Settings) -> Result<Permissions, ConfigError> {
     let key = "permissions.mode";
     let mode = Mode::parse(settings.text(key)?).ok_or(ConfigError::Incomplete { key })?;
-    let mut rules = Vec::new();
+    let (mut rules, mut examples) = (Vec::new(), Vec::new());
     for (key, effect) in [
         ("permissions.deny", RuleEffect::Deny),
         ("permissions.ask", RuleEffect::Ask),
         ("permissions.allow", RuleEffect::Allow),
     ] {
-        rules.extend(settings.list(key)?.iter().map(|item| Rule {
-            effect,
-            text: item.text.clone(),
-            file: item.origin.file.clone(),
-            line: item.origin.line,
-        }));
+        for Item { text, origin, examples: beside } in settings.list(key)? {
+            let (text, file, line) = (text.clone(), origin.file.clone(), origin.line);
+            let rule = Rule { effect, text, file, line };
+            examples.extend(beside.iter().map(|Beside { said, what, line }| Example {
+                rule: rule.clone(),
+                what: what.clone(),
+                said: *said,
+                line: *line,
+            }));
+            rules.push(rule);
+        }
     }
-    match rules.get(RULES_CAP) {
-        None => Ok(Permissions { mode, rules }),
-        Some(Rule { file, line, .. }) => Err(ConfigError::TooManyRules {
-            place: Place { file: file.clone(), line: *line, column: 0 },
-            cap: RULES_CAP,
-        }),
-    }
+    let place = |file: &String, line| Place { file: file.clone(), line, column: 0 };
+    let too_many = match (rules.get(RULES_CAP), examples.get(RULES_CAP)) {
+        (None, None) => return Ok(Permissions { mode, rules, examples }),
+        (Some(rule), _) => ("rule", place(&rule.file, rule.line)),
+        (None, Some(example)) => ("example", place(&example.rule.file, example.line)),
+    };
+    let (what, place) = too_many;
+    Err(ConfigError::TooManyRules { what, place, cap: RULES_CAP })
 }
 
 fn sandbox(settings: &Settings) -> Result<SandboxConfig, ConfigError> {
@@ -302,7 +310,7 @@ fn daemon(settings: &Settings) -> Result<DaemonConfig, ConfigError> {
 /// project. Elsewhere a relative path would mean another directory in every shell.
 fn directories(items: &[Item], sources: &Sources) -> Result<Vec<PathBuf>, ConfigError> {
     let mut found = Vec::new();
-    for Item { text, origin } in items {
+    for Item { text, origin, .. } in items {
         let absolute = match text.strip_prefix("~/") {
             Some(below) => sources.environment.absolute("HOME").map(|home| home.join(below)),
             None if Path::new(text).is_absolute() => Some(PathBuf::from(text)),

@@ -99,12 +99,14 @@ pub enum ConfigError {
         /// What should.
         wanted: String,
     },
-    /// More rules than are read.
+    /// More rules, or examples beside them, than are read.
     #[error(
-        "{place}: this is rule {} of all files and flags together, and {cap} are the most. Write one \
+        "{place}: this is {what} {} of all files and flags together, and {cap} are the most. Write one \
          with a `*` for many", cap + 1
     )]
     TooManyRules {
+        /// `rule`, or `example`.
+        what: &'static str,
         /// The first one too many.
         place: Place,
         /// The most.

@@ -4,7 +4,8 @@ use crate::error::{ConfigError, Place};
 use crate::keys::{self, Key, Kind};
 use crate::origin::{Layer, Origin};
 use crate::settings::Entry;
-use crate::value::{self, Item, Raw, Unfit, Value};
+use crate::value::{self, Beside, Item, Raw, Unfit, Value};
+use protocol::judgement::Said;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -93,6 +94,10 @@ impl Lined<'_> {
         };
         let mut items = Vec::new();
         for element in array.iter() {
+            let (element, examples) = match (key.kind, element.get_ref()) {
+                (Kind::Rules, DeValue::Table(table)) => self.with_examples(key, element, table)?,
+                (_, _) => (element, Vec::new()),
+            };
             match value::read(key, &raw(element.get_ref())) {
                 Ok(Value::Text(text)) => {
                     let line = self.place(&element.span()).line;
@@ -103,6 +108,7 @@ impl Lined<'_> {
                             file: self.source.file.into(),
                             line,
                         },
+                        examples,
                     });
                 }
                 Ok(Value::Number(_) | Value::List(_)) => {}
@@ -110,6 +116,51 @@ impl Lined<'_> {
             }
         }
         Ok(Value::List(items))
+    }
+
+    /// `{ rule = "…", fits = ["…"], not = ["…"] }`
+    fn with_examples<'t, 'd>(
+        &self,
+        key: &'static Key,
+        element: &Spanned<DeValue<'d>>,
+        table: &'t DeTable<'d>,
+    ) -> Result<(&'t Spanned<DeValue<'d>>, Vec<Beside>), ConfigError> {
+        let mut rule = None;
+        let mut examples = Vec::new();
+        for (word, value) in table {
+            let said = match word.get_ref().as_ref() {
+                "rule" => {
+                    rule = Some(value);
+                    continue;
+                }
+                "fits" => Said::Fits,
+                "not" => Said::Not,
+                other => {
+                    return Err(ConfigError::UnknownKey {
+                        place: self.place(&word.span()),
+                        key: other.into(),
+                        hint: ". Beside a rule stand `rule`, `fits` and `not`".into(),
+                    });
+                }
+            };
+            let unfit = |value: &DeValue<'_>| Unfit {
+                found: kind_of(value).into(),
+                wanted: "a list of calls such as [\"cargo test\"]".into(),
+            };
+            let bad = |value: &Spanned<DeValue<'_>>| {
+                self.bad(word.get_ref(), &value.span(), unfit(value.get_ref()))
+            };
+            let calls = value.get_ref().as_array().ok_or_else(|| bad(value))?;
+            for call in calls.iter() {
+                let what = call.get_ref().as_str().ok_or_else(|| bad(call))?.to_owned();
+                examples.push(Beside { said, what, line: self.place(&call.span()).line });
+            }
+        }
+        let rule = rule.ok_or_else(|| {
+            let wanted = "one with a `rule` in it".into();
+            self.bad(key.name, &element.span(), Unfit { found: "a table".into(), wanted })
+        })?;
+        Ok((rule, examples))
     }
 
     fn bad(&self, key: &str, span: &Range<usize>, unfit: Unfit) -> ConfigError {

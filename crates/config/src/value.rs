@@ -4,6 +4,7 @@ use crate::duration;
 use crate::keys::{Key, Kind};
 use crate::origin::Origin;
 use crate::vendors::VENDORS_OWN;
+use protocol::judgement::Said;
 
 /// What a key was set to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,19 @@ pub(crate) struct Item {
     pub text: String,
     /// Where.
     pub origin: Origin,
+    /// The calls that stand beside a rule.
+    pub examples: Vec<Beside>,
+}
+
+/// A call beside a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Beside {
+    /// What is said of it.
+    pub said: Said,
+    /// As written.
+    pub what: String,
+    /// Counted from 1.
+    pub line: u32,
 }
 
 /// What stands where a value is expected, before its key has a say.

@@ -97,6 +97,7 @@ fn untyped(
         (Kind::Rules | Kind::Dirs, Value::Text(text)) => Value::List(vec![Item {
             text,
             origin: Origin { layer, file: place.file.clone(), line: 0 },
+            examples: Vec::new(),
         }]),
         (_, value) => value,
     };

@@ -7,7 +7,7 @@ use config::{
     init_project, init_text,
 };
 use protocol::confinement::{Level, Network, Tier};
-use protocol::judgement::{Audience, Mode, RuleEffect};
+use protocol::judgement::{Audience, Mode, RuleEffect, Said};
 use protocol::provider::{Api, Auth};
 use std::fs;
 use std::path::Path;
@@ -565,4 +565,35 @@ fn more_rules_than_anybody_writes_are_refused_with_a_number_and_a_place() {
     assert!(said.contains("user.toml:10003") && said.contains("10000 are the most"), "{said}");
     let said = place().user(&list(1_000_000)).error();
     assert!(said.contains("larger than 1048576 bytes"), "{said}");
+}
+
+#[test]
+fn examples_stand_beside_their_rules_with_their_lines() {
+    let text = "[permissions]\nallow = [\n  'bash:a',\n  { rule = 'bash:b *', fits = ['b',\n    'b c'], not = ['bc'] },\n]\n";
+    let config = place().user(text).load();
+    let rules: Vec<_> =
+        config.permissions.rules.iter().map(|rule| (rule.text.as_str(), rule.line)).collect();
+    assert_eq!(rules, [("bash:a", 3), ("bash:b *", 4)]);
+    let examples: Vec<_> = config
+        .permissions
+        .examples
+        .iter()
+        .map(|example| (example.rule.line, example.what.as_str(), example.said, example.line))
+        .collect();
+    let wanted = [(4, "b", Said::Fits, 4), (4, "b c", Said::Fits, 5), (4, "bc", Said::Not, 5)];
+    assert_eq!(examples.len(), wanted.len());
+    assert!(wanted.iter().all(|one| examples.contains(one)), "{examples:?}");
+    for (element, words) in [
+        ("{ fits = ['b'] }", "one with a `rule`"),
+        ("{ rule = 'bash:b', fit = ['b'] }", "`rule`, `fits` and `not`"),
+        ("{ rule = 'bash:b', fits = 'b' }", "a list of calls"),
+        ("{ rule = 'bash:b', not = [1] }", "a list of calls"),
+        ("{ rule = 1 }", "a list of rules"),
+    ] {
+        let said = place().user(&format!("[permissions]\ndeny = [\n{element}]\n")).error();
+        assert!(said.contains("user.toml:3") && said.contains(words), "{element}: {said}");
+    }
+    // Directories have none.
+    let said = place().user("tools.add_dirs = [{ rule = '/a' }]\n").error();
+    assert!(said.contains("a list of directories"), "{said}");
 }

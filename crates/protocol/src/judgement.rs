@@ -75,6 +75,28 @@ pub struct Rule {
     pub line: u32,
 }
 
+/// A call beside a rule, with what its author says of the two. Tried when the rule's file is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Example {
+    /// The rule.
+    pub rule: Rule,
+    /// The command, or the path.
+    pub what: String,
+    /// What is said of it.
+    pub said: Said,
+    /// Where it stands in the rule's file, counted from 1.
+    pub line: u32,
+}
+
+/// What an example says of its rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// The rule speaks of this call: alone it allows all of it, or asks about or denies it.
+    Fits,
+    /// It does not.
+    Not,
+}
+
 /// Everything the broker judges a session's calls by.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct RuleSet {

@@ -101,6 +101,7 @@ pub(crate) fn plan(
     let (mode, network) = (config.permissions.mode, config.network);
     let rules = config.rule_set(&project, opening.audience);
     approval::Rules::new(&rules)
+        .and_then(|_| approval::try_examples(&config.permissions.examples))
         .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
     let temp = ground.temp_root.join(format!("agentd-{id}"));
     let home = home(&opening.env);

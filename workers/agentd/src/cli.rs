@@ -6,6 +6,9 @@ use protocol::judgement::Mode;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Behind the help of `rules`, and in its page.
+pub(crate) const EXAMPLES: &str = include_str!("../../../config/examples.toml");
+
 /// An agent daemon: a language model's tool calls, each in a process and a cage of its own.
 #[derive(Debug, Parser)]
 #[command(
@@ -173,6 +176,7 @@ pub(crate) enum Command {
         command: ConfigCommand,
     },
     /// The permission rules that hold here, and what they say of a call.
+    #[command(after_long_help = EXAMPLES)]
     Rules {
         #[command(subcommand)]
         command: RulesCommand,

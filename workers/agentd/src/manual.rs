@@ -1,7 +1,7 @@
 //! `agentd completions` and `agentd man`: both from the definition of the command line, so that
 //! they say what it says.
 
-use crate::cli::{Cli, Shell};
+use crate::cli::{Cli, EXAMPLES, Shell};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
@@ -31,10 +31,28 @@ pub(crate) fn man(name: Option<&str>) -> Result<Exit, Failure> {
                 .hint("`agentd --help` lists the commands")
         })?,
     };
+    // As text of the page the lines of examples would run together.
+    let command = match name {
+        Some("rules") => command.after_long_help(None::<&str>),
+        Some(_) | None => command,
+    };
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
         .render(&mut page)
         .map_err(|error| Failure::internal(format!("the page cannot be written: {error}")))?;
-    print(&String::from_utf8_lossy(&page));
+    let mut page = String::from_utf8_lossy(&page).into_owned();
+    if name == Some("rules") {
+        page.push_str(&as_written("EXAMPLES", EXAMPLES));
+    }
+    print(&page);
     Ok(Exit::Done)
+}
+
+/// A section whose lines stay as they are.
+fn as_written(title: &str, text: &str) -> String {
+    let lines: String = text
+        .lines()
+        .map(|line| format!("\\&{}\n", line.replace('\\', "\\e").replace('-', "\\-")))
+        .collect();
+    format!(".SH {title}\n.nf\n{lines}.fi\n")
 }

@@ -38,6 +38,8 @@ pub(crate) fn sound(project: &Path) -> Result<Config, Failure> {
     let config = Place::of_process()?.load(project, &[], TrustFlag::NotGiven)?;
     approval::Rules::new(&config.rule_set(project, Audience::Nobody))
         .map_err(|error| Failure::config(chain(&error)))?;
+    approval::try_examples(&config.permissions.examples)
+        .map_err(|error| Failure::config(chain(&error)))?;
     for warning in &config.warnings {
         eprintln!("agentd: {warning}");
     }
