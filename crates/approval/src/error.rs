@@ -1,5 +1,6 @@
 //! What can be wrong with a rule, with its place and the next step.
 
+use crate::subject::Subject;
 use std::fmt;
 
 /// A rule that cannot be followed.
@@ -89,7 +90,11 @@ impl fmt::Display for Fault {
                 f.write_str("the pattern is missing. For every call of the tool write `*`")
             }
             Self::NothingToJudge { tool } => {
-                let example = if *tool == "bash" { "cargo test" } else { "src/main.rs" };
+                let example = match crate::subject::find(tool).map(|known| known.subject) {
+                    Some(Subject::Command) if tool.starts_with("git") => "git status",
+                    Some(Subject::Command) => "cargo test",
+                    Some(Subject::Path(_)) | None => "src/main.rs",
+                };
                 write!(f, "say what the call is about, for example `{tool}:{example}`")
             }
             Self::Unclosed => f.write_str("the closing `)` is missing at the end"),

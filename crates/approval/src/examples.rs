@@ -34,8 +34,8 @@ fn one(example: &Example) -> Result<(), RuleError> {
         at: 0,
         fault,
     };
-    let shelf =
-        Shelf::new(vec![(0, parsed)]).map_err(|error| wrong(Fault::Glob(error.to_string())))?;
+    let shelf = Shelf::new(rule.effect, vec![(0, parsed)])
+        .map_err(|error| wrong(Fault::Glob(error.to_string())))?;
     let fits = shelf.of(tool).is_some_and(|rules| match subject {
         Subject::Command => command_fits(rules, rule.effect, what),
         Subject::Path(_) => {

@@ -8,7 +8,7 @@ use crate::grammar;
 use crate::offers;
 use crate::paths::Spot;
 use crate::pattern::{self, Parsed};
-use crate::shelf::{Index, Shelf};
+use crate::shelf::{Index, Shelf, ToolRules};
 use crate::subject::{self, Reach, Subject};
 use crate::wording::{self, Way};
 use protocol::call::{Probe, ProbedPath};
@@ -90,12 +90,13 @@ impl Rules {
             };
             by_effect[at].push((index, pattern::parse(rule)?));
         }
-        let shelf = |rules| Shelf::new(rules).map_err(|error| together(set, &error));
+        let shelf =
+            |effect, rules| Shelf::new(effect, rules).map_err(|error| together(set, &error));
         let [deny, ask, allow] = by_effect;
         Ok(Self {
-            deny: shelf(deny)?,
-            ask: shelf(ask)?,
-            allow: shelf(allow)?,
+            deny: shelf(RuleEffect::Deny, deny)?,
+            ask: shelf(RuleEffect::Ask, ask)?,
+            allow: shelf(RuleEffect::Allow, allow)?,
             rules: set.rules.clone(),
             mode: set.mode,
             audience: set.audience,
@@ -151,10 +152,7 @@ impl Rules {
             }
             Some(Subject::Path(reach)) => match &case.probe {
                 Some(probe) => self.read_paths(probe, reach),
-                None if self
-                    .deny
-                    .of(&case.call.tool)
-                    .is_some_and(|rules| rules.asks_for_paths())
+                None if self.deny.all_of(&case.call.tool).any(|rules| rules.asks_for_paths())
                     || case.kind == ToolKind::Mutation =>
                 {
                     Err("what lies at its paths was not looked at, so no rule could be applied"
@@ -189,7 +187,13 @@ impl Rules {
 
     /// The first rule on the shelf that concerns any part of the call, and that part.
     fn caught(&self, shelf: &Shelf, case: &Case, matter: &Matter) -> Option<(Index, String)> {
-        let rules = shelf.of(&case.call.tool)?;
+        shelf
+            .all_of(&case.call.tool)
+            .filter_map(|rules| self.caught_by(rules, matter))
+            .min_by_key(|(index, _)| *index)
+    }
+
+    fn caught_by(&self, rules: &ToolRules, matter: &Matter) -> Option<(Index, String)> {
         match matter {
             Matter::Command { glimpses, .. } => rules.command_caught(glimpses),
             Matter::Paths { places } => places
@@ -209,18 +213,7 @@ impl Rules {
 
     /// The rule that allows the whole call: every command in it, or every path it names.
     fn allowed(&self, case: &Case, matter: &Matter) -> Option<Index> {
-        let rules = self.allow.of(&case.call.tool)?;
-        match matter {
-            Matter::Command { script, .. } => command::allowed(rules, script.as_ref().ok()?),
-            Matter::Paths { places } => {
-                let mut first = None;
-                for place in places {
-                    first = first.or(Some(rules.path_is(&place.real)?));
-                }
-                first
-            }
-            Matter::Name => rules.anything(),
-        }
+        self.allow.all_of(&case.call.tool).find_map(|rules| allowed_by(rules, matter))
     }
 
     fn by_mode(&self, case: &Case, matter: &Matter) -> Verdict {
@@ -272,8 +265,8 @@ impl Rules {
     /// Whether the call would be allowed with this rule beside those that are there.
     fn would_allow(&self, text: &str, case: &Case, matter: &Matter) -> bool {
         let Ok(parsed) = pattern::parse(&learned(text)) else { return false };
-        let Ok(shelf) = Shelf::new(vec![(0, parsed)]) else { return false };
-        let Some(more) = shelf.of(&case.call.tool) else { return false };
+        let Ok(shelf) = Shelf::new(RuleEffect::Allow, vec![(0, parsed)]) else { return false };
+        let Some(more) = shelf.all_of(&case.call.tool).next() else { return false };
         match matter {
             Matter::Command { script: Ok(script), .. } => {
                 command::covered(self.allow.of(&case.call.tool), more, script)
@@ -327,6 +320,21 @@ impl Rules {
 #[must_use]
 pub fn learned(text: &str) -> Rule {
     Rule { effect: RuleEffect::Allow, text: text.to_owned(), file: "this session".into(), line: 0 }
+}
+
+/// The rule that allows the whole call, among these.
+fn allowed_by(rules: &ToolRules, matter: &Matter) -> Option<Index> {
+    match matter {
+        Matter::Command { script, .. } => command::allowed(rules, script.as_ref().ok()?),
+        Matter::Paths { places } => {
+            let mut first = None;
+            for place in places {
+                first = first.or(Some(rules.path_is(&place.real)?));
+            }
+            first
+        }
+        Matter::Name => rules.anything(),
+    }
 }
 
 fn read_command(command: &str) -> Result<Matter, String> {

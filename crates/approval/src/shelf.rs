@@ -4,9 +4,10 @@ use crate::glimpse::Glimpse;
 use crate::paths::{PathPattern, Spot};
 use crate::pattern::{Parsed, Pattern};
 use crate::script::Word;
-use crate::subject::Reach;
+use crate::subject::{self, Reach};
 use crate::words::{WordPattern, base_name, has_glob};
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use protocol::judgement::RuleEffect;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -14,8 +15,9 @@ use std::path::Path;
 pub(crate) type Index = usize;
 
 /// The rules of one effect.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Shelf {
+    effect: RuleEffect,
     tools: BTreeMap<&'static str, ToolRules>,
 }
 
@@ -58,8 +60,11 @@ impl Default for GlobTable {
 
 impl Shelf {
     /// Sorts rules; each comes with its place among all rules.
-    pub(crate) fn new(rules: Vec<(Index, Parsed)>) -> Result<Self, globset::Error> {
-        let mut shelf = Self::default();
+    pub(crate) fn new(
+        effect: RuleEffect,
+        rules: Vec<(Index, Parsed)>,
+    ) -> Result<Self, globset::Error> {
+        let mut shelf = Self { effect, tools: BTreeMap::new() };
         for (index, Parsed { tool, pattern }) in rules {
             let of_tool = shelf.tools.entry(tool.name).or_default();
             match pattern {
@@ -74,9 +79,18 @@ impl Shelf {
         Ok(shelf)
     }
 
-    /// The rules for a tool, where there are any.
+    /// The rules that stand for this tool itself, where there are any.
     pub(crate) fn of(&self, tool: &str) -> Option<&ToolRules> {
         self.tools.get(tool)
+    }
+
+    /// The rules that speak of a tool: its own, and those of the tool that it is like.
+    pub(crate) fn all_of(&self, tool: &str) -> impl Iterator<Item = &ToolRules> {
+        let known = subject::find(tool).filter(|known| known.name == tool);
+        known
+            .into_iter()
+            .flat_map(|known| known.ruled_by(self.effect))
+            .filter_map(|name| self.tools.get(name))
     }
 }
 

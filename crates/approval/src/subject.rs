@@ -1,6 +1,6 @@
 //! The tools that rules can speak of, and what their patterns are matched against.
 
-use protocol::judgement::ToolKind;
+use protocol::judgement::{RuleEffect, ToolKind};
 
 /// What a tool's pattern is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,10 +29,45 @@ pub(crate) struct Known {
     pub kind: ToolKind,
     /// What its pattern is matched against.
     pub subject: Subject,
+    /// The tool that does the same by another name: what rules deny to it is denied here, too.
+    pub like: Option<Like>,
+}
+
+/// Another tool whose rules hold for a tool as well.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Like {
+    /// Its real name.
+    pub tool: &'static str,
+    /// Which of them.
+    pub share: Share,
+}
+
+/// Which rules of another tool hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    /// All.
+    Whole,
+    /// Those that deny or ask, but none that allows.
+    Against,
 }
 
 const fn known(name: &'static str, kind: ToolKind, subject: Subject) -> Known {
-    Known { name, kind, subject }
+    Known { name, kind, subject, like: None }
+}
+
+impl Known {
+    const fn like(self, tool: &'static str, share: Share) -> Self {
+        Self { like: Some(Like { tool, share }), ..self }
+    }
+
+    /// The tools whose rules are asked about a call: its own, and what it is like.
+    pub(crate) fn ruled_by(&self, effect: RuleEffect) -> impl Iterator<Item = &'static str> {
+        let like = self.like.filter(|like| match (like.share, effect) {
+            (Share::Whole, _) | (Share::Against, RuleEffect::Deny | RuleEffect::Ask) => true,
+            (Share::Against, RuleEffect::Allow) => false,
+        });
+        std::iter::once(self.name).chain(like.map(|like| like.tool))
+    }
 }
 
 /// All of them. A rule for any other tool is an error: it would look like protection and be none.
@@ -43,7 +78,17 @@ pub(crate) const TOOLS: &[Known] = &[
     known("grep", ToolKind::Query, Subject::Path(Reach::Below)),
     known("write", ToolKind::Mutation, Subject::Path(Reach::Named)),
     known("edit", ToolKind::Mutation, Subject::Path(Reach::Named)),
+    known("multi_edit", ToolKind::Mutation, Subject::Path(Reach::Named)).like("edit", Share::Whole),
+    // Who may write a file may not yet remove directories.
+    known("delete", ToolKind::Mutation, Subject::Path(Reach::Below)).like("write", Share::Against),
     known("bash", ToolKind::Mutation, Subject::Command),
+    known("run", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
+    known("git_status", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
+    known("git_diff", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
+    known("git_log", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
+    known("git_show", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
+    known("git_add", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
+    known("git_commit", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
 ];
 
 /// The tool of that name. Case does not matter: other agents write `Bash(cargo:*)`.

@@ -464,3 +464,45 @@ fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
         assert!(refusal(&judge, &case).contains("No rule and no mode gives that"));
     }
 }
+
+/// Two tools that do the same are judged by the rules of either, or a rule would look like
+/// protection and be none.
+#[test]
+fn a_rule_speaks_of_every_tool_that_does_the_same() {
+    let run = |text: &str| Case {
+        call: protocol::call::Call { tool: "run".into(), ..command(text).call },
+        ..command(text)
+    };
+    let by = |allow: &[&str], deny: &[&str]| rules(Mode::Ask, allow, &[], deny);
+    for (rule, call, allowed, denied) in [
+        ("bash:cargo *", run("cargo test"), Outcome::Allowed, Outcome::Denied),
+        ("run:cargo *", run("cargo test"), Outcome::Allowed, Outcome::Denied),
+        ("run:cargo *", command("cargo test"), Outcome::Asked, Outcome::Asked),
+        (
+            "bash:printf *",
+            run("printf '%s' 'a\nb' 'it'\\''s' '$(id)'"),
+            Outcome::Allowed,
+            Outcome::Denied,
+        ),
+        ("bash:rm *", run("sh -c 'rm -r x'"), Outcome::Allowed, Outcome::Denied),
+        ("bash", run("cargo test"), Outcome::Allowed, Outcome::Denied),
+        (
+            "edit:src/**",
+            on_paths("multi_edit", &[&file("src/a")]),
+            Outcome::Allowed,
+            Outcome::Denied,
+        ),
+        ("multi_edit:src/**", on_paths("edit", &[&file("src/a")]), Outcome::Asked, Outcome::Asked),
+        ("write:src/**", on_paths("delete", &[&file("src/a")]), Outcome::Asked, Outcome::Denied),
+        ("write:src/**", on_paths("delete", &[&file("src/")]), Outcome::Asked, Outcome::Denied),
+        ("write:src/a/b", on_paths("delete", &[&file("src/")]), Outcome::Asked, Outcome::Denied),
+        ("delete:src/a/b", on_paths("delete", &[&file("src/")]), Outcome::Asked, Outcome::Denied),
+        ("delete:src/**", on_paths("delete", &[&file("src/a")]), Outcome::Allowed, Outcome::Denied),
+    ] {
+        let tool = call.call.tool.clone();
+        assert_eq!(outcome(&by(&[rule], &[]), &call), allowed, "allow {rule} for {tool}");
+        assert_eq!(outcome(&by(&[], &[rule]), &call), denied, "deny {rule} for {tool}");
+    }
+    let offers = asked(&by(&[], &[]), &run("cargo test")).offers;
+    assert_eq!(offers, ["bash:cargo test", "bash:cargo test *"]);
+}

@@ -93,6 +93,8 @@ pub enum Effect {
     Written(String),
     /// Made.
     Created(String),
+    /// Taken away.
+    Deleted(String),
     /// A command was run; what it did is not known file by file.
     Ran(String),
 }

@@ -36,6 +36,13 @@ pub(crate) fn unified(name: &str, old: &str, new: &str) -> String {
     bounded(&visible_lines(&text))
 }
 
+/// The diff that takes a file away, all of it: it is what is left of the file.
+pub(crate) fn removed(name: &str, old: &str) -> String {
+    let diff = similar::TextDiff::from_lines(old, "");
+    let text = diff.unified_diff().header(&format!("a/{name}"), "/dev/null").to_string();
+    visible_lines(&text).into_owned()
+}
+
 fn bounded(diff: &str) -> String {
     let total = diff.lines().count();
     let mut out = String::with_capacity(diff.len().min(64 * 1024));

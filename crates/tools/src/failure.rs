@@ -34,6 +34,8 @@ pub enum Code {
     NoMatch,
     /// The text to replace is in the file more than once.
     Ambiguous,
+    /// Edits of one call that would replace the same bytes.
+    Overlap,
     /// A regular expression or glob that cannot be read.
     InvalidPattern,
     /// Arguments that are well formed but make no sense.
@@ -73,6 +75,7 @@ impl Code {
             Self::PastEnd => "past_end",
             Self::NoMatch => "no_match",
             Self::Ambiguous => "ambiguous",
+            Self::Overlap => "overlap",
             Self::InvalidPattern => "invalid_pattern",
             Self::InvalidArguments => "invalid_arguments",
             Self::UnknownTool => "unknown_tool",

@@ -43,6 +43,21 @@ impl Passage {
         literal(&plain).into_iter().map(|place| Self(back(place.start)..back(place.end))).collect()
     }
 
+    /// The lines from `first` to `last`, counted from 1, their ends included; otherwise how many
+    /// lines there are.
+    pub fn lines(text: &str, first: usize, last: usize) -> Result<Self, usize> {
+        let mut ends = vec![0];
+        ends.extend(text.match_indices('\n').map(|(at, _)| at + 1));
+        if !text.is_empty() && !text.ends_with('\n') {
+            ends.push(text.len());
+        }
+        let count = ends.len() - 1;
+        match (ends.get(first.wrapping_sub(1)), ends.get(last)) {
+            (Some(start), Some(end)) if first <= last => Ok(Self(*start..*end)),
+            (Some(_) | None, Some(_) | None) => Err(count),
+        }
+    }
+
     /// A further place of `piece` that begins within this one: it is not clear which is meant.
     pub fn overlapped(&self, text: &str, piece: &str) -> Option<Self> {
         let first = text[self.0.start..].chars().next()?.len_utf8();
@@ -57,20 +72,82 @@ impl Passage {
     }
 }
 
+/// A place and what takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Exchange {
+    place: Passage,
+    new: String,
+    /// Whether the new text is taken byte for byte, or given the line ends of its place.
+    ends: Ends,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ends {
+    OfThePlace,
+    AsGiven,
+}
+
+impl Exchange {
+    /// A piece that was found as `old`.
+    pub fn of_piece(place: Passage, old: &str, new: &str) -> Self {
+        let ends = if old.contains('\r') { Ends::AsGiven } else { Ends::OfThePlace };
+        Self { place, new: new.to_owned(), ends }
+    }
+
+    /// Whole lines of `text`. What takes their place ends as they did, so that no line is joined
+    /// to the next one and no end is added where there was none.
+    pub fn of_lines(text: &str, place: Passage, new: &str) -> Self {
+        let mut new = new.to_owned();
+        let ended = text[place.0.clone()].ends_with('\n');
+        if ended && !new.is_empty() && !new.ends_with('\n') {
+            new.push('\n');
+        } else if !ended && new.ends_with('\n') {
+            new.pop();
+            if new.ends_with('\r') {
+                new.pop();
+            }
+        }
+        Self { place, new, ends: Ends::OfThePlace }
+    }
+
+    /// Where it begins, for an order of exchanges.
+    pub fn start(&self) -> usize {
+        self.place.0.start
+    }
+
+    /// Whether both would replace the same bytes.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (a, b) = (&self.place.0, &other.place.0);
+        a.start < b.end && b.start < a.end
+    }
+
+    /// The line at which it begins, counted from 1.
+    pub fn line(&self, text: &str) -> usize {
+        self.place.line(text)
+    }
+}
+
 /// `text` with each of `places`, where `old` was found, replaced by `new`.
 pub(crate) fn replaced(text: &str, places: &[Passage], old: &str, new: &str) -> String {
-    let literal = old.contains('\r');
-    let mut out = String::with_capacity(text.len() + new.len());
+    let exchanges: Vec<Exchange> =
+        places.iter().map(|place| Exchange::of_piece(place.clone(), old, new)).collect();
+    exchanged(text, &exchanges)
+}
+
+/// `text` after these exchanges, which stand in their order and do not overlap.
+pub(crate) fn exchanged(text: &str, exchanges: &[Exchange]) -> String {
+    let mut out = String::with_capacity(text.len());
     let mut from = 0;
-    for Passage(place) in places {
+    for Exchange { place: Passage(place), new, ends } in exchanges {
         out.push_str(&text[from..place.start]);
-        if literal {
-            out.push_str(new);
-        } else {
-            let plain = new.replace("\r\n", "\n");
-            match line_end(text, place) {
-                LineEnd::Newline => out.push_str(&plain),
-                LineEnd::CarriageReturn => out.push_str(&plain.replace('\n', "\r\n")),
+        match ends {
+            Ends::AsGiven => out.push_str(new),
+            Ends::OfThePlace => {
+                let plain = new.replace("\r\n", "\n");
+                match line_end(text, place) {
+                    LineEnd::Newline => out.push_str(&plain),
+                    LineEnd::CarriageReturn => out.push_str(&plain.replace('\n', "\r\n")),
+                }
             }
         }
         from = place.end;
@@ -78,7 +155,8 @@ pub(crate) fn replaced(text: &str, places: &[Passage], old: &str, new: &str) -> 
     out.push_str(&text[from..]);
     // A file that ended with a newline goes on doing so: a model that leaves it out of the last
     // line rarely means it.
-    if text.ends_with('\n') && !out.is_empty() && !out.ends_with('\n') && !literal {
+    let given = exchanges.last().is_none_or(|last| last.ends == Ends::AsGiven);
+    if text.ends_with('\n') && !out.is_empty() && !out.ends_with('\n') && !given {
         out.push_str(if text.ends_with("\r\n") { "\r\n" } else { "\n" });
     }
     out

@@ -104,6 +104,13 @@ pub(crate) fn replace(
     Ok(replaced)
 }
 
+impl Before {
+    /// Whether this name of a directory still is the file that was found.
+    pub fn is_still(&self, directory: impl AsFd, name: &OsStr) -> Result<bool, Errno> {
+        Ok(Stamp::at(directory, name)?.as_ref() == Some(&self.stamp))
+    }
+}
+
 impl Stamp {
     fn of(meta: &Metadata) -> Self {
         Self {

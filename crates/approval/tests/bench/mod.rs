@@ -63,7 +63,11 @@ pub fn command(text: &str) -> Case {
 
 /// A call on files; a path that ends in `/` is a directory, one outside [`PROJECT`] out of scope.
 pub fn on_paths(tool: &str, paths: &[&str]) -> Case {
-    let kind = if matches!(tool, "write" | "edit") { ToolKind::Mutation } else { ToolKind::Query };
+    let kind = if matches!(tool, "write" | "edit" | "multi_edit" | "delete") {
+        ToolKind::Mutation
+    } else {
+        ToolKind::Query
+    };
     let paths = paths
         .iter()
         .map(|path| ProbedPath {

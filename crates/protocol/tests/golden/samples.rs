@@ -378,6 +378,7 @@ goldens! {
         Read => Effect::Read(text("/p/a")),
         Written => Effect::Written(text("/p/a")),
         Created => Effect::Created(text("/p/a")),
+        Deleted => Effect::Deleted(text("/p/a")),
         Ran => Effect::Ran(text("ls")),
     }
     confinement::Profile {

@@ -3,20 +3,17 @@
 use crate::answer::Answer;
 use crate::arguments::Facts;
 use crate::diff;
+use crate::draft::{Draft, Piece};
 use crate::failure::{Code, Failure};
-use crate::kinds;
-use crate::passage::{self, Passage};
-use crate::replace::{Before, LOADED_MAX, before, replace};
-use crate::site::{Site, Target, not_found};
+use crate::passage;
+use crate::replace::{Before, replace};
+use crate::site::{Site, Target};
 use crate::spec::{Alias, Tool};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// Most line numbers that an ambiguous match names.
-const PLACES: usize = 10;
 
 pub(super) struct Edit;
 
@@ -99,22 +96,17 @@ impl Change {
                 "There is nothing to change.",
             );
         }
-        let target = site.to_write(&input.path)?;
-        let Some(mut before) = before(site, &target)? else {
-            return Err(not_found(&target));
+        let draft = Draft::open(&input.path, site)?;
+        let piece = Piece { field: "old_string", text: &input.old_string };
+        let found = if input.replace_all {
+            draft.all(piece)?
+        } else {
+            vec![draft.only(
+                piece,
+                "Give more of the lines around the right place, or set replace_all.",
+            )?]
         };
-        let old = text(&target, &mut before)?;
-        let found = Passage::find(&old, &input.old_string);
-        match found.as_slice() {
-            [] => return Err(no_match(input, &old)),
-            [..] if input.replace_all => {}
-            [only] => {
-                if let Some(next) = only.overlapped(&old, &input.old_string) {
-                    return Err(ambiguous(input, &old, &[only.clone(), next]));
-                }
-            }
-            several => return Err(ambiguous(input, &old, several)),
-        }
+        let Draft { target, before, old } = draft;
         let lines = found.iter().map(|passage| passage.line(&old)).collect();
         let new = passage::replaced(&old, &found, &input.old_string, &input.new_string);
         if new == old {
@@ -125,66 +117,4 @@ impl Change {
         }
         Ok(Self { target, before, old, new, lines })
     }
-}
-
-/// The file as text.
-fn text(target: &Target, before: &mut Before) -> Result<String, Failure> {
-    let Some(bytes) = before.bytes.take() else {
-        return Err(Failure::new(
-            Code::TooLarge,
-            format!(
-                "{:?} has {} bytes; a file to edit may have {LOADED_MAX}",
-                target.named, before.size
-            ),
-            "Use bash with sed or a small script.",
-        ));
-    };
-    if let Some(kind) = kinds::binary(&bytes[..bytes.len().min(kinds::SNIFFED)]) {
-        let text = format!("{:?} is a binary file ({kind})", target.named);
-        return Err(Failure::new(Code::Binary, text, "Only text can be edited."));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-        Failure::new(
-            Code::NotUtf8,
-            format!("line {line} of {:?} is not UTF-8", target.named),
-            "Use bash with sed, or convert the file with iconv first.",
-        )
-    })
-}
-
-fn no_match(input: &Input, text: &str) -> Failure {
-    let mut message = format!("old_string is not in {:?} (0 matches)", input.path);
-    let candidates = passage::nearest_lines(text, &input.old_string);
-    if candidates.is_empty() {
-        message.push_str("; nothing in it is like it");
-    } else {
-        message.push_str("; the nearest places are");
-        for candidate in &candidates {
-            message.push_str(&format!("\n{}\t{}", candidate.line, candidate.text));
-        }
-    }
-    let hint = if candidates.iter().any(|candidate| candidate.only_space_differs) {
-        "A place differs in white space only. Read it and copy it exactly."
-    } else {
-        "Read that part of the file again and copy the text exactly, without line numbers."
-    };
-    Failure::new(Code::NoMatch, message, hint)
-}
-
-fn ambiguous(input: &Input, text: &str, found: &[Passage]) -> Failure {
-    let lines: Vec<String> =
-        found.iter().take(PLACES).map(|passage| passage.line(text).to_string()).collect();
-    let more = if found.len() > PLACES { ", …" } else { "" };
-    Failure::new(
-        Code::Ambiguous,
-        format!(
-            "old_string is in {:?} {} times, at lines {}{more}",
-            input.path,
-            found.len(),
-            lines.join(", ")
-        ),
-        "Give more of the lines around the right place, or set replace_all.",
-    )
 }

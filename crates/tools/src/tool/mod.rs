@@ -18,9 +18,18 @@ tools! {
     ls::Ls,
     glob::Glob,
     grep::Grep,
+    git_status::GitStatus,
+    git_diff::GitDiff,
+    git_log::GitLog,
+    git_show::GitShow,
     write::Write,
     edit::Edit,
+    multi_edit::MultiEdit,
+    delete::Delete,
     bash::Bash,
+    run::Run,
+    git_add::GitAdd,
+    git_commit::GitCommit,
 }
 
 /// Every tool, in the order in which the model sees them.

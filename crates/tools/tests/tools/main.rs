@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod arguments;
+mod delete;
 mod edit;
 mod glob;
 mod grep;
 mod judged;
 mod ls;
+mod multi_edit;
 mod probe;
 mod project;
 mod read;

@@ -14,6 +14,8 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
         ("grep", json!({"pattern": "secret", "path": path})),
         ("write", json!({"path": path, "content": "overwritten"})),
         ("edit", json!({"path": path, "old_string": "secret", "new_string": "public"})),
+        ("multi_edit", json!({"path": path, "edits": [{"find": "secret", "replace": "public"}]})),
+        ("delete", json!({"paths": [path]})),
     ]
 }
 
@@ -94,15 +96,20 @@ fn what_is_granted_is_used() {
         &format!("{base}/temp/file"),
     ] {
         for (tool, input) in calls(path) {
-            if matches!(tool, "read" | "grep" | "edit") {
+            if matches!(tool, "read" | "grep" | "edit" | "multi_edit") {
                 project.ok(tool, input);
+                project.ok("write", json!({"path": path, "content": "no secret\n"}));
             }
         }
-        project.ok("write", json!({"path": path, "content": "no secret\n"}));
     }
     for path in [".", "dir", "link-dir-out/proj", &format!("{base}/added"), &format!("{base}/temp")]
     {
         project.ok("ls", json!({"path": path}));
         project.ok("glob", json!({"path": path, "pattern": "*"}));
+    }
+    for path in
+        ["link-added", "inside", &format!("{base}/added/file"), &format!("{base}/temp/file")]
+    {
+        project.ok("delete", json!({"paths": [path]}));
     }
 }

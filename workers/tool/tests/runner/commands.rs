@@ -22,7 +22,59 @@ pub const TESTS: &[crate::Test] = &[
     ("what_the_cage_refuses_is_named", what_the_cage_refuses_is_named),
     ("commands_that_are_none", commands_that_are_none),
     ("temporary_files_have_their_place", temporary_files_have_their_place),
+    (
+        "a_program_without_a_shell_is_given_its_words_as_they_are",
+        a_program_without_a_shell_is_given_its_words_as_they_are,
+    ),
+    ("programs_that_are_none", programs_that_are_none),
 ];
+
+fn a_program_without_a_shell_is_given_its_words_as_they_are() {
+    let project = Project::new();
+    std::fs::write(project.path("it's"), "").unwrap();
+    let words = ["printf", "<%s>", "a b", "", "$(touch made)", "*", "it's", "a\nb", "~", "x=y"];
+    let report = project.run("run", json!({ "argv": words }));
+    assert_eq!(report.result.text, "<a b><><$(touch made)><*><it's><a\nb><~><x=y>\nexit code: 0");
+    let text = "printf '<%s>' 'a b' '' '$(touch made)' '*' 'it'\\''s' 'a\nb' '~' 'x=y'";
+    assert_eq!(report.effects, [Effect::Ran(text.to_owned())]);
+    assert!(!project.path("made").exists());
+    for (argv, outcome, last) in [
+        (&["false"][..], Outcome::Exited { code: 1 }, "exit code: 1"),
+        (&["/bin/sh", "-c", "echo $GIVEN; exit 3"], Outcome::Exited { code: 3 }, "exit code: 3"),
+    ] {
+        let report = project.run("run", json!({ "argv": argv }));
+        assert_eq!(report.result.outcome, outcome, "{argv:?}: {}", report.result.text);
+        assert_eq!(report.result.text.lines().last(), Some(last));
+        assert!(report.result.is_error);
+    }
+    let report = project.run("run", json!({"argv": ["sleep", "60"], "timeout_ms": 200}));
+    assert_eq!(report.result.outcome, Outcome::TimedOut);
+    assert_eq!(report.result.code.as_deref(), Some("timed_out"));
+    // The cage is that of a command.
+    let secret = project.base.join("secret");
+    let report = project.run("run", json!({"argv": ["cat", secret.to_str().unwrap()]}));
+    assert!(report.result.is_error && !report.result.text.contains("the secret"));
+}
+
+fn programs_that_are_none() {
+    let project = Project::new();
+    std::fs::write(project.path("data"), "no program\n").unwrap();
+    for (argv, code) in [
+        (json!([]), "invalid_arguments"),
+        (json!([""]), "invalid_arguments"),
+        (json!([" "]), "invalid_arguments"),
+        (json!(["a\u{0}b"]), "invalid_arguments"),
+        (json!(["echo", "x".repeat(200_000)]), "invalid_arguments"),
+        (json!(["there-is-no-such-program"]), "not_found"),
+        (json!(["./data"]), "permission_denied"),
+        (json!(["./not-there"]), "not_found"),
+    ] {
+        let result = project.run("run", json!({ "argv": argv })).result;
+        let shown: String = argv.to_string().chars().take(60).collect();
+        assert_eq!(result.code.as_deref(), Some(code), "{shown}: {}", result.text);
+        assert!(result.is_error);
+    }
+}
 
 fn output_then_errors_then_the_exit_code() {
     let project = Project::new();

@@ -35,10 +35,19 @@ fn every_file_tool_works_in_its_cage() {
             json!({"path": "src/new/a.txt", "old_string": "2", "new_string": "three"}),
             "edited src/new/a.txt: line 2",
         ),
-        ("read", json!({"path": "src/new/a.txt"}), "1\tone\n2\tthree\n"),
-        ("ls", json!({"path": "src/new"}), "f 10 a.txt\n"),
+        (
+            "multi_edit",
+            json!({"path": "src/new/a.txt", "edits": [
+                {"find": "one", "replace": "1"}, {"start_line": 2, "end_line": 2, "replace": "3"},
+            ]}),
+            "edited src/new/a.txt: 2 places",
+        ),
+        ("write", json!({"path": "gone/x", "content": "x"}), "created gone/x: 1 bytes"),
+        ("delete", json!({"paths": ["gone"], "recursive": true}), "deleted gone\n"),
+        ("read", json!({"path": "src/new/a.txt"}), "1\t1\n2\t3\n"),
+        ("ls", json!({"path": "src/new"}), "f 4 a.txt\n"),
         ("glob", json!({"pattern": "*.txt"}), "src/new/a.txt"),
-        ("grep", json!({"pattern": "one"}), "src/new/a.txt:1:one\n"),
+        ("grep", json!({"pattern": "1"}), "src/new/a.txt:1:1\n"),
     ] {
         let report = project.run(tool, input);
         assert_eq!(report.result.outcome, Outcome::Done, "{tool}: {}", report.result.text);

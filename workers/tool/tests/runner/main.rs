@@ -9,6 +9,7 @@
 mod commands;
 mod endings;
 mod files;
+mod git;
 mod supervisor;
 
 use protocol::confinement::Tier;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
     if arguments.iter().any(|argument| argument == "--as-runner") {
         return tool_worker::main();
     }
-    let tests: Vec<Test> = [files::TESTS, commands::TESTS, endings::TESTS].concat();
+    let tests: Vec<Test> = [files::TESTS, commands::TESTS, git::TESTS, endings::TESTS].concat();
     if arguments.iter().any(|argument| argument == "--list") {
         tests.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;

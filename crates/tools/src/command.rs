@@ -1,0 +1,373 @@
+//! A program in its cage, seen through to its end, and what the model is told of it. For the tools
+//! that run one: `bash`, `run` and those of git.
+
+use crate::answer::Answer;
+use crate::caches;
+use crate::capture::{self, Printed};
+use crate::control::visible;
+use crate::drive::{Course, Over, see_through};
+use crate::failure::{Code, Failure};
+use crate::lines::cut_line;
+use crate::live::Live;
+use crate::site::Site;
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use protocol::call::{Effect, Outcome};
+use protocol::confinement::{Refusal, RefusalKind};
+use sandbox::{Bound, CageError, Exceeded, Exit, Program, Step};
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// The kernel takes no longer argument.
+pub(crate) const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+/// Most kinds of refusals that the text names; the record has more.
+const REFUSALS: usize = 10;
+/// Most characters of a refusal's detail in the text.
+const DETAIL_CHARS: usize = 200;
+
+const SIGXFSZ: i32 = Signal::SIGXFSZ as i32;
+/// What a shell says of a program that the kernel ended for the size of a file.
+const ENDED_BY_SIZE: i32 = 128 + SIGXFSZ;
+
+/// What to run.
+pub(crate) struct Wanted {
+    /// Name or path, then the arguments.
+    pub argv: Vec<String>,
+    /// As rules and the record know it.
+    pub text: String,
+    /// Variables beside those that every command is given; they win.
+    pub env: Vec<(String, String)>,
+    /// Variables that begin so are not given.
+    pub without: Option<&'static str>,
+    /// Longest time; the configured one where it is left out.
+    pub timeout_ms: Option<u64>,
+}
+
+/// Runs a program in the project directory.
+///
+/// # Errors
+/// Where no cage stands around it, where it cannot be executed, or where its end is not known.
+pub(crate) fn run(wanted: Wanted, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    let Wanted { argv, text, env, without, timeout_ms } = wanted;
+    let Some(mut side) = site.command.take() else {
+        return Err(confined(
+            "no cage",
+            "a command needs a cage of its own, and this process has none",
+        ));
+    };
+    let time = timeout_ms.map_or(side.time, Duration::from_millis);
+    let program = Program {
+        argv: argv.into_iter().map(OsString::from).collect(),
+        env: environment(side.env, without, &env, site),
+        cwd: site.place.project.clone(),
+    };
+    let caged = side.cage.spawn(program).map_err(|error| of_cage(&error))?;
+    let course = see_through(caged, time, site.cancel, Live::new(&mut *side.show))
+        .map_err(|error| unknown_end(&error))?;
+    Ok(answer(text, time, course, site))
+}
+
+/// These words as a shell would have to be given them: what rules are matched against.
+pub(crate) fn in_words(argv: &[String]) -> String {
+    let words: Vec<String> = argv.iter().map(|word| quoted(word)).collect();
+    words.join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,+@%".contains(c);
+    // `name=value` in front of a command is no argument to a shell.
+    let option = word.starts_with('-');
+    if !word.is_empty() && word.chars().all(|c| plain(c) || (option && c == '=')) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// The command's environment: what it was given, where temporary files go, and the session's
+/// package caches in place of the person's.
+fn environment(
+    given: &[(String, String)],
+    without: Option<&'static str>,
+    more: &[(String, String)],
+    site: &Site<'_>,
+) -> Vec<(OsString, OsString)> {
+    let added = |name: &String| more.iter().any(|(other, _)| other == name);
+    let mut env: Vec<(OsString, OsString)> = given
+        .iter()
+        .filter(|(name, _)| !added(name))
+        .filter(|(name, _)| !without.is_some_and(|prefix| name.starts_with(prefix)))
+        .chain(more)
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
+    let caches = caches::variables(given, &site.place.temp);
+    env.retain(|(name, _)| !caches.iter().any(|(cache, _)| cache == name));
+    env.extend(caches);
+    if !given.iter().any(|(name, _)| name == "TMPDIR") {
+        env.push(("TMPDIR".into(), site.place.temp.clone().into()));
+    }
+    env
+}
+
+fn confined(step: &str, reason: &str) -> Failure {
+    Failure {
+        outcome: Outcome::Confined { what: step.to_owned() },
+        ..Failure::new(
+            Code::Confined,
+            format!("nothing was run: {reason}"),
+            "agentd doctor says what this host allows.",
+        )
+    }
+}
+
+fn of_cage(error: &CageError) -> Failure {
+    let number = error.source.as_ref().and_then(std::io::Error::raw_os_error);
+    // Errno is the system's list, not ours: what is not named here is the cage's own failure.
+    #[allow(clippy::wildcard_enum_match_arm)]
+    let code = match (error.step, number.map(Errno::from_raw)) {
+        (Step::Program, Some(Errno::ENOENT | Errno::ENOTDIR)) => Code::NotFound,
+        (Step::Program, Some(Errno::EACCES | Errno::EPERM)) => Code::PermissionDenied,
+        (Step::Program, Some(Errno::ENOEXEC | Errno::E2BIG)) => Code::InvalidArguments,
+        _ => {
+            return Failure {
+                hint: error.hint.clone(),
+                ..confined(error.step.name(), &error.reason)
+            };
+        }
+    };
+    Failure::new(code, format!("nothing was run: {}", error.reason), error.hint.clone())
+}
+
+/// The command was let go, and what became of it cannot be said.
+fn unknown_end(error: &CageError) -> Failure {
+    Failure {
+        outcome: Outcome::Interrupted,
+        ..Failure::new(
+            Code::Interrupted,
+            format!("the command may have run: {}", error.reason),
+            "Look at what it changed before you run it again.",
+        )
+    }
+}
+
+fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) -> Answer {
+    let Course { out, err, over, left_behind, took, ending } = course;
+    let Printed { text, notes } = capture::join(out, err);
+    let mut footer = notes;
+    if left_behind {
+        footer.push("[processes that it left running held its output and were ended]".to_owned());
+    }
+    if ending.survivors > 0 {
+        footer.push(format!("[{} of its processes could not be ended]", ending.survivors));
+    }
+    footer.extend(refused(&ending.refusals, ending.refusals_uncounted));
+    footer.extend(ending.tampered.iter().map(|name| {
+        let said = name.to_string();
+        format!("[a protected name: {}]", visible(&said))
+    }));
+    if matches!(ending.exit, Exit::Code(ENDED_BY_SIZE) | Exit::Signal(SIGXFSZ)) {
+        footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
+    }
+    let (outcome, code, exit) = verdict(over, ending.exit, time);
+    let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
+    footer.push(exit);
+    site.account.refusals = ending.refusals;
+    site.account.refusals_uncounted = ending.refusals_uncounted;
+    site.account.tampered = ending.tampered;
+    site.account.usage = Some(ending.usage);
+    site.account.command_pid = Some(ending.pid);
+    Answer {
+        body: text,
+        footer,
+        summary,
+        how_to_get_more: "redirect the output into a file and read parts of that",
+        effects: vec![Effect::Ran(command)],
+        outcome,
+        code,
+    }
+}
+
+/// How it ended: for the record, as a code, and as the last line.
+fn verdict(over: Over, exit: Exit, time: Duration) -> (Outcome, Option<Code>, String) {
+    match (over, exit) {
+        (Over::TimedOut, _) => (
+            Outcome::TimedOut,
+            Some(Code::TimedOut),
+            format!(
+                "exit code: 124 (timed out after {} ms; all its processes were ended)",
+                time.as_millis()
+            ),
+        ),
+        (Over::Cancelled, _) => (
+            Outcome::Interrupted,
+            Some(Code::Interrupted),
+            "exit code: 130 (ended on request; all its processes were ended)".to_owned(),
+        ),
+        (Over::Exceeded(exceeded), _) => above(exceeded),
+        (Over::ByItself, Exit::Code(code)) => {
+            (Outcome::Exited { code }, None, format!("exit code: {code}"))
+        }
+        (Over::ByItself, Exit::Signal(signal)) => {
+            let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
+            let line = format!("exit code: {} (killed by signal {signal}, {name})", 128 + signal);
+            if signal == SIGXFSZ {
+                let what = "the bound of a file's size".to_owned();
+                (Outcome::Confined { what }, Some(Code::Confined), line)
+            } else if signal == Signal::SIGSYS as i32 {
+                let what = "a system call that the filter answers with SIGSYS".to_owned();
+                (Outcome::Confined { what }, Some(Code::Confined), line)
+            } else {
+                (Outcome::Signalled { signal }, None, line)
+            }
+        }
+    }
+}
+
+/// How a call ended that used more than it may, with the setting that bounds it.
+fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, String) {
+    let confined = |what: &str| Outcome::Confined { what: what.to_owned() };
+    let (outcome, code, what) = match bound {
+        Bound::Memory => {
+            let mib = |bytes: u64| bytes.div_ceil(1 << 20);
+            let what = format!(
+                "{} MiB of memory, above the {} of `sandbox.limits.memory_bytes`",
+                mib(used),
+                mib(most)
+            );
+            (Outcome::OutOfMemory, Code::OutOfMemory, what)
+        }
+        Bound::Processes => {
+            let what = format!(
+                "{used} processes and threads, above the {most} of `sandbox.limits.processes`"
+            );
+            (confined("the bound of processes"), Code::Confined, what)
+        }
+        Bound::CpuTime => {
+            let what = format!(
+                "{used} s of processor time, above the {most} of `sandbox.limits.cpu_seconds`"
+            );
+            (confined("the bound of processor time"), Code::Confined, what)
+        }
+    };
+    (outcome, Some(code), format!("exit code: 137 (ended with all its processes: it used {what})"))
+}
+
+/// What the cage refused, each kind of thing once with how often it happened.
+fn refused(refusals: &[Refusal], uncounted: u64) -> Vec<String> {
+    let mut kinds: Vec<(&Refusal, u64)> = Vec::new();
+    for refusal in refusals {
+        let same = |other: &&mut (&Refusal, u64)| {
+            (&other.0.syscall, &other.0.detail, other.0.errno)
+                == (&refusal.syscall, &refusal.detail, refusal.errno)
+        };
+        match kinds.iter_mut().find(same) {
+            Some((_, count)) => *count += refusal.count,
+            None => kinds.push((refusal, refusal.count)),
+        }
+    }
+    let mut lines: Vec<String> =
+        kinds.iter().take(REFUSALS).map(|(refusal, count)| line(refusal, *count)).collect();
+    let more = kinds.len().saturating_sub(REFUSALS) as u64 + uncounted;
+    if more > 0 {
+        lines.push(format!("[the cage refused {more} more; agentd audit show has the record]"));
+    }
+    lines
+}
+
+fn line(refusal: &Refusal, count: u64) -> String {
+    let Refusal { kind, syscall, detail, errno, .. } = refusal;
+    let times = if count > 1 { format!(", {count} times") } else { String::new() };
+    let how = match kind {
+        RefusalKind::Refused => "the cage refused",
+        // The kernel decided; we saw the call on its way there.
+        RefusalKind::Predicted => "by its grants the cage refuses",
+    };
+    let detail = cut_line(detail, DETAIL_CHARS, 0);
+    format!("[{how} {} {detail}: {:?}{times}]", visible(syscall), Errno::from_raw(*errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(detail: &str, count: u64) -> Refusal {
+        Refusal {
+            kind: RefusalKind::Refused,
+            syscall: "connect".to_owned(),
+            detail: detail.to_owned(),
+            errno: Errno::EACCES as i32,
+            pid: 1,
+            count,
+        }
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_read_them_otherwise() {
+        let words = |argv: &[&str]| {
+            in_words(&argv.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        };
+        for (argv, expected) in [
+            (&["cargo", "test", "-p", "x"][..], "cargo test -p x"),
+            (&["git", "log", "--format=%H"], "git log --format=%H"),
+            (&["a=b", "c d", ""], "'a=b' 'c d' ''"),
+            (
+                &["echo", "it's", "$(id)", "x\ny", "~", "*"],
+                "echo 'it'\\''s' '$(id)' 'x\ny' '~' '*'",
+            ),
+        ] {
+            assert_eq!(words(argv), expected);
+        }
+    }
+
+    #[test]
+    fn refusals_are_named_once_and_counted() {
+        let lines = refused(
+            &[refusal("127.0.0.1:80", 1), refusal("/x\u{1b}", 2), refusal("127.0.0.1:80", 4)],
+            0,
+        );
+        assert_eq!(
+            lines,
+            [
+                "[the cage refused connect 127.0.0.1:80: EACCES, 5 times]",
+                "[the cage refused connect /x\u{241b}: EACCES, 2 times]"
+            ]
+        );
+        let many: Vec<Refusal> = (0..30).map(|i| refusal(&format!("/{i}"), 1)).collect();
+        let lines = refused(&many, 7);
+        assert_eq!(lines.len(), REFUSALS + 1);
+        assert!(lines[REFUSALS].contains("refused 27 more"));
+    }
+
+    #[test]
+    fn the_exit_code_says_how_it_ended() {
+        let time = Duration::from_secs(2);
+        for (over, exit, expected, line) in [
+            (Over::ByItself, Exit::Code(3), Outcome::Exited { code: 3 }, "exit code: 3"),
+            (
+                Over::ByItself,
+                Exit::Signal(9),
+                Outcome::Signalled { signal: 9 },
+                "exit code: 137 (killed by signal 9, SIGKILL)",
+            ),
+            (
+                Over::TimedOut,
+                Exit::Signal(15),
+                Outcome::TimedOut,
+                "exit code: 124 (timed out after 2000 ms; all its processes were ended)",
+            ),
+            (
+                Over::Cancelled,
+                Exit::Code(0),
+                Outcome::Interrupted,
+                "exit code: 130 (ended on request; all its processes were ended)",
+            ),
+        ] {
+            let (outcome, _, text) = verdict(over, exit, time);
+            assert_eq!((outcome, text.as_str()), (expected, line));
+        }
+        assert!(matches!(
+            verdict(Over::ByItself, Exit::Signal(31), time).0,
+            Outcome::Confined { .. }
+        ));
+    }
+}

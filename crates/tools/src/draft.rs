@@ -1,0 +1,120 @@
+//! A file that pieces of are replaced in: its text, and where a piece stands in it. For `edit` and
+//! `multi_edit`.
+
+use crate::failure::{Code, Failure};
+use crate::kinds;
+use crate::passage::{self, Passage};
+use crate::replace::{Before, LOADED_MAX, before};
+use crate::site::{Site, Target, not_found};
+
+/// Most line numbers that an ambiguous match names.
+const PLACES: usize = 10;
+
+/// A text file about to be edited.
+pub(crate) struct Draft {
+    pub target: Target,
+    pub before: Before,
+    pub old: String,
+}
+
+/// A piece of text that a call names, and how the call names it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Piece<'a> {
+    /// The field that holds it, for messages.
+    pub field: &'a str,
+    pub text: &'a str,
+}
+
+impl Draft {
+    /// Loads the file at `path`.
+    pub fn open(path: &str, site: &Site<'_>) -> Result<Self, Failure> {
+        let target = site.to_write(path)?;
+        let Some(mut before) = before(site, &target)? else {
+            return Err(not_found(&target));
+        };
+        let old = text(&target, &mut before)?;
+        Ok(Self { target, before, old })
+    }
+
+    /// The one place of a piece.
+    pub fn only(&self, piece: Piece<'_>, way_on: &str) -> Result<Passage, Failure> {
+        let mut found = Passage::find(&self.old, piece.text);
+        match found.as_slice() {
+            [] => Err(self.no_match(piece)),
+            [only] => match only.overlapped(&self.old, piece.text) {
+                Some(next) => Err(self.ambiguous(piece, &[only.clone(), next], way_on)),
+                None => Ok(found.remove(0)),
+            },
+            several => Err(self.ambiguous(piece, several, way_on)),
+        }
+    }
+
+    /// Every place of a piece, at least one.
+    pub fn all(&self, piece: Piece<'_>) -> Result<Vec<Passage>, Failure> {
+        let found = Passage::find(&self.old, piece.text);
+        if found.is_empty() { Err(self.no_match(piece)) } else { Ok(found) }
+    }
+
+    fn no_match(&self, piece: Piece<'_>) -> Failure {
+        let mut message = format!("{} is not in {:?} (0 matches)", piece.field, self.target.named);
+        let candidates = passage::nearest_lines(&self.old, piece.text);
+        if candidates.is_empty() {
+            message.push_str("; nothing in it is like it");
+        } else {
+            message.push_str("; the nearest places are");
+            for candidate in &candidates {
+                message.push_str(&format!("\n{}\t{}", candidate.line, candidate.text));
+            }
+        }
+        let hint = if candidates.iter().any(|candidate| candidate.only_space_differs) {
+            "A place differs in white space only. Read it and copy it exactly."
+        } else {
+            "Read that part of the file again and copy the text exactly, without line numbers."
+        };
+        Failure::new(Code::NoMatch, message, hint)
+    }
+
+    fn ambiguous(&self, piece: Piece<'_>, found: &[Passage], way_on: &str) -> Failure {
+        let lines: Vec<String> =
+            found.iter().take(PLACES).map(|passage| passage.line(&self.old).to_string()).collect();
+        let more = if found.len() > PLACES { ", …" } else { "" };
+        Failure::new(
+            Code::Ambiguous,
+            format!(
+                "{} is in {:?} {} times, at lines {}{more}",
+                piece.field,
+                self.target.named,
+                found.len(),
+                lines.join(", ")
+            ),
+            way_on,
+        )
+    }
+}
+
+/// The file as text.
+fn text(target: &Target, before: &mut Before) -> Result<String, Failure> {
+    let Some(bytes) = before.bytes.take() else {
+        return Err(Failure::new(
+            Code::TooLarge,
+            format!(
+                "{:?} has {} bytes; a file to edit may have {LOADED_MAX}",
+                target.named, before.size
+            ),
+            "Use bash with sed or a small script.",
+        ));
+    };
+    if let Some(kind) = kinds::binary(&bytes[..bytes.len().min(kinds::SNIFFED)]) {
+        let text = format!("{:?} is a binary file ({kind})", target.named);
+        return Err(Failure::new(Code::Binary, text, "Only text can be edited."));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        Failure::new(
+            Code::NotUtf8,
+            format!("line {line} of {:?} is not UTF-8", target.named),
+            "Use bash with sed, or convert the file with iconv first.",
+        )
+    })
+}

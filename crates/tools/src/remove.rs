@@ -1,0 +1,146 @@
+//! Files and directories taken away together: each is moved aside first, and all come back where
+//! one of them cannot go. For `delete`.
+
+use crate::failure::{Code, Failure};
+use crate::judged;
+use crate::open;
+use crate::replace::Before;
+use nix::errno::Errno;
+use nix::fcntl::{RenameFlags, renameat2};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+/// Something to take away.
+#[derive(Debug)]
+pub(crate) struct Doomed {
+    /// As the call wrote it.
+    pub named: String,
+    /// The directory that it lies in, a real path.
+    pub parent: PathBuf,
+    /// Its name there; a link is taken away itself, not what it leads to.
+    pub name: OsString,
+    pub what: What,
+}
+
+/// What is taken away.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// A file, as it was found.
+    File(Before),
+    Link,
+    /// With all that is in it.
+    Directory,
+}
+
+/// Takes all of them away, or none.
+///
+/// # Errors
+/// Whatever the system answers; `stale` where somebody changed a file meanwhile. Only a directory
+/// of which the system takes a part and keeps another is left half: the message says so.
+pub(crate) fn remove(all: &[Doomed]) -> Result<(), Failure> {
+    let mut aside = Vec::new();
+    for (number, doomed) in all.iter().enumerate() {
+        aside.push(Aside::put(doomed, number)?);
+    }
+    for gone in aside {
+        gone.for_good()?;
+    }
+    Ok(())
+}
+
+/// Something moved aside in its own directory, moved back unless it goes for good.
+struct Aside<'a> {
+    doomed: &'a Doomed,
+    directory: OwnedFd,
+    name: String,
+    moved: bool,
+}
+
+impl<'a> Aside<'a> {
+    fn put(doomed: &'a Doomed, number: usize) -> Result<Self, Failure> {
+        let failed = |errno: Errno| Failure::io("delete", &doomed.named, errno.into());
+        let directory = open::directory(&doomed.parent).map_err(failed)?;
+        if let What::File(before) = &doomed.what
+            && !before.is_still(&directory, &doomed.name).map_err(failed)?
+        {
+            return Err(judged::stale(&doomed.named, "was changed by somebody else"));
+        }
+        let name = format!(".agentd-{}-{number}.gone", std::process::id());
+        let mut aside = Self { doomed, directory, name, moved: false };
+        rename(&aside.directory, &doomed.name, OsStr::new(&aside.name)).map_err(failed)?;
+        aside.moved = true;
+        Ok(aside)
+    }
+
+    fn for_good(mut self) -> Result<(), Failure> {
+        let gone = match self.doomed.what {
+            What::File(_) | What::Link => {
+                unlinkat(&self.directory, self.name.as_str(), UnlinkatFlags::NoRemoveDir)
+                    .map_err(|errno| Failure::io("delete", &self.doomed.named, errno.into()))
+            }
+            What::Directory => std::fs::remove_dir_all(self.doomed.parent.join(&self.name))
+                .map_err(|error| {
+                    let failure = Failure::io("delete all of", &self.doomed.named, error);
+                    let hint = "A part of the directory may be gone. Look at what is left of it.";
+                    Failure { hint: hint.to_owned(), ..failure }
+                }),
+        };
+        self.moved = gone.is_err();
+        gone
+    }
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        if self.moved {
+            // Should somebody have taken the name meanwhile, theirs is kept and ours stays aside.
+            let _ = rename(&self.directory, OsStr::new(&self.name), &self.doomed.name);
+        }
+    }
+}
+
+/// Never over something that is there, where the file system can promise that.
+fn rename(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
+    match renameat2(directory, from, directory, to, RenameFlags::RENAME_NOREPLACE) {
+        Err(Errno::EINVAL | Errno::ENOSYS) => nix::fcntl::renameat(directory, from, directory, to),
+        other => other,
+    }
+}
+
+/// Nothing in a directory stays when it goes: what may not go keeps it.
+///
+/// # Errors
+/// `too_large` above `most` entries; whatever `check` says of one of them.
+pub(crate) fn contents(
+    named: &str,
+    real: &std::path::Path,
+    most: usize,
+    check: &mut dyn FnMut(&std::path::Path, std::fs::FileType) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut left = vec![real.to_owned()];
+    let mut seen = 0;
+    while let Some(directory) = left.pop() {
+        let failed = |error| Failure::io("look into", named, error);
+        let mut entries: Vec<_> =
+            directory.read_dir().map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            seen += 1;
+            if seen > most {
+                return Err(Failure::new(
+                    Code::TooLarge,
+                    format!("{named:?} holds more than {most} files and directories"),
+                    "Use bash with rm -r, which a person may have to allow.",
+                ));
+            }
+            let kind = entry.file_type().map_err(failed)?;
+            check(&entry.path(), kind)?;
+            if kind.is_dir() {
+                left.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}

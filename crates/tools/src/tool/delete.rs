@@ -1,0 +1,266 @@
+//! `delete`: files, links and, where that is said, directories.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::diff;
+use crate::failure::{Code, Failure};
+use crate::kinds;
+use crate::open;
+use crate::protected;
+use crate::remove::{Doomed, What, contents, remove};
+use crate::replace::{LOADED_MAX, before};
+use crate::site::{Site, Target};
+use crate::spec::{Alias, Tool};
+use protocol::call::Effect;
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fs::FileType;
+use std::path::{Path, PathBuf};
+
+/// Most paths of one call.
+const PATHS: usize = 100;
+/// Most entries of a directory, its own directories' included.
+const ENTRIES: usize = 10_000;
+/// Bytes of diffs that one call keeps. Stops a result from being larger than a frame.
+const KEPT: usize = 4 << 20;
+
+pub(super) struct Delete;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// What to delete, relative to the project directory or absolute. All of them go, or none. Of
+    /// a link the link goes, not what it leads to.
+    paths: Vec<String>,
+    /// Delete directories with all that is in them. Without it a directory is an error.
+    #[serde(default)]
+    recursive: bool,
+}
+
+impl Tool for Delete {
+    type Input = Input;
+    const NAME: &'static str = "delete";
+    const KIND: ToolKind = ToolKind::Mutation;
+    const PROFILE: Profile = Profile::Mutate;
+    const DESCRIPTION: &'static str = "Delete files, or directories where recursive is set. What \
+        text files held is kept in the result as a diff.";
+    const ALIASES: &'static [Alias] =
+        &[Alias::plain("delete_file"), Alias::plain("remove_file"), Alias::plain("file-delete")];
+
+    fn facts(input: &Input) -> Facts {
+        Facts { paths: input.paths.clone(), ..Facts::default() }
+    }
+
+    fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
+        Ok(Plan::make(&input, site)?.kept.text)
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        let plan = Plan::make(&input, site)?;
+        site.go_on()?;
+        remove(&plan.doomed)?;
+        let summary = match plan.shown.as_slice() {
+            [only] => format!("deleted {only}"),
+            several => format!("deleted {} paths", several.len()),
+        };
+        let body = format!("deleted {}\n{}", plan.shown.join(", "), plan.kept.text);
+        Ok(Answer::done(body, summary, plan.effects))
+    }
+}
+
+/// All that will go, looked at before anything does.
+struct Plan {
+    doomed: Vec<Doomed>,
+    shown: Vec<String>,
+    kept: Kept,
+    effects: Vec<Effect>,
+}
+
+impl Plan {
+    fn make(input: &Input, site: &Site<'_>) -> Result<Self, Failure> {
+        if input.paths.is_empty() {
+            return Err(invalid("paths is empty", "Name what to delete."));
+        }
+        if input.paths.len() > PATHS {
+            let text = format!("{} paths are more than {PATHS}", input.paths.len());
+            return Err(invalid(&text, "Delete them in several calls."));
+        }
+        let kept = Kept { text: String::new(), left_out: 0 };
+        let mut plan = Self { doomed: Vec::new(), shown: Vec::new(), kept, effects: Vec::new() };
+        let mut reals: Vec<PathBuf> = Vec::new();
+        for named in &input.paths {
+            let real = plan.add(named, input.recursive, site)?;
+            let clash = |other: &&PathBuf| real.starts_with(other) || other.starts_with(&real);
+            if let Some(other) = reals.iter().find(clash) {
+                let text = format!("{named:?} and {:?} are in each other", site.shown(other));
+                return Err(invalid(&text, "Nothing was deleted. Name each path once."));
+            }
+            reals.push(real);
+        }
+        plan.kept.finish();
+        Ok(plan)
+    }
+
+    /// Looks at one path. Its real place, the link's own where it is one.
+    fn add(&mut self, named: &str, recursive: bool, site: &Site<'_>) -> Result<PathBuf, Failure> {
+        let target = site.to_write(named)?;
+        if !target.exists {
+            return Err(crate::site::not_found(&target));
+        }
+        let (parent, name) = own_place(named, site)?;
+        let real = parent.join(&name);
+        let shown = site.shown(&real);
+        let what = if real == target.real {
+            self.of_what_is_there(&target, recursive, site)?
+        } else {
+            refuse_protected(named, &real, site)?;
+            self.kept.note(&format!("[the link {shown} is removed; what it leads to stays]\n"));
+            What::Link
+        };
+        self.effects.push(Effect::Deleted(real.to_string_lossy().into_owned()));
+        self.doomed.push(Doomed { named: named.to_owned(), parent, name, what });
+        self.shown.push(shown);
+        Ok(real)
+    }
+
+    fn of_what_is_there(
+        &mut self,
+        target: &Target,
+        recursive: bool,
+        site: &Site<'_>,
+    ) -> Result<What, Failure> {
+        let kind = open::kind(target)?;
+        if !kind.is_dir() {
+            let Some(before) = before(site, target)? else {
+                return Err(crate::site::not_found(target));
+            };
+            self.kept.file(&site.shown(&target.real), before.bytes.as_deref(), before.size);
+            return Ok(What::File(before));
+        }
+        if !recursive {
+            return Err(Failure::new(
+                Code::IsDirectory,
+                format!("{:?} is a directory", target.named),
+                "Set recursive to delete it with all that is in it.",
+            ));
+        }
+        refuse_roots(target, site)?;
+        self.kept.note(&format!(
+            "[the directory {} with all that is in it:]\n",
+            site.shown(&target.real)
+        ));
+        contents(&target.named, &target.real, ENTRIES, &mut |path, kind| {
+            site.go_on()?;
+            refuse_protected(&target.named, path, site)?;
+            self.entry(path, kind, site);
+            Ok(())
+        })?;
+        Ok(What::Directory)
+    }
+
+    /// Keeps what a file of a directory holds, as far as it can be read.
+    fn entry(&mut self, path: &Path, kind: FileType, site: &Site<'_>) {
+        let shown = site.shown(path);
+        if kind.is_dir() {
+            return;
+        }
+        if !kind.is_file() {
+            return self.kept.note(&format!("[{shown}: {}]\n", kinds::in_words(kind)));
+        }
+        let size = path.symlink_metadata().map_or(0, |meta| meta.len());
+        let bytes = (size <= LOADED_MAX && self.kept.has_room(size))
+            .then(|| std::fs::read(path).ok())
+            .flatten();
+        self.kept.file(&shown, bytes.as_deref(), size);
+    }
+}
+
+/// The diffs that are kept, within a bound.
+struct Kept {
+    text: String,
+    left_out: usize,
+}
+
+impl Kept {
+    fn has_room(&self, bytes: u64) -> bool {
+        usize::try_from(bytes).is_ok_and(|bytes| self.text.len() + bytes < KEPT)
+    }
+
+    fn note(&mut self, line: &str) {
+        if self.text.len() < KEPT { self.text.push_str(line) } else { self.left_out += 1 }
+    }
+
+    fn file(&mut self, shown: &str, bytes: Option<&[u8]>, size: u64) {
+        let text = bytes.map(std::str::from_utf8);
+        match text {
+            Some(Ok(_)) if size == 0 => self.note(&format!("[{shown}: an empty file]\n")),
+            Some(Ok(text)) if self.has_room(size) => {
+                let diff = diff::removed(shown, text);
+                self.note(&diff);
+            }
+            Some(Err(_)) => {
+                self.note(&format!("[{shown}: {size} bytes that are no text, not kept]\n"))
+            }
+            Some(Ok(_)) | None => {
+                self.note(&format!("[{shown}: {size} bytes, too many to keep]\n"))
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        if self.left_out > 0 {
+            self.text.push_str(&format!("[… and {} more entries …]\n", self.left_out));
+        }
+    }
+}
+
+/// Where a path itself lies: its last part is not followed.
+fn own_place(named: &str, site: &Site<'_>) -> Result<(PathBuf, std::ffi::OsString), Failure> {
+    let path = Path::new(named);
+    let Some(name) = path.file_name() else {
+        return Err(invalid(&format!("{named:?} names no entry of a directory"), "Name it."));
+    };
+    let parent = match path.parent().and_then(Path::to_str) {
+        None | Some("") => ".",
+        Some(parent) => parent,
+    };
+    let place = crate::scope::trace(site.place, parent);
+    Ok((place.real, name.to_owned()))
+}
+
+/// The granted directories themselves, and what is withheld beneath one.
+fn refuse_roots(target: &Target, site: &Site<'_>) -> Result<(), Failure> {
+    let place = site.place;
+    let kept = std::iter::once(&place.project)
+        .chain(&place.added)
+        .chain(std::iter::once(&place.temp))
+        .chain(&place.withheld);
+    for root in kept {
+        if root.starts_with(&target.real) {
+            return Err(Failure::new(
+                Code::Protected,
+                format!("{:?} is, or holds, a directory that was granted as a whole", target.named),
+                "Name what to delete in it.",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_protected(named: &str, real: &Path, site: &Site<'_>) -> Result<(), Failure> {
+    let inside = site.place.root_of(real).and_then(|root| real.strip_prefix(root).ok());
+    match inside.and_then(protected::name) {
+        None => Ok(()),
+        Some(name) => Err(Failure::new(
+            Code::Protected,
+            format!("{named:?} is, or holds, the protected name {name}"),
+            "Ask the person to make this change; do not try another way.",
+        )),
+    }
+}
+
+fn invalid(text: &str, hint: &str) -> Failure {
+    Failure::new(Code::InvalidArguments, text, hint)
+}

@@ -1,0 +1,64 @@
+//! `git_diff`: changes that are not committed yet.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::Failure;
+use crate::git::{self, Work};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct GitDiff;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// Only this file or directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+    /// Show what is staged for the next commit.
+    #[serde(default)]
+    staged: bool,
+    /// How many unchanged lines to show around each change; 3 where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 20))]
+    context: Option<u8>,
+}
+
+impl Tool for GitDiff {
+    type Input = Input;
+    const NAME: &'static str = "git_diff";
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Command;
+    const DESCRIPTION: &'static str = "Show changes in the git repository that are not committed: those not staged, or with staged \
+        those that are.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("git-diff")];
+
+    fn facts(input: &Input) -> Facts {
+        git::facts(&words(input))
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        if let Some(path) = &input.path {
+            git::path(path, site)?;
+        }
+        git::run(words(&input), Work::Looks, site)
+    }
+}
+
+fn words(input: &Input) -> Vec<String> {
+    let mut words: Vec<String> =
+        ["diff", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"]
+            .map(str::to_owned)
+            .into();
+    words.push(format!("-U{}", input.context.unwrap_or(3)));
+    if input.staged {
+        words.push("--cached".to_owned());
+    }
+    words.push("--".to_owned());
+    words.extend(input.path.clone());
+    words
+}

@@ -1,0 +1,55 @@
+//! `git_log`: the newest commits.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::Failure;
+use crate::git::{self, Work};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct GitLog;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// How many commits; 10 where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: Option<u8>,
+    /// Only commits that changed this file or directory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<String>,
+}
+
+impl Tool for GitLog {
+    type Input = Input;
+    const NAME: &'static str = "git_log";
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Command;
+    const DESCRIPTION: &'static str = "List the newest commits of the git repository: short hash, date, author, subject, branches.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("git-log")];
+
+    fn facts(input: &Input) -> Facts {
+        git::facts(&words(input))
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        if let Some(path) = &input.path {
+            git::path(path, site)?;
+        }
+        git::run(words(&input), Work::Looks, site)
+    }
+}
+
+fn words(input: &Input) -> Vec<String> {
+    let mut words: Vec<String> =
+        ["log", "--no-show-signature", "--format=%h %as %an: %s%d"].map(str::to_owned).into();
+    words.push(format!("--max-count={}", input.limit.unwrap_or(10)));
+    words.push("--".to_owned());
+    words.extend(input.path.clone());
+    words
+}

@@ -1,0 +1,40 @@
+//! `git_status`: what differs from the last commit, file by file.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::Failure;
+use crate::git::{self, Work};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct GitStatus;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {}
+
+impl Tool for GitStatus {
+    type Input = Input;
+    const NAME: &'static str = "git_status";
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Command;
+    const DESCRIPTION: &'static str = "Show the state of the git repository: the branch, and each file that is changed, staged or \
+        untracked, in git's short form.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("git-status")];
+
+    fn facts(input: &Input) -> Facts {
+        git::facts(&words(input))
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        git::run(words(&input), Work::Looks, site)
+    }
+}
+
+fn words(_: &Input) -> Vec<String> {
+    ["status", "--short", "--branch", "--ignore-submodules=dirty"].map(str::to_owned).into()
+}

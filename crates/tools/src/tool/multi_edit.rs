@@ -1,0 +1,187 @@
+//! `multi_edit`: several pieces of one file replaced together, or none of them.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::diff;
+use crate::draft::{Draft, Piece};
+use crate::failure::{Code, Failure};
+use crate::passage::{Exchange, Passage, exchanged};
+use crate::replace::replace;
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::call::Effect;
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most edits of one call.
+const EDITS: usize = 200;
+
+pub(super) struct MultiEdit;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The file, relative to the project directory or absolute.
+    path: String,
+    /// The edits. All are located in the file as it is now, so their order does not matter and line
+    /// numbers do not shift; none may overlap another.
+    edits: Vec<Edit>,
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub(super) struct Edit {
+    /// The text to replace, exactly as it stands in the file; it must be there once. Either this,
+    /// or start_line and end_line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    find: Option<String>,
+    /// The first line to replace, counted from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    start_line: Option<usize>,
+    /// The last line to replace, itself included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    end_line: Option<usize>,
+    /// What takes the place; empty removes it.
+    replace: String,
+}
+
+impl Tool for MultiEdit {
+    type Input = Input;
+    const NAME: &'static str = "multi_edit";
+    const KIND: ToolKind = ToolKind::Mutation;
+    const PROFILE: Profile = Profile::Mutate;
+    const DESCRIPTION: &'static str = "Make several edits in one file, all together or none. Each \
+        edit gives the exact text to find, or the lines from start_line to end_line, and what \
+        replaces it.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("multiedit"), Alias::plain("edit_lines")];
+
+    fn facts(input: &Input) -> Facts {
+        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    }
+
+    fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
+        let (draft, new, _) = edited(&input, site)?;
+        Ok(diff::unified(&site.shown(&draft.target.real), &draft.old, &new))
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        let (draft, new, lines) = edited(&input, site)?;
+        let shown = site.shown(&draft.target.real);
+        let diff = diff::unified(&shown, &draft.old, &new);
+        site.go_on()?;
+        replace(&draft.target, Some(&draft.before), new.as_bytes())?;
+        let count = match lines.as_slice() {
+            [only] => format!("line {only}"),
+            several => format!("{} places", several.len()),
+        };
+        let effects = vec![Effect::Written(draft.target.recorded())];
+        let summary = format!("edited {shown}: {count}");
+        Ok(Answer::done(format!("{summary}\n{diff}"), summary, effects))
+    }
+}
+
+/// The file, its new text, and the lines at which something is replaced.
+fn edited(input: &Input, site: &Site<'_>) -> Result<(Draft, String, Vec<usize>), Failure> {
+    if input.edits.is_empty() {
+        return Err(invalid("edits is empty", "Give at least one edit."));
+    }
+    if input.edits.len() > EDITS {
+        let text = format!("{} edits are more than {EDITS}", input.edits.len());
+        return Err(invalid(&text, "Make them in several calls."));
+    }
+    let draft = Draft::open(&input.path, site)?;
+    let mut found = Vec::new();
+    for (at, edit) in input.edits.iter().enumerate() {
+        found.push((at, located(at, edit, &draft)?));
+    }
+    found.sort_by_key(|(at, exchange)| (exchange.start(), *at));
+    for pair in found.windows(2) {
+        if let [(a, one), (b, other)] = pair
+            && one.overlaps(other)
+        {
+            return Err(Failure::new(
+                Code::Overlap,
+                format!(
+                    "edits[{a}] (line {}) and edits[{b}] (line {}) replace the same text",
+                    one.line(&draft.old),
+                    other.line(&draft.old)
+                ),
+                "Nothing was changed. Put both into one edit.",
+            ));
+        }
+    }
+    let exchanges: Vec<Exchange> = found.into_iter().map(|(_, exchange)| exchange).collect();
+    let new = exchanged(&draft.old, &exchanges);
+    if new == draft.old {
+        return Err(invalid(
+            "the edits change nothing",
+            "Line ends of the file are kept as they are.",
+        ));
+    }
+    if new.trim().is_empty() && !draft.old.trim().is_empty() {
+        return Err(invalid(
+            "the edits would clear the whole file",
+            "Use write to replace all of it, or delete to remove it.",
+        ));
+    }
+    let lines = exchanges.iter().map(|exchange| exchange.line(&draft.old)).collect();
+    Ok((draft, new, lines))
+}
+
+/// Where one edit works, in the file as it is.
+fn located(at: usize, edit: &Edit, draft: &Draft) -> Result<Exchange, Failure> {
+    let wrong = |what: &str, hint: &str| Err(invalid(&format!("edits[{at}]{what}"), hint));
+    match (&edit.find, edit.start_line, edit.end_line) {
+        (Some(find), None, None) => {
+            if find.is_empty() {
+                return wrong(".find is empty", "Give the text to replace, or its lines.");
+            }
+            let field = format!("edits[{at}].find");
+            let piece = Piece { field: &field, text: find };
+            let place = draft
+                .only(piece, "Give more of the lines around the right place, or name its lines.")?;
+            Ok(Exchange::of_piece(place, find, &edit.replace))
+        }
+        (None, Some(first), Some(last)) => {
+            if last < first {
+                return wrong(
+                    &format!(": end_line {last} comes before start_line {first}"),
+                    "To add lines, replace a line by itself and the new ones.",
+                );
+            }
+            match Passage::lines(&draft.old, first, last) {
+                Ok(place) => Ok(Exchange::of_lines(&draft.old, place, &edit.replace)),
+                Err(count) => Err(Failure::new(
+                    Code::PastEnd,
+                    format!(
+                        "edits[{at}]: lines {first} to {last} go past the end; {:?} has {count} \
+                         lines",
+                        draft.target.named
+                    ),
+                    "Nothing was changed. Read the file again.",
+                )),
+            }
+        }
+        (None, None, None) => {
+            wrong(" says nothing of its place", "Give find, or start_line and end_line.")
+        }
+        (None, Some(_), None) => {
+            wrong(" has no end_line", "Give both lines; they may be the same.")
+        }
+        (None, None, Some(_)) => {
+            wrong(" has no start_line", "Give both lines; they may be the same.")
+        }
+        (Some(_), Some(_), _) | (Some(_), None, Some(_)) => {
+            wrong(" has both find and lines", "Give one of the two.")
+        }
+    }
+}
+
+fn invalid(text: &str, hint: &str) -> Failure {
+    Failure::new(Code::InvalidArguments, text, hint)
+}

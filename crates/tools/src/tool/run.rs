@@ -1,0 +1,67 @@
+//! `run`: a program with its arguments, without a shell.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::command::{self, ARGUMENT_BYTES, Wanted};
+use crate::failure::{Code, Failure};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct Run;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The program and its arguments, each as it is: nothing is expanded, no quoting is needed.
+    argv: Vec<String>,
+    /// Longest time it may take, in milliseconds; 120000 where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 600_000))]
+    timeout_ms: Option<u64>,
+}
+
+impl Tool for Run {
+    type Input = Input;
+    const NAME: &'static str = "run";
+    const KIND: ToolKind = ToolKind::Mutation;
+    const PROFILE: Profile = Profile::Command;
+    const DESCRIPTION: &'static str = "Run one program with its arguments in the project directory, \
+        without a shell: no quoting, no pipes, no variables. Otherwise as bash. Prefer it where an \
+        argument holds characters that a shell would read.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("exec"), Alias::plain("run_program")];
+
+    fn facts(input: &Input) -> Facts {
+        Facts { command: Some(command::in_words(&input.argv)), ..Facts::default() }
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        let Input { argv, timeout_ms } = input;
+        check(&argv)?;
+        let text = command::in_words(&argv);
+        command::run(Wanted { argv, text, env: Vec::new(), without: None, timeout_ms }, site)
+    }
+}
+
+/// What no program could be given.
+fn check(argv: &[String]) -> Result<(), Failure> {
+    let invalid = |text: &str, hint: &str| Err(Failure::new(Code::InvalidArguments, text, hint));
+    match argv.first().map(|name| name.trim()) {
+        None => return invalid("argv is empty", "Name the program, then its arguments."),
+        Some("") => return invalid("the program's name is empty", "Name the program first."),
+        Some(_) => {}
+    }
+    if argv.iter().any(|word| word.contains('\0')) {
+        return invalid("an argument contains a NUL character", "");
+    }
+    if argv.iter().any(|word| word.len() > ARGUMENT_BYTES) {
+        return invalid(
+            "an argument is longer than 128 KiB",
+            "Write it to a file with write, and give the program that file.",
+        );
+    }
+    Ok(())
+}
