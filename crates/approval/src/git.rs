@@ -25,9 +25,18 @@ const RUNNERS: &[&str] = &[
     "submodule",
 ];
 
-/// Options of any subcommand that name a program, or a setting that does.
-const LONG: &[&str] =
-    &["--config", "--exec", "--extcmd", "--open-files-in-pager", "--receive-pack", "--upload-pack"];
+/// Options of any subcommand that name a program, or a setting that does; a directory of hooks, or
+/// a file to write.
+const LONG: &[&str] = &[
+    "--config",
+    "--exec",
+    "--extcmd",
+    "--open-files-in-pager",
+    "--output",
+    "--receive-pack",
+    "--template",
+    "--upload-pack",
+];
 
 /// Short options that do so, and of which subcommand. `-O` is guarded everywhere.
 const SHORT: &[(&str, &[char])] = &[("clone", &['c', 'u']), ("grep", &['O'])];

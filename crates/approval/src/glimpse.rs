@@ -104,11 +104,21 @@ fn readings(text: &str, script: &Script) -> Vec<Piece> {
                 pieces.extend(lex::pieces(&without_variables(text, held), Quotes::Ignored));
             }
         }
+        pieces = each_once(pieces);
     }
     if text.contains('{') && text.contains(',') {
         // What a brace expansion would make, roughly.
         pieces.extend(lex::pieces(&text.replace(['{', '}', ','], " "), Quotes::Ignored));
     }
+    pieces
+}
+
+/// The pieces less those that stand there already: the readings of a text mostly agree.
+fn each_once(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut known = HashSet::with_capacity(pieces.len());
+    let new: Vec<bool> = pieces.iter().map(|piece| known.insert(piece)).collect();
+    let mut new = new.into_iter();
+    pieces.retain(|_| new.next().unwrap_or(true));
     pieces
 }
 

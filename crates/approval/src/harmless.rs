@@ -24,12 +24,20 @@ const SPEECH: &[&str] = &[
 ];
 
 /// Whether a program may be given this variable: its name is known to be harmless, and so is every
-/// value that names no file.
+/// value that names no file. A language is given in UTF-8: with another set of characters a shell
+/// would read other letters in the rest of the text than are judged here.
 pub(crate) fn prefix_variable(name: &str, value: &Word) -> bool {
     let plain = |text: &str| {
         text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.,=:@+-".contains(&byte))
     };
-    SPEECH.contains(&name) && value.known().is_some_and(plain)
+    let language = name == "LANG" || name.starts_with("LC_");
+    let known = |text: &str| match text.split_once('.') {
+        Some((_, set)) => set.eq_ignore_ascii_case("utf-8") || set.eq_ignore_ascii_case("utf8"),
+        // Without a set of its own a language has that of its old days.
+        None => matches!(text, "" | "C" | "POSIX"),
+    };
+    SPEECH.contains(&name)
+        && value.known().is_some_and(|text| plain(text) && (!language || known(text)))
 }
 
 /// Whether a variable of this name is the shell's own: no program and no shell reads one, and it is

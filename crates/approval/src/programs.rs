@@ -2,6 +2,7 @@
 
 use crate::words::base_name;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 /// Programs that run what stands behind them, after options that are not looked at.
@@ -120,23 +121,40 @@ impl Traits {
 }
 
 /// Looked up for every word of a script, so it is one table.
-static BY_NAME: LazyLock<HashMap<&'static str, Traits>> = LazyLock::new(|| {
-    let tables: [(&[&'static str], Trait); 9] = [
-        (PASS_ON, Trait::PassesOn),
-        (READ_TEXT, Trait::ReadsText),
-        (SHELLS, Trait::Shell),
-        (SOURCE, Trait::Sources),
-        (HAVE_SUBCOMMANDS, Trait::HasSubcommands),
-        (&["fd", "fdfind", "find"], Trait::Finds),
-        (&["eval"], Trait::Evaluates),
-        (&["echo", "printf"], Trait::Prints),
-        (&["git"], Trait::IsGit),
-    ];
-    let mut by_name: HashMap<&str, Traits> = HashMap::new();
-    for (names, one) in tables {
-        for name in names {
-            by_name.entry(name).or_default().0 |= one as u16;
+static BY_NAME: LazyLock<HashMap<&'static str, Traits, BuildHasherDefault<Fnv>>> =
+    LazyLock::new(|| {
+        let tables: [(&[&'static str], Trait); 9] = [
+            (PASS_ON, Trait::PassesOn),
+            (READ_TEXT, Trait::ReadsText),
+            (SHELLS, Trait::Shell),
+            (SOURCE, Trait::Sources),
+            (HAVE_SUBCOMMANDS, Trait::HasSubcommands),
+            (&["fd", "fdfind", "find"], Trait::Finds),
+            (&["eval"], Trait::Evaluates),
+            (&["echo", "printf"], Trait::Prints),
+            (&["git"], Trait::IsGit),
+        ];
+        let mut by_name: HashMap<&str, Traits, BuildHasherDefault<Fnv>> = HashMap::default();
+        for (names, one) in tables {
+            for name in names {
+                by_name.entry(name).or_default().0 |= one as u16;
+            }
+        }
+        by_name
+    });
+
+/// FNV-1a. What is in the table is fixed, so nobody can make its names collide.
+#[derive(Default)]
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
-    by_name
-});
+}

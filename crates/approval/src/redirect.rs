@@ -19,6 +19,10 @@ impl Reader<'_> {
 
     /// Passes one redirection, if one is next.
     pub(crate) fn redirection(&mut self) -> Read<bool> {
+        // Asked before every word, so the plain ones are passed quickly.
+        if !matches!(self.peek(), Some(b'0'..=b'9' | b'<' | b'>' | b'&')) {
+            return Ok(false);
+        }
         let begun = self.at;
         let numbered = matches!(self.text.as_bytes()[begun..], [b'0'..=b'9', b'<' | b'>', ..]);
         self.at += usize::from(numbered);

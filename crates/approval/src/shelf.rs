@@ -202,7 +202,11 @@ impl WordRules {
     fn of(&self, program: &str) -> Vec<&(WordPattern, Index)> {
         let base = base_name(program);
         if has_glob(base) {
-            return self.all.iter().filter(|(pattern, _)| pattern.could_run(program)).collect();
+            return self
+                .all
+                .iter()
+                .filter(|(pattern, _)| pattern.could_run(program, base))
+                .collect();
         }
         let named = self.by_program.get(program).into_iter().flatten();
         let based = self.by_program.get(base).filter(|_| base != program).into_iter().flatten();
@@ -210,7 +214,7 @@ impl WordRules {
             named.chain(based).chain(&self.by_any_program).copied().collect();
         found.sort_unstable();
         let rules = found.into_iter().map(|at| &self.all[at]);
-        rules.filter(|(pattern, _)| pattern.could_run(program)).collect()
+        rules.filter(|(pattern, _)| pattern.could_run(program, base)).collect()
     }
 }
 
@@ -235,6 +239,10 @@ impl GlobTable {
                 builder.add(glob.clone());
                 rules.push(index);
             }
+        }
+        if rules.is_empty() {
+            // A set of nothing takes as long to build as one of a few.
+            return Ok(Self::default());
         }
         Ok(Self { set: builder.build()?, rules })
     }

@@ -106,13 +106,14 @@ impl WordPattern {
             command.len() == self.words.len()
         };
         long_enough
-            && first.could_be_program(program)
+            && first.could_be_program(program, base_name(program))
             && self.words[1..].iter().zip(arguments).all(|(pattern, word)| pattern.is(word))
     }
 
-    /// Whether a denial could catch some command of this program.
-    pub(crate) fn could_run(&self, program: &str) -> bool {
-        self.words.first().is_none_or(|first| first.could_be_program(program))
+    /// Whether a denial could catch some command of this program, whose name without its directory
+    /// is `base`.
+    pub(crate) fn could_run(&self, program: &str, base: &str) -> bool {
+        self.words.first().is_none_or(|first| first.could_be_program(program, base))
     }
 
     /// The program's name, where the pattern has it letter by letter.
@@ -145,6 +146,10 @@ impl Word {
         let [first, middle @ .., last] = &self.pieces[..] else {
             return self.pieces.first().is_some_and(|whole| whole == word);
         };
+        // Most words differ in their last letter.
+        if !last.is_empty() && word.as_bytes().last() != last.as_bytes().last() {
+            return false;
+        }
         let Some(mut rest) = word.strip_prefix(first.as_str()) else { return false };
         for piece in middle {
             let Some(at) = rest.find(piece.as_str()) else { return false };
@@ -161,8 +166,7 @@ impl Word {
         self.pieces.len() > 1 && ups(word) > said
     }
 
-    fn could_be_program(&self, program: &str) -> bool {
-        let name = base_name(program);
+    fn could_be_program(&self, program: &str, name: &str) -> bool {
         self.is(program)
             || (name.len() < program.len() && self.is(name))
             || matches!(&self.pieces[..], [whole] if glob_could_be(name, whole))

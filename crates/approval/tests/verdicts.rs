@@ -403,7 +403,7 @@ fn a_tool_of_which_no_rule_can_speak_follows_its_kind_and_the_mode() {
 #[test]
 fn offers_cover_the_call_and_none_is_too_broad() {
     let judge = rules(Mode::Ask, &["bash:cargo build"], &["bash:cargo publish *"], &[]);
-    let rows: [(Case, &[&str]); 22] = [
+    let rows: [(Case, &[&str]); 27] = [
         (command("cargo test -p x"), &["bash:cargo test -p x", "bash:cargo test *"]),
         (command("cargo build && cargo test"), &["bash:cargo test", "bash:cargo test *"]),
         (command("pytest -k 'a b'"), &["bash:pytest *"]),
@@ -418,6 +418,12 @@ fn offers_cover_the_call_and_none_is_too_broad() {
         (command("sh x.sh"), &["bash:sh x.sh"]),
         (command("rm x"), &["bash:rm x"]),
         (command("sudo x"), &["bash:sudo x"]),
+        // They run what an option names, or write where one says.
+        (command("sort --compress-program=./x y"), &["bash:sort --compress-program=./x y"]),
+        (command("man x"), &["bash:man x"]),
+        (command("vim x"), &["bash:vim x"]),
+        (command("openssl version"), &["bash:openssl version"]),
+        (command("split x"), &["bash:split x"]),
         (command("make x && ls y"), &[]),
         (command("ls; ls"), &["bash:ls", "bash:ls *"]),
         (command("cargo publish"), &[]),
