@@ -2,7 +2,9 @@
 
 use crate::Digest;
 use crate::blobs::{BlobError, Blobs};
+use memchr::memmem::Finder;
 use serde_json::{Map, Value};
+use std::sync::LazyLock;
 
 /// Longest text in bytes that stays in the line.
 pub(crate) const INLINE_CAP: usize = 64 << 10;
@@ -72,7 +74,8 @@ pub(crate) fn references(fields: &Map<String, Value>) -> Vec<(Digest, Option<u64
 
 /// Whether a line may refer to a text, without reading it.
 pub(crate) fn may_refer(line: &[u8]) -> bool {
-    memchr::memmem::find(line, br#""$blob":"#).is_some()
+    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br#""$blob":"#));
+    FINDER.find(line).is_some()
 }
 
 fn reference(fields: &Map<String, Value>) -> Option<Digest> {

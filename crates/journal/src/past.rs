@@ -7,7 +7,7 @@
 use crate::reader::Reader;
 use crate::record::{about_a_call, ends_a_call};
 use crate::{Damage, Entry, ReadError, Record, bulk, line};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// What a journal says of its session's present.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ pub enum Turn {
 pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
     let mut past = Past { entries: Vec::new(), turns: 0, turn: Turn::Ended };
     // Lines are kept as they are until it is known whether their call ended.
-    let mut calls: HashMap<u32, Vec<Vec<u8>>> = HashMap::new();
+    let mut calls = OpenLines::default();
     while reader.next_line()? {
         if past.entries.is_empty() {
             past.entries.push(reader.entry()?);
@@ -59,12 +59,8 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
             ("TAKEN_BACK", _) => {
                 past.entries.retain(|entry| !matches!(entry.record, Record::Queued { .. }));
             }
-            (kind, Some(call)) if ends_a_call(kind) => {
-                calls.remove(&call);
-            }
-            (kind, Some(call)) if about_a_call(kind) => {
-                calls.entry(call).or_default().push(reader.line.clone());
-            }
+            (kind, Some(call)) if ends_a_call(kind) => calls.end(call),
+            (kind, Some(call)) if about_a_call(kind) => calls.keep(call, &reader.line),
             (kind, None) if about_a_call(kind) => return Err(reader.damaged(Damage::NoRecord)),
             (kind, _) if !Record::KINDS.contains(&kind) => {}
             _ => {
@@ -74,11 +70,40 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
         }
         reader.pass();
     }
-    let open = calls.into_values().flatten();
-    let open: Result<Vec<_>, _> = open.map(|line| reader.entry_of(&line)).collect();
+    let open: Result<Vec<_>, _> = calls.lines().map(|line| reader.entry_of(line)).collect();
     past.entries.extend(open?);
     past.entries.sort_by_key(|entry| entry.seq);
     Ok(past)
+}
+
+/// The lines of calls that have no end yet, as they are.
+#[derive(Default)]
+struct OpenLines {
+    /// Each call's lines, each with its line end.
+    of: BTreeMap<u32, Vec<u8>>,
+    /// Used again, so that a journal of a million calls does not cost a million allocations.
+    spare: Vec<Vec<u8>>,
+}
+
+impl OpenLines {
+    fn keep(&mut self, call: u32, line: &[u8]) {
+        let lines = self.of.entry(call).or_insert_with(|| self.spare.pop().unwrap_or_default());
+        lines.extend_from_slice(line);
+        lines.push(b'\n');
+    }
+
+    fn end(&mut self, call: u32) {
+        if let Some(mut lines) = self.of.remove(&call) {
+            lines.clear();
+            self.spare.push(lines);
+        }
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        // The line end of the last is no line.
+        let lines = self.of.values().flat_map(|lines| lines.split(|byte| *byte == b'\n'));
+        lines.filter(|line| !line.is_empty())
+    }
 }
 
 /// A text that is gone is found now; one that was changed when it is read.
