@@ -98,6 +98,60 @@ fn python(program: &str) -> String {
 }
 
 #[test]
+fn doctor_tries_what_each_tier_claims() {
+    let desk = Desk::new();
+    let ran = run(desk.agentd(&["doctor", "--attempts", "--json"]));
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    let report = ran.json();
+    let rows = report["attempts"].as_array().unwrap();
+    for tier in TIERS {
+        let held = |name: &str| {
+            let row = rows.iter().find(|row| row["tier"] == tier && row["name"] == name);
+            let row = row.unwrap_or_else(|| panic!("{name} in tier {tier}: {report:#}"));
+            (row["claimed"].clone(), row["found"].clone())
+        };
+        assert_eq!(held("writing outside"), (json!("held"), json!("held")));
+        let weaker = if tier == "A" { "held" } else { "undone" };
+        assert_eq!(held("changing a protected name"), (json!(weaker), json!(weaker)));
+    }
+    let ran = run(desk.agentd(&["doctor", "--attempts"]));
+    assert!(ran.out.contains("writing outside: prevented"), "{}", ran.out);
+}
+
+/// A kernel that says it locks and does not: a filter answers for it.
+#[test]
+fn doctor_finds_a_cage_that_does_not_hold() {
+    needs("python3");
+    let desk = Desk::new();
+    let number = nix::libc::SYS_landlock_restrict_self;
+    let program = format!(
+        "import ctypes, os, struct, sys\n\
+         libc = ctypes.CDLL(None)\n\
+         code = [(0x20, 0, 0, 0), (0x15, 0, 1, {number}), (6, 0, 0, 0x50000), (6, 0, 0, 0x7fff0000)]\n\
+         rules = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *one) for one in code))\n\
+         libc.prctl(38, 1, 0, 0, 0)\n\
+         filter = struct.pack('HxxxxxxP', len(code), ctypes.addressof(rules))\n\
+         assert libc.prctl(22, 2, filter, 0, 0) == 0\n\
+         os.execv(sys.argv[1], sys.argv[1:])"
+    );
+    let plain = desk.agentd(&["doctor", "--attempts"]);
+    let mut lying = desk.agentd(&[]);
+    // The same surroundings, another program before it.
+    lying = {
+        let mut command = std::process::Command::new("setsid");
+        command.args(["python3", "-c", &program]).arg(env!("CARGO_BIN_EXE_agentd"));
+        command.args(["doctor", "--attempts"]).env_clear();
+        command.envs(lying.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.current_dir(desk.project());
+        command
+    };
+    let ran = run(lying);
+    assert_eq!(ran.code, 11, "{}\n{}", ran.out, ran.err);
+    assert!(ran.out.contains("writing outside: claimed: prevented, but found"), "{}", ran.out);
+    assert_eq!(run(plain).code, 0, "the positive control");
+}
+
+#[test]
 fn nothing_is_written_outside_the_project() {
     for tier in TIERS {
         let desk = Desk::new();

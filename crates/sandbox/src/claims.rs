@@ -146,6 +146,33 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// What the record says of each version of Landlock, tier by tier.
+    #[test]
+    fn each_version_is_claimed_for_what_it_does() {
+        for abi in layer::FLOOR..=10 {
+            for tier in [Tier::A, Tier::B] {
+                let said = limits(Ground {
+                    tier,
+                    abi,
+                    network: Network::Off,
+                    processes: Bounded::ByKernel,
+                    memory: Bounded::ByRunner,
+                    root: Root::No,
+                    observed: Observed::Refusals,
+                    held: if abi < layer::SCOPES && tier == Tier::B {
+                        Held::ByRunner
+                    } else {
+                        Held::ByKernel
+                    },
+                });
+                let says = |words: &str| said.iter().any(|limit| limit.contains(words));
+                assert_eq!(says(NO_SCOPES), abi < 6, "{tier:?} {abi}");
+                assert_eq!(says("survive when the runner"), abi < 6 && tier == Tier::B);
+                assert_eq!(says("Sockets that other programs"), abi < 9 && tier == Tier::A);
+            }
+        }
+    }
+
     #[test]
     fn the_weaker_tier_admits_more() {
         let ground = |tier, abi| Ground {

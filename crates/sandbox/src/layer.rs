@@ -53,7 +53,11 @@ pub(crate) fn abi() -> Result<u32, CageError> {
             kernel_abi.unwrap_or(effective_abi as i32)
         }
     };
-    let found = u32::try_from(found).unwrap_or(0);
+    enough(u32::try_from(found).unwrap_or(0))
+}
+
+/// The version again, where a tier can be built on it.
+fn enough(found: u32) -> Result<u32, CageError> {
     if found < FLOOR {
         return Err(CageError::new(
             Step::Landlock,
@@ -182,6 +186,31 @@ mod tests {
         assert!(old.contains(&"Signal scope".to_owned()), "{old:?}");
         assert!(dropped(9).is_empty());
         assert!(dropped(99).is_empty(), "a newer kernel drops nothing");
+    }
+
+    /// Every version there is and one more: whether it is enough, and what is not enforced.
+    #[test]
+    fn each_version_has_its_losses() {
+        let sockets = "ResolveUnix";
+        let scopes = ["AbstractUnixSocket scope", "Signal scope"];
+        let table: [(u32, bool, &[&str]); 10] = [
+            (1, false, &["Refer", "Truncate", "IoctlDev", sockets, scopes[0], scopes[1]]),
+            (2, false, &["Truncate", "IoctlDev", sockets, scopes[0], scopes[1]]),
+            (3, true, &["IoctlDev", sockets, scopes[0], scopes[1]]),
+            // TCP, which tier B refuses by the filter too.
+            (4, true, &["IoctlDev", sockets, scopes[0], scopes[1]]),
+            (5, true, &[sockets, scopes[0], scopes[1]]),
+            (6, true, &[sockets]),
+            (7, true, &[sockets]),
+            (8, true, &[sockets]),
+            (9, true, &[]),
+            (10, true, &[]),
+        ];
+        for (abi, is_enough, losses) in table {
+            assert_eq!(enough(abi).is_ok(), is_enough, "version {abi}");
+            assert_eq!(dropped(abi), losses, "version {abi}");
+        }
+        assert!(enough(0).is_err(), "none at all");
     }
 
     #[test]

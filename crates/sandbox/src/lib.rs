@@ -6,6 +6,7 @@
 //!
 //! The README beside this crate has the order of steps, what fails otherwise, and what it costs.
 
+mod attempts;
 mod bounds;
 mod cage;
 mod caged;
@@ -33,6 +34,7 @@ mod seccomp;
 mod sys;
 mod tree;
 
+pub use attempts::{Attempt, Stand, act, attempts};
 pub use bounds::{Bound, Exceeded};
 pub use cage::Cage;
 pub use caged::{Caged, Ending, Exit};

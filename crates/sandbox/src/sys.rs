@@ -6,7 +6,7 @@ use nix::sched::{CloneFlags, setns};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid};
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -166,6 +166,22 @@ pub(crate) fn default_signals() {
         let none: libc::sigset_t = std::mem::zeroed();
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
     }
+}
+
+/// Sends what this process prints nowhere.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn silence() -> Result<(), Errno> {
+    let nothing = std::fs::File::options().write(true).open("/dev/null");
+    let nothing = nothing.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)))?;
+    put_at(nothing.as_fd(), 1)?;
+    put_at(nothing.as_fd(), 2)
+}
+
+/// Opens a file so that programs started later have it too.
+pub(crate) fn left_open(path: &Path) -> Option<OwnedFd> {
+    nix::fcntl::open(path, nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty()).ok()
 }
 
 /// Sets what a signal does.

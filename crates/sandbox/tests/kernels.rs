@@ -18,6 +18,77 @@ fn without_landlock_there_is_no_cage() {
     }
 }
 
+/// What `attempts` says, on this machine or on a kernel that lacks something.
+fn attempts(words: &[&str]) -> Told {
+    let out = std::process::Command::new(yard::ATTEMPT).args(words).output().unwrap();
+    Told::from(&out)
+}
+
+#[test]
+fn what_a_tier_claims_is_what_can_be_tried() {
+    for tier in TIERS {
+        let told = attempts(&["attempts", tier]);
+        assert!(told.all("differs").is_empty(), "{tier}: {told:?}");
+        // A row may be untried where the machine lacks what its control needs, but not many.
+        assert!(told.all("agrees").len() >= 18, "{tier}: {told:?}");
+    }
+}
+
+#[test]
+fn a_kernel_that_lacks_something_is_claimed_no_more_than_it_does() {
+    for kernel in [
+        "no-landlock",
+        "landlock-off",
+        "no-namespaces",
+        "no-pid-namespace",
+        "no-mounts",
+        "no-mount-setattr",
+        "no-listener",
+        "no-seccomp",
+        "no-openat2",
+        "no-pidfd",
+    ] {
+        for tier in TIERS {
+            let told = attempts(&["under", kernel, "attempts", tier]);
+            assert!(told.all("differs").is_empty(), "{kernel}, {tier}: {told:?}");
+            // No weaker cage stands in for the one that was asked for.
+            for row in told.all("untried") {
+                let stated = ["could not be made", "another tier", "without a cage either"];
+                assert!(stated.iter().any(|why| row.contains(why)), "{kernel}, {tier}: {row}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rule_that_is_taken_out_is_seen() {
+    for (rule, tier, rows) in [
+        ("outside", "a", &["1 writing", "3 reading", "8 reaching a socket"][..]),
+        ("outside", "b", &["1 writing", "3 reading", "8 reaching a socket"]),
+        ("network", "a", &["6 reaching"]),
+        ("network", "b", &["6 reaching"]),
+        ("withheld", "a", &["9 reading"]),
+        ("withheld", "b", &["9 reading"]),
+        ("limits", "a", &["16 memory", "16 processes", "16 a file"]),
+        ("limits", "b", &["16 memory", "16 processes", "16 a file"]),
+    ] {
+        let told = attempts(&["attempts", tier, rule]);
+        let differs = told.all("differs");
+        for row in rows {
+            let seen = differs.iter().any(|line| line.starts_with(row));
+            assert!(seen, "{rule}, {tier}: {row} is not among {differs:?}");
+        }
+    }
+}
+
+#[test]
+fn a_kernel_that_only_says_that_it_locks_is_found_out() {
+    let told = attempts(&["under", "lying-landlock", "attempts", "b"]);
+    for row in ["1 writing outside", "3 reading outside", "13 touching"] {
+        assert!(told.all("differs").iter().any(|line| line.starts_with(row)), "{row}: {told:?}");
+    }
+}
+
 #[test]
 fn without_seccomp_there_is_no_cage() {
     for tier in TIERS {

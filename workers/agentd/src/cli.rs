@@ -163,6 +163,13 @@ pub(crate) enum Command {
         /// One JSON object.
         #[arg(long)]
         json: bool,
+        /// Try in a real cage what each of its rules forbids, and compare it with what is claimed;
+        /// takes some ten seconds.
+        #[arg(long)]
+        attempts: bool,
+        /// The program of such a cage: tries this.
+        #[arg(long, hide = true, num_args = 1.., value_name = "ACT")]
+        act: Option<Vec<String>>,
     },
     /// Write a commented .agentd/config.toml for this project, and trust it.
     Init {

@@ -1,5 +1,7 @@
 //! `agentd doctor`: what this machine offers, each thing tried and not assumed.
 
+mod attempts;
+
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::output::print;
@@ -40,11 +42,34 @@ struct Finding {
     exit: Exit,
 }
 
-pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
+/// How closely the cage is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Whether it can be made.
+    Steps,
+    /// Whether each of its rules holds.
+    Attempts,
+}
+
+/// The program inside a cage, for `attempts`.
+pub(crate) fn act(words: &[String]) -> ! {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    std::process::exit(sandbox::act(&words))
+}
+
+pub(crate) fn main(json: bool, depth: Depth) -> Result<Exit, Failure> {
     let mut findings = vec![kernel()];
     // Tried in processes of their own, so it comes before this one has threads.
     let host = sandbox::host();
     findings.extend(cage(&host));
+    let attempts = match depth {
+        Depth::Steps => None,
+        Depth::Attempts => {
+            let tried = attempts::all(&host);
+            findings.extend(attempts::findings(&tried));
+            Some(attempts::json(&tried))
+        }
+    };
     findings.extend(executables());
     match Place::of_process() {
         Ok(place) => findings.extend(of_place(&place)),
@@ -63,6 +88,7 @@ pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
             "build": protocol::BUILD_ID,
             "ok": exit == Exit::Done,
             "cage": cage_json(&host),
+            "attempts": attempts,
             "findings": findings,
         });
         print(&format!("{line}\n"));

@@ -94,7 +94,11 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         (Some(Command::Ps { json }), _) => ps::main(json),
         (Some(Command::Restart { session }), _) => restart::main(&session),
         (Some(Command::Daemon { command }), _) => daemon::main(&command),
-        (Some(Command::Doctor { json }), _) => doctor::main(json),
+        (Some(Command::Doctor { act: Some(act), .. }), _) => doctor::act(&act),
+        (Some(Command::Doctor { json, attempts, act: None }), _) => {
+            let depth = if attempts { doctor::Depth::Attempts } else { doctor::Depth::Steps };
+            doctor::main(json, depth)
+        }
         (Some(Command::Config { command }), _) => settings::main(&command),
         (Some(Command::Rules { command }), _) => rules::main(&command),
         (Some(Command::Init { project }), _) => init::main(&project),

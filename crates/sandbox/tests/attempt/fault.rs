@@ -11,6 +11,8 @@ use std::process::{Command, ExitCode};
 pub fn under(name: &str, rest: &[&str]) -> ExitCode {
     let (call, errno, condition) = match name {
         "no-landlock" => (libc::SYS_landlock_create_ruleset, libc::ENOSYS, None),
+        // It says that it did, and did nothing.
+        "lying-landlock" => (libc::SYS_landlock_restrict_self, 0, None),
         "landlock-off" => (libc::SYS_landlock_create_ruleset, libc::EOPNOTSUPP, None),
         "no-namespaces" => (libc::SYS_unshare, libc::EPERM, None),
         "no-pid-namespace" => (libc::SYS_clone, libc::EPERM, Some((0, libc::CLONE_NEWPID))),

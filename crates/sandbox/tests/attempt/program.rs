@@ -23,6 +23,9 @@ fn main() -> ExitCode {
         ["clocks", rest @ ..] => clock::often(rest),
         ["under", kernel, rest @ ..] => fault::under(kernel, rest),
         ["host"] => runner::host(),
+        ["attempts", tier] => runner::attempts(tier, |_| {}),
+        ["attempts", tier, rule] => runner::attempts(tier, runner::without(rule)),
+        ["act", act @ ..] => std::process::exit(sandbox::act(act)),
         ["try", act, rest @ ..] => acts::attempt(act, rest),
         _ => {
             eprintln!("sandbox-attempt: cage, enter, try, under, host or clocks");

@@ -2,7 +2,8 @@
 
 use crate::acts;
 use crate::options::parse;
-use sandbox::{Cage, Caged, Ending, Exceeded, Exit, Program};
+use protocol::confinement::{Confinement, FilePath, Limits, Network, Tier};
+use sandbox::{Attempt, Cage, Caged, Ending, Exceeded, Exit, Program, Stand};
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::process::ExitCode;
@@ -144,4 +145,42 @@ pub fn host() -> ExitCode {
         println!("step: {:?} {} {:?}", step.tier, step.step, step.outcome);
     }
     ExitCode::SUCCESS
+}
+
+/// Every row, claimed and tried.
+pub fn attempts(tier: &str, alter: fn(&mut Confinement)) -> ExitCode {
+    let tier = if tier == "a" { Tier::A } else { Tier::B };
+    let me = std::env::current_exe().expect("this program");
+    let tried = match sandbox::attempts(&me, &["act"], &[tier], alter) {
+        Ok(tried) => tried,
+        Err(error) => {
+            println!("failed: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    for attempt in tried {
+        let kind = match (attempt.agrees(), attempt.found) {
+            (_, Stand::Untried) => "untried",
+            (true, _) => "agrees",
+            (false, _) => "differs",
+        };
+        let Attempt { row, name, claimed, found, why, .. } = attempt;
+        println!("{kind}: {row} {name}, claimed {claimed:?}, found {found:?} {why}");
+    }
+    ExitCode::SUCCESS
+}
+
+/// A cage without one of its rules.
+pub fn without(rule: &str) -> fn(&mut Confinement) {
+    match rule {
+        // The folder beside the project, where all that is outside lies.
+        "outside" => |wanted| {
+            let project = wanted.project.to_path();
+            wanted.added.push(FilePath::from(project.with_file_name("outside")));
+        },
+        "network" => |wanted| wanted.network = Network::On,
+        "withheld" => |wanted| wanted.withheld.clear(),
+        "limits" => |wanted| wanted.limits = Limits::NONE,
+        other => panic!("no such rule: {other}"),
+    }
 }

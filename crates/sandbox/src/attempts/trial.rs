@@ -1,0 +1,205 @@
+//! One act in a cage, by the same doors as a call, and once without one. For `attempts` only.
+
+use super::acts;
+use crate::bounds::Exceeded;
+use crate::cage::Cage;
+use crate::caged::Exit;
+use crate::error::{CageError, Step};
+use crate::handover::Line;
+use crate::inert::Program;
+use crate::sys;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::getpid;
+use protocol::confinement::{Confinement, Enforced, Tier};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long an act may take; none needs a tenth of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a runner lives that is to die.
+const SHORT_LIFE: Duration = Duration::from_millis(150);
+
+/// What becomes of the runner meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Runner {
+    Lives,
+    /// It is killed while the command runs.
+    Dies,
+}
+
+/// What an act said of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Done,
+    Refused,
+    /// Neither: it did not come to an answer.
+    None,
+}
+
+impl Answer {
+    const ALL: [Self; 3] = [Self::Done, Self::Refused, Self::None];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Refused => "refused",
+            Self::None => "none",
+        }
+    }
+
+    /// The kernel refuses some things by a signal: a foreign interface, a file that grows too much.
+    fn of(exit: Exit) -> Self {
+        match exit {
+            Exit::Code(acts::DONE) => Self::Done,
+            Exit::Code(acts::REFUSED) | Exit::Signal(libc::SIGSYS | libc::SIGXFSZ) => Self::Refused,
+            Exit::Code(_) | Exit::Signal(_) => Self::None,
+        }
+    }
+}
+
+/// What a trial came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    pub tier: Tier,
+    pub abi: u32,
+    /// Whether refusals reach the record.
+    pub observable: bool,
+    /// What the act said of itself.
+    pub answer: Answer,
+    pub refusals: usize,
+    pub tampered: usize,
+    pub exceeded: bool,
+    pub survivors: u32,
+}
+
+impl Told {
+    fn words(&self) -> [String; 8] {
+        let tier = match self.tier {
+            Tier::A => "A",
+            Tier::B => "B",
+            Tier::C => "C",
+        };
+        [
+            tier.to_owned(),
+            self.abi.to_string(),
+            self.observable.to_string(),
+            self.answer.name().to_owned(),
+            self.refusals.to_string(),
+            self.tampered.to_string(),
+            self.exceeded.to_string(),
+            self.survivors.to_string(),
+        ]
+    }
+
+    fn parse(words: &[String]) -> Option<Self> {
+        let [tier, abi, observable, answer, refusals, tampered, exceeded, survivors] = words else {
+            return None;
+        };
+        Some(Self {
+            tier: match tier.as_str() {
+                "A" => Tier::A,
+                "B" => Tier::B,
+                _ => return None,
+            },
+            abi: abi.parse().ok()?,
+            observable: observable.parse().ok()?,
+            answer: Answer::ALL.into_iter().find(|one| one.name() == answer)?,
+            refusals: refusals.parse().ok()?,
+            tampered: tampered.parse().ok()?,
+            exceeded: exceeded.parse().ok()?,
+            survivors: survivors.parse().ok()?,
+        })
+    }
+}
+
+/// Lets `program` try in a cage; nothing is told where the runner dies.
+///
+/// # Errors
+/// The step at which no cage could be made.
+pub(super) fn caged(
+    wanted: &Confinement,
+    program: Program,
+    runner: Runner,
+) -> Result<Option<Told>, CageError> {
+    let (line, its_line) = Line::pair()?;
+    let child = sys::fork(move || {
+        let said = match try_it(wanted, program, runner) {
+            Ok(told) => its_line.ready(&[], &told.words()),
+            Err(error) => its_line.failed(&error),
+        };
+        i32::from(said.is_err())
+    })
+    .map_err(|error| CageError::os(Step::Fork, "a runner", error))?;
+    let told = line.next();
+    // Only its word counts.
+    let _ = waitpid(child, None);
+    Ok(told?.and_then(|ready| Told::parse(&ready.losses)))
+}
+
+fn try_it(wanted: &Confinement, program: Program, runner: Runner) -> Result<Told, CageError> {
+    // One that a careless starter left open.
+    let left_open = sys::left_open(Path::new("/dev/null"));
+    let (cage, enforced) = Cage::prepare(wanted)?;
+    let Enforced { tier, landlock_abi: abi, refusals_observable: observable, .. } = enforced;
+    let mut caged = cage.spawn(program)?;
+    drop(left_open);
+    let begun = Instant::now();
+    let mut exceeded = false;
+    loop {
+        let time = match runner {
+            Runner::Lives => PATIENCE,
+            Runner::Dies => SHORT_LIFE,
+        };
+        let left = time.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            match runner {
+                Runner::Lives => caged.kill(),
+                Runner::Dies => drop(kill(getpid(), Signal::SIGKILL)),
+            }
+            break;
+        }
+        let look = caged.next_look().map(|next| next.saturating_duration_since(Instant::now()));
+        let wait = look.map_or(left, |look| look.min(left)) + Duration::from_millis(1);
+        let mut end = [PollFd::new(caged.exit_fd(), PollFlags::POLLIN)];
+        let ended = poll(&mut end, PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX));
+        if ended.is_ok_and(|ready| ready > 0) && runner == Runner::Lives {
+            break;
+        }
+        if let Some(Exceeded { .. }) = caged.exceeded() {
+            exceeded = true;
+            caged.kill_at_once();
+            break;
+        }
+        if runner == Runner::Dies {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    let ending = caged.finish()?;
+    Ok(Told {
+        tier,
+        abi,
+        observable,
+        answer: Answer::of(ending.exit),
+        refusals: ending.refusals.len(),
+        tampered: ending.tampered.len(),
+        exceeded,
+        survivors: ending.survivors,
+    })
+}
+
+/// Whether the same act is done where no cage holds it back.
+pub(super) fn free(words: &[String]) -> bool {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let child = sys::fork(|| {
+        // What it prints is for the record of a cage.
+        if sys::silence().is_err() {
+            return acts::UNKNOWN;
+        }
+        acts::perform(&words)
+    });
+    child.is_ok_and(|child| {
+        matches!(waitpid(child, None), Ok(WaitStatus::Exited(_, code)) if code == acts::DONE)
+    })
+}

@@ -1,0 +1,141 @@
+//! Where attempts are made: a project, what lies outside it, and listeners. For `attempts` only.
+
+use crate::error::{CageError, Step};
+use nix::unistd::Pid;
+use protocol::confinement::{Confinement, FilePath, Level, Limits, Network, Profile, Tier};
+use std::fs::{self, Permissions};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::path::{Path, PathBuf};
+
+/// What the files hold before each attempt.
+const WHOLE: &str = "[core]\n";
+/// Their mode.
+const MODE: u32 = 0o600;
+
+/// A place for one attempt; removed when dropped.
+#[derive(Debug)]
+pub(super) struct Yard {
+    root: PathBuf,
+    inet: TcpListener,
+    _named: UnixListener,
+    _hidden: UnixListener,
+    name: String,
+}
+
+impl Yard {
+    /// Builds it, with a copy of the program that tries.
+    pub(super) fn new(program: &Path) -> Result<Self, CageError> {
+        let base = std::env::temp_dir();
+        let unique = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |time| time.as_nanos());
+        let name = format!("agentd-attempts-{}-{unique}", std::process::id());
+        Self::build(&base, name, program)
+            .map_err(|error| CageError::os(Step::Grants, base.display(), error))
+    }
+
+    fn build(base: &Path, name: String, program: &Path) -> std::io::Result<Self> {
+        let root = base.canonicalize()?.join(&name);
+        for folder in ["project/.git", "project/withheld", "temp", "outside"] {
+            fs::create_dir_all(root.join(folder))?;
+        }
+        let hidden = SocketAddr::from_abstract_name(&name)?;
+        let yard = Self {
+            inet: TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?,
+            _named: UnixListener::bind(root.join("outside/socket"))?,
+            _hidden: UnixListener::bind_addr(&hidden)?,
+            root,
+            name,
+        };
+        for file in [yard.outside(), yard.settings(), yard.token()] {
+            fs::write(&file, WHOLE)?;
+            fs::set_permissions(&file, Permissions::from_mode(MODE))?;
+        }
+        fs::copy(program, yard.program())?;
+        fs::set_permissions(yard.program(), Permissions::from_mode(0o755))?;
+        Ok(yard)
+    }
+
+    /// A file that no grant reaches.
+    pub(super) fn outside(&self) -> PathBuf {
+        self.root.join("outside/file")
+    }
+
+    /// A protected name that is there.
+    pub(super) fn settings(&self) -> PathBuf {
+        self.inside(".git/config")
+    }
+
+    /// A file in a directory that is withheld.
+    pub(super) fn token(&self) -> PathBuf {
+        self.inside("withheld/token")
+    }
+
+    /// A socket that no grant reaches.
+    pub(super) fn socket(&self) -> PathBuf {
+        self.root.join("outside/socket")
+    }
+
+    /// A socket without a place.
+    pub(super) fn hidden(&self) -> &str {
+        &self.name
+    }
+
+    /// The address of the listener on this machine.
+    pub(super) fn inet(&self) -> String {
+        self.inet.local_addr().map(|address| address.to_string()).unwrap_or_default()
+    }
+
+    /// A place in the project.
+    pub(super) fn inside(&self, name: &str) -> PathBuf {
+        self.root.join("project").join(name)
+    }
+
+    /// The program that tries.
+    pub(super) fn program(&self) -> PathBuf {
+        self.inside("attempt")
+    }
+
+    /// Whether this file is as it was made.
+    pub(super) fn whole(path: &Path) -> bool {
+        let mode = fs::metadata(path).map(|file| file.permissions().mode() & 0o7777);
+        fs::read_to_string(path).is_ok_and(|text| text == WHOLE) && mode.is_ok_and(|it| it == MODE)
+    }
+
+    /// The cage of a command here.
+    pub(super) fn confinement(&self, highest_tier: Tier) -> Confinement {
+        let path = |name: &str| FilePath::from(self.root.join(name));
+        Confinement {
+            profile: Profile::Command,
+            project: path("project"),
+            added: Vec::new(),
+            temp: path("temp"),
+            home: None,
+            tool_homes: Vec::new(),
+            withheld: Vec::new(),
+            network: Network::Off,
+            highest_tier,
+            level: Level::BestEffort,
+            limits: Limits::NONE,
+        }
+    }
+
+    /// A process outside, which nobody needs.
+    pub(super) fn bystander(&self) -> Result<Pid, CageError> {
+        crate::sys::fork(|| {
+            std::thread::sleep(std::time::Duration::from_secs(20));
+            0
+        })
+        .map_err(|error| CageError::os(Step::Fork, "a process to be touched", error))
+    }
+}
+
+impl Drop for Yard {
+    fn drop(&mut self) {
+        // What is left of it lies in the temporary directory.
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}

@@ -1,0 +1,126 @@
+//! `agentd doctor --attempts`: each rule of the cage, as claimed and as found.
+
+use super::Finding;
+use crate::exit::Exit;
+use protocol::confinement::Tier;
+use sandbox::{Attempt, HostProbe, Stand};
+use serde_json::{Value, json};
+
+/// What was tried, or why nothing could be.
+pub(super) type Tried = Result<Vec<Attempt>, String>;
+
+/// Tries every rule in each tier that this host can make.
+pub(super) fn all(host: &HostProbe) -> Tried {
+    let tiers: &[Tier] = match host.tier {
+        Tier::A => &[Tier::A, Tier::B],
+        Tier::B => &[Tier::B],
+        Tier::C => &[],
+    };
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    sandbox::attempts(&program, &["doctor", "--act"], tiers, |_| {})
+        .map_err(|error| error.to_string())
+}
+
+/// A line for each.
+pub(super) fn findings(tried: &Tried) -> Vec<Finding> {
+    match tried {
+        Ok(tried) => tried.iter().map(finding).collect(),
+        Err(why) => {
+            let text = format!("nothing could be tried: {why}");
+            vec![
+                Finding::missing("attempts", text, Exit::SandboxUnavailable)
+                    .hint("TMPDIR must name a directory that you may write and run programs in"),
+            ]
+        }
+    }
+}
+
+fn finding(attempt: &Attempt) -> Finding {
+    let Attempt { tier, row, name, claimed, found, why } = attempt;
+    let tier = letter(*tier);
+    let what = format!("{row:>2} {name}: ");
+    let title = if tier == "A" { "tier A" } else { "tier B" };
+    if !attempt.agrees() {
+        let text = format!("{what}claimed: {}, but found: {}", words(*claimed), words(*found));
+        return Finding::missing(title, text, Exit::SandboxUnavailable).hint(
+            "this cage does not do what it says: run no call here, and report it with this output",
+        );
+    }
+    match found {
+        Stand::Held => Finding::ok(title, what + words(*found)),
+        Stand::Undone | Stand::Open => Finding::note(title, what + words(*found)),
+        Stand::Untried => Finding::note(
+            title,
+            format!("{what}{}; claimed: {} ({why})", words(*found), words(*claimed)),
+        ),
+    }
+}
+
+/// The same for programs.
+pub(super) fn json(tried: &Tried) -> Value {
+    match tried {
+        Ok(tried) => tried
+            .iter()
+            .map(|attempt| {
+                json!({
+                    "tier": letter(attempt.tier),
+                    "row": attempt.row,
+                    "name": attempt.name,
+                    "claimed": code(attempt.claimed),
+                    "found": code(attempt.found),
+                    "agrees": attempt.agrees(),
+                    "why": attempt.why,
+                })
+            })
+            .collect(),
+        Err(_) => json!([]),
+    }
+}
+
+fn letter(tier: Tier) -> &'static str {
+    match tier {
+        Tier::A => "A",
+        Tier::B => "B",
+        Tier::C => "C",
+    }
+}
+
+fn words(stand: Stand) -> &'static str {
+    match stand {
+        Stand::Held => "prevented",
+        Stand::Undone => "put right after the call",
+        Stand::Open => "not prevented, and records say so",
+        Stand::Untried => "not tried",
+    }
+}
+
+fn code(stand: Stand) -> &'static str {
+    match stand {
+        Stand::Held => "held",
+        Stand::Undone => "undone",
+        Stand::Open => "open",
+        Stand::Untried => "untried",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::State;
+    use super::*;
+
+    fn attempt(claimed: Stand, found: Stand) -> Attempt {
+        let why = String::new();
+        Attempt { tier: Tier::B, row: 1, name: "writing outside", claimed, found, why }
+    }
+
+    #[test]
+    fn a_claim_that_is_not_true_is_a_failure_in_either_direction() {
+        for (claimed, found) in [(Stand::Held, Stand::Open), (Stand::Open, Stand::Held)] {
+            let finding = finding(&attempt(claimed, found));
+            assert_eq!((finding.state, finding.exit), (State::Missing, Exit::SandboxUnavailable));
+        }
+        assert_eq!(finding(&attempt(Stand::Held, Stand::Held)).state, State::Ok);
+        assert_eq!(finding(&attempt(Stand::Open, Stand::Open)).state, State::Note);
+        assert_eq!(finding(&attempt(Stand::Held, Stand::Untried)).state, State::Note);
+    }
+}
