@@ -7,7 +7,7 @@ use protocol::client::{
     ClientLink, Event, FromClient, Opening, Others, ProjectTrust, Rights, Since, Start, ToClient,
 };
 use protocol::confinement::FilePath;
-use protocol::ids::SessionId;
+use protocol::ids::{Generation, SessionId};
 use protocol::judgement::{Audience, Mode, Question};
 use protocol::provider::Paper;
 use std::fs::File;
@@ -58,6 +58,11 @@ impl Wire {
 
     pub fn try_hear(&mut self) -> Result<ToClient, ChannelError> {
         self.words.recv()
+    }
+
+    /// Hands a copy of the connection to whoever is at the other end of this socket.
+    pub fn lend(&self, to: &UnixStream) {
+        ipc::fd::send(to.as_fd(), b"x", self.socket.as_fd()).unwrap();
     }
 
     /// Whether a word comes within this time; it is taken off and dropped.
@@ -133,10 +138,16 @@ impl Wire {
     /// Asks for a session, with a key.
     #[track_caller]
     pub fn open_with_key(&self, opening: &Opening) {
+        self.open_with(opening, super::KEY);
+    }
+
+    /// The same with another key.
+    #[track_caller]
+    pub fn open_with(&self, opening: &Opening, words: &str) {
         self.say(FromClient::Open(opening.clone()));
         for paper in &opening.papers {
             assert_eq!(*paper, Paper::Key, "the only paper of these tests");
-            self.say.send_fd(key().as_fd()).unwrap();
+            self.say.send_fd(key(words).as_fd()).unwrap();
         }
     }
 
@@ -159,6 +170,37 @@ impl Wire {
     }
 }
 
+/// The first bytes of a client that knows the token.
+pub fn greeting(door: &Path) -> Vec<u8> {
+    let token = std::fs::read_to_string(door.join("token")).unwrap();
+    let hello = FromClient::Hello { token, build: protocol::BUILD_ID.into() };
+    [ipc::Hello::own().to_bytes().to_vec(), bytes_of(&hello)].concat()
+}
+
+/// A word as it goes over the wire.
+pub fn bytes_of(word: &FromClient) -> Vec<u8> {
+    ipc::frames(Generation(0), 0, &ipc::codec::encode(word).unwrap())
+}
+
+/// A script that connects to a socket, says what a file holds, and prints how many bytes it was
+/// answered; it has its answer after more than a Hello, or at the end of the connection.
+pub const PEER: &str = r#"import socket, sys
+peer = socket.socket(socket.AF_UNIX)
+peer.settimeout(10)
+heard = b""
+try:
+    peer.connect(sys.argv[1])
+    peer.sendall(open(sys.argv[2], "rb").read())
+    while len(heard) <= int(sys.argv[3]):
+        more = peer.recv(65536)
+        if not more:
+            break
+        heard += more
+except OSError as error:
+    print(error, file=sys.stderr)
+print(len(heard))
+"#;
+
 /// A new session there, asked for as by a person at a terminal.
 pub fn opening(project: &Path, env: &[(&str, &str)]) -> Opening {
     let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -176,10 +218,10 @@ pub fn opening(project: &Path, env: &[(&str, &str)]) -> Opening {
     }
 }
 
-fn key() -> OwnedFd {
+fn key(words: &str) -> OwnedFd {
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
     let mut file = File::from(memfd_create(c"key", flags).unwrap());
-    file.write_all(super::KEY.as_bytes()).unwrap();
+    file.write_all(words.as_bytes()).unwrap();
     file.rewind().unwrap();
     file.into()
 }

@@ -1,7 +1,9 @@
 //! Descriptors that ride on a byte of a socket. The only file of this crate with unsafe code.
 
 use nix::cmsg_space;
-use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, UnixCredentials, recvmsg, sendmsg,
+};
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -30,12 +32,28 @@ pub fn receive(
     buffer: &mut [u8],
     waiting: &mut VecDeque<OwnedFd>,
 ) -> io::Result<usize> {
-    let mut space = cmsg_space!([RawFd; WAITING_CAP]);
+    receive_from(socket, buffer, waiting).map(|(length, _)| length)
+}
+
+/// The same, and which process wrote the bytes, where the socket says so (`SO_PASSCRED`). The
+/// kernel never hands over bytes of two writers at once.
+///
+/// # Errors
+/// Those of [`receive`].
+pub fn receive_from(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    waiting: &mut VecDeque<OwnedFd>,
+) -> io::Result<(usize, Option<i32>)> {
+    let mut space = cmsg_space!([RawFd; WAITING_CAP], UnixCredentials);
     let mut parts = [IoSliceMut::new(buffer)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+    let mut writer = None;
     for control in message.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(descriptors) = control {
+        if let ControlMessageOwned::ScmCredentials(credentials) = control {
+            writer = Some(credentials.pid());
+        } else if let ControlMessageOwned::ScmRights(descriptors) = control {
             for descriptor in descriptors {
                 // SAFETY: the kernel has just made this descriptor for us in `recvmsg`, nothing
                 // else in the process knows its number.
@@ -47,5 +65,5 @@ pub fn receive(
     if waiting.len() > WAITING_CAP {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "too many descriptors"));
     }
-    Ok(message.bytes)
+    Ok((message.bytes, writer))
 }

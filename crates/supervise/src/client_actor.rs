@@ -3,6 +3,7 @@
 //! What a client is told goes through a bounded queue. One that does not read misses words, is
 //! told so, and attaches again from the last number it saw. It never slows a session down.
 
+use crate::peer::Opener;
 use crate::root::{Order, RootMsg};
 use crate::session_actor::{Answered, Attachment, SessionMsg};
 use ipc::{ChannelError, FrameError, Joiner, codec, frames};
@@ -36,6 +37,7 @@ pub(crate) struct ClientStream {
 /// What a client says.
 pub(crate) struct Ears {
     reader: OwnedReadHalf,
+    opener: Arc<Opener>,
     joiner: Joiner,
     descriptors: VecDeque<OwnedFd>,
     buffer: Vec<u8>,
@@ -45,12 +47,13 @@ pub(crate) struct Ears {
 pub(crate) struct Mouth(OwnedWriteHalf);
 
 impl ClientStream {
-    pub(crate) fn new(stream: UnixStream) -> Self {
+    pub(crate) fn new(stream: UnixStream, opener: Opener) -> Self {
         #[cfg(agentd_hooks)]
         ipc::hook::speaks_over(stream.as_fd());
         let (reader, writer) = stream.into_split();
         let ears = Ears {
             reader,
+            opener: Arc::new(opener),
             joiner: Joiner::new(ClientLink::MESSAGE_CAP),
             descriptors: VecDeque::new(),
             buffer: vec![0; 64 << 10],
@@ -88,11 +91,19 @@ impl Ears {
             let stream: &UnixStream = self.reader.as_ref();
             let (buffer, descriptors) = (&mut self.buffer, &mut self.descriptors);
             let read = stream.try_io(Interest::READABLE, || {
-                ipc::fd::receive(stream.as_fd(), buffer, descriptors)
+                ipc::fd::receive_from(stream.as_fd(), buffer, descriptors)
             });
             match read {
-                Ok(0) => return Err(ChannelError::Closed),
-                Ok(length) => self.joiner.push(&self.buffer[..length]),
+                Ok((0, _)) => return Err(ChannelError::Closed),
+                Ok((length, writer)) if self.opener.is(writer) => {
+                    self.joiner.push(&self.buffer[..length]);
+                }
+                Ok((_, writer)) => {
+                    tracing::warn!(?writer, "another process wrote over a client's connection");
+                    let kind = std::io::ErrorKind::PermissionDenied;
+                    let why = "a process that did not open this connection wrote over it";
+                    return Err(std::io::Error::new(kind, why).into());
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),
             }
@@ -522,10 +533,25 @@ fn is_live(word: &ToClient) -> bool {
     }
 }
 
-/// Hears the client until it is gone. A word is read only when the actor has room for it.
+/// Hears the client until it is gone, or the process that opened its connection is.
 async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: mpsc::Sender<Vec<ToClient>>) {
+    let opener = Arc::clone(&ears.opener);
+    let why = tokio::select! {
+        why = listen(&mut ears, &actor, &outbox) => why,
+        () = opener.ended() => "the process that opened its connection has ended".to_owned(),
+    };
+    let _ = actor.send_message(ClientMsg::Gone(why));
+}
+
+/// Until there is nothing more to hear; says why. A word is read only when the actor has room for
+/// it.
+async fn listen(
+    ears: &mut Ears,
+    actor: &ActorRef<ClientMsg>,
+    outbox: &mpsc::Sender<Vec<ToClient>>,
+) -> String {
     let unheard = Arc::new(Semaphore::new(UNHEARD_WORDS));
-    let why = loop {
+    let error = loop {
         let word = match ears.recv().await {
             Ok(word) => word,
             Err(error) => break error,
@@ -539,13 +565,15 @@ async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: mpsc::Sender<V
             Ok(papers) => papers,
             Err(error) => break error,
         };
-        let Ok(heard) = Arc::clone(&unheard).acquire_owned().await else { return };
+        let Ok(heard) = Arc::clone(&unheard).acquire_owned().await else {
+            break ChannelError::Closed;
+        };
         let heard = Heard { word, papers, _permit: heard };
         if actor.send_message(ClientMsg::Word(Box::new(heard))).is_err() {
-            return;
+            break ChannelError::Closed;
         }
     };
-    let _ = actor.send_message(ClientMsg::Gone(why.to_string()));
+    error.to_string()
 }
 
 /// Tells the client all there is, until it is gone or its actor is.

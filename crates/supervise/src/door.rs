@@ -1,11 +1,12 @@
 //! The named socket: who may come in, and the first words.
 //!
 //! A private directory (0700) holds the socket and a token (0600). A peer must be this user's, must
-//! not have been started by this supervisor, must be of the same build, and must know the token.
+//! not have been started by this supervisor, must be of the same build, and must know the token. What
+//! another process says over its connection ends that connection.
 
 use crate::claim::{self, Claim};
 use crate::client_actor::ClientStream;
-use crate::peer;
+use crate::peer::{self, Opener};
 use config::{Dirs, DirsError};
 use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::traits::tokio::Listener as _;
@@ -124,6 +125,8 @@ impl Door {
             .try_overwrite(false)
             .create_tokio()
             .map_err(failed)?;
+        let Listener::UdSocket(listening) = &listener;
+        peer::name_writers(listening).map_err(failed)?;
         let mode = std::fs::Permissions::from_mode(0o600);
         std::fs::set_permissions(&socket, mode).map_err(failed)?;
         let left = left(std::fs::symlink_metadata(&socket).map_err(failed)?.ino());
@@ -173,11 +176,14 @@ fn sweep(parent: &Path) {
 
 /// Checks a peer and greets it; `None` for one that is not let in.
 pub(crate) async fn admit(stream: UnixStream, token: &str) -> Option<ClientStream> {
-    if let Err(stranger) = peer::check(&stream) {
-        tracing::warn!(%stranger, "a peer was refused");
-        return None;
-    }
-    match tokio::time::timeout(FIRST_WORDS, greet(stream, token)).await {
+    let opener = match peer::check(&stream) {
+        Ok(opener) => opener,
+        Err(stranger) => {
+            tracing::warn!(%stranger, "a peer was refused");
+            return None;
+        }
+    };
+    match tokio::time::timeout(FIRST_WORDS, greet(stream, opener, token)).await {
         Ok(Ok(client)) => Some(client),
         Ok(Err(error)) => {
             tracing::warn!(%error, "a peer was refused");
@@ -190,13 +196,17 @@ pub(crate) async fn admit(stream: UnixStream, token: &str) -> Option<ClientStrea
     }
 }
 
-async fn greet(mut stream: UnixStream, token: &str) -> Result<ClientStream, Turned> {
+async fn greet(
+    mut stream: UnixStream,
+    opener: Opener,
+    token: &str,
+) -> Result<ClientStream, Turned> {
     let mut bytes = [0; HELLO_BYTES];
     stream.read_exact(&mut bytes).await?;
     stream.write_all(&Hello::own().to_bytes()).await?;
     // The peer reads our build from our Hello and names both.
     Hello::from_bytes(&bytes)?.check()?;
-    let mut client = ClientStream::new(stream);
+    let mut client = ClientStream::new(stream, opener);
     let build = protocol::BUILD_ID.to_owned();
     let known = match client.ears.recv().await? {
         FromClient::Hello { token: shown, build: _ } => same(shown.as_bytes(), token.as_bytes()),

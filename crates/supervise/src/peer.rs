@@ -1,9 +1,22 @@
 //! Who is at the other end of the control socket: only this user, and nothing that this
 //! supervisor started. Used by the door.
+//!
+//! A connection is its opener's alone: a descriptor of it may get into other hands, so each word is
+//! asked who wrote it, and the connection ends with the process that opened it.
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::sockopt::{PassCred, PeerCredentials, PeerPidfd};
+use nix::sys::socket::{getsockopt, setsockopt};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// What an opener said last is heard for so long after its end.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Why a peer is not let in.
 #[derive(Debug, thiserror::Error)]
@@ -14,14 +27,54 @@ pub(crate) enum Stranger {
     OurOwn { pid: i32 },
     #[error("the process cannot be seen from here: it sits in another pid namespace")]
     Unseen,
+    #[error("process {pid} ended before it could be looked at")]
+    Gone { pid: i32 },
     #[error("the peer cannot be identified: {0}")]
     Unknown(#[from] io::Error),
 }
 
+/// The process that opened a connection and was let in.
+#[derive(Debug)]
+pub(crate) struct Opener {
+    pid: i32,
+    /// Before Linux 6.5 there is none; a number that is used again could pass for it there.
+    process: Option<AsyncFd<OwnedFd>>,
+}
+
+impl Opener {
+    /// Whether it wrote what was read.
+    pub(crate) fn is(&self, writer: Option<i32>) -> bool {
+        writer == Some(self.pid)
+    }
+
+    /// It ended, and its last words had their time. Whoever holds the connection now did not open
+    /// it.
+    pub(crate) async fn ended(&self) {
+        match &self.process {
+            Some(process) => {
+                let _ = process.readable().await;
+                tokio::time::sleep(LAST_WORDS).await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// This process, for tests that hold both ends.
+    #[cfg(test)]
+    pub(crate) fn this_process() -> Self {
+        Self { pid: i32::try_from(std::process::id()).unwrap_or(0), process: None }
+    }
+}
+
+/// Has the kernel say with all that is read from this socket, or from those it accepts, who wrote
+/// it.
+pub(crate) fn name_writers(socket: impl AsFd) -> io::Result<()> {
+    Ok(setsockopt(&socket, PassCred, &true)?)
+}
+
 /// Checks the process that connected.
-pub(crate) fn check(socket: impl AsFd) -> Result<(), Stranger> {
-    let peer = nix::sys::socket::getsockopt(&socket, nix::sys::socket::sockopt::PeerCredentials)
-        .map_err(io::Error::from)?;
+pub(crate) fn check(socket: impl AsFd) -> Result<Opener, Stranger> {
+    let peer = getsockopt(&socket, PeerCredentials).map_err(io::Error::from)?;
     let (pid, uid) = (peer.pid(), peer.uid());
     if uid != nix::unistd::geteuid().as_raw() {
         return Err(Stranger::OtherUser { pid, uid });
@@ -29,11 +82,29 @@ pub(crate) fn check(socket: impl AsFd) -> Result<(), Stranger> {
     if pid == 0 {
         return Err(Stranger::Unseen);
     }
+    // Held while `/proc` is read, so that the number is this process's and nobody else's by then.
+    let process = match getsockopt(&socket, PeerPidfd) {
+        Ok(process) => Some(process),
+        Err(Errno::ENOPROTOOPT) => None,
+        Err(Errno::ESRCH | Errno::EINVAL | Errno::ENODATA) => return Err(Stranger::Gone { pid }),
+        Err(error) => return Err(io::Error::from(error).into()),
+    };
     let own = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
-    match descends(pid, own, |pid| parent(Path::new("/proc"), pid)) {
-        true => Err(Stranger::OurOwn { pid }),
-        false => Ok(()),
+    if descends(pid, own, |pid| parent(Path::new("/proc"), pid)) {
+        return Err(Stranger::OurOwn { pid });
     }
+    if process.as_ref().is_some_and(has_ended) {
+        return Err(Stranger::Gone { pid });
+    }
+    // Deprecated for descriptors that may close early; an `OwnedFd` inside it cannot.
+    #[allow(deprecated)]
+    let watch = |process| AsyncFd::with_interest(process, Interest::READABLE);
+    Ok(Opener { pid, process: process.map(watch).transpose()? })
+}
+
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut polled = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
+    !matches!(poll(&mut polled, PollTimeout::ZERO), Ok(0))
 }
 
 /// Whether `pid` is `ancestor` or was started by it, by itself or through others. An ancestry that
@@ -73,6 +144,10 @@ mod tests {
             .map(|(_, parent)| parent)
     }
 
+    fn own() -> i32 {
+        i32::try_from(std::process::id()).unwrap()
+    }
+
     #[test]
     fn what_the_supervisor_started_is_told_from_what_started_it() {
         assert!(descends(30, 20, tree) && descends(20, 20, tree));
@@ -86,8 +161,7 @@ mod tests {
 
     #[test]
     fn the_parent_is_read_past_any_name() {
-        let own = i32::try_from(std::process::id()).unwrap();
-        let parent = parent(Path::new("/proc"), own).unwrap();
+        let parent = parent(Path::new("/proc"), own()).unwrap();
         assert_eq!(parent, nix::unistd::getppid().as_raw());
     }
 
@@ -95,5 +169,6 @@ mod tests {
     fn this_process_s_own_child_is_refused_and_an_outsider_is_not() {
         let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         assert!(matches!(check(&ours), Err(Stranger::OurOwn { .. })));
+        assert!(Opener::this_process().is(Some(own())) && !Opener::this_process().is(None));
     }
 }

@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::client_actor::ClientStream;
+use crate::peer::{Opener, name_writers};
 use crate::root::{Root, RootMsg};
 use crate::{Settings, TOOL_EXECUTABLE};
 use config::Dirs;
@@ -56,7 +57,9 @@ struct Peer {
 impl Peer {
     fn of(root: &ActorRef<RootMsg>) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        root.send_message(RootMsg::Client(ClientStream::new(theirs))).unwrap();
+        name_writers(&theirs).unwrap();
+        let stream = ClientStream::new(theirs, Opener::this_process());
+        root.send_message(RootMsg::Client(stream)).unwrap();
         Self { stream: ours, joiner: Joiner::new(ClientLink::MESSAGE_CAP) }
     }
 
