@@ -4,6 +4,8 @@
 mod support;
 
 use ipc::Hello;
+use protocol::client::{Opening, Start, ToClient};
+use protocol::session::OpenTurn;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -227,4 +229,88 @@ fn run_detached(desk: &Desk, arguments: &[&str]) -> u32 {
     let ran = desk.agentd(arguments).output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
     Wire::to(&desk.door()).pid
+}
+
+/// Has the user's configuration say this.
+fn configure(desk: &Desk, config: &str) {
+    fs::create_dir_all(desk.home().join(".config/agentd")).unwrap();
+    fs::write(desk.home().join(".config/agentd/config.toml"), config).unwrap();
+}
+
+fn providers(daemon: u32) -> usize {
+    let all = processes();
+    all.iter().filter(|it| it.parent == daemon && it.name.starts_with("agentd-provide")).count()
+}
+
+#[test]
+fn a_provider_that_nobody_asks_ends_and_the_next_prompt_starts_another() {
+    let desk = Desk::new();
+    configure(&desk, "[daemon]\nidle_provider = \"200ms\"\n");
+    let slow = Answer::text("slow").stalled_after(10, Duration::from_millis(800));
+    let server = Server::scripted([slow, Answer::text("second")]);
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    wire.prompt(&session, "go");
+    // One that is being asked stays, however long it takes.
+    wire.turn_ends();
+    assert_eq!(server.requests().len(), 1, "it was asked once");
+    support::until("the provider has ended", || providers(daemon.pid) == 0);
+    let rows = run(desk.agentd(&["ps", "--json"]));
+    let row = rows.out.lines().find(|line| line.contains("agentd-provider")).unwrap_or_default();
+    assert!(row.contains("rests until it is needed") && row.contains("\"restarts\":0"), "{row}");
+    wire.prompt(&session, "again");
+    wire.turn_ends();
+    assert_eq!(server.requests().len(), 2);
+    support::until("the second has ended too", || providers(daemon.pid) == 0);
+}
+
+#[test]
+fn a_newer_key_is_used_from_the_next_request_on() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("one"), Answer::text("two")]);
+    let _daemon = desk.daemon();
+    let opening = desk.opening(&server);
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&opening);
+    wire.prompt(&session, "go");
+    wire.turn_ends();
+    let mut other = Wire::to(&desk.door());
+    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    other.open_with(&Opening { start, ..opening }, "sk-newer");
+    other.until("that it is open", |word| matches!(word, ToClient::Opened { .. }).then_some(()));
+    wire.prompt(&session, "again");
+    wire.turn_ends();
+    let requests = server.requests();
+    let keys: Vec<_> = requests
+        .iter()
+        .flat_map(|request| request.headers.iter())
+        .filter(|(name, _)| name == "x-api-key")
+        .map(|(_, key)| key.as_str())
+        .collect();
+    assert_eq!(keys, [support::KEY, "sk-newer"]);
+}
+
+#[test]
+fn certificates_and_the_persons_file_are_those_of_the_client_not_of_the_daemon() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("one")]);
+    let other = desk.outside().join("other");
+    fs::create_dir_all(other.join("agentd")).unwrap();
+    fs::write(other.join("agentd/config.toml"), "[provider]\nmodel = \"of-the-client\"\n").unwrap();
+    let daemon = desk.daemon();
+    let mut opening = desk.opening(&server);
+    opening.env.push(("SSL_CERT_FILE".into(), "/of/the/client.pem".into()));
+    opening.env.push(("XDG_CONFIG_HOME".into(), other.display().to_string()));
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&opening);
+    wire.prompt(&session, "go");
+    wire.turn_ends();
+    assert_eq!(server.requests()[0].body["model"], "of-the-client");
+    let provider = support::child_of(daemon.pid, "agentd-provider").unwrap();
+    match fs::read_to_string(format!("/proc/{provider}/environ")) {
+        Ok(environ) => assert!(environ.contains("SSL_CERT_FILE=/of/the/client.pem"), "{environ}"),
+        // It lets nobody but root look.
+        Err(error) => assert!(!support::is_root(), "{error}"),
+    }
 }

@@ -128,6 +128,8 @@ pub struct DaemonConfig {
     pub question_deadline_ms: u64,
     /// How long a daemon stays that nobody uses.
     pub idle_exit_ms: u64,
+    /// How long a session's provider stays that nobody asks.
+    pub idle_provider_ms: u64,
     /// Longest time from a worker's start to its Hello.
     pub hello_ms: u64,
     /// Longest time from a ping to its pong.
@@ -292,6 +294,7 @@ fn daemon(settings: &Settings) -> Result<DaemonConfig, ConfigError> {
     Ok(DaemonConfig {
         question_deadline_ms: settings.number("daemon.question_deadline")?,
         idle_exit_ms: settings.number("daemon.idle_exit")?,
+        idle_provider_ms: settings.number("daemon.idle_provider")?,
         hello_ms: settings.number("daemon.hello_ms")?,
         ping_ms: settings.number("daemon.ping_ms")?,
         shutdown_ms: settings.number("daemon.shutdown_ms")?,

@@ -110,6 +110,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("ui.leader", Name, Nothing),
     key("daemon.question_deadline", Time(100, 30 * DAY), DAEMON),
     key("daemon.idle_exit", Time(100, 30 * DAY), DAEMON),
+    key("daemon.idle_provider", Time(10, DAY), DAEMON),
     key("daemon.hello_ms", Count(10, DAY), DAEMON),
     key("daemon.ping_ms", Count(10, DAY), DAEMON),
     key("daemon.shutdown_ms", Count(10, DAY), DAEMON),

@@ -316,13 +316,13 @@ pub struct ProcessRow {
     pub worker: String,
     /// Its session, for workers that have one.
     pub session: Option<SessionId>,
-    /// Process id; 0 while it is being restarted.
+    /// Process id; 0 while there is none, since it rests or is being restarted.
     pub pid: u32,
     /// Which life this is, counted from 1.
     pub generation: u32,
     /// How often it was restarted.
     pub restarts: u32,
-    /// Why it was restarted last.
+    /// Why it was restarted last, or that it rests.
     pub last_cause: Option<String>,
 }
 

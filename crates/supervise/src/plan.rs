@@ -60,6 +60,8 @@ pub(crate) struct Plan {
     pub(crate) env: Vec<(String, String)>,
     pub(crate) network: Network,
     pub(crate) mode: Mode,
+    /// What its workers' environment holds beside the supervisor's: where certificates are.
+    pub(crate) worker_env: Vec<(String, String)>,
     /// Where rules go that a person gives for good.
     pub(crate) user_file: Option<PathBuf>,
 }
@@ -86,7 +88,8 @@ pub(crate) fn plan(
         .iter()
         .map(|(name, value)| (name.clone(), OsString::from_vec(value.clone().into_bytes())))
         .collect();
-    let config = load(opening, ground.dirs, &project, environment)?;
+    let dirs = &seen_by_client(ground.dirs, &environment);
+    let config = load(opening, dirs, &project, environment)?;
     if ground.host_tier == Tier::C || config.sandbox.highest_tier == Tier::C {
         return Err(OpenFailure::new(
             FailedKind::SandboxUnavailable,
@@ -113,7 +116,7 @@ pub(crate) fn plan(
         temp: FilePath::from(&temp),
         home: home.map(FilePath::from),
         tool_homes: tool_homes(&opening.env),
-        withheld: withheld(ground.dirs),
+        withheld: withheld(ground.dirs, dirs),
         network,
         highest_tier: ground.host_tier.min(config.sandbox.highest_tier),
         level: config.sandbox.level,
@@ -121,8 +124,27 @@ pub(crate) fn plan(
     };
     let setup = setup(&id, &config, &project, network);
     let source = source(&config);
-    let user_file = ground.dirs.user_file();
-    Ok(Plan { id, config, rules, setup, source, confinement, env, network, mode, user_file })
+    let (user_file, worker_env) = (dirs.user_file(), worker_env(&opening.env));
+    Ok(Plan {
+        id,
+        config,
+        rules,
+        setup,
+        source,
+        confinement,
+        env,
+        network,
+        mode,
+        worker_env,
+        user_file,
+    })
+}
+
+/// The supervisor's directories with the person's own file where the client has it: a daemon may
+/// have been started from another environment.
+fn seen_by_client(own: &Dirs, environment: &Environment) -> Dirs {
+    let config = Dirs::resolve(environment).ok().and_then(|dirs| dirs.config);
+    Dirs { config: config.or_else(|| own.config.clone()), ..own.clone() }
 }
 
 fn load(
@@ -266,13 +288,22 @@ fn tool_homes(env: &[(String, String)]) -> Vec<(String, FilePath)> {
 }
 
 /// Our own directories, which no call may reach: journal, audit log, socket, token, rules.
-fn withheld(dirs: &Dirs) -> Vec<FilePath> {
+fn withheld(dirs: &Dirs, client: &Dirs) -> Vec<FilePath> {
     let own = [Some(&dirs.state), Some(&dirs.runtime), dirs.config.as_ref()];
+    let clients = client.config.as_ref().filter(|config| dirs.config.as_ref() != Some(config));
     own.into_iter()
+        .chain([clients])
         .flatten()
         .filter_map(|dir| dir.canonicalize().ok())
         .map(FilePath::from)
         .collect()
+}
+
+/// Where the client's certificates are: its own, not those of whoever started the daemon.
+fn worker_env(env: &[(String, String)]) -> Vec<(String, String)> {
+    let named =
+        env.iter().filter(|(name, _)| ["SSL_CERT_FILE", "SSL_CERT_DIR"].contains(&name.as_str()));
+    named.cloned().collect()
 }
 
 /// Where a client has no PATH.

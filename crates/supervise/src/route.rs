@@ -86,6 +86,11 @@ impl Router {
         self.turn_open || !self.unconfirmed.is_empty()
     }
 
+    /// Whether the provider owes an answer.
+    pub(crate) fn asks(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// Prompts so far.
     pub(crate) fn turns(&self) -> u32 {
         self.place.turn

@@ -10,6 +10,7 @@ mod degraded;
 mod keeping;
 mod learning;
 mod replay;
+mod model;
 mod watching;
 mod wishes;
 
@@ -31,6 +32,7 @@ pub(crate) use answers::Answered;
 use answers::Answers;
 use degraded::Troubles;
 use journal::Record;
+use model::Reach;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::ToolResult;
 use protocol::client::{Change, Ending, Event, ProcessRow};
@@ -98,6 +100,8 @@ pub(crate) enum SessionMsg {
     Interrupt,
     /// Time to see whether the workers still answer.
     Look,
+    /// Nobody has asked the model for as long as a provider stays unused.
+    ProviderUnused,
     /// A person asks for another try of what has failed.
     Restart,
     /// Fail, as a fault of ours would make it.
@@ -172,6 +176,10 @@ pub(crate) struct SessionState {
     times: SlotTimes,
     conversation: ActorRef<SlotMsg<SessionLink>>,
     provider: ActorRef<SlotMsg<ProviderLink>>,
+    /// Whether the provider's process lives and knows whom to speak to.
+    reach: Reach,
+    /// The provider's rest, while it is to come.
+    resting: Option<AbortHandle>,
     broker: ActorRef<SlotMsg<BrokerLink>>,
     audit: ActorRef<AuditMsg>,
     router: Router,
@@ -216,6 +224,7 @@ impl Actor for SessionActor {
         args: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
         let SessionPlan { sandbox, plan, opened, papers, spawner, times, broker, audit } = args;
+        let spawner = spawner.with(&plan.worker_env);
         let id = plan.id.clone();
         let _ = broker.send_message(SlotMsg::Send(rules(&plan)));
         let owner = myself.clone();
@@ -256,6 +265,8 @@ impl Actor for SessionActor {
             times,
             conversation,
             provider,
+            reach: Reach::Unready,
+            resting: None,
             broker,
             audit,
             router: Router::resumed(opened.turns, opened.last).with_queue(opened.queue),
@@ -309,8 +320,8 @@ impl Actor for SessionActor {
         _: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        if let Some(looking) = state.looking.take() {
-            looking.abort();
+        for timer in [state.looking.take(), state.resting.take()].into_iter().flatten() {
+            timer.abort();
         }
         temp::remove(&state.plan.confinement.temp.to_path());
         for done in state.closing.drain(..) {
@@ -346,13 +357,16 @@ impl SessionState {
                 self.configure_provider();
                 let steps = self.router.provider_up();
                 self.carry_out(myself, steps).await;
+                self.rest_later(myself);
             }
             SessionMsg::Provider(SlotEvent::Word { word, heard }) => {
                 ipc::step!("supervisor: route", if matches!(word, FromProvider::Delta { .. }));
                 let steps = self.router.heard_provider(word);
                 self.pass_on(myself, steps, heard).await;
+                self.rest_later(myself);
             }
             SessionMsg::Provider(SlotEvent::Down { cause, failed }) => {
+                self.reach = Reach::Unready;
                 let steps = self.router.provider_down(&cause, failed.as_deref());
                 self.carry_out(myself, steps).await;
                 if let Some(why) = failed {
@@ -382,6 +396,7 @@ impl SessionState {
                 self.carry_out(myself, steps).await;
             }
             SessionMsg::Look => self.look(myself),
+            SessionMsg::ProviderUnused => self.provider_unused(),
             SessionMsg::Restart => self.restart(),
             #[cfg(test)]
             SessionMsg::Fail => panic!("a test wants it to fail"),
@@ -428,9 +443,7 @@ impl SessionState {
                 Step::ToSession(word) => {
                     let _ = self.conversation.send_message(SlotMsg::Send(word));
                 }
-                Step::ToProvider(word) => {
-                    let _ = self.provider.send_message(SlotMsg::Send(word));
-                }
+                Step::ToProvider(word) => self.say_to_provider(word),
                 Step::StartCall(call, place) => self.start_call(myself, call, place).await,
                 Step::CancelCall(call) => self.tell_call(&call, CallInput::Cancel),
                 Step::CancelCalls => {
@@ -451,24 +464,6 @@ impl SessionState {
                         tracing::debug!(worker, session = %self.plan.id, "{}", line.text)
                     }
                 },
-            }
-        }
-    }
-
-    fn configure_provider(&self) {
-        let word = ToProvider::Configure {
-            source: self.plan.source.clone(),
-            patience: self.plan.config.provider.patience,
-            proxy: self.plan.config.provider.proxy.clone(),
-            papers: self.papers.iter().map(|(paper, _)| *paper).collect(),
-        };
-        let _ = self.provider.send_message(SlotMsg::Send(word));
-        for (_, descriptor) in &self.papers {
-            match descriptor.try_clone() {
-                Ok(copy) => {
-                    let _ = self.provider.send_message(SlotMsg::SendDescriptor(copy));
-                }
-                Err(error) => tracing::error!(%error, "a descriptor could not be passed on"),
             }
         }
     }

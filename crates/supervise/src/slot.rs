@@ -46,6 +46,10 @@ pub(crate) enum SlotMsg<L: Link> {
     Life(Generation, Report<L>),
     /// The wait before a restart is over, or the first start.
     Start,
+    /// Nobody needs the worker for now: end it. `Wake` brings another.
+    Rest,
+    /// Somebody needs the worker: start it if it rests.
+    Wake,
     /// A person asks for another try: what it failed with is forgotten, and it is started unless
     /// it lives.
     Forgive,
@@ -66,10 +70,24 @@ pub(crate) struct SlotPlan<L: Link> {
     pub(crate) owner: Owner<L>,
 }
 
+/// Whether the worker is wanted at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// It lives, or comes back.
+    Awake,
+    /// It was told to end and has not yet.
+    Ending,
+    /// The same, and another is wanted when it has.
+    Woken,
+    /// None lives until somebody needs one.
+    Asleep,
+}
+
 pub(crate) struct SlotState<L: Link> {
     plan: SlotPlan<L>,
     generation: Generation,
     life: Option<Life<L>>,
+    rest: Rest,
     said: Said,
     pulse: Pulse,
     restarts: Restarts,
@@ -106,6 +124,7 @@ where
             plan,
             generation: Generation(0),
             life: None,
+            rest: Rest::Awake,
             said: Said::Nothing,
             pulse: Pulse::default(),
             restarts,
@@ -167,11 +186,14 @@ where
             }
             SlotMsg::Life(_, Report::Ended(cause)) => state.ended(&myself, &cause),
             SlotMsg::Start => {
-                if state.life.is_none() && state.stopping.is_none() {
+                let wanted = state.rest == Rest::Awake && state.stopping.is_none();
+                if state.life.is_none() && wanted {
                     let spawned = state.plan.spawner.permanent(state.plan.worker).await;
                     state.started(&myself, spawned);
                 }
             }
+            SlotMsg::Rest => state.fall_asleep(),
+            SlotMsg::Wake => state.wake(&myself),
             SlotMsg::Forgive => {
                 state.restarts.forgive();
                 let _ = myself.send_message(SlotMsg::Start);
@@ -225,11 +247,43 @@ where
         }
     }
 
+    fn fall_asleep(&mut self) {
+        // One that is about to be started again is asked once more when it lives.
+        let Some(life) = self.life.take() else { return };
+        self.rest = Rest::Ending;
+        self.close(life);
+    }
+
+    fn wake(&mut self, myself: &ActorRef<SlotMsg<L>>) {
+        self.rest = match self.rest {
+            Rest::Awake => Rest::Awake,
+            Rest::Ending | Rest::Woken => Rest::Woken,
+            Rest::Asleep => {
+                let _ = myself.send_message(SlotMsg::Start);
+                Rest::Awake
+            }
+        };
+    }
+
     fn ended(&mut self, myself: &ActorRef<SlotMsg<L>>, cause: &Cause) {
         self.life = None;
         if self.stopping.is_some() {
             myself.stop(None);
             return;
+        }
+        match self.rest {
+            Rest::Awake => {}
+            Rest::Ending | Rest::Asleep => {
+                let worker = self.plan.worker.executable();
+                tracing::info!(worker, session = ?self.plan.session, "rests");
+                self.rest = Rest::Asleep;
+                return;
+            }
+            Rest::Woken => {
+                self.rest = Rest::Awake;
+                let _ = myself.send_message(SlotMsg::Start);
+                return;
+            }
         }
         let life = restart::Life::of(cause, self.said);
         self.decide(myself, life, cause.to_string());
@@ -255,10 +309,15 @@ where
 
     fn stop(&mut self, myself: &ActorRef<SlotMsg<L>>, done: oneshot::Sender<()>) {
         self.stopping = Some(done);
-        let Some(life) = self.life.take() else {
-            myself.stop(None);
-            return;
-        };
+        match (self.life.take(), self.rest) {
+            (Some(life), _) => self.close(life),
+            // Its end is on its way.
+            (None, Rest::Ending | Rest::Woken) => {}
+            (None, Rest::Awake | Rest::Asleep) => myself.stop(None),
+        }
+    }
+
+    fn close(&self, life: Life<L>) {
         // Closing the channel is the request; the kill is for a worker that does not heed it.
         let killer = life.close();
         let shutdown = self.plan.times.shutdown;
@@ -269,13 +328,17 @@ where
     }
 
     fn row(&self) -> ProcessRow {
+        let last_cause = match self.rest {
+            Rest::Awake | Rest::Woken => self.last_cause.clone(),
+            Rest::Ending | Rest::Asleep => Some("rests until it is needed".to_owned()),
+        };
         ProcessRow {
             worker: self.plan.worker.executable().to_owned(),
             session: self.plan.session.clone(),
             pid: self.life.as_ref().map_or(0, |life| life.pid),
             generation: self.generation.0,
             restarts: self.count,
-            last_cause: self.last_cause.clone(),
+            last_cause,
         }
     }
 }

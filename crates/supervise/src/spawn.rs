@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use tokio::sync::oneshot;
 
 /// Workers that live longer than a call. There is no variant for tools: those start from a
@@ -88,6 +88,7 @@ pub(crate) struct Started {
 
 struct Order {
     executable: &'static str,
+    env: Arc<[(String, String)]>,
     reply: oneshot::Sender<Result<Started, SpawnError>>,
 }
 
@@ -95,6 +96,7 @@ struct Order {
 #[derive(Debug, Clone)]
 pub(crate) struct Spawner {
     orders: mpsc::Sender<Order>,
+    env: Arc<[(String, String)]>,
 }
 
 impl Spawner {
@@ -110,10 +112,17 @@ impl Spawner {
         let (orders, inbox) = mpsc::channel::<Order>();
         std::thread::Builder::new().name("spawner".into()).spawn(move || {
             for order in inbox {
-                let _ = order.reply.send(spawn(&directory.join(order.executable), &log, &env));
+                let path = directory.join(order.executable);
+                let _ = order.reply.send(spawn(&path, &log, &order.env));
             }
         })?;
-        Ok(Self { orders })
+        Ok(Self { orders, env: env.into() })
+    }
+
+    /// The same thread, for workers that also see these variables.
+    pub(crate) fn with(&self, more: &[(String, String)]) -> Self {
+        let env = self.env.iter().chain(more).cloned().collect();
+        Self { orders: self.orders.clone(), env }
     }
 
     pub(crate) async fn permanent(&self, worker: Permanent) -> Result<Started, SpawnError> {
@@ -131,7 +140,8 @@ impl Spawner {
             path: executable.into(),
             reason: "the spawner thread has ended".into(),
         };
-        self.orders.send(Order { executable, reply }).map_err(|_| gone())?;
+        let env = Arc::clone(&self.env);
+        self.orders.send(Order { executable, env, reply }).map_err(|_| gone())?;
         answer.await.map_err(|_| gone())?
     }
 }

@@ -245,12 +245,11 @@ fn close_input() -> std::io::Result<()> {
     Ok(nix::unistd::dup2_stdin(&nothing)?)
 }
 
-/// What workers may know of the environment: where certificates are, and how much to log.
+/// What workers may know of this process's environment. Where certificates are is for their
+/// session's client to say.
 fn worker_env() -> Vec<(String, String)> {
-    ["SSL_CERT_FILE", "SSL_CERT_DIR", "RUST_BACKTRACE"]
-        .into_iter()
-        .filter_map(|name| Some((name.to_owned(), std::env::var(name).ok()?)))
-        .collect()
+    let name = "RUST_BACKTRACE";
+    std::env::var(name).map(|value| (name.to_owned(), value)).into_iter().collect()
 }
 
 fn words(tier: Tier) -> String {

@@ -88,6 +88,7 @@ impl Session {
         for (paper, descriptor) in order.papers {
             self.papers.retain(|(kind, _)| *kind != paper);
             self.papers.push((paper, descriptor));
+            self.papers_came();
         }
         let word = ToClient::Opened {
             session: self.plan.id.clone(),

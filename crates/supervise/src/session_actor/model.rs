@@ -1,0 +1,98 @@
+//! The session's way to its model: a provider that is there while it is needed, and rests when
+//! nobody has asked it for a while.
+
+use super::{SessionMsg, SessionState};
+use crate::slot::SlotMsg;
+use protocol::provider::{Paper, ToProvider};
+use ractor::ActorRef;
+use std::time::Duration;
+
+/// Whether the provider's process can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// It lives and was told whom to speak to.
+    Ready,
+    /// The same, but since then a client gave other papers: the next request is for a new process.
+    Outdated,
+    /// None lives, or it was told nothing yet. It is told what is open when it is.
+    Unready,
+}
+
+impl SessionState {
+    /// Says it to the provider, which is started for a request where it rests.
+    pub(super) fn say_to_provider(&mut self, word: ToProvider) {
+        if matches!(word, ToProvider::Ask(_)) {
+            if let Some(resting) = self.resting.take() {
+                resting.abort();
+            }
+            if self.reach == Reach::Outdated {
+                self.rest();
+            }
+            let _ = self.provider.send_message(SlotMsg::Wake);
+        }
+        match self.reach {
+            Reach::Ready | Reach::Outdated => {
+                let _ = self.provider.send_message(SlotMsg::Send(word));
+            }
+            // What is open is asked when it is up; what was to be given up died with it.
+            Reach::Unready => {}
+        }
+    }
+
+    /// A client gave papers, a newer key for example.
+    pub(super) fn papers_came(&mut self) {
+        if self.reach == Reach::Ready && self.may_rest() {
+            self.reach = Reach::Outdated;
+        }
+    }
+
+    /// Has the provider rest after a while, if nothing is asked of it.
+    pub(super) fn rest_later(&mut self, myself: &ActorRef<SessionMsg>) {
+        let idle = self.reach != Reach::Unready && !self.router.asks();
+        if idle && self.resting.is_none() && self.may_rest() {
+            let time = Duration::from_millis(self.plan.config.daemon.idle_provider_ms);
+            let later = myself.send_after(time, || SessionMsg::ProviderUnused);
+            self.resting = Some(later.abort_handle());
+        }
+    }
+
+    pub(super) fn provider_unused(&mut self) {
+        self.resting = None;
+        if self.reach != Reach::Unready && !self.router.asks() {
+            self.rest();
+        }
+    }
+
+    fn rest(&mut self) {
+        self.reach = Reach::Unready;
+        let _ = self.provider.send_message(SlotMsg::Rest);
+    }
+
+    /// Where a recording is played or made, the process knows how far it is.
+    fn may_rest(&self) -> bool {
+        self.papers.iter().all(|(paper, _)| match paper {
+            Paper::Key => true,
+            Paper::Replay | Paper::Record => false,
+        })
+    }
+
+    /// Tells a provider that has just begun whom to speak to.
+    pub(super) fn configure_provider(&mut self) {
+        self.reach = Reach::Ready;
+        let word = ToProvider::Configure {
+            source: self.plan.source.clone(),
+            patience: self.plan.config.provider.patience,
+            proxy: self.plan.config.provider.proxy.clone(),
+            papers: self.papers.iter().map(|(paper, _)| *paper).collect(),
+        };
+        let _ = self.provider.send_message(SlotMsg::Send(word));
+        for (_, descriptor) in &self.papers {
+            match descriptor.try_clone() {
+                Ok(copy) => {
+                    let _ = self.provider.send_message(SlotMsg::SendDescriptor(copy));
+                }
+                Err(error) => tracing::error!(%error, "a descriptor could not be passed on"),
+            }
+        }
+    }
+}
