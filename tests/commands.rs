@@ -7,8 +7,10 @@ use serde_json::Value;
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
+use std::time::Duration;
 use support::anthropic::{Answer, Server, call};
-use support::{Desk, Run, run};
+use support::terminal::Tmux;
+use support::{Desk, Run, processes, run, until};
 
 /// A session in which a file was looked at; its name.
 fn session(desk: &Desk, flags: &[&str]) -> String {
@@ -185,4 +187,159 @@ fn the_log_is_read_whole_or_for_one_session() {
     assert!(all.out.contains(&first) && all.out.contains(&second), "{}", all.out);
     let one = run(desk.agentd(&["logs", &first]));
     assert!(one.out.contains(&first) && !one.out.contains(&second), "{}", one.out);
+}
+
+/// The state of a session, as `ls` tells it.
+fn state(desk: &Desk, id: &str) -> String {
+    let rows = lines(&run(desk.agentd(&["ls", "--json"])));
+    let row = rows.iter().find(|row| row["session_id"] == id);
+    row.map_or("gone".to_owned(), |row| row["state"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_session_is_copied_stopped_and_removed_and_its_records_of_calls_stay() {
+    let desk = Desk::new();
+    let id = session(&desk, &[]);
+    let _daemon = desk.daemon();
+    let forked = run(desk.agentd(&["fork", &id[..8], "--json"]));
+    assert_eq!(forked.code, 0, "{}", forked.err);
+    let copy = forked.json()["session_id"].as_str().unwrap().to_owned();
+    assert_eq!(forked.json()["of"], id.as_str());
+    assert_eq!((state(&desk, &copy), state(&desk, &id)), ("idle".into(), "ended".into()));
+    let shown = run(desk.agentd(&["show", &copy]));
+    assert!(shown.out.contains("It says `apple`."), "{}", shown.out);
+    let live = run(desk.agentd(&["rm", &copy]));
+    assert_eq!(live.code, 75, "{}", live.err);
+    assert!(live.err.contains("is live") && live.err.contains("agentd stop"), "{}", live.err);
+    let stopped = run(desk.agentd(&["stop", &copy]));
+    assert!(stopped.code == 0 && stopped.err.contains("has ended"), "{stopped:?}");
+    assert_eq!(state(&desk, &copy), "ended");
+    let again = run(desk.agentd(&["stop", &copy]));
+    assert!(again.code == 0 && again.err.contains("does not run"), "{again:?}");
+    let audited = run(desk.agentd(&["audit", "ls", "--session", &id])).out;
+    for session in [&copy, &id] {
+        let removed = run(desk.agentd(&["rm", session]));
+        assert!(removed.code == 0 && removed.err.contains("is removed"), "{removed:?}");
+        assert_eq!(state(&desk, session), "gone");
+    }
+    assert_eq!(run(desk.agentd(&["audit", "ls", "--session", &id])).out, audited);
+    let none = run(desk.agentd(&["rm", &id]));
+    assert!(none.code == 2 && none.err.contains("there is no session"), "{none:?}");
+}
+
+#[test]
+fn a_running_turn_is_stopped_in_order_or_killed_at_once() {
+    for (command, mark) in [("stop", "4713"), ("kill", "4714")] {
+        let desk = Desk::new();
+        let input = serde_json::json!({ "command": format!("touch begun; sleep {mark}") });
+        let server =
+            Server::scripted([Answer::says([call("toolu_1", "bash", &input.to_string())])]);
+        let _daemon = desk.daemon();
+        let arguments = ["-p", "go", "--permission-mode", "auto"];
+        let mut script = desk.with_server(&server, &arguments);
+        let script = script.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until("the command runs", || desk.project().join("begun").exists());
+        let rows = lines(&run(desk.agentd(&["ls", "--json"])));
+        let id = rows[0]["session_id"].as_str().unwrap().to_owned();
+        assert_eq!(rows[0]["state"], "working");
+        let ended = run(desk.agentd(&[command, &id]));
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        assert_eq!(state(&desk, &id), "ended");
+        let ended = script.wait_with_output().unwrap();
+        assert!(!ended.status.success(), "its run did not come to its end: {ended:?}");
+        let sleeps = processes().into_iter().filter(|it| it.name == "sleep").any(|it| {
+            let line = fs::read_to_string(format!("/proc/{}/cmdline", it.pid));
+            line.is_ok_and(|line| line.contains(mark))
+        });
+        assert!(!sleeps, "{command} leaves nothing of the call");
+        let shown = run(desk.agentd(&["show", &id])).out;
+        assert!(shown.contains("sleep"), "{shown}");
+    }
+}
+
+#[test]
+fn a_log_is_followed_while_it_is_written_and_moved_away() {
+    let desk = Desk::new();
+    let mut follower = desk.agentd(&["logs", "-f"]);
+    let mut follower = follower.stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = std::io::BufReader::new(follower.stdout.take().unwrap());
+    let (sender, said) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut line = String::new();
+        while std::io::BufRead::read_line(&mut out, &mut line).is_ok_and(|length| length > 0) {
+            let _ = sender.send(std::mem::take(&mut line));
+        }
+    });
+    let says = |words: &str| {
+        let mut lines = std::iter::from_fn(|| said.recv_timeout(Duration::from_secs(20)).ok());
+        assert!(lines.any(|line| line.contains(words)), "in vain: {words}");
+    };
+    // Nothing was there when it began to follow.
+    let first = session(&desk, &[]);
+    says(&first);
+    let log = desk.state().join("log");
+    fs::rename(log.join("supervisor.log"), log.join("supervisor.log.old")).unwrap();
+    let second = session(&desk, &[]);
+    says(&second);
+    let idle = support::switches(follower.id());
+    std::thread::sleep(Duration::from_millis(700));
+    assert_eq!(support::switches(follower.id()), idle, "it sleeps while nothing is written");
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    reader.join().unwrap();
+}
+
+#[test]
+fn a_follower_whose_reader_is_gone_ends() {
+    let desk = Desk::new();
+    session(&desk, &[]);
+    let mut follower = desk.agentd(&["logs", "-f"]);
+    let mut follower = follower.stdout(Stdio::piped()).spawn().unwrap();
+    drop(follower.stdout.take());
+    until("it has ended", || follower.try_wait().unwrap().is_some());
+}
+
+#[test]
+fn agentd_alone_comes_back_to_the_session_that_is_there() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| Answer::text(&format!("answer {n}")));
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &desk.with_server(&server, &[]), (80, 24));
+    one.shows("ready");
+    one.enters("first words");
+    one.shows("answer 1");
+    one.press(&["C-d"]);
+    assert_eq!(one.ends(), 0, "{}", one.screen());
+    let two = tmux.run("two", &desk.with_server(&server, &[]), (80, 24));
+    two.shows("answer 1");
+    two.enters("second words");
+    two.shows("answer 2");
+    assert_eq!(lines(&run(desk.agentd(&["ls", "--json"]))).len(), 1, "the same session");
+    // Elsewhere it is another.
+    let other = desk.outside().join("elsewhere");
+    fs::create_dir(&other).unwrap();
+    let mut there = desk.with_server(&server, &[]);
+    there.current_dir(&other);
+    let three = tmux.run("three", &there, (80, 24));
+    three.shows("ready");
+    three.enters("third words");
+    three.shows("answer 3");
+    assert!(!three.screen().contains("answer 1"), "{}", three.screen());
+    assert_eq!(lines(&run(desk.agentd(&["ls", "--json"]))).len(), 2);
+}
+
+#[test]
+fn an_export_moves_no_cursor() {
+    let desk = Desk::new();
+    desk.write("a.txt", "a\u{1b}[2Jb\n");
+    let look = call("toolu_1", "bash", r#"{"command":"cat a.txt; printf '\\033]0;title\\007'"}"#);
+    let server = Server::scripted([Answer::says([look]), Answer::text("x\u{1b}[1;1Hy")]);
+    let ran = desk.ask(&server, &["--permission-mode", "auto"]);
+    let id = ran.json()["session_id"].as_str().unwrap().to_owned();
+    for arguments in [&["export", id.as_str()][..], &["show", &id, "--calls"]] {
+        let ran = run(desk.agentd(arguments));
+        assert!(ran.code == 0 && ran.out.contains("title"), "{arguments:?}: {ran:?}");
+        assert!(!ran.out.contains(['\u{1b}', '\u{7}']), "{arguments:?}: {:?}", ran.out);
+    }
 }

@@ -573,3 +573,126 @@ fn settings_that_a_person_changes_hold_for_calls_to_come_and_after_a_restart() {
     wire.say(FromClient::Change { session, change: nowhere });
     wire.until("a refusal", |word| matches!(word, ToClient::Failed { .. }).then_some(()));
 }
+
+/// A run of a script in the daemon; its session.
+fn script(desk: &Desk, server: &Server, flags: &[&str]) -> SessionId {
+    let ran = desk.ask(server, flags);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    SessionId(ran.json()["session_id"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn a_script_s_session_ends_with_its_run_unless_somebody_looks_on() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| Answer::text(&format!("answer {n}")));
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let state = |wire: &mut Wire, session: &SessionId| {
+        let rows = list(wire);
+        rows.into_iter().find(|row| row.session == *session).map(|row| row.state)
+    };
+    let first = script(&desk, &server, &[]);
+    support::until("it has ended", || state(&mut wire, &first) == Some(SessionState::Ended));
+    let conversations = |daemon: u32| {
+        let all = support::processes();
+        all.iter().filter(|it| it.parent == daemon && it.name.starts_with("agentd-sessio")).count()
+    };
+    support::until("no process of it is left", || conversations(daemon.pid) == 0);
+    // At once again and again: whoever comes while it ends has it opened anew.
+    for _ in 0..6 {
+        assert_eq!(script(&desk, &server, &["--resume", &first.0]), first);
+    }
+    assert_eq!(server.requests().len(), 7);
+    // Somebody looks on while the run ends: the session stays for them.
+    let slow = Server::scripted([Answer::text("slow").stalled_after(10, Duration::from_secs(1))]);
+    let running = std::thread::scope(|scope| {
+        let run = scope.spawn(|| script(&desk, &slow, &[]));
+        let mut found = None;
+        support::until("it runs", || {
+            let rows = list(&mut wire);
+            found = rows.into_iter().find(|it| it.state == SessionState::Working);
+            found.is_some()
+        });
+        let session = found.unwrap().session;
+        wire.attach(&session, Since::Seq(1), Rights::ReadOnly);
+        assert_eq!(run.join().unwrap(), session);
+        session
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(state(&mut Wire::to(&desk.door()), &running), Some(SessionState::Idle));
+    drop(wire);
+    let mut wire = Wire::to(&desk.door());
+    support::until("they left", || state(&mut wire, &running) == Some(SessionState::Ended));
+}
+
+#[test]
+fn a_script_that_waits_behind_a_turn_takes_only_its_own_prompt_back() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::text("slow").stalled_after(10, Duration::from_secs(4)),
+        Answer::text("second"),
+    ]);
+    let _daemon = desk.daemon();
+    let start = |prompt: &str, more: &[&str]| {
+        let mut command = desk.with_server(&server, &["-p", prompt, "--output-format", "json"]);
+        command.args(more).stdout(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let first = start("first words", &[]);
+    let mut wire = Wire::to(&desk.door());
+    let mut found = None;
+    support::until("it runs", || {
+        found = list(&mut wire).into_iter().find(|row| row.state == SessionState::Working);
+        found.is_some()
+    });
+    let session = found.unwrap().session;
+    wire.attach(&session, Since::Seq(1), Rights::Full);
+    let second = start("second words", &["--resume", &session.0]);
+    wire.event("it waits", |event| queue(event).filter(|it| it == &["second words"]));
+    wire.prompt(&session, "third words");
+    wire.event("both wait", |event| queue(event).filter(|it| it.len() == 2));
+    send(second.id(), Signal::SIGINT);
+    wire.event("one of them does no more", |event| {
+        queue(event).filter(|it| it == &["third words"])
+    });
+    assert_eq!(second.wait_with_output().unwrap().status.code(), Some(130));
+    let first = first.wait_with_output().unwrap();
+    assert_eq!(first.status.code(), Some(0), "the other's turn went on: {first:?}");
+    wire.turn_ends();
+    wire.turn_ends();
+    let asked = server.requests()[1].body["messages"].to_string();
+    assert!(asked.contains("third words") && !asked.contains("second words"), "{asked}");
+}
+
+/// With as few descriptors as login shells give, and no provider kept for who does not speak.
+#[test]
+fn two_hundred_idle_sessions_are_held_at_once() {
+    let desk = Desk::new();
+    fs::create_dir_all(desk.home().join(".config/agentd")).unwrap();
+    let config = "[daemon]\nidle_provider = \"200ms\"\n";
+    fs::write(desk.home().join(".config/agentd/config.toml"), config).unwrap();
+    let server = Server::answering(|n, _| Answer::text(&format!("answer {n}")));
+    let start = desk.agentd(&["daemon", "start"]);
+    let mut few = std::process::Command::new("sh");
+    few.args(["-c", "ulimit -Sn 1024; exec \"$@\"", "sh"]).arg(start.get_program());
+    few.args(start.get_args()).current_dir(desk.project()).env_clear();
+    few.envs(start.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    assert!(few.output().unwrap().status.success());
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let opening = desk.opening(&server);
+    let sessions: Vec<_> = (0..200).map(|_| wire.open(&opening)).collect();
+    let workers = |name: &str| {
+        let all = support::processes();
+        all.iter().filter(|it| it.parent == daemon.pid && it.name.starts_with(name)).count()
+    };
+    support::until("all providers rest", || workers("agentd-provide") == 0);
+    assert_eq!(workers("agentd-sessio"), 200);
+    let rows = list(&mut wire);
+    assert_eq!(rows.iter().filter(|row| row.state == SessionState::Idle).count(), 200);
+    for session in [&sessions[0], &sessions[99], &sessions[199]] {
+        wire.prompt(session, "go");
+        wire.turn_ends();
+    }
+    assert_eq!(server.requests().len(), 3);
+}

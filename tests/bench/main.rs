@@ -1,13 +1,14 @@
 //! How fast the path is: `cargo bench` prints each figure with its target, PASS or MISS, and the
 //! baseline measured in the same run. Nothing here asserts; a shared machine has bad days.
+//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`) prints those alone.
 #![allow(clippy::unwrap_used)]
 
+mod doors;
 mod recovery;
 #[path = "../support/mod.rs"]
 mod support;
 
 use serde_json::json;
-use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -21,6 +22,17 @@ use support::{Desk, processes, run};
 fn main() {
     println!("| Figure | Value | Target | | Baseline of the same run |");
     println!("|---|---|---|---|---|");
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
+    let parts: [(&str, fn()); 3] =
+        [("calls", calls), ("recovery", recovery::rows), ("doors", doors::rows)];
+    for (name, rows) in parts {
+        if wanted.is_empty() || wanted.iter().any(|word| word == name) {
+            rows();
+        }
+    }
+}
+
+fn calls() {
     frames();
     spawning();
     let spawn = bare_spawn();
@@ -29,7 +41,6 @@ fn main() {
     }
     one_shot();
     version();
-    recovery::rows();
 }
 
 /// One line of the table. Smaller is better.
@@ -230,13 +241,7 @@ fn resident_of_agentd(own: u32) -> u64 {
     all.iter()
         .filter(|process| sessions.contains(&process.session) && process.pid != own)
         .filter(|process| process.name.starts_with("agentd"))
-        .filter_map(|process| {
-            fs::read_to_string(format!("/proc/{}/smaps_rollup", process.pid)).ok()
-        })
-        .filter_map(|rollup| {
-            let line = rollup.lines().find(|line| line.starts_with("Pss:"))?.to_owned();
-            line.split_whitespace().nth(1)?.parse::<u64>().ok()
-        })
+        .map(|process| support::pss(process.pid))
         .sum()
 }
 

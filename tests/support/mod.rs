@@ -342,6 +342,13 @@ pub fn processes() -> Vec<Process> {
         .collect()
 }
 
+/// Proportional set size of a process in KiB; 0 where it may not be read.
+pub fn pss(pid: u32) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let line = rollup.lines().find(|line| line.starts_with("Pss:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}
+
 /// How often the threads of a process gave the processor up or lost it.
 pub fn switches(pid: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();

@@ -35,6 +35,10 @@ const BATCH: usize = 1024;
 /// mend.
 const LOSSES: usize = 3;
 const LOSS_WINDOW: Duration = Duration::from_secs(60);
+/// How long who only watches waits for somebody to go on with a session whose daemon was lost.
+const OTHERS: Duration = Duration::from_secs(10);
+/// Between two looks whether somebody did.
+const WATCH_PAUSE: Duration = Duration::from_millis(200);
 
 /// What the terminal can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,6 +121,7 @@ pub fn attach(
         told: None,
         finished: String::new(),
         losses: Vec::new(),
+        seeking: None,
     };
     let left = attached.go();
     drop(raw);
@@ -161,6 +166,8 @@ struct Attached<'a> {
     /// Lines for good that are not written yet.
     finished: String,
     losses: Vec<Instant>,
+    /// A session that somebody else has to go on with, and until when that is waited for.
+    seeking: Option<(SessionId, Instant)>,
 }
 
 impl Attached<'_> {
@@ -181,6 +188,9 @@ impl Attached<'_> {
             if self.paint().is_err() {
                 return Leaving::Detached(None);
             }
+            if let Some(leaving) = self.seek() {
+                return leaving;
+            }
             let mut next = self.next();
             for _ in 0..BATCH {
                 let Some(input) = next else { break };
@@ -198,6 +208,9 @@ impl Attached<'_> {
         // Who only watches leaves it to others to end a supervisor by force.
         let patient = self.visit.entrance.rights == Rights::ReadOnly;
         loop {
+            if self.seeking.is_some() {
+                return self.inputs.recv_timeout(WATCH_PAUSE).ok();
+            }
             if patient || (self.said == Said::Nothing && !self.screen.is_owed()) {
                 let input = self.inputs.recv().ok();
                 self.heard = Instant::now();
@@ -304,23 +317,43 @@ impl Attached<'_> {
         }
         // The person sees that something happens while another one starts.
         let _ = self.paint();
-        let begun = match self.visit.entrance.rights {
+        match self.visit.entrance.rights {
             Rights::Full => {
                 let open_turn = OpenTurn::GoesOn;
                 self.visit.opening.start = Start::Resume { session, open_turn };
-                self.ear.begin(self.supervisors, &self.visit.opening, &self.visit.papers)
+                let opening = &self.visit.opening;
+                let begun = self.ear.begin(self.supervisors, opening, &self.visit.papers);
+                self.begun(begun)
             }
             // Opened for who only watches, its turn and its questions would end with the look.
             Rights::ReadOnly => {
                 self.ear.forget();
-                let found = self.supervisors.connect_where_live(&session);
+                self.seeking = Some((session, now + OTHERS));
+                None
+            }
+        }
+    }
+
+    /// Looks whether somebody goes on with the session that was lost; keys are heard meanwhile.
+    fn seek(&mut self) -> Option<Leaving> {
+        let (session, until) = self.seeking.clone()?;
+        match self.supervisors.connect_where_live(&session) {
+            Ok(Some(found)) => {
+                self.seeking = None;
                 let open_turn = OpenTurn::Waits;
                 self.visit.opening.start = Start::Resume { session, open_turn };
-                found.map_err(RunError::NoSupervisor).and_then(|found| {
-                    self.ear.listen_to(found, &self.visit.opening, &self.visit.papers)
-                })
+                let begun = self.ear.listen_to(found, &self.visit.opening, &self.visit.papers);
+                self.begun(begun)
             }
-        };
+            Ok(None) if Instant::now() < until => None,
+            Ok(None) => Some(Leaving::Lost(format!(
+                "nobody goes on with session {session}, and who only watches does not either"
+            ))),
+            Err(error) => Some(Leaving::Lost(error.to_string())),
+        }
+    }
+
+    fn begun(&mut self, begun: Result<Sender<FromClient>, RunError>) -> Option<Leaving> {
         match begun {
             Ok(say) => {
                 self.say = say;

@@ -14,6 +14,8 @@ use std::time::Duration;
 pub struct Connection {
     words: Receiver<ToClient>,
     say: Sender<FromClient>,
+    /// The same socket, for the time a word may take.
+    socket: UnixStream,
     pid: u32,
 }
 
@@ -113,23 +115,13 @@ impl Connection {
         say.send(&FromClient::Hello { token, build }).map_err(|_| ConnectError::Ended)?;
         let answer = words.recv().map_err(|error| not_greeted(error, socket))?;
         stream.set_read_timeout(None).map_err(unreachable)?;
-        match answer {
-            ToClient::Welcome { build: _, pid } => Ok(Self { words, say, pid }),
-            ToClient::Refused { build: _, reason } => Err(ConnectError::Refused { reason }),
-            ToClient::Opened { .. }
-            | ToClient::Attached { .. }
-            | ToClient::Detached { .. }
-            | ToClient::Behind { .. }
-            | ToClient::Page { .. }
-            | ToClient::TakenBack { .. }
-            | ToClient::Sessions(_)
-            | ToClient::Status(_)
-            | ToClient::Done
-            | ToClient::Event { .. }
-            | ToClient::Pong(_)
-            | ToClient::Processes(_)
-            | ToClient::Failed { .. } => Err(ConnectError::OutOfTurn),
+        if let ToClient::Welcome { build: _, pid } = answer {
+            return Ok(Self { words, say, socket: stream, pid });
         }
+        if let ToClient::Refused { build: _, reason } = answer {
+            return Err(ConnectError::Refused { reason });
+        }
+        Err(ConnectError::OutOfTurn)
     }
 
     /// The supervisor's process id, as it says itself.
@@ -153,6 +145,22 @@ impl Connection {
     /// Where the supervisor is gone or broke the protocol.
     pub fn recv(&mut self) -> Result<ToClient, ChannelError> {
         self.words.recv()
+    }
+
+    /// Asks, and waits so long at most for the answer.
+    ///
+    /// # Errors
+    /// Where the supervisor is gone, or did not answer in time.
+    pub(crate) fn ask_within(
+        &mut self,
+        word: &FromClient,
+        patience: Duration,
+    ) -> Result<ToClient, ChannelError> {
+        self.socket.set_read_timeout(Some(patience))?;
+        self.say.send(word)?;
+        let answer = self.recv()?;
+        self.socket.set_read_timeout(None)?;
+        Ok(answer)
     }
 
     /// The two halves, for a thread that listens while another speaks.

@@ -18,10 +18,8 @@ use std::time::{Duration, Instant};
 /// How long a daemon that is ending may take to leave its socket to the next: it gives its calls
 /// and workers their time.
 const ENDING: Duration = Duration::from_secs(15);
-/// How long who only watches waits for somebody to go on with a session whose daemon was lost.
-const OTHERS: Duration = Duration::from_secs(10);
-/// Between two tries of theirs.
-const WATCH_PAUSE: Duration = Duration::from_millis(200);
+/// Longest wait for a list of sessions; a daemon that is stopped never says one.
+const LISTING: Duration = Duration::from_secs(1);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -144,23 +142,20 @@ impl Supervisors for DaemonSupervisors<'_> {
     fn connect_where_live(
         &mut self,
         session: &SessionId,
-    ) -> Result<Connection, Box<dyn Error + Send + Sync>> {
-        let until = Instant::now() + OTHERS;
-        loop {
-            if let Some(mut connection) = self.find()?
-                && has_live(&mut connection, session)?
-            {
-                self.connected = Some(connection.supervisor_pid());
-                return Ok(connection);
-            }
-            if Instant::now() > until {
-                return Err(format!(
-                    "nobody goes on with session {session}, and who only watches does not either"
-                )
-                .into());
-            }
-            std::thread::sleep(WATCH_PAUSE);
+    ) -> Result<Option<Connection>, Box<dyn Error + Send + Sync>> {
+        let connection = match connect(&self.socket) {
+            Ok(connection) => Some(connection),
+            Err(error) if nobody(&error) => None,
+            // It is ending, or it has just taken another's place.
+            Err(ConnectError::Refused { .. } | ConnectError::Ended) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let Some(mut connection) = connection else { return Ok(None) };
+        if !has_live(&mut connection, session)? {
+            return Ok(None);
         }
+        self.connected = Some(connection.supervisor_pid());
+        Ok(Some(connection))
     }
 
     fn unanswered(&mut self) {
@@ -176,9 +171,12 @@ impl Supervisors for DaemonSupervisors<'_> {
 
 /// Whether the daemon holds this session, beside what lies on disk.
 fn has_live(connection: &mut Connection, session: &SessionId) -> Result<bool, ChannelError> {
-    connection.send(&FromClient::List, &[])?;
-    let ToClient::Sessions(rows) = connection.recv()? else {
-        return Err(ChannelError::OutOfTurn);
+    let rows = match connection.ask_within(&FromClient::List, LISTING) {
+        Ok(ToClient::Sessions(rows)) => rows,
+        // It may answer the next time.
+        Err(ChannelError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => Vec::new(),
+        Ok(_) => return Err(ChannelError::OutOfTurn),
+        Err(error) => return Err(error),
     };
     let of_disk = |state: &SessionState| match state {
         SessionState::Ended | SessionState::Unreadable(_) => true,

@@ -196,6 +196,8 @@ enum Output {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prompt {
     ToBeSaid,
+    /// Over the present connection; nothing was heard of it yet.
+    Said,
     Waits,
     Kept,
 }
@@ -246,11 +248,7 @@ impl Run<'_> {
             }
             began = Instant::now();
             transcript = Transcript::new(transcript.opened().clone());
-            self.prompt = Prompt::ToBeSaid;
-            let word =
-                FromClient::Prompt { session: session.clone(), text: self.task.prompt.clone() };
-            // Should this fail, the loss of the supervisor comes in by itself.
-            let _ = self.say.send(&word);
+            self.say_prompt(&session);
         }
     }
 
@@ -328,40 +326,21 @@ impl Run<'_> {
             }
             Input::TimeOver => return Err(RunError::Stopped(Stop::TimeLimit)),
         };
-        match word {
-            ToClient::Opened {
-                session,
-                model,
-                tools,
-                mode,
-                network: _,
-                sandbox,
-                last_seq,
-                warnings,
-            } => {
-                if self.lives == 1 {
-                    self.seen = last_seq;
-                }
-                let from = self.seen.saturating_add(1);
-                self.say.send(&follow(&session, from)).map_err(RunError::Lost)?;
-                let project = self.task.opening.project.to_path().display().to_string();
-                Ok(OpenedSession { session, project, model, tools, mode, sandbox, warnings })
-            }
-            ToClient::Failed { kind, message } => Err(RunError::Failed { kind, message }),
-            ToClient::Welcome { .. }
-            | ToClient::Refused { .. }
-            | ToClient::Attached { .. }
-            | ToClient::Detached { .. }
-            | ToClient::Behind { .. }
-            | ToClient::Page { .. }
-            | ToClient::TakenBack { .. }
-            | ToClient::Sessions(_)
-            | ToClient::Status(_)
-            | ToClient::Done
-            | ToClient::Event { .. }
-            | ToClient::Pong(_)
-            | ToClient::Processes(_) => Err(RunError::Lost(ChannelError::OutOfTurn)),
+        if let ToClient::Failed { kind, message } = word {
+            return Err(RunError::Failed { kind, message });
         }
+        let ToClient::Opened { session, model, tools, mode, sandbox, last_seq, warnings, .. } =
+            word
+        else {
+            return Err(RunError::Lost(ChannelError::OutOfTurn));
+        };
+        if self.lives == 1 {
+            self.seen = last_seq;
+        }
+        let from = self.seen.saturating_add(1);
+        self.say.send(&follow(&session, from)).map_err(RunError::Lost)?;
+        let project = self.task.opening.project.to_path().display().to_string();
+        Ok(OpenedSession { session, project, model, tools, mode, sandbox, warnings })
     }
 
     /// Follows the session until its turn is over, or whoever stops it has waited long enough.
@@ -378,12 +357,17 @@ impl Run<'_> {
                 }
                 Input::Word(ToClient::Attached { .. }) => {
                     if self.prompt == Prompt::ToBeSaid {
-                        let text = self.task.prompt.clone();
-                        let word = FromClient::Prompt { session: session.clone(), text };
-                        // Should this fail, the loss of the supervisor comes in by itself.
-                        let _ = self.say.send(&word);
+                        self.say_prompt(&session);
                         ipc::step!("client: prompt sent");
                     }
+                }
+                Input::Word(ToClient::TakenBack { texts, .. }) => {
+                    // It waited, and does no more: nothing of this run is left there.
+                    if texts.contains(&self.task.prompt) {
+                        break;
+                    }
+                    // Its turn had come already.
+                    self.interrupt(&session);
                 }
                 // Read too slowly: what was left out comes from the disk.
                 Input::Word(ToClient::Behind { session }) => {
@@ -398,7 +382,6 @@ impl Run<'_> {
                     | ToClient::Opened { .. }
                     | ToClient::Detached { .. }
                     | ToClient::Page { .. }
-                    | ToClient::TakenBack { .. }
                     | ToClient::Sessions(_)
                     | ToClient::Status(_)
                     | ToClient::Done
@@ -416,8 +399,19 @@ impl Run<'_> {
                 Input::Signal(signal) => self.stop(Stop::Signal(signal), &session),
                 Input::TimeOver => self.stop(Stop::TimeLimit, &session),
             }
+            // Nothing was asked for yet that would have to end.
+            if self.stopped.is_some() && self.prompt == Prompt::ToBeSaid {
+                break;
+            }
         }
         Ok(())
+    }
+
+    fn say_prompt(&mut self, session: &SessionId) {
+        self.prompt = Prompt::Said;
+        let word = FromClient::Prompt { session: session.clone(), text: self.task.prompt.clone() };
+        // Should this fail, the loss of the supervisor comes in by itself.
+        let _ = self.say.send(&word);
     }
 
     fn happened(&mut self, transcript: &mut Transcript, event: &Event) {
@@ -451,6 +445,9 @@ impl Run<'_> {
             return Err(RunError::Lost(error));
         }
         self.lives += 1;
+        if self.prompt == Prompt::Said {
+            self.prompt = Prompt::ToBeSaid;
+        }
         let reason = "the supervisor was lost; another one goes on with the session".to_owned();
         self.happened(transcript, &Event::Struck { reason });
         let opening = Opening {
@@ -468,7 +465,21 @@ impl Run<'_> {
     fn stop(&mut self, why: Stop, session: &SessionId) {
         self.stopped = Some(why);
         self.deadline = Some(Instant::now() + GRACE);
-        // Should this fail, the loss of the supervisor comes in by itself.
+        match self.prompt {
+            Prompt::ToBeSaid => {}
+            // The turn that runs may be somebody else's.
+            Prompt::Said | Prompt::Waits => {
+                let text = self.task.prompt.clone();
+                let word = FromClient::Withdraw { session: session.clone(), text };
+                // Should this fail, the loss of the supervisor comes in by itself.
+                let _ = self.say.send(&word);
+            }
+            Prompt::Kept => self.interrupt(session),
+        }
+    }
+
+    fn interrupt(&self, session: &SessionId) {
+        // As above.
         let _ = self.say.send(&FromClient::Interrupt { session: session.clone() });
     }
 

@@ -163,7 +163,7 @@ pub struct Screen {
     pub(crate) hint: Option<String>,
     pub(crate) usage: Usage,
     pub(crate) pending: Pending,
-    /// What the supervisor said could not be done, until it says something else.
+    /// Why the supervisor said that it ends, until it says something else.
     refused: Option<String>,
     /// Numbers of the first and the last kept event seen.
     first_seq: Option<u64>,

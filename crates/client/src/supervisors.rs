@@ -14,14 +14,14 @@ pub trait Supervisors {
     fn connect(&mut self) -> Result<Connection, Box<dyn Error + Send + Sync>>;
 
     /// Connects to one that has this session live, for who only watches: nothing is started and no
-    /// session is opened for them. Waits a while for somebody else to do so.
+    /// session is opened for them. `None` where nobody has done so yet.
     ///
     /// # Errors
-    /// Where nobody does.
+    /// Where nobody can, or there is no speaking to who did.
     fn connect_where_live(
         &mut self,
         session: &SessionId,
-    ) -> Result<Connection, Box<dyn Error + Send + Sync>>;
+    ) -> Result<Option<Connection>, Box<dyn Error + Send + Sync>>;
 
     /// The present supervisor does not answer: it is stopped or stuck, and is ended by force, so
     /// that another may take its place.
@@ -80,7 +80,7 @@ impl Supervisors for OwnSupervisors<'_> {
     fn connect_where_live(
         &mut self,
         _: &SessionId,
-    ) -> Result<Connection, Box<dyn Error + Send + Sync>> {
+    ) -> Result<Option<Connection>, Box<dyn Error + Send + Sync>> {
         // One that is this client's own has nobody else who could open a session.
         Err("the supervisor of this run is gone".into())
     }

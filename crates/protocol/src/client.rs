@@ -201,6 +201,14 @@ pub enum FromClient {
         /// Which session.
         session: SessionId,
     },
+    /// Take back these words alone, where they wait; answered by `TakenBack`, without them where they
+    /// do not wait or wait no more. Only with full rights.
+    Withdraw {
+        /// Which session.
+        session: SessionId,
+        /// The words.
+        text: String,
+    },
     /// Change a setting of a session; only with full rights. Told to all by `Changed`.
     Change {
         /// Which session.
@@ -275,8 +283,8 @@ pub struct SessionRow {
     pub began: u64,
     /// When its last record was written, in milliseconds of Unix time.
     pub last: u64,
-    /// Prompts so far.
-    pub turns: u32,
+    /// Prompts so far; not counted where the session is long and not live.
+    pub turns: Option<u32>,
     /// Attached clients.
     pub clients: u32,
 }

@@ -326,6 +326,12 @@ impl ClientState {
                     let _ = actor.send_message(SessionMsg::TakeBack(client));
                 });
             }
+            FromClient::Withdraw { session, text } => {
+                let client = myself.clone();
+                self.with_full_rights(&session, |actor| {
+                    let _ = actor.send_message(SessionMsg::Withdraw { client, text });
+                });
+            }
             FromClient::Change { session, change } => {
                 let (client, by) = (myself.clone(), self.name.clone());
                 self.with_full_rights(&session, |actor| {
@@ -491,46 +497,17 @@ fn answer_done(
     });
 }
 
-/// The session whose events a word is of.
+/// The session whose events a word is of: one whose client may miss words and see them again.
 fn about(word: &ToClient) -> Option<&SessionId> {
-    match word {
-        ToClient::Event { session, .. } | ToClient::Attached { session } => Some(session),
-        ToClient::Welcome { .. }
-        | ToClient::Refused { .. }
-        | ToClient::Opened { .. }
-        | ToClient::Detached { .. }
-        | ToClient::Behind { .. }
-        | ToClient::Page { .. }
-        | ToClient::TakenBack { .. }
-        | ToClient::Sessions(_)
-        | ToClient::Status(_)
-        | ToClient::Done
-        | ToClient::Pong(_)
-        | ToClient::Processes(_)
-        | ToClient::Failed { .. } => None,
+    if let ToClient::Event { session, .. } | ToClient::Attached { session } = word {
+        return Some(session);
     }
+    None
 }
 
 /// Whether a word is only for those who look on at this moment.
 fn is_live(word: &ToClient) -> bool {
-    match word {
-        ToClient::Event { event: Event::TextDelta { .. } | Event::Output { .. }, .. } => true,
-        ToClient::Event { .. }
-        | ToClient::Welcome { .. }
-        | ToClient::Refused { .. }
-        | ToClient::Opened { .. }
-        | ToClient::Attached { .. }
-        | ToClient::Detached { .. }
-        | ToClient::Behind { .. }
-        | ToClient::Page { .. }
-        | ToClient::TakenBack { .. }
-        | ToClient::Sessions(_)
-        | ToClient::Status(_)
-        | ToClient::Done
-        | ToClient::Processes(_)
-        | ToClient::Pong(_)
-        | ToClient::Failed { .. } => false,
-    }
+    matches!(word, ToClient::Event { event: Event::TextDelta { .. } | Event::Output { .. }, .. })
 }
 
 /// Hears the client until it is gone, or the process that opened its connection is.

@@ -219,6 +219,7 @@ async fn greet(
         | FromClient::Detach { .. }
         | FromClient::Page { .. }
         | FromClient::TakeBack { .. }
+        | FromClient::Withdraw { .. }
         | FromClient::Change { .. }
         | FromClient::List
         | FromClient::End { .. }

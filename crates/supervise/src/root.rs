@@ -4,6 +4,7 @@ mod ending;
 mod idle;
 mod opening;
 mod recovery;
+mod retiring;
 mod roll;
 
 use crate::Settings;
@@ -23,6 +24,7 @@ use protocol::client::{
 use protocol::ids::SessionId;
 use protocol::provider::Paper;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
+use retiring::Retiring;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -58,6 +60,10 @@ pub(crate) enum RootMsg {
         ending: Ending,
         reply: oneshot::Sender<Result<(), OpenFailure>>,
     },
+    /// From a session: nobody needs it any more.
+    Retire(SessionId),
+    /// From a session that was to retire: somebody does.
+    Stays(SessionId),
     Remove(SessionId, oneshot::Sender<Result<(), OpenFailure>>),
     Find(SessionId, oneshot::Sender<Option<ActorRef<SessionMsg>>>),
     Describe(oneshot::Sender<Vec<ProcessRow>>),
@@ -92,6 +98,8 @@ pub(crate) struct RootState {
     sessions: HashMap<SessionId, ActorRef<SessionMsg>>,
     /// Sessions that are being opened, and who else waits for them.
     opening: HashMap<SessionId, Vec<Order>>,
+    /// Sessions that end by themselves, and who waits for them to have.
+    retiring: HashMap<SessionId, Retiring>,
     /// Why the broker will not come back.
     broker_failed: Option<String>,
     /// Let in so far; names the next.
@@ -144,6 +152,7 @@ impl Actor for Root {
             audit,
             sessions,
             opening: HashMap::new(),
+            retiring: HashMap::new(),
             broker_failed: None,
             let_in: 0,
             clients: HashMap::new(),
@@ -176,6 +185,8 @@ impl Actor for Root {
             RootMsg::EndSession { session, ending, reply } => {
                 state.end_session(&session, ending, reply);
             }
+            RootMsg::Retire(session) => state.retire(session),
+            RootMsg::Stays(session) => state.stays(&myself, session),
             RootMsg::Remove(session, reply) => state.remove(session, reply),
             RootMsg::Describe(reply) => state.describe(reply),
             RootMsg::Restart(session, reply) => {
@@ -214,6 +225,7 @@ impl Actor for Root {
             SupervisionEvent::ActorFailed(who, error) => {
                 tracing::error!(%error, "an actor failed");
                 state.lost(who.get_id());
+                state.retired(&myself, who.get_id());
                 state.clients.remove(&who.get_id());
                 // Without its log of record or its judge nothing may go on.
                 if [state.audit.get_id(), state.broker.get_id()].contains(&who.get_id()) {
@@ -222,6 +234,7 @@ impl Actor for Root {
             }
             SupervisionEvent::ActorTerminated(who, ..) => {
                 state.ended(who.get_id());
+                state.retired(&myself, who.get_id());
                 state.clients.remove(&who.get_id());
                 state.await_somebody(&myself);
             }

@@ -133,6 +133,12 @@ impl Router {
         std::mem::take(&mut self.queue).into()
     }
 
+    /// These wait instead of those that did; that is on disk.
+    pub(crate) fn requeue(&mut self, texts: Vec<String>) {
+        self.kept = Kept::Not;
+        self.queue = texts.into();
+    }
+
     /// The next of those that wait, if its turn has come.
     pub(crate) fn next_queued(&mut self) -> Option<Vec<Step>> {
         if !self.ready || self.awaited() {

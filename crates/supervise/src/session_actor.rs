@@ -9,8 +9,9 @@ mod calls;
 mod degraded;
 mod keeping;
 mod learning;
-mod replay;
 mod model;
+mod replay;
+mod retiring;
 mod watching;
 mod wishes;
 
@@ -21,7 +22,7 @@ use crate::call_actor::CallMsg;
 use crate::client_actor::ClientMsg;
 use crate::hold::Hold;
 use crate::plan::{Plan, kind_of};
-use crate::root::Order;
+use crate::root::{Order, RootMsg};
 use crate::route::{Router, Step, Watched};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
@@ -45,6 +46,7 @@ use protocol::session::{OpenTurn, SessionLink, ToSession};
 use protocol::upkeep::LogLevel;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use replay::Told;
+use retiring::Expected;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -91,6 +93,12 @@ pub(crate) enum SessionMsg {
     },
     Prompt(String),
     TakeBack(ActorRef<ClientMsg>),
+    Withdraw {
+        client: ActorRef<ClientMsg>,
+        text: String,
+    },
+    /// From the root, which lets nobody in meanwhile: end, unless somebody needs the session.
+    Retire,
     Change {
         client: ActorRef<ClientMsg>,
         change: Change,
@@ -144,6 +152,7 @@ pub(crate) struct SessionPlan {
     pub(crate) times: SlotTimes,
     pub(crate) broker: ActorRef<SlotMsg<BrokerLink>>,
     pub(crate) audit: ActorRef<AuditMsg>,
+    pub(crate) root: ActorRef<RootMsg>,
 }
 
 /// A session's journal, new or mended.
@@ -182,6 +191,9 @@ pub(crate) struct SessionState {
     resting: Option<AbortHandle>,
     broker: ActorRef<SlotMsg<BrokerLink>>,
     audit: ActorRef<AuditMsg>,
+    root: ActorRef<RootMsg>,
+    /// Whether a client that opened it has yet to attach.
+    expected: Expected,
     router: Router,
     calls: HashMap<CallId, ActorRef<CallMsg>>,
     watchers: Vec<ActorRef<ClientMsg>>,
@@ -223,7 +235,8 @@ impl Actor for SessionActor {
         myself: ActorRef<Self::Msg>,
         args: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
-        let SessionPlan { sandbox, plan, opened, papers, spawner, times, broker, audit } = args;
+        let SessionPlan { sandbox, plan, opened, papers, spawner, times, broker, audit, root } =
+            args;
         let spawner = spawner.with(&plan.worker_env);
         let id = plan.id.clone();
         let _ = broker.send_message(SlotMsg::Send(rules(&plan)));
@@ -269,6 +282,8 @@ impl Actor for SessionActor {
             resting: None,
             broker,
             audit,
+            root,
+            expected: Expected::Nobody,
             router: Router::resumed(opened.turns, opened.last).with_queue(opened.queue),
             calls: HashMap::new(),
             watchers: Vec::new(),
@@ -386,9 +401,14 @@ impl SessionState {
             SessionMsg::Tell(event) => self.tell(&event),
             SessionMsg::Attach(attachment) => self.attach(myself, attachment).await,
             SessionMsg::Page { client, before, most } => self.page(client, before, most),
-            SessionMsg::Detach(client) => self.leave(&client),
+            SessionMsg::Detach(client) => {
+                self.leave(&client);
+                self.retire_if_unused();
+            }
             SessionMsg::Prompt(text) => self.prompt(myself, text).await,
             SessionMsg::TakeBack(client) => self.take_back(&client).await,
+            SessionMsg::Withdraw { client, text } => self.withdraw(&client, &text).await,
+            SessionMsg::Retire => self.retire(myself),
             SessionMsg::Change { client, change, by } => self.change(&client, change, by).await,
             SessionMsg::Answer(answered) => self.answer(answered),
             SessionMsg::Interrupt => {

@@ -1,8 +1,9 @@
 //! `agentd daemon`: the daemon for all sessions of this user, started, asked and ended.
 
 use crate::cli::DaemonCommand;
+use crate::door;
 use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use crate::output::print;
 use crate::place::{KEY_VARIABLES, Place};
 use client::{ConnectError, Connection, DaemonSupervisors, Launch, become_daemon, beside_self};
@@ -109,27 +110,9 @@ fn status(daemon: &DaemonSupervisors<'_>, json: bool) -> Result<Exit, Failure> {
 }
 
 fn ask(mut connection: Connection) -> Result<DaemonStatus, Failure> {
-    let lost = |error: client::ChannelError| {
-        Failure::internal(chain(&error)).exit(Exit::SupervisorUnreachable)
-    };
-    connection.send(&FromClient::Status, &[]).map_err(lost)?;
-    match connection.recv().map_err(lost)? {
-        ToClient::Status(status) => Ok(status),
-        ToClient::Failed { kind: _, message } => Err(Failure::internal(message)),
-        ToClient::Welcome { .. }
-        | ToClient::Refused { .. }
-        | ToClient::Opened { .. }
-        | ToClient::Attached { .. }
-        | ToClient::Detached { .. }
-        | ToClient::Behind { .. }
-        | ToClient::Page { .. }
-        | ToClient::TakenBack { .. }
-        | ToClient::Sessions(_)
-        | ToClient::Processes(_)
-        | ToClient::Done
-        | ToClient::Pong(_)
-        | ToClient::Event { .. } => Err(Failure::internal("the daemon answered something else")),
-    }
+    let answer = door::ask(&mut connection, &FromClient::Status)?;
+    let ToClient::Status(status) = answer else { return Err(door::unexpected(&answer)) };
+    Ok(status)
 }
 
 fn line(status: &DaemonStatus) -> String {

@@ -5,14 +5,13 @@ use crate::failure::Failure;
 use crate::place::Place;
 use crate::sessions;
 use client::plain;
-use std::fs::File;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use std::fs::{DirBuilder, File};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
-use std::time::Duration;
-
-/// Between two looks at a log that is followed.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// Whether to wait for what comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,21 +37,56 @@ pub(crate) fn main(beginning: Option<&str>, then: Then) -> Result<Exit, Failure>
         }
         return Ok(Exit::Done);
     }
+    if then == Then::End {
+        copy(&mut opened(&current)?, &wanted)?;
+        return Ok(Exit::Done);
+    }
+    let watch = Watch::of(&dir).map_err(|error| {
+        Failure::internal(format!("{} cannot be watched: {error}", dir.display()))
+    })?;
     while !current.exists() {
-        std::thread::sleep(PAUSE);
+        watch.wait();
     }
     let mut log = opened(&current)?;
     loop {
         copy(&mut log, &wanted)?;
-        if then == Then::End {
-            return Ok(Exit::Done);
-        }
-        std::thread::sleep(PAUSE);
+        watch.wait();
         // A supervisor that starts moves a long log away and begins a new one.
         if is_another(&current, log.get_ref()) {
             copy(&mut log, &wanted)?;
             log = opened(&current)?;
         }
+    }
+}
+
+/// Wakes up when something is written in a directory.
+struct Watch(OwnedFd);
+
+impl Watch {
+    /// From now on. The directory is made where there is none yet.
+    fn of(dir: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        let watch = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+        let changes = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
+        inotify::add_watch(&watch, dir, changes)?;
+        Ok(Self(watch))
+    }
+
+    /// Waits for the next change, or ends all of it where nobody reads what is printed any more.
+    fn wait(&self) {
+        let out = io::stdout();
+        let mut polled = [
+            PollFd::new(self.0.as_fd(), PollFlags::POLLIN),
+            PollFd::new(out.as_fd(), PollFlags::empty()),
+        ];
+        let _ = poll(&mut polled, PollTimeout::NONE);
+        let closed = PollFlags::POLLERR | PollFlags::POLLHUP;
+        if polled[1].revents().is_some_and(|seen| seen.intersects(closed)) {
+            std::process::exit(0);
+        }
+        // What changed is seen in the files; here it only has to be taken off.
+        let mut buffer = [0; 4096];
+        while nix::unistd::read(&self.0, &mut buffer).is_ok_and(|length| length > 0) {}
     }
 }
 

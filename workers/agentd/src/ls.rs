@@ -41,7 +41,7 @@ fn cells(row: &SessionRow) -> [String; 6] {
             | SessionState::Degraded(_)
             | SessionState::Unreadable(_) => word.to_owned(),
         },
-        row.turns.to_string(),
+        row.turns.map_or("-".to_owned(), |turns| turns.to_string()),
         if row.last == 0 { "-".to_owned() } else { time(row.last) },
         project.file_name().map_or("-".to_owned(), |name| one_line(&name.to_string_lossy(), 20)),
         one_line(title, 60),

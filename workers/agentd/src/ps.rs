@@ -1,10 +1,11 @@
 //! `agentd ps`: the processes of a running supervisor.
 
+use crate::door;
 use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use crate::output::print;
 use crate::place::Place;
-use client::{ChannelError, Connection};
+use client::Connection;
 use protocol::client::{FromClient, ProcessRow, ToClient};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -45,28 +46,9 @@ pub(crate) fn connect(socket: &Path) -> Result<Connection, Failure> {
 }
 
 pub(crate) fn processes(connection: &mut Connection) -> Result<Vec<ProcessRow>, Failure> {
-    let lost =
-        |error: ChannelError| Failure::internal(chain(&error)).exit(Exit::SupervisorUnreachable);
-    connection.send(&FromClient::Ps, &[]).map_err(lost)?;
-    match connection.recv().map_err(lost)? {
-        ToClient::Processes(rows) => Ok(rows),
-        ToClient::Failed { kind: _, message } => Err(Failure::internal(message)),
-        ToClient::Welcome { .. }
-        | ToClient::Refused { .. }
-        | ToClient::Opened { .. }
-        | ToClient::Attached { .. }
-        | ToClient::Detached { .. }
-        | ToClient::Behind { .. }
-        | ToClient::Page { .. }
-        | ToClient::TakenBack { .. }
-        | ToClient::Sessions(_)
-        | ToClient::Status(_)
-        | ToClient::Done
-        | ToClient::Pong(_)
-        | ToClient::Event { .. } => {
-            Err(Failure::internal("the supervisor answered something else"))
-        }
-    }
+    let answer = door::ask(connection, &FromClient::Ps)?;
+    let ToClient::Processes(rows) = answer else { return Err(door::unexpected(&answer)) };
+    Ok(rows)
 }
 
 fn lines(rows: &[ProcessRow]) -> String {

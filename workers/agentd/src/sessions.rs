@@ -6,7 +6,7 @@ use crate::door;
 use crate::failure::{Failure, chain};
 use crate::place::{Place, real_dir};
 use client::{Connection, one_line};
-use journal::{Entry, Header, ReadError, Record};
+use journal::{Entry, Record};
 use protocol::client::{FromClient, SessionRow, SessionState, ToClient};
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
@@ -93,66 +93,20 @@ fn on_disk(place: &Place) -> Vec<String> {
 }
 
 fn from_disk(dir: &Path, id: String) -> SessionRow {
-    let mut row = SessionRow {
+    let seen = journal::glance(dir);
+    let state =
+        seen.trouble.map_or(SessionState::Ended, |why| SessionState::Unreadable(chain(&why)));
+    let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
+    SessionRow {
         session: SessionId(id),
-        title: String::new(),
-        project: FilePath::from(""),
-        model: String::new(),
-        state: SessionState::Ended,
-        began: 0,
-        last: 0,
-        turns: 0,
+        title: one_line(&seen.first_prompt, TITLE),
+        project: FilePath::from(project),
+        model,
+        state,
+        began: seen.began,
+        last: seen.last,
+        turns: seen.turns,
         clients: 0,
-    };
-    let entries = match journal::read(dir) {
-        Ok(reader) => reader.without_texts(),
-        Err(error) => {
-            row.state = SessionState::Unreadable(chain(&error));
-            return row;
-        }
-    };
-    for entry in entries {
-        match entry {
-            Ok(entry) => take(&mut row, entry),
-            Err(error) => row.state = unreadable(&error),
-        }
-    }
-    row
-}
-
-fn unreadable(error: &ReadError) -> SessionState {
-    SessionState::Unreadable(chain(error))
-}
-
-fn take(row: &mut SessionRow, Entry { seq: _, time, record }: Entry) {
-    row.last = time;
-    match record {
-        Record::Session(Header { project, model, .. }) => {
-            row.began = time;
-            row.project = FilePath::from(project.0);
-            row.model = model;
-        }
-        Record::Prompt { text } => {
-            row.turns += 1;
-            if row.title.is_empty() {
-                row.title = one_line(&text, TITLE);
-            }
-        }
-        Record::Queued { .. }
-        | Record::TakenBack
-        | Record::Changed { .. }
-        | Record::Learned { .. }
-        | Record::Answer { .. }
-        | Record::Proposed { .. }
-        | Record::Asked { .. }
-        | Record::Approved { .. }
-        | Record::Denied { .. }
-        | Record::Expired { .. }
-        | Record::Start { .. }
-        | Record::Result { .. }
-        | Record::Interrupted { .. }
-        | Record::TurnEnded { .. }
-        | Record::Unknown { .. } => {}
     }
 }
 

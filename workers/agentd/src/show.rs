@@ -146,7 +146,12 @@ fn words(entry: &Entry, calls: Calls) -> String {
     }
 }
 
+/// For files and screens alike: control codes of what a tool printed are none here.
 fn markdown(entry: &Entry) -> String {
+    plain(&as_markdown(entry))
+}
+
+fn as_markdown(entry: &Entry) -> String {
     match &entry.record {
         Record::Session(header) => format!(
             "# Session {}\n\n- project: `{}`\n- model: {}\n- began: {}\n",

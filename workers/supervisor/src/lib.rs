@@ -3,6 +3,7 @@
 
 use anyhow::{Context, bail};
 use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use protocol::confinement::Tier;
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,6 +16,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 use supervise::{Address, Claim, DoorError, Doorway, RunError, Settings, Supervisor};
 use tokio::io::AsyncReadExt;
+
+/// Descriptors of a daemon with many sessions: each takes about a dozen.
+const DESCRIPTORS: u64 = 65_536;
 
 /// The program.
 #[must_use]
@@ -127,6 +131,7 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
     nix::sys::prctl::set_pdeathsig(None)
         .context("cannot outlive its client for a moment")
         .of_kind("internal")?;
+    more_descriptors().context("cannot raise the limit of open files").of_kind("internal")?;
     let log = open_state(&dirs).of_kind("state")?;
     let workers = own_directory().of_kind("internal")?;
     supervise::check_workers(&workers).of_kind("worker")?;
@@ -165,6 +170,16 @@ fn idle_exit(dirs: &Dirs) -> Result<Duration, config::ConfigError> {
         trust: Trust::AsRecorded(TrustStore::at(dirs.trust_file())),
     })?;
     Ok(Duration::from_millis(config.daemon.idle_exit_ms))
+}
+
+/// A login shell's 1024 descriptors are a hundred sessions' worth. Calls get a limit of their own.
+fn more_descriptors() -> anyhow::Result<()> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
+    let wanted = hard.min(DESCRIPTORS);
+    if soft < wanted {
+        setrlimit(Resource::RLIMIT_NOFILE, wanted, hard)?;
+    }
+    Ok(())
 }
 
 fn open_state(dirs: &Dirs) -> anyhow::Result<File> {

@@ -126,7 +126,8 @@ impl Screen {
     fn failed(&mut self, kind: FailedKind, message: String) -> Vec<Effect> {
         match self.link {
             Link::Live => {
-                self.refused = Some(message.clone());
+                // Any other word says nothing of why a connection is lost later.
+                self.refused = (kind == FailedKind::Ending).then(|| message.clone());
                 vec![Effect::Show(Item::Trouble(message))]
             }
             // Without a session there is nothing to stay for.

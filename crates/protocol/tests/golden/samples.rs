@@ -261,6 +261,7 @@ goldens! {
         },
         Interrupt => FromClient::Interrupt { session: session_id() },
         TakeBack => FromClient::TakeBack { session: session_id() },
+        Withdraw => FromClient::Withdraw { session: session_id(), text: text("go on") },
         Change => FromClient::Change {
             session: session_id(),
             change: protocol::client::Change::Network(protocol::confinement::Network::On),
@@ -703,7 +704,7 @@ fn session_row() -> SessionRow {
         state: protocol::client::SessionState::Idle,
         began: 1 << 40,
         last: 1 << 40,
-        turns: 3,
+        turns: Some(3),
         clients: 2,
     }
 }

@@ -75,8 +75,9 @@ impl RootState {
             let word = ToClient::Failed { kind: FailedKind::Ending, message };
             let _ = client.send_message(ClientMsg::Say(word));
         }
-        let sessions: Vec<_> = self.sessions.drain().collect();
-        for (_, session) in sessions {
+        let retiring = self.retiring.drain().map(|(_, it)| it.actor);
+        let sessions: Vec<_> = self.sessions.drain().map(|(_, it)| it).chain(retiring).collect();
+        for session in sessions {
             self.end_with_all(myself, &session);
         }
         myself.send_after(SESSIONS, || RootMsg::Overdue);

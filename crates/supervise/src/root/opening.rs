@@ -46,6 +46,7 @@ impl RootState {
         if let Some(waiting) = self.opening.get_mut(&id) {
             return waiting.push(*order);
         }
+        let Some(order) = self.waits(&id, *order).map(Box::new) else { return };
         self.opening.insert(id.clone(), Vec::new());
         let opener = Opener {
             settings: Arc::clone(&self.settings),
@@ -169,6 +170,7 @@ impl Opener {
             times,
             broker: self.broker.clone(),
             audit: self.audit.clone(),
+            root: self.root.clone(),
         };
         let cell = self.root.get_cell();
         let (actor, _) = SessionActor::spawn_linked(None, SessionActor, session, cell)

@@ -4,12 +4,11 @@ use super::RootState;
 use crate::book::chain;
 use crate::plan::OpenFailure;
 use crate::session_actor::SessionMsg;
-use journal::{Journal, OpenError, Record};
+use journal::{Journal, OpenError};
 use protocol::client::{Ending, FailedKind, SessionRow, SessionState};
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 use tokio::sync::oneshot;
 
 /// Characters of the first prompt that stand for the session.
@@ -29,7 +28,8 @@ impl RootState {
                 else {
                     continue;
                 };
-                (row.state, row.clients, row.turns) = (glance.state, glance.clients, glance.turns);
+                (row.state, row.clients) = (glance.state, glance.clients);
+                row.turns = Some(glance.turns);
             }
             rows.sort_by_key(|row| std::cmp::Reverse(row.last));
             let _ = reply.send(rows);
@@ -42,7 +42,8 @@ impl RootState {
         ending: Ending,
         reply: oneshot::Sender<Result<(), OpenFailure>>,
     ) {
-        let Some(actor) = self.sessions.get(session) else {
+        let retiring = self.retiring.get(session).map(|it| &it.actor);
+        let Some(actor) = self.sessions.get(session).or(retiring) else {
             let message = format!("session {session} is not open here; there is nothing to end");
             let _ = reply.send(Err(OpenFailure::new(FailedKind::NotFound, message)));
             return;
@@ -60,7 +61,8 @@ impl RootState {
         session: SessionId,
         reply: oneshot::Sender<Result<(), OpenFailure>>,
     ) {
-        if self.sessions.contains_key(&session) || self.opening.contains_key(&session) {
+        let ending = self.retiring.contains_key(&session);
+        if ending || self.sessions.contains_key(&session) || self.opening.contains_key(&session) {
             let message = format!("session {session} is live; `agentd stop {session}` ends it");
             let _ = reply.send(Err(OpenFailure::new(FailedKind::Held, message)));
             return;
@@ -103,48 +105,21 @@ fn on_disk(sessions: &Path) -> Vec<SessionRow> {
 
 /// What is known of one session; that it cannot be read hides no other.
 fn row(sessions: &Path, name: String) -> SessionRow {
-    let directory = sessions.join(&name);
-    let written = std::fs::metadata(directory.join("journal.jsonl")).and_then(|it| it.modified());
-    let last = written.ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    let mut row = SessionRow {
+    let seen = journal::glance(&sessions.join(&name));
+    let state =
+        seen.trouble.map_or(SessionState::Ended, |why| SessionState::Unreadable(chain(&why)));
+    let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
+    SessionRow {
         session: SessionId(name),
-        title: String::new(),
-        project: FilePath(Vec::new()),
-        model: String::new(),
-        state: SessionState::Ended,
-        began: 0,
-        last: last.map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(u64::MAX)),
-        turns: 0,
+        title: title(&seen.first_prompt),
+        project: FilePath::from(&project),
+        model,
+        state,
+        began: seen.began,
+        last: seen.last,
+        turns: seen.turns,
         clients: 0,
-    };
-    let entries = match journal::read(&directory) {
-        Ok(entries) => entries.without_texts(),
-        Err(error) => {
-            row.state = SessionState::Unreadable(chain(&error));
-            return row;
-        }
-    };
-    for entry in entries {
-        match entry.map(|entry| (entry.time, entry.record)) {
-            Ok((time, Record::Session(header))) => {
-                row.began = time;
-                row.project = FilePath::from(&header.project.0);
-                row.model = header.model;
-            }
-            Ok((_, Record::Prompt { text })) => {
-                if row.turns == 0 {
-                    row.title = title(&text);
-                }
-                row.turns += 1;
-            }
-            Ok(_) => {}
-            Err(error) => {
-                row.state = SessionState::Unreadable(chain(&error));
-                break;
-            }
-        }
     }
-    row
 }
 
 /// The first words of a prompt.

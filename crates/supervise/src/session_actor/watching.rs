@@ -1,5 +1,6 @@
 //! Those who look on: what they are told, and what they missed.
 
+use super::retiring::Expected;
 use super::{Glance, SessionMsg, SessionState as Session, rules};
 use crate::book::chain;
 use crate::call_actor::CallMsg;
@@ -101,11 +102,13 @@ impl Session {
             warnings: self.plan.config.warnings.iter().map(ToString::to_string).collect(),
         };
         // Gone already, it is told nothing.
-        let _ = order.reply.send(Ok((self.own.clone(), word)));
+        if order.reply.send(Ok((self.own.clone(), word))).is_ok() {
+            self.expected = Expected::Somebody;
+        }
     }
 
     /// Whether a turn runs, a prompt waits, or anybody looks on.
-    fn is_used(&self) -> bool {
+    pub(super) fn is_used(&self) -> bool {
         self.router.busy() || !self.watchers.is_empty()
     }
 
@@ -120,6 +123,7 @@ impl Session {
     /// beside this actor, as fast as the client takes it.
     pub(super) async fn attach(&mut self, myself: &ActorRef<SessionMsg>, attachment: Attachment) {
         let Attachment { client, name, from, others, feed } = attachment;
+        self.expected = Expected::Nobody;
         if others == Others::Detach {
             self.dismiss(&format!("{name} attached and took the session over"));
         }

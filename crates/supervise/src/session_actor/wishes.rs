@@ -43,6 +43,26 @@ impl SessionState {
             self.carry_out(myself, steps).await;
             self.look_later(myself);
         }
+        self.retire_if_unused();
+    }
+
+    /// Takes back these words alone, the newest of them where they wait more than once.
+    pub(super) async fn withdraw(&mut self, client: &ActorRef<ClientMsg>, text: &str) {
+        let mut texts = Vec::new();
+        let mut rest = self.router.queue();
+        if let Some(place) = rest.iter().rposition(|waiting| waiting == text) {
+            rest.remove(place);
+            // All are taken back on disk, and the others wait again behind that.
+            let again = rest.iter().map(|text| Record::Queued { text: text.clone() });
+            let records = std::iter::once(Record::TakenBack).chain(again).collect();
+            if self.record(records).await.is_ok() {
+                texts.push(text.to_owned());
+                self.router.requeue(rest);
+                self.tell_queue();
+            }
+        }
+        let word = ToClient::TakenBack { session: self.plan.id.clone(), texts };
+        let _ = client.send_message(ClientMsg::Say(word));
     }
 
     pub(super) async fn take_back(&mut self, client: &ActorRef<ClientMsg>) {

@@ -1,0 +1,52 @@
+//! Sessions that end by themselves. Whoever asks for one meanwhile waits until it has ended, and then
+//! has it opened again: nobody finds a session that is on its way out.
+
+use super::ending::Ended;
+use super::{Order, RootMsg, RootState};
+use crate::session_actor::SessionMsg;
+use protocol::ids::SessionId;
+use ractor::{ActorId, ActorRef};
+
+/// A session on its way out.
+pub(super) struct Retiring {
+    pub(super) actor: ActorRef<SessionMsg>,
+    waiting: Vec<Order>,
+}
+
+impl RootState {
+    pub(super) fn retire(&mut self, session: SessionId) {
+        // The supervisor of one run ends with it, and its sessions then.
+        if self.ending != Ended::No || self.settings.idle_exit.is_none() {
+            return;
+        }
+        if let Some(actor) = self.sessions.remove(&session) {
+            // Behind all whom it was promised to before.
+            let _ = actor.send_message(SessionMsg::Retire);
+            self.retiring.insert(session, Retiring { actor, waiting: Vec::new() });
+        }
+    }
+
+    /// Whether the session is on its way out; the order waits then.
+    pub(super) fn waits(&mut self, session: &SessionId, order: Order) -> Option<Order> {
+        match self.retiring.get_mut(session) {
+            Some(retiring) => {
+                retiring.waiting.push(order);
+                None
+            }
+            None => Some(order),
+        }
+    }
+
+    pub(super) fn stays(&mut self, myself: &ActorRef<RootMsg>, session: SessionId) {
+        let Some(Retiring { actor, waiting }) = self.retiring.remove(&session) else { return };
+        self.sessions.insert(session, actor);
+        waiting.into_iter().for_each(|order| self.open(myself, Box::new(order)));
+    }
+
+    pub(super) fn retired(&mut self, myself: &ActorRef<RootMsg>, who: ActorId) {
+        let found = self.retiring.iter().find(|(_, it)| it.actor.get_id() == who);
+        let Some(session) = found.map(|(session, _)| session.clone()) else { return };
+        let Some(Retiring { waiting, .. }) = self.retiring.remove(&session) else { return };
+        waiting.into_iter().for_each(|order| self.open(myself, Box::new(order)));
+    }
+}

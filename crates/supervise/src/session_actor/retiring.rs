@@ -1,0 +1,47 @@
+//! When a session that only scripts use ends by itself: its run is over and nobody looks on. One that
+//! a person opened stays until they end it, or the daemon ends.
+
+use super::{SessionMsg, SessionState};
+use crate::root::RootMsg;
+use protocol::client::Ending;
+use protocol::judgement::Audience;
+use ractor::ActorRef;
+use tokio::sync::oneshot;
+
+/// Whether somebody is on the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Expected {
+    Nobody,
+    /// A client that the session was opened for, and that has not attached yet.
+    Somebody,
+}
+
+impl SessionState {
+    /// Asks the root to let nobody in for a moment, if it looks as though nobody needed the session.
+    pub(super) fn retire_if_unused(&self) {
+        if !self.is_needed() {
+            let _ = self.root.send_message(RootMsg::Retire(self.plan.id.clone()));
+        }
+    }
+
+    /// Nobody comes in any more. Whoever did meanwhile keeps it.
+    pub(super) fn retire(&mut self, myself: &ActorRef<SessionMsg>) {
+        if self.is_needed() {
+            let _ = self.root.send_message(RootMsg::Stays(self.plan.id.clone()));
+            return;
+        }
+        tracing::info!(session = %self.plan.id, "its run is over, and nobody looks on");
+        self.close(myself, Ending::Stop, oneshot::channel().0);
+    }
+
+    fn is_needed(&self) -> bool {
+        self.plan.rules.audience == Audience::Person
+            || self.next_audience == Some(Audience::Person)
+            || self.expected == Expected::Somebody
+            || self.is_used()
+            || !self.calls.is_empty()
+            || !self.closing.is_empty()
+            // It can be read, and `agentd restart` finds it.
+            || self.degraded().is_some()
+    }
+}

@@ -1,0 +1,243 @@
+//! What the daemon costs while nobody types, how soon a terminal shows a long session, and what many
+//! terminals on one session cost.
+
+use crate::support::anthropic::{Answer, Server, text};
+use crate::support::daemon::Wire;
+use crate::support::{self, Desk, processes, until};
+use crate::{median, micros, row};
+use journal::{Block, Header, Journal, Record, TurnEnd, Usage};
+use nix::pty::openpty;
+use protocol::client::{Event, FromClient, Opening, Others, Rights, Since, Start, ToClient};
+use protocol::ids::SessionId;
+use protocol::session::OpenTurn;
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+pub(crate) fn rows() {
+    memory();
+    for (events, limit) in [(10_000, 100.0), (100_000, 150.0)] {
+        first_paint(events, limit);
+    }
+    fifty_clients();
+}
+
+/// Sessions beside the first whose memory is taken together.
+const MORE: usize = 20;
+
+/// The daemon and its workers, with providers at rest.
+fn memory() {
+    if !support::is_root() {
+        println!("| daemon with one idle session (PSS) | | <= 12 MiB | run as root | none |");
+        println!("| each further idle session (PSS) | | <= 5 MiB | run as root | none |");
+        return;
+    }
+    let desk = Desk::new();
+    fs::create_dir_all(desk.home().join(".config/agentd")).unwrap();
+    let config = "[daemon]\nidle_provider = \"100ms\"\n";
+    fs::write(desk.home().join(".config/agentd/config.toml"), config).unwrap();
+    let server = Server::answering(|_, _| Answer::text("here"));
+    let daemon = desk.daemon();
+    let opening = desk.opening(&server);
+    let one_more = || {
+        let mut wire = Wire::to(&desk.door());
+        let session = wire.open(&opening);
+        wire.prompt(&session, "hello");
+        wire.turn_ends();
+    };
+    let own = || {
+        let all = processes();
+        all.into_iter().filter(|it| it.pid == daemon.pid || it.parent == daemon.pid)
+    };
+    let at_rest = || {
+        until("providers rest", || !own().any(|it| it.name.starts_with("agentd-provide")));
+        own().map(|it| support::pss(it.pid)).sum::<u64>() as f64 / 1024.0
+    };
+    one_more();
+    let one = at_rest();
+    (0..MORE).for_each(|_| one_more());
+    let many = at_rest();
+    row("daemon with one idle session (PSS)", one, "MiB", 12.0, "none");
+    let each = (many - one) / MORE as f64;
+    row("each further idle session (PSS)", each, "MiB", 5.0, "none");
+}
+
+/// A session with so many records on disk, which ends with these words.
+fn long_session(desk: &Desk, records: usize, last: &str) -> SessionId {
+    let session = SessionId("0123456789ab".to_owned());
+    let sessions = desk.state().join("sessions");
+    fs::create_dir_all(&sessions).unwrap();
+    let header = Header {
+        format: journal::FORMAT,
+        id: session.0.clone(),
+        project: desk.project().into(),
+        model: "m".to_owned(),
+        agentd: "0".to_owned(),
+        parent: None,
+    };
+    let turn = |text: String| {
+        let blocks = vec![Block::Text { text: text.clone() }];
+        [
+            Record::Prompt { text },
+            Record::Answer { round: 1, blocks, usage: Usage::default() },
+            Record::TurnEnded { end: TurnEnd::Done },
+        ]
+    };
+    let turns = records / 3;
+    let words = |n: usize| match n == turns {
+        true => last.to_owned(),
+        false => format!("{n} {}", "word ".repeat(20)),
+    };
+    let mut journal = Journal::create(&sessions, header).unwrap();
+    journal.append_all(&(1..=turns).flat_map(|n| turn(words(n))).collect::<Vec<_>>()).unwrap();
+    session
+}
+
+/// From the start of `agentd attach` to the newest words of a live session on its terminal.
+fn first_paint(events: usize, limit: f64) {
+    const LAST: &str = "the-newest-words";
+    let desk = Desk::new();
+    let session = long_session(&desk, events, LAST);
+    let server = Server::answering(|_, _| Answer::text("here"));
+    let _daemon = desk.daemon();
+    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    let mut wire = Wire::to(&desk.door());
+    wire.open(&Opening { start, ..desk.opening(&server) });
+    let painted = || {
+        let pty = openpty(None, None).unwrap();
+        let side = || Stdio::from(pty.slave.try_clone().unwrap());
+        let mut command = desk.with_server(&server, &["attach", &session.0]);
+        command.env("TERM", "xterm").stdin(side()).stdout(side()).stderr(Stdio::null());
+        let begun = Instant::now();
+        let mut terminal = command.spawn().unwrap();
+        let mut screen = File::from(pty.master.try_clone().unwrap());
+        let (mut seen, mut bytes) = (Vec::new(), [0; 16 << 10]);
+        while !String::from_utf8_lossy(&seen).contains(LAST) {
+            let length = screen.read(&mut bytes).unwrap();
+            seen.extend_from_slice(&bytes[..length]);
+        }
+        let took = begun.elapsed();
+        terminal.kill().unwrap();
+        terminal.wait().unwrap();
+        took
+    };
+    let times = (0..11).map(|_| painted()).collect();
+    let figure = format!("attach to a session with {events} events, to its first paint");
+    let short = median(
+        (0..11)
+            .map(|_| {
+                let begun = Instant::now();
+                let attach = FromClient::Attach {
+                    session: session.clone(),
+                    from: Since::Newest(200),
+                    rights: Rights::ReadOnly,
+                    others: Others::Stay,
+                };
+                wire.say(attach);
+                wire.until("Attached", |word| {
+                    matches!(word, ToClient::Attached { .. }).then_some(())
+                });
+                begun.elapsed()
+            })
+            .collect(),
+    );
+    let baseline = format!("of it the daemon's part {:.2} ms", micros(short) / 1e3);
+    row(&figure, micros(median(times)) / 1e3, "ms", limit, &baseline);
+}
+
+/// Pieces of one streamed answer.
+const PIECES: usize = 3000;
+
+/// A streamed turn with this many terminals on it: its time, the daemon's processor time, and the
+/// events that each terminal was sent.
+fn turn_with(clients: usize) -> (Duration, Duration, Vec<Vec<u8>>) {
+    let desk = Desk::new();
+    let pieces = (0..PIECES).map(|n| text(&format!("piece {n} of an answer that is streamed ")));
+    let pieces: Vec<_> = pieces.collect();
+    let server = Server::answering(move |_, _| Answer::says(pieces.clone()).in_pieces_of(4096));
+    let daemon = desk.daemon();
+    let mut first = Wire::to(&desk.door());
+    let session = first.open(&desk.opening(&server));
+    let others: Vec<_> = (1..clients)
+        .map(|_| {
+            let mut wire = Wire::to(&desk.door());
+            wire.attach(&session, Since::Seq(1), Rights::ReadOnly);
+            std::thread::spawn(move || wire.turn_ends())
+        })
+        .collect();
+    let (begun, before) = (Instant::now(), processor_time(daemon.pid));
+    first.prompt(&session, "go");
+    let mut frames = Vec::new();
+    first.until("the turn's end", |word| {
+        frames.push(ipc::frames(
+            protocol::ids::Generation(0),
+            0,
+            &ipc::codec::encode(word).unwrap(),
+        ));
+        matches!(word, ToClient::Event { event: Event::TurnEnded { .. }, .. }).then_some(())
+    });
+    others.into_iter().for_each(|other| other.join().unwrap());
+    (begun.elapsed(), processor_time(daemon.pid) - before, frames)
+}
+
+/// Processor time that the threads of a process had.
+fn processor_time(pid: u32) -> Duration {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
+    tasks.map(|task| ran(&task.path())).sum()
+}
+
+/// Processor time of one thread, to the last tick of the scheduler.
+fn ran(task: &Path) -> Duration {
+    let stat = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+    let nanos = stat.split_whitespace().next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(nanos.unwrap_or(0))
+}
+
+/// What it costs to write these frames to so many sockets that are read.
+fn bare_writes(frames: &[Vec<u8>], clients: usize) -> Duration {
+    let (mut writers, mut readers) = (Vec::new(), Vec::new());
+    for _ in 0..clients {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        writers.push(ours);
+        readers.push(std::thread::spawn(move || {
+            let mut bytes = vec![0; 64 << 10];
+            while theirs.read(&mut bytes).is_ok_and(|length| length > 0) {}
+        }));
+    }
+    let own = || ran("/proc/thread-self".as_ref());
+    let before = own();
+    for frame in frames {
+        writers.iter_mut().for_each(|writer| writer.write_all(frame).unwrap());
+    }
+    let took = own() - before;
+    drop(writers);
+    readers.into_iter().for_each(|reader| reader.join().unwrap());
+    took
+}
+
+fn fifty_clients() {
+    const CLIENTS: usize = 50;
+    let runs = |clients: usize| (0..5).map(|_| turn_with(clients)).collect::<Vec<_>>();
+    let (one, fifty) = (runs(1), runs(CLIENTS));
+    let time = |runs: &[(Duration, Duration, Vec<Vec<u8>>)]| {
+        (median(runs.iter().map(|it| it.0).collect()), median(runs.iter().map(|it| it.1).collect()))
+    };
+    let ((alone, alone_cpu), (together, together_cpu)) = (time(&one), time(&fifty));
+    let frames = &fifty[0].2;
+    let bare = median((0..5).map(|_| bare_writes(frames, CLIENTS)).collect());
+    let more = together_cpu.saturating_sub(alone_cpu);
+    let baseline = format!(
+        "{} frames written to {CLIENTS} sockets {:.1} ms; a turn with one client {:.1} ms",
+        frames.len(),
+        micros(bare) / 1e3,
+        micros(alone_cpu) / 1e3
+    );
+    let ratio = micros(more) / micros(bare);
+    row("processor time that 50 clients add to a turn", ratio, "x", 3.0, &baseline);
+    let baseline = format!("with one client {:.1} ms", micros(alone) / 1e3);
+    let slower = micros(together) / micros(alone);
+    row("a turn that 50 clients read, to the last one's end", slower, "x", 3.0, &baseline);
+}
