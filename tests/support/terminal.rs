@@ -28,7 +28,7 @@ impl Tmux {
         let dir = desk.outside().join("tmux");
         fs::create_dir_all(&dir).unwrap();
         let config = "set -g remain-on-exit on\nset -g remain-on-exit-format ''\nset -g status off\nset -g history-limit 20000\n\
-            set -g default-terminal screen-256color\nset -s escape-time 10\n";
+            set -g default-terminal screen-256color\nset -s escape-time 10\nset -s exit-empty off\n";
         fs::write(dir.join("tmux.conf"), config).unwrap();
         Self { dir }
     }
