@@ -63,6 +63,8 @@ fn every_fuzz_target_is_replayed() {
         .unwrap()
         .map(|file| file.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
+    // The reader of commands is replayed where it is: `crates/approval/tests/replay.rs`.
+    files.retain(|name| name != "script");
     files.sort();
     let mut names: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
     names.sort();

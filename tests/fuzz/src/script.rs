@@ -1,0 +1,54 @@
+//! What must hold for any text that a model may propose as a command. Called by the fuzz target, and
+//! by `crates/approval/tests/replay.rs` with the inputs that it found.
+
+use approval::{Rules, programs};
+use protocol::call::Call;
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::{
+    Audience, Basis, Case, Mode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
+};
+use std::sync::LazyLock;
+
+static RULES: LazyLock<Rules> = LazyLock::new(|| {
+    let rule =
+        |effect, text: &str| Rule { effect, text: text.into(), file: "flag".into(), line: 0 };
+    let rules = [
+        rule(RuleEffect::Deny, "bash:sudo *"),
+        rule(RuleEffect::Allow, "bash:cargo *"),
+        rule(RuleEffect::Allow, "bash:git *"),
+        rule(RuleEffect::Allow, "bash:find *"),
+    ];
+    let (rules, project) = (rules.into(), "/project".into());
+    let set = RuleSet { rules, mode: Mode::Ask, audience: Audience::Nobody, project };
+    Rules::new(&set).expect("these are rules")
+});
+
+/// A text as a command: judged without a panic and the same each time. One that rules allow was
+/// read whole, and still is with a harmless command behind it; with a denied one it is denied.
+pub fn script(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let verdict = judged(text);
+    assert_eq!(judged(text), verdict);
+    if !matches!(verdict, Verdict::Allow(Basis::Rule(_))) {
+        return;
+    }
+    assert!(!programs(text).expect("what is allowed was read").is_empty());
+    if text.len() < 1_000 {
+        let behind = |more: &str| judged(&format!("{text}\n{more}"));
+        assert!(matches!(behind("sudo x"), Verdict::Deny(Basis::Rule(_), _)));
+        assert!(matches!(behind("rm x"), Verdict::Deny(Basis::NobodyToAsk(_), _)));
+    }
+}
+
+fn judged(text: &str) -> Verdict {
+    let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
+    let (tool, input) = ("bash".into(), "{}".into());
+    RULES.judge(&Case {
+        call: Call { id, use_id: "toolu_1".into(), tool, input },
+        kind: ToolKind::Mutation,
+        command: Some(text.into()),
+        probe: None,
+        confinement: String::new(),
+        widens: Vec::new(),
+    })
+}
