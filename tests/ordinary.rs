@@ -3,13 +3,20 @@
 
 mod support;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use support::anthropic::{Answer, Server, call};
 use support::{Desk, needs};
 
 /// Runs a script as the model's only call in this tier and returns what it printed, after it ended
 /// with 0 and without a refusal.
 fn works(desk: &Desk, tier: &'static str, script: &str) -> String {
+    let (body, refusals) = ends_well(desk, tier, script);
+    assert_eq!(refusals, Vec::<Value>::new(), "tier {tier}: {body}");
+    body
+}
+
+/// The same, with the refusals that were recorded.
+fn ends_well(desk: &Desk, tier: &'static str, script: &str) -> (String, Vec<Value>) {
     let input = json!({ "command": script }).to_string();
     let server =
         Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")]);
@@ -20,8 +27,7 @@ fn works(desk: &Desk, tier: &'static str, script: &str) -> String {
     let body = server.requests()[1].body["messages"].to_string();
     let ended = desk.ended(1);
     assert_eq!(ended["outcome"]["code"], 0, "tier {tier}: {body}");
-    assert_eq!(ended["refusals"], json!([]), "tier {tier}: {body}");
-    body
+    (body, ended["refusals"].as_array().unwrap().clone())
 }
 
 #[test]
@@ -98,4 +104,141 @@ threading.Thread(target=lambda: s.accept()[0].sendall(b'pong')).start()\n\
 print(socket.create_connection(s.getsockname()).recv(4))\n";
     desk.write("a.py", program);
     assert!(works(&desk, "A", "python3 a.py").contains("pong"));
+}
+
+#[test]
+fn git_has_its_upkeep_and_its_worktrees() {
+    needs("git");
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        desk.write("a", "one\n");
+        // `worktree add` writes beneath .git; a second worktree lies in the project.
+        let body = works(
+            &desk,
+            tier,
+            "git init -q . && git add a && \
+             git -c user.name=t -c user.email=t@t commit -qm first && git gc -q && \
+             git worktree add -q tree -b side && cd tree && echo two >> a && \
+             git -c user.name=t -c user.email=t@t commit -qam second && cd .. && \
+             git -c user.name=t -c user.email=t@t merge -q side && git worktree remove tree && \
+             git log --oneline | wc -l && git fsck && echo all of it",
+        );
+        assert!(body.contains("all of it"), "{body}");
+    }
+}
+
+#[test]
+fn make_builds_in_parallel() {
+    needs("make");
+    needs("cc");
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        for name in ["a", "b", "c", "d"] {
+            desk.write(&format!("{name}.c"), &format!("int {name}(void) {{ return 1; }}\n"));
+        }
+        desk.write(
+            "main.c",
+            "#include <stdio.h>\nint a(void), b(void), c(void), d(void);\n\
+             int main(void) { printf(\"sum %d\\n\", a() + b() + c() + d()); return 0; }\n",
+        );
+        desk.write("Makefile", "sum: main.o a.o b.o c.o d.o\n\tcc -o $@ $^\n");
+        let body = works(&desk, tier, "make -s -j 4 && ./sum");
+        assert!(body.contains("sum 4"), "{body}");
+    }
+}
+
+#[test]
+fn node_has_its_children_its_workers_and_its_sockets() {
+    needs("node");
+    let program = "\
+const { execFileSync, fork } = require('child_process');\n\
+const { Worker, isMainThread, parentPort } = require('worker_threads');\n\
+const fs = require('fs'), net = require('net'), os = require('os'), path = require('path');\n\
+if (process.argv[2] === 'child') { process.send('a child'); process.exit(0); }\n\
+if (!isMainThread) { parentPort.postMessage('a worker'); return; }\n\
+console.log(execFileSync('echo', ['a program']).toString().trim());\n\
+const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'n-'));\n\
+fs.writeFileSync(path.join(dir, 'x'), 'y');\n\
+fork(__filename, ['child']).on('message', (said) => {\n  \
+  console.log(said);\n  \
+  new Worker(__filename).on('message', (said) => {\n    \
+    console.log(said);\n    \
+    const server = net.createServer((peer) => peer.end('a server')).listen('own.sock', () => {\n      \
+      net.connect('own.sock').on('data', (said) => { console.log(said.toString()); server.close(); });\n    \
+    });\n  \
+  });\n\
+});\n";
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        desk.write("a.js", program);
+        let body = works(&desk, tier, "node a.js");
+        for word in ["a program", "a child", "a worker", "a server"] {
+            assert!(body.contains(word), "tier {tier} lacks {word}: {body}");
+        }
+    }
+}
+
+#[test]
+fn debuggers_and_tracers_follow_their_own_children() {
+    needs("gdb");
+    needs("strace");
+    needs("cc");
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        desk.write(
+            "a.c",
+            "int answer(void) { return 42; }\nint main(void) { return answer() - 42; }\n",
+        );
+        // Without the variable root's Python, which gdb holds, would write its caches into /usr.
+        let (body, refusals) = ends_well(
+            &desk,
+            tier,
+            "cc -g -O0 -o a a.c && export PYTHONDONTWRITEBYTECODE=1 && \
+             gdb -nx -q -batch -ex 'break answer' -ex run -ex finish -ex kill ./a && \
+             strace -f -o trace sh -c 'true; ./a' && grep -c execve trace",
+        );
+        assert!(body.contains("Value returned is $1 = 42"), "tier {tier}: {body}");
+        // Nothing in /proc is granted for writing. gdb tries the file, says so, and traces instead.
+        for refusal in &refusals {
+            let detail = refusal["detail"].as_str().unwrap();
+            assert!(detail.ends_with("/mem for writing"), "tier {tier}: {refusal}");
+        }
+    }
+}
+
+/// In tier B programs cannot open terminals of their own, as each record says: the person's are
+/// beside them.
+#[test]
+fn a_program_has_a_terminal_of_its_own_where_there_is_a_namespace_for_it() {
+    needs("python3");
+    needs("script");
+    let desk = Desk::new();
+    let body = works(
+        &desk,
+        "A",
+        "script -qec 'test -t 0 && stty size && echo a terminal' /dev/null && \
+         python3 -c 'import pty; pty.spawn([\"sh\", \"-c\", \"test -t 1 && echo another\"])'",
+    );
+    assert!(body.contains("a terminal") && body.contains("another"), "{body}");
+}
+
+#[test]
+fn a_python_package_is_built_and_tested() {
+    needs("python3");
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        desk.write("lib/twice.py", "def twice(n):\n    return 2 * n\n");
+        desk.write(
+            "test_twice.py",
+            "import sys, unittest\nsys.path.insert(0, 'lib')\nfrom twice import twice\n\
+             class T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(twice(2), 4)\n",
+        );
+        let body = works(
+            &desk,
+            tier,
+            "python3 -m compileall -q lib && python3 -m unittest -q test_twice && \
+             python3 -m zipapp lib -m twice:twice -o twice.pyz && ls twice.pyz",
+        );
+        assert!(body.contains("twice.pyz"), "{body}");
+    }
 }
