@@ -8,94 +8,14 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use support::anthropic::{Answer, Server, call};
-use support::{Desk, child_of, needs, run};
+use support::attempt::{attempt, python};
+use support::{Desk, needs, run};
 
 /// Both cages that this host can make.
 const TIERS: [&str; 2] = ["A", "B"];
-
-/// What a script may need to know about the run it is part of.
-struct Live {
-    supervisor: u32,
-    socket: PathBuf,
-}
-
-/// What came of a script.
-struct Attempt {
-    /// What the model was told.
-    words: String,
-    /// The `ended` audit record.
-    ended: Value,
-    /// `agentd audit show` of the call.
-    shown: String,
-}
-
-impl Attempt {
-    fn refused(&self, syscall: &str) -> bool {
-        let refusals = self.ended["refusals"].as_array().unwrap();
-        refusals.iter().any(|refusal| refusal["syscall"] == syscall)
-    }
-
-    /// Whether this call was refused, recorded and shown.
-    fn shows(&self, syscall: &str) -> bool {
-        self.refused(syscall) && self.shown.contains(syscall)
-    }
-
-    fn explain(&self) -> String {
-        format!("{}\n{:#}\n{}", self.words, self.ended, self.shown)
-    }
-}
-
-/// Runs a script as the model's only call, in this tier.
-fn attempt(
-    desk: &Desk,
-    tier: &str,
-    flags: &[&str],
-    script: impl Fn(&Live) -> String + Send + 'static,
-) -> Attempt {
-    let agentd: Arc<OnceLock<u32>> = Arc::default();
-    let (known, run_dir) = (Arc::clone(&agentd), desk.run_dir());
-    let server = Server::answering(move |round, _| match round {
-        1 => {
-            let supervisor = child_of(*known.wait(), "agentd-supervisor").expect("a supervisor");
-            let socket = run_dir.join(format!("agentd/run-{supervisor}/socket"));
-            let command = script(&Live { supervisor, socket });
-            Answer::says([call("toolu_1", "bash", &json!({ "command": command }).to_string())])
-        }
-        _ => Answer::text("done"),
-    });
-    let mut arguments = vec!["-p", "do it", "--permission-mode", "auto"];
-    arguments.extend(flags);
-    let mut command = desk.with_server(&server, &arguments);
-    command.env("AGENTD_SANDBOX_TIER", tier).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
-    agentd.set(child.id()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let err = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{err}");
-    let requests = server.requests();
-    let message = requests[1].body["messages"].as_array().unwrap().last().unwrap().clone();
-    let content = &message["content"][0]["content"];
-    let words = content
-        .as_str()
-        .map_or_else(|| content[0]["text"].as_str().unwrap().to_owned(), str::to_owned);
-    let audit = desk.audit();
-    let ended = audit.iter().rev().find(|record| record["event"] == "ended").unwrap().clone();
-    assert_eq!(ended["enforced"]["tier"], tier, "the cage is of the tier asked for: {ended:#}");
-    let name = format!("{}.{}", ended["session"].as_str().unwrap(), ended["call"]);
-    let shown = run(desk.agentd(&["audit", "show", &name]));
-    assert_eq!(shown.code, 0, "{}", shown.err);
-    Attempt { words, ended, shown: shown.out }
-}
-
-fn python(program: &str) -> String {
-    needs("python3");
-    format!("python3 - <<'EOF'\n{program}\nEOF")
-}
 
 #[test]
 fn doctor_tries_what_each_tier_claims() {

@@ -3,6 +3,8 @@
 
 #[path = "anthropic.rs"]
 pub mod anthropic;
+#[path = "attempt.rs"]
+pub mod attempt;
 #[path = "daemon.rs"]
 pub mod daemon;
 #[path = "dice.rs"]
