@@ -333,6 +333,8 @@ fn settings_are_changed_and_a_copy_is_gone_on_with() {
         Answer::text("First."),
         Answer::says([bash("toolu_1", "echo hi")]),
         Answer::text("Second."),
+        Answer::text("Third."),
+        Answer::text("Fourth."),
     ]);
     let _daemon = desk.daemon();
     let tmux = Tmux::new(&desk);
@@ -351,8 +353,21 @@ fn settings_are_changed_and_a_copy_is_gone_on_with() {
     one.shows("Second.");
     one.enters(":audit");
     one.shows("DECIDED");
+    one.enters(":model another-model");
+    one.shows("model another-model from the next request on");
+    one.enters("what now");
+    one.shows("Third.");
+    assert_eq!(server.requests().last().unwrap().body["model"], "another-model");
+    one.enters(":clear");
+    let cleared = one.shows("this is the new session");
+    assert!(!cleared.contains("Third."), "{cleared}");
+    one.enters("who are you");
+    one.shows("Fourth.");
+    let last = server.requests().last().unwrap().body.clone();
+    assert!(!last["messages"].to_string().contains("what now"), "{last}");
+    assert_ne!(last["model"], "another-model", "the change was the other session's");
     one.enters(":q");
     assert_eq!(one.ends(), 0, "{}", one.screen());
     let listed = run(desk.agentd(&["ls", "--json"]));
-    assert_eq!(listed.out.lines().count(), 2, "{}", listed.out);
+    assert_eq!(listed.out.lines().count(), 3, "{}", listed.out);
 }

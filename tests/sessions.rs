@@ -544,6 +544,7 @@ fn settings_that_a_person_changes_hold_for_calls_to_come_and_after_a_restart() {
     let changes = [
         Change::Network(Network::On),
         Change::Mode(Mode::Auto),
+        Change::Model("another-model".into()),
         Change::AddDirectory(FilePath::from(&added)),
     ];
     for change in &changes {
@@ -569,6 +570,7 @@ fn settings_that_a_person_changes_hold_for_calls_to_come_and_after_a_restart() {
     let requested = &desk.audit()[0]["requested"];
     assert_eq!(requested["network"], "on", "{requested}");
     assert!(server.requests()[0].body["system"].to_string().contains("on"));
+    assert_eq!(server.requests()[0].body["model"], "another-model");
     let nowhere = Change::AddDirectory(FilePath::from("/nonexistent"));
     wire.say(FromClient::Change { session, change: nowhere });
     wire.until("a refusal", |word| matches!(word, ToClient::Failed { .. }).then_some(()));

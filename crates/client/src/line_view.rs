@@ -182,6 +182,7 @@ fn changed(change: &Change) -> String {
             "network off for the commands that start from now on".into()
         }
         Change::Mode(mode) => format!("mode {}", mode.name()),
+        Change::Model(name) => format!("model {name} from the next request on"),
         Change::AddDirectory(dir) => {
             format!("tools may use {}", dir.to_path().display())
         }

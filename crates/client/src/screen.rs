@@ -124,6 +124,13 @@ pub(crate) enum Pending {
     Interrupted,
 }
 
+/// Where a terminal goes when it opens another session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moving {
+    ToCopy,
+    ToNew,
+}
+
 /// What is known of the session beside its events.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
@@ -163,6 +170,8 @@ pub struct Screen {
     pub(crate) hint: Option<String>,
     pub(crate) usage: Usage,
     pub(crate) pending: Pending,
+    /// What the session is to this one that is opened next.
+    pub(crate) moving: Moving,
     /// Why the supervisor said that it ends, until it says something else.
     refused: Option<String>,
     /// Numbers of the first and the last kept event seen.
@@ -193,6 +202,7 @@ impl Screen {
             hint: None,
             usage: Usage::default(),
             pending: Pending::Nothing,
+            moving: Moving::ToCopy,
             refused: None,
             first_seq: None,
             last_seq: 0,

@@ -75,6 +75,9 @@ pub enum Record {
         /// A directory granted beside the project, a real path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         added: Option<StoredPath>,
+        /// The vendor's name of the model that is asked from here on.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
         /// Who, by the name of their terminal.
         by: String,
     },

@@ -90,6 +90,8 @@ pub enum Change {
     Mode(Mode),
     /// One more directory that tools may use, a real path.
     AddDirectory(FilePath),
+    /// The vendor's name of the model that is asked from the next request on.
+    Model(String),
 }
 
 /// How a session is ended.

@@ -178,6 +178,11 @@ pub enum ToSession {
         /// All of it.
         text: String,
     },
+    /// Another model is asked, from the next request on.
+    Model {
+        /// The vendor's name of it.
+        name: String,
+    },
     /// Answered by `Pong` with the same number.
     Ping(u64),
 }

@@ -103,6 +103,7 @@ impl Session {
             ToSession::Stream(word) => self.stream(word, &mut out),
             ToSession::CallEnded { call, result } => self.call_ended(call, result, &mut out),
             ToSession::System { text } => self.setup.system = text,
+            ToSession::Model { name } => self.setup.model = name,
             ToSession::Interrupt => self.interrupt(&mut out),
             ToSession::Ping(number) => out.words.push(FromSession::Pong(number)),
         }

@@ -113,8 +113,8 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
             Some(Event::CallEnded { call: id(session, call), result, refused: Vec::new() })
         }
         Record::TurnEnded { end } => Some(Event::TurnEnded { end: turn_end(end) }),
-        Record::Changed { network, mode, added, by } => {
-            changed(network.as_deref(), mode.as_deref(), added.as_ref())
+        Record::Changed { network, mode, added, model, by } => {
+            changed(network.as_deref(), mode.as_deref(), added.as_ref(), model.as_deref())
                 .map(|change| Event::Changed { change, by })
         }
         Record::Learned { rule: given, by, unwritten } => {
@@ -135,21 +135,25 @@ fn changed(
     network: Option<&str>,
     mode: Option<&str>,
     added: Option<&StoredPath>,
+    model: Option<&str>,
 ) -> Option<Change> {
-    match (network, mode, added) {
-        (Some("on"), _, _) => Some(Change::Network(Network::On)),
-        (Some("off"), _, _) => Some(Change::Network(Network::Off)),
-        (None, Some(mode), _) => Mode::parse(mode).map(Change::Mode),
-        (None, None, Some(path)) => Some(Change::AddDirectory(FilePath::from(&path.0))),
-        (Some(_), _, _) | (None, None, None) => None,
+    match (network, mode, added, model) {
+        (Some("on"), _, _, _) => Some(Change::Network(Network::On)),
+        (Some("off"), _, _, _) => Some(Change::Network(Network::Off)),
+        (None, Some(mode), _, _) => Mode::parse(mode).map(Change::Mode),
+        (None, None, Some(path), _) => Some(Change::AddDirectory(FilePath::from(&path.0))),
+        (None, None, None, Some(name)) => Some(Change::Model(name.to_owned())),
+        (Some(_), _, _, _) | (None, None, None, None) => None,
     }
 }
 
 /// The changes that a session has kept, in order.
 pub(crate) fn changes(entries: &[Entry]) -> Vec<Change> {
     let kept = |entry: &Entry| {
-        let Record::Changed { network, mode, added, by: _ } = &entry.record else { return None };
-        changed(network.as_deref(), mode.as_deref(), added.as_ref())
+        let Record::Changed { network, mode, added, model, by: _ } = &entry.record else {
+            return None;
+        };
+        changed(network.as_deref(), mode.as_deref(), added.as_ref(), model.as_deref())
     };
     entries.iter().filter_map(kept).collect()
 }

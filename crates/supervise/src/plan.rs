@@ -244,6 +244,7 @@ impl Plan {
                 self.mode = *mode;
                 self.rules.mode = *mode;
             }
+            Change::Model(name) => self.setup.model.clone_from(name),
             Change::AddDirectory(path) => {
                 if !self.confinement.added.contains(path) {
                     self.confinement.added.push(path.clone());

@@ -46,14 +46,15 @@ fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> Record {
 
 /// A setting that a person changed.
 pub(crate) fn changed(change: &Change, by: String) -> Record {
-    let (mut network, mut mode, mut added) = (None, None, None);
+    let (mut network, mut mode, mut added, mut model) = (None, None, None, None);
     match change {
         Change::Network(Network::Off) => network = Some("off".to_owned()),
         Change::Network(Network::On) => network = Some("on".to_owned()),
         Change::Mode(name) => mode = Some(name.name().to_owned()),
         Change::AddDirectory(path) => added = Some(StoredPath(path.to_path())),
+        Change::Model(name) => model = Some(name.clone()),
     }
-    Record::Changed { network, mode, added, by }
+    Record::Changed { network, mode, added, model, by }
 }
 
 /// A rule that an answer gave.

@@ -124,11 +124,12 @@ fn words(entry: &Entry, calls: Calls) -> String {
         }
         Record::TurnEnded { end } => format!("   {}\n", ending(end)),
         Record::Unknown { kind, fields: _ } => format!("   ({kind})\n"),
-        Record::Changed { network, mode, added, by } => {
+        Record::Changed { network, mode, added, model, by } => {
             let network = network.as_ref().map(|word| format!("network {word}"));
             let mode = mode.as_ref().map(|name| format!("mode {name}"));
             let added = added.as_ref().map(|path| format!("added {}", path.0.display()));
-            let what = network.or(mode).or(added).unwrap_or_default();
+            let model = model.as_ref().map(|name| format!("model {name}"));
+            let what = network.or(mode).or(added).or(model).unwrap_or_default();
             format!("   {what} (by {by})\n")
         }
         Record::Learned { rule, by, unwritten: _ } => match rule.line {

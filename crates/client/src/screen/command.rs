@@ -9,7 +9,9 @@ pub(crate) enum Command {
     Quit,
     Network(Network),
     Mode(Mode),
+    Model(String),
     AddDirectory(String),
+    Clear,
     Fork,
     Audit,
     Earlier,
@@ -24,7 +26,9 @@ const COMMANDS: &[(&str, &str)] = &[
         ":mode MODE",
         "what happens to calls that no rule speaks of: ask, accept-edits, plan, auto, dont-ask",
     ),
+    (":model MODEL", "the model that is asked from the next request on, in this session"),
     (":add-dir DIR", "one more directory that tools may use"),
+    (":clear", "a new session here; this one stays, and attach comes back to it"),
     (":fork", "a copy of this session, and go on there"),
     (":earlier", "events before those shown"),
     (":audit", "what each call of this session did, and what it was refused"),
@@ -41,7 +45,7 @@ const KEYS: &[(&str, &str)] = &[
 ];
 
 /// Commands that are named in other agents and in our plans, and are not there.
-const NOT_THERE: &[&str] = &["clear", "model", "compact", "undo", "add", "drop"];
+const NOT_THERE: &[&str] = &["compact", "undo", "add", "drop"];
 
 /// What `text`, which begins with a colon, means; or what to say about it.
 pub(crate) fn parse(text: &str) -> Result<Command, String> {
@@ -53,6 +57,7 @@ pub(crate) fn parse(text: &str) -> Result<Command, String> {
     };
     match name {
         "q" | "quit" => none(Command::Quit),
+        "clear" => none(Command::Clear),
         "fork" => none(Command::Fork),
         "audit" => none(Command::Audit),
         "earlier" => none(Command::Earlier),
@@ -68,6 +73,13 @@ pub(crate) fn parse(text: &str) -> Result<Command, String> {
         "mode" => Mode::parse(&rest)
             .map(Command::Mode)
             .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned()),
+        "model" if rest.is_empty() => {
+            Err("name a model, as its vendor does, after :model".to_owned())
+        }
+        "model" if rest.contains(' ') || rest.chars().any(char::is_control) => {
+            Err("the name of a model is one word".to_owned())
+        }
+        "model" => Ok(Command::Model(rest)),
         "add-dir" if rest.is_empty() => Err("name a directory, as in :add-dir ../lib".to_owned()),
         "add-dir" => Ok(Command::AddDirectory(rest)),
         other if NOT_THERE.contains(&other) => {
@@ -93,6 +105,8 @@ mod tests {
     #[test]
     fn commands_mean_what_they_say() {
         assert_eq!(parse(":q"), Ok(Command::Quit));
+        assert_eq!(parse(":clear"), Ok(Command::Clear));
+        assert_eq!(parse(":model m-2"), Ok(Command::Model("m-2".to_owned())));
         assert_eq!(parse(":net on"), Ok(Command::Network(Network::On)));
         assert_eq!(parse(": mode  plan "), Ok(Command::Mode(Mode::Plan)));
         assert_eq!(parse(":add-dir a b"), Ok(Command::AddDirectory("a b".to_owned())));
@@ -101,6 +115,8 @@ mod tests {
             (":net allow x", "not there yet"),
             (":mode yolo", "accept-edits"),
             (":add-dir", "directory"),
+            (":model", "name a model"),
+            (":model a b", "one word"),
             (":undo", "not there yet"),
             (":q now", "no further"),
             (":frok", "no command :frok"),
@@ -113,7 +129,18 @@ mod tests {
     #[test]
     fn help_lists_each_command_that_is_understood() {
         let page = help("Ctrl-\\ d");
-        for name in ["q", "net on", "mode ask", "add-dir x", "fork", "earlier", "audit", "help"] {
+        for name in [
+            "q",
+            "net on",
+            "mode ask",
+            "model m",
+            "add-dir x",
+            "clear",
+            "fork",
+            "earlier",
+            "audit",
+            "help",
+        ] {
             assert!(parse(&format!(":{name}")).is_ok(), "{name}");
             let word = name.split(' ').next().unwrap_or_default();
             assert!(page.contains(&format!(":{word}")), "{name}");

@@ -2,7 +2,7 @@
 
 use super::command::{self, Command};
 use super::editor::{Reach, Toward};
-use super::{Effect, Focus, Leaving, Link, Pending, Screen, Turn};
+use super::{Effect, Focus, Leaving, Link, Moving, Pending, Screen, Turn};
 use crate::blocks::Item;
 use protocol::client::{Change, FromClient, Start};
 use protocol::judgement::{Answer, Question};
@@ -205,10 +205,16 @@ impl Screen {
             Err(said) => return vec![Effect::Show(Item::Trouble(said))],
         };
         let changes = match meant {
-            Command::Network(_) | Command::Mode(_) | Command::AddDirectory(_) => true,
-            Command::Quit | Command::Fork | Command::Audit | Command::Earlier | Command::Help => {
-                false
-            }
+            Command::Network(_)
+            | Command::Mode(_)
+            | Command::Model(_)
+            | Command::AddDirectory(_) => true,
+            Command::Quit
+            | Command::Clear
+            | Command::Fork
+            | Command::Audit
+            | Command::Earlier
+            | Command::Help => false,
         };
         if changes && !self.may_answer() {
             return self.say_hint(WATCHING);
@@ -217,15 +223,21 @@ impl Screen {
             Command::Quit => self.leave(),
             Command::Network(network) => self.change(Change::Network(network)),
             Command::Mode(mode) => self.change(Change::Mode(mode)),
+            Command::Model(name) => self.change(Change::Model(name)),
             Command::AddDirectory(named) => vec![Effect::AddDirectory(named)],
             Command::Help => {
                 let leave = format!("{} d", self.entrance.leader);
                 vec![Effect::Show(Item::Note(command::help(&leave)))]
             }
-            Command::Fork => match self.facts.session.clone() {
-                Some(of) => vec![Effect::Open(Start::Fork { of, at: None })],
-                None => Vec::new(),
-            },
+            Command::Clear => {
+                self.moving = Moving::ToNew;
+                vec![Effect::Repaint, Effect::Open(Start::New)]
+            }
+            Command::Fork => {
+                self.moving = Moving::ToCopy;
+                let copy = |of| Effect::Open(Start::Fork { of, at: None });
+                self.facts.session.clone().map(copy).into_iter().collect()
+            }
             Command::Audit => {
                 self.facts.session.clone().map(Effect::ShowAudit).into_iter().collect()
             }

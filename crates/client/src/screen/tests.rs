@@ -355,8 +355,14 @@ fn a_lost_supervisor_is_followed_by_another_from_the_last_event_seen() {
 fn a_supervisor_that_was_asked_to_end_is_not_brought_up_again() {
     let mut screen = screen();
     let message = "agentd-supervisor was asked to end".to_owned();
-    let failed = ToClient::Failed { kind: FailedKind::Internal, message: message.clone() };
-    screen.update(Input::Word(failed));
+    let failed = |kind| ToClient::Failed { kind, message: message.clone() };
+    // What else could not be done says nothing of a loss that comes later.
+    screen.update(Input::Word(failed(FailedKind::Usage)));
+    let effects = screen.update(Input::Lost("closed".to_owned()));
+    assert!(matches!(effects[..], [_, Effect::Reconnect(_)]), "{effects:?}");
+    screen.update(opened(session()));
+    screen.update(Input::Word(ToClient::Attached { session: session() }));
+    screen.update(Input::Word(failed(FailedKind::Ending)));
     let effects = screen.update(Input::Lost("closed".to_owned()));
     assert_eq!(effects, [Effect::Leave(Leaving::Lost(message))]);
 }

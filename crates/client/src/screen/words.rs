@@ -1,6 +1,6 @@
 //! What the supervisor's words do to the screen.
 
-use super::{Effect, Focus, Leaving, Link, Screen, Turn};
+use super::{Effect, Focus, Leaving, Link, Moving, Screen, Turn};
 use crate::blocks::{Blocks, Item};
 use crate::transcript::sum;
 use protocol::client::{Change, Event, FailedKind, FromClient, Numbered, Others, Rights, ToClient};
@@ -83,7 +83,15 @@ impl Screen {
             Some(before) => {
                 let detach = FromClient::Detach { session: before.clone() };
                 effects.push(Effect::Say(detach));
-                let note = format!("this is session {session} now, a copy of {before}");
+                let note = match self.moving {
+                    Moving::ToCopy => {
+                        format!("this is session {session} now, a copy of {before}")
+                    }
+                    Moving::ToNew => format!(
+                        "this is the new session {session}; `agentd attach {before}` goes back to \
+                         {before}"
+                    ),
+                };
                 effects.push(Effect::Show(Item::Note(note)));
                 self.forget();
             }
@@ -179,6 +187,7 @@ impl Screen {
             Event::Changed { change, by: _ } => match change {
                 Change::Network(network) => self.facts.network = Some(*network),
                 Change::Mode(mode) => self.facts.mode = Some(*mode),
+                Change::Model(name) => self.facts.model.clone_from(name),
                 Change::AddDirectory(_) => {}
             },
             Event::Learned { .. } => {}

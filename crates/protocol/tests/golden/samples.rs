@@ -44,6 +44,7 @@ goldens! {
         CallEnded => ToSession::CallEnded { call: call_id(), result: result() },
         Interrupt => ToSession::Interrupt,
         System => ToSession::System { text: "You are at work.".into() },
+        Model => ToSession::Model { name: "model-2".into() },
         Ping => ToSession::Ping(u64::MAX),
     }
     session::FromSession {
@@ -225,6 +226,7 @@ goldens! {
         Network => Change::Network(protocol::confinement::Network::On),
         Mode => Change::Mode(protocol::judgement::Mode::Auto),
         AddDirectory => Change::AddDirectory(path("/d")),
+        Model => Change::Model(text("model-2")),
     }
     client::Ending {
         Stop => Ending::Stop,

@@ -146,6 +146,9 @@ impl Opener {
                 && match change {
                     Change::Network(_) => opening.network.is_some(),
                     Change::Mode(_) => opening.mode.is_some(),
+                    Change::Model(_) => {
+                        opening.settings.iter().any(|(key, _)| key == "provider.model")
+                    }
                     Change::AddDirectory(_) => false,
                 };
             if !by_flag {

@@ -99,7 +99,7 @@ impl SessionState {
                     Err(error) => return fail(client, FailedKind::Internal, error.to_string()),
                 }
             }
-            change @ (Change::Network(_) | Change::Mode(_)) => change,
+            change @ (Change::Network(_) | Change::Mode(_) | Change::Model(_)) => change,
         };
         if self.record(vec![to_disk::changed(&change, by)]).await.is_err() {
             return;
@@ -113,6 +113,10 @@ impl SessionState {
             }
             Change::Mode(_) => {
                 let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
+            }
+            Change::Model(name) => {
+                let word = ToSession::Model { name };
+                let _ = self.conversation.send_message(SlotMsg::Send(word));
             }
             Change::AddDirectory(_) => {}
         }
