@@ -117,7 +117,15 @@ fn every_enum_of_the_wires_is_among_the_words() {
     for file in fs::read_dir(source).unwrap() {
         let path = file.unwrap().path();
         let wire = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let mut derives = String::new();
         for line in fs::read_to_string(&path).unwrap().lines() {
+            if line.starts_with("#[derive(") {
+                line.clone_into(&mut derives);
+            }
+            // What is never put into bytes has no golden.
+            if !derives.contains("Encode") {
+                continue;
+            }
             // The wires' own names have no words.
             let Some(name) = line.strip_prefix("pub enum ").filter(|rest| !rest.ends_with("{}"))
             else {
