@@ -343,3 +343,30 @@ fn an_export_moves_no_cursor() {
         assert!(!ran.out.contains(['\u{1b}', '\u{7}']), "{arguments:?}: {:?}", ran.out);
     }
 }
+
+/// Runs it with an output that nobody reads, from before it begins.
+fn unread(mut command: std::process::Command) -> (Option<i32>, String) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = command.stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+}
+
+#[test]
+fn an_output_that_is_closed_early_is_quiet_and_the_session_is_whole() {
+    let desk = Desk::new();
+    let id = session(&desk, &[]);
+    for arguments in [&["ls"][..], &["ls", "--json"], &["show", &id], &["export", &id], &["logs"]] {
+        let (code, said) = unread(desk.agentd(arguments));
+        assert_eq!((code, said.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+    let server = Server::scripted([Answer::text("nobody reads this")]);
+    let (_, said) = unread(desk.with_server(&server, &["-p", "go"]));
+    assert!(!said.contains("panicked") && !said.contains("os error"), "{said}");
+    for row in lines(&run(desk.agentd(&["ls", "--json"]))) {
+        let id = row["session_id"].as_str().unwrap();
+        assert_eq!(row["state"], "ended", "{row}");
+        let text = fs::read_to_string(journal(&desk, id)).unwrap();
+        assert!(text.contains("TURN_ENDED"), "{text}");
+    }
+}
