@@ -12,7 +12,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 use support::anthropic::vendor::{Stop, VENDORS, Vendor};
 use support::anthropic::{Answer, Say, Server, call, half_a_call, text, thinking};
-use support::{Desk, Run, run};
+use support::{Desk, KEY, Run, run};
 
 /// What came of a run.
 #[derive(Debug, PartialEq, Eq)]
@@ -110,6 +110,12 @@ fn spent(vendor: Vendor) -> Answer {
         }
         Vendor::Gemini => vendor.status(400, "Billing account is disabled"),
     }
+}
+
+/// A call with a result that is worth leaving out.
+fn long(vendor: Vendor) -> Answer {
+    let command = "echo x >> effects; seq 1 2000";
+    vendor.says([call("call_1", "bash", &json!({ "command": command }).to_string())])
 }
 
 fn too_long(vendor: Vendor) -> Answer {
@@ -397,7 +403,24 @@ fn last_words() -> Vec<Row> {
             came("", 0, 1, 1),
         ),
         row("a spent quota", ALL, |v| vec![spent(v)], came("", 0, 1, 1)),
-        row("a context that is full", ALL, |v| vec![too_long(v)], came("", 0, 1, 1)),
+        row(
+            "a context that is full before there is any",
+            ALL,
+            |v| vec![too_long(v)],
+            came("", 0, 1, 1),
+        ),
+        row(
+            "a context that is full once",
+            ALL,
+            |v| vec![long(v), too_long(v), done(v)],
+            came("done", 1, 3, 0),
+        ),
+        row(
+            "a context that stays full",
+            ALL,
+            |v| vec![long(v), too_long(v), too_long(v), done(v)],
+            came("", 1, 3, 1),
+        ),
         row(
             "a refusal with a call in it",
             ALL,
@@ -453,12 +476,10 @@ fn last_words() -> Vec<Row> {
 const LONGEST: Duration = Duration::from_secs(20);
 
 fn patient(desk: &Desk, tries: usize) {
-    let config = desk.home().join(".config/agentd/config.toml");
-    fs::create_dir_all(config.parent().unwrap()).unwrap();
     let patience = format!(
         "tries = {tries}\nmax_wait = '40ms'\nbyte_timeout = '700ms'\nprogress_timeout = '1500ms'"
     );
-    fs::write(&config, format!("[provider]\n{patience}\n")).unwrap();
+    configure(desk, &format!("[provider]\n{patience}\n"));
 }
 
 fn came_of(vendor: Vendor, answers: Vec<Answer>) -> (Came, Run) {
@@ -526,9 +547,12 @@ fn an_answer_that_ends_behind_or_inside_any_of_its_events_is_no_answer() {
         let first = vendor.says([text("I look."), effect("call_1"), effect("call_2")]);
         let body = first.body();
         let mut ends = event_ends(&body);
-        // The last event is what makes it whole; before it, a reason does where a server sends no
-        // end mark.
-        ends.truncate(ends.len() - if vendor == Vendor::Chat { 2 } else { 1 });
+        // The last event makes it whole; on servers that may leave their end mark out, the reason.
+        let whole = match vendor {
+            Vendor::Chat => body.find("\"finish_reason\":\"").unwrap(),
+            Vendor::Anthropic | Vendor::Responses | Vendor::Gemini => body.len() - 1,
+        };
+        ends.retain(|end| *end < whole);
         let mut cuts = vec![0];
         for pair in ends.windows(2) {
             cuts.extend([pair[0], pair[0] + (pair[1] - pair[0]) / 2]);
@@ -586,6 +610,170 @@ fn a_stop_half_way_keeps_what_was_whole_and_goes_on_from_there() {
         assert!(asked[1].raw.contains("I look."), "{vendor:?}: {}", asked[1].raw);
         assert!(!desk.project().join("effects").exists(), "{vendor:?}");
     }
+}
+
+#[test]
+fn a_long_conversation_is_made_shorter_before_it_is_too_long_and_stays_legal() {
+    for vendor in VENDORS {
+        let desk = Desk::new();
+        let models = "[models.small]\nmodel = 'test-model'\ncontext = 6000\nmax_tokens = 500\n";
+        configure(&desk, models);
+        let mut answers: Vec<Answer> = (0..8)
+            .map(|n| {
+                let input = json!({ "command": format!("echo turn {n}; seq 1 2000") }).to_string();
+                let thought = thinking("Hm.", &format!("c2ln{n}"));
+                vendor.says([thought, text("Next."), call(&format!("call_{n}"), "bash", &input)])
+            })
+            .collect();
+        answers.push(done(vendor));
+        let server = Server::of(vendor, answers);
+        let arguments = ["-p", "the question, word for word", "--permission-mode", "auto"];
+        let mut command = desk.with_vendor(vendor, &server, &arguments);
+        command.args(["--model", "small"]);
+        let ran = run(command);
+        assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{vendor:?}: {}", ran.err);
+        let asked = server.requests();
+        assert_eq!(asked.len(), 9, "{vendor:?}");
+        for seen in &asked {
+            assert_eq!(seen.refused, None, "{vendor:?}");
+        }
+        let said = asked.last().unwrap().raw.clone();
+        assert!(said.contains("the question, word for word"), "{vendor:?}");
+        assert!(said.contains("left out to make room"), "{vendor:?}: {said}");
+        // The server counts few tokens whatever it is sent; sizes tell better.
+        assert!(said.contains("turn 7") && !said.contains("turn 0\\n"), "{vendor:?}: {said}");
+        // The journal keeps all of it.
+        let kept = conversation(&desk);
+        let results = kept.iter().filter(|record| record["kind"] == "RESULT");
+        assert_eq!(results.filter(|result| result["text"].to_string().contains("1999")).count(), 8);
+    }
+}
+
+/// The person's configuration.
+fn configure(desk: &Desk, text: &str) {
+    let config = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(&config, text).unwrap();
+}
+
+#[test]
+fn a_run_says_what_it_used_what_it_cost_and_what_room_is_left() {
+    const PRICE: &str =
+        "price = { input = 1.0, output = 2.0, cache_read = 0.5, cache_write = 4.0 }";
+    for vendor in VENDORS {
+        let server = Server::of(vendor, [whole(vendor), done(vendor), done(vendor)]);
+        let desk = Desk::new();
+        configure(
+            &desk,
+            &format!("[models.mine]\nmodel = 'test-model'\ncontext = 50000\n{PRICE}\n"),
+        );
+        let arguments = ["-p", "do it", "--output-format", "json", "--permission-mode", "auto"];
+        let mut command = desk.with_vendor(vendor, &server, &arguments);
+        command.args(["--model", "mine"]);
+        let said = run(command).json();
+        // Two answers; what each server counts stands in its own file. Reading from the cache is
+        // part of the prompt with three of them, and beside it with one.
+        let (input, output, read, write) = match vendor {
+            Vendor::Anthropic => (20, 50, 14, Some(6)),
+            Vendor::Responses | Vendor::Chat | Vendor::Gemini => (26, 50, 14, None),
+        };
+        let usage = &said["usage"];
+        assert_eq!(usage["input_tokens"], input, "{vendor:?}: {said}");
+        assert_eq!(usage["output_tokens"], output, "{vendor:?}: {said}");
+        assert_eq!(usage["cache_read_input_tokens"], read, "{vendor:?}: {said}");
+        assert_eq!(usage.get("cache_creation_input_tokens").and_then(|n| n.as_u64()), write);
+        let micros = input + 2 * output + read / 2 + 4 * write.unwrap_or(0);
+        let cost = said["total_cost_usd"].as_f64().unwrap();
+        assert!((cost * 1e6 - micros as f64).abs() < 0.5, "{vendor:?}: {said}");
+        let left = 50_000 - (input + output + read + write.unwrap_or(0)) / 2;
+        assert_eq!(said["context_tokens_left"], left, "{vendor:?}: {said}");
+
+        // Of a model that nobody knows neither is said.
+        let said = run(desk.with_vendor(vendor, &server, &arguments)).json();
+        assert_eq!(said["result"], "done", "{vendor:?}: {said}");
+        assert!(said.get("total_cost_usd").is_none(), "{vendor:?}: {said}");
+        assert!(said.get("context_tokens_left").is_none(), "{vendor:?}: {said}");
+    }
+}
+
+#[test]
+fn a_named_model_brings_its_provider_its_server_its_key_and_its_headers() {
+    let server = Server::of(Vendor::Chat, [done(Vendor::Chat)]).with_key("sk-file");
+    let desk = Desk::new();
+    let key = desk.home().join("key");
+    fs::write(&key, "sk-file\n").unwrap();
+    fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let model = format!(
+        "[models.local]\nprovider = 'openai-chat'\nmodel = 'm-1'\nbase_url = '{}/v1'\n\
+         key_file = '~/key'\neffort = 'high'\nmax_tokens = 77\nheaders = {{ x-team = 'blue' }}\n",
+        server.url()
+    );
+    configure(&desk, &model);
+    let ask = || {
+        // A key of another vendor, which must not get there.
+        let mut command = desk.agentd(&["-p", "do it", "--model", "local"]);
+        command.env("OPENAI_API_KEY", KEY).env("ANTHROPIC_API_KEY", KEY);
+        run(command)
+    };
+    let ran = ask();
+    assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{}", ran.err);
+    let seen = server.requests().pop().unwrap();
+    assert_eq!(seen.body["model"], "m-1");
+    assert!(seen.raw.contains("77") && seen.raw.contains("high"), "{}", seen.raw);
+    assert!(seen.headers.contains(&("x-team".into(), "blue".into())), "{:?}", seen.headers);
+    assert!(!format!("{:?}", seen.headers).contains(KEY), "{:?}", seen.headers);
+
+    // A file that others may read is refused, before anything is sent.
+    fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    let ran = ask();
+    assert_eq!(ran.code, 13, "{}", ran.err);
+    assert!(ran.err.contains("mode 0644") && ran.err.contains("chmod 600"), "{}", ran.err);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[test]
+fn a_command_may_print_the_key_and_one_that_fails_is_named() {
+    for (command, good) in [("echo sk-printed", true), ("echo no; exit 3", false)] {
+        let server =
+            Server::of(Vendor::Anthropic, [done(Vendor::Anthropic)]).with_key("sk-printed");
+        let desk = Desk::new();
+        let url = server.url();
+        configure(&desk, &format!("[provider]\nbase_url = '{url}'\nkey_command = '{command}'\n"));
+        let ran = run(desk.agentd(&["-p", "do it"]));
+        assert_eq!(ran.code, if good { 0 } else { 13 }, "{}", ran.err);
+        assert_eq!(ran.err.contains("echo no; exit 3"), !good, "{}", ran.err);
+        assert_eq!(server.requests().len(), usize::from(good));
+    }
+}
+
+#[test]
+fn where_no_model_is_named_and_none_is_known_it_says_so() {
+    for vendor in [Vendor::Responses, Vendor::Chat, Vendor::Gemini] {
+        let desk = Desk::new();
+        let mut command = desk.agentd(&["-p", "do it", "--provider", vendor.word()]);
+        command.env(vendor.variables().1, KEY);
+        let ran = run(command);
+        assert_eq!(ran.code, 16, "{vendor:?}: {}", ran.err);
+        assert!(
+            ran.err.contains("no model is named") && ran.err.contains("--model"),
+            "{}",
+            ran.err
+        );
+    }
+}
+
+#[test]
+fn a_project_s_models_count_only_where_the_project_is_trusted() {
+    let server = Server::of(Vendor::Anthropic, [done(Vendor::Anthropic)]);
+    let desk = Desk::new();
+    desk.write(
+        ".agentd/config.toml",
+        "[models.theirs]\nprovider = 'anthropic'\nbase_url = 'http://127.0.0.1:9'\n",
+    );
+    let ran = run(desk.with_server(&server, &["-p", "do it", "--model", "theirs"]));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{}", ran.err);
+    assert!(ran.err.contains("models.theirs"), "{}", ran.err);
+    assert_eq!(server.requests()[0].body["model"], "theirs", "only a name");
 }
 
 #[test]

@@ -150,7 +150,11 @@ impl Desk {
     ) -> Command {
         let mut command = self.agentd(arguments);
         let (url, key) = vendor.variables();
-        command.args(["--provider", vendor.word()]).env(url, vendor.base_url(server)).env(key, KEY);
+        command
+            .args(["--provider", vendor.word()])
+            .env(vendor.model_variable(), "test-model")
+            .env(url, vendor.base_url(server))
+            .env(key, KEY);
         command
     }
 

@@ -45,6 +45,15 @@ impl Vendor {
         }
     }
 
+    /// The variable that names its model.
+    pub fn model_variable(self) -> &'static str {
+        match self {
+            Self::Anthropic => "ANTHROPIC_MODEL",
+            Self::Responses | Self::Chat => "OPENAI_MODEL",
+            Self::Gemini => "GEMINI_MODEL",
+        }
+    }
+
     /// The base URL as this vendor's own library wants it.
     pub fn base_url(self, server: &super::Server) -> String {
         match self {

@@ -214,6 +214,10 @@ impl Blocks {
             Event::AnswerRejected { call: _, reason } => {
                 vec![Item::Trouble(format!("the answer did not count: {reason}"))]
             }
+            Event::Compacted { dropped } => vec![Item::Note(format!(
+                "the model is no longer sent the first {dropped} messages of this conversation, to \
+                 make room; nothing of it is lost on disk"
+            ))],
             Event::Degraded { reason } => vec![Item::Trouble(reason.clone())],
             Event::Queue { .. } => Vec::new(),
         }

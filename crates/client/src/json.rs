@@ -132,6 +132,7 @@ fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, 
         | Event::Queue { .. }
         | Event::Changed { .. }
         | Event::Learned { .. }
+        | Event::Compacted { .. }
         | Event::AnswerRejected { .. }
         | Event::TurnEnded { .. }
         | Event::Degraded { .. } => None,
@@ -178,6 +179,13 @@ fn result(opened: &OpenedSession, conclusion: &Conclusion) -> Vec<(&'static str,
         ("usage", tokens(conclusion.usage)),
         ("permission_denials", denials.into()),
     ];
+    // What is not known is left out, never 0.
+    if let Some(cost) = conclusion.cost {
+        fields.push(("total_cost_usd", (cost as f64 / 1e6).into()));
+    }
+    if let Some(left) = conclusion.context_left {
+        fields.push(("context_tokens_left", left.into()));
+    }
     if let Some(fault) = &conclusion.fault {
         fields.push(("error", fault.as_str().into()));
     }

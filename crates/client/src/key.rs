@@ -2,9 +2,14 @@
 
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Most bytes of a key file; a longer one holds something else.
+const KEY_CAP: u64 = 64 << 10;
 
 /// Puts a key into a sealed memory file, its position at the start. It is passed on as a
 /// descriptor, so that only the process that needs the key ever reads it.
@@ -12,9 +17,82 @@ use std::os::fd::OwnedFd;
 /// # Errors
 /// Where the kernel gives no memory file.
 pub fn seal_key(key: &[u8]) -> io::Result<OwnedFd> {
-    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-    let mut file = File::from(memfd_create(c"agentd-key", flags)?);
+    let mut file = memory_file()?;
     file.write_all(key)?;
+    sealed(file)
+}
+
+/// Why a file's key is not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    /// It cannot be read.
+    #[error("the key file {} cannot be read: {source}", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is no regular file.
+    #[error("the key file {} is not a regular file", path.display())]
+    NotAFile {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Others may read or write it.
+    #[error(
+        "the key file {} has mode {mode:04o}: others than its owner may get at the key in it. Run \
+         `chmod 600 {}`, and think of replacing the key",
+        path.display(), path.display()
+    )]
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It is somebody else's.
+    #[error("the key file {} belongs to somebody else. Copy the key into a file of your own", path.display())]
+    Foreign {
+        /// Which.
+        path: PathBuf,
+    },
+}
+
+/// Puts the key of a file into a sealed memory file. The kernel copies it: this process never holds
+/// a byte of it.
+///
+/// # Errors
+/// [`KeyFileError`]; above all where others than the caller may read the file.
+pub fn key_of_file(path: &Path) -> Result<OwnedFd, KeyFileError> {
+    let path = || path.to_owned();
+    let unreadable = |source| KeyFileError::Unreadable { path: path(), source };
+    // Looked at before it is opened: opening a FIFO would wait for its writer.
+    if !fs::metadata(path()).map_err(unreadable)?.is_file() {
+        return Err(KeyFileError::NotAFile { path: path() });
+    }
+    let mut file = File::open(path()).map_err(unreadable)?;
+    let found = file.metadata().map_err(unreadable)?;
+    let mode = found.mode() & 0o7777;
+    if mode & 0o077 != 0 {
+        return Err(KeyFileError::Open { path: path(), mode });
+    }
+    if found.uid() != nix::unistd::geteuid().as_raw() {
+        return Err(KeyFileError::Foreign { path: path() });
+    }
+    let mut memory = memory_file().map_err(unreadable)?;
+    io::copy(&mut (&mut file).take(KEY_CAP), &mut memory).map_err(unreadable)?;
+    sealed(memory).map_err(unreadable)
+}
+
+/// A memory file that can be sealed.
+pub(crate) fn memory_file() -> io::Result<File> {
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    Ok(File::from(memfd_create(c"agentd-key", flags)?))
+}
+
+/// Seals it, its position at the start.
+pub(crate) fn sealed(mut file: File) -> io::Result<OwnedFd> {
     file.rewind()?;
     let seals = SealFlag::F_SEAL_SEAL
         | SealFlag::F_SEAL_SHRINK
@@ -28,7 +106,34 @@ pub fn seal_key(key: &[u8]) -> io::Result<OwnedFd> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::io::Read;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_key_file_that_others_may_read_is_refused_and_ones_own_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        fs::write(&path, "sk-file\n").unwrap();
+        for (mode, good) in
+            [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o660, false)]
+        {
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            match key_of_file(&path) {
+                Ok(key) => {
+                    assert!(good, "{mode:o}");
+                    let mut text = String::new();
+                    File::from(key).read_to_string(&mut text).unwrap();
+                    assert_eq!(text, "sk-file\n");
+                }
+                Err(error) => {
+                    assert!(!good, "{error}");
+                    assert!(error.to_string().contains("chmod 600"), "{error}");
+                }
+            }
+        }
+        assert!(matches!(key_of_file(dir.path()), Err(KeyFileError::NotAFile { .. })));
+        let missing = key_of_file(&dir.path().join("none"));
+        assert!(matches!(missing, Err(KeyFileError::Unreadable { .. })));
+    }
 
     #[test]
     fn a_sealed_key_can_be_read_and_not_changed() {

@@ -11,6 +11,7 @@ mod attach;
 mod blocks;
 mod colour;
 mod connection;
+mod cost;
 mod daemon;
 mod ear;
 mod json;
@@ -34,12 +35,14 @@ pub use ipc::ChannelError;
 pub use connection::{ConnectError, Connection};
 pub use daemon::{DaemonError, DaemonSupervisors};
 pub use json::{JsonView, StreamJsonView, failure_line};
-pub use key::seal_key;
+pub use key::{KeyFileError, key_of_file, seal_key};
 pub use line_view::{Around, LineView};
 pub use one_shot::{Finished, Input, Prompts, RunError, Stop, Task, run};
 pub use plain::{columns, one_line, plain};
 pub use screen::{Effect, Entrance, Input as ScreenInput, Key, Leaving, Screen};
-pub use spawn::{Launch, PrivateSupervisor, SpawnError, become_daemon, beside_self};
+pub use spawn::{
+    Launch, PrivateSupervisor, SpawnError, become_daemon, beside_self, key_of_command,
+};
 pub use supervisors::{OwnSupervisors, Supervisors};
 pub use text::TextView;
 pub use transcript::{Conclusion, OpenedSession, Transcript};

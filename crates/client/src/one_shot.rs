@@ -329,8 +329,17 @@ impl Run<'_> {
         if let ToClient::Failed { kind, message } = word {
             return Err(RunError::Failed { kind, message });
         }
-        let ToClient::Opened { session, model, tools, mode, sandbox, last_seq, warnings, .. } =
-            word
+        let ToClient::Opened {
+            session,
+            model,
+            facts,
+            tools,
+            mode,
+            sandbox,
+            last_seq,
+            warnings,
+            ..
+        } = word
         else {
             return Err(RunError::Lost(ChannelError::OutOfTurn));
         };
@@ -340,7 +349,7 @@ impl Run<'_> {
         let from = self.seen.saturating_add(1);
         self.say.send(&follow(&session, from)).map_err(RunError::Lost)?;
         let project = self.task.opening.project.to_path().display().to_string();
-        Ok(OpenedSession { session, project, model, tools, mode, sandbox, warnings })
+        Ok(OpenedSession { session, project, model, facts, tools, mode, sandbox, warnings })
     }
 
     /// Follows the session until its turn is over, or whoever stops it has waited long enough.

@@ -10,7 +10,9 @@ mod words;
 
 use crate::blocks::{Blocks, Item};
 use editor::Editor;
-use protocol::client::{FailedKind, FromClient, Others, Rights, Since, Start, ToClient};
+use protocol::client::{
+    FailedKind, FromClient, ModelFacts, Others, Rights, Since, Start, ToClient,
+};
 use protocol::confinement::{FilePath, Network};
 use protocol::content::Usage;
 use protocol::ids::SessionId;
@@ -136,6 +138,7 @@ pub(crate) enum Moving {
 pub(crate) struct Facts {
     pub(crate) session: Option<SessionId>,
     pub(crate) model: String,
+    pub(crate) of_model: ModelFacts,
     pub(crate) mode: Option<Mode>,
     pub(crate) network: Option<Network>,
     pub(crate) sandbox: String,
@@ -168,7 +171,10 @@ pub struct Screen {
     pub(crate) reason: Editor,
     /// One line about what was just done or cannot be.
     pub(crate) hint: Option<String>,
+    /// Of all answers.
     pub(crate) usage: Usage,
+    /// Of the newest answer.
+    pub(crate) last_usage: Usage,
     pub(crate) pending: Pending,
     /// What the session is to this one that is opened next.
     pub(crate) moving: Moving,
@@ -188,6 +194,7 @@ impl Screen {
             facts: Facts {
                 session: None,
                 model: String::new(),
+                of_model: ModelFacts::default(),
                 mode: None,
                 network: None,
                 sandbox: String::new(),
@@ -201,6 +208,7 @@ impl Screen {
             reason: Editor::default(),
             hint: None,
             usage: Usage::default(),
+            last_usage: Usage::default(),
             pending: Pending::Nothing,
             moving: Moving::ToCopy,
             refused: None,

@@ -1,5 +1,5 @@
-//! Starts supervisors, for one run alone or for all: the only file of this crate that starts a
-//! process.
+//! Starts supervisors, for one run alone or for all, and the command that prints a key: the only file
+//! of this crate that starts a process.
 //!
 //! The child's standard input is one end of a socket pair, its lifeline: when this process ends,
 //! however it ends, the lifeline ends with it, and so does the supervisor. The supervisor's first
@@ -44,6 +44,22 @@ impl Launch<'_> {
         }
         command.envs(self.with.iter().map(|(name, value)| (name, value)));
         command
+    }
+}
+
+/// Runs the command that prints a key, and puts what it prints into a sealed memory file without
+/// reading it. It may ask its person something on the terminal.
+///
+/// # Errors
+/// Where it cannot be started, or fails.
+pub fn key_of_command(line: &str) -> io::Result<OwnedFd> {
+    let memory = crate::key::memory_file()?;
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(line).stdout(Stdio::from(memory.try_clone()?));
+    let status = command.status()?;
+    match status.success() {
+        true => crate::key::sealed(memory),
+        false => Err(io::Error::other(format!("it ended with {status}"))),
     }
 }
 

@@ -52,6 +52,7 @@ impl TextView {
             | Event::Queue { .. }
             | Event::Changed { .. }
             | Event::Learned { .. }
+            | Event::Compacted { .. }
             | Event::AnswerRejected { .. }
             | Event::TurnEnded { .. }
             | Event::Degraded { .. } => String::new(),

@@ -1,8 +1,9 @@
 //! The run as a client knows it: what the events add up to. Pure.
 
+use crate::cost::{context_left, cost};
 use crate::plain::plain;
 use protocol::call::{Call, ToolResult};
-use protocol::client::Event;
+use protocol::client::{Event, ModelFacts};
 use protocol::content::{Block, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Mode;
@@ -23,6 +24,8 @@ pub struct OpenedSession {
     pub project: String,
     /// The model it speaks to.
     pub model: String,
+    /// What is known of the model.
+    pub facts: ModelFacts,
     /// The tools it offers.
     pub tools: Vec<String>,
     /// The permission mode.
@@ -55,6 +58,7 @@ pub struct Transcript {
     pub(crate) calls: BTreeMap<CallId, KnownCall>,
     answers: u32,
     usage: Usage,
+    last_usage: Usage,
     words: String,
     end: Option<TurnEnd>,
     degraded: Option<String>,
@@ -75,6 +79,10 @@ pub struct Conclusion {
     pub num_turns: u32,
     /// Tokens, each where the vendor said it.
     pub usage: Usage,
+    /// What they cost, in millionths of a dollar, where that is known.
+    pub cost: Option<u64>,
+    /// Tokens that the model's context still has room for, where that is known.
+    pub context_left: Option<u64>,
     /// Wall time in milliseconds.
     pub duration_ms: u64,
     /// Calls refused because nobody could be asked: tool and arguments.
@@ -100,6 +108,7 @@ impl Transcript {
             calls: BTreeMap::new(),
             answers: 0,
             usage: Usage::default(),
+            last_usage: Usage::default(),
             words: String::new(),
             end: None,
             degraded: None,
@@ -118,6 +127,7 @@ impl Transcript {
             Event::Answer { blocks, usage } => {
                 self.answers = self.answers.saturating_add(1);
                 self.usage = sum(self.usage, *usage);
+                self.last_usage = *usage;
                 let words = words_of(blocks);
                 if !words.is_empty() {
                     self.words = words;
@@ -144,6 +154,7 @@ impl Transcript {
             | Event::Queue { .. }
             | Event::Changed { .. }
             | Event::Learned { .. }
+            | Event::Compacted { .. }
             | Event::AnswerRejected { .. }
             | Event::Output { .. } => {}
         }
@@ -174,6 +185,8 @@ impl Transcript {
             fault,
             num_turns: self.answers,
             usage: self.usage,
+            cost: self.opened.facts.prices.and_then(|prices| cost(self.usage, prices)),
+            context_left: context_left(self.last_usage, self.opened.facts),
             duration_ms,
             nobody_to_ask: coded(NOBODY_TO_ASK).map(|known| known.call.clone()).collect(),
             uncaged: u32::try_from(coded(SANDBOX_UNAVAILABLE).count()).unwrap_or(u32::MAX),

@@ -6,7 +6,7 @@ use client::{
     Transcript, View, failure_line,
 };
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::client::Event;
+use protocol::client::{Event, ModelFacts};
 use protocol::content::{Block, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Mode;
@@ -19,6 +19,7 @@ fn opened() -> OpenedSession {
         session: SessionId("0123456789ab".into()),
         project: "/p".into(),
         model: "m".into(),
+        facts: ModelFacts::default(),
         tools: vec!["read".into(), "bash".into()],
         mode: Mode::Ask,
         sandbox: "full".into(),

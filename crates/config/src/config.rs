@@ -3,16 +3,19 @@
 use crate::duration;
 use crate::error::{ConfigError, Place};
 use crate::keys::{KEYS, Kind};
+use crate::known;
 use crate::load::Sources;
+use crate::models::Extras;
 use crate::origin::{Layer, Origin};
 use crate::project::Warning;
 use crate::settings::Settings;
 use crate::value::{Beside, Item, Value};
-use crate::vendors::{KeyVariable, ProviderName};
+use crate::vendors::{KeySource, NONE, ProviderName, VENDORS_OWN, Vendor};
 use crate::{proxy, variables};
+use protocol::client::ModelFacts;
 use protocol::confinement::{Level, Limits, Network, Tier};
 use protocol::judgement::{Audience, Example, Mode, Rule, RuleEffect, RuleSet};
-use protocol::provider::Patience;
+use protocol::provider::{Auth, Effort, Patience};
 use std::path::{Path, PathBuf};
 
 /// What holds for one session.
@@ -56,16 +59,23 @@ pub struct Row {
 pub struct ProviderConfig {
     /// Which vendor's interface, or a recording.
     pub name: ProviderName,
-    /// The vendor's name of the model.
-    pub model: String,
+    /// The vendor's name of the model; none where the vendor has no model of its own and nobody
+    /// named one.
+    pub model: Option<String>,
+    /// What is known of the model.
+    pub facts: ModelFacts,
+    /// Sent with each request.
+    pub headers: Vec<(String, String)>,
+    /// How long the model shall think, where somebody says it.
+    pub effort: Option<Effort>,
     /// Without a slash at its end.
     pub base_url: String,
     /// Most tokens of one answer.
     pub max_tokens: u32,
     /// Waits and tries.
     pub patience: Patience,
-    /// The variable that holds the key, where one is set. Its value stays where it is.
-    pub key: Option<KeyVariable>,
+    /// Where the key comes from, where one is set. It stays where it is.
+    pub key: Option<KeySource>,
     /// Whether the base URL is this machine.
     pub local: bool,
     /// From `HTTPS_PROXY`, less what `NO_PROXY` excepts for this base URL.
@@ -169,11 +179,12 @@ impl Config {
 
     pub(crate) fn from_settings(
         settings: &Settings,
+        extras: Extras,
         sources: &Sources,
         mut warnings: Vec<Warning>,
     ) -> Result<Self, ConfigError> {
         Ok(Self {
-            provider: provider(settings, sources, &mut warnings)?,
+            provider: provider(settings, extras, sources, &mut warnings)?,
             permissions: permissions(settings)?,
             sandbox: sandbox(settings)?,
             network: if settings.text("net.mode")? == "on" { Network::On } else { Network::Off },
@@ -196,14 +207,17 @@ impl Config {
 
 fn provider(
     settings: &Settings,
+    extras: Extras,
     sources: &Sources,
     warnings: &mut Vec<Warning>,
 ) -> Result<ProviderConfig, ConfigError> {
     let base_url = settings.text("provider.base_url")?.to_owned();
     let name = ProviderName::parse(settings.text("provider.name")?)
         .ok_or(ConfigError::Incomplete { key: "provider.name" })?;
-    let keys = name.vendor().keys.iter();
-    let key = keys.copied().find(|key| sources.environment.get(key.name).is_some());
+    let key = key(settings, sources, name.vendor())?;
+    let model = settings.text("provider.model")?;
+    let model = (model != VENDORS_OWN).then(|| model.to_owned());
+    let known = model.as_deref().map(known::facts).unwrap_or_default();
     if key.is_some() && base_url.starts_with("http://") && !proxy::is_loopback(&base_url) {
         warnings.push(Warning {
             origin: settings.get("provider.base_url")?.1.clone(),
@@ -223,7 +237,13 @@ fn provider(
     Ok(ProviderConfig {
         name,
         local: proxy::is_loopback(&base_url),
-        model: settings.text("provider.model")?.to_owned(),
+        facts: ModelFacts {
+            context: extras.facts.context.or(known.context),
+            prices: extras.facts.prices.or(known.prices),
+        },
+        model,
+        headers: extras.headers,
+        effort: extras.effort,
         max_tokens: narrow(settings, "provider.max_tokens")?,
         patience: Patience {
             tries: narrow(settings, "provider.tries")?,
@@ -241,6 +261,46 @@ fn provider(
 /// Most rules of a session, and most examples beside them. People write tens; the bound keeps what the broker is sent below the cap
 /// of its wire, and the time to read it below a second.
 const RULES_CAP: usize = 10_000;
+
+/// Where the key comes from: a file or a command that is named comes before the environment.
+fn key(
+    settings: &Settings,
+    sources: &Sources,
+    vendor: &Vendor,
+) -> Result<Option<KeySource>, ConfigError> {
+    let named = |key: &'static str| -> Result<Option<(&str, &Origin)>, ConfigError> {
+        let (_, origin) = settings.get(key)?;
+        Ok(Some(settings.text(key)?).filter(|text| *text != NONE).map(|text| (text, origin)))
+    };
+    let auth = vendor.keys.first().map_or(Auth::ApiKey, |key| key.auth);
+    let bad = |key: &str, found: &str, origin: &Origin, wanted: &str| ConfigError::BadValue {
+        place: Place { file: origin.file.clone(), line: origin.line, column: 0 },
+        key: key.into(),
+        found: format!("{found:?}"),
+        wanted: wanted.into(),
+    };
+    Ok(match (named("provider.key_file")?, named("provider.key_command")?) {
+        (Some(_), Some((line, origin))) => {
+            let wanted = "\"none\" where provider.key_file names a file: a key has one source";
+            return Err(bad("provider.key_command", line, origin, wanted));
+        }
+        (Some((path, origin)), None) => {
+            let absolute = match path.strip_prefix("~/") {
+                Some(below) => sources.environment.absolute("HOME").map(|home| home.join(below)),
+                None => Some(PathBuf::from(path)).filter(|path| path.is_absolute()),
+            };
+            let wanted = "an absolute path, or one that begins with ~/ where HOME is set";
+            let path = absolute.ok_or_else(|| bad("provider.key_file", path, origin, wanted))?;
+            Some(KeySource::File { path, auth })
+        }
+        (None, Some((line, _))) => Some(KeySource::Command { line: line.to_owned(), auth }),
+        (None, None) => {
+            let mut keys = vendor.keys.iter().copied();
+            let set = keys.find(|key| sources.environment.get(key.name).is_some());
+            set.map(KeySource::Variable)
+        }
+    })
+}
 
 fn permissions(settings: &Settings) -> Result<Permissions, ConfigError> {
     let key = "permissions.mode";

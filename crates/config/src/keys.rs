@@ -81,6 +81,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("provider.name", Word(PROVIDERS), Nothing),
     key("provider.model", Name, Anything),
     key("provider.base_url", Url, Nothing),
+    key("provider.key_file", Name, Nothing),
+    key("provider.key_command", Name, Nothing),
     key("provider.max_tokens", Count(1, 1_000_000), Tighten(Smaller)),
     key("provider.tries", Count(1, 20), Anything),
     key("provider.max_wait", Time(0, DAY), Anything),
@@ -138,8 +140,9 @@ pub(crate) fn is_table(name: &str) -> bool {
 pub(crate) fn hint(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
     if ["api_key", "key", "apikey", "auth_token", "token"].contains(&last) {
-        return ": keys are never read from files; set ANTHROPIC_API_KEY, OPENAI_API_KEY or \
-                GEMINI_API_KEY in the environment"
+        return ": keys stand in no configuration; set ANTHROPIC_API_KEY, OPENAI_API_KEY or \
+                GEMINI_API_KEY in the environment, or name a file or a command that has the key in \
+                provider.key_file or provider.key_command"
             .into();
     }
     let same_end: Vec<_> =

@@ -3,11 +3,13 @@
 use crate::config::Config;
 use crate::environment::Environment;
 use crate::error::{ConfigError, Place};
-use crate::origin::Layer;
+use crate::models::{self, Model};
+use crate::origin::{Layer, Origin};
 use crate::project::{self, Standing, Warning};
 use crate::settings::{Entry, Settings};
 use crate::text::{self, Source};
 use crate::trust::TrustStore;
+use crate::value::Value;
 use crate::variables;
 use crate::vendors::{ProviderName, Vendor};
 use std::cmp::Ordering;
@@ -63,31 +65,47 @@ impl Config {
             file: "built-in",
             text: include_str!("../../../config/default.toml"),
         };
-        put_all(text::entries(&built_in)?, &mut settings);
+        put_all(text::entries(&built_in)?.0, &mut settings);
 
-        let managed = file_entries(&sources.managed, Layer::Managed)?.entries;
+        let managed = file_entries(&sources.managed, Layer::Managed)?;
+        let (managed, mut named) = (managed.entries, managed.models);
         put_all(managed.clone(), &mut settings);
         if let Some(user) = &sources.user {
-            put_all(file_entries(user, Layer::User)?.entries, &mut settings);
+            let user = file_entries(user, Layer::User)?;
+            named.extend(user.models);
+            put_all(user.entries, &mut settings);
         }
         for (name, layer) in [(PROJECT_FILE, Layer::Project), (PROJECT_LOCAL_FILE, Layer::Local)] {
             let path = sources.project.join(name);
             let file = file_entries(&path, layer)?;
             let standing = standing(&sources.trust, &path, &file, &mut warnings);
             project::put_project(file.entries, standing, &mut settings, &mut warnings)?;
+            named.extend(project::models(file.models, standing, &mut warnings));
+        }
+        let model = models::chosen(&named, &sources.flags, &settings)?.cloned();
+        if let Some(model) = &model {
+            models::put(model, &mut settings)?;
         }
         let vendor = vendor(sources, &settings)?;
         settings.put_vendor(vendor);
         put_environment(sources, vendor, &mut settings, &mut warnings)?;
         put_all(variables::from_flags(&sources.flags)?, &mut settings);
+        if let Some(model) = &model {
+            same_provider(model, &sources.flags)?;
+            let replay = settings.text("provider.name")? == "replay";
+            let entries = model.entries.iter().filter(|e| !replay || e.key.name != "provider.name");
+            put_all(entries.cloned().collect(), &mut settings);
+        }
         put_ceilings(managed, &mut settings);
-        Self::from_settings(&settings, sources, warnings)
+        let extras = model.map(|model| model.extras).unwrap_or_default();
+        Self::from_settings(&settings, extras, sources, warnings)
     }
 }
 
 /// A file's entries with its bytes, over which trust is recorded.
 struct FileEntries {
     entries: Vec<Entry>,
+    models: Vec<Model>,
     content: Vec<u8>,
 }
 
@@ -106,6 +124,25 @@ fn vendor(sources: &Sources, settings: &Settings) -> Result<&'static Vendor, Con
     };
     // A flag's bad word is refused with its place when flags are read.
     Ok(ProviderName::parse(word).unwrap_or(ProviderName::Replay).vendor())
+}
+
+/// A flag that names another provider than the model's is a slip.
+fn same_provider(model: &Model, flags: &[(String, String)]) -> Result<(), ConfigError> {
+    let own = model.entries.iter().find(|entry| entry.key.name == "provider.name");
+    let flag = flags.iter().rev().find(|(key, _)| key == "provider.name");
+    match (own, flag) {
+        (Some(Entry { value: Value::Text(own), .. }), Some((_, said)))
+            if own != said && said != "replay" =>
+        {
+            Err(ConfigError::BadValue {
+                place: Place { file: "flag".into(), line: 0, column: 0 },
+                key: "provider.name".into(),
+                found: format!("{said:?}"),
+                wanted: format!("{own:?}, which the model `{}` is of, or left out", model.name),
+            })
+        }
+        (Some(_) | None, _) => Ok(()),
+    }
 }
 
 fn put_environment(
@@ -143,12 +180,13 @@ fn standing(
 ) -> Standing {
     match trust {
         Trust::Trusted => Standing::Trusted,
-        Trust::AsRecorded(_) if file.entries.is_empty() => Standing::Untrusted,
+        Trust::AsRecorded(_) if file.content.is_empty() => Standing::Untrusted,
         Trust::AsRecorded(store) => match store.holds(path, &file.content) {
             Ok(true) => Standing::Trusted,
             Ok(false) => Standing::Untrusted,
             Err(error) => {
-                let origin = file.entries[0].origin();
+                let place = path.display().to_string();
+                let origin = Origin { layer: Layer::Project, file: place, line: 0 };
                 warnings.push(Warning {
                     origin,
                     key: "trust".into(),
@@ -163,7 +201,7 @@ fn standing(
 /// The entries of a file; none where there is no such file.
 fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
     let Some(content) = read(path)? else {
-        return Ok(FileEntries { entries: Vec::new(), content: Vec::new() });
+        return Ok(FileEntries { entries: Vec::new(), models: Vec::new(), content: Vec::new() });
     };
     let file = path.display().to_string();
     let text = match std::str::from_utf8(&content) {
@@ -175,8 +213,8 @@ fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
             return Err(ConfigError::NotText { place: Place { file, line, column: 0 } });
         }
     };
-    let entries = text::entries(&Source { layer, file: &file, text })?;
-    Ok(FileEntries { entries, content })
+    let (entries, models) = text::entries(&Source { layer, file: &file, text })?;
+    Ok(FileEntries { entries, models, content })
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {

@@ -2,6 +2,7 @@
 
 use crate::error::ConfigError;
 use crate::keys::FromProject;
+use crate::models::Model;
 use crate::origin::Origin;
 use crate::settings::{Entry, Settings};
 use std::cmp::Ordering;
@@ -23,6 +24,10 @@ impl fmt::Display for Warning {
         write!(f, "{}: `{}` {}", self.origin, self.key, self.text)
     }
 }
+
+/// Said of what a file loosens that is not trusted.
+const IGNORED: &str = "loosens what holds for you and is ignored, since you have not said that you \
+                       trust this file as it is now. Read it; then give --trust-project";
 
 /// Whether the user stands behind a project's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,13 +64,32 @@ pub(crate) fn put_project(
             (true, Standing::Untrusted) => warnings.push(Warning {
                 origin: entry.origin(),
                 key: entry.key.name.into(),
-                text: "loosens what holds for you and is ignored, since you have not said that you trust this \
-                       file as it is now. Read it; then give --trust-project"
-                    .into(),
+                text: IGNORED.into(),
             }),
         }
     }
     Ok(())
+}
+
+/// The models of a project's file, which would be sent a key: only a trusted one's count.
+pub(crate) fn models(
+    models: Vec<Model>,
+    standing: Standing,
+    warnings: &mut Vec<Warning>,
+) -> Vec<Model> {
+    match standing {
+        Standing::Trusted => models,
+        Standing::Untrusted => {
+            warnings.extend(models.iter().filter_map(|model| {
+                Some(Warning {
+                    origin: model.entries.first()?.origin(),
+                    key: format!("models.{}", model.name),
+                    text: IGNORED.into(),
+                })
+            }));
+            Vec::new()
+        }
+    }
 }
 
 fn is_empty(entry: &Entry) -> bool {

@@ -46,10 +46,11 @@ impl Settings {
 
     /// Puts the vendor's own where nobody named another.
     pub(crate) fn put_vendor(&mut self, vendor: &Vendor) {
-        for (key, own) in [("provider.base_url", vendor.base_url), ("provider.model", vendor.model)]
+        for (key, own) in
+            [("provider.base_url", Some(vendor.base_url)), ("provider.model", vendor.model)]
         {
             if let Some((Value::Text(text), _)) = self.0.get_mut(key)
-                && text == VENDORS_OWN
+                && let (true, Some(own)) = (text == VENDORS_OWN, own)
             {
                 own.clone_into(text);
             }

@@ -2,6 +2,7 @@
 
 use crate::error::{ConfigError, Place};
 use crate::keys::{self, Key, Kind};
+use crate::models::{self, Model};
 use crate::origin::{Layer, Origin};
 use crate::settings::Entry;
 use crate::value::{self, Beside, Item, Raw, Unfit, Value};
@@ -21,8 +22,8 @@ pub(crate) struct Source<'a> {
     pub text: &'a str,
 }
 
-/// Every entry of the file, in the order of its lines.
-pub(crate) fn entries(source: &Source<'_>) -> Result<Vec<Entry>, ConfigError> {
+/// Every entry of the file, in the order of its lines, and the models that it names.
+pub(crate) fn entries(source: &Source<'_>) -> Result<(Vec<Entry>, Vec<Model>), ConfigError> {
     let ends = source.text.match_indices('\n').map(|(at, _)| at).collect();
     let source = Lined { source: *source, ends };
     let table = DeTable::parse(source.source.text).map_err(|error| ConfigError::Syntax {
@@ -32,12 +33,13 @@ pub(crate) fn entries(source: &Source<'_>) -> Result<Vec<Entry>, ConfigError> {
     let mut found = Vec::new();
     source.flatten("", table.get_ref(), &mut found)?;
     found.sort_by_key(|entry| entry.place.line);
-    Ok(found)
+    let models = models::read(&source, table.get_ref())?;
+    Ok((found, models))
 }
 
 /// A source with the places of its line breaks, so that each of many rules finds its line at once.
-struct Lined<'a> {
-    source: Source<'a>,
+pub(crate) struct Lined<'a> {
+    pub(crate) source: Source<'a>,
     ends: Vec<usize>,
 }
 
@@ -54,6 +56,10 @@ impl Lined<'_> {
             } else {
                 format!("{above}.{}", word.get_ref())
             };
+            if name == "models" {
+                // Its words are names of a person's own; see `models`.
+                continue;
+            }
             if let Some(key) = keys::find(&name) {
                 let value = self.value(key, value)?;
                 found.push(Entry {
@@ -69,20 +75,30 @@ impl Lined<'_> {
                     key: name,
                     hint,
                 });
-            } else if let Some(table) = value.get_ref().as_table() {
-                self.flatten(&name, table, found)?;
             } else {
-                let unfit = Unfit {
-                    found: kind_of(value.get_ref()).into(),
-                    wanted: format!("a table, written [{name}]"),
-                };
-                return Err(self.bad(&name, &value.span(), unfit));
+                self.flatten(&name, self.table(&name, value)?, found)?;
             }
         }
         Ok(())
     }
 
-    fn value(&self, key: &'static Key, value: &Spanned<DeValue<'_>>) -> Result<Value, ConfigError> {
+    pub(crate) fn table<'a, 'b>(
+        &self,
+        name: &str,
+        value: &'a Spanned<DeValue<'b>>,
+    ) -> Result<&'a DeTable<'b>, ConfigError> {
+        value.get_ref().as_table().ok_or_else(|| {
+            let found = kind_of(value.get_ref()).into();
+            let unfit = Unfit { found, wanted: format!("a table, written [{name}]") };
+            self.bad(name, &value.span(), unfit)
+        })
+    }
+
+    pub(crate) fn value(
+        &self,
+        key: &'static Key,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Value, ConfigError> {
         if !matches!(key.kind, Kind::Rules | Kind::Dirs) {
             return value::read(key, &raw(value.get_ref()))
                 .map_err(|unfit| self.bad(key.name, &value.span(), unfit));
@@ -163,7 +179,7 @@ impl Lined<'_> {
         Ok((rule, examples))
     }
 
-    fn bad(&self, key: &str, span: &Range<usize>, unfit: Unfit) -> ConfigError {
+    pub(crate) fn bad(&self, key: &str, span: &Range<usize>, unfit: Unfit) -> ConfigError {
         ConfigError::BadValue {
             place: self.place(span),
             key: key.into(),
@@ -172,7 +188,7 @@ impl Lined<'_> {
         }
     }
 
-    fn place(&self, span: &Range<usize>) -> Place {
+    pub(crate) fn place(&self, span: &Range<usize>) -> Place {
         let above = self.ends.partition_point(|end| *end < span.start);
         let begin = above.checked_sub(1).map_or(0, |last| self.ends[last] + 1);
         let before = self.source.text.get(begin..span.start).unwrap_or_default();
@@ -198,7 +214,7 @@ fn raw<'a>(value: &'a DeValue<'_>) -> Raw<'a> {
     }
 }
 
-fn kind_of(value: &DeValue<'_>) -> &'static str {
+pub(crate) fn kind_of(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",
         DeValue::Integer(_) => "a number",

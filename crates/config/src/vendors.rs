@@ -1,6 +1,7 @@
 //! What is known of each vendor ahead of any configuration: one row each.
 
 use protocol::provider::{Api, Auth};
+use std::path::PathBuf;
 
 /// What speaks in the model's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,38 @@ pub struct KeyVariable {
     pub auth: Auth,
 }
 
+/// Where the key comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// A variable of the caller's.
+    Variable(KeyVariable),
+    /// A file of the caller's alone.
+    File {
+        /// Absolute.
+        path: PathBuf,
+        /// How its key is sent.
+        auth: Auth,
+    },
+    /// What a command prints.
+    Command {
+        /// For the shell.
+        line: String,
+        /// How its key is sent.
+        auth: Auth,
+    },
+}
+
+impl KeySource {
+    /// How the key is sent.
+    #[must_use]
+    pub fn auth(&self) -> Auth {
+        match self {
+            Self::Variable(variable) => variable.auth,
+            Self::File { auth, .. } | Self::Command { auth, .. } => *auth,
+        }
+    }
+}
+
 /// One vendor's interface.
 #[derive(Debug)]
 pub struct Vendor {
@@ -31,8 +64,8 @@ pub struct Vendor {
     pub base_url: &'static str,
     /// The variable that names another.
     pub base_url_variable: &'static str,
-    /// The model where none is named.
-    pub model: &'static str,
+    /// The model where none is named; without one, one must be.
+    pub model: Option<&'static str>,
     /// The variable that names another.
     pub model_variable: &'static str,
     /// The variables that hold its keys. The first that is set is used.
@@ -41,6 +74,9 @@ pub struct Vendor {
 
 /// What stands in the configuration for "as the vendor has it".
 pub(crate) const VENDORS_OWN: &str = "vendor";
+
+/// What stands there for "not set".
+pub(crate) const NONE: &str = "none";
 
 const fn key(name: &'static str, auth: Auth) -> KeyVariable {
     KeyVariable { name, auth }
@@ -55,7 +91,7 @@ static VENDORS: [Vendor; 4] = [
         api: Api::Anthropic,
         base_url: "https://api.anthropic.com",
         base_url_variable: "ANTHROPIC_BASE_URL",
-        model: "claude-sonnet-4-5",
+        model: Some("claude-sonnet-4-5"),
         model_variable: "ANTHROPIC_MODEL",
         keys: &[key("ANTHROPIC_API_KEY", Auth::ApiKey), key("ANTHROPIC_AUTH_TOKEN", Auth::Bearer)],
     },
@@ -64,7 +100,8 @@ static VENDORS: [Vendor; 4] = [
         api: Api::Responses,
         base_url: "https://api.openai.com/v1",
         base_url_variable: "OPENAI_BASE_URL",
-        model: "gpt-5",
+        // Its names come and go within a year, and a guess would cost the person money.
+        model: None,
         model_variable: "OPENAI_MODEL",
         keys: OPENAI_KEYS,
     },
@@ -73,7 +110,7 @@ static VENDORS: [Vendor; 4] = [
         api: Api::Chat,
         base_url: "https://api.openai.com/v1",
         base_url_variable: "OPENAI_BASE_URL",
-        model: "gpt-5",
+        model: None,
         model_variable: "OPENAI_MODEL",
         keys: OPENAI_KEYS,
     },
@@ -82,7 +119,7 @@ static VENDORS: [Vendor; 4] = [
         api: Api::Gemini,
         base_url: "https://generativelanguage.googleapis.com",
         base_url_variable: "GOOGLE_GEMINI_BASE_URL",
-        model: "gemini-2.5-pro",
+        model: None,
         model_variable: "GEMINI_MODEL",
         keys: &[key("GEMINI_API_KEY", Auth::ApiKey), key("GOOGLE_API_KEY", Auth::ApiKey)],
     },
@@ -118,6 +155,16 @@ impl Vendor {
             Api::Responses | Api::Chat => true,
             Api::Anthropic | Api::Gemini => false,
         }
+    }
+
+    /// Said where nobody named a model and there is none to fall back to.
+    #[must_use]
+    pub fn no_model(&self) -> String {
+        format!(
+            "no model is named for {}, and none is used by itself: name one with --model, with {} \
+             or as provider.model",
+            self.word, self.model_variable
+        )
     }
 
     /// The variables that hold its keys, as people are told of them.

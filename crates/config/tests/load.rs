@@ -76,6 +76,50 @@ fn origin(config: &Config, key: &str) -> (Layer, u32) {
     (row.origin.layer, row.origin.line)
 }
 
+/// The variable that a key comes from, and how it is sent.
+fn variable(key: config::KeySource) -> Option<(&'static str, Auth)> {
+    match key {
+        config::KeySource::Variable(key) => Some((key.name, key.auth)),
+        config::KeySource::File { .. } | config::KeySource::Command { .. } => None,
+    }
+}
+
+#[test]
+fn a_named_model_never_sends_one_vendor_s_key_to_another_s_server() {
+    let at = place()
+        .user(
+            "[provider]\nbase_url = 'https://proxy'\nkey_command = 'pass show a'\n\
+             [models.g]\nprovider = 'gemini'\nmodel = 'gemini-2.5-pro'\n",
+        )
+        .env(&[("GEMINI_API_KEY", "k")])
+        .flag("provider.model", "g");
+    let config = at.load().provider;
+    assert_eq!(config.model.as_deref(), Some("gemini-2.5-pro"));
+    assert_eq!(config.base_url, "https://generativelanguage.googleapis.com");
+    assert_eq!(config.key.and_then(variable), Some(("GEMINI_API_KEY", Auth::ApiKey)));
+    assert_eq!(config.facts.context, Some(1_048_576));
+    assert_eq!(config.facts.prices, None, "not known, so not said");
+}
+
+#[test]
+fn what_is_wrong_with_a_model_is_said_with_its_place() {
+    for (text, words) in [
+        ("colour = 1", "there is no key `models.m.colour`"),
+        ("context = 'big'", "`models.m.context` is a text"),
+        ("effort = 'some'", "`models.m.effort`"),
+        ("price = { input = 1.0 }", "`models.m.price`"),
+        ("price = { input = 1.0, output = -1.0 }", "`models.m.price`"),
+        ("headers = { Authorization = 'x' }", "key_file or key_command"),
+        ("headers = { 'a b' = 'x' }", "a header"),
+        ("provider = 'nobody'", "`provider.name`"),
+        ("key_file = 'relative'", "an absolute path"),
+    ] {
+        let at = place().user(&format!("[models.m]\n{text}\n")).flag("provider.model", "m");
+        let error = at.error();
+        assert!(error.contains(words) && error.contains("user.toml:2"), "{text}: {error}");
+    }
+}
+
 #[test]
 fn defaults_hold_where_nobody_says_otherwise() {
     let config = place().load();
@@ -131,10 +175,10 @@ fn each_layer_wins_over_those_below_and_is_named_as_the_origin() {
     assert_eq!((at.load().tools.timeout_ms, origin(&at.load(), key)), (1005, (Layer::Flag, 0)));
 
     let at = place().user("provider.model = 'a'").env(&[("ANTHROPIC_MODEL", "b")]);
-    assert_eq!(at.load().provider.model, "b");
+    assert_eq!(at.load().provider.model.as_deref(), Some("b"));
     assert_eq!(origin(&at.load(), "provider.model"), (Layer::Environment, 0));
     let at = at.flag("provider.model", "c");
-    assert_eq!(at.load().provider.model, "c");
+    assert_eq!(at.load().provider.model.as_deref(), Some("c"));
 }
 
 #[test]
@@ -361,7 +405,7 @@ fn the_managed_file_has_the_last_word_where_it_is_tighter() {
     let config = at.load();
     assert_eq!((config.permissions.mode, config.network), (Mode::Ask, Network::Off));
     assert_eq!(origin(&config, "net.mode"), (Layer::Managed, 2));
-    assert_eq!(config.provider.model, "mine", "no denial, so only a default");
+    assert_eq!(config.provider.model.as_deref(), Some("mine"), "no denial, so only a default");
     assert_eq!(config.permissions.rules[0].text, "bash:curl *");
     let tighter = at.flag("permissions.mode", "plan").load();
     assert_eq!(tighter.permissions.mode, Mode::Plan, "a ceiling, not a fixed value");
@@ -438,7 +482,7 @@ fn a_key_is_seen_and_never_held() {
     ];
     for (env, wanted) in rows {
         let config = place().env(env).load();
-        assert_eq!(config.provider.key.map(|key| (key.name, key.auth)), wanted, "{env:?}");
+        assert_eq!(config.provider.key.clone().and_then(variable), wanted, "{env:?}");
         assert!(!format!("{config:?}").contains(secret));
     }
 }
@@ -456,15 +500,15 @@ fn each_vendor_has_its_own_server_model_and_variables() {
     ];
     let chat = named("openai-chat", &env);
     assert_eq!((chat.base_url.as_str(), chat.local), ("http://localhost:11434/v1", true));
-    assert_eq!(chat.key.map(|key| (key.name, key.auth)), Some(("OPENAI_API_KEY", Auth::Bearer)));
+    assert_eq!(chat.key.and_then(variable), Some(("OPENAI_API_KEY", Auth::Bearer)));
     assert_eq!(named("openai", &[]).base_url, "https://api.openai.com/v1");
     let gemini = named("gemini", &env);
     assert_eq!(gemini.base_url, "https://generativelanguage.googleapis.com");
-    assert_eq!((gemini.model.as_str(), gemini.key), ("gemini-x", None));
+    assert_eq!((gemini.model.as_deref(), gemini.key), (Some("gemini-x"), None));
     // What a file or a flag names stands above the vendor's own.
     let text = "provider.name = 'openai'\nprovider.model = 'm'\nprovider.base_url = 'https://h/v9'";
     let config = place().user(text).load().provider;
-    assert_eq!((config.model.as_str(), config.base_url.as_str()), ("m", "https://h/v9"));
+    assert_eq!((config.model.as_deref(), config.base_url.as_str()), (Some("m"), "https://h/v9"));
     let mut at = place().user(text).env(&env);
     at.sources.flags = vec![("provider.name".into(), "anthropic".into())];
     assert_eq!(at.load().provider.base_url, "http://a");

@@ -49,6 +49,7 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<Anchor>) -> Result<(), Rea
             | Record::Prompt { .. }
             | Record::Queued { .. }
             | Record::TakenBack
+            | Record::Compacted { .. }
             | Record::Changed { .. }
             | Record::Learned { .. }
             | Record::Answer { .. }

@@ -70,6 +70,7 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
             | Record::Prompt { .. }
             | Record::Queued { .. }
             | Record::TakenBack
+            | Record::Compacted { .. }
             | Record::Changed { .. }
             | Record::Learned { .. }
             | Record::Answer { .. }

@@ -197,6 +197,14 @@ pub enum Record {
         /// How.
         end: TurnEnd,
     },
+    /// The beginning of the conversation is no longer sent to the model. Who does not know this kind
+    /// sends all of it, which is legal and may be too much.
+    Compacted {
+        /// So many messages of what was sent.
+        dropped: u32,
+        /// Most characters of each result that is still sent.
+        result_chars: u32,
+    },
     /// A kind newer than this build: kept in the file, and skipped by whoever reads records.
     #[serde(skip)]
     Unknown {
@@ -209,7 +217,7 @@ pub enum Record {
 
 impl Record {
     /// The kinds this build knows.
-    pub(crate) const KINDS: [&str; 16] = [
+    pub(crate) const KINDS: [&str; 17] = [
         "SESSION",
         "PROMPT",
         "QUEUED",
@@ -226,6 +234,7 @@ impl Record {
         "RESULT",
         "INTERRUPTED",
         "TURN_ENDED",
+        "COMPACTED",
     ];
 
     /// Whether this must be on disk before anything is done because of it.
@@ -252,7 +261,7 @@ impl Record {
             Self::Approved { tool_kind, .. } | Self::Start { tool_kind, .. } => {
                 *tool_kind == ToolKind::Mutation
             }
-            Self::Answer { .. } | Self::Proposed { .. } => false,
+            Self::Answer { .. } | Self::Proposed { .. } | Self::Compacted { .. } => false,
         }
     }
 

@@ -81,6 +81,28 @@ pub enum Others {
     Detach,
 }
 
+/// What is known of a model. What is not known is left out, never taken for nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
+pub struct ModelFacts {
+    /// Tokens that its context holds.
+    pub context: Option<u64>,
+    /// What it costs.
+    pub prices: Option<Prices>,
+}
+
+/// Prices of a million tokens, in millionths of a US dollar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct Prices {
+    /// Read without the cache's help.
+    pub input: u64,
+    /// Written by the model.
+    pub output: u64,
+    /// Read from the vendor's cache.
+    pub cache_read: Option<u64>,
+    /// Written into the vendor's cache.
+    pub cache_write: Option<u64>,
+}
+
 /// A setting of a running session that a person changes. Holds for calls that start later.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Change {
@@ -194,6 +216,12 @@ pub enum FromClient {
     },
     /// Stop the running turn; only with full rights.
     Interrupt {
+        /// Which session.
+        session: SessionId,
+    },
+    /// Leave the beginning of the conversation out of what the model is sent from now on; told to
+    /// all by `Compacted` where there is anything to leave out. Only with full rights.
+    Compact {
         /// Which session.
         session: SessionId,
     },
@@ -408,6 +436,11 @@ pub enum Event {
         /// How.
         end: TurnEnd,
     },
+    /// The beginning of the conversation is no longer sent to the model. The journal keeps it.
+    Compacted {
+        /// So many messages of what was sent.
+        dropped: u32,
+    },
     /// The prompts that wait for the running turn to end. Not kept; replaces what was said before.
     Queue {
         /// In their order.
@@ -488,6 +521,8 @@ pub enum ToClient {
         session: SessionId,
         /// The model it speaks to.
         model: String,
+        /// What is known of the model.
+        facts: ModelFacts,
         /// The tools it offers.
         tools: Vec<String>,
         /// The permission mode.

@@ -63,6 +63,8 @@ pub struct SessionSetup {
     pub parallel: u32,
     /// Most characters of one result that the model is sent.
     pub max_result_chars: u32,
+    /// Tokens that the model's context holds, where that is known.
+    pub context: Option<u64>,
 }
 
 /// Something that happened for good: what the journal keeps and what is replayed from it.
@@ -100,6 +102,13 @@ pub enum Happened {
     TurnEnded {
         /// How.
         end: TurnEnd,
+    },
+    /// The beginning of the conversation is no longer sent to the model.
+    Compacted {
+        /// So many messages of what was sent.
+        dropped: u32,
+        /// Most characters of each result that is still sent.
+        result_chars: u32,
     },
 }
 
@@ -173,6 +182,8 @@ pub enum ToSession {
     },
     /// A person wants the turn to stop.
     Interrupt,
+    /// A person wants room in the model's context; done before the next request.
+    Compact,
     /// What the model is told first has changed; holds for requests to come.
     System {
         /// All of it.

@@ -5,8 +5,9 @@
 //! whatever order, the messages are legal: roles alternate, the user is first, each call has its
 //! result in the next message and in the order asked, and nothing is empty.
 
+use crate::compact::{self, Compaction, Moved, block_size, size};
 use crate::cut::cut;
-use protocol::content::{Block, Message, Role};
+use protocol::content::{Block, Message, Role, Usage};
 use protocol::ids::CallId;
 use protocol::session::{Happened, TurnEnd};
 use std::collections::HashSet;
@@ -41,7 +42,14 @@ pub(crate) struct Limits {
     pub calls: u32,
     /// Most characters of one result.
     pub result_chars: usize,
+    /// Tokens that the model's context holds, where that is known.
+    pub context: Option<usize>,
+    /// Most tokens of one answer, which need their room too.
+    pub answer_tokens: usize,
 }
+
+/// Bytes that one token stands for, on the safe side: prose has four and more, code about three.
+const BYTES_A_TOKEN: usize = 3;
 
 /// The conversation so far.
 #[derive(Debug)]
@@ -55,6 +63,10 @@ pub(crate) struct History {
     calls_of_turn: u32,
     last_round: u32,
     last_call: u32,
+    /// Tokens of the conversation up to and with the newest answer, where the vendor said them.
+    counted: Option<usize>,
+    /// Bytes of messages that came behind what was counted.
+    uncounted: usize,
 }
 
 impl History {
@@ -69,6 +81,8 @@ impl History {
             calls_of_turn: 0,
             last_round: 0,
             last_call: 0,
+            counted: None,
+            uncounted: 0,
         }
     }
 
@@ -76,7 +90,17 @@ impl History {
     pub fn apply(&mut self, happened: &Happened) {
         match happened {
             Happened::Prompt { text } => self.prompt(text),
-            Happened::Answer { round, blocks, usage: _ } => self.answer(*round, blocks),
+            Happened::Answer { round, blocks, usage } => {
+                self.answer(*round, blocks);
+                self.count(*usage);
+            }
+            Happened::Compacted { dropped, result_chars } => {
+                let wide = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+                self.compact(Compaction {
+                    dropped: wide(*dropped),
+                    result_chars: wide(*result_chars),
+                });
+            }
             Happened::Called { call } => {
                 self.last_call = self.last_call.max(call.id.number);
                 self.calls_of_turn = self.calls_of_turn.saturating_add(1);
@@ -104,6 +128,80 @@ impl History {
             }
             Happened::TurnEnded { end } => self.turn_ended(end),
         }
+    }
+
+    /// Whether the next request would come too near to the model's limit. `beside` is what it holds
+    /// beside its messages, in bytes.
+    pub fn is_nearly_full(&self, beside: usize) -> bool {
+        let Limits { context, answer_tokens, .. } = self.limits;
+        // Half of it is always ours, however long answers may be.
+        let most = |context: usize| {
+            context.saturating_sub(answer_tokens).min(context / 5 * 4).max(context / 2)
+        };
+        context.is_some_and(|context| self.tokens(beside) > most(context))
+    }
+
+    /// What is left out to make room: down to two fifths of the context, or to half of what there
+    /// is where that is less or the context is not known. None where nothing would be gained.
+    pub fn compacted(&mut self, beside: usize) -> Option<Happened> {
+        let now = self.messages.iter().map(size).sum::<usize>();
+        let context = self.limits.context.map_or(usize::MAX, |context| {
+            (context / 5 * 2).saturating_mul(BYTES_A_TOKEN).saturating_sub(beside)
+        });
+        let plan = compact::plan(&self.messages, context.min(now / 2), self.limits.result_chars)?;
+        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Some(Happened::Compacted {
+            dropped: narrow(plan.dropped),
+            result_chars: narrow(plan.result_chars),
+        })
+    }
+
+    /// Tokens of the next request, as far as one can tell: counted by the vendor up to its newest
+    /// answer, estimated behind that.
+    fn tokens(&self, beside: usize) -> usize {
+        let bytes = self.messages.iter().map(size).sum::<usize>() + beside;
+        match self.counted {
+            // Some servers count wrongly; fewer than this there cannot be.
+            Some(tokens) => (tokens + self.uncounted / BYTES_A_TOKEN).max(bytes / 10),
+            None => bytes / BYTES_A_TOKEN,
+        }
+    }
+
+    fn count(&mut self, usage: Usage) {
+        let Usage { input, output, cache_read, cache_write } = usage;
+        let Some(input) = input.or(cache_read) else { return };
+        let cached = cache_read.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
+        let all = input.saturating_add(cached).saturating_add(output.unwrap_or(0));
+        self.counted = usize::try_from(all).ok();
+        self.uncounted = 0;
+    }
+
+    /// Leaves out what is to be left out; the running turn's prompt stays word for word.
+    fn compact(&mut self, compaction: Compaction) {
+        // An answer whose calls still run stays, for their results to follow it.
+        let most = self.messages.len().saturating_sub(usize::from(!self.open.is_empty()));
+        let compaction = Compaction { dropped: compaction.dropped.min(most), ..compaction };
+        let at = compact::border(&self.messages, compaction.dropped);
+        // The prompt is the next block behind the mark, or the first of the next message.
+        let asked = self.turn.map(|mark| {
+            let goes_on = self.messages.get(mark.message).map(|message| message.blocks.len());
+            match goes_on.is_some_and(|blocks| mark.block < blocks) {
+                true => (mark.message, mark.block),
+                false => (mark.message + 1, 0),
+            }
+        });
+        let lost = asked.filter(|(message, _)| at > 0 && *message < at);
+        let prompt = lost.and_then(|(message, block)| {
+            let message = self.messages.get(message).filter(|found| found.role == Role::User)?;
+            message.blocks.get(block).filter(|block| matches!(block, Block::Text { .. })).cloned()
+        });
+        let moved = compact::apply(&mut self.messages, compaction, prompt);
+        self.turn = self.turn.zip(asked).map(|(_, (message, block))| match moved(message) {
+            // Behind the head, before the prompt.
+            Moved::Gone => TurnMark { message: 0, block: 1 },
+            Moved::To { message, blocks } => TurnMark { message, block: block + blocks },
+        });
+        self.counted = None;
     }
 
     /// The messages of the next request.
@@ -186,6 +284,7 @@ impl History {
             return;
         }
         let block = Block::Text { text: text.to_owned() };
+        self.uncounted += text.len();
         match self.messages.last_mut() {
             Some(last) if last.role == Role::User => last.blocks.push(block),
             Some(_) | None => {
@@ -229,6 +328,7 @@ impl History {
         if sent.is_empty() {
             return;
         }
+        self.uncounted += sent.iter().map(block_size).sum::<usize>();
         match self.messages.last_mut() {
             // A paused answer goes on in the same message.
             Some(last) if last.role == Role::Assistant => last.blocks.extend(sent),
@@ -254,7 +354,9 @@ impl History {
             text.push_str("\n\n");
             text.push_str(&notice);
         }
-        self.messages.push(Message { role: Role::User, blocks });
+        let message = Message { role: Role::User, blocks };
+        self.uncounted += size(&message);
+        self.messages.push(message);
     }
 
     /// What the model is told when this batch of `calls` brought a limit near.

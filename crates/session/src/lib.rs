@@ -2,7 +2,7 @@
 //!
 //! [`Session::step`] takes one word of the supervisor and says what follows from it. The files:
 //! `answer` joins a stream to blocks, `history` is what the model is sent, `batch` orders
-//! calls, `known` tells tools by their names, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
+//! calls, `compact` makes room in the model's context, `known` tells tools by their names, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
 //!
 //! What always holds, whatever words come in whatever order: every request is legal for the
 //! vendors, a call runs only from an answer that ended with the call whole, and each call of an
@@ -10,6 +10,7 @@
 
 mod answer;
 mod batch;
+mod compact;
 mod cut;
 mod history;
 mod known;
@@ -61,6 +62,8 @@ enum Phase {
 struct Turn {
     /// An empty answer was asked for again.
     asked_again: bool,
+    /// Room was made because the vendor found the request too long.
+    made_room: bool,
     /// Answers whose calls were refused because the calls of the turn are used up.
     over_budget: u32,
 }
@@ -73,6 +76,8 @@ impl Session {
             rounds: setup.max_rounds.max(1),
             calls: setup.max_calls,
             result_chars: usize::try_from(setup.max_result_chars).unwrap_or(usize::MAX),
+            context: setup.context.and_then(|tokens| usize::try_from(tokens).ok()),
+            answer_tokens: usize::try_from(setup.max_tokens).unwrap_or(usize::MAX),
         };
         Self {
             setup,
@@ -105,6 +110,7 @@ impl Session {
             ToSession::System { text } => self.setup.system = text,
             ToSession::Model { name } => self.setup.model = name,
             ToSession::Interrupt => self.interrupt(&mut out),
+            ToSession::Compact => self.compact(&mut out),
             ToSession::Ping(number) => out.words.push(FromSession::Pong(number)),
         }
         out.words
@@ -172,6 +178,9 @@ impl Session {
         if rounds >= self.setup.max_rounds.max(1) {
             return self.end_turn(TurnEnd::RoundsUsedUp { rounds }, out);
         }
+        if self.history.is_nearly_full(self.beside_messages()) {
+            self.make_room(out);
+        }
         self.round = self.round.saturating_add(1);
         out.words.push(FromSession::Ask(ModelRequest {
             round: self.round,
@@ -203,7 +212,7 @@ impl Session {
                 self.answered(answer, &stop, usage, out);
             }
             FromProvider::Failed { round, kind, message } if round == open => {
-                self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
+                self.failed(kind, message, out);
             }
             FromProvider::Cancelled { round } if round == open => {
                 let answer = std::mem::take(answer);
@@ -220,9 +229,20 @@ impl Session {
         }
     }
 
+    /// The request failed for good. One that was too long is made shorter and asked again: once for
+    /// each answer, since what is still too long then is so for good.
+    fn failed(&mut self, kind: Failure, message: String, out: &mut Out) {
+        if kind == Failure::ContextFull && !self.turn.made_room && self.make_room(out) {
+            self.turn.made_room = true;
+            return self.ask(out);
+        }
+        self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
+    }
+
     /// The answer is whole: it is kept, its calls are named, and the turn goes on or ends.
     fn answered(&mut self, answer: Answer, stop: &StopReason, usage: Usage, out: &mut Out) {
         let behind_results = self.history.ends_with_results();
+        self.turn.made_room = false;
         let mut taken: Vec<String> = Vec::new();
         let ended = answer.end(stop, |id| self.history.new_id(id, &mut taken));
         let empty = only_reasoning(&ended.blocks);
@@ -245,7 +265,10 @@ impl Session {
                 let explanation = explanation.clone();
                 self.end_turn(TurnEnd::Declined { explanation }, out);
             }
-            StopReason::ContextFull => self.end_turn(TurnEnd::Truncated, out),
+            StopReason::ContextFull => {
+                self.make_room(out);
+                self.end_turn(TurnEnd::Truncated, out);
+            }
             StopReason::EndTurn
             | StopReason::ToolUse
             | StopReason::MaxTokens
@@ -380,6 +403,31 @@ impl Session {
                 self.go_on_calling(out);
             }
         }
+    }
+
+    /// A person wants room. It holds from the next request on, whatever runs now.
+    fn compact(&mut self, out: &mut Out) {
+        match self.phase {
+            Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } => {
+                self.make_room(out);
+            }
+            Phase::Replaying => out.warn("a Compact before ReplayDone was ignored"),
+        }
+    }
+
+    /// Leaves the beginning of the conversation out from now on; whether there was anything.
+    fn make_room(&mut self, out: &mut Out) -> bool {
+        let Some(compacted) = self.history.compacted(self.beside_messages()) else { return false };
+        self.commit(compacted, out);
+        true
+    }
+
+    /// Bytes of a request beside its messages.
+    fn beside_messages(&self) -> usize {
+        let tools = self.setup.tools.iter().map(|tool| {
+            tool.spec.name.len() + tool.spec.description.len() + tool.spec.input_schema.len()
+        });
+        self.setup.system.len() + tools.sum::<usize>()
     }
 
     /// The turn was stopped in the middle of an answer: the words that were whole are kept, and

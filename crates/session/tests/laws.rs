@@ -106,6 +106,10 @@ fn word() -> impl Strategy<Value = Word> {
         }),
         3 => short(&["", " ", "do"]).prop_map(|text| Word::Fixed(ToSession::Prompt { text })),
         1 => Just(Word::Fixed(ToSession::Interrupt)),
+        2 => Just(Word::Fixed(ToSession::Compact)),
+        2 => round().prop_map(|round| Word::Stream(round, FromProvider::Failed {
+            round: 0, kind: Failure::ContextFull, message: "too long".into(),
+        })),
         1 => Just(Word::Fixed(ToSession::ReplayDone { then: OpenTurn::Waits })),
         1 => happened().prop_map(|happened| Word::Fixed(ToSession::Replay(happened))),
     ]
@@ -143,6 +147,8 @@ fn happened() -> impl Strategy<Value = Happened> {
             Just(TurnEnd::Declined { explanation: String::new() }),
         ]
         .prop_map(|end| Happened::TurnEnded { end }),
+        (0_u32..12, 0_u32..4)
+            .prop_map(|(dropped, result_chars)| Happened::Compacted { dropped, result_chars }),
     ]
 }
 
@@ -228,6 +234,7 @@ impl Watch {
                 prop_assert!(self.running.is_empty());
                 self.open_round = None;
             }
+            FromSession::Commit(Happened::Compacted { .. }) => {}
             FromSession::CancelCall(call) => prop_assert!(self.running.contains(call)),
             FromSession::Commit(Happened::Prompt { .. })
             | FromSession::Ready

@@ -6,7 +6,7 @@ mod talk;
 use protocol::call::Outcome;
 use protocol::content::{Block, Role, StopReason, Usage};
 use protocol::provider::{Delta, Failure, FromProvider};
-use protocol::session::{FromSession, Happened, OpenTurn, ToSession, TurnEnd};
+use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
 use talk::*;
 
 fn ended(words: &[FromSession]) -> Option<&TurnEnd> {
@@ -305,6 +305,116 @@ fn a_declined_turn_is_left_out_of_what_is_sent_later() {
     let sent = format!("{:?}", request.messages);
     assert!(!sent.contains("terrible") && !sent.contains("secret"), "{sent}");
     assert!(sent.contains("declined") && sent.contains("next"));
+}
+
+/// So many rounds of a turn, each with a result of about `bytes`.
+fn rounds(talk: &mut Talk, count: u32, bytes: usize) {
+    let first = talk.round();
+    for number in first..first + count {
+        let id: &'static str = Box::leak(format!("use_{number}").into_boxed_str());
+        let round = talk.round();
+        for word in stream(round, &[Say::Text("next"), Say::Use(id, "read", "{}")]) {
+            talk.tell(ToSession::Stream(word));
+        }
+        // A server that counts nothing: sizes are estimated.
+        let (stop, usage, model) = (StopReason::ToolUse, Usage::default(), "m".into());
+        let ended = FromProvider::Ended { round, stop, usage, model };
+        let call = runs(&talk.tell(ToSession::Stream(ended)))[0].id.number;
+        let words = talk.call_ended(call, &format!("{number} {}", "x".repeat(bytes)));
+        assert_eq!(requests(&words).len(), 1);
+    }
+}
+
+fn sent(talk: &Talk) -> usize {
+    format!("{:?}", talk.request().messages).len()
+}
+
+fn compactions(talk: &Talk) -> usize {
+    let is = |word: &&FromSession| matches!(word, FromSession::Commit(Happened::Compacted { .. }));
+    talk.said.iter().filter(is).count()
+}
+
+#[test]
+fn near_its_limit_a_conversation_leaves_its_beginning_out_and_keeps_the_prompt_and_the_latest() {
+    let mut talk = Talk::ready(SessionSetup { context: Some(10_000), ..setup() });
+    talk.prompt("an earlier question");
+    talk.answer(&[Say::Text("an earlier answer")], StopReason::EndTurn);
+    talk.prompt("the question of this turn, word for word");
+    // About 900 tokens each: the limit of 8,000 comes within the 20.
+    let before = talk.round();
+    rounds(&mut talk, 20, 2700);
+    assert!(compactions(&talk) >= 1, "it was never made shorter");
+    for request in requests(&talk.said) {
+        assert_eq!(lawful(request), Ok(()));
+        let bytes = format!("{:?}", request.messages).len();
+        assert!(bytes < 9_000 * 3, "{bytes} bytes were sent");
+    }
+    let all = format!("{:?}", talk.request().messages);
+    assert!(all.contains("Text { text: \"the question of this turn, word for word\" }"), "{all}");
+    assert!(all.contains("an earlier question") && all.contains("left out"), "{all}");
+    assert!(all.contains(&format!("{} xxx", before + 19)), "the latest result is there");
+    assert!(!all.contains(&format!("{before} xxx")), "the first result is not");
+}
+
+#[test]
+fn a_context_that_is_full_is_made_shorter_once_and_asked_again() {
+    let mut talk = Talk::ready(setup());
+    talk.prompt("go");
+    rounds(&mut talk, 6, 5000);
+    let before = sent(&talk);
+    let full = |talk: &mut Talk| {
+        let round = talk.round();
+        talk.tell(ToSession::Stream(FromProvider::Failed {
+            round,
+            kind: Failure::ContextFull,
+            message: "prompt is too long".into(),
+        }))
+    };
+    let words = full(&mut talk);
+    assert_eq!(requests(&words).len(), 1);
+    assert_eq!(lawful(talk.request()), Ok(()));
+    assert!(sent(&talk) < before * 2 / 3, "{} of {before}", sent(&talk));
+    // Once is enough: the next one ends the turn.
+    let words = full(&mut talk);
+    assert!(requests(&words).is_empty());
+    assert!(matches!(
+        ended(&words),
+        Some(TurnEnd::ProviderFailed { kind: Failure::ContextFull, .. })
+    ));
+    assert_eq!(compactions(&talk), 1);
+    // And what is replayed asks what the first would have asked.
+    let journal = talk.said.iter().filter_map(|word| match word {
+        FromSession::Commit(happened) => Some(happened.clone()),
+        FromSession::Run(call) => Some(Happened::Result {
+            call: call.id.clone(),
+            use_id: call.use_id.clone(),
+            result: done(&format!("{} {}", call.id.number, "x".repeat(5000))),
+        }),
+        _ => None,
+    });
+    let mut again = Talk::replayed(setup(), journal.collect());
+    for talk in [&mut talk, &mut again] {
+        talk.prompt("and now");
+    }
+    assert_eq!(again.request().messages, talk.request().messages);
+}
+
+#[test]
+fn a_person_can_make_room_between_turns_and_while_one_runs() {
+    let mut talk = Talk::ready(setup());
+    assert_eq!(talk.tell(ToSession::Compact), [], "there is nothing to leave out");
+    talk.prompt("one");
+    rounds(&mut talk, 4, 4000);
+    let words = talk.tell(ToSession::Compact);
+    assert!(matches!(words[..], [FromSession::Commit(Happened::Compacted { .. })]));
+    let before = sent(&talk);
+    rounds(&mut talk, 1, 10);
+    assert!(sent(&talk) < before, "{} of {before}", sent(&talk));
+    talk.answer(&[Say::Text("done")], StopReason::EndTurn);
+    let words = talk.tell(ToSession::Compact);
+    assert!(matches!(words[..], [FromSession::Commit(Happened::Compacted { .. })]));
+    talk.prompt("two");
+    assert_eq!(lawful(talk.request()), Ok(()));
 }
 
 #[test]

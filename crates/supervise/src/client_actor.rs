@@ -275,6 +275,11 @@ impl ClientState {
                     let _ = actor.send_message(SessionMsg::Interrupt);
                 });
             }
+            FromClient::Compact { session } => {
+                self.with_full_rights(&session, |actor| {
+                    let _ = actor.send_message(SessionMsg::Compact);
+                });
+            }
             FromClient::Ps => {
                 let (reply, rows) = oneshot::channel();
                 let _ = self.root.send_message(RootMsg::Describe(reply));

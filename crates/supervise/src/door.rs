@@ -215,6 +215,7 @@ async fn greet(
         | FromClient::Prompt { .. }
         | FromClient::Answer { .. }
         | FromClient::Interrupt { .. }
+        | FromClient::Compact { .. }
         | FromClient::Ps
         | FromClient::Detach { .. }
         | FromClient::Page { .. }

@@ -58,6 +58,9 @@ fn happened(
             Some(Happened::Result { call: id(session, call), use_id, result })
         }
         Record::TurnEnded { end } => Some(Happened::TurnEnded { end: turn_end(end) }),
+        Record::Compacted { dropped, result_chars } => {
+            Some(Happened::Compacted { dropped, result_chars })
+        }
         Record::Session(_)
         | Record::Queued { .. }
         | Record::TakenBack
@@ -113,6 +116,7 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
             Some(Event::CallEnded { call: id(session, call), result, refused: Vec::new() })
         }
         Record::TurnEnded { end } => Some(Event::TurnEnded { end: turn_end(end) }),
+        Record::Compacted { dropped, result_chars: _ } => Some(Event::Compacted { dropped }),
         Record::Changed { network, mode, added, model, by } => {
             changed(network.as_deref(), mode.as_deref(), added.as_ref(), model.as_deref())
                 .map(|change| Event::Changed { change, by })

@@ -2,7 +2,7 @@
 //! and paths in, a plan out. Used by the session actor when it starts.
 
 use crate::book::chain;
-use config::{Config, Dirs, Environment, ProviderName, Sources, Trust, TrustStore};
+use config::{Config, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore};
 use protocol::client::{Change, FailedKind, Opening, ProjectTrust};
 use protocol::confinement::{Confinement, FilePath, Network, Profile, Tier};
 use protocol::content::ToolSpec;
@@ -122,7 +122,7 @@ pub(crate) fn plan(
         level: config.sandbox.level,
         limits: config.sandbox.limits,
     };
-    let setup = setup(&id, &config, &project, network);
+    let setup = setup(&id, &config, &project, network)?;
     let source = source(&config);
     let (user_file, worker_env) = (dirs.user_file(), worker_env(&opening.env));
     Ok(Plan {
@@ -197,18 +197,26 @@ fn source(config: &Config) -> Source {
         ProviderName::Server(api) => Source::Server(Server {
             api,
             base_url: config.provider.base_url.clone(),
-            auth: config.provider.key.map_or(Auth::Keyless, |key| key.auth),
-            headers: Vec::new(),
-            effort: None,
+            auth: config.provider.key.as_ref().map_or(Auth::Keyless, KeySource::auth),
+            headers: config.provider.headers.clone(),
+            effort: config.provider.effort,
         }),
         ProviderName::Replay => Source::Replay,
     }
 }
 
-fn setup(id: &SessionId, config: &Config, project: &Path, network: Network) -> SessionSetup {
-    SessionSetup {
+fn setup(
+    id: &SessionId,
+    config: &Config,
+    project: &Path,
+    network: Network,
+) -> Result<SessionSetup, OpenFailure> {
+    let model = config.provider.model.clone().ok_or_else(|| {
+        OpenFailure::new(FailedKind::Configuration, config.provider.name.vendor().no_model())
+    })?;
+    Ok(SessionSetup {
         id: id.clone(),
-        model: config.provider.model.clone(),
+        model,
         system: system(project, network),
         tools: tools::specs().iter().map(offered).collect(),
         max_rounds: config.budget.rounds,
@@ -217,7 +225,8 @@ fn setup(id: &SessionId, config: &Config, project: &Path, network: Network) -> S
         parallel: std::thread::available_parallelism()
             .map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
         max_result_chars: config.tools.max_result_chars,
-    }
+        context: config.provider.facts.context,
+    })
 }
 
 /// What the model is told first.

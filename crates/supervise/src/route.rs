@@ -171,6 +171,12 @@ impl Router {
         }
     }
 
+    /// A person wants room in the model's context. A conversation that is being replayed is not
+    /// told: its person sees that nothing came of it.
+    pub(crate) fn compact(&self) -> Vec<Step> {
+        self.ready.then_some(Step::ToSession(ToSession::Compact)).into_iter().collect()
+    }
+
     pub(crate) fn heard_session(&mut self, word: FromSession) -> Vec<Step> {
         match word {
             FromSession::Ready => {
@@ -192,8 +198,10 @@ impl Router {
                         self.turn_open = false;
                         self.stopping = false;
                     }
-                    Happened::Answer { .. } | Happened::Called { .. } | Happened::Result { .. } => {
-                    }
+                    Happened::Answer { .. }
+                    | Happened::Called { .. }
+                    | Happened::Result { .. }
+                    | Happened::Compacted { .. } => {}
                 }
                 vec![Step::Record(happened)]
             }

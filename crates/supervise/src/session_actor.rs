@@ -106,6 +106,8 @@ pub(crate) enum SessionMsg {
     },
     Answer(Answered),
     Interrupt,
+    /// A person wants room in the model's context.
+    Compact,
     /// Time to see whether the workers still answer.
     Look,
     /// Nobody has asked the model for as long as a provider stays unused.
@@ -413,6 +415,10 @@ impl SessionState {
             SessionMsg::Answer(answered) => self.answer(answered),
             SessionMsg::Interrupt => {
                 let steps = self.router.interrupt();
+                self.carry_out(myself, steps).await;
+            }
+            SessionMsg::Compact => {
+                let steps = self.router.compact();
                 self.carry_out(myself, steps).await;
             }
             SessionMsg::Look => self.look(myself),

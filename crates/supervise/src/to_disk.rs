@@ -35,6 +35,9 @@ pub(crate) fn happened(happened: Happened, kind: impl Fn(&str) -> ToolKind) -> R
             audit: None,
         },
         Happened::TurnEnded { end } => Record::TurnEnded { end: turn_end(end) },
+        Happened::Compacted { dropped, result_chars } => {
+            Record::Compacted { dropped, result_chars }
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::failure::{Failure, chain};
 use crate::output::print;
 use crate::place::{Place, TrustFlag};
 use client::{Colour, Terminal, beside_self, plain};
+use config::KeySource;
 use protocol::confinement::Tier;
 use sandbox::{HostProbe, StepOutcome};
 use serde::Serialize;
@@ -235,8 +236,16 @@ fn of_place(place: &Place) -> Vec<Finding> {
                 0 => Finding::ok("configuration", format!("good for {}", here.display())),
                 count => Finding::note("configuration", format!("good, with {count} warnings")),
             });
-            findings.push(match config.provider.key {
-                Some(key) => Finding::ok("key", format!("{} is set", key.name)),
+            findings.push(match &config.provider.key {
+                Some(KeySource::Variable(key)) => {
+                    Finding::ok("key", format!("{} is set", key.name))
+                }
+                Some(KeySource::File { path, .. }) => {
+                    Finding::ok("key", format!("in the file {}", path.display()))
+                }
+                Some(KeySource::Command { line, .. }) => {
+                    Finding::ok("key", format!("printed by `{line}`"))
+                }
                 None => Finding::note("key", "none is set").hint(format!(
                     "set {}; `agentd demo` needs none",
                     config.provider.name.vendor().keys_in_words()
@@ -244,7 +253,11 @@ fn of_place(place: &Place) -> Vec<Finding> {
             });
             findings.push(Finding::ok(
                 "provider",
-                format!("{}, model {}", config.provider.base_url, config.provider.model),
+                format!(
+                    "{}, model {}",
+                    config.provider.base_url,
+                    config.provider.model.as_deref().unwrap_or("none: name one with --model")
+                ),
             ));
         }
         Err(failure) => findings.push(Finding::missing(

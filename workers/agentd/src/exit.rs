@@ -154,6 +154,7 @@ mod tests {
             session: session.clone(),
             project: String::new(),
             model: String::new(),
+            facts: protocol::client::ModelFacts::default(),
             tools: Vec::new(),
             mode: Mode::Ask,
             sandbox: String::new(),

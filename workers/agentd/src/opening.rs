@@ -3,10 +3,10 @@
 
 use crate::cli::{Net, ProviderFlag, SessionFlags};
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
 use crate::place::{Place, TrustFlag, real_dir};
-use client::seal_key;
-use config::{Config, KeyVariable, ProviderName};
+use client::{key_of_command, key_of_file, seal_key};
+use config::{Config, KeySource, ProviderName};
 use protocol::client::{Opening, ProjectTrust, Start};
 use protocol::confinement::{FilePath, Network};
 use protocol::judgement::Audience;
@@ -44,16 +44,26 @@ pub(crate) fn opening(
     let settings = settings(flags)?;
     let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
     let config = place.load(&project, &settings, trust)?;
+    if config.provider.model.is_none() {
+        let words = config.provider.name.vendor().no_model();
+        return Err(Failure::config(words).hint(
+            "a vendor's newest models stand in its documentation; `[models]` names your own",
+        ));
+    }
     let key = match (key(&config), need) {
         (Err(_), KeyNeed::WhereSet) => None,
         (key, _) => key?,
+    };
+    let key_variable = match &key {
+        Some(KeySource::Variable(variable)) => Some(variable.name),
+        Some(KeySource::File { .. } | KeySource::Command { .. }) | None => None,
     };
     let (papers, descriptors) = papers(place, flags, &config, key)?;
     let opening = Opening {
         project: FilePath::from(&project),
         added,
         start,
-        env: place.passed(key.map(|key| key.name)),
+        env: place.passed(key_variable),
         settings,
         mode: flags.permission_mode,
         network: flags.net.map(|net| match net {
@@ -102,16 +112,20 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, Failure> {
     Ok(settings)
 }
 
-/// The variable that holds the key, where this run needs one.
-fn key(config: &Config) -> Result<Option<KeyVariable>, Failure> {
+/// Where the key comes from, where this run needs one.
+fn key(config: &Config) -> Result<Option<KeySource>, Failure> {
     let ProviderName::Server(_) = config.provider.name else { return Ok(None) };
     let vendor = config.provider.name.vendor();
-    match config.provider.key {
-        Some(key) => Ok(Some(key)),
+    match &config.provider.key {
+        Some(key) => Ok(Some(key.clone())),
         None if config.provider.local && vendor.local_servers_need_no_key() => Ok(None),
         None => Err(Failure::config(format!("there is no key for {}", config.provider.base_url))
             .exit(Exit::KeyRefused)
-            .hint(format!("set {}; `agentd demo` needs none", vendor.keys_in_words()))),
+            .hint(format!(
+                "set {}, or name a file or a command in provider.key_file or \
+                 provider.key_command; `agentd demo` needs none",
+                vendor.keys_in_words()
+            ))),
     }
 }
 
@@ -119,7 +133,7 @@ fn papers(
     place: &Place,
     flags: &SessionFlags,
     config: &Config,
-    key: Option<KeyVariable>,
+    key: Option<KeySource>,
 ) -> Result<(Vec<Paper>, Vec<OwnedFd>), Failure> {
     let mut papers = Vec::new();
     let mut descriptors = Vec::new();
@@ -128,10 +142,7 @@ fn papers(
         descriptors.push(descriptor);
     };
     if let Some(key) = key {
-        let value = place.environment.get(key.name).unwrap_or_default().as_bytes().trim_ascii();
-        let sealed = seal_key(value)
-            .map_err(|error| Failure::internal(format!("cannot pass the key on: {error}")))?;
-        add(Paper::Key, sealed);
+        add(Paper::Key, sealed(place, &key)?);
     }
     match (&flags.replay, config.provider.name) {
         (Some(file), _) => {
@@ -151,6 +162,24 @@ fn papers(
         add(Paper::Record, opened.map_err(|e| unusable("recording", file, &e))?.into());
     }
     Ok((papers, descriptors))
+}
+
+/// The key in a sealed memory file.
+fn sealed(place: &Place, key: &KeySource) -> Result<OwnedFd, Failure> {
+    match key {
+        KeySource::Variable(variable) => {
+            let value = place.environment.get(variable.name).unwrap_or_default();
+            seal_key(value.as_bytes().trim_ascii())
+                .map_err(|error| Failure::internal(format!("cannot pass the key on: {error}")))
+        }
+        KeySource::File { path, .. } => {
+            key_of_file(path).map_err(|error| Failure::config(chain(&error)).exit(Exit::KeyRefused))
+        }
+        KeySource::Command { line, .. } => key_of_command(line).map_err(|error| {
+            Failure::config(format!("provider.key_command `{line}` gave no key: {error}"))
+                .exit(Exit::KeyRefused)
+        }),
+    }
 }
 
 fn unusable(what: &str, file: &Path, error: &io::Error) -> Failure {

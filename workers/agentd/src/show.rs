@@ -141,6 +141,7 @@ fn words(entry: &Entry, calls: Calls) -> String {
         // A prompt that waited comes again where its turn begins.
         Record::Queued { .. }
         | Record::TakenBack
+        | Record::Compacted { .. }
         | Record::Asked { .. }
         | Record::Approved { .. }
         | Record::Start { .. } => String::new(),
@@ -182,6 +183,7 @@ fn as_markdown(entry: &Entry) -> String {
         Record::TurnEnded { end } => format!("\n*{}*\n", ending(end)),
         Record::Queued { .. }
         | Record::TakenBack
+        | Record::Compacted { .. }
         | Record::Changed { .. }
         | Record::Learned { .. }
         | Record::Asked { .. }

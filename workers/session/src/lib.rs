@@ -45,7 +45,8 @@ fn run() -> anyhow::Result<()> {
                 | ToSession::Prompt { .. }
                 | ToSession::Stream(_)
                 | ToSession::CallEnded { .. }
-                | ToSession::Interrupt,
+                | ToSession::Interrupt
+                | ToSession::Compact,
             ) => bail!("a word came before Begin"),
             Err(ChannelError::Closed) => return Ok(()),
             Err(error) => return Err(error.into()),

@@ -26,6 +26,7 @@ fn opened(session: SessionId) -> Input {
     Input::Word(ToClient::Opened {
         session,
         model: "model-1".to_owned(),
+        facts: protocol::client::ModelFacts::default(),
         tools: Vec::new(),
         mode: Mode::Ask,
         network: Network::Off,

@@ -3,7 +3,9 @@
 use super::{Effect, Focus, Leaving, Link, Moving, Screen, Turn};
 use crate::blocks::{Blocks, Item};
 use crate::transcript::sum;
-use protocol::client::{Change, Event, FailedKind, FromClient, Numbered, Others, Rights, ToClient};
+use protocol::client::{
+    Change, Event, FailedKind, FromClient, ModelFacts, Numbered, Others, Rights, ToClient,
+};
 use protocol::confinement::Network;
 use protocol::ids::SessionId;
 use protocol::judgement::Mode;
@@ -12,6 +14,7 @@ use protocol::judgement::Mode;
 struct Opened {
     session: SessionId,
     model: String,
+    facts: ModelFacts,
     mode: Mode,
     network: Network,
     sandbox: String,
@@ -25,13 +28,14 @@ impl Screen {
             ToClient::Opened {
                 session,
                 model,
+                facts,
                 mode,
                 network,
                 sandbox,
                 warnings,
                 tools: _,
                 last_seq: _,
-            } => self.opened(Opened { session, model, mode, network, sandbox, warnings }),
+            } => self.opened(Opened { session, model, facts, mode, network, sandbox, warnings }),
             ToClient::Attached { session } if self.is_here(&session) => self.attached(session),
             ToClient::Event { session, seq, event } if self.is_here(&session) => {
                 self.event(seq, &event)
@@ -76,7 +80,7 @@ impl Screen {
     }
 
     fn opened(&mut self, opened: Opened) -> Vec<Effect> {
-        let Opened { session, model, mode, network, sandbox, warnings } = opened;
+        let Opened { session, model, facts, mode, network, sandbox, warnings } = opened;
         let mut effects = Vec::new();
         match self.facts.session.replace(session.clone()) {
             Some(before) if before == session => {}
@@ -100,6 +104,7 @@ impl Screen {
         let warnings = warnings.into_iter().map(|warning| Effect::Show(Item::Trouble(warning)));
         effects.extend(warnings);
         self.facts.model = model;
+        self.facts.of_model = facts;
         self.facts.mode = Some(mode);
         self.facts.network = Some(network);
         self.facts.sandbox = sandbox;
@@ -170,6 +175,7 @@ impl Screen {
             Event::Answer { blocks: _, usage } => {
                 self.turn = Turn::Working;
                 self.usage = sum(self.usage, *usage);
+                self.last_usage = *usage;
             }
             Event::Prompt { .. }
             | Event::TextDelta { .. }
@@ -190,7 +196,7 @@ impl Screen {
                 Change::Model(name) => self.facts.model.clone_from(name),
                 Change::AddDirectory(_) => {}
             },
-            Event::Learned { .. } => {}
+            Event::Learned { .. } | Event::Compacted { .. } => {}
             Event::AnswerRejected { .. } => self.hint = None,
         }
     }
@@ -251,6 +257,7 @@ fn is_kept(event: &Event) -> bool {
         | Event::TurnEnded { .. }
         | Event::Changed { .. }
         | Event::Learned { .. }
+        | Event::Compacted { .. }
         | Event::Degraded { .. } => true,
     }
 }

@@ -18,6 +18,7 @@ goldens! {
         Called => Happened::Called { call: call() },
         Result => Happened::Result { call: call_id(), use_id: text("use_1"), result: result() },
         TurnEnded => Happened::TurnEnded { end: protocol::session::TurnEnd::Done },
+        Compacted => Happened::Compacted { dropped: 4, result_chars: 900 },
     }
     session::TurnEnd {
         Done => TurnEnd::Done,
@@ -43,6 +44,7 @@ goldens! {
         Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),
         CallEnded => ToSession::CallEnded { call: call_id(), result: result() },
         Interrupt => ToSession::Interrupt,
+        Compact => ToSession::Compact,
         System => ToSession::System { text: "You are at work.".into() },
         Model => ToSession::Model { name: "model-2".into() },
         Ping => ToSession::Ping(u64::MAX),
@@ -262,6 +264,7 @@ goldens! {
             answer: protocol::judgement::Answer::Deny(text("no")),
         },
         Interrupt => FromClient::Interrupt { session: session_id() },
+        Compact => FromClient::Compact { session: session_id() },
         TakeBack => FromClient::TakeBack { session: session_id() },
         Withdraw => FromClient::Withdraw { session: session_id(), text: text("go on") },
         Change => FromClient::Change {
@@ -296,6 +299,7 @@ goldens! {
             refused: vec![text("socket")],
         },
         TurnEnded => Event::TurnEnded { end: protocol::session::TurnEnd::Truncated },
+        Compacted => Event::Compacted { dropped: 4 },
         Queue => Event::Queue { texts: vec![text("next")] },
         Changed => Event::Changed {
             change: protocol::client::Change::Mode(protocol::judgement::Mode::Plan),
@@ -330,6 +334,15 @@ goldens! {
         Opened => ToClient::Opened {
             session: session_id(),
             model: text("model-1"),
+            facts: protocol::client::ModelFacts {
+                context: Some(200_000),
+                prices: Some(protocol::client::Prices {
+                    input: 3_000_000,
+                    output: 15_000_000,
+                    cache_read: Some(300_000),
+                    cache_write: None,
+                }),
+            },
             tools: vec![text("read"), text("bash")],
             mode: protocol::judgement::Mode::Plan,
             network: protocol::confinement::Network::On,
@@ -545,6 +558,7 @@ fn setup() -> SessionSetup {
         max_tokens: 32_000,
         parallel: 8,
         max_result_chars: 30_000,
+        context: Some(200_000),
     }
 }
 

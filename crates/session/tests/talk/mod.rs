@@ -40,6 +40,7 @@ pub fn setup() -> SessionSetup {
         max_tokens: 1000,
         parallel: 4,
         max_result_chars: 30_000,
+        context: None,
     }
 }
 

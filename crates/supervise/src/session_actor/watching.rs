@@ -94,6 +94,7 @@ impl Session {
         let word = ToClient::Opened {
             session: self.plan.id.clone(),
             model: self.plan.setup.model.clone(),
+            facts: self.plan.config.provider.facts,
             tools: self.plan.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
             mode: self.plan.mode,
             network: self.plan.network,

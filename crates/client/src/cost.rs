@@ -1,0 +1,89 @@
+//! What tokens cost and what room they leave; what is not known makes no number. Used by the views
+//! and the status line.
+
+use protocol::client::{ModelFacts, Prices};
+use protocol::content::Usage;
+
+/// The cost in millionths of a dollar; none where tokens were used that have no price, or where the
+/// vendor counted none.
+pub(crate) fn cost(usage: Usage, prices: Prices) -> Option<u64> {
+    let Usage { input, output, cache_read, cache_write } = usage;
+    if input.is_none() && output.is_none() {
+        return None;
+    }
+    let parts = [
+        (input, Some(prices.input)),
+        (output, Some(prices.output)),
+        (cache_read, prices.cache_read),
+        (cache_write, prices.cache_write),
+    ];
+    let mut sum: u128 = 0;
+    for (tokens, price) in parts {
+        let tokens = tokens.unwrap_or(0);
+        if tokens > 0 {
+            sum += u128::from(tokens) * u128::from(price?);
+        }
+    }
+    u64::try_from(sum / 1_000_000).ok()
+}
+
+/// Tokens for which the model has room behind the newest answer.
+pub(crate) fn context_left(newest: Usage, facts: ModelFacts) -> Option<u64> {
+    let Usage { input, output, cache_read, cache_write } = newest;
+    let known = [input, cache_read, cache_write, output].map(Option::unwrap_or_default);
+    input.or(output)?;
+    let used = known.into_iter().fold(0, u64::saturating_add);
+    Some(facts.context?.saturating_sub(used))
+}
+
+/// For people: cents at least, and more digits where it is less than one.
+pub(crate) fn in_dollars(micros: u64) -> String {
+    match micros {
+        0..10_000 => format!("${:.4}", micros as f64 / 1e6),
+        _ => format!("${:.2}", micros as f64 / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRICES: Prices = Prices {
+        input: 3_000_000,
+        output: 15_000_000,
+        cache_read: Some(300_000),
+        cache_write: None,
+    };
+
+    #[test]
+    fn each_kind_of_token_has_its_price_and_what_has_none_leaves_the_cost_out() {
+        let usage = Usage {
+            input: Some(1_000_000),
+            output: Some(100_000),
+            cache_read: Some(2_000_000),
+            cache_write: Some(0),
+        };
+        assert_eq!(cost(usage, PRICES), Some(3_000_000 + 1_500_000 + 600_000));
+        assert_eq!(cost(Usage { cache_write: Some(1), ..usage }, PRICES), None);
+        assert_eq!(cost(Usage::default(), PRICES), None);
+    }
+
+    #[test]
+    fn room_is_what_the_newest_answer_and_its_request_leave() {
+        let facts = ModelFacts { context: Some(1000), prices: None };
+        let usage =
+            Usage { input: Some(100), output: Some(50), cache_read: Some(200), cache_write: None };
+        assert_eq!(context_left(usage, facts), Some(650));
+        assert_eq!(context_left(Usage { input: Some(9999), ..usage }, facts), Some(0));
+        assert_eq!(context_left(Usage::default(), facts), None);
+        assert_eq!(context_left(usage, ModelFacts::default()), None);
+    }
+
+    #[test]
+    fn amounts_as_people_say_them() {
+        assert_eq!(
+            [in_dollars(0), in_dollars(1234), in_dollars(1_234_567)],
+            ["$0.0000", "$0.0012", "$1.23"]
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! What is known of models ahead of any configuration: the table in `config/models.toml`.
+
+use protocol::client::{ModelFacts, Prices};
+use toml::de::{DeTable, DeValue};
+
+/// The table's text.
+const TABLE: &str = include_str!("../../../config/models.toml");
+
+/// What is known of a model by the vendor's name for it; nothing of one that is not in the table.
+pub(crate) fn facts(model: &str) -> ModelFacts {
+    let Ok(table) = DeTable::parse(TABLE) else { return ModelFacts::default() };
+    let models = table.get_ref().get("model").and_then(|models| models.get_ref().as_table());
+    let found = models.and_then(|models| {
+        models.iter().find(|(name, _)| is_edition(name.get_ref(), model))?.1.get_ref().as_table()
+    });
+    found.map_or_else(ModelFacts::default, |row| ModelFacts {
+        context: row.get("context").and_then(|value| whole(value.get_ref())),
+        prices: prices(row),
+    })
+}
+
+/// Prices from a table; none where reading and writing are not both priced.
+pub(crate) fn prices(row: &DeTable<'_>) -> Option<Prices> {
+    let price = |name: &str| row.get(name).and_then(|value| micros(value.get_ref()));
+    Some(Prices {
+        input: price("input")?,
+        output: price("output")?,
+        cache_read: price("cache_read"),
+        cache_write: price("cache_write"),
+    })
+}
+
+/// A whole number.
+pub(crate) fn whole(value: &DeValue<'_>) -> Option<u64> {
+    let DeValue::Integer(number) = value else { return None };
+    u64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// An amount of dollars in millionths.
+pub(crate) fn micros(value: &DeValue<'_>) -> Option<u64> {
+    let dollars: f64 = match value {
+        DeValue::Float(number) => number.as_str().parse().ok()?,
+        DeValue::Integer(number) => number.as_str().parse().ok()?,
+        DeValue::String(_)
+        | DeValue::Boolean(_)
+        | DeValue::Datetime(_)
+        | DeValue::Array(_)
+        | DeValue::Table(_) => return None,
+    };
+    (0.0..1e6).contains(&dollars).then(|| (dollars * 1e6).round() as u64)
+}
+
+/// Whether `model` is this model or a dated edition of it.
+fn is_edition(name: &str, model: &str) -> bool {
+    let Some(rest) = model.strip_prefix(name) else { return false };
+    let is_date =
+        |date: &str| date.len() >= 8 && date.chars().all(|c| c.is_ascii_digit() || c == '-');
+    rest.is_empty() || rest.strip_prefix('-').is_some_and(is_date)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_model_is_known_by_its_name_and_by_its_dated_editions() {
+        let known = facts("claude-sonnet-4-5");
+        assert_eq!(known.context, Some(200_000));
+        let prices = known.prices.unwrap();
+        assert_eq!((prices.input, prices.output), (3_000_000, 15_000_000));
+        assert_eq!((prices.cache_read, prices.cache_write), (Some(300_000), Some(3_750_000)));
+        assert_eq!(facts("claude-sonnet-4-5-20250929"), known);
+        for stranger in ["claude-sonnet-4-5-thinking", "gpt-5-mini", "gpt-5.4", "", "llama3"] {
+            assert_eq!(facts(stranger), ModelFacts::default(), "{stranger}");
+        }
+    }
+
+    #[test]
+    fn every_row_is_sound_and_names_a_source_with_its_date() {
+        let table = DeTable::parse(TABLE).unwrap();
+        let section =
+            |name: &str| table.get_ref().get(name).unwrap().get_ref().as_table().unwrap().clone();
+        let sources = section("source");
+        for (name, row) in section("model") {
+            let row = row.get_ref().as_table().unwrap();
+            let DeValue::String(source) = row.get("source").unwrap().get_ref() else { panic!() };
+            let source = sources.get(source.as_ref()).unwrap_or_else(|| panic!("{name:?}"));
+            let source = source.get_ref().as_table().unwrap();
+            assert!(source.contains_key("page") && source.contains_key("read"));
+            for (field, value) in row.iter().filter(|(field, _)| field.get_ref() != "source") {
+                let known = match field.get_ref().as_ref() {
+                    "context" => whole(value.get_ref()).is_some(),
+                    "input" | "output" | "cache_read" | "cache_write" => {
+                        micros(value.get_ref()).is_some()
+                    }
+                    _ => false,
+                };
+                assert!(known, "{name:?}: {field:?}");
+            }
+            assert_ne!(facts(name.get_ref()), ModelFacts::default(), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Models that a person has named: the `[models.NAME]` tables, which `--model NAME` chooses.
+
+use crate::error::ConfigError;
+use crate::keys::{self, Key};
+use crate::known;
+use crate::settings::{Entry, Settings};
+use crate::text::{Lined, kind_of};
+use crate::value::{Unfit, Value};
+use crate::vendors::{NONE, VENDORS_OWN};
+use protocol::client::ModelFacts;
+use protocol::provider::Effort;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The fields of a model, and the key that each stands for.
+const FIELDS: [(&str, &str); 6] = [
+    ("provider", "provider.name"),
+    ("model", "provider.model"),
+    ("base_url", "provider.base_url"),
+    ("max_tokens", "provider.max_tokens"),
+    ("key_file", "provider.key_file"),
+    ("key_command", "provider.key_command"),
+];
+
+/// Headers that carry a key, which belongs into no file of settings.
+const KEY_HEADERS: [&str; 5] =
+    ["authorization", "proxy-authorization", "x-api-key", "x-goog-api-key", "api-key"];
+
+/// One named model.
+#[derive(Debug, Clone)]
+pub(crate) struct Model {
+    /// As `--model` says it.
+    pub name: String,
+    /// What it sets, in the words of the configuration; the vendor's name of the model among it.
+    pub entries: Vec<Entry>,
+    /// What no key holds.
+    pub extras: Extras,
+}
+
+/// What only a named model has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Extras {
+    /// Sent with each request.
+    pub headers: Vec<(String, String)>,
+    /// How long it shall think.
+    pub effort: Option<Effort>,
+    /// Its context and prices, where they are said.
+    pub facts: ModelFacts,
+}
+
+/// The models of a file.
+pub(crate) fn read(source: &Lined<'_>, table: &DeTable<'_>) -> Result<Vec<Model>, ConfigError> {
+    let Some(models) = table.get("models") else { return Ok(Vec::new()) };
+    let models = source.table("models", models)?;
+    models.iter().map(|(name, fields)| model(source, name, fields)).collect()
+}
+
+fn model(
+    source: &Lined<'_>,
+    name: &Spanned<std::borrow::Cow<'_, str>>,
+    fields: &Spanned<DeValue<'_>>,
+) -> Result<Model, ConfigError> {
+    let path = format!("models.{}", name.get_ref());
+    let mut entries = Vec::new();
+    let mut extras = Extras::default();
+    let entry = |key: &'static Key, value, span: std::ops::Range<usize>| Entry {
+        key,
+        value,
+        place: source.place(&span),
+        layer: source.source.layer,
+    };
+    for (field, value) in source.table(&path, fields)? {
+        let at = format!("{path}.{}", field.get_ref());
+        let unfit = |wanted: &str| {
+            let unfit = Unfit { found: kind_of(value.get_ref()).into(), wanted: wanted.to_owned() };
+            source.bad(&at, &value.span(), unfit)
+        };
+        let key = FIELDS.iter().find(|(name, _)| *name == field.get_ref().as_ref());
+        if let Some(key) = key.and_then(|(_, key)| keys::find(key)) {
+            entries.push(entry(key, source.value(key, value)?, field.span()));
+            continue;
+        }
+        match field.get_ref().as_ref() {
+            "context" => {
+                let tokens = known::whole(value.get_ref()).filter(|tokens| *tokens >= 1000);
+                extras.facts.context =
+                    Some(tokens.ok_or_else(|| unfit("a number of tokens from 1000"))?);
+            }
+            "effort" => {
+                extras.effort = Some(
+                    effort(value.get_ref())
+                        .ok_or_else(|| unfit("one of \"low\", \"medium\", \"high\""))?,
+                )
+            }
+            "price" => {
+                let table = source.table(&at, value)?;
+                let known = ["input", "output", "cache_read", "cache_write"];
+                let good = table.iter().all(|(name, price)| {
+                    known.contains(&name.get_ref().as_ref())
+                        && known::micros(price.get_ref()).is_some()
+                });
+                let prices = known::prices(table).filter(|_| good).ok_or_else(|| {
+                    unfit(
+                        "a table of dollars for a million tokens: input and output, and \
+                         cache_read and cache_write where they differ",
+                    )
+                })?;
+                extras.facts.prices = Some(prices);
+            }
+            "headers" => {
+                for (name, value) in source.table(&at, value)? {
+                    extras.headers.push(header(source, &at, name.get_ref(), value)?);
+                }
+            }
+            _ => {
+                return Err(ConfigError::UnknownKey {
+                    place: source.place(&field.span()),
+                    key: at,
+                    hint: ". A model has provider, model, base_url, key_file, key_command, \
+                           max_tokens, context, effort, headers and price"
+                        .into(),
+                });
+            }
+        }
+    }
+    // Without another name it is the vendor's own.
+    if let Some(key) = keys::find("provider.model")
+        && !entries.iter().any(|entry| entry.key.name == key.name)
+    {
+        entries.push(entry(key, Value::Text(name.get_ref().to_string()), name.span()));
+    }
+    Ok(Model { name: name.get_ref().to_string(), entries, extras })
+}
+
+fn effort(value: &DeValue<'_>) -> Option<Effort> {
+    let DeValue::String(word) = value else { return None };
+    match word.as_ref() {
+        "low" => Some(Effort::Low),
+        "medium" => Some(Effort::Medium),
+        "high" => Some(Effort::High),
+        _ => None,
+    }
+}
+
+fn header(
+    source: &Lined<'_>,
+    table: &str,
+    name: &str,
+    value: &Spanned<DeValue<'_>>,
+) -> Result<(String, String), ConfigError> {
+    let bad = |found: String, wanted: &str| {
+        let unfit = Unfit { found, wanted: wanted.to_owned() };
+        source.bad(&format!("{table}.{name}"), &value.span(), unfit)
+    };
+    if KEY_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+        return Err(bad(
+            "a header that carries a key".into(),
+            "given as key_file or key_command, since keys stand in no configuration",
+        ));
+    }
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    };
+    if let DeValue::String(text) = value.get_ref()
+        && is_name(name)
+        && text.bytes().all(|b| (b' '..0x7f).contains(&b))
+    {
+        return Ok((name.to_owned(), text.to_string()));
+    }
+    Err(bad(kind_of(value.get_ref()).into(), "a header: letters, and one line of plain text"))
+}
+
+/// The model that is meant, where one is: by its name in a flag, or in the files.
+pub(crate) fn chosen<'a>(
+    models: &'a [Model],
+    flags: &[(String, String)],
+    settings: &Settings,
+) -> Result<Option<&'a Model>, ConfigError> {
+    let flag = flags.iter().rev().find(|(key, _)| key == "provider.model");
+    let name = match flag {
+        Some((_, name)) => name,
+        None => settings.text("provider.model")?,
+    };
+    Ok(models.iter().rev().find(|model| model.name == name))
+}
+
+/// Puts a chosen model on top. Where it is of another provider, that provider's own server and key
+/// hold unless it names others: a key is never sent to somebody else's server.
+pub(crate) fn put(model: &Model, settings: &mut Settings) -> Result<(), ConfigError> {
+    let sets = |key: &str| model.entries.iter().find(|entry| entry.key.name == key);
+    let now = settings.text("provider.name")?.to_owned();
+    let changes = sets("provider.name")
+        .is_some_and(|entry| !matches!(&entry.value, Value::Text(word) if *word == now));
+    let names_key = sets("provider.key_file").is_some() || sets("provider.key_command").is_some();
+    for (key, none, clears) in [
+        ("provider.base_url", VENDORS_OWN, changes),
+        ("provider.key_file", NONE, changes || names_key),
+        ("provider.key_command", NONE, changes || names_key),
+    ] {
+        if let (true, Some(key), Some(like)) = (clears, keys::find(key), model.entries.first()) {
+            settings.put(Entry { key, value: Value::Text(none.to_owned()), ..like.clone() });
+        }
+    }
+    for entry in &model.entries {
+        settings.put(entry.clone());
+    }
+    Ok(())
+}

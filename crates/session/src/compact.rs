@@ -1,0 +1,180 @@
+//! Making room: which part of a conversation is no longer sent once it nears the model's limit.
+//!
+//! Pure, over messages alone. A cut stands nowhere but before a message without results, so that no
+//! call loses its own; what is cut is told in the head in its place. The journal keeps all of it.
+
+use crate::cut::cut;
+use protocol::content::{Block, Message, Role};
+
+/// Most characters of an earlier prompt in the head.
+const PROMPT_CHARS: usize = 400;
+/// Most prompts in the head, the newest of them.
+const PROMPTS: usize = 30;
+/// Most characters of the model's last words in the head.
+const WORDS_CHARS: usize = 2000;
+/// A result is never cut shorter than this: its beginning says what it was.
+const RESULT_CHARS: usize = 400;
+
+/// How the head begins, by which a later one knows it.
+const LEFT_OUT: &str = "[The beginning of this conversation is left out to make room, tool calls and \
+                        their results with it. Look at files again where you need what was in them.]";
+/// What stands before the model's last words.
+const LAST_WORDS: &str = "Your last words there:";
+
+/// What is left out: so many messages from the front, and of each result what is longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Compaction {
+    /// Messages.
+    pub dropped: usize,
+    /// Most characters of one result.
+    pub result_chars: usize,
+}
+
+/// Bytes of a message as it is sent, roughly.
+pub(crate) fn size(message: &Message) -> usize {
+    message.blocks.iter().map(block_size).sum::<usize>() + 16
+}
+
+/// The same of a block.
+pub(crate) fn block_size(block: &Block) -> usize {
+    16 + match block {
+        Block::Text { text } => text.len(),
+        Block::Thinking { text: _, raw } => raw.len(),
+        Block::ToolUse { id, name, input } => id.len() + name.len() + input.len(),
+        Block::ToolResult { id, text, is_error: _ } => id.len() + text.len(),
+    }
+}
+
+/// How to bring the messages down to about `keep` bytes; none where nothing would be gained.
+pub(crate) fn plan(messages: &[Message], keep: usize, result_chars: usize) -> Option<Compaction> {
+    let borders = (0..messages.len()).filter(|at| !has_results(&messages[*at]));
+    let mut dropped = 0;
+    for border in borders {
+        dropped = border;
+        if messages[border..].iter().map(size).sum::<usize>() <= keep {
+            break;
+        }
+    }
+    let kept = &messages[dropped..];
+    let mut result_chars = result_chars;
+    if kept.iter().map(size).sum::<usize>() > keep {
+        let results = kept.iter().flat_map(|message| &message.blocks).filter(|b| is_result(b));
+        result_chars = result_chars.min((keep / results.count().max(1)).max(RESULT_CHARS));
+    }
+    let shortens = |block: &Block| matches!(block, Block::ToolResult { text, .. } if text.chars().count() > 2 * result_chars);
+    let gains = dropped > 0 || kept.iter().flat_map(|message| &message.blocks).any(shortens);
+    gains.then_some(Compaction { dropped, result_chars })
+}
+
+/// Where an index moved that pointed into the messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moved {
+    /// Its message is this one now, behind so many blocks of the head.
+    To {
+        /// The message's index.
+        message: usize,
+        /// Blocks put before its own.
+        blocks: usize,
+    },
+    /// Its message is left out.
+    Gone,
+}
+
+/// Leaves out what is to be left out. `asked` is the running turn's prompt, word for word, where
+/// the cut takes it away. Says where messages are now.
+pub(crate) fn apply(
+    messages: &mut Vec<Message>,
+    compaction: Compaction,
+    asked: Option<Block>,
+) -> impl Fn(usize) -> Moved + use<> {
+    for block in messages.iter_mut().flat_map(|message| &mut message.blocks) {
+        if let Block::ToolResult { text, .. } = block {
+            *text = cut(std::mem::take(text), compaction.result_chars);
+        }
+    }
+    let dropped = border(messages, compaction.dropped);
+    let mut joined = 0;
+    let mut before = 0;
+    if dropped > 0 {
+        let gone: Vec<Message> = messages.drain(..dropped).collect();
+        let mut head = vec![Block::Text { text: head(&gone) }];
+        head.extend(asked);
+        match messages.first_mut() {
+            Some(first) if first.role == Role::User => {
+                joined = head.len();
+                first.blocks.splice(0..0, head);
+            }
+            Some(_) | None => {
+                before = 1;
+                messages.insert(0, Message { role: Role::User, blocks: head });
+            }
+        }
+    }
+    move |at| match at.checked_sub(dropped) {
+        None => Moved::Gone,
+        Some(0) => Moved::To { message: before, blocks: joined },
+        Some(rest) => Moved::To { message: rest + before, blocks: 0 },
+    }
+}
+
+/// The first place from there on where the messages may be cut.
+pub(crate) fn border(messages: &[Message], at: usize) -> usize {
+    let behind = messages.iter().skip(at).take_while(|message| has_results(message)).count();
+    (at + behind).min(messages.len())
+}
+
+fn has_results(message: &Message) -> bool {
+    message.blocks.iter().any(is_result)
+}
+
+fn is_result(block: &Block) -> bool {
+    matches!(block, Block::ToolResult { .. })
+}
+
+/// What stands in the place of what is left out.
+fn head(gone: &[Message]) -> String {
+    let texts = |role: Role| {
+        let said = gone.iter().filter(move |message| message.role == role);
+        said.flat_map(|message| &message.blocks).filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => None,
+        })
+    };
+    let mut prompts: Vec<String> = Vec::new();
+    for text in texts(Role::User) {
+        match text.strip_prefix(LEFT_OUT) {
+            // An earlier head: what it told of is told of again.
+            Some(told) => {
+                let lines = told.lines().take_while(|line| !line.starts_with(LAST_WORDS));
+                prompts.extend(lines.filter_map(|line| line.strip_prefix("- ")).map(str::to_owned));
+            }
+            None => prompts.push(short(&one_line(text), PROMPT_CHARS)),
+        }
+    }
+    prompts.dedup();
+    let mut head = LEFT_OUT.to_owned();
+    if !prompts.is_empty() {
+        head.push_str("\n\nWhat was asked there, oldest first:");
+    }
+    for prompt in &prompts[prompts.len().saturating_sub(PROMPTS)..] {
+        head.push_str("\n- ");
+        head.push_str(prompt);
+    }
+    if let Some(last) = texts(Role::Assistant).next_back() {
+        head.push_str(&format!("\n\n{LAST_WORDS}\n"));
+        head.push_str(&short(last, WORDS_CHARS));
+    }
+    head
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The beginning of a text, with a mark where it is not all.
+fn short(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{} …", &text[..end]),
+    }
+}
