@@ -193,7 +193,11 @@ impl Screen {
             Event::Changed { change, by: _ } => match change {
                 Change::Network(network) => self.facts.network = Some(*network),
                 Change::Mode(mode) => self.facts.mode = Some(*mode),
-                Change::Model(name) => self.facts.model.clone_from(name),
+                Change::Model(name) => {
+                    self.facts.model.clone_from(name);
+                    // What is known is known of the other.
+                    self.facts.of_model = ModelFacts::default();
+                }
                 Change::AddDirectory(_) => {}
             },
             Event::Learned { .. } | Event::Compacted { .. } => {}

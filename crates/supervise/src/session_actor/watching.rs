@@ -12,7 +12,7 @@ use crate::route::Watched;
 use crate::slot::SlotMsg;
 use journal::Entry;
 use protocol::client::{
-    Event, FailedKind, Numbered, Others, ProcessRow, SessionState, Since, ToClient,
+    Event, FailedKind, ModelFacts, Numbered, Others, ProcessRow, SessionState, Since, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -94,7 +94,11 @@ impl Session {
         let word = ToClient::Opened {
             session: self.plan.id.clone(),
             model: self.plan.setup.model.clone(),
-            facts: self.plan.config.provider.facts,
+            // Of a model that a person changed to since, nothing is known here.
+            facts: match self.plan.config.provider.model.as_ref() {
+                Some(model) if *model == self.plan.setup.model => self.plan.config.provider.facts,
+                Some(_) | None => ModelFacts::default(),
+            },
             tools: self.plan.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
             mode: self.plan.mode,
             network: self.plan.network,
