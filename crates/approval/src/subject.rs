@@ -87,6 +87,9 @@ pub(crate) const TOOLS: &[Known] = &[
     known("git_diff", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_log", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_show", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
+    known("history_search", ToolKind::Query, Subject::Path(Reach::Named)),
+    known("checklist_create", ToolKind::Query, Subject::Path(Reach::Named)),
+    known("checklist_update", ToolKind::Query, Subject::Path(Reach::Named)),
     known("git_add", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
     known("git_commit", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
 ];

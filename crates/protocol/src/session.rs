@@ -209,6 +209,14 @@ pub enum FromSession {
     Ask(ModelRequest),
     /// Run this call. Those sent without a result between them may run at once.
     Run(Call),
+    /// This call is the conversation's own to answer: once it is allowed, that is its result. No
+    /// process is started for it.
+    Answered {
+        /// The call.
+        call: Call,
+        /// What it comes to, unless it is denied.
+        result: ToolResult,
+    },
     /// Drop the open request.
     CancelAsk,
     /// End this running call.

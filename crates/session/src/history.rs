@@ -7,6 +7,8 @@
 
 use crate::compact::{self, Compaction, Moved, block_size, size};
 use crate::cut::cut;
+use crate::own::Own;
+use protocol::call::{Call, ToolResult};
 use protocol::content::{Block, Message, Role, Usage};
 use protocol::ids::CallId;
 use protocol::session::{Happened, TurnEnd};
@@ -67,6 +69,7 @@ pub(crate) struct History {
     counted: Option<usize>,
     /// Bytes of messages that came behind what was counted.
     uncounted: usize,
+    own: Own,
 }
 
 impl History {
@@ -83,11 +86,13 @@ impl History {
             last_call: 0,
             counted: None,
             uncounted: 0,
+            own: Own::default(),
         }
     }
 
     /// Takes in one thing that happened.
     pub fn apply(&mut self, happened: &Happened) {
+        self.own.apply(happened);
         match happened {
             Happened::Prompt { text } => self.prompt(text),
             Happened::Answer { round, blocks, usage } => {
@@ -128,6 +133,11 @@ impl History {
             }
             Happened::TurnEnded { end } => self.turn_ended(end),
         }
+    }
+
+    /// What a call comes to that the conversation answers itself.
+    pub fn own_answer(&self, call: &Call) -> Option<ToolResult> {
+        self.own.answer(call)
     }
 
     /// Whether the next request would come too near to the model's limit. `beside` is what it holds

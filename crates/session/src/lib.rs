@@ -2,7 +2,9 @@
 //!
 //! [`Session::step`] takes one word of the supervisor and says what follows from it. The files:
 //! `answer` joins a stream to blocks, `history` is what the model is sent, `batch` orders
-//! calls, `compact` makes room in the model's context, `known` tells tools by their names, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
+//! calls, `own` answers those that need no process, `compact` makes room in the model's context,
+//! `known` tells tools by their names, `made_up` holds the results that no tool gave. Used by
+//! `agentd-session` only.
 //!
 //! What always holds, whatever words come in whatever order: every request is legal for the
 //! vendors, a call runs only from an answer that ended with the call whole, and each call of an
@@ -10,12 +12,14 @@
 
 mod answer;
 mod batch;
+mod checklist;
 mod compact;
 mod cut;
 mod history;
 mod known;
 mod made_up;
 mod nearest;
+mod own;
 
 use answer::{Answer, Wanted};
 use batch::Batch;
@@ -25,8 +29,11 @@ use made_up::{NotRun, resolve};
 use protocol::call::{Call, ToolResult};
 use protocol::content::{Block, ModelRequest, StopReason, Usage};
 use protocol::ids::CallId;
+use protocol::judgement::ToolKind;
 use protocol::provider::{Failure, FromProvider};
-use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
+use protocol::session::{
+    FromSession, Happened, OfferedTool, OpenTurn, SessionSetup, ToSession, TurnEnd,
+};
 use protocol::upkeep::{LogLevel, LogLine};
 use std::collections::VecDeque;
 
@@ -138,7 +145,7 @@ impl Session {
             // tells any more; such a call does not run.
             let cut = wanted.input.trim() == "{}";
             match resolve(&wanted, &self.setup.tools) {
-                Ok(tool) if goes_on && !cut => batch.push(call, tool.kind),
+                Ok(tool) if goes_on && !cut => batch.push(call, order(tool)),
                 Ok(_) => self.answer_call(call.id, call.use_id, &NotRun::Lost, out),
                 Err(_) if !goes_on => self.answer_call(call.id, call.use_id, &NotRun::Lost, out),
                 Err(why) => self.answer_call(call.id, call.use_id, &why, out),
@@ -321,7 +328,7 @@ impl Session {
                 }
                 (Runs::WithinBudget, Err(why)) => why,
                 (Runs::WithinBudget, Ok(tool)) => {
-                    batch.push(call, tool.kind);
+                    batch.push(call, order(tool));
                     continue;
                 }
             };
@@ -369,7 +376,12 @@ impl Session {
     fn go_on_calling(&mut self, out: &mut Out) {
         let Phase::Calling { batch, stopping } = &mut self.phase else { return };
         if !batch.is_over() {
-            out.words.extend(batch.start(self.setup.parallel).into_iter().map(FromSession::Run));
+            let started = batch.start(self.setup.parallel);
+            let history = &self.history;
+            out.words.extend(started.into_iter().map(|call| match history.own_answer(&call) {
+                Some(result) => FromSession::Answered { call, result },
+                None => FromSession::Run(call),
+            }));
             return;
         }
         if *stopping {
@@ -456,6 +468,11 @@ impl Session {
 /// Whether these blocks say nothing to anybody.
 fn only_reasoning(blocks: &[Block]) -> bool {
     blocks.iter().all(|block| matches!(block, Block::Thinking { .. }))
+}
+
+/// A call that the conversation answers itself waits for those before it, which it may be about.
+fn order(tool: &OfferedTool) -> ToolKind {
+    if own::is_own(&tool.spec.name) { ToolKind::Mutation } else { tool.kind }
 }
 
 /// Whether the calls of an answer may run.

@@ -211,7 +211,7 @@ impl Watch {
                 prop_assert!(!self.running.contains(call), "{result:?}");
                 prop_assert!(self.answered.insert(call.clone()), "one result each");
             }
-            FromSession::Run(call) => {
+            FromSession::Run(call) | FromSession::Answered { call, .. } => {
                 prop_assert_eq!(self.named.get(&call.id), Some(call), "named before it runs");
                 prop_assert!(self.answer.contains(&call.use_id), "from an answer that ended");
                 prop_assert!(!self.answered.contains(&call.id));
@@ -282,7 +282,7 @@ impl Keeper {
         for said in self.session.step(word) {
             match said {
                 FromSession::Commit(happened) => self.journal.push(happened),
-                FromSession::Run(call) => {
+                FromSession::Run(call) | FromSession::Answered { call, .. } => {
                     self.running.insert(call.id, call.use_id);
                 }
                 FromSession::Ask(request) => {

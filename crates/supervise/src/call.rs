@@ -33,6 +33,16 @@ pub(crate) struct CallFacts {
     pub(crate) max_result_chars: u32,
     /// What was asked about it in an earlier life.
     pub(crate) standing: Option<Standing>,
+    pub(crate) answerer: Answerer,
+}
+
+/// Who does a call that is allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Answerer {
+    /// A process of its own.
+    Runner,
+    /// The conversation, which has said what it comes to.
+    Conversation(ToolResult),
 }
 
 /// A question that was put to people and has no answer.
@@ -305,13 +315,20 @@ impl CallLife {
             }
             Verdict::Allow(basis) => {
                 let verdict = Verdict::Allow(basis.clone());
-                self.phase = Phase::Starting;
-                self.verdict = Some(verdict.clone());
-                vec![
-                    CallEffect::AuditDecided(verdict.clone()),
-                    CallEffect::Start(verdict),
-                    CallEffect::Record(vec![Fact::Approved(basis), Fact::Start]),
-                ]
+                let decided = CallEffect::AuditDecided(verdict.clone());
+                let kept = CallEffect::Record(vec![Fact::Approved(basis), Fact::Start]);
+                match self.facts.answerer.clone() {
+                    Answerer::Runner => {
+                        self.phase = Phase::Starting;
+                        self.verdict = Some(verdict.clone());
+                        vec![decided, CallEffect::Start(verdict), kept]
+                    }
+                    Answerer::Conversation(result) => {
+                        let mut effects = vec![decided, kept];
+                        effects.extend(self.conclude(result, Cut::No));
+                        effects
+                    }
+                }
             }
             Verdict::Deny(basis, text) => {
                 let result = denial(&basis, text.clone());

@@ -13,6 +13,7 @@ fn life(kind: ToolKind, probed: Probed) -> CallLife {
 fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
     let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
     CallFacts {
+        answerer: Answerer::Runner,
         call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
         kind,
         command: Some("true".into()),
@@ -271,4 +272,30 @@ fn only_a_person_gives_more_than_the_session_has() {
     assert!(widened(Basis::Person("pts/1".into())));
     assert!(!widened(Basis::Mode(Mode::Auto)));
     assert!(!widened(Basis::Query));
+}
+
+/// What the conversation answers itself goes the same way, without a process.
+#[test]
+fn the_conversation_s_own_answer_waits_for_its_verdict_and_its_record() {
+    let answer = failed(Outcome::Done, "x", "the answer".into());
+    let own = || {
+        let answerer = Answerer::Conversation(answer.clone());
+        CallLife::new(CallFacts { answerer, ..facts(ToolKind::Query, Probed::Not) })
+    };
+    let mut life = own();
+    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
+    let effects = life.step(allow());
+    assert!(
+        matches!(
+            &effects[..],
+            [CallEffect::AuditDecided(_), CallEffect::Record(facts), CallEffect::Conclude(_)]
+                if matches!(facts[..], [Fact::Approved(_), Fact::Start])
+        ),
+        "{effects:?}"
+    );
+    assert_eq!(conclusion(&effects).result, answer);
+    let mut life = own();
+    life.step(CallInput::Begin);
+    let deny = Verdict::Deny(Basis::NobodyToAsk("no".into()), "no".into());
+    assert_ne!(conclusion(&life.step(CallInput::Verdict(deny))).result, answer);
 }

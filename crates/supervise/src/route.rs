@@ -1,6 +1,7 @@
 //! Where each word of a session's workers goes: pure, without wildcard arms, so that a new word
 //! does not compile until somebody says where it goes. The session actor carries the steps out.
 
+use crate::call::Answerer;
 use protocol::call::Call;
 use protocol::client::Event;
 use protocol::content::ModelRequest;
@@ -19,7 +20,7 @@ pub(crate) enum Step {
     Record(Happened),
     ToSession(ToSession),
     ToProvider(ToProvider),
-    StartCall(Call, Place),
+    StartCall(Call, Place, Answerer),
     CancelCall(CallId),
     /// All that run.
     CancelCalls,
@@ -211,7 +212,10 @@ impl Router {
                 self.lost = 0;
                 vec![Step::ToProvider(ToProvider::Ask(request))]
             }
-            FromSession::Run(call) => vec![Step::StartCall(call, self.place)],
+            FromSession::Run(call) => vec![Step::StartCall(call, self.place, Answerer::Runner)],
+            FromSession::Answered { call, result } => {
+                vec![Step::StartCall(call, self.place, Answerer::Conversation(result))]
+            }
             FromSession::CancelAsk => self.give_up(),
             FromSession::CancelCall(call) => vec![Step::CancelCall(call)],
             FromSession::Pong(_) => Vec::new(),

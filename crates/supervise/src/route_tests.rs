@@ -144,7 +144,7 @@ fn calls_know_their_turn_and_round() {
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
     let call = Call { id, use_id: "u".into(), tool: "read".into(), input: "{}".into() };
     let steps = router.heard_session(FromSession::Run(call.clone()));
-    assert_eq!(steps, [Step::StartCall(call, Place { turn: 4, round: 9 })]);
+    assert_eq!(steps, [Step::StartCall(call, Place { turn: 4, round: 9 }, Answerer::Runner)]);
 }
 
 #[test]

@@ -470,7 +470,9 @@ impl SessionState {
                     let _ = self.conversation.send_message(SlotMsg::Send(word));
                 }
                 Step::ToProvider(word) => self.say_to_provider(word),
-                Step::StartCall(call, place) => self.start_call(myself, call, place).await,
+                Step::StartCall(call, place, answerer) => {
+                    self.start_call(myself, call, place, answerer).await;
+                }
                 Step::CancelCall(call) => self.tell_call(&call, CallInput::Cancel),
                 Step::CancelCalls => {
                     self.calls.keys().for_each(|call| self.tell_call(call, CallInput::Cancel));

@@ -19,6 +19,7 @@ impl Sign for FromSession {
             | Self::Commit(_)
             | Self::Ask(_)
             | Self::Run(_)
+            | Self::Answered { .. }
             | Self::CancelAsk
             | Self::CancelCall(_) => Said::Something,
         }

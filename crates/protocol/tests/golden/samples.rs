@@ -54,6 +54,7 @@ goldens! {
         Commit => FromSession::Commit(protocol::session::Happened::Called { call: call() }),
         Ask => FromSession::Ask(request()),
         Run => FromSession::Run(call()),
+        Answered => FromSession::Answered { call: call(), result: result() },
         CancelAsk => FromSession::CancelAsk,
         CancelCall => FromSession::CancelCall(call_id()),
         Pong => FromSession::Pong(7),

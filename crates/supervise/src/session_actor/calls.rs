@@ -2,7 +2,7 @@
 
 use super::replay::Told;
 use super::{Concluded, SessionMsg, SessionState, rules};
-use crate::call::{CallFacts, CallInput, Probed};
+use crate::call::{Answerer, CallFacts, CallInput, Probed};
 use crate::call_actor::{CallActor, CallMsg, CallPlan};
 use crate::plan::in_words;
 use crate::slot::SlotMsg;
@@ -10,7 +10,7 @@ use crate::to_disk::{self, Place};
 use journal::Record;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::Event;
-use protocol::confinement::{Confinement, Network};
+use protocol::confinement::{Confinement, Network, Profile};
 use protocol::ids::CallId;
 use protocol::judgement::{ToolKind, Widening};
 use protocol::session::ToSession;
@@ -26,6 +26,7 @@ impl SessionState {
         myself: &ActorRef<SessionMsg>,
         call: Call,
         place: Place,
+        answerer: Answerer,
     ) {
         if !self.closing.is_empty() {
             // The conversation does not know yet. What is proposed and never started is closed as
@@ -33,7 +34,7 @@ impl SessionState {
             return;
         }
         let standing = self.standing.remove(&call.id.number);
-        let (facts, confinement) = match self.facts(call.clone()) {
+        let (facts, confinement) = match self.facts(call.clone(), answerer) {
             Ok(found) => found,
             Err(result) => {
                 let record = no_call(&call, &result);
@@ -69,7 +70,11 @@ impl SessionState {
     }
 
     /// What is known of a call before anything is done for it, or why it is none.
-    pub(super) fn facts(&self, call: Call) -> Result<(CallFacts, Confinement), ToolResult> {
+    pub(super) fn facts(
+        &self,
+        call: Call,
+        answerer: Answerer,
+    ) -> Result<(CallFacts, Confinement), ToolResult> {
         if call.input.len() > LONGEST_INPUT {
             return Err(too_long(call.input.len()));
         }
@@ -82,6 +87,13 @@ impl SessionState {
             (Network::On | Network::Off, _) => Vec::new(),
         };
         let profile = found.spec.profile;
+        match (&answerer, profile) {
+            (Answerer::Conversation(_), Profile::Session) => {}
+            (Answerer::Conversation(_), _) | (Answerer::Runner, Profile::Session) => {
+                return Err(not_its_own(found.spec.name));
+            }
+            (Answerer::Runner, _) => {}
+        }
         let confinement = Confinement { profile, network, ..self.plan.confinement.clone() };
         let looked = !found.paths.is_empty()
             && approval::needs_probe(&self.plan.rules, found.spec.name, found.spec.kind);
@@ -96,6 +108,7 @@ impl SessionState {
             timeout_ms: self.plan.config.tools.timeout_ms,
             max_result_chars: self.plan.config.tools.max_result_chars,
             standing: None,
+            answerer,
         };
         Ok((facts, confinement))
     }
@@ -152,6 +165,17 @@ fn no_call(call: &Call, result: &ToolResult) -> Record {
         result: result.clone(),
     };
     to_disk::happened(happened, |_| ToolKind::Mutation)
+}
+
+/// A conversation answers its own tools and no others: the word of one that says otherwise is none.
+fn not_its_own(tool: &str) -> ToolResult {
+    ToolResult {
+        outcome: Outcome::Invalid,
+        text: format!("Error [not_run]: {tool} was asked of the wrong process; nothing was run."),
+        summary: format!("{tool}: not run"),
+        is_error: true,
+        code: Some("not_run".to_owned()),
+    }
 }
 
 fn too_long(bytes: usize) -> ToolResult {

@@ -1,0 +1,43 @@
+//! `checklist_create`: a list of what is to be done. Answered by the conversation itself, `own` in `session`.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::{Code, Failure};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct ChecklistCreate;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// A short name of the list, for checklist_update.
+    group: String,
+    /// What the list is about.
+    title: String,
+    /// The steps, in their order.
+    items: Vec<String>,
+}
+
+impl Tool for ChecklistCreate {
+    type Input = Input;
+    const NAME: &'static str = "checklist_create";
+    // It changes nothing but the conversation's own notes, and nobody is asked about it.
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Session;
+    const DESCRIPTION: &'static str = "Make a checklist of the steps of a longer task. The person sees it as it is worked off. A list \
+        of the same group takes the place of the earlier one.";
+    const ALIASES: &'static [Alias] = &[];
+
+    fn facts(_: &Input) -> Facts {
+        Facts::default()
+    }
+
+    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
+        Err(Failure::new(Code::UnknownTool, "the conversation answers this itself", ""))
+    }
+}

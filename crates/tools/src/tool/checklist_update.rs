@@ -1,0 +1,53 @@
+//! `checklist_update`: one step of a list is on its way or over. Answered by the conversation itself, `own` in `session`.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::{Code, Failure};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct ChecklistUpdate;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The list's short name.
+    group: String,
+    /// The step: its text, or its number counted from 1.
+    item: String,
+    /// How far it is.
+    status: Status,
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+enum Status {
+    Pending,
+    InProgress,
+    Done,
+    Failed,
+}
+
+impl Tool for ChecklistUpdate {
+    type Input = Input;
+    const NAME: &'static str = "checklist_update";
+    // It changes nothing but the conversation's own notes, and nobody is asked about it.
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Session;
+    const DESCRIPTION: &'static str =
+        "Say how far a step of a checklist is: pending, in_progress, done or failed.";
+    const ALIASES: &'static [Alias] = &[];
+
+    fn facts(_: &Input) -> Facts {
+        Facts::default()
+    }
+
+    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
+        Err(Failure::new(Code::UnknownTool, "the conversation answers this itself", ""))
+    }
+}

@@ -1,0 +1,43 @@
+//! `history_search`: earlier words of this conversation. Answered by the conversation itself, `own` in `session`.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::{Code, Failure};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct HistorySearch;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// What to look for, without regard to case.
+    keyword: String,
+    /// How many messages, the newest ones; 10 where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: Option<u8>,
+}
+
+impl Tool for HistorySearch {
+    type Input = Input;
+    const NAME: &'static str = "history_search";
+    // It changes nothing but the conversation's own notes, and nobody is asked about it.
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Session;
+    const DESCRIPTION: &'static str = "Search what was said earlier in this session, by the person and by you, for a keyword. The \
+        messages come in the order of time.";
+    const ALIASES: &'static [Alias] = &[];
+
+    fn facts(_: &Input) -> Facts {
+        Facts::default()
+    }
+
+    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
+        Err(Failure::new(Code::UnknownTool, "the conversation answers this itself", ""))
+    }
+}

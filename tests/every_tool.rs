@@ -1,0 +1,120 @@
+//! Every tool once, end to end: from the model's words through verdict, cage and record back to
+//! the model, with the audit log to show for it.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::process::Command;
+use support::anthropic::{Answer, Server, call};
+use support::{Desk, needs, run};
+
+const AUTO: [&str; 2] = ["--permission-mode", "auto"];
+
+/// Tool, arguments, what its result holds, and how it ends.
+fn script() -> Vec<(&'static str, Value, &'static str, &'static str)> {
+    vec![
+        (
+            "checklist_create",
+            json!({"group": "all", "title": "Every tool", "items": ["look", "change"]}),
+            "Every tool (all): 0 of 2 done\n[ ] 1. look\n[ ] 2. change\n",
+            "done",
+        ),
+        ("write", json!({"path": "a", "content": "one\ntwo\n"}), "created a: 8 bytes", "done"),
+        (
+            "edit",
+            json!({"path": "a", "old_string": "two", "new_string": "2"}),
+            "edited a: line 2",
+            "done",
+        ),
+        (
+            "multi_edit",
+            json!({"path": "a", "edits": [
+                {"find": "one", "replace": "1"}, {"start_line": 2, "end_line": 2, "replace": "II"},
+            ]}),
+            "edited a: 2 places",
+            "done",
+        ),
+        ("read", json!({"path": "a"}), "1\t1\n2\tII\n", "done"),
+        ("ls", json!({}), "f 5 a", "done"),
+        ("glob", json!({"pattern": "a*"}), "a", "done"),
+        ("grep", json!({"pattern": "I+"}), "a:2:II", "done"),
+        ("bash", json!({"command": "echo by a shell"}), "by a shell\nexit code: 0", "exited"),
+        ("run", json!({"argv": ["echo", "$HOME"]}), "$HOME\nexit code: 0", "exited"),
+        ("git_status", json!({}), "?? a\n", "exited"),
+        ("git_add", json!({"all": true}), "add 'a'", "exited"),
+        ("git_diff", json!({"staged": true}), "+II\n", "exited"),
+        ("git_commit", json!({"subject": "All of it"}), "All of it", "exited"),
+        ("git_log", json!({}), "A Person: All of it", "exited"),
+        ("git_show", json!({"ref": "HEAD:a"}), "1\nII\n", "exited"),
+        ("delete", json!({"paths": ["a"]}), "deleted a\n--- a/a", "done"),
+        (
+            "checklist_update",
+            json!({"group": "all", "item": "change", "status": "done"}),
+            "Every tool (all): 1 of 2 done",
+            "done",
+        ),
+        ("history_search", json!({"keyword": "USE EVERY"}), "1. person: Use every tool", "done"),
+    ]
+}
+
+#[test]
+fn every_tool_goes_the_whole_way() {
+    needs("git");
+    let desk = Desk::new();
+    for words in [
+        &["init", "--quiet"][..],
+        &["config", "user.name", "A Person"],
+        &["config", "user.email", "person@example.org"],
+    ] {
+        let git = Command::new("git").args(words).current_dir(desk.project()).status().unwrap();
+        assert!(git.success());
+    }
+    let answers = script().into_iter().zip(1..).map(|((tool, input, ..), number)| {
+        Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
+    });
+    let server = Server::scripted(answers.chain([Answer::text("All used.")]));
+    let ran = run(desk.with_server(&server, &[&["-p", "Use every tool."], &AUTO[..]].concat()));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "All used.\n"), "{}", ran.err);
+
+    let requests = server.requests();
+    let offered = requests[0].body["tools"].as_array().unwrap();
+    let offered: Vec<&str> = offered.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    for (at, (tool, _, words, how)) in script().into_iter().enumerate() {
+        let messages = requests[at + 1].body["messages"].as_array().unwrap();
+        let result = messages.last().unwrap()["content"][0].to_string();
+        let wanted = serde_json::to_string(words).unwrap();
+        assert!(result.contains(wanted.trim_matches('"')), "{tool}: {result}");
+        assert!(offered.contains(&tool), "{tool} is not offered");
+        let ended = desk.ended(at as u64 + 1);
+        assert_eq!(ended["outcome"]["how"], how, "{tool}: {ended:#}");
+        // What needs no process has no cage either, and the record does not claim one.
+        let own = matches!(tool, "checklist_create" | "checklist_update" | "history_search");
+        assert_eq!(ended["enforced"].is_null(), own, "{tool}: {ended:#}");
+    }
+    for tool in offered {
+        assert!(script().iter().any(|row| row.0 == tool), "{tool} is not tried here");
+    }
+    let verified = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(verified.code, 0, "{}", verified.err);
+}
+
+/// What the conversation answers itself is judged like everything else.
+#[test]
+fn a_rule_denies_a_checklist_too() {
+    let desk = Desk::new();
+    let input = json!({"group": "g", "title": "t", "items": ["a"]}).to_string();
+    let update = json!({"group": "g", "item": "a", "status": "done"}).to_string();
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "checklist_create", &input)]),
+        Answer::says([call("toolu_2", "checklist_update", &update)]),
+        Answer::text("So be it."),
+    ]);
+    let denied = "[permissions]\ndeny = [\"checklist_create\"]\n";
+    desk.write(".agentd/config.toml", denied);
+    let ran = run(desk.with_server(&server, &["-p", "Go."]));
+    assert_eq!(desk.ended(1)["outcome"]["how"], "refused", "{}", ran.err);
+    let requests = server.requests();
+    let last = requests[2].body["messages"].as_array().unwrap().last().unwrap().to_string();
+    assert!(last.contains("there is no checklist"), "a denied list is none: {last}");
+}
