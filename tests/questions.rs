@@ -6,7 +6,7 @@ mod support;
 use nix::sys::signal::Signal;
 use protocol::client::{Event, FromClient, Opening, Others, Rights, Since, Start};
 use protocol::ids::SessionId;
-use protocol::judgement::{Answer as Said, Question, Rule};
+use protocol::judgement::{Answer as Said, Mode, Question, Rule, Widening};
 use protocol::session::OpenTurn;
 use serde_json::json;
 use std::fs;
@@ -327,4 +327,36 @@ fn what_was_denied_stays_denied_when_its_file_is_broken() {
     for (name, ran) in [("no1", false), ("yes1", true), ("no2", false), ("yes2", true)] {
         assert_eq!(desk.project().join(name).exists(), ran, "{name}");
     }
+}
+
+#[test]
+fn changing_git_s_settings_is_asked_for_one_call_whatever_the_mode_says() {
+    let desk = Desk::new();
+    support::needs("git");
+    let mut git = std::process::Command::new("git");
+    assert!(git.args(["init", "-q"]).current_dir(desk.project()).status().unwrap().success());
+    let before = desk.read(".git/config");
+    let command = "git remote add origin /nowhere";
+    let wanting = json!({ "command": command, "git_settings": "write" }).to_string();
+    let server = Server::scripted([
+        Answer::says([bash("toolu_0", command)]),
+        Answer::says([call("toolu_1", "bash", &wanting)]),
+        Answer::text("done"),
+    ]);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let opening = Opening { mode: Some(Mode::Auto), ..desk.opening(&server) };
+    let session = wire.open(&opening);
+    wire.prompt(&session, "go");
+    // The first is not asked about, and leaves the settings as they are.
+    let question = wire.question();
+    assert_eq!(question.widens, [Widening::GitAdmin]);
+    assert_eq!(desk.read(".git/config"), before, "without the grant");
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(told.contains("git_settings"), "its refusal says what would allow it: {told}");
+    answer(&wire, &question, Said::Once);
+    wire.turn_ends();
+    assert!(desk.read(".git/config").contains("/nowhere"));
+    let shown = desk.ended(2);
+    assert_eq!(shown["tampered"], serde_json::Value::Null, "{shown}");
 }

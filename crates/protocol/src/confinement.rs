@@ -73,6 +73,15 @@ pub enum Network {
     On,
 }
 
+/// What a command may do with the settings and hooks of the project's repositories.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum GitSettings {
+    /// They stay as they are.
+    Kept,
+    /// It may change them, which a person allowed for this one call.
+    Writable,
+}
+
 /// How strong a cage this host allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum Tier {
@@ -135,6 +144,8 @@ pub struct Confinement {
     pub withheld: Vec<FilePath>,
     /// Network of a command.
     pub network: Network,
+    /// Git's settings and hooks.
+    pub git: GitSettings,
     /// No stronger cage than this is tried; it can only lower.
     pub highest_tier: Tier,
     /// What to do about a loss.

@@ -51,6 +51,8 @@ pub(crate) enum Observed {
     Nothing,
 }
 
+/// Said where more is protected than can be watched.
+pub(crate) const CROWDED: &str = "More is protected in the project than can be watched: of files above 256 KiB a change is told and not undone, beyond 2,000 names none is noticed.";
 /// Said where the kernel is older than ABI 6.
 pub(crate) const NO_SCOPES: &str =
     "This kernel's Landlock does not hold back signals and abstract sockets.";
@@ -100,7 +102,7 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
         say(NO_SCOPES);
     }
     say(
-        "Protected names that the command makes anew, and those of repositories up to three folders deep in the project, are put right after the call: not where its runner was killed, nor deeper.",
+        "Protected names that the command makes anew, and those of repositories up to three folders deep in the project, are put right after the call: not where its runner was killed, nor deeper, nor in folders named node_modules or target, nor beyond 150 folders.",
     );
     say(
         "Files made in the grants can be marked setuid: another user who starts them then acts as this one.",

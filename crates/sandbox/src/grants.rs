@@ -7,7 +7,7 @@ use crate::protected::{self, Before, Linked};
 use crate::sys;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
-use protocol::confinement::{Confinement, FilePath, Network};
+use protocol::confinement::{Confinement, FilePath, GitSettings, Network};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -89,6 +89,11 @@ impl Grants {
                 }
                 At::Git => {
                     if let Some(linked) = &linked {
+                        let means = match wanted.git {
+                            GitSettings::Kept => means,
+                            // All of it is granted, as in the root of tier A.
+                            GitSettings::Writable => Means::Root,
+                        };
                         grants.git(rule, linked, means)?;
                     }
                 }
@@ -301,12 +306,13 @@ impl Grants {
         }
         let roots: Vec<PathBuf> =
             [&wanted.project].into_iter().chain(&wanted.added).map(FilePath::to_path).collect();
-        let places = protected::find(&roots, linked.as_ref(), policy.protected);
+        let names = (policy.protected, wanted.git);
+        let places = protected::find(&roots, linked.as_ref(), names.0, names.1);
         if means == Means::Root {
             let held = places.iter().filter(|place| place.is_held());
             self.protected = held.map(|place| place.path.clone()).collect();
         }
-        self.before = Some(Before::look(roots, linked, policy.protected, places, &self.protected));
+        self.before = Some(Before::look(roots, linked, names, places, &self.protected));
     }
 }
 

@@ -8,7 +8,7 @@ use crate::layer;
 use crate::sys;
 use nix::sys::wait::waitpid;
 use protocol::confinement::{
-    Confinement, Enforced, FilePath, Level, Limits, Network, Profile, Tier,
+    Confinement, Enforced, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
 };
 use std::path::{Path, PathBuf};
 
@@ -156,6 +156,7 @@ impl Scratch {
             tool_homes: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
+            git: GitSettings::Kept,
             highest_tier,
             level: Level::Required,
             limits: Limits::NONE,

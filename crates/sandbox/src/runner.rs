@@ -114,6 +114,7 @@ fn tier_a(
     };
     let names = namespaces::names(left, wanted.network);
     let mut enforced = enforced(wanted, ground, names, grants.missing);
+    enforced.limits.extend(crowded(&cage));
     let losses = losses.into_iter().map(|loss| format!("Lost: {loss}"));
     enforced.limits.extend(losses);
     Ok((cage, enforced))
@@ -152,7 +153,8 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
             None => Held::ByRunner,
         },
     };
-    let enforced = enforced(wanted, ground, Vec::new(), grants.missing);
+    let mut enforced = enforced(wanted, ground, Vec::new(), grants.missing);
+    enforced.limits.extend(crowded(&cage));
     Ok((cage, enforced))
 }
 
@@ -302,6 +304,12 @@ fn enforced(
         limits: claims::limits(ground),
         missing,
     }
+}
+
+/// What is to be said of protected names, where there are very many.
+fn crowded(cage: &Cage) -> Option<String> {
+    let crowded = cage.before.as_ref().is_some_and(Before::is_crowded);
+    crowded.then(|| claims::CROWDED.to_owned())
 }
 
 /// Who keeps a bound that this process keeps; zero is none.

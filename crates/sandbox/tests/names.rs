@@ -233,3 +233,71 @@ fn git_works_with_submodules_and_in_one() {
         assert_eq!(noticed.len(), 1, "{told:?}");
     }
 }
+
+/// What writes git's settings: a remote, a branch that follows one, a renamed branch, a hook.
+const ADMIN: &str = "git remote add origin /nowhere && git config alias.x status && \
+                     git branch -m renamed && echo echo > .git/hooks/pre-commit";
+
+#[test]
+fn a_call_that_may_change_git_s_settings_does_and_nothing_else_of_what_is_protected() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        free(&yard, &yard.project, SETUP);
+        std::fs::write(yard.project.join(".envrc"), "mine").unwrap();
+        let settings = yard.project.join(".git/config");
+        let before = std::fs::read(&settings).unwrap();
+
+        let told = yard.shell(tier, &format!("{ADMIN}; true"));
+        assert_eq!(std::fs::read(&settings).unwrap(), before, "without the grant: {told:?}");
+
+        works(&yard, tier, &["git", "writable"], ADMIN);
+        let after = std::fs::read_to_string(&settings).unwrap();
+        assert!(after.contains("/nowhere") && after.contains("alias"), "{tier}: {after}");
+        assert!(yard.project.join(".git/hooks/pre-commit").exists(), "{tier}");
+
+        let script = "echo x > .envrc; echo x > .mcp.json; echo .. > .git/commondir; true";
+        let told = yard.cage(tier, &["git", "writable"], &["sh", "-c", script]);
+        assert_eq!(std::fs::read(yard.project.join(".envrc")).unwrap(), b"mine", "{told:?}");
+        for name in [".mcp.json", ".git/commondir"] {
+            assert!(about(&told, name).contains("moved"), "{told:?}");
+        }
+    }
+}
+
+#[test]
+fn in_a_linked_worktree_the_repository_s_settings_are_granted_too() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let main = yard.root.join("main");
+        std::fs::create_dir(&main).unwrap();
+        free(
+            &yard,
+            &main,
+            "git init -q . && git config user.name a && git config user.email a@b && \
+             git commit -q --allow-empty -m one && rm -rf ../project && \
+             git worktree add -q ../project -b side",
+        );
+        let before = std::fs::read(main.join(".git/config")).unwrap();
+        yard.shell(tier, "git remote add origin /nowhere; true");
+        assert_eq!(std::fs::read(main.join(".git/config")).unwrap(), before, "{tier}");
+        works(&yard, tier, &["git", "writable"], "git remote add origin /nowhere");
+        let after = std::fs::read_to_string(main.join(".git/config")).unwrap();
+        assert!(after.contains("/nowhere"), "{tier}: {after}");
+    }
+}
+
+#[test]
+fn more_protected_names_than_can_be_watched_are_said() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let crowded =
+            |told: &Told| told.all("limit").iter().any(|limit| limit.contains("More is protected"));
+        // Of a repository within, which no mount holds.
+        std::fs::create_dir_all(yard.project.join("inner/.git/hooks")).unwrap();
+        let hook = yard.project.join("inner/.git/hooks/pre-commit");
+        std::fs::write(&hook, "x").unwrap();
+        assert!(!crowded(&yard.shell(tier, "true")), "{tier}: the control");
+        std::fs::write(&hook, vec![b'x'; 300_000]).unwrap();
+        assert!(crowded(&yard.shell(tier, "true")), "{tier}");
+    }
+}

@@ -4,7 +4,7 @@
 use crate::book::chain;
 use config::{Config, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore};
 use protocol::client::{Change, FailedKind, Opening, ProjectTrust};
-use protocol::confinement::{Confinement, FilePath, Network, Profile, Tier};
+use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Profile, Tier};
 use protocol::content::ToolSpec;
 use protocol::ids::SessionId;
 use protocol::judgement::{Mode, RuleSet, ToolKind};
@@ -118,6 +118,7 @@ pub(crate) fn plan(
         tool_homes: tool_homes(&opening.env),
         withheld: withheld(ground.dirs, dirs),
         network,
+        git: GitSettings::Kept,
         highest_tier: ground.host_tier.min(config.sandbox.highest_tier),
         level: config.sandbox.level,
         limits: config.sandbox.limits,

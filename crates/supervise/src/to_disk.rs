@@ -6,7 +6,7 @@ use journal::{OpenCall, Record, StoredPath};
 use protocol::call::{Call, Outcome};
 use protocol::client::Change;
 use protocol::confinement::{
-    Confinement, Enforced, Level, Limits, Network, Refusal, RefusalKind, Tier,
+    Confinement, Enforced, GitSettings, Level, Limits, Network, Refusal, RefusalKind, Tier,
 };
 use protocol::content::{Block, Usage};
 use protocol::ids::SessionId;
@@ -324,10 +324,19 @@ fn policy(confinement: &Confinement) -> journal::Policy {
         added: confinement.added.iter().map(|path| StoredPath(path.to_path())).collect(),
         temp: StoredPath(confinement.temp.to_path()),
         home: confinement.home.as_ref().map(|path| StoredPath(path.to_path())),
+        tool_homes: confinement
+            .tool_homes
+            .iter()
+            .map(|(name, path)| (name.clone(), StoredPath(path.to_path())))
+            .collect(),
         withheld: confinement.withheld.iter().map(|path| StoredPath(path.to_path())).collect(),
         network: match confinement.network {
             Network::Off => "off".to_owned(),
             Network::On => "on".to_owned(),
+        },
+        git_settings: match confinement.git {
+            GitSettings::Kept => false,
+            GitSettings::Writable => true,
         },
         highest_tier: tier(confinement.highest_tier),
         level: match confinement.level {

@@ -7,7 +7,7 @@ use crate::schema;
 use crate::spec::{Alias, Spec, Tool};
 use crate::tool::specs;
 use protocol::call::{Outcome, ToolResult};
-use protocol::confinement::Network;
+use protocol::confinement::{GitSettings, Network};
 use serde_json::{Map, Value};
 
 /// What a verdict needs to know about a call.
@@ -19,6 +19,8 @@ pub(crate) struct Facts {
     pub command: Option<String>,
     /// The network it asks for; `None` is the session's.
     pub network: Option<Network>,
+    /// Whether it asks to change git's settings; `None` does not.
+    pub git: Option<GitSettings>,
 }
 
 /// A call that is one.
@@ -34,6 +36,8 @@ pub struct Interpreted {
     pub command: Option<String>,
     /// The network it asks for on its own; `None` takes the session's.
     pub network: Option<Network>,
+    /// What it asks to do with git's settings and hooks.
+    pub git: GitSettings,
 }
 
 /// Why something is no call.
@@ -160,8 +164,9 @@ pub fn interpret(name: &str, input_json: &str) -> Result<Interpreted, Invalid> {
         }
     }
     let (input, facts) = (spec.check)(Value::Object(input))?;
-    let Facts { paths, command, network } = facts;
-    Ok(Interpreted { spec, input, paths, command, network })
+    let Facts { paths, command, network, git } = facts;
+    let git = git.unwrap_or(GitSettings::Kept);
+    Ok(Interpreted { spec, input, paths, command, network, git })
 }
 
 /// Checks and normalises the arguments of one tool; see [`Spec`].

@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use protocol::call::{Effect, Outcome};
 use protocol::confinement::{Refusal, RefusalKind};
-use sandbox::{Bound, CageError, Exceeded, Exit, Program, Step};
+use sandbox::{Bound, CageError, Ending, Exceeded, Exit, Program, Step};
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -168,6 +168,7 @@ fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) 
     if matches!(ending.exit, Exit::Code(ENDED_BY_SIZE) | Exit::Signal(SIGXFSZ)) {
         footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
     }
+    footer.extend(way_to_git(&ending));
     let (outcome, code, exit) = verdict(over, ending.exit, time);
     let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
     footer.push(exit);
@@ -250,6 +251,19 @@ fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, St
         }
     };
     (outcome, Some(code), format!("exit code: 137 (ended with all its processes: it used {what})"))
+}
+
+/// How a call may change git's settings, where this one tried.
+fn way_to_git(ending: &Ending) -> Option<String> {
+    let settings = ["/.git/config", "/.git/hooks", "/.git/info/attributes"];
+    let named = |path: &str| settings.iter().any(|name| format!("/{path}").contains(name));
+    let refused = ending.refusals.iter().any(|refusal| named(&refusal.detail));
+    let undone = ending.tampered.iter().any(|name| named(&name.path));
+    (refused || undone).then(|| {
+        "[git's settings and hooks stay as they are; a call of bash with git_settings \"write\" may \
+         change them once a person has allowed it]"
+            .to_owned()
+    })
 }
 
 /// What the cage refused, each kind of thing once with how often it happened.

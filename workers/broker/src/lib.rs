@@ -12,7 +12,7 @@ use ipc::{ChannelError, Sender};
 use protocol::broker::ToBroker;
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::confinement::{
-    Confinement, Enforced, FilePath, Level, Limits, Network, Profile, Tier,
+    Confinement, Enforced, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
 };
 use protocol::upkeep::{LogLevel, LogLine};
 use sandbox::{Cage, CageError};
@@ -81,6 +81,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         tool_homes: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,
+        git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,
         // The rules of many sessions are memory, not files; the supervisor bounds what it sends.

@@ -7,7 +7,9 @@ mod serve;
 
 use anyhow::{Context, bail};
 use ipc::{ChannelError, Receiver, Sender};
-use protocol::confinement::{Confinement, FilePath, Level, Limits, Network, Profile, Tier};
+use protocol::confinement::{
+    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
+};
 use protocol::provider::{FromProvider, Paper, ProviderLink, ToProvider};
 use protocol::upkeep::{LogLevel, LogLine};
 use provider::{Provider, Setup};
@@ -101,6 +103,7 @@ fn confinement() -> Confinement {
         tool_homes: Vec::new(),
         withheld: Vec::new(),
         network: Network::On,
+        git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,
         limits: Limits::NONE,

@@ -2,7 +2,9 @@
 
 use anyhow::{Context, bail};
 use ipc::ChannelError;
-use protocol::confinement::{Confinement, FilePath, Level, Limits, Network, Profile, Tier};
+use protocol::confinement::{
+    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
+};
 use protocol::session::{FromSession, SessionLink, ToSession};
 use sandbox::{Cage, CageError};
 use session::Session;
@@ -77,6 +79,7 @@ fn nothing_but_the_channel() -> Confinement {
         tool_homes: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,
+        git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,
         limits: Limits::NONE,

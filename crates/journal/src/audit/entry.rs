@@ -134,11 +134,17 @@ pub struct Policy {
     /// The person's home, from which tool chains are readable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<StoredPath>,
+    /// Variables that say where the person keeps tool chains, and where.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tool_homes: Vec<(String, StoredPath)>,
     /// What no grant may reach.
     #[serde(default)]
     pub withheld: Vec<StoredPath>,
     /// Network of a command: `off`, `on`.
     pub network: String,
+    /// Whether git's settings and hooks may be changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub git_settings: bool,
     /// No stronger cage than this was tried.
     pub highest_tier: Tier,
     /// What is done about a loss.

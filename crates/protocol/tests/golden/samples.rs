@@ -2,7 +2,7 @@
 
 use protocol::call::{Call, Probe, ProbedPath, ProcessUsage, Remedy, Report, Tampered, ToolResult};
 use protocol::client::{DaemonStatus, Opening, ProcessRow, SessionRow};
-use protocol::confinement::{Confinement, Enforced, FilePath, Limits, Refusal};
+use protocol::confinement::{Confinement, Enforced, FilePath, GitSettings, Limits, Refusal};
 use protocol::content::{Message, ModelRequest, ToolSpec, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Case, Question, Rule, RuleSet};
@@ -411,6 +411,10 @@ goldens! {
         Off => Network::Off,
         On => Network::On,
     }
+    confinement::GitSettings {
+        Kept => GitSettings::Kept,
+        Writable => GitSettings::Writable,
+    }
     confinement::Tier {
         C => Tier::C,
         B => Tier::B,
@@ -652,6 +656,7 @@ fn confinement() -> Confinement {
         tool_homes: vec![(text("RUSTUP_HOME"), path("/r"))],
         withheld: vec![path("/s")],
         network: protocol::confinement::Network::On,
+        git: GitSettings::Writable,
         highest_tier: protocol::confinement::Tier::A,
         level: protocol::confinement::Level::BestEffort,
         limits: Limits {

@@ -2,7 +2,9 @@
 
 use crate::error::{CageError, Step};
 use nix::unistd::Pid;
-use protocol::confinement::{Confinement, FilePath, Level, Limits, Network, Profile, Tier};
+use protocol::confinement::{
+    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
+};
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::linux::net::SocketAddrExt;
@@ -117,6 +119,7 @@ impl Yard {
             tool_homes: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
+            git: GitSettings::Kept,
             highest_tier,
             level: Level::BestEffort,
             limits: Limits::NONE,

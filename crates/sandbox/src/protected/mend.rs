@@ -7,6 +7,7 @@ use super::seen::{Room, Seen, Stamp, is_sample, look};
 use super::{Linked, exists, is_real_dir, vet};
 use crate::policy::Protected;
 use protocol::call::{Remedy, Tampered};
+use protocol::confinement::GitSettings;
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -21,6 +22,9 @@ pub(crate) struct Before {
     roots: Vec<PathBuf>,
     linked: Option<Linked>,
     names: &'static [Protected],
+    git: GitSettings,
+    /// More was there than can be watched.
+    crowded: bool,
     /// What existed.
     seen: Vec<(Place, Seen)>,
     /// Git folders that existed.
@@ -32,7 +36,7 @@ impl Before {
     pub(crate) fn look(
         roots: Vec<PathBuf>,
         linked: Option<Linked>,
-        names: &'static [Protected],
+        (names, git): (&'static [Protected], GitSettings),
         places: Vec<Place>,
         held: &[PathBuf],
     ) -> Self {
@@ -49,7 +53,12 @@ impl Before {
                 Some((place, seen))
             })
             .collect();
-        Self { roots, linked, names, seen, repositories }
+        Self { roots, linked, names, git, crowded: room.is_short(), seen, repositories }
+    }
+
+    /// Whether a change may go unnoticed, or cannot be undone, since too much is protected.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.crowded
     }
 
     /// Puts right what the command changed, and says what that was.
@@ -77,7 +86,7 @@ impl Before {
             told.put_right(&place.path, seen);
         }
         let before: HashSet<&PathBuf> = self.seen.iter().map(|(place, _)| &place.path).collect();
-        let places = find(&told.roots, self.linked.as_ref(), self.names);
+        let places = find(&told.roots, self.linked.as_ref(), self.names, self.git);
         for place in places.iter().filter(|place| !before.contains(&place.path)) {
             let known = place.of.as_ref().is_some_and(|git| self.repositories.contains(git));
             match place.kind {

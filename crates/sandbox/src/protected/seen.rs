@@ -18,11 +18,18 @@ const DEEP: usize = 16;
 pub(super) struct Room {
     bytes: u64,
     names: usize,
+    /// Something was left out.
+    short: bool,
 }
 
 impl Room {
     pub(super) fn new() -> Self {
-        Self { bytes: ALL_BYTES, names: ALL_NAMES }
+        Self { bytes: ALL_BYTES, names: ALL_NAMES, short: false }
+    }
+
+    /// Whether something found no room.
+    pub(super) fn is_short(&self) -> bool {
+        self.short
     }
 }
 
@@ -73,7 +80,10 @@ pub(super) fn look(path: &Path, room: &mut Room) -> Option<Seen> {
 
 fn look_within(path: &Path, room: &mut Room, deep: usize) -> Option<Seen> {
     let found = path.symlink_metadata().ok()?;
-    let Some(names) = room.names.checked_sub(1) else { return Some(Seen::Unwatched) };
+    let Some(names) = room.names.checked_sub(1) else {
+        room.short = true;
+        return Some(Seen::Unwatched);
+    };
     room.names = names;
     if found.is_symlink() {
         return Some(std::fs::read_link(path).map_or(Seen::Unwatched, Seen::Link));
@@ -81,6 +91,7 @@ fn look_within(path: &Path, room: &mut Room, deep: usize) -> Option<Seen> {
     if found.is_file() {
         let stamp = Stamp::of(&found);
         let room_left = found.len() <= FILE_BYTES && found.len() <= room.bytes;
+        room.short |= !room_left;
         let bytes = if room_left { std::fs::read(path).ok() } else { None };
         room.bytes -= bytes.as_ref().map_or(0, |bytes| bytes.len() as u64).min(room.bytes);
         return Some(Seen::File { stamp, bytes });

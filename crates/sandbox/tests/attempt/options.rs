@@ -1,6 +1,8 @@
 //! The words before `--`, as a confinement.
 
-use protocol::confinement::{Confinement, FilePath, Level, Limits, Network, Profile, Tier};
+use protocol::confinement::{
+    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
+};
 
 /// A confinement and what stands behind `--`.
 pub struct Asked<'a> {
@@ -29,6 +31,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             tool_homes: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
+            git: GitSettings::Kept,
             highest_tier: Tier::A,
             level: Level::Required,
             limits: Limits::NONE,
@@ -55,6 +58,10 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             }
             "withheld" => wanted.withheld.push(FilePath::from(value)),
             "network" => wanted.network = if *value == "on" { Network::On } else { Network::Off },
+            "git" => {
+                wanted.git =
+                    if *value == "writable" { GitSettings::Writable } else { GitSettings::Kept };
+            }
             "tier" => {
                 wanted.highest_tier = match *value {
                     "a" => Tier::A,

@@ -10,7 +10,7 @@ use crate::to_disk::{self, Place};
 use journal::Record;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::Event;
-use protocol::confinement::{Confinement, Network, Profile};
+use protocol::confinement::{Confinement, GitSettings, Network, Profile};
 use protocol::ids::CallId;
 use protocol::judgement::{ToolKind, Widening};
 use protocol::session::ToSession;
@@ -82,11 +82,15 @@ impl SessionState {
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
         let network = found.network.unwrap_or(self.plan.network);
         // Asked of a person by the broker, whatever rules and mode say; for this call alone.
-        let widens = match (network, self.plan.network) {
+        let mut widens = match (network, self.plan.network) {
             (Network::On, Network::Off) => vec![Widening::Network],
             (Network::On | Network::Off, _) => Vec::new(),
         };
-        let profile = found.spec.profile;
+        match found.git {
+            GitSettings::Kept => {}
+            GitSettings::Writable => widens.push(Widening::GitAdmin),
+        }
+        let (profile, git) = (found.spec.profile, found.git);
         match (&answerer, profile) {
             (Answerer::Conversation(_), Profile::Session) => {}
             (Answerer::Conversation(_), _) | (Answerer::Runner, Profile::Session) => {
@@ -94,7 +98,7 @@ impl SessionState {
             }
             (Answerer::Runner, _) => {}
         }
-        let confinement = Confinement { profile, network, ..self.plan.confinement.clone() };
+        let confinement = Confinement { profile, network, git, ..self.plan.confinement.clone() };
         let looked = !found.paths.is_empty()
             && approval::needs_probe(&self.plan.rules, found.spec.name, found.spec.kind);
         let facts = CallFacts {

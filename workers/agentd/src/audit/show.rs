@@ -174,8 +174,9 @@ fn requested(policy: &Policy) -> String {
         Level::Required => "all of it required",
         Level::BestEffort => "losses accepted and named",
     };
+    let git = if policy.git_settings { ", git's settings writable" } else { "" };
     format!(
-        "policy {}, project {}{added}, temporary directory {}, network {}, tier {} at most, {level}",
+        "policy {}, project {}{added}, temporary directory {}, network {}{git}, tier {} at most, {level}",
         policy.profile,
         policy.project.0.display(),
         policy.temp.0.display(),

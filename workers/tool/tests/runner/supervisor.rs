@@ -3,7 +3,9 @@
 use ipc::{HELLO_BYTES, Hello, Joiner, codec, frames};
 use protocol::Link;
 use protocol::call::{Probe, Report};
-use protocol::confinement::{Confinement, Enforced, Level, Limits, Network, Profile, Tier};
+use protocol::confinement::{
+    Confinement, Enforced, GitSettings, Level, Limits, Network, Profile, Tier,
+};
 use protocol::ids::Generation;
 use protocol::tool::{Errand, FromTool, Stream, ToTool, ToolLink};
 use serde_json::Value;
@@ -54,6 +56,7 @@ impl Project {
             tool_homes: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
+            git: GitSettings::Kept,
             highest_tier: HIGHEST_TIER.get(),
             level: Level::Required,
             limits: Limits::NONE,
