@@ -3,21 +3,26 @@
 //! What a client is told goes through a bounded queue. One that does not read misses words, is
 //! told so, and attaches again from the last number it saw. It never slows a session down.
 
+mod telling;
+
+pub(crate) use telling::{Bytes, Mouth, Told, to_bytes};
+
 use crate::peer::Opener;
 use crate::root::{Order, RootMsg};
 use crate::session_actor::{Answered, Attachment, SessionMsg};
-use ipc::{ChannelError, FrameError, Joiner, codec, frames};
+use ipc::{ChannelError, Joiner, codec};
 use protocol::Link;
 use protocol::client::{ClientLink, Event, FailedKind, FromClient, Opening, Rights, ToClient};
-use protocol::ids::{CallId, Generation, SessionId};
+use protocol::ids::{CallId, SessionId};
 use protocol::provider::Paper;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use tokio::io::{AsyncWriteExt, Interest};
+use telling::{Lasting, tell};
+use tokio::io::Interest;
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// Words that wait for a client that reads slowly.
@@ -42,9 +47,6 @@ pub(crate) struct Ears {
     descriptors: VecDeque<OwnedFd>,
     buffer: Vec<u8>,
 }
-
-/// What a client is told.
-pub(crate) struct Mouth(OwnedWriteHalf);
 
 impl ClientStream {
     pub(crate) fn new(stream: UnixStream, opener: Opener) -> Self {
@@ -111,16 +113,6 @@ impl Ears {
     }
 }
 
-impl Mouth {
-    pub(crate) async fn say(&mut self, word: &ToClient) -> Result<(), ChannelError> {
-        let body = codec::encode(word)?;
-        if body.len() > ClientLink::MESSAGE_CAP {
-            return Err(FrameError::MessageOverLong { cap: ClientLink::MESSAGE_CAP }.into());
-        }
-        Ok(self.0.write_all(&frames(Generation(0), 0, &body)).await?)
-    }
-}
-
 /// What a client's actor is told.
 #[expect(
     clippy::large_enum_variant,
@@ -129,6 +121,8 @@ impl Mouth {
 pub(crate) enum ClientMsg {
     /// Say this to the client.
     Say(ToClient),
+    /// An event of a session that it looks on at.
+    Tell(Arc<Told>),
     /// Say what was before it came, however much that is.
     SayAll(Vec<ToClient>),
     /// It sees nothing more of a session, and why.
@@ -157,10 +151,11 @@ pub(crate) struct ClientPlan {
 }
 
 pub(crate) struct ClientState {
+    own: ActorRef<ClientMsg>,
     root: ActorRef<RootMsg>,
     name: String,
     /// Words that belong together are one entry.
-    outbox: mpsc::Sender<Vec<ToClient>>,
+    outbox: mpsc::Sender<Bytes>,
     attached: HashMap<SessionId, (ActorRef<SessionMsg>, Rights)>,
     opened: HashMap<SessionId, ActorRef<SessionMsg>>,
     /// Sessions of which it has missed words.
@@ -183,8 +178,9 @@ impl Actor for ClientActor {
         let ClientPlan { stream, root, name } = plan;
         let (outbox, unread) = mpsc::channel(UNREAD_WORDS);
         tokio::spawn(tell(stream.mouth, unread, myself.clone()));
-        tokio::spawn(hear(stream.ears, myself, outbox.clone()));
+        tokio::spawn(hear(stream.ears, myself.clone(), outbox.clone()));
         Ok(ClientState {
+            own: myself,
             root,
             name,
             outbox,
@@ -201,14 +197,14 @@ impl Actor for ClientActor {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ClientMsg::Say(word) if is_live(&word) && state.unread() > UNREAD_LIVE_WORDS => {}
-            ClientMsg::Say(word) => state.pass_on(&myself, vec![word]),
-            ClientMsg::SayAll(words) => state.pass_on(&myself, words),
+            ClientMsg::Say(word) => state.pass_on(&[word]),
+            ClientMsg::SayAll(words) => state.pass_on(&words),
+            ClientMsg::Tell(told) => state.tell(&told),
             ClientMsg::Dismissed { session, reason } => {
                 let attached = state.attached.remove(&session).is_some();
                 let opened = state.opened.remove(&session).is_some();
                 if attached || opened {
-                    state.pass_on(&myself, vec![ToClient::Detached { session, reason }]);
+                    state.pass_on(&[ToClient::Detached { session, reason }]);
                 }
             }
             ClientMsg::Word(heard) => state.word(&myself, heard.word, heard.papers).await,
@@ -250,7 +246,7 @@ impl ClientState {
                 let attachment = Attachment { client, name, from, others, feed };
                 self.attach(attachment, session, rights).await;
             }
-            FromClient::Detach { session } => self.detach(myself, &session),
+            FromClient::Detach { session } => self.detach(&session),
             FromClient::Page { session, before, most } => {
                 let client = myself.clone();
                 self.attached_to(&session, |actor| {
@@ -385,9 +381,9 @@ impl ClientState {
     }
 
     /// It sees nothing more of that session.
-    fn detach(&mut self, myself: &ActorRef<ClientMsg>, session: &SessionId) {
+    fn detach(&mut self, session: &SessionId) {
         if let Some((actor, _)) = self.attached.remove(session) {
-            let _ = actor.send_message(SessionMsg::Detach(myself.clone()));
+            let _ = actor.send_message(SessionMsg::Detach(self.own.clone()));
         }
     }
 
@@ -443,27 +439,48 @@ impl ClientState {
         }
     }
 
+    /// An event goes to the client unless it has much to read already and the event may be left out.
+    fn tell(&mut self, told: &Told) {
+        match told.lasting {
+            Lasting::Live if self.unread() > UNREAD_LIVE_WORDS => {}
+            Lasting::Live | Lasting::Kept => {
+                self.put(Some(&told.session), Arc::clone(&told.bytes));
+            }
+        }
+    }
+
+    fn pass_on(&mut self, words: &[ToClient]) {
+        match to_bytes(words) {
+            Ok(bytes) => self.put(words.first().and_then(about), bytes),
+            Err(error) => self.drop_client(&error.to_string()),
+        }
+    }
+
+    fn drop_client(&self, why: &str) {
+        tracing::warn!(client = self.name, why, "dropped");
+        self.own.stop(None);
+    }
+
     /// Words about a session. A client that does not take them misses them: it is told so when it
     /// reads on, and attaches again from the last number it saw.
-    fn pass_on(&mut self, myself: &ActorRef<ClientMsg>, words: Vec<ToClient>) {
-        let about = words.first().and_then(about).cloned();
-        if about.as_ref().is_some_and(|session| self.behind.contains(session)) {
+    fn put(&mut self, about: Option<&SessionId>, bytes: Bytes) {
+        if about.is_some_and(|session| self.behind.contains(session)) {
             return;
         }
-        if self.outbox.try_send(words).is_ok() {
+        if self.outbox.try_send(bytes).is_ok() {
             return;
         }
-        let Some(session) = about else {
-            tracing::warn!(client = self.name, "dropped: it does not read");
-            return myself.stop(None);
+        let Some(session) = about.cloned() else {
+            return self.drop_client("it does not read");
         };
         tracing::warn!(client = self.name, %session, "behind: it does not read");
         self.behind.insert(session.clone());
-        self.detach(myself, &session);
+        self.detach(&session);
+        let Ok(behind) = to_bytes(&[ToClient::Behind { session }]) else { return };
         let outbox = self.outbox.clone();
         tokio::spawn(async move {
             // Waits for room, which comes when it reads; or for its end.
-            let _ = outbox.send(vec![ToClient::Behind { session }]).await;
+            let _ = outbox.send(behind).await;
         });
     }
 
@@ -477,8 +494,11 @@ impl ClientState {
     }
 
     fn say(&self, word: ToClient) {
-        if self.outbox.try_send(vec![word]).is_err() {
-            tracing::warn!(client = self.name, "a word was lost: the client does not read");
+        // A client that waits for this answer is better off without its connection.
+        match to_bytes(&[word]).map(|bytes| self.outbox.try_send(bytes)) {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => self.drop_client("it does not read"),
+            Err(error) => self.drop_client(&error.to_string()),
         }
     }
 }
@@ -510,13 +530,8 @@ fn about(word: &ToClient) -> Option<&SessionId> {
     None
 }
 
-/// Whether a word is only for those who look on at this moment.
-fn is_live(word: &ToClient) -> bool {
-    matches!(word, ToClient::Event { event: Event::TextDelta { .. } | Event::Output { .. }, .. })
-}
-
 /// Hears the client until it is gone, or the process that opened its connection is.
-async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: mpsc::Sender<Vec<ToClient>>) {
+async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: mpsc::Sender<Bytes>) {
     let opener = Arc::clone(&ears.opener);
     let why = tokio::select! {
         why = listen(&mut ears, &actor, &outbox) => why,
@@ -530,7 +545,7 @@ async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: mpsc::Sender<V
 async fn listen(
     ears: &mut Ears,
     actor: &ActorRef<ClientMsg>,
-    outbox: &mpsc::Sender<Vec<ToClient>>,
+    outbox: &mpsc::Sender<Bytes>,
 ) -> String {
     let unheard = Arc::new(Semaphore::new(UNHEARD_WORDS));
     let error = loop {
@@ -540,7 +555,9 @@ async fn listen(
         };
         // Here, since the actor may wait for a session to be opened.
         if let FromClient::Ping(number) = word {
-            let _ = outbox.try_send(vec![ToClient::Pong(number)]);
+            if let Ok(pong) = to_bytes(&[ToClient::Pong(number)]) {
+                let _ = outbox.try_send(pong);
+            }
             continue;
         }
         let papers = match ears.papers(&word).await {
@@ -556,20 +573,4 @@ async fn listen(
         }
     };
     error.to_string()
-}
-
-/// Tells the client all there is, until it is gone or its actor is.
-async fn tell(
-    mut mouth: Mouth,
-    mut unread: mpsc::Receiver<Vec<ToClient>>,
-    actor: ActorRef<ClientMsg>,
-) {
-    while let Some(words) = unread.recv().await {
-        for word in words {
-            if let Err(error) = mouth.say(&word).await {
-                let _ = actor.send_message(ClientMsg::Gone(error.to_string()));
-                return;
-            }
-        }
-    }
 }

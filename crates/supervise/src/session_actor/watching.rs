@@ -4,7 +4,7 @@ use super::retiring::Expected;
 use super::{Glance, SessionMsg, SessionState as Session, rules};
 use crate::book::chain;
 use crate::call_actor::CallMsg;
-use crate::client_actor::ClientMsg;
+use crate::client_actor::{Bytes, ClientMsg, Told, to_bytes};
 use crate::from_disk;
 use crate::plan::OpenFailure;
 use crate::root::Order;
@@ -19,6 +19,7 @@ use protocol::judgement::Audience;
 use ractor::ActorRef;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
+use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 
 /// Records that are read and sent at once when a client attaches; more are sent beside the actor.
@@ -29,7 +30,7 @@ const PIECE: usize = 64;
 const NEWEST: u32 = 2000;
 
 /// What goes to a client in pieces, as fast as it takes them.
-pub(crate) type Feed = mpsc::Sender<Vec<ToClient>>;
+pub(crate) type Feed = mpsc::Sender<Bytes>;
 
 /// A client that wants to see a session.
 pub(crate) struct Attachment {
@@ -43,9 +44,16 @@ pub(crate) struct Attachment {
 
 impl Session {
     pub(super) fn tell(&self, event: &Event) {
+        if self.watchers.is_empty() {
+            return;
+        }
+        let told = Told::new(&self.plan.id, self.last_seq, event.clone()).map(Arc::new);
         for watcher in &self.watchers {
-            let word = self.word(self.last_seq, event.clone());
-            let _ = watcher.send_message(ClientMsg::Say(word));
+            let message = match &told {
+                Ok(told) => ClientMsg::Tell(Arc::clone(told)),
+                Err(error) => ClientMsg::Gone(error.to_string()),
+            };
+            let _ = watcher.send_message(message);
         }
     }
 
@@ -297,12 +305,15 @@ fn feed_past(
         if let Some(Numbered { seq, event }) = numbered(session, entry) {
             piece.push(ToClient::Event { session: session.clone(), seq, event });
         }
-        if piece.len() == PIECE && feed.blocking_send(std::mem::take(&mut piece)).is_err() {
-            // The client is gone.
-            return Ok(());
+        if piece.len() == PIECE {
+            let whole = to_bytes(&std::mem::take(&mut piece)).map_err(|error| chain(&error))?;
+            if feed.blocking_send(whole).is_err() {
+                // The client is gone.
+                return Ok(());
+            }
         }
     }
-    let _ = feed.blocking_send(piece);
+    let _ = feed.blocking_send(to_bytes(&piece).map_err(|error| chain(&error))?);
     Ok(())
 }
 
