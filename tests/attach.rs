@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 use std::process::Command;
 use std::time::Duration;
 use support::anthropic::{Answer, Say, Server, call, text};
+use support::daemon::Wire;
 use support::terminal::{Terminal, Tmux, is_as_kept};
 use support::{Desk, run};
 
@@ -211,6 +212,24 @@ fn a_terminal_that_is_closed_leaves_the_session_running() {
     two.shows("y once");
     two.press(&["y"]);
     two.shows("Changed.");
+}
+
+/// The hang-up that a terminal's end sends, to the client and to its daemon.
+#[test]
+fn a_hang_up_ends_the_client_and_neither_its_session_nor_the_daemon() {
+    let (desk, server) = greeting();
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    support::send(daemon.pid, Signal::SIGHUP);
+    support::send(u32::try_from(one.pid()).unwrap(), Signal::SIGHUP);
+    assert_eq!(one.ends(), 3, "the session goes on: {}", one.screen());
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
+    two.shows("y once");
+    two.press(&["y"]);
+    two.shows("Changed.");
+    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "it is the same daemon");
 }
 
 #[test]
