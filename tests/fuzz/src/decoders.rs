@@ -1,0 +1,46 @@
+//! What must hold for any bytes a vendor's server may send. Called by the fuzz targets of the four
+//! decoders, and by a test of `provider` with good streams that are spoilt.
+
+use protocol::provider::{Api, Delta};
+use provider::intake::Intake;
+use provider::step::Step;
+
+/// The first byte says in what pieces the others arrive. Nothing breaks; and the steps, or that there
+/// are none because the stream is broken, are the same however the bytes are split.
+pub fn any(api: Api, data: &[u8]) {
+    let Some((piece, bytes)) = data.split_first() else { return };
+    let whole = read(api, bytes, bytes.len().max(1));
+    assert_eq!(read(api, bytes, usize::from(*piece).max(1)), whole);
+}
+
+fn read(api: Api, bytes: &[u8], piece: usize) -> Option<Vec<Step>> {
+    let mut intake = Intake::new(api);
+    let mut steps = Vec::new();
+    for piece in bytes.chunks(piece) {
+        steps.extend(intake.read(piece).ok()?.steps);
+        if steps.iter().any(|step| matches!(step, Step::Ended(_) | Step::Failed(_))) {
+            return Some(joined(steps));
+        }
+    }
+    steps.extend(intake.finish().ok()?);
+    Some(joined(steps))
+}
+
+/// Neighbouring pieces of one block joined, however they came.
+fn joined(steps: Vec<Step>) -> Vec<Step> {
+    let mut all: Vec<Step> = Vec::new();
+    for step in steps {
+        if let (Some(Step::Piece { index: open, delta: before }), Step::Piece { index, delta }) =
+            (all.last_mut(), &step)
+            && open == index
+            && let (Delta::Text(words), Delta::Text(more))
+            | (Delta::Thinking(words), Delta::Thinking(more))
+            | (Delta::ToolInput(words), Delta::ToolInput(more)) = (before, delta)
+        {
+            words.push_str(more);
+            continue;
+        }
+        all.push(step);
+    }
+    all
+}
