@@ -9,6 +9,8 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 use std::fs;
 use std::process::Stdio;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use support::anthropic::vendor::{Stop, VENDORS, Vendor};
 use support::anthropic::{Answer, Say, Server, call, half_a_call, text, thinking};
@@ -507,17 +509,32 @@ fn came_within(vendor: Vendor, answers: Vec<Answer>, tries: usize) -> (Came, Run
 }
 
 fn hold(vendor: Vendor, rows: Vec<Row>) {
-    let mut wrong = Vec::new();
-    for row in rows.iter().filter(|row| row.on.contains(&vendor)) {
+    let rows: Vec<Row> = rows.into_iter().filter(|row| row.on.contains(&vendor)).collect();
+    let wrong = Mutex::new(Vec::new());
+    side_by_side(&rows, |row| {
         let (came, ran) = came_of(vendor, (row.answers)(vendor));
         if came != row.came {
-            wrong.push(format!(
-                "{}: {came:?}, not {:?}\n{}{}",
-                row.what, row.came, ran.out, ran.err
-            ));
+            let came = format!("{}: {came:?}, not {:?}", row.what, row.came);
+            wrong.lock().unwrap().push(format!("{came}\n{}{}", ran.out, ran.err));
         }
-    }
+    });
+    let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{vendor:?}:\n{}", wrong.join("\n"));
+}
+
+/// Some at a time, since most of a run is waiting for clocks; few, so that no run is late for its own.
+fn side_by_side<T: Sync>(all: &[T], each: impl Fn(&T) + Sync) {
+    const AT_ONCE: usize = 3;
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(all.len()) {
+            scope.spawn(|| {
+                while let Some(one) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    each(one);
+                }
+            });
+        }
+    });
 }
 
 macro_rules! each_vendor {
@@ -543,7 +560,7 @@ each_vendor! {
 
 #[test]
 fn an_answer_that_ends_behind_or_inside_any_of_its_events_is_no_answer() {
-    for vendor in VENDORS {
+    side_by_side(&VENDORS, |&vendor| {
         let first = vendor.says([text("I look."), effect("call_1"), effect("call_2")]);
         let body = first.body();
         let mut ends = event_ends(&body);
@@ -567,12 +584,12 @@ fn an_answer_that_ends_behind_or_inside_any_of_its_events_is_no_answer() {
             let (came, ran) = came_within(vendor, answers, 20);
             assert_eq!(came, self::came("done", 2, requests, 0), "{vendor:?}: {}", ran.err);
         }
-    }
+    });
 }
 
 #[test]
 fn a_stop_half_way_keeps_what_was_whole_and_goes_on_from_there() {
-    for vendor in VENDORS {
+    side_by_side(&VENDORS, |&vendor| {
         let first =
             vendor.says([thinking("Hm.", "c2ln"), text("I look."), effect("call_1"), text("x")]);
         let at = first.body().find("call_1").unwrap();
@@ -609,12 +626,12 @@ fn a_stop_half_way_keeps_what_was_whole_and_goes_on_from_there() {
         assert_eq!(asked[1].refused, None, "{vendor:?}");
         assert!(asked[1].raw.contains("I look."), "{vendor:?}: {}", asked[1].raw);
         assert!(!desk.project().join("effects").exists(), "{vendor:?}");
-    }
+    });
 }
 
 #[test]
 fn a_long_conversation_is_made_shorter_before_it_is_too_long_and_stays_legal() {
-    for vendor in VENDORS {
+    side_by_side(&VENDORS, |&vendor| {
         let desk = Desk::new();
         let models = "[models.small]\nmodel = 'test-model'\ncontext = 6000\nmax_tokens = 500\n";
         configure(&desk, models);
@@ -646,7 +663,7 @@ fn a_long_conversation_is_made_shorter_before_it_is_too_long_and_stays_legal() {
         let kept = conversation(&desk);
         let results = kept.iter().filter(|record| record["kind"] == "RESULT");
         assert_eq!(results.filter(|result| result["text"].to_string().contains("1999")).count(), 8);
-    }
+    });
 }
 
 /// The person's configuration.
@@ -660,7 +677,7 @@ fn configure(desk: &Desk, text: &str) {
 fn a_run_says_what_it_used_what_it_cost_and_what_room_is_left() {
     const PRICE: &str =
         "price = { input = 1.0, output = 2.0, cache_read = 0.5, cache_write = 4.0 }";
-    for vendor in VENDORS {
+    side_by_side(&VENDORS, |&vendor| {
         let server = Server::of(vendor, [whole(vendor), done(vendor), done(vendor)]);
         let desk = Desk::new();
         configure(
@@ -693,7 +710,7 @@ fn a_run_says_what_it_used_what_it_cost_and_what_room_is_left() {
         assert_eq!(said["result"], "done", "{vendor:?}: {said}");
         assert!(said.get("total_cost_usd").is_none(), "{vendor:?}: {said}");
         assert!(said.get("context_tokens_left").is_none(), "{vendor:?}: {said}");
-    }
+    });
 }
 
 #[test]
@@ -778,7 +795,7 @@ fn a_project_s_models_count_only_where_the_project_is_trusted() {
 
 #[test]
 fn what_must_be_echoed_is_echoed_on_every_interface() {
-    for vendor in VENDORS {
+    side_by_side(&VENDORS, |&vendor| {
         let first = vendor.says([
             thinking("Let me see.", "c2lnbmVk+/=="),
             effect("call_1"),
@@ -788,7 +805,7 @@ fn what_must_be_echoed_is_echoed_on_every_interface() {
         let (came, ran) = came_of(vendor, vec![first, again, done(vendor)]);
         // The server refuses a request whose signatures are missing, changed or misplaced.
         assert_eq!(came, self::came("done", 3, 3, 0), "{vendor:?}: {}", ran.err);
-    }
+    });
 }
 
 /// What the journals hold of the conversation, without times and names.
@@ -816,7 +833,7 @@ fn conversation(desk: &Desk) -> Vec<serde_json::Value> {
 
 #[test]
 fn what_was_recorded_on_any_interface_is_played_back_without_a_server() {
-    for vendor in VENDORS {
+    side_by_side(&VENDORS, |&vendor| {
         let first = vendor.says([thinking("Hm.", "c2ln"), text("I look."), effect("call_1")]);
         let broken = whole(vendor).cut_after(half(vendor));
         let server = Server::of(vendor, [broken, first, done(vendor)]);
@@ -853,5 +870,5 @@ fn what_was_recorded_on_any_interface_is_played_back_without_a_server() {
         let ran = run(other.agentd(&["-p", "do something else", "--replay", &file]));
         assert_ne!(ran.code, 0, "{vendor:?}");
         assert!(ran.err.contains("departs from the recording"), "{vendor:?}: {}", ran.err);
-    }
+    });
 }

@@ -1,9 +1,10 @@
 //! How fast the path is: `cargo bench` prints each figure with its target, PASS or MISS, and the
 //! baseline measured in the same run. Nothing here asserts; a shared machine has bad days.
-//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`) prints those alone.
+//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`) prints those alone.
 #![allow(clippy::unwrap_used)]
 
 mod doors;
+mod provider;
 mod recovery;
 #[path = "../support/mod.rs"]
 mod support;
@@ -23,8 +24,12 @@ fn main() {
     println!("| Figure | Value | Target | | Baseline of the same run |");
     println!("|---|---|---|---|---|");
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
-    let parts: [(&str, fn()); 3] =
-        [("calls", calls), ("recovery", recovery::rows), ("doors", doors::rows)];
+    let parts: [(&str, fn()); 4] = [
+        ("calls", calls),
+        ("recovery", recovery::rows),
+        ("doors", doors::rows),
+        ("provider", provider::rows),
+    ];
     for (name, rows) in parts {
         if wanted.is_empty() || wanted.iter().any(|word| word == name) {
             rows();

@@ -77,6 +77,23 @@ impl Vendor {
         self.says([Say::Text(words.into())])
     }
 
+    /// A whole answer whose words come so many times, each time in an event of its own.
+    pub fn repeats(self, words: &str, times: usize) -> Answer {
+        let json = |text: &str| Value::from(text).to_string();
+        self.text("@@").edited(|body| {
+            let border = if body.contains("\r\n") { "\r\n\r\n" } else { "\n\n" };
+            // The two halves become one piece, again and again; where the whole is said, so is this.
+            let mut begun = false;
+            body.split_inclusive(border)
+                .map(|event| match event.contains(&json("@")) {
+                    true if std::mem::replace(&mut begun, true) => String::new(),
+                    true => event.replace(&json("@"), &json(words)).repeat(times),
+                    false => event.replace(&json("@@"), &json(&words.repeat(times))),
+                })
+                .collect()
+        })
+    }
+
     /// A whole answer with this reason.
     pub fn stopped(self, said: impl IntoIterator<Item = Say>, stop: Stop) -> Answer {
         let said: Vec<Say> = said.into_iter().collect();

@@ -16,7 +16,7 @@
 //!
 //! # Measured
 //!
-//! `cargo run --release -p provider --example throughput`, two shared cores of a busy machine,
+//! Anthropic's interface; all four with `cargo bench -p provider`. Two shared cores of a busy machine,
 //! November 2026, reads of 16 KiB; take ratios, not times:
 //!
 //! | | pieces of 8 letters | of 1,000 | of 4,000,000 |
