@@ -281,7 +281,7 @@ fn attempt(
         Ok(Some(told)) => Ground { tier, abi: told.abi, observable: told.observable },
         Ok(None) | Err(_) => Ground { tier, abi: layer::abi().unwrap_or(0), observable: true },
     };
-    let (mut found, mut why) = judge(&trial.proof, tier, told);
+    let (mut found, mut why) = judge(trial, tier, told);
     // After the attempt: the control changes what the proof looks at.
     if found == Stand::Held && !trial::free(&trial.act) {
         found = Stand::Untried;
@@ -292,15 +292,17 @@ fn attempt(
 }
 
 /// What was found, and what stood in the way.
-fn judge(proof: &Proof, tier: Tier, told: Result<Option<Told>, CageError>) -> (Stand, String) {
+fn judge(trial: &Trial, tier: Tier, told: Result<Option<Told>, CageError>) -> (Stand, String) {
     let held = |holds: bool| if holds { Stand::Held } else { Stand::Open };
     let told = match told {
         Ok(told) => told,
         // What would be granted against the rules is no cage, and so nothing runs.
-        Err(error) if error.step == Step::Grants => return (Stand::Held, String::new()),
+        Err(error) if error.step == Step::Grants && trial.withheld.is_some() => {
+            return (Stand::Held, String::new());
+        }
         Err(error) => return (Stand::Untried, error.to_string()),
     };
-    let found = match (proof, told) {
+    let found = match (&trial.proof, told) {
         (_, Some(told)) if told.tier != tier => {
             return (Stand::Untried, "another tier was reached".to_owned());
         }
