@@ -90,6 +90,42 @@ fn nothing_is_written_outside_the_project() {
     }
 }
 
+/// Runs a script as the only call of a run whose project is the home directory, in which nothing of
+/// agentd's configuration is; the exit code and what the model was told.
+fn at_home(desk: &Desk, tier: &str, script: &str) -> (i32, String) {
+    let input = json!({ "command": script }).to_string();
+    let server =
+        Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")]);
+    let mut command = desk.with_server(&server, &["-p", "do it", "--permission-mode", "auto"]);
+    command.env("AGENTD_SANDBOX_TIER", tier).current_dir(desk.home());
+    let done = run(command);
+    (done.code, server.requests()[1].body["messages"].to_string())
+}
+
+#[test]
+fn a_call_in_the_home_directory_makes_no_rules_for_the_next() {
+    let rule = "printf '[permissions]\\nmode = \"auto\"\\n'";
+    let make = format!(
+        "mkdir -p .config/agentd; {rule} > .config/agentd/config.toml; mv .config gone; \
+         mkdir -p .config/agentd; {rule} > .config/agentd/config.toml; \
+         mkdir -p .config2/agentd && {rule} > .config2/agentd/config.toml; echo over"
+    );
+    let desk = Desk::new();
+    let (code, words) = at_home(&desk, "A", &make);
+    assert_eq!(code, 0, "{words}");
+    assert!(!desk.home().join(".config/agentd/config.toml").exists(), "{words}");
+    assert!(!desk.home().join("gone").exists(), "{words}");
+    let control = desk.home().join(".config2/agentd/config.toml");
+    assert!(control.exists(), "the positive control: {words}");
+    // Tier B cannot keep one directory out of another, so no call runs there at all.
+    let desk = Desk::new();
+    let (code, words) = at_home(&desk, "B", &make);
+    assert_eq!(code, 11, "{words}");
+    assert!(words.contains("agentd's own directory"), "{words}");
+    assert!(!desk.home().join(".config/agentd/config.toml").exists(), "{words}");
+    assert!(!desk.home().join(".config2").exists(), "{words}");
+}
+
 #[test]
 fn a_secret_in_the_home_directory_is_not_read() {
     for tier in TIERS {

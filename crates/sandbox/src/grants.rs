@@ -281,10 +281,13 @@ impl Grants {
                     return Err(withheld_error(&grant.path, &withheld));
                 }
                 if withheld.starts_with(&grant.path) {
-                    match means {
-                        Means::Layer => return Err(withheld_error(&grant.path, &withheld)),
-                        Means::Root if withheld.exists() => self.covered.push(withheld.clone()),
-                        Means::Root => {}
+                    match (means, withheld.exists()) {
+                        (Means::Root, true) => self.covered.push(withheld.clone()),
+                        // What is not there cannot be read; nor covered, so that it could be made.
+                        (_, false) if !grant.access.writes() => {}
+                        (Means::Layer, _) | (Means::Root, false) => {
+                            return Err(withheld_error(&grant.path, &withheld));
+                        }
                     }
                 }
             }

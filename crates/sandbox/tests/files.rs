@@ -237,6 +237,21 @@ fn our_own_directories_stay_out_of_reach_even_inside_the_project() {
 }
 
 #[test]
+fn a_directory_of_ours_that_a_call_could_make_is_a_refusal() {
+    let yard = Yard::new();
+    let missing = yard.project.join("local/agentd");
+    for tier in ["a", "b"] {
+        let told = yard.cage(tier, &["withheld", text(&missing)], &["true"]);
+        assert_eq!(told.one("uncaged"), "grants", "{tier}");
+        assert!(told.one("reason").contains("local/agentd"), "{tier}: {told:?}");
+        // Where nothing can be made, nothing is refused.
+        let elsewhere = yard.home.join("missing/agentd");
+        let told = yard.cage(tier, &["withheld", text(&elsewhere)], &["true"]);
+        assert_eq!(told.one("exit"), "0", "{tier}: {told:?}");
+    }
+}
+
+#[test]
 fn what_is_missing_is_said() {
     for tier in TIERS {
         let yard = Yard::new();

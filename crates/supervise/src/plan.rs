@@ -11,7 +11,9 @@ use protocol::judgement::{Mode, RuleSet, ToolKind};
 use protocol::provider::{Auth, Server, Source};
 use protocol::session::{OfferedTool, OtherName, SessionSetup};
 use std::ffi::OsString;
+use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Why a session cannot be as asked, for the client.
@@ -298,16 +300,36 @@ fn tool_homes(env: &[(String, String)]) -> Vec<(String, FilePath)> {
     named.map(|(name, path)| (name.clone(), FilePath::from(path))).collect()
 }
 
-/// Our own directories, which no call may reach: journal, audit log, socket, token, rules.
+/// Our own directories, which no call may reach: journal, audit log, socket, token, rules. One that is
+/// not there yet is named too, or a call could make it with rules of its own in it.
 fn withheld(dirs: &Dirs, client: &Dirs) -> Vec<FilePath> {
     let own = [Some(&dirs.state), Some(&dirs.runtime), dirs.config.as_ref()];
     let clients = client.config.as_ref().filter(|config| dirs.config.as_ref() != Some(config));
     own.into_iter()
         .chain([clients])
         .flatten()
-        .filter_map(|dir| dir.canonicalize().ok())
+        .filter_map(|dir| real_place(dir))
         .map(FilePath::from)
         .collect()
+}
+
+/// Where it is, or would be made: the directory above it that is there, links followed, and the rest.
+fn real_place(dir: &Path) -> Option<PathBuf> {
+    dir.ancestors().find_map(|above| {
+        let (real, rest) = (above.canonicalize().ok()?, dir.strip_prefix(above).ok()?);
+        // Joined with nothing, it would end in a slash.
+        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
+    })
+}
+
+/// Makes those of our own directories that are not there: what stands can be kept from calls.
+pub(crate) fn make_withheld(confinement: &Confinement) {
+    for dir in confinement.withheld.iter().map(FilePath::to_path).filter(|dir| !dir.exists()) {
+        if let Err(error) = DirBuilder::new().recursive(true).mode(0o700).create(&dir) {
+            // A cage in which a call could make it is refused, so nothing is lost but the comfort.
+            tracing::debug!(dir = %dir.display(), %error, "a directory of our own cannot be made");
+        }
+    }
 }
 
 /// Where the client's certificates are: its own, not those of whoever started the daemon.
@@ -357,6 +379,7 @@ pub(crate) fn in_words(confinement: &Confinement) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -374,6 +397,18 @@ mod tests {
         let names: Vec<_> =
             command_env(&given, Path::new("/t")).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["PATH", "LC_ALL", "HOME", "TMPDIR", "AI_AGENT"]);
+    }
+
+    #[test]
+    fn a_directory_of_ours_that_is_missing_is_withheld_where_it_would_be_made() {
+        let root = tempfile::tempdir().unwrap();
+        let real = root.path().canonicalize().unwrap();
+        std::fs::create_dir(real.join("dotfiles")).unwrap();
+        std::os::unix::fs::symlink("dotfiles", real.join(".config")).unwrap();
+        let missing = real.join("dotfiles/agentd");
+        assert_eq!(real_place(&real.join(".config/agentd")), Some(missing.clone()));
+        std::fs::create_dir(&missing).unwrap();
+        assert_eq!(real_place(&real.join(".config/agentd")), Some(missing));
     }
 
     #[test]

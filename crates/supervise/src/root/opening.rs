@@ -10,7 +10,7 @@ use crate::call::Standing;
 use crate::call_actor::now;
 use crate::hold::Hold;
 use crate::mend::{Mended, mend};
-use crate::plan::{Ground, OpenFailure, Plan, in_words, plan};
+use crate::plan::{Ground, OpenFailure, Plan, in_words, make_withheld, plan};
 use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
 use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
@@ -138,6 +138,7 @@ impl Opener {
             plan(id, &wanted, ground)
         });
         let mut plan = plan.await?;
+        make_withheld(&plan.confinement);
         let opened = self.open_journal(&plan, begin).await?;
         plan.rules.rules.extend(opened.learned.iter().cloned());
         for change in &opened.changes {
