@@ -65,6 +65,49 @@ fn a_denial_with_words_reaches_the_model() {
 }
 
 #[test]
+fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::says([bash("toolu_1", "touch one")]),
+        Answer::text("Touched one."),
+        Answer::says([bash("toolu_2", "touch two")]),
+        Answer::text("Touched two."),
+        Answer::says([bash("toolu_3", "mkdir three")]),
+        Answer::text("Never said."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "touch it"]), SIZE);
+    let file = desk.home().join(".config/agentd/config.toml");
+    one.shows("y once");
+    one.types("a");
+    one.shows("write `bash:touch one` into your configuration");
+    // A second thought writes nothing, and the question stands.
+    one.types("n");
+    one.shows("y once");
+    assert!(!file.exists(), "nothing is written before it is confirmed");
+    one.types("a");
+    one.shows("write `bash:touch one` into your configuration");
+    one.press(&["Tab"]);
+    one.shows("write `bash:touch *` into your configuration");
+    assert!(!file.exists() && !desk.project().join("one").exists(), "not before the yes");
+    one.types("y");
+    one.shows("from now on `bash:touch *` is allowed");
+    one.shows("Touched one.");
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert!(written.contains("\"bash:touch *\""), "{written}");
+    one.shows("ready");
+    one.enters("and the other");
+    one.shows("Touched two.");
+    assert!(desk.project().join("one").exists() && desk.project().join("two").exists());
+    // What the rule does not say is asked about as before.
+    one.shows("ready");
+    one.enters("and a directory");
+    one.shows("y once");
+    assert!(!desk.project().join("three").exists());
+}
+
+#[test]
 fn a_streamed_answer_is_seen_as_it_comes_and_stopped_with_the_session_left() {
     let desk = Desk::new();
     let lines = (1..500).map(|line| text(&format!("line {line} of the answer\n")));
