@@ -31,6 +31,11 @@ const SETTINGS: &[&str] = &[
     "interactive.diffFilter=",
     // Programs that sign, or look at signatures.
     "gpg.program=false",
+    "gpg.ssh.program=false",
+    "gpg.x509.program=false",
+    "gpg.ssh.defaultKeyCommand=",
+    // A format of the repository's own may ask for them.
+    "format.pretty=medium",
     "commit.gpgSign=false",
     "log.showSignature=false",
     // Programs that fetch what a partial clone lacks.
@@ -48,11 +53,16 @@ const SETTINGS: &[&str] = &[
 
 /// Filters that the repository's own settings name are made empty, under whatever names they have.
 /// Those of the person's settings stay: what they keep in large files would differ without them.
-const WITHOUT_FILTERS: &str = r#"set -f; n=0; IFS='
+///
+/// All settings are read at once, as git will: whether one file includes another may hang on a third.
+const WITHOUT_FILTERS: &str = r#"set -f; n=0; tab=$(printf '\t')
+found=$(git config --show-scope --name-only --get-regexp '^filter\..*\.(clean|smudge|process|required)$')
+code=$?; [ $code -le 1 ] || exit $code
+IFS='
 '
-filters() { git config --includes "$1" --name-only --get-regexp '^filter\..*\.(clean|smudge|process|required)$' 2>/dev/null; }
-for key in $(filters --local; filters --worktree); do
-  export "GIT_CONFIG_KEY_$n=$key" "GIT_CONFIG_VALUE_$n="; n=$((n + 1))
+for key in $found; do
+  case $key in local"$tab"*|worktree"$tab"*) ;; *) continue ;; esac
+  export "GIT_CONFIG_KEY_$n=${key#*"$tab"}" "GIT_CONFIG_VALUE_$n="; n=$((n + 1))
 done
 export GIT_CONFIG_COUNT=$n
 [ $n = 0 ] || echo 'agentd: filters that the settings of the repository name were not run' >&2

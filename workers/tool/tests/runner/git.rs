@@ -10,6 +10,8 @@ pub const TESTS: &[crate::Test] = &[
     ("a_change_from_its_status_to_its_commit", a_change_from_its_status_to_its_commit),
     ("a_diff_of_what_was_asked_for", a_diff_of_what_was_asked_for),
     ("no_program_of_the_repository_runs", no_program_of_the_repository_runs),
+    ("no_program_that_looks_at_a_signature_runs", no_program_that_looks_at_a_signature_runs),
+    ("no_filter_of_a_file_that_is_included_runs", no_filter_of_a_file_that_is_included_runs),
     ("what_git_refuses_is_in_its_own_words", what_git_refuses_is_in_its_own_words),
     ("calls_of_git_that_are_none", calls_of_git_that_are_none),
     ("a_commit_needs_a_name", a_commit_needs_a_name),
@@ -191,6 +193,55 @@ fn no_program_of_the_repository_runs() {
     assert!(plain.status.success());
     let fell = ran(&project);
     assert!(fell.iter().any(|name| name == "ran-fsmonitor"), "{fell:?}");
+}
+
+/// A format of the repository's own may ask for signatures, and they say by which program.
+fn no_program_that_looks_at_a_signature_runs() {
+    for (kind, program) in [
+        ("PGP SIGNATURE", "gpg.openpgp.program"),
+        ("SSH SIGNATURE", "gpg.ssh.program"),
+        ("SIGNED MESSAGE", "gpg.x509.program"),
+    ] {
+        let project = repository();
+        let tree = by_hand(&project, &["rev-parse", "HEAD^{tree}"]);
+        let who = "A <a@example.org> 1700000000 +0000";
+        let commit = format!(
+            "tree {}\nauthor {who}\ncommitter {who}\ngpgsig -----BEGIN {kind}-----\n abc\n \
+             -----END {kind}-----\n\nSigned\n",
+            tree.trim()
+        );
+        std::fs::write(project.path("commit"), commit).unwrap();
+        let id = by_hand(&project, &["hash-object", "-t", "commit", "-w", "commit"]);
+        by_hand(&project, &["update-ref", "HEAD", id.trim()]);
+        by_hand(&project, &["config", "format.pretty", "%G? %s"]);
+        by_hand(&project, &["config", "gpg.ssh.allowedSignersFile", "/dev/null"]);
+        by_hand(&project, &["config", program, &trap(&project, "signature")]);
+
+        let shown = ok(&project, "git_show", json!({"ref": "HEAD"}));
+        assert!(shown.contains(" Signed"), "{shown}");
+        assert_eq!(ran(&project), [""; 0], "{kind}");
+        by_hand(&project, &["show"]);
+        assert_eq!(ran(&project), ["ran-signature"], "{kind}: the trap works");
+    }
+}
+
+/// Whether a file is included may hang on a setting of another file.
+fn no_filter_of_a_file_that_is_included_runs() {
+    let project = repository();
+    let trap = trap(&project, "clean");
+    std::fs::write(project.path(".git/more"), format!("[filter \"odd\"]\n\tclean = {trap}\n"))
+        .unwrap();
+    by_hand(&project, &["config", "extensions.worktreeConfig", "true"]);
+    by_hand(&project, &["config", "includeIf.hasconfig:remote.*.url:https://x.path", "more"]);
+    by_hand(&project, &["config", "--worktree", "remote.r.url", "https://x"]);
+    std::fs::write(project.path(".git/info/attributes"), "a filter=odd\n").unwrap();
+    std::fs::write(project.path("a"), "uno\n").unwrap();
+
+    let diff = ok(&project, "git_diff", json!({}));
+    assert!(diff.contains("+uno"), "{diff}");
+    assert_eq!(ran(&project), [""; 0]);
+    by_hand(&project, &["diff"]);
+    assert_eq!(ran(&project), ["ran-clean"], "the trap works");
 }
 
 fn what_git_refuses_is_in_its_own_words() {
