@@ -178,7 +178,8 @@ impl Rules {
             let real = Spot::new(&path.real, &self.project)
                 .ok_or_else(|| format!("`{}` is not a real path", wording::visible(&path.real)))?;
             // A regular file has nothing below it.
-            let reach = if path.digest.is_some() { Reach::Named } else { reach };
+            let file = |digest: &String| !digest.starts_with(ProbedPath::TREE);
+            let reach = if path.digest.as_ref().is_some_and(file) { Reach::Named } else { reach };
             let named = Spot::named(&path.named, &self.project);
             places.push(Place { real, named, reach });
         }
@@ -221,7 +222,10 @@ impl Rules {
             || case.probe.iter().flat_map(|probe| &probe.paths).all(|path| path.in_scope);
         match (self.mode, matter) {
             (Mode::Auto, _) => Verdict::Allow(Basis::Mode(self.mode)),
-            (Mode::AcceptEdits, Matter::Paths { .. }) if in_scope() => {
+            // A directory that goes with all that is in it is no edit.
+            (Mode::AcceptEdits, Matter::Paths { places })
+                if in_scope() && places.iter().all(|place| place.reach == Reach::Named) =>
+            {
                 Verdict::Allow(Basis::Mode(self.mode))
             }
             (Mode::Ask | Mode::AcceptEdits | Mode::Plan | Mode::DontAsk, _) => {

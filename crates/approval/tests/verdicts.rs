@@ -236,6 +236,26 @@ fn the_mode_answers_where_no_rule_does() {
 }
 
 #[test]
+fn a_directory_that_would_go_is_no_edit_and_rules_for_what_is_in_it_hold() {
+    let removed = |digest: &str| {
+        let mut case = on_paths("delete", &[&file("src")]);
+        for path in case.probe.iter_mut().flat_map(|probe| &mut probe.paths) {
+            path.digest = Some(digest.to_owned());
+        }
+        case
+    };
+    let (a_file, a_directory) = (removed("00"), removed("tree:00"));
+    let judge = rules(Mode::AcceptEdits, &[], &[], &[]);
+    assert_eq!(outcome(&judge, &a_file), Outcome::AllowedByMode);
+    assert_eq!(outcome(&judge, &a_directory), Outcome::Asked);
+    let judge = rules(Mode::AcceptEdits, &[], &[], &["write:src/secret"]);
+    assert_eq!(outcome(&judge, &a_file), Outcome::AllowedByMode, "a file has nothing in it");
+    assert_eq!(outcome(&judge, &a_directory), Outcome::Denied);
+    let judge = rules(Mode::Auto, &[], &[], &[]);
+    assert_eq!(outcome(&judge, &a_directory), Outcome::AllowedByMode);
+}
+
+#[test]
 fn denials_come_before_questions_and_questions_before_permissions() {
     let all = ["bash:x *"];
     for (allow, ask, deny, wanted) in [

@@ -181,6 +181,12 @@ pub struct ProbedPath {
     pub real: String,
     /// Whether it lies in a granted directory.
     pub in_scope: bool,
-    /// SHA-256 of the file's bytes, absent where there is no regular file.
+    /// SHA-256 of the file's bytes, absent where there is no regular file. Of what is to be
+    /// removed it may be a directory's, see [`ProbedPath::TREE`].
     pub digest: Option<String>,
+}
+
+impl ProbedPath {
+    /// Begins the digest of a directory: of all that lies in it by name, kind, size and time.
+    pub const TREE: &'static str = "tree:";
 }

@@ -19,7 +19,8 @@ pub enum ToolKind {
 pub enum Mode {
     /// Ask a person.
     Ask,
-    /// File tools in the project pass, commands are asked about.
+    /// File tools in the project pass, commands are asked about, and so are directories that
+    /// would go.
     AcceptEdits,
     /// Queries only.
     Plan,

@@ -5,8 +5,10 @@ use crate::cancel::Cancel;
 use crate::failure::Failure;
 use crate::judged;
 use crate::open;
+use crate::remove;
 use crate::scope::{End, Place, trace};
 use crate::site::{Account, Site, Target};
+use crate::spec::Look;
 use crate::tool::works;
 use protocol::call::{Probe, ProbedPath};
 use protocol::judgement::ToolKind;
@@ -22,8 +24,11 @@ pub fn probe(tool: &str, input: &str, place: &Place, cancel: &Cancel) -> Result<
     let call =
         interpret(tool, input).map_err(|invalid| format!("{invalid}. {}", invalid.hint()))?;
     let works = works(call.spec.name).ok_or_else(|| format!("this build cannot run {tool}"))?;
-    let paths: Vec<ProbedPath> =
-        call.paths.iter().map(|named| look(place, named, call.spec.kind)).collect();
+    let paths: Vec<ProbedPath> = call
+        .paths
+        .iter()
+        .flat_map(|named| look(place, named, call.spec.kind, works.look))
+        .collect();
     let diff = if paths.iter().all(|path| path.in_scope) {
         let site = Site { place, judged: &[], cancel, command: None, account: Account::default() };
         (works.preview)(&call.input, &site).unwrap_or_else(|failure| would_fail(&failure))
@@ -38,7 +43,7 @@ fn would_fail(failure: &Failure) -> String {
     format!("# This call would change nothing: {failure} ({})\n", failure.code.name())
 }
 
-fn look(place: &Place, named: &str, kind: ToolKind) -> ProbedPath {
+fn look(place: &Place, named: &str, kind: ToolKind, look: Look) -> Vec<ProbedPath> {
     let trace = trace(place, named);
     let in_scope = place.contains(&trace.real)
         && trace.real.to_str().is_some()
@@ -49,14 +54,31 @@ fn look(place: &Place, named: &str, kind: ToolKind) -> ProbedPath {
     let digest = match kind {
         ToolKind::Mutation if in_scope && trace.end == End::Found => {
             let target = Target { named: named.to_owned(), real: trace.real.clone(), exists: true };
-            open::regular(&target).ok().and_then(|(file, _)| judged::digest_of(file).ok())
+            match look {
+                Look::Removal if trace.real.is_dir() => remove::tree(&trace.real).ok(),
+                Look::Removal | Look::Content => {
+                    open::regular(&target).ok().and_then(|(file, _)| judged::digest_of(file).ok())
+                }
+            }
         }
         ToolKind::Mutation | ToolKind::Query => None,
     };
-    ProbedPath {
+    let leads_to = ProbedPath {
         named: named.to_owned(),
         real: trace.real.to_string_lossy().into_owned(),
         in_scope,
         digest,
-    }
+    };
+    // A link that would go lies in another place than what it leads to, under rules of its own.
+    let link = match look {
+        Look::Removal => remove::own_place(named, place).filter(|own| *own != trace.real),
+        Look::Content => None,
+    };
+    let itself = link.map(|own| ProbedPath {
+        named: named.to_owned(),
+        real: own.to_string_lossy().into_owned(),
+        in_scope: place.contains(&own) && own.to_str().is_some(),
+        digest: remove::link(&own),
+    });
+    std::iter::once(leads_to).chain(itself).collect()
 }

@@ -5,12 +5,16 @@ use crate::failure::{Code, Failure};
 use crate::judged;
 use crate::open;
 use crate::replace::Before;
+use crate::scope::{Place, trace};
 use nix::errno::Errno;
-use nix::fcntl::{RenameFlags, renameat2};
+use nix::fcntl::{AtFlags, RenameFlags, renameat2};
+use nix::sys::stat::fstatat;
 use nix::unistd::{UnlinkatFlags, unlinkat};
+use protocol::call::ProbedPath;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// Something to take away.
 #[derive(Debug)]
@@ -30,8 +34,51 @@ pub(crate) enum What {
     /// A file, as it was found.
     File(Before),
     Link,
-    /// With all that is in it.
-    Directory,
+    /// With all that is in it, as [`tree`] saw it.
+    Directory(String),
+}
+
+/// Most names that are tried for what is moved aside.
+const NAMES: usize = 100;
+/// Most entries of a directory, its own directories' included.
+pub(crate) const ENTRIES: usize = 10_000;
+
+/// Where a path itself lies: its last part is not followed. None where it has no last part.
+pub(crate) fn own_place(named: &str, place: &Place) -> Option<PathBuf> {
+    let path = Path::new(named);
+    let name = path.file_name()?;
+    let parent = match path.parent().and_then(Path::to_str) {
+        None | Some("") => ".",
+        Some(parent) => parent,
+    };
+    Some(trace(place, parent).real.join(name))
+}
+
+/// The digest of a link: of where it leads.
+pub(crate) fn link(path: &Path) -> Option<String> {
+    use std::os::unix::ffi::OsStrExt;
+    Some(judged::digest(std::fs::read_link(path).ok()?.as_os_str().as_bytes()))
+}
+
+/// The digest of a directory, of what one sees without opening its files: names, kinds, sizes,
+/// times.
+///
+/// # Errors
+/// As [`contents`].
+pub(crate) fn tree(directory: &Path) -> Result<String, Failure> {
+    let mut seen = Vec::new();
+    contents(&directory.to_string_lossy(), directory, ENTRIES, &mut |path, kind| {
+        let below = path.strip_prefix(directory).unwrap_or(path).as_os_str().to_owned();
+        let file = match path.symlink_metadata() {
+            Ok(meta) if !kind.is_dir() => {
+                Some((meta.ino(), meta.size(), meta.mtime(), meta.mtime_nsec()))
+            }
+            Ok(_) | Err(_) => None,
+        };
+        seen.push(format!("{below:?} {kind:?} {file:?}\n"));
+        Ok(())
+    })?;
+    Ok(format!("{}{}", ProbedPath::TREE, judged::digest(seen.concat().as_bytes())))
 }
 
 /// Takes all of them away, or none.
@@ -67,10 +114,24 @@ impl<'a> Aside<'a> {
         {
             return Err(judged::stale(&doomed.named, "was changed by somebody else"));
         }
-        let name = format!(".agentd-{}-{number}.gone", std::process::id());
-        let mut aside = Self { doomed, directory, name, moved: false };
-        rename(&aside.directory, &doomed.name, OsStr::new(&aside.name)).map_err(failed)?;
+        let mut aside = Self { doomed, directory, name: String::new(), moved: false };
+        // A call that was killed may have left such a name behind, with what it held.
+        for attempt in 0..NAMES {
+            aside.name = format!(".agentd-{}-{number}-{attempt}.gone", std::process::id());
+            match rename(&aside.directory, &doomed.name, OsStr::new(&aside.name)) {
+                Err(Errno::EEXIST) if attempt + 1 < NAMES => {}
+                other => {
+                    other.map_err(failed)?;
+                    break;
+                }
+            }
+        }
         aside.moved = true;
+        if let What::Directory(before) = &doomed.what
+            && tree(&doomed.parent.join(&aside.name))? != *before
+        {
+            return Err(judged::stale(&doomed.named, "was changed by somebody else"));
+        }
         Ok(aside)
     }
 
@@ -80,7 +141,7 @@ impl<'a> Aside<'a> {
                 unlinkat(&self.directory, self.name.as_str(), UnlinkatFlags::NoRemoveDir)
                     .map_err(|errno| Failure::io("delete", &self.doomed.named, errno.into()))
             }
-            What::Directory => std::fs::remove_dir_all(self.doomed.parent.join(&self.name))
+            What::Directory(_) => std::fs::remove_dir_all(self.doomed.parent.join(&self.name))
                 .map_err(|error| {
                     let failure = Failure::io("delete all of", &self.doomed.named, error);
                     let hint = "A part of the directory may be gone. Look at what is left of it.";
@@ -101,10 +162,17 @@ impl Drop for Aside<'_> {
     }
 }
 
-/// Never over something that is there, where the file system can promise that.
+/// Never over something that is there.
 fn rename(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     match renameat2(directory, from, directory, to, RenameFlags::RENAME_NOREPLACE) {
-        Err(Errno::EINVAL | Errno::ENOSYS) => nix::fcntl::renameat(directory, from, directory, to),
+        // A file system that cannot promise it: at least what is there already is seen.
+        Err(Errno::EINVAL | Errno::ENOSYS) => {
+            match fstatat(directory, to, AtFlags::AT_SYMLINK_NOFOLLOW) {
+                Ok(_) => Err(Errno::EEXIST),
+                Err(Errno::ENOENT) => nix::fcntl::renameat(directory, from, directory, to),
+                Err(errno) => Err(errno),
+            }
+        }
         other => other,
     }
 }
@@ -115,9 +183,9 @@ fn rename(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
 /// `too_large` above `most` entries; whatever `check` says of one of them.
 pub(crate) fn contents(
     named: &str,
-    real: &std::path::Path,
+    real: &Path,
     most: usize,
-    check: &mut dyn FnMut(&std::path::Path, std::fs::FileType) -> Result<(), Failure>,
+    check: &mut dyn FnMut(&Path, std::fs::FileType) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut left = vec![real.to_owned()];
     let mut seen = 0;

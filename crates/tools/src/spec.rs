@@ -44,6 +44,15 @@ pub struct Spec {
     pub(crate) check: fn(serde_json::Value) -> Result<(String, Facts), Invalid>,
 }
 
+/// What a verdict on a change is bound to, at each path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// The file there, whatever links lead to it.
+    Content,
+    /// All that would be gone: a file, a directory with what is in it, a link itself.
+    Removal,
+}
+
 /// A tool. `run` is reached through a table of its own, so that a program that only reads
 /// [`Spec`]s does not link it.
 pub(crate) trait Tool {
@@ -59,6 +68,9 @@ pub(crate) trait Tool {
     const DESCRIPTION: &'static str;
     /// Other names.
     const ALIASES: &'static [Alias];
+
+    /// What the look before a verdict sees at a path.
+    const LOOK: Look = Look::Content;
 
     /// What a verdict needs to know about a call.
     fn facts(input: &Self::Input) -> Facts;
@@ -90,6 +102,8 @@ pub(crate) const fn spec_of<T: Tool>() -> Spec {
 pub(crate) struct Works {
     /// The tool's real name.
     pub name: &'static str,
+    /// See [`Tool::LOOK`].
+    pub look: Look,
     /// See [`Tool::preview`]; the input is normalised JSON.
     pub preview: fn(&str, &Site<'_>) -> Result<String, Failure>,
     /// See [`Tool::run`]; the input is normalised JSON.
@@ -100,6 +114,7 @@ pub(crate) struct Works {
 pub(crate) const fn works_of<T: Tool>() -> Works {
     Works {
         name: T::NAME,
+        look: T::LOOK,
         preview: |input, site| T::preview(parsed::<T>(input)?, site),
         run: |input, site| T::run(parsed::<T>(input)?, site),
     }

@@ -4,13 +4,15 @@ use crate::answer::Answer;
 use crate::arguments::Facts;
 use crate::diff;
 use crate::failure::{Code, Failure};
+use crate::judged;
 use crate::kinds;
 use crate::open;
 use crate::protected;
-use crate::remove::{Doomed, What, contents, remove};
+use crate::remove::{self, Doomed, ENTRIES, What, contents, remove};
 use crate::replace::{LOADED_MAX, before};
+use crate::scope::access_denied;
 use crate::site::{Site, Target};
-use crate::spec::{Alias, Tool};
+use crate::spec::{Alias, Look, Tool};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -21,8 +23,6 @@ use std::path::{Path, PathBuf};
 
 /// Most paths of one call.
 const PATHS: usize = 100;
-/// Most entries of a directory, its own directories' included.
-const ENTRIES: usize = 10_000;
 /// Bytes of diffs that one call keeps. Stops a result from being larger than a frame.
 const KEPT: usize = 4 << 20;
 
@@ -48,6 +48,8 @@ impl Tool for Delete {
         text files held is kept in the result as a diff.";
     const ALIASES: &'static [Alias] =
         &[Alias::plain("delete_file"), Alias::plain("remove_file"), Alias::plain("file-delete")];
+
+    const LOOK: Look = Look::Removal;
 
     fn facts(input: &Input) -> Facts {
         Facts { paths: input.paths.clone(), ..Facts::default() }
@@ -109,13 +111,22 @@ impl Plan {
         if !target.exists {
             return Err(crate::site::not_found(&target));
         }
-        let (parent, name) = own_place(named, site)?;
+        let own = remove::own_place(named, site.place);
+        let parts = own.as_deref().and_then(|own| Some((own.parent()?, own.file_name()?)));
+        let Some((parent, name)) = parts else {
+            return Err(invalid(&format!("{named:?} names no entry of a directory"), "Name it."));
+        };
+        let (parent, name) = (parent.to_owned(), name.to_owned());
         let real = parent.join(&name);
         let shown = site.shown(&real);
         let what = if real == target.real {
             self.of_what_is_there(&target, recursive, site)?
         } else {
+            if !site.place.contains(&real) {
+                return Err(access_denied(site.place, named, "lies outside the project"));
+            }
             refuse_protected(named, &real, site)?;
+            judged::unchanged(site.judged, named, &real, remove::link(&real).as_deref())?;
             self.kept.note(&format!("[the link {shown} is removed; what it leads to stays]\n"));
             What::Link
         };
@@ -147,6 +158,8 @@ impl Plan {
             ));
         }
         refuse_roots(target, site)?;
+        let tree = remove::tree(&target.real)?;
+        judged::unchanged(site.judged, &target.named, &target.real, Some(&tree))?;
         self.kept.note(&format!(
             "[the directory {} with all that is in it:]\n",
             site.shown(&target.real)
@@ -157,7 +170,7 @@ impl Plan {
             self.entry(path, kind, site);
             Ok(())
         })?;
-        Ok(What::Directory)
+        Ok(What::Directory(tree))
     }
 
     /// Keeps what a file of a directory holds, as far as it can be read.
@@ -214,20 +227,6 @@ impl Kept {
             self.text.push_str(&format!("[… and {} more entries …]\n", self.left_out));
         }
     }
-}
-
-/// Where a path itself lies: its last part is not followed.
-fn own_place(named: &str, site: &Site<'_>) -> Result<(PathBuf, std::ffi::OsString), Failure> {
-    let path = Path::new(named);
-    let Some(name) = path.file_name() else {
-        return Err(invalid(&format!("{named:?} names no entry of a directory"), "Name it."));
-    };
-    let parent = match path.parent().and_then(Path::to_str) {
-        None | Some("") => ".",
-        Some(parent) => parent,
-    };
-    let place = crate::scope::trace(site.place, parent);
-    Ok((place.real, name.to_owned()))
 }
 
 /// The granted directories themselves, and what is withheld beneath one.

@@ -73,3 +73,76 @@ fn a_path_that_leads_elsewhere_makes_it_stale() {
         assert_eq!(project.content("private"), "private\n");
     }
 }
+
+#[test]
+fn what_is_removed_is_what_was_judged() {
+    use std::os::unix::fs::symlink;
+    let input = json!({"paths": ["x"], "recursive": true});
+    type Files = &'static [(&'static str, &'static str)];
+    type Change = (&'static str, Files, fn(&Project));
+    let (directory, file): (Files, Files) = (&[("x/a", "a")], &[("x", "a")]);
+    let changes: [Change; 5] = [
+        ("a new file in it", directory, |project| project.put("x/sub/precious", b"p")),
+        ("a changed file in it", directory, |project| project.put("x/a", b"precious")),
+        ("a link instead", file, |project| {
+            std::fs::rename(project.path("x"), project.path("y")).unwrap();
+            symlink("y", project.path("x")).unwrap();
+        }),
+        ("a directory instead", file, |project| {
+            std::fs::remove_file(project.path("x")).unwrap();
+            project.put("x/precious", b"p");
+        }),
+        ("a file instead", directory, |project| {
+            std::fs::remove_dir_all(project.path("x")).unwrap();
+            project.put("x", b"precious");
+        }),
+    ];
+    for (what, files, change) in changes {
+        let mut project = Project::with(files);
+        judge(&mut project, "delete", &input);
+        change(&project);
+        let left = project.names(".");
+        project.fails("delete", input.clone(), "stale");
+        assert_eq!(project.names("."), left, "{what}");
+
+        judge(&mut project, "delete", &input);
+        project.ok("delete", input.clone());
+        assert!(!project.names(".").contains(&"x".to_owned()), "{what}: as it was judged it goes");
+    }
+}
+
+/// A link lies where it lies: a rule for what it leads to says nothing of it.
+#[test]
+fn a_link_that_would_go_is_judged_where_it_lies() {
+    use std::os::unix::fs::symlink;
+    let mut project = Project::with(&[("build/x", "x"), ("src/y", "y")]);
+    symlink("../build/x", project.path("src/link")).unwrap();
+    symlink("src", project.path("d")).unwrap();
+    let input = json!({"paths": ["d/link"]});
+    judge(&mut project, "delete", &input);
+    let reals: Vec<&str> = project.judged.iter().map(|judged| judged.real.as_str()).collect();
+    let expected = [project.path("build/x"), project.path("src/link")];
+    assert_eq!(reals, expected.each_ref().map(|path| path.to_str().unwrap()));
+    std::fs::remove_file(project.path("src/link")).unwrap();
+    symlink("../build/./x", project.path("src/link")).unwrap();
+    project.fails("delete", input.clone(), "stale");
+    judge(&mut project, "delete", &input);
+    project.ok("delete", input);
+    assert_eq!(
+        (project.names("src"), project.content("build/x")),
+        (vec!["y".to_owned()], "x".into())
+    );
+}
+
+/// What a call that was killed has moved aside is not written over.
+#[test]
+fn what_was_left_aside_stays() {
+    let project = Project::with(&[("a", "a")]);
+    let left = format!(".agentd-{}-0-0.gone", std::process::id());
+    project.put(&left, b"left by another");
+    project.ok("delete", json!({"paths": ["a"]}));
+    assert_eq!(
+        (project.names("."), project.content(&left)),
+        (vec![left.clone()], "left by another".into())
+    );
+}
