@@ -301,3 +301,23 @@ fn fifty_clients_that_talk_garbage_are_shown_out_and_disturb_nobody() {
         }) == (1, daemon.pid)
     });
 }
+
+/// One that asks and asks and reads nothing is let go of: its connection ends when it reads on, and
+/// no ping is answered behind the answers that were not kept for it.
+#[test]
+fn a_client_that_asks_without_reading_is_let_go_of() {
+    let desk = Desk::new();
+    let daemon = desk.daemon();
+    let mut socket = UnixStream::connect(desk.door().join("socket")).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    socket.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
+    socket.write_all(&greeting(&desk.door())).unwrap();
+    let questions = bytes_of(&FromClient::Status).repeat(20_000);
+    let taken = socket.write_all(&questions);
+    assert!(taken.is_err(), "it is not heard any more, long before its last question");
+    let mut answers = Vec::new();
+    let end = socket.read_to_end(&mut answers);
+    assert!(end.is_ok() || end.is_err_and(|it| it.kind() == ErrorKind::ConnectionReset));
+    assert!(answers.len() > ipc::HELLO_BYTES);
+    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "and others come in");
+}

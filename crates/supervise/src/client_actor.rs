@@ -5,7 +5,7 @@
 
 mod telling;
 
-pub(crate) use telling::{Bytes, Mouth, Told, to_bytes};
+pub(crate) use telling::{Fed, Feed, Mouth, Told, to_bytes};
 
 use crate::peer::Opener;
 use crate::root::{Order, RootMsg};
@@ -19,17 +19,15 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use telling::{Lasting, tell};
+use telling::tell;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::AbortHandle;
 
 /// Words that wait for a client that reads slowly.
 const UNREAD_WORDS: usize = 4096;
-/// Words beyond this are for live screens only and left out: their text comes again, whole, with
-/// the answer or the result they belong to.
-const UNREAD_LIVE_WORDS: usize = UNREAD_WORDS / 2;
 /// Words of one client that wait to be carried out.
 const UNHEARD_WORDS: usize = 64;
 
@@ -121,10 +119,8 @@ impl Ears {
 pub(crate) enum ClientMsg {
     /// Say this to the client.
     Say(ToClient),
-    /// An event of a session that it looks on at.
-    Tell(Arc<Told>),
-    /// Say what was before it came, however much that is.
-    SayAll(Vec<ToClient>),
+    /// An event of this session found no room, and none that followed was put in.
+    Missed(SessionId),
     /// It sees nothing more of a session, and why.
     Dismissed { session: SessionId, reason: String },
     /// From the client.
@@ -155,7 +151,11 @@ pub(crate) struct ClientState {
     root: ActorRef<RootMsg>,
     name: String,
     /// Words that belong together are one entry.
-    outbox: mpsc::Sender<Bytes>,
+    outbox: Feed,
+    /// What hears it, which must not outlive this actor.
+    hearing: AbortHandle,
+    /// What tells it, which says all that was put in unless the client is dropped.
+    telling: AbortHandle,
     attached: HashMap<SessionId, (ActorRef<SessionMsg>, Rights)>,
     opened: HashMap<SessionId, ActorRef<SessionMsg>>,
     /// Sessions of which it has missed words.
@@ -177,13 +177,16 @@ impl Actor for ClientActor {
     ) -> Result<Self::State, ActorProcessingErr> {
         let ClientPlan { stream, root, name } = plan;
         let (outbox, unread) = mpsc::channel(UNREAD_WORDS);
-        tokio::spawn(tell(stream.mouth, unread, myself.clone()));
-        tokio::spawn(hear(stream.ears, myself.clone(), outbox.clone()));
+        let telling = tokio::spawn(tell(stream.mouth, unread, myself.clone())).abort_handle();
+        let hearing = tokio::spawn(hear(stream.ears, myself.clone(), outbox.clone()));
+        let hearing = hearing.abort_handle();
         Ok(ClientState {
             own: myself,
             root,
             name,
             outbox,
+            hearing,
+            telling,
             attached: HashMap::new(),
             opened: HashMap::new(),
             behind: HashSet::new(),
@@ -197,14 +200,13 @@ impl Actor for ClientActor {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ClientMsg::Say(word) => state.pass_on(&[word]),
-            ClientMsg::SayAll(words) => state.pass_on(&words),
-            ClientMsg::Tell(told) => state.tell(&told),
+            ClientMsg::Say(word) => state.pass_on(word),
+            ClientMsg::Missed(session) => state.missed(session),
             ClientMsg::Dismissed { session, reason } => {
                 let attached = state.attached.remove(&session).is_some();
                 let opened = state.opened.remove(&session).is_some();
                 if attached || opened {
-                    state.pass_on(&[ToClient::Detached { session, reason }]);
+                    state.pass_on(ToClient::Detached { session, reason });
                 }
             }
             ClientMsg::Word(heard) => state.word(&myself, heard.word, heard.papers).await,
@@ -222,6 +224,8 @@ impl Actor for ClientActor {
         myself: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
+        // Otherwise a client that was dropped would be answered its pings, and wait for ever.
+        state.hearing.abort();
         let attached = state.attached.values().map(|(session, _)| session);
         for session in attached.chain(state.opened.values()) {
             let _ = session.send_message(SessionMsg::Detach(myself.clone()));
@@ -439,40 +443,22 @@ impl ClientState {
         }
     }
 
-    /// An event goes to the client unless it has much to read already and the event may be left out.
-    fn tell(&mut self, told: &Told) {
-        match told.lasting {
-            Lasting::Live if self.unread() > UNREAD_LIVE_WORDS => {}
-            Lasting::Live | Lasting::Kept => {
-                self.put(Some(&told.session), Arc::clone(&told.bytes));
-            }
-        }
-    }
-
-    fn pass_on(&mut self, words: &[ToClient]) {
-        match to_bytes(words) {
-            Ok(bytes) => self.put(words.first().and_then(about), bytes),
-            Err(error) => self.drop_client(&error.to_string()),
+    /// A client that missed events of a session hears nothing of it that would hide the gap.
+    fn pass_on(&mut self, word: ToClient) {
+        let hidden = about(&word).is_some_and(|session| self.behind.contains(session));
+        if !hidden {
+            self.say(word);
         }
     }
 
     fn drop_client(&self, why: &str) {
         tracing::warn!(client = self.name, why, "dropped");
+        self.telling.abort();
         self.own.stop(None);
     }
 
-    /// Words about a session. A client that does not take them misses them: it is told so when it
-    /// reads on, and attaches again from the last number it saw.
-    fn put(&mut self, about: Option<&SessionId>, bytes: Bytes) {
-        if about.is_some_and(|session| self.behind.contains(session)) {
-            return;
-        }
-        if self.outbox.try_send(bytes).is_ok() {
-            return;
-        }
-        let Some(session) = about.cloned() else {
-            return self.drop_client("it does not read");
-        };
+    /// It is told so when it reads on, and attaches again from the last number it saw.
+    fn missed(&mut self, session: SessionId) {
         tracing::warn!(client = self.name, %session, "behind: it does not read");
         self.behind.insert(session.clone());
         self.detach(&session);
@@ -482,11 +468,6 @@ impl ClientState {
             // Waits for room, which comes when it reads; or for its end.
             let _ = outbox.send(behind).await;
         });
-    }
-
-    /// Words that the client has not taken.
-    fn unread(&self) -> usize {
-        UNREAD_WORDS - self.outbox.capacity()
     }
 
     fn fail(&self, kind: FailedKind, message: &str) {
@@ -531,7 +512,7 @@ fn about(word: &ToClient) -> Option<&SessionId> {
 }
 
 /// Hears the client until it is gone, or the process that opened its connection is.
-async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: mpsc::Sender<Bytes>) {
+async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: Feed) {
     let opener = Arc::clone(&ears.opener);
     let why = tokio::select! {
         why = listen(&mut ears, &actor, &outbox) => why,
@@ -542,11 +523,7 @@ async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: mpsc::Sender<B
 
 /// Until there is nothing more to hear; says why. A word is read only when the actor has room for
 /// it.
-async fn listen(
-    ears: &mut Ears,
-    actor: &ActorRef<ClientMsg>,
-    outbox: &mpsc::Sender<Bytes>,
-) -> String {
+async fn listen(ears: &mut Ears, actor: &ActorRef<ClientMsg>, outbox: &Feed) -> String {
     let unheard = Arc::new(Semaphore::new(UNHEARD_WORDS));
     let error = loop {
         let word = match ears.recv().await {

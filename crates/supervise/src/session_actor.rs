@@ -55,6 +55,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
 pub(crate) use watching::Attachment;
+use watching::Watcher;
 
 /// What a session is told.
 pub(crate) enum SessionMsg {
@@ -198,7 +199,7 @@ pub(crate) struct SessionState {
     expected: Expected,
     router: Router,
     calls: HashMap<CallId, ActorRef<CallMsg>>,
-    watchers: Vec<ActorRef<ClientMsg>>,
+    watchers: Vec<Watcher>,
     /// Questions that wait for a person.
     questions: BTreeMap<CallId, Question>,
     /// Answers that the broker has not settled yet.

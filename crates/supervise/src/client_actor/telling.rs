@@ -11,7 +11,7 @@ use ractor::ActorRef;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 /// Entries that are taken from the queue at once.
 const TAKEN: usize = 32;
@@ -34,31 +34,59 @@ pub(crate) fn to_bytes(words: &[ToClient]) -> Result<Bytes, ChannelError> {
     Ok(bytes.into())
 }
 
-/// An event for all who look on.
+/// What goes to a client, as fast as it takes it.
+pub(crate) type Feed = mpsc::Sender<Bytes>;
+
+/// What is told to all who look on.
+#[derive(Debug)]
 pub(crate) struct Told {
-    pub(super) session: SessionId,
-    pub(super) lasting: Lasting,
-    pub(super) bytes: Bytes,
+    lasting: Lasting,
+    bytes: Bytes,
 }
 
-/// Whether a client may be left without an event.
+/// Whether a client may be left without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lasting {
-    /// Its text comes again, whole.
+enum Lasting {
+    /// Its text comes again, whole, with the answer or the result it belongs to.
     Live,
     /// It does not.
     Kept,
 }
 
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fed {
+    /// It is on its way, or was left out, or the client is gone.
+    Done,
+    /// There was no room.
+    Full,
+}
+
 impl Told {
+    /// An event of a session.
     pub(crate) fn new(session: &SessionId, seq: u64, event: Event) -> Result<Self, ChannelError> {
         let lasting = match matches!(event, Event::TextDelta { .. } | Event::Output { .. }) {
             true => Lasting::Live,
             false => Lasting::Kept,
         };
         let word = ToClient::Event { session: session.clone(), seq, event };
-        let bytes = to_bytes(std::slice::from_ref(&word))?;
-        Ok(Self { session: session.clone(), lasting, bytes })
+        Ok(Self { lasting, bytes: to_bytes(std::slice::from_ref(&word))? })
+    }
+
+    /// What was before a client came, however much that is.
+    pub(crate) fn past(words: &[ToClient]) -> Result<Self, ChannelError> {
+        Ok(Self { lasting: Lasting::Kept, bytes: to_bytes(words)? })
+    }
+
+    /// To a client. One that has half of its room unread goes without what comes again.
+    pub(crate) fn to(&self, feed: &Feed) -> Fed {
+        if self.lasting == Lasting::Live && feed.capacity() < feed.max_capacity() / 2 {
+            return Fed::Done;
+        }
+        match feed.try_send(Arc::clone(&self.bytes)) {
+            Ok(()) | Err(TrySendError::Closed(_)) => Fed::Done,
+            Err(TrySendError::Full(_)) => Fed::Full,
+        }
     }
 }
 
@@ -121,5 +149,24 @@ mod tests {
         let sizes: Vec<_> = pieces.iter().map(|piece| piece.len()).collect();
         assert_eq!(sizes, [TOGETHER - 10, 31, TOGETHER + 1, 11, TOGETHER]);
         assert_eq!(put_together(&[]), Vec::<Bytes>::new());
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_goes_without_live_words_first_and_then_without_any() {
+        let session = SessionId("0123456789ab".to_owned());
+        let told = |event| Told::new(&session, 1, event).map_err(|error| error.to_string());
+        let live = told(Event::TextDelta { text: "piece".to_owned() });
+        let kept = told(Event::Prompt { text: "words".to_owned() });
+        let (Ok(live), Ok(kept)) = (live, kept) else { panic!("both can be said") };
+        let (feed, mut unread) = mpsc::channel(4);
+        for _ in 0..8 {
+            assert_eq!(live.to(&feed), Fed::Done);
+        }
+        assert_eq!(feed.capacity(), 1, "some went in, and room is left for what is kept");
+        assert_eq!((kept.to(&feed), kept.to(&feed)), (Fed::Done, Fed::Full));
+        assert_eq!(unread.try_recv().ok(), Some(Arc::clone(&live.bytes)));
+        assert_eq!(kept.to(&feed), Fed::Done);
+        drop(unread);
+        assert_eq!(kept.to(&feed), Fed::Done, "it is gone");
     }
 }

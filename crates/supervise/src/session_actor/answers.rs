@@ -7,7 +7,7 @@ use crate::call_actor::now;
 use crate::client_actor::ClientMsg;
 use crate::slot::SlotMsg;
 use protocol::broker::ToBroker;
-use protocol::client::{Event, ToClient};
+use protocol::client::Event;
 use protocol::ids::CallId;
 use protocol::judgement::{Answer, Basis, Question, Verdict};
 use ractor::ActorRef;
@@ -104,11 +104,6 @@ impl SessionState {
 
     fn say_rejected(&self, client: &ActorRef<ClientMsg>, call: &CallId, reason: &str) {
         let (call, reason) = (call.clone(), reason.to_owned());
-        let word = ToClient::Event {
-            session: self.plan.id.clone(),
-            seq: self.last_seq,
-            event: Event::AnswerRejected { call, reason },
-        };
-        let _ = client.send_message(ClientMsg::Say(word));
+        self.tell_one(client, Event::AnswerRejected { call, reason });
     }
 }

@@ -4,12 +4,13 @@ use super::retiring::Expected;
 use super::{Glance, SessionMsg, SessionState as Session, rules};
 use crate::book::chain;
 use crate::call_actor::CallMsg;
-use crate::client_actor::{Bytes, ClientMsg, Told, to_bytes};
+use crate::client_actor::{ClientMsg, Fed, Feed, Told, to_bytes};
 use crate::from_disk;
 use crate::plan::OpenFailure;
 use crate::root::Order;
 use crate::route::Watched;
 use crate::slot::SlotMsg;
+use ipc::ChannelError;
 use journal::Entry;
 use protocol::client::{
     Event, FailedKind, ModelFacts, Numbered, Others, ProcessRow, SessionState, Since, ToClient,
@@ -19,8 +20,8 @@ use protocol::judgement::Audience;
 use ractor::ActorRef;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
-use std::sync::Arc;
-use tokio::sync::{mpsc, oneshot};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::oneshot;
 
 /// Records that are read and sent at once when a client attaches; more are sent beside the actor.
 const STRETCH: u64 = 512;
@@ -29,8 +30,31 @@ const PIECE: usize = 64;
 /// Most events of one page; a screen shows a hundred.
 const NEWEST: u32 = 2000;
 
-/// What goes to a client in pieces, as fast as it takes them.
-pub(crate) type Feed = mpsc::Sender<Bytes>;
+/// A client that looks on.
+pub(crate) struct Watcher {
+    client: ActorRef<ClientMsg>,
+    feed: Feed,
+    /// Whether it missed something: it is told nothing more until it attaches again, so that the
+    /// last number that it saw is where its gap begins.
+    behind: AtomicBool,
+}
+
+impl Watcher {
+    fn is(&self, client: &ActorRef<ClientMsg>) -> bool {
+        self.client.get_id() == client.get_id()
+    }
+
+    fn tell(&self, session: &SessionId, told: &Result<Told, ChannelError>) {
+        let message = match told {
+            _ if self.behind.load(Ordering::Relaxed) => return,
+            Ok(told) if told.to(&self.feed) == Fed::Done => return,
+            Ok(_) => ClientMsg::Missed(session.clone()),
+            Err(error) => ClientMsg::Gone(error.to_string()),
+        };
+        self.behind.store(true, Ordering::Relaxed);
+        let _ = self.client.send_message(message);
+    }
+}
 
 /// A client that wants to see a session.
 pub(crate) struct Attachment {
@@ -47,13 +71,20 @@ impl Session {
         if self.watchers.is_empty() {
             return;
         }
-        let told = Told::new(&self.plan.id, self.last_seq, event.clone()).map(Arc::new);
-        for watcher in &self.watchers {
-            let message = match &told {
-                Ok(told) => ClientMsg::Tell(Arc::clone(told)),
-                Err(error) => ClientMsg::Gone(error.to_string()),
-            };
-            let _ = watcher.send_message(message);
+        let told = Told::new(&self.plan.id, self.last_seq, event.clone());
+        self.watchers.iter().for_each(|watcher| watcher.tell(&self.plan.id, &told));
+    }
+
+    /// The same to one client, which may still be on its way through what was before.
+    pub(super) fn tell_one(&self, client: &ActorRef<ClientMsg>, event: Event) {
+        match self.watchers.iter().find(|watcher| watcher.is(client)) {
+            Some(watcher) => {
+                let told = Told::new(&self.plan.id, self.last_seq, event);
+                watcher.tell(&self.plan.id, &told);
+            }
+            None => {
+                let _ = client.send_message(ClientMsg::Say(self.word(self.last_seq, event)));
+            }
         }
     }
 
@@ -143,7 +174,7 @@ impl Session {
         let from = match from {
             Since::Seq(from) => from,
             Since::Newest(most) => {
-                return self.show_newest(client, most.min(NEWEST)).await;
+                return self.show_newest(client, feed, most.min(NEWEST)).await;
             }
         };
         if self.last_seq.saturating_sub(from) > STRETCH {
@@ -163,20 +194,25 @@ impl Session {
         let before = self.last_seq + 1;
         let (directory, session) = (self.directory.clone(), self.plan.id.clone());
         let read = tokio::task::spawn_blocking(move || stretch(&directory, &session, from..before));
-        self.show(client, read.await.unwrap_or_else(|error| Err(error.to_string())));
+        self.show(client, feed, read.await.unwrap_or_else(|error| Err(error.to_string())));
     }
 
-    async fn show_newest(&mut self, client: ActorRef<ClientMsg>, most: u32) {
+    async fn show_newest(&mut self, client: ActorRef<ClientMsg>, feed: Feed, most: u32) {
         let (directory, session) = (self.directory.clone(), self.plan.id.clone());
         let read = tokio::task::spawn_blocking(move || {
             let most = usize::try_from(most).unwrap_or(usize::MAX);
             journal::newest(&directory, most, |entry| numbered(&session, entry))
                 .map_err(|error| chain(&error))
         });
-        self.show(client, read.await.unwrap_or_else(|error| Err(error.to_string())));
+        self.show(client, feed, read.await.unwrap_or_else(|error| Err(error.to_string())));
     }
 
-    fn show(&mut self, client: ActorRef<ClientMsg>, missed: Result<Vec<Numbered>, String>) {
+    fn show(
+        &mut self,
+        client: ActorRef<ClientMsg>,
+        feed: Feed,
+        missed: Result<Vec<Numbered>, String>,
+    ) {
         let missed = match missed {
             Ok(missed) => missed,
             Err(why) => return refuse(&client, why),
@@ -190,16 +226,17 @@ impl Session {
             words.push(self.word(self.last_seq, Event::Queue { texts }));
         }
         words.push(ToClient::Attached { session: self.plan.id.clone() });
-        let _ = client.send_message(ClientMsg::SayAll(words));
-        self.watchers.retain(|watcher| watcher.get_id() != client.get_id());
-        self.watchers.push(client);
+        self.watchers.retain(|watcher| !watcher.is(&client));
+        let watcher = Watcher { client, feed, behind: AtomicBool::new(false) };
+        watcher.tell(&self.plan.id, &Told::past(&words));
+        self.watchers.push(watcher);
         self.opener = Watched::ByNobody;
         self.degraded_if(self.degraded());
     }
 
     /// A client sees nothing more, or has gone before it saw anything.
     pub(super) fn leave(&mut self, client: &ActorRef<ClientMsg>) {
-        self.watchers.retain(|watcher| watcher.get_id() != client.get_id());
+        self.watchers.retain(|watcher| !watcher.is(client));
         self.opener = Watched::ByNobody;
     }
 
@@ -207,7 +244,7 @@ impl Session {
     pub(super) fn dismiss(&mut self, reason: &str) {
         for watcher in self.watchers.drain(..) {
             let (session, reason) = (self.plan.id.clone(), reason.to_owned());
-            let _ = watcher.send_message(ClientMsg::Dismissed { session, reason });
+            let _ = watcher.client.send_message(ClientMsg::Dismissed { session, reason });
         }
     }
 
