@@ -82,12 +82,14 @@ impl Vendor {
         let json = |text: &str| Value::from(text).to_string();
         self.text("@@").edited(|body| {
             let border = if body.contains("\r\n") { "\r\n\r\n" } else { "\n\n" };
-            // The two halves become one piece, again and again; where the whole is said, so is this.
+            // Some send a text in two halves: they become one piece, again and again. Where the whole
+            // is said behind them, so is this.
+            let part = if body.contains(&json("@")) { json("@") } else { json("@@") };
             let mut begun = false;
             body.split_inclusive(border)
-                .map(|event| match event.contains(&json("@")) {
+                .map(|event| match event.contains(&part) {
                     true if std::mem::replace(&mut begun, true) => String::new(),
-                    true => event.replace(&json("@"), &json(words)).repeat(times),
+                    true => event.replace(&part, &json(words)).repeat(times),
                     false => event.replace(&json("@@"), &json(&words.repeat(times))),
                 })
                 .collect()
