@@ -333,15 +333,19 @@ fn a_runner_that_never_builds_its_cage_is_given_up() {
 #[test]
 fn three_mebibytes_on_standard_input_are_a_prompt() {
     let desk = Desk::new();
+    let config = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    // What a model's context holds no more is left out of what is sent.
+    fs::write(config, "[models.roomy]\nmodel = 'test-model'\ncontext = 4000000\n").unwrap();
     let file = desk.write("long", &"z ".repeat(3 << 19));
     let server = Server::scripted([Answer::text("long")]);
-    let mut command = desk.with_server(&server, &["-p", "sum up"]);
+    let mut command = desk.with_server(&server, &["-p", "sum up", "--model", "roomy"]);
     command.stdin(fs::File::open(file).unwrap());
     assert_eq!(run(command).code, 0);
     assert!(server.requests()[0].raw.len() > 3 << 20);
     let id = only_session(&desk);
     let server = Server::scripted([Answer::text("again")]);
-    assert_eq!(desk.ask(&server, &["--resume", &id]).code, 0);
+    assert_eq!(desk.ask(&server, &["--resume", &id, "--model", "roomy"]).code, 0);
     assert!(server.requests()[0].raw.len() > 3 << 20, "it is replayed whole");
 }
 

@@ -23,6 +23,9 @@ const RECORDED: &[&str] = &["cargo", "rg", "git", "rm", "touch", "a", "b", "x", 
 const REAL: &[&str] =
     &["env", "find", "nice", "nohup", "setsid", "stdbuf", "timeout", "xargs", "sh", "bash", "dash"];
 
+/// Stands at the end of what a recorder writes.
+const RECORD_END: char = '\u{1e}';
+
 /// The directory of programs, the log they write, and where the scripts run.
 struct Stage {
     programs: PathBuf,
@@ -39,8 +42,9 @@ impl Stage {
             let file = stage.programs.join(name);
             let end = if *name == "rm" { 1 } else { 0 };
             let log = stage.log.display();
+            // One write a record: the ends of a pipe are started at once.
             let text = format!(
-                "#!/bin/sh\nprintf '%s\\037' \"${{0##*/}}\" \"$@\" >> {log}\nprintf '\\036' >> {log}\nexit {end}\n"
+                "#!/bin/sh\nprintf '%s\\037' \"${{0##*/}}\" \"$@\" '{RECORD_END}' >> {log}\nexit {end}\n"
             );
             fs::write(&file, text).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
@@ -76,7 +80,8 @@ impl Stage {
         }
         let log = fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log).into_owned();
-        let records = log.split('\u{1e}').filter(|record| !record.is_empty());
+        let end = format!("{RECORD_END}\u{1f}");
+        let records = log.split(end.as_str()).filter(|record| !record.is_empty());
         records
             .map(|record| {
                 let words = record.strip_suffix('\u{1f}').unwrap_or(record);

@@ -1,5 +1,6 @@
 //! Where the session journals say that the audit log's chain stood.
 
+use crate::roll::directories;
 use crate::{Head, ReadError, Record, read};
 use std::io;
 use std::path::Path;
@@ -32,7 +33,8 @@ pub struct Anchors {
 /// Where the directory cannot be listed.
 pub fn anchors(sessions: &Path) -> io::Result<Anchors> {
     let mut anchors = Anchors::default();
-    for name in crate::sessions(sessions)? {
+    // Also those without a record: one that was emptied is no less a gap than one that was removed.
+    for name in directories(sessions)? {
         if let Err(error) = collect(&name, &sessions.join(&name), &mut anchors.found) {
             anchors.unreadable.push((name, error));
         }

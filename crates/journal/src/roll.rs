@@ -11,6 +11,14 @@ use std::{fs, io};
 /// # Errors
 /// Where the directory cannot be listed.
 pub fn sessions(sessions: &Path) -> io::Result<Vec<String>> {
+    let mut names = directories(sessions)?;
+    names.retain(|name| was_begun(&sessions.join(name)));
+    Ok(names)
+}
+
+/// The names of the sessions' directories, sorted, those included that hold nothing: for who asks
+/// whether something is gone.
+pub(crate) fn directories(sessions: &Path) -> io::Result<Vec<String>> {
     let listing = match fs::read_dir(sessions) {
         Ok(listing) => listing,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -20,7 +28,7 @@ pub fn sessions(sessions: &Path) -> io::Result<Vec<String>> {
     for entry in listing {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
-        if is_session_name(&name) && entry.file_type()?.is_dir() && was_begun(&entry.path()) {
+        if is_session_name(&name) && entry.file_type()?.is_dir() {
             names.push(name);
         }
     }
