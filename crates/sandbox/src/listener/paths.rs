@@ -51,13 +51,25 @@ pub(super) struct Root {
     fd: OwnedFd,
     /// As the kernel words it for this process.
     path: PathBuf,
+    /// Without it the mounts go with the namespace's last process, and a path is then worded from
+    /// its own mount on: a call that was let go is judged after that.
+    _mounts: Option<OwnedFd>,
 }
 
 impl Root {
-    /// Nothing where the kernel does not name the directory.
+    /// In this process's own mount namespace. Nothing where the kernel does not name the directory.
     pub(super) fn new(processes: &Processes, fd: OwnedFd) -> Option<Self> {
         let path = processes.path_of(fd.as_fd())?;
-        Some(Self { fd, path })
+        Some(Self { fd, path, _mounts: None })
+    }
+
+    /// The root of another process, which stays as it is when that process ends. Nothing where it
+    /// has ended already.
+    pub(super) fn of(processes: &Processes, pid: u32) -> Option<Self> {
+        let mounts = processes.mounts(pid)?;
+        let fd = processes.directory(pid, "root")?;
+        let path = processes.path_of(fd.as_fd())?;
+        Some(Self { fd, path, _mounts: Some(mounts) })
     }
 }
 
@@ -135,7 +147,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::fs::File;
+    use std::io::{BufRead, BufReader};
     use std::os::unix::fs::symlink;
+    use std::process::{Command, Stdio};
 
     fn look(root: &Path, path: &str, end: End) -> Found {
         let processes = Processes::new(File::open("/proc").unwrap().into()).unwrap();
@@ -165,6 +179,30 @@ mod tests {
         assert_eq!(followed("/dangling"), Found::Unknown);
         assert_eq!(followed("/p/file/under"), Found::Unknown);
         assert_eq!(followed("/"), there("/", Kind::Directory));
+    }
+
+    #[test]
+    fn a_root_outlives_its_last_process() {
+        let place = tempfile::tempdir().unwrap();
+        let mounted = std::fs::canonicalize(place.path()).unwrap();
+        let script = "mount -t tmpfs none \"$1\" && mkdir \"$1/p\" && echo there && read end";
+        let mut process = Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"])
+            .arg(&mounted)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("unshare, of util-linux");
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "there\n", "a mount namespace of one's own is needed");
+        let processes = Processes::new(File::open("/proc").unwrap().into()).unwrap();
+        let root = Root::of(&processes, process.id()).unwrap();
+        process.kill().unwrap();
+        process.wait().unwrap();
+        let new = mounted.join("p/new");
+        assert_eq!(find(&processes, &root, &new, End::Followed), Found::Free(new.clone()));
+        assert_eq!(Root::of(&processes, process.id()).map(|root| root.path), None);
     }
 
     #[test]

@@ -91,6 +91,12 @@ impl Processes {
         openat(&self.proc, format!("{pid}/{name}").as_str(), flags, Mode::empty()).ok()
     }
 
+    /// Holds the mount namespace of the process, so that its mounts outlive it.
+    pub(super) fn mounts(&self, pid: u32) -> Option<OwnedFd> {
+        let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+        openat(&self.proc, format!("{pid}/ns/mnt").as_str(), flags, Mode::empty()).ok()
+    }
+
     /// The path of a descriptor of this process, as the kernel words it.
     pub(super) fn path_of(&self, fd: BorrowedFd<'_>) -> Option<PathBuf> {
         let path = readlinkat(&self.own, fd.as_raw_fd().to_string().as_str()).ok()?;

@@ -251,9 +251,9 @@ impl Server {
             Tier::B | Tier::C => Some(Roots { cage: host, host }),
             Tier::A => {
                 if self.cage.get().is_none() {
-                    let root = Root::new(&self.processes, self.processes.directory(tid, "root")?);
+                    let root = Root::of(&self.processes, tid)?;
                     // It cannot be set already: this thread alone sets it.
-                    let _ = self.cage.set(root?);
+                    let _ = self.cage.set(root);
                 }
                 Some(Roots { cage: self.cage.get()?, host })
             }
