@@ -214,10 +214,10 @@ impl Blocks {
             Event::AnswerRejected { call: _, reason } => {
                 vec![Item::Trouble(format!("the answer did not count: {reason}"))]
             }
-            Event::Compacted { dropped } => vec![Item::Note(format!(
-                "the model is no longer sent the first {dropped} messages of this conversation, to \
-                 make room; nothing of it is lost on disk"
-            ))],
+            Event::Compacted { dropped } => vec![Item::Note(compacted(*dropped))],
+            Event::NotCompacted { reason } => {
+                vec![Item::Note(format!("no room was made: {reason}"))]
+            }
             Event::Degraded { reason } => vec![Item::Trouble(reason.clone())],
             Event::Queue { .. } => Vec::new(),
         }
@@ -278,4 +278,13 @@ impl Blocks {
         block.refused = refused.to_vec();
         vec![Item::Ended(Box::new(block))]
     }
+}
+
+fn compacted(dropped: u32) -> String {
+    let what = match dropped {
+        0 => "is sent the longest results of calls shortened".to_owned(),
+        1 => "is no longer sent the first message of this conversation".to_owned(),
+        more => format!("is no longer sent the first {more} messages of this conversation"),
+    };
+    format!("from the next request on the model {what}, to make room; nothing is lost on disk")
 }

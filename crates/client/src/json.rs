@@ -133,6 +133,7 @@ fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, 
         | Event::Changed { .. }
         | Event::Learned { .. }
         | Event::Compacted { .. }
+        | Event::NotCompacted { .. }
         | Event::AnswerRejected { .. }
         | Event::TurnEnded { .. }
         | Event::Degraded { .. } => None,

@@ -53,6 +53,7 @@ impl TextView {
             | Event::Changed { .. }
             | Event::Learned { .. }
             | Event::Compacted { .. }
+            | Event::NotCompacted { .. }
             | Event::AnswerRejected { .. }
             | Event::TurnEnded { .. }
             | Event::Degraded { .. } => String::new(),

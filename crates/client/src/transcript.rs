@@ -155,6 +155,7 @@ impl Transcript {
             | Event::Changed { .. }
             | Event::Learned { .. }
             | Event::Compacted { .. }
+            | Event::NotCompacted { .. }
             | Event::AnswerRejected { .. }
             | Event::Output { .. } => {}
         }

@@ -219,8 +219,8 @@ pub enum FromClient {
         /// Which session.
         session: SessionId,
     },
-    /// Leave the beginning of the conversation out of what the model is sent from now on; told to
-    /// all by `Compacted` where there is anything to leave out. Only with full rights.
+    /// Leave the beginning of the conversation out of what the model is sent from the next request
+    /// on; told to all by `Compacted`, or by `NotCompacted`. Only with full rights.
     Compact {
         /// Which session.
         session: SessionId,
@@ -440,6 +440,11 @@ pub enum Event {
     Compacted {
         /// So many messages of what was sent.
         dropped: u32,
+    },
+    /// A person wanted room in the model's context and got none, and why. Not kept.
+    NotCompacted {
+        /// In plain words.
+        reason: String,
     },
     /// The prompts that wait for the running turn to end. Not kept; replaces what was said before.
     Queue {

@@ -182,7 +182,8 @@ pub enum ToSession {
     },
     /// A person wants the turn to stop.
     Interrupt,
-    /// A person wants room in the model's context; done before the next request.
+    /// A person wants room in the model's context; it holds from the next request on. Answered by a
+    /// `Commit` of `Compacted`, or by `NotCompacted`.
     Compact,
     /// What the model is told first has changed; holds for requests to come.
     System {
@@ -217,6 +218,8 @@ pub enum FromSession {
         /// What it comes to, unless it is denied.
         result: ToolResult,
     },
+    /// A person wanted room, and there is nothing to leave out.
+    NotCompacted,
     /// Drop the open request.
     CancelAsk,
     /// End this running call.

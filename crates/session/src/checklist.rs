@@ -133,6 +133,14 @@ impl Checklists {
         *now = status;
         Ok(list.view())
     }
+
+    /// Those that have steps to do, as they are now; none where there are none.
+    pub(crate) fn open(&self) -> Option<String> {
+        let to_do = |status: &Status| matches!(status, Status::Pending | Status::InProgress);
+        let open = self.lists.iter().filter(|list| list.items.iter().any(|(_, s)| to_do(s)));
+        let texts: Vec<String> = open.map(|list| list.view().text).collect();
+        (!texts.is_empty()).then(|| texts.join("\n"))
+    }
 }
 
 impl List {

@@ -20,6 +20,8 @@ const LEFT_OUT: &str = "[The beginning of this conversation is left out to make 
                         their results with it. Look at files again where you need what was in them.]";
 /// What stands before the model's last words.
 const LAST_WORDS: &str = "Your last words there:";
+/// What stands before the checklists that have steps to do.
+const CHECKLISTS: &str = "Your checklists that are not done, as they are now:";
 
 /// What is left out: so many messages from the front, and of each result what is longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,15 @@ pub(crate) fn plan(messages: &[Message], keep: usize, result_chars: usize) -> Op
     gains.then_some(Compaction { dropped, result_chars })
 }
 
+/// What stays of what is left out, beside the head's own words.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// The running turn's prompt, word for word, where the cut takes it away.
+    pub asked: Option<Block>,
+    /// Checklists that are open.
+    pub checklists: Option<String>,
+}
+
 /// Where an index moved that pointed into the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moved {
@@ -80,12 +91,11 @@ pub(crate) enum Moved {
     Gone,
 }
 
-/// Leaves out what is to be left out. `asked` is the running turn's prompt, word for word, where
-/// the cut takes it away. Says where messages are now.
+/// Leaves out what is to be left out. Says where messages are now.
 pub(crate) fn apply(
     messages: &mut Vec<Message>,
     compaction: Compaction,
-    asked: Option<Block>,
+    kept: Kept,
 ) -> impl Fn(usize) -> Moved + use<> {
     for block in messages.iter_mut().flat_map(|message| &mut message.blocks) {
         if let Block::ToolResult { text, .. } = block {
@@ -97,8 +107,8 @@ pub(crate) fn apply(
     let mut before = 0;
     if dropped > 0 {
         let gone: Vec<Message> = messages.drain(..dropped).collect();
-        let mut head = vec![Block::Text { text: head(&gone) }];
-        head.extend(asked);
+        let mut head = vec![Block::Text { text: head(&gone, kept.checklists) }];
+        head.extend(kept.asked);
         match messages.first_mut() {
             Some(first) if first.role == Role::User => {
                 joined = head.len();
@@ -132,7 +142,7 @@ fn is_result(block: &Block) -> bool {
 }
 
 /// What stands in the place of what is left out.
-fn head(gone: &[Message]) -> String {
+fn head(gone: &[Message], checklists: Option<String>) -> String {
     let texts = |role: Role| {
         let said = gone.iter().filter(move |message| message.role == role);
         said.flat_map(|message| &message.blocks).filter_map(|block| match block {
@@ -145,7 +155,9 @@ fn head(gone: &[Message]) -> String {
         match text.strip_prefix(LEFT_OUT) {
             // An earlier head: what it told of is told of again.
             Some(told) => {
-                let lines = told.lines().take_while(|line| !line.starts_with(LAST_WORDS));
+                let ends =
+                    |line: &&str| line.starts_with(LAST_WORDS) || line.starts_with(CHECKLISTS);
+                let lines = told.lines().take_while(|line| !ends(line));
                 prompts.extend(lines.filter_map(|line| line.strip_prefix("- ")).map(str::to_owned));
             }
             None => prompts.push(short(&one_line(text), PROMPT_CHARS)),
@@ -163,6 +175,9 @@ fn head(gone: &[Message]) -> String {
     if let Some(last) = texts(Role::Assistant).next_back() {
         head.push_str(&format!("\n\n{LAST_WORDS}\n"));
         head.push_str(&short(last, WORDS_CHARS));
+    }
+    if let Some(checklists) = checklists {
+        head.push_str(&format!("\n\n{CHECKLISTS}\n{checklists}"));
     }
     head
 }

@@ -5,7 +5,7 @@
 //! whatever order, the messages are legal: roles alternate, the user is first, each call has its
 //! result in the next message and in the order asked, and nothing is empty.
 
-use crate::compact::{self, Compaction, Moved, block_size, size};
+use crate::compact::{self, Compaction, Kept, Moved, block_size, size};
 use crate::cut::cut;
 use crate::own::Own;
 use protocol::call::{Call, ToolResult};
@@ -205,7 +205,8 @@ impl History {
             let message = self.messages.get(message).filter(|found| found.role == Role::User)?;
             message.blocks.get(block).filter(|block| matches!(block, Block::Text { .. })).cloned()
         });
-        let moved = compact::apply(&mut self.messages, compaction, prompt);
+        let kept = Kept { asked: prompt, checklists: self.own.open_checklists() };
+        let moved = compact::apply(&mut self.messages, compaction, kept);
         self.turn = self.turn.zip(asked).map(|(_, (message, block))| match moved(message) {
             // Behind the head, before the prompt.
             Moved::Gone => TurnMark { message: 0, block: 1 },

@@ -421,7 +421,9 @@ impl Session {
     fn compact(&mut self, out: &mut Out) {
         match self.phase {
             Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } => {
-                self.make_room(out);
+                if !self.make_room(out) {
+                    out.words.push(FromSession::NotCompacted);
+                }
             }
             Phase::Replaying => out.warn("a Compact before ReplayDone was ignored"),
         }

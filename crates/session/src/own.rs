@@ -89,6 +89,11 @@ impl Own {
         Some(result(&call.tool, found))
     }
 
+    /// What a conversation that lost its beginning must not forget: the checklists that are open.
+    pub(crate) fn open_checklists(&self) -> Option<String> {
+        self.checklists.open()
+    }
+
     fn search(&self, input: &Map<String, Value>) -> Result<View, Refusal> {
         let keyword = input.get("keyword").and_then(Value::as_str).unwrap_or_default().trim();
         if keyword.is_empty() {

@@ -238,6 +238,7 @@ impl Watch {
             FromSession::CancelCall(call) => prop_assert!(self.running.contains(call)),
             FromSession::Commit(Happened::Prompt { .. })
             | FromSession::Ready
+            | FromSession::NotCompacted
             | FromSession::Pong(_)
             | FromSession::Log(_) => {}
         }

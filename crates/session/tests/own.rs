@@ -210,3 +210,29 @@ fn earlier_words_are_found_in_the_order_of_time() {
     let result = asked(&mut session, &[("history_search", json!({"keyword": " "}))]).remove(0);
     assert_eq!(result.code.as_deref(), Some("invalid_arguments"));
 }
+
+/// Room is made where the list was made; what is left to do stays in sight, what is done does not,
+/// and neither is taken for something that a person asked when room is made again.
+#[test]
+fn checklists_that_are_open_survive_a_compaction() {
+    let mut session = replayed(Vec::new());
+    asked(&mut session, &[create("r", &["- build", "test"]), update("r", "1", "done")]);
+    asked(&mut session, &[create("over", &["only step"]), update("over", "1", "done")]);
+    for _ in 0..2 {
+        for _ in 0..4 {
+            asked(&mut session, &[("history_search", json!({"keyword": "x".repeat(200)}))]);
+        }
+        let words = session.step(ToSession::Compact);
+        assert!(matches!(words[..], [FromSession::Commit(Happened::Compacted { .. })]));
+        let words = session.step(ToSession::Prompt { text: "And now?".into() });
+        let sent = words.iter().find_map(|word| match word {
+            FromSession::Ask(request) => Some(request.messages[0].blocks[0].clone()),
+            _ => None,
+        });
+        let Some(Block::Text { text: head }) = sent else { panic!("{words:?}") };
+        let list = "not done, as they are now:\nThe release (r): 1 of 2 done\n[x] 1. - build\n[ ] 2. test\n";
+        assert_eq!(head.matches(list).count(), 1, "{head}");
+        assert!(!head.contains("only step"), "{head}");
+        end(&mut session, round_of(&words), StopReason::EndTurn);
+    }
+}

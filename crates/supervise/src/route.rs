@@ -173,9 +173,13 @@ impl Router {
     }
 
     /// A person wants room in the model's context. A conversation that is being replayed is not
-    /// told: its person sees that nothing came of it.
+    /// told: its person is.
     pub(crate) fn compact(&self) -> Vec<Step> {
-        self.ready.then_some(Step::ToSession(ToSession::Compact)).into_iter().collect()
+        let reason = "the conversation is being read from disk; say it again in a moment";
+        vec![match self.ready {
+            true => Step::ToSession(ToSession::Compact),
+            false => Step::Tell(Event::NotCompacted { reason: reason.to_owned() }),
+        }]
     }
 
     pub(crate) fn heard_session(&mut self, word: FromSession) -> Vec<Step> {
@@ -215,6 +219,10 @@ impl Router {
             FromSession::Run(call) => vec![Step::StartCall(call, self.place, Answerer::Runner)],
             FromSession::Answered { call, result } => {
                 vec![Step::StartCall(call, self.place, Answerer::Conversation(result))]
+            }
+            FromSession::NotCompacted => {
+                let reason = "the conversation is short, and nothing can be left out".to_owned();
+                vec![Step::Tell(Event::NotCompacted { reason })]
             }
             FromSession::CancelAsk => self.give_up(),
             FromSession::CancelCall(call) => vec![Step::CancelCall(call)],

@@ -21,6 +21,7 @@ impl Sign for FromSession {
             | Self::Run(_)
             | Self::Answered { .. }
             | Self::CancelAsk
+            | Self::NotCompacted
             | Self::CancelCall(_) => Said::Something,
         }
     }

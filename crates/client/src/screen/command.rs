@@ -11,6 +11,7 @@ pub(crate) enum Command {
     Mode(Mode),
     Model(String),
     AddDirectory(String),
+    Compact,
     Clear,
     Fork,
     Audit,
@@ -28,6 +29,10 @@ const COMMANDS: &[(&str, &str)] = &[
     ),
     (":model MODEL", "the model that is asked from the next request on, in this session"),
     (":add-dir DIR", "one more directory that tools may use"),
+    (
+        ":compact",
+        "room for the model: the beginning is left out of what it is sent, not of the disk",
+    ),
     (":clear", "a new session here; this one stays, and attach comes back to it"),
     (":fork", "a copy of this session, and go on there"),
     (":earlier", "events before those shown"),
@@ -45,7 +50,7 @@ const KEYS: &[(&str, &str)] = &[
 ];
 
 /// Commands that are named in other agents and in our plans, and are not there.
-const NOT_THERE: &[&str] = &["compact", "undo", "add", "drop"];
+const NOT_THERE: &[&str] = &["undo", "add", "drop"];
 
 /// What `text`, which begins with a colon, means; or what to say about it.
 pub(crate) fn parse(text: &str) -> Result<Command, String> {
@@ -57,6 +62,7 @@ pub(crate) fn parse(text: &str) -> Result<Command, String> {
     };
     match name {
         "q" | "quit" => none(Command::Quit),
+        "compact" => none(Command::Compact),
         "clear" => none(Command::Clear),
         "fork" => none(Command::Fork),
         "audit" => none(Command::Audit),
@@ -106,6 +112,7 @@ mod tests {
     fn commands_mean_what_they_say() {
         assert_eq!(parse(":q"), Ok(Command::Quit));
         assert_eq!(parse(":clear"), Ok(Command::Clear));
+        assert_eq!(parse(":compact"), Ok(Command::Compact));
         assert_eq!(parse(":model m-2"), Ok(Command::Model("m-2".to_owned())));
         assert_eq!(parse(":net on"), Ok(Command::Network(Network::On)));
         assert_eq!(parse(": mode  plan "), Ok(Command::Mode(Mode::Plan)));
@@ -135,6 +142,7 @@ mod tests {
             "mode ask",
             "model m",
             "add-dir x",
+            "compact",
             "clear",
             "fork",
             "earlier",

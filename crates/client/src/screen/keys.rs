@@ -208,6 +208,7 @@ impl Screen {
             Command::Network(_)
             | Command::Mode(_)
             | Command::Model(_)
+            | Command::Compact
             | Command::AddDirectory(_) => true,
             Command::Quit
             | Command::Clear
@@ -225,6 +226,7 @@ impl Screen {
             Command::Mode(mode) => self.change(Change::Mode(mode)),
             Command::Model(name) => self.change(Change::Model(name)),
             Command::AddDirectory(named) => vec![Effect::AddDirectory(named)],
+            Command::Compact => self.to_session(|session| FromClient::Compact { session }),
             Command::Help => {
                 let leave = format!("{} d", self.entrance.leader);
                 vec![Effect::Show(Item::Note(command::help(&leave)))]

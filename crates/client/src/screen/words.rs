@@ -200,7 +200,7 @@ impl Screen {
                 }
                 Change::AddDirectory(_) => {}
             },
-            Event::Learned { .. } | Event::Compacted { .. } => {}
+            Event::Learned { .. } | Event::Compacted { .. } | Event::NotCompacted { .. } => {}
             Event::AnswerRejected { .. } => self.hint = None,
         }
     }
@@ -250,6 +250,7 @@ fn is_kept(event: &Event) -> bool {
         | Event::Struck { .. }
         | Event::Output { .. }
         | Event::Queue { .. }
+        | Event::NotCompacted { .. }
         | Event::AnswerRejected { .. } => false,
         Event::Prompt { .. }
         | Event::Answer { .. }

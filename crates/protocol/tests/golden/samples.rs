@@ -55,6 +55,7 @@ goldens! {
         Ask => FromSession::Ask(request()),
         Run => FromSession::Run(call()),
         Answered => FromSession::Answered { call: call(), result: result() },
+        NotCompacted => FromSession::NotCompacted,
         CancelAsk => FromSession::CancelAsk,
         CancelCall => FromSession::CancelCall(call_id()),
         Pong => FromSession::Pong(7),
@@ -301,6 +302,7 @@ goldens! {
         },
         TurnEnded => Event::TurnEnded { end: protocol::session::TurnEnd::Truncated },
         Compacted => Event::Compacted { dropped: 4 },
+        NotCompacted => Event::NotCompacted { reason: text("short") },
         Queue => Event::Queue { texts: vec![text("next")] },
         Changed => Event::Changed {
             change: protocol::client::Change::Mode(protocol::judgement::Mode::Plan),
