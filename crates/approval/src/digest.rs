@@ -1,7 +1,7 @@
 //! The digest that binds an answer to exactly what was shown.
 
 use crate::wording;
-use protocol::judgement::Case;
+use protocol::judgement::{Case, Widening};
 use sha2::{Digest, Sha256};
 
 /// 64 hex digits over tool, arguments, real paths and what the files there held, the cage and the
@@ -9,19 +9,23 @@ use sha2::{Digest, Sha256};
 pub(crate) fn digest(case: &Case) -> String {
     let mut hash = Sha256::new();
     // Each field with its length, so that no text can be moved from one field to the next.
-    let mut field = |text: &str| {
-        hash.update((text.len() as u64).to_le_bytes());
-        hash.update(text.as_bytes());
+    let mut field = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
     };
-    field(&case.call.tool);
-    field(&case.call.input);
+    field(case.call.tool.as_bytes());
+    field(case.call.input.as_bytes());
     for path in case.probe.iter().flat_map(|probe| &probe.paths) {
-        field(&path.real);
-        field(path.digest.as_deref().unwrap_or("none"));
+        field(path.real.as_bytes());
+        field(path.digest.as_deref().unwrap_or("none").as_bytes());
     }
-    field(&case.confinement);
+    field(case.confinement.as_bytes());
     for widening in &case.widens {
-        field(&wording::widening(widening));
+        field(wording::widening(widening).as_bytes());
+        // Beside the words, in which two paths could look the same.
+        if let Widening::Directory(dir) = widening {
+            field(&dir.0);
+        }
     }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -37,7 +37,7 @@ impl Named {
             None => (text, None),
         };
         let name = name.trim();
-        let tool = subject::find(name).ok_or_else(|| Fault::UnknownTool {
+        let tool = subject::tool(name).ok_or_else(|| Fault::UnknownTool {
             name: name.to_owned(),
             nearest: subject::nearest(name),
         })?;

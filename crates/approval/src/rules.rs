@@ -15,7 +15,7 @@ use protocol::call::{Probe, ProbedPath};
 use protocol::judgement::{
     Audience, Basis, Case, Mode, Question, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Longest command in bytes: the kernel takes no longer argument, so no shell could be started with
 /// it.
@@ -24,13 +24,13 @@ pub const COMMAND_CAP: usize = 128 * 1024 - 1;
 /// The rules of a session, ready to judge.
 #[derive(Debug)]
 pub struct Rules {
-    rules: Vec<Rule>,
-    deny: Shelf,
-    ask: Shelf,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) deny: Shelf,
+    pub(crate) ask: Shelf,
     allow: Shelf,
     mode: Mode,
     audience: Audience,
-    project: PathBuf,
+    pub(crate) project: PathBuf,
 }
 
 /// Everything that is wrong with these rules, in their order; for `config check`.
@@ -56,23 +56,25 @@ pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
     }
 }
 
-/// What a call is matched by.
-enum Matter {
+/// What a call, or a right that it asks for, is matched by.
+pub(crate) enum Matter {
     /// A command: what it runs where that is certain, and all commands that can be seen in it.
     Command { script: Script, glimpses: Vec<Glimpse> },
     /// Paths, where they were looked at.
     Paths { places: Vec<Place> },
+    /// A directory that it would have beside the project.
+    Directory(Spot),
     /// Nothing but the tool's name.
     Name,
 }
 
 /// One path of a call.
-struct Place {
+pub(crate) struct Place {
     /// Where it really is.
-    real: Spot,
+    pub real: Spot,
     /// As the call named it, links not followed: a denied name is denied wherever it leads.
-    named: Option<Spot>,
-    reach: Reach,
+    pub named: Option<Spot>,
+    pub reach: Reach,
 }
 
 impl Rules {
@@ -113,14 +115,27 @@ impl Rules {
                 return Verdict::Deny(Basis::Unjudgeable(why.clone()), wording::unjudgeable(&why));
             }
         };
-        if let Some((index, what)) = self.caught(&self.deny, case, &matter) {
+        if let Some((index, what)) = self.caught(&self.deny, &case.call.tool, &matter) {
             let rule = &self.rules[index];
             return Verdict::Deny(Basis::Rule(rule.clone()), wording::denied(rule, &what));
         }
-        if !case.widens.is_empty() {
-            // Before queries, rules and modes: nobody but a person gives more than the session has.
-            return self.ask(case, wording::widens(case), Vec::new(), Way::Rights);
+        // Before queries, rules and modes: what lets a call run gives it no more than the session has.
+        let granted = match self.granted(case, &matter) {
+            Ok(granted) => granted,
+            Err(verdict) => return *verdict,
+        };
+        match self.within_rights(case, &matter) {
+            verdict if granted.is_empty() => verdict,
+            // What gave the rights is what the record has to name.
+            Verdict::Allow(_) => Verdict::Allow(Basis::Rights(granted)),
+            // The answer is for this call, since its rights are.
+            Verdict::Ask(question) => Verdict::Ask(Question { offers: Vec::new(), ..question }),
+            denied @ Verdict::Deny(..) => denied,
         }
+    }
+
+    /// The verdict on a call whose rights are settled.
+    fn within_rights(&self, case: &Case, matter: &Matter) -> Verdict {
         if case.kind == ToolKind::Query {
             return Verdict::Allow(Basis::Query);
         }
@@ -128,14 +143,14 @@ impl Rules {
             // Before rules that allow: they were written for sessions in which things are changed.
             return self.only_looking();
         }
-        if let Some((index, _)) = self.caught(&self.ask, case, &matter) {
+        if let Some((index, _)) = self.caught(&self.ask, &case.call.tool, matter) {
             let reason = format!("the rule {} asks about it", wording::named(&self.rules[index]));
             return self.ask(case, reason, Vec::new(), Way::Person);
         }
-        if let Some(index) = self.allowed(case, &matter) {
+        if let Some(index) = self.allowed(&case.call.tool, matter) {
             return Verdict::Allow(Basis::Rule(self.rules[index].clone()));
         }
-        self.by_mode(case, &matter)
+        self.by_mode(case, matter)
     }
 
     /// What the call is matched by, or why it cannot be judged.
@@ -187,9 +202,14 @@ impl Rules {
     }
 
     /// The first rule on the shelf that concerns any part of the call, and that part.
-    fn caught(&self, shelf: &Shelf, case: &Case, matter: &Matter) -> Option<(Index, String)> {
+    pub(crate) fn caught(
+        &self,
+        shelf: &Shelf,
+        tool: &str,
+        matter: &Matter,
+    ) -> Option<(Index, String)> {
         shelf
-            .all_of(&case.call.tool)
+            .all_of(tool)
             .filter_map(|rules| self.caught_by(rules, matter))
             .min_by_key(|(index, _)| *index)
     }
@@ -208,13 +228,18 @@ impl Rules {
                     Some((index, format!("/{}", spot.absolute)))
                 })
                 .min_by_key(|(index, _)| *index),
+            // What it holds of the project would be no wider.
+            Matter::Directory(spot) => {
+                let index = rules.path_caught(spot, Reach::Below, Path::new(""))?;
+                Some((index, format!("/{}", spot.absolute)))
+            }
             Matter::Name => rules.anything().map(|index| (index, String::new())),
         }
     }
 
     /// The rule that allows the whole call: every command in it, or every path it names.
-    fn allowed(&self, case: &Case, matter: &Matter) -> Option<Index> {
-        self.allow.all_of(&case.call.tool).find_map(|rules| allowed_by(rules, matter))
+    pub(crate) fn allowed(&self, tool: &str, matter: &Matter) -> Option<Index> {
+        self.allow.all_of(tool).find_map(|rules| allowed_by(rules, matter))
     }
 
     fn by_mode(&self, case: &Case, matter: &Matter) -> Verdict {
@@ -245,7 +270,9 @@ impl Rules {
                     None => wording::no_rule(case),
                 }
             }
-            Matter::Command { .. } | Matter::Paths { .. } | Matter::Name => wording::no_rule(case),
+            Matter::Command { .. } | Matter::Paths { .. } | Matter::Directory(_) | Matter::Name => {
+                wording::no_rule(case)
+            }
         }
     }
 
@@ -261,7 +288,7 @@ impl Rules {
                 [place] => offers::of_path(&case.call.tool, &place.real),
                 _ => Vec::new(),
             },
-            Matter::Name => Vec::new(),
+            Matter::Directory(_) | Matter::Name => Vec::new(),
         };
         missing.into_iter().filter(|rule| self.would_allow(rule, case, matter)).collect()
     }
@@ -278,12 +305,18 @@ impl Rules {
             Matter::Paths { places } => {
                 places.iter().all(|place| more.path_is(&place.real).is_some())
             }
-            Matter::Command { script: Err(_), .. } | Matter::Name => false,
+            Matter::Command { script: Err(_), .. } | Matter::Directory(_) | Matter::Name => false,
         }
     }
 
     /// A question, as far as the mode lets one be asked and anybody is there.
-    fn ask(&self, case: &Case, reason: String, offers: Vec<String>, way: Way) -> Verdict {
+    pub(crate) fn ask(
+        &self,
+        case: &Case,
+        reason: String,
+        offers: Vec<String>,
+        way: Way,
+    ) -> Verdict {
         let reason = format!("{reason}{}", wording::outside(case));
         let told = |refused: &str| {
             let way = wording::way(way, case, &self.project);
@@ -337,6 +370,7 @@ fn allowed_by(rules: &ToolRules, matter: &Matter) -> Option<Index> {
             }
             first
         }
+        Matter::Directory(spot) => rules.path_is(spot),
         Matter::Name => rules.anything(),
     }
 }

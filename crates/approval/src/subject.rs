@@ -1,6 +1,6 @@
-//! The tools that rules can speak of, and what their patterns are matched against.
+//! The tools and rights that rules can speak of, and what their patterns are matched against.
 
-use protocol::judgement::{RuleEffect, ToolKind};
+use protocol::judgement::{RuleEffect, ToolKind, Widening};
 
 /// What a tool's pattern is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,17 +94,43 @@ pub(crate) const TOOLS: &[Known] = &[
     known("git_commit", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
 ];
 
-/// The tool of that name. Case does not matter: other agents write `Bash(cargo:*)`.
+/// Rights beyond a session's that one call may ask for. They are granted by their own names alone:
+/// no rule for a tool and no mode covers them.
+pub(crate) const RIGHTS: &[Known] = &[
+    known("network", ToolKind::Mutation, Subject::Command),
+    known("git-admin", ToolKind::Mutation, Subject::Command),
+    known("directory", ToolKind::Mutation, Subject::Path(Reach::Below)),
+];
+
+/// The right that is asked for, as rules name it.
+pub(crate) fn right(widening: &Widening) -> &'static str {
+    match widening {
+        Widening::Network => "network",
+        Widening::GitAdmin => "git-admin",
+        Widening::Directory(_) => "directory",
+    }
+}
+
+/// All that rules can speak of.
+fn all() -> impl Iterator<Item = &'static Known> {
+    TOOLS.iter().chain(RIGHTS)
+}
+
+/// The tool or right of that name. Case does not matter: other agents write `Bash(cargo:*)`.
 pub(crate) fn find(name: &str) -> Option<&'static Known> {
+    all().find(|known| known.name.eq_ignore_ascii_case(name))
+}
+
+/// The tool of that name; a right is none.
+pub(crate) fn tool(name: &str) -> Option<&'static Known> {
     TOOLS.iter().find(|tool| tool.name.eq_ignore_ascii_case(name))
 }
 
 /// The tool that a mistyped name is nearest to: at most two letters added, dropped or changed.
 pub(crate) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
-    TOOLS
-        .iter()
-        .map(|tool| (distance(&name, tool.name), tool.name))
+    all()
+        .map(|known| (distance(&name, known.name), known.name))
         .filter(|(far, known)| *far <= 2 && *far < known.len())
         .min()
         .map(|(_, known)| known)

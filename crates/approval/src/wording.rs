@@ -4,6 +4,7 @@ use crate::grammar;
 use crate::offers::sayable;
 use crate::paths::Spot;
 use crate::script::{Simple, Unread, Word, is_hidden};
+use crate::subject;
 use protocol::call::ProbedPath;
 use protocol::judgement::{Case, Rule, Widening};
 use std::path::Path;
@@ -55,7 +56,7 @@ pub(crate) fn way(way: Way, case: &Case, project: &Path) -> String {
                         yes to it in a session at a terminal, or take that rule out of \
                         permissions.ask."
             .to_owned(),
-        Way::Rights => what_widens(case),
+        Way::Rights => what_widens(case, project),
     }
 }
 
@@ -116,7 +117,7 @@ pub(crate) fn widening(widening: &Widening) -> String {
         Widening::Directory(dir) => {
             format!("the directory {} for this one call", visible(&dir.to_path().to_string_lossy()))
         }
-        Widening::GitAdmin => "writing git's own settings, for this one call".to_owned(),
+        Widening::GitAdmin => "changing git's settings and hooks for this one call".to_owned(),
     }
 }
 
@@ -140,13 +141,40 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-/// Which flag would have given the session the rights.
-fn what_widens(case: &Case) -> String {
-    let way = match case.widens.contains(&Widening::Network) {
-        true => "Leave `network` out, or let a person start agentd with `--net on`",
-        false => "A person can start agentd with `--add-dir`",
-    };
-    format!("No rule and no mode gives that. {way}.")
+/// Which rule or flag would have given the rights.
+fn what_widens(case: &Case, project: &Path) -> String {
+    let mut text = "No mode gives that, and no rule for the command itself.".to_owned();
+    for widening in &case.widens {
+        let (field, flag) = match widening {
+            Widening::Network => ("network", ", or start agentd with `--net on`"),
+            Widening::Directory(_) => ("directory", ", or start agentd with `--add-dir`"),
+            Widening::GitAdmin => ("git_settings", ""),
+        };
+        let by_name = match right_for(widening, case, project) {
+            Some(rule) => format!(
+                "with `{rule}` under permissions.allow, or for one run with --allowed-tools '{rule}'"
+            ),
+            None => "where it is asked for by one plain command".to_owned(),
+        };
+        text.push_str(&format!(
+            " Leave `{field}` out; a person can allow it by name, {by_name}{flag}."
+        ));
+    }
+    text
+}
+
+/// The narrowest rule that gives exactly this right to this call.
+fn right_for(widening: &Widening, case: &Case, project: &Path) -> Option<String> {
+    let right = subject::right(widening);
+    match widening {
+        Widening::Network | Widening::GitAdmin => {
+            Some(format!("{right}:{}", rule_for(case, project)?.split_once(':')?.1))
+        }
+        Widening::Directory(dir) => {
+            let dir = dir.to_path();
+            dir.to_str().filter(|dir| plain(dir)).map(|dir| format!("{right}:{dir}"))
+        }
+    }
 }
 
 /// Which rule or flag would have let the call run.
@@ -175,6 +203,10 @@ fn rule_for(case: &Case, project: &Path) -> Option<String> {
     };
     let path = Spot::new(real, project)?;
     let path = path.relative.map_or_else(|| real.clone(), |below| format!("./{below}"));
-    let plain = path.chars().all(|c| c.is_alphanumeric() || "/._-+@=, ".contains(c));
-    plain.then(|| format!("{tool}:{path}"))
+    plain(&path).then(|| format!("{tool}:{path}"))
+}
+
+/// Whether a path says the same as a pattern.
+fn plain(path: &str) -> bool {
+    path.chars().all(|c| c.is_alphanumeric() || "/._-+@=, ".contains(c))
 }

@@ -487,7 +487,117 @@ fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
         set.audience = Audience::Nobody;
         let judge = Rules::new(&set).unwrap();
         assert_eq!(outcome(&judge, &case), Outcome::NobodyToAsk);
-        assert!(refusal(&judge, &case).contains("No rule and no mode gives that"));
+        let told = refusal(&judge, &case);
+        assert!(told.contains("No mode gives that, and no rule for the command itself"), "{told}");
+    }
+}
+
+/// What a refusal says would give the right does, beside what allows the command, and nothing else.
+#[test]
+fn a_right_is_given_by_its_own_name_alone() {
+    let widened = |widening: &Widening, text: &str| {
+        let mut case = command(text);
+        case.widens.push(widening.clone());
+        case
+    };
+    let text = "git remote add here /srv/x";
+    for (widening, name, narrow, others) in [
+        (Widening::Network, "network", "network:git remote add here /srv/x", "git-admin"),
+        (Widening::GitAdmin, "git-admin", "git-admin:git remote add here /srv/x", "network"),
+        (Widening::Directory("/srv/x".into()), "directory", "directory:/srv/x", "network"),
+    ] {
+        let case = widened(&widening, text);
+        let refuses = rules(Mode::DontAsk, &["bash:*"], &[], &[]);
+        assert!(refusal(&refuses, &case).contains(&format!("`{narrow}`")), "{narrow}");
+        // A person's longer answer to the command is a rule for the command.
+        let learned = ["bash:git remote add here /srv/x", "bash:git remote *", "bash", others];
+        for mode in [Mode::Ask, Mode::AcceptEdits, Mode::Auto] {
+            let question = asked(&rules(mode, &learned, &[], &[]), &case);
+            assert_eq!((question.widens.len(), question.offers.len()), (1, 0), "{narrow}");
+        }
+        for rule in [name, narrow] {
+            let given = rules(Mode::DontAsk, &["bash:git remote *", rule], &[], &[]);
+            match given.judge(&case) {
+                Verdict::Allow(Basis::Rights(by)) => {
+                    assert_eq!(by.len(), 1, "{rule}");
+                    assert_eq!(by[0].text, rule);
+                    assert!(approval::gives(&by[0], &widening), "{rule}");
+                }
+                other @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => {
+                    panic!("{rule}: {other:?}")
+                }
+            }
+            // The right alone does not let the command run, and an answer to it is for once.
+            let alone = rules(Mode::Ask, &[rule], &[], &[]);
+            assert!(asked(&alone, &case).offers.is_empty(), "{rule}");
+            let alone = rules(Mode::DontAsk, &[rule], &[], &[]);
+            assert_eq!(outcome(&alone, &case), Outcome::RefusedByMode, "{rule}");
+            assert_eq!(outcome(&alone, &command(text)), Outcome::RefusedByMode, "{rule}");
+            // Denied or asked about by name, whatever allows it; and nothing changes in plan.
+            let denied = rules(Mode::Auto, &["bash:*", name], &[], &[rule]);
+            assert_eq!(outcome(&denied, &case), Outcome::Denied, "{rule}");
+            assert_eq!(outcome(&denied, &command(text)), Outcome::Allowed, "{rule}");
+            let asks = rules(Mode::Auto, &["bash:*", name], &[rule], &[]);
+            assert_eq!(outcome(&asks, &case), Outcome::Asked, "{rule}");
+            let plan = rules(Mode::Plan, &["bash:*", rule], &[], &[]);
+            assert_eq!(outcome(&plan, &case), Outcome::RefusedByMode, "{rule}");
+        }
+        // Both rights or none, each by a rule of its own.
+        let mut two = case.clone();
+        two.widens.insert(0, Widening::Directory("/other".into()));
+        match rules(Mode::Auto, &[name, "directory:/other"], &[], &[]).judge(&two) {
+            Verdict::Allow(Basis::Rights(by)) => {
+                let texts: Vec<_> = by.iter().map(|rule| rule.text.as_str()).collect();
+                // A rule for all directories gives this one, too.
+                let first = if name == "directory" { name } else { "directory:/other" };
+                assert_eq!(texts, [first, name]);
+            }
+            other @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => {
+                panic!("{name}: {other:?}")
+            }
+        }
+        let mut both = case.clone();
+        both.widens.push(Widening::Directory("/other".into()));
+        assert_eq!(
+            outcome(&rules(Mode::Auto, &["bash:*", name], &[], &[]), &both),
+            match name {
+                "directory" => Outcome::Allowed,
+                _ => Outcome::Asked,
+            }
+        );
+    }
+    let narrow = rules(Mode::Auto, &["git-admin:git remote *"], &[], &[]);
+    for other in ["git config core.pager x", "git remote add a b && git config c d", "$x"] {
+        assert_eq!(
+            outcome(&narrow, &widened(&Widening::GitAdmin, other)),
+            Outcome::Asked,
+            "{other}"
+        );
+    }
+}
+
+#[test]
+fn a_denied_directory_is_not_given_nor_what_is_around_or_within_it() {
+    let ask = |dir: &str| {
+        let mut case = command("ls");
+        case.widens.push(Widening::Directory(dir.into()));
+        case
+    };
+    let above = std::path::Path::new(PROJECT).parent().unwrap().to_str().unwrap();
+    let judge = rules(Mode::Auto, &["directory"], &[], &["directory:/home/ann/.ssh"]);
+    for (dir, wanted) in [
+        ("/home/ann/.ssh", Outcome::Denied),
+        ("/home/ann/.ssh/keys", Outcome::Denied),
+        ("/home/ann", Outcome::Denied),
+        ("/home", Outcome::Denied),
+        ("/", Outcome::Denied),
+        ("/home/ann/.sshx", Outcome::Allowed),
+        ("/home/ann/data", Outcome::Allowed),
+        ("/home/bob/.ssh", Outcome::Allowed),
+        (above, if above == "/home" || above == "/" { Outcome::Denied } else { Outcome::Allowed }),
+        ("/srv/../home/ann/.ssh", Outcome::Unjudgeable),
+    ] {
+        assert_eq!(outcome(&judge, &ask(dir)), wanted, "{dir}");
     }
 }
 

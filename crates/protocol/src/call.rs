@@ -126,6 +126,8 @@ pub enum Remedy {
         /// The reason.
         why: String,
     },
+    /// Nothing: the call was given the right to change it.
+    Granted,
 }
 
 impl std::fmt::Display for Tampered {
@@ -140,6 +142,7 @@ impl std::fmt::Display for Tampered {
                 write!(f, "{path} is new, and was moved to {kept} so that nothing believes it")
             }
             Remedy::Left { why } => write!(f, "{path} is not as it was: {why}"),
+            Remedy::Granted => write!(f, "{path} was changed, as the call was allowed to"),
         }
     }
 }

@@ -78,7 +78,7 @@ pub enum Network {
 pub enum GitSettings {
     /// They stay as they are.
     Kept,
-    /// It may change them, which a person allowed for this one call.
+    /// It may change them, as it was allowed for this one call; what it changed is told.
     Writable,
 }
 
@@ -144,7 +144,7 @@ pub struct Confinement {
     pub withheld: Vec<FilePath>,
     /// Network of a command.
     pub network: Network,
-    /// Git's settings and hooks.
+    /// Git's settings and hooks in the project.
     pub git: GitSettings,
     /// No stronger cage than this is tried; it can only lower.
     pub highest_tier: Tier,

@@ -133,7 +133,8 @@ pub struct Case {
     pub probe: Option<Probe>,
     /// Its confinement in plain words, for the question.
     pub confinement: String,
-    /// Rights beyond the session's that it asks for. Never allowed by a rule or mode: a person says.
+    /// Rights beyond the session's that it asks for. A person gives them, or a rule that names the
+    /// right; no rule for the command and no mode does.
     pub widens: Vec<Widening>,
 }
 
@@ -142,6 +143,8 @@ pub struct Case {
 pub enum Basis {
     /// A rule.
     Rule(Rule),
+    /// Rules that give what the call asks for beyond its session, one for each right in their order.
+    Rights(Vec<Rule>),
     /// The session's mode.
     Mode(Mode),
     /// The tool only looks.

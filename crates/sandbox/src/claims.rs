@@ -1,7 +1,7 @@
 //! What a tier promises and what it does not, as the record tells it. Pure; for `cage` only.
 
 use crate::layer;
-use protocol::confinement::{Network, Tier};
+use protocol::confinement::{GitSettings, Network, Tier};
 
 /// What the host let us do, as far as the words of the record depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,17 @@ pub(crate) fn network(tier: Tier, network: Network) -> &'static str {
         (Network::On, Tier::A | Tier::B | Tier::C) => "on",
         (Network::Off, Tier::A) => "off (own namespace)",
         (Network::Off, Tier::B | Tier::C) => "off (no INET sockets)",
+    }
+}
+
+/// What it was given beyond what its policy says of protected names.
+pub(crate) fn granted(git: GitSettings) -> Option<String> {
+    match git {
+        GitSettings::Kept => None,
+        GitSettings::Writable => Some(
+            "It may change git's settings and hooks in the project (git-admin); what it changed is told."
+                .to_owned(),
+        ),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::{CageError, Step};
 use crate::links::{Link, links_to};
 use crate::policy::{Absent, Access, At, Fresh, Policy, Rule, When};
-use crate::protected::{self, Before, Linked};
+use crate::protected::{self, Before, Linked, Territory};
 use crate::sys;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
@@ -50,6 +50,9 @@ pub(crate) struct Grants {
     pub covered: Vec<PathBuf>,
     /// To be read-only though what surrounds it is writable; for `Means::Root` only.
     pub protected: Vec<PathBuf>,
+    /// Protected names that this command may change: they may not be moved away together with their
+    /// folder all the same. For `Means::Root` only.
+    pub open: Vec<PathBuf>,
     /// What was at the protected names; absent where a policy has none.
     pub before: Option<Before>,
 }
@@ -84,17 +87,12 @@ impl Grants {
                 At::Temp => grants.directory(rule, &wanted.temp.to_path(), "temporary", means)?,
                 At::Added => {
                     for added in &wanted.added {
-                        grants.place(rule, &added.to_path(), Absent::Named, means)?;
+                        grants.added(rule, &added.to_path(), means)?;
                     }
                 }
                 At::Git => {
                     if let Some(linked) = &linked {
-                        let means = match wanted.git {
-                            GitSettings::Kept => means,
-                            // All of it is granted, as in the root of tier A.
-                            GitSettings::Writable => Means::Root,
-                        };
-                        grants.git(rule, linked, means)?;
+                        grants.git(rule, linked, wanted.git, means)?;
                     }
                 }
                 At::Path(path) => grants.place(rule, Path::new(path), rule.absent, means)?,
@@ -141,11 +139,38 @@ impl Grants {
         }
     }
 
+    /// A directory that was judged by its real path: where a link leads now, nobody looked.
+    fn added(&mut self, rule: &Rule, path: &Path, means: Means) -> Result<(), CageError> {
+        let before = self.list.len();
+        self.place(rule, path, Absent::Named, means)?;
+        match self.list.get(before) {
+            Some(grant) if grant.path != path => Err(CageError::new(
+                Step::Grants,
+                format!(
+                    "the added directory {} is reached by a link now, to {}",
+                    path.display(),
+                    grant.path.display()
+                ),
+            )
+            .hint("ask for the directory that it leads to")),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The git folder that lies outside the project.
-    fn git(&mut self, rule: &Rule, linked: &Linked, means: Means) -> Result<(), CageError> {
-        match means {
-            Means::Root => self.place(rule, &linked.common, Absent::Usual, means),
-            Means::Layer => {
+    fn git(
+        &mut self,
+        rule: &Rule,
+        linked: &Linked,
+        settings: GitSettings,
+        means: Means,
+    ) -> Result<(), CageError> {
+        match (means, settings) {
+            // Git writes its settings by a new file beside them.
+            (Means::Root, _) | (Means::Layer, GitSettings::Writable) => {
+                self.place(rule, &linked.common, Absent::Usual, means)
+            }
+            (Means::Layer, GitSettings::Kept) => {
                 let read = Rule { access: Access::Read, except: &[], ..*rule };
                 self.place(&read, &linked.common, Absent::Usual, means)?;
                 for part in linked.writable() {
@@ -309,13 +334,24 @@ impl Grants {
         }
         let roots: Vec<PathBuf> =
             [&wanted.project].into_iter().chain(&wanted.added).map(FilePath::to_path).collect();
-        let names = (policy.protected, wanted.git);
-        let places = protected::find(&roots, linked.as_ref(), names.0, names.1);
+        let places = protected::find(&roots, linked.as_ref(), policy.protected);
+        let open = match wanted.git {
+            GitSettings::Kept => Vec::new(),
+            GitSettings::Writable => {
+                let common = linked.iter().map(|linked| linked.common.clone());
+                std::iter::once(wanted.project.to_path()).chain(common).collect()
+            }
+        };
         if means == Means::Root {
             let held = places.iter().filter(|place| place.is_held());
-            self.protected = held.map(|place| place.path.clone()).collect();
+            let (open, held): (Vec<_>, Vec<_>) = held.partition(|place| place.is_gits_in(&open));
+            let paths = |places: Vec<&protected::Place>| {
+                places.into_iter().map(|place| place.path.clone()).collect()
+            };
+            (self.open, self.protected) = (paths(open), paths(held));
         }
-        self.before = Some(Before::look(roots, linked, names, places, &self.protected));
+        let territory = Territory { roots, linked, names: policy.protected, open };
+        self.before = Some(Before::look(territory, places, &self.protected));
     }
 }
 

@@ -94,7 +94,7 @@ impl Plan {
             .filter(|grant| grant.access.writes())
             .map(|grant| grant.path.as_path())
             .collect();
-        let fixed = grants.protected.iter().chain(&grants.covered);
+        let fixed = grants.protected.iter().chain(&grants.open).chain(&grants.covered);
         mounts.extend(holders(fixed, &roots));
         let links = DEV_LINKS.map(|(at, to)| Link { at: at.into(), to: to.into() });
         Self { mounts: ordered(mounts), links: grants.links.iter().cloned().chain(links).collect() }

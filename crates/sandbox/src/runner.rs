@@ -301,7 +301,7 @@ fn enforced(
         seccomp: true,
         refusals_observable: ground.observed == Observed::Refusals,
         dropped: layer::dropped(ground.abi),
-        limits: claims::limits(ground),
+        limits: claims::granted(wanted.git).into_iter().chain(claims::limits(ground)).collect(),
         missing,
     }
 }

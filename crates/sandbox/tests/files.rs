@@ -184,6 +184,30 @@ fn the_whole_file_system_is_no_grant() {
     }
 }
 
+/// It was judged by its real path; what a link there leads to now, nobody judged.
+#[test]
+fn an_added_directory_that_became_a_link_is_no_grant() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let [added, keys] = ["added", "keys"].map(|name| yard.root.join(name));
+        std::fs::create_dir_all(added.join("in")).unwrap();
+        std::fs::create_dir_all(keys.join("in")).unwrap();
+        let script = format!("echo x > {0}/made; test -e {0}/made", added.join("in").display());
+        for named in [added.join("in"), added.clone()] {
+            let told = yard.cage(tier, &["added", text(&named)], &["sh", "-c", &script]);
+            assert_eq!(told.one("exit"), "0", "{tier}: {told:?}");
+        }
+        std::fs::remove_dir_all(&added).unwrap();
+        std::os::unix::fs::symlink(&keys, &added).unwrap();
+        for named in [added.join("in"), added] {
+            let told = yard.cage(tier, &["added", text(&named)], &["sh", "-c", &script]);
+            assert_eq!(told.one("uncaged"), "grants", "{tier}: {told:?}");
+            assert!(told.one("reason").contains("reached by a link now"), "{told:?}");
+        }
+        assert!(!keys.join("in/made").exists(), "{tier}");
+    }
+}
+
 #[test]
 fn what_git_believes_of_submodules_and_worktrees_is_protected_too() {
     let yard = Yard::new();

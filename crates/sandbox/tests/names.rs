@@ -157,6 +157,80 @@ fn git_works_in_a_repository_a_new_one_and_its_worktrees() {
 }
 
 #[test]
+fn gits_settings_and_hooks_change_only_by_the_right_to() {
+    let script = "git remote add here /nowhere; git branch -m other; echo x > .git/hooks/post-merge; \
+                  git worktree add -q wt -b side; git -C wt config --worktree a.b c; echo end";
+    for tier in TIERS {
+        let yard = Yard::new();
+        free(&yard, &yard.project, SETUP);
+        free(&yard, &yard.project, "git config extensions.worktreeConfig true; mkdir .agentd");
+        let settings = || std::fs::read_to_string(yard.project.join(".git/config")).unwrap();
+        let before = settings();
+        let told = yard.shell(tier, script);
+        assert!(told.in_tier(tier).printed().ends_with("end"), "{told:?}");
+        assert_eq!(settings(), before, "{tier}");
+        assert!(!yard.project.join(".git/hooks/post-merge").exists(), "{tier}");
+        free(&yard, &yard.project, "rm -rf wt; git worktree prune; git branch -q -D side");
+
+        let told = yard.cage(tier, &["git", "writable"], &["sh", "-c", script]);
+        assert!(told.in_tier(tier).printed().ends_with("end"), "{told:?}");
+        assert!(settings().contains("[remote \"here\"]"), "{tier}: {}", settings());
+        for name in [".git/config", ".git/hooks/post-merge"] {
+            assert!(about(&told, name).contains("as the call was allowed to"), "{tier}: {told:?}");
+        }
+        free(
+            &yard,
+            &yard.project,
+            "test $(git branch --show-current) = other; test $(git -C wt config a.b) = c",
+        );
+
+        // All else stays protected, and the folder in its place.
+        let told = yard.cage(
+            tier,
+            &["git", "writable"],
+            &["sh", "-c", "echo x > .envrc; echo x > .git/commondir; echo x > .agentd/x; mv .git gone; echo end"],
+        );
+        assert!(told.in_tier(tier).printed().ends_with("end"), "{told:?}");
+        assert!(about(&told, ".envrc").contains("is new"), "{tier}: {told:?}");
+        assert!(!yard.project.join(".agentd/x").exists(), "{tier}");
+        assert_eq!(tier == "a", yard.project.join(".git/config").exists(), "{tier}: {told:?}");
+    }
+}
+
+#[test]
+fn the_right_to_gits_settings_reaches_the_repository_of_a_linked_worktree_and_no_other() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let [main, tree, beside] = ["main", "tree", "beside"].map(|name| yard.root.join(name));
+        for repository in [&main, &beside] {
+            std::fs::create_dir(repository).unwrap();
+            free(
+                &yard,
+                repository,
+                "git init -q . && git config user.name a && git config user.email a@b && git commit -q --allow-empty -m one",
+            );
+        }
+        free(&yard, &main, "git worktree add -q ../tree");
+        let options = ["project", tree.to_str().unwrap(), "added", beside.to_str().unwrap()];
+        let script = format!(
+            "git remote add here /nowhere; git -C {} remote add there /nowhere; echo end",
+            beside.display()
+        );
+        let remotes = |at: &Path| {
+            let config = std::fs::read_to_string(at.join(".git/config")).unwrap();
+            config.matches("[remote").count()
+        };
+        let told = yard.cage(tier, &options, &["sh", "-c", &script]);
+        assert!(told.in_tier(tier).printed().ends_with("end"), "{told:?}");
+        assert_eq!((remotes(&main), remotes(&beside)), (0, 0), "{tier}: {told:?}");
+        let options = [&["git", "writable"][..], &options].concat();
+        let told = yard.cage(tier, &options, &["sh", "-c", &script]);
+        assert!(told.in_tier(tier).printed().ends_with("end"), "{told:?}");
+        assert_eq!((remotes(&main), remotes(&beside)), (1, 0), "{tier}: {told:?}");
+    }
+}
+
+#[test]
 fn git_works_where_the_project_is_a_linked_worktree() {
     for tier in TIERS {
         let yard = Yard::new();
@@ -231,58 +305,6 @@ fn git_works_with_submodules_and_in_one() {
         assert!(!module.join("hooks/post-checkout").exists(), "{told:?}");
         let noticed = if tier == "a" { told.all("err") } else { told.all("tampered") };
         assert_eq!(noticed.len(), 1, "{told:?}");
-    }
-}
-
-/// What writes git's settings: a remote, a branch that follows one, a renamed branch, a hook.
-const ADMIN: &str = "git remote add origin /nowhere && git config alias.x status && \
-                     git branch -m renamed && echo echo > .git/hooks/pre-commit";
-
-#[test]
-fn a_call_that_may_change_git_s_settings_does_and_nothing_else_of_what_is_protected() {
-    for tier in TIERS {
-        let yard = Yard::new();
-        free(&yard, &yard.project, SETUP);
-        std::fs::write(yard.project.join(".envrc"), "mine").unwrap();
-        let settings = yard.project.join(".git/config");
-        let before = std::fs::read(&settings).unwrap();
-
-        let told = yard.shell(tier, &format!("{ADMIN}; true"));
-        assert_eq!(std::fs::read(&settings).unwrap(), before, "without the grant: {told:?}");
-
-        works(&yard, tier, &["git", "writable"], ADMIN);
-        let after = std::fs::read_to_string(&settings).unwrap();
-        assert!(after.contains("/nowhere") && after.contains("alias"), "{tier}: {after}");
-        assert!(yard.project.join(".git/hooks/pre-commit").exists(), "{tier}");
-
-        let script = "echo x > .envrc; echo x > .mcp.json; echo .. > .git/commondir; true";
-        let told = yard.cage(tier, &["git", "writable"], &["sh", "-c", script]);
-        assert_eq!(std::fs::read(yard.project.join(".envrc")).unwrap(), b"mine", "{told:?}");
-        for name in [".mcp.json", ".git/commondir"] {
-            assert!(about(&told, name).contains("moved"), "{told:?}");
-        }
-    }
-}
-
-#[test]
-fn in_a_linked_worktree_the_repository_s_settings_are_granted_too() {
-    for tier in TIERS {
-        let yard = Yard::new();
-        let main = yard.root.join("main");
-        std::fs::create_dir(&main).unwrap();
-        free(
-            &yard,
-            &main,
-            "git init -q . && git config user.name a && git config user.email a@b && \
-             git commit -q --allow-empty -m one && rm -rf ../project && \
-             git worktree add -q ../project -b side",
-        );
-        let before = std::fs::read(main.join(".git/config")).unwrap();
-        yard.shell(tier, "git remote add origin /nowhere; true");
-        assert_eq!(std::fs::read(main.join(".git/config")).unwrap(), before, "{tier}");
-        works(&yard, tier, &["git", "writable"], "git remote add origin /nowhere");
-        let after = std::fs::read_to_string(main.join(".git/config")).unwrap();
-        assert!(after.contains("/nowhere"), "{tier}: {after}");
     }
 }
 

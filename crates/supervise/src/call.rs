@@ -26,7 +26,7 @@ pub(crate) struct CallFacts {
     pub(crate) probed: Probed,
     /// Its cage in plain words.
     pub(crate) confinement: String,
-    /// What its cage has beyond the session's: only a person may say yes to it.
+    /// What its cage has beyond the session's: a person says yes to it, or a rule that names it.
     pub(crate) widens: Vec<Widening>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) timeout_ms: u64,
@@ -306,8 +306,8 @@ impl CallLife {
             return Vec::new();
         }
         match verdict {
-            Verdict::Allow(basis) if !self.facts.widens.is_empty() && !by_person(&basis) => {
-                let why = "it asks for more than the session has, and no person said yes";
+            Verdict::Allow(basis) if !gives(&basis, &self.facts.widens) => {
+                let why = "it asks for more than the session has, which no person and no rule for that gave";
                 self.judged(Verdict::Deny(
                     Basis::Unjudgeable(why.to_owned()),
                     format!("The call was not run: {why}."),
@@ -506,14 +506,19 @@ impl CallLife {
     }
 }
 
-fn by_person(basis: &Basis) -> bool {
+/// Whether this gives a call rights beyond the session's, if it asks for any.
+fn gives(basis: &Basis, widens: &[Widening]) -> bool {
     match basis {
         Basis::Person(_) => true,
+        Basis::Rights(rules) => {
+            rules.len() == widens.len()
+                && rules.iter().zip(widens).all(|(rule, right)| approval::gives(rule, right))
+        }
         Basis::Rule(_)
         | Basis::Mode(_)
         | Basis::Query
         | Basis::NobodyToAsk(_)
-        | Basis::Unjudgeable(_) => false,
+        | Basis::Unjudgeable(_) => widens.is_empty(),
     }
 }
 
@@ -535,7 +540,7 @@ fn denial(basis: &Basis, text: String) -> ToolResult {
             let rule = "nobody to ask".to_owned();
             failed(Outcome::Refused { rule }, "nobody_to_ask", text)
         }
-        Basis::Query | Basis::Unjudgeable(_) => {
+        Basis::Rights(_) | Basis::Query | Basis::Unjudgeable(_) => {
             failed(Outcome::Refused { rule: "not judgeable".into() }, "denied", text)
         }
     }

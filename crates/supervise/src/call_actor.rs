@@ -13,6 +13,7 @@ use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
 use crate::to_disk::{self, Place, Ran};
 use protocol::broker::{BrokerLink, ToBroker};
+use protocol::call::Remedy;
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, Refusal, RefusalKind};
 use protocol::ids::Generation;
@@ -438,7 +439,7 @@ impl CallState {
             self.plan.place,
             verdict,
             &self.plan.confinement,
-            None,
+            &facts.widens,
         );
         let Some(decided) = decided else { return };
         let (done, written) = oneshot::channel();
@@ -484,7 +485,9 @@ impl CallState {
         };
         let refusals = conclusion.report.as_ref().map(|report| report.refusals.as_slice());
         let tampered = conclusion.report.as_ref().map(|report| report.tampered.as_slice());
-        let tampered = tampered.unwrap_or_default().iter().map(ToString::to_string);
+        let tampered = tampered.unwrap_or_default().iter();
+        let tampered = tampered.filter(|name| name.remedy != Remedy::Granted);
+        let tampered = tampered.map(ToString::to_string);
         let refused = refusals.unwrap_or_default().iter().map(in_words).chain(tampered).collect();
         let record = to_disk::conclusion(call, &conclusion, head);
         let (call, result) = (call.id.clone(), conclusion.result);

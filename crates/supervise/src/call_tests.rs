@@ -4,7 +4,7 @@ use super::*;
 use protocol::call::ProcessUsage;
 use protocol::confinement::Tier;
 use protocol::ids::{CallId, SessionId};
-use protocol::judgement::Mode;
+use protocol::judgement::{Mode, Rule, RuleEffect};
 
 fn life(kind: ToolKind, probed: Probed) -> CallLife {
     CallLife::new(facts(kind, probed))
@@ -256,7 +256,7 @@ fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
 
 /// A right beyond the session's is a person's to give, even where the broker lets the call pass.
 #[test]
-fn only_a_person_gives_more_than_the_session_has() {
+fn a_person_gives_more_than_the_session_has_or_a_rule_for_each_right() {
     let widened = |basis| {
         let widens = vec![Widening::Network];
         let mut life =
@@ -272,6 +272,17 @@ fn only_a_person_gives_more_than_the_session_has() {
     assert!(widened(Basis::Person("pts/1".into())));
     assert!(!widened(Basis::Mode(Mode::Auto)));
     assert!(!widened(Basis::Query));
+    let rule = |text: &str| Rule {
+        effect: RuleEffect::Allow,
+        text: text.to_owned(),
+        file: "config.toml".to_owned(),
+        line: 1,
+    };
+    let by = |rules: &[&str]| widened(Basis::Rights(rules.iter().copied().map(rule).collect()));
+    assert!(by(&["network:cargo *"]));
+    assert!(!by(&["bash:cargo *"]) && !by(&["git-admin:cargo *"]) && !by(&[]));
+    assert!(!by(&["network:cargo *", "git-admin:cargo *"]), "one rule for one right");
+    assert!(!widened(Basis::Rule(rule("network:cargo *"))));
 }
 
 /// What the conversation answers itself goes the same way, without a process.

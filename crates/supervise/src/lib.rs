@@ -41,6 +41,7 @@ mod leftover;
 mod life;
 pub mod log;
 mod mend;
+mod never;
 mod peer;
 mod plan;
 mod pulse;

@@ -2,6 +2,7 @@
 //! and paths in, a plan out. Used by the session actor when it starts.
 
 use crate::book::chain;
+use crate::never;
 use config::{Config, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore};
 use protocol::client::{Change, FailedKind, Opening, ProjectTrust};
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Profile, Tier};
@@ -104,12 +105,17 @@ pub(crate) fn plan(
         added.push(FilePath::from(real_dir(&dir, "the added directory")?));
     }
     let (mode, network) = (config.permissions.mode, config.network);
-    let rules = config.rule_set(&project, opening.audience);
+    let mut rules = config.rule_set(&project, opening.audience);
+    let home = home(&opening.env);
+    rules.rules.extend(never::given(&never::Kept {
+        home: home.as_deref(),
+        withheld: &withheld(ground.dirs, dirs),
+        tool_homes: &tool_homes(&opening.env),
+    }));
     approval::Rules::new(&rules)
         .and_then(|_| approval::try_examples(&config.permissions.examples))
         .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
     let temp = ground.temp_root.join(format!("agentd-{id}"));
-    let home = home(&opening.env);
     let env = command_env(&opening.env, &temp);
     let confinement = Confinement {
         profile: Profile::Command,
@@ -374,7 +380,11 @@ pub(crate) fn in_words(confinement: &Confinement) -> String {
         (Profile::Command, Network::On) => "on",
         _ => "off",
     };
-    format!("{writes}; network: {network}")
+    let git = match confinement.git {
+        GitSettings::Kept => "",
+        GitSettings::Writable => ", git's settings and hooks in it",
+    };
+    format!("{writes}{git}; network: {network}")
 }
 
 #[cfg(test)]

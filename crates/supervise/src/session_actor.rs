@@ -12,6 +12,7 @@ mod learning;
 mod model;
 mod replay;
 mod retiring;
+mod rights;
 mod watching;
 mod wishes;
 

@@ -3,14 +3,14 @@
 
 use crate::call::{Conclusion, Cut, Fact};
 use journal::{OpenCall, Record, StoredPath};
-use protocol::call::{Call, Outcome};
+use protocol::call::{Call, Outcome, Remedy, Report, Tampered};
 use protocol::client::Change;
 use protocol::confinement::{
     Confinement, Enforced, GitSettings, Level, Limits, Network, Refusal, RefusalKind, Tier,
 };
 use protocol::content::{Block, Usage};
 use protocol::ids::SessionId;
-use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind, Verdict};
+use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind, Verdict, Widening};
 use protocol::provider::Failure;
 use protocol::session::{Happened, TurnEnd};
 
@@ -132,7 +132,7 @@ pub(crate) fn decided(
     place: Place,
     verdict: &Verdict,
     requested: &Confinement,
-    script: Option<journal::Digest>,
+    rights: &[Widening],
 ) -> Option<journal::Decided> {
     let (decision, why) = match verdict {
         Verdict::Allow(why) => (journal::Decision::Allowed, why),
@@ -147,11 +147,46 @@ pub(crate) fn decided(
         tool: call.tool.clone(),
         tool_kind: tool_kind(kind),
         input: call.input.clone(),
-        script,
+        // Kept by whoever writes the record.
+        script: None,
         decision,
         basis: basis(why),
         requested: Some(policy(requested)),
+        rights: rights
+            .iter()
+            .enumerate()
+            .map(|(at, asked)| right(asked, by_rule(why, at)))
+            .collect(),
     })
+}
+
+/// The rule that gave the right at this place among those that were asked for.
+fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
+    match basis {
+        Basis::Rights(rules) => rules.get(at),
+        Basis::Rule(_)
+        | Basis::Mode(_)
+        | Basis::Query
+        | Basis::Person(_)
+        | Basis::NobodyToAsk(_)
+        | Basis::Unjudgeable(_) => None,
+    }
+}
+
+/// A right beyond the session's, as the record names it.
+fn right(widening: &Widening, by: Option<&Rule>) -> String {
+    let name = match widening {
+        Widening::Network => "network".to_owned(),
+        Widening::Directory(dir) => format!("directory {}", dir.to_path().display()),
+        Widening::GitAdmin => "git-admin (git's settings and hooks)".to_owned(),
+    };
+    match by {
+        Some(rule) if rule.line > 0 => {
+            format!("{name} by the rule {} in {}, line {}", rule.text, rule.file, rule.line)
+        }
+        Some(rule) => format!("{name} by the rule {} ({})", rule.text, rule.file),
+        None => name,
+    }
 }
 
 /// Times and process of a call that ended.
@@ -188,11 +223,16 @@ pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: Ran) -> journal::
             .map(|report| report.refusals.iter().map(refusal).collect())
             .unwrap_or_default(),
         refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
-        tampered: report
-            .map(|report| report.tampered.iter().map(ToString::to_string).collect())
-            .unwrap_or_default(),
+        tampered: names_of(report, |name| name.remedy != Remedy::Granted),
+        granted: names_of(report, |name| name.remedy == Remedy::Granted),
         output: Some(journal::Digest::of(conclusion.result.text.as_bytes())),
     }
+}
+
+/// Those of the protected names that a call changed or made, in words.
+fn names_of(report: Option<&Report>, wanted: fn(&&Tampered) -> bool) -> Vec<String> {
+    let names = report.map(|report| report.tampered.as_slice()).unwrap_or_default();
+    names.iter().filter(wanted).map(ToString::to_string).collect()
 }
 
 /// The audit log's word on a call that was lost with its supervisor.
@@ -223,6 +263,7 @@ pub(crate) fn lost(session: &SessionId, call: &OpenCall, now: u64) -> journal::E
         refusals: Vec::new(),
         refusals_uncounted: 0,
         tampered: Vec::new(),
+        granted: Vec::new(),
         output: None,
     }
 }
@@ -280,6 +321,11 @@ fn rule(rule: &Rule) -> journal::Rule {
 fn basis(basis: &Basis) -> journal::Basis {
     match basis.clone() {
         Basis::Rule(written) => journal::Basis::Rule(rule(&written)),
+        // The others stand beside the rights that they gave.
+        Basis::Rights(rules) => match rules.first() {
+            Some(first) => journal::Basis::Rule(rule(first)),
+            None => journal::Basis::Unjudgeable { why: "no rule was named".to_owned() },
+        },
         Basis::Mode(mode) => journal::Basis::Mode { mode: mode.name().to_owned() },
         Basis::Query => journal::Basis::Query,
         Basis::Person(who) => journal::Basis::Person { who },

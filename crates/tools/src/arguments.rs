@@ -21,6 +21,8 @@ pub(crate) struct Facts {
     pub network: Option<Network>,
     /// Whether it asks to change git's settings; `None` does not.
     pub git: Option<GitSettings>,
+    /// One more directory that it asks for, as it names it.
+    pub directory: Option<String>,
 }
 
 /// A call that is one.
@@ -38,6 +40,8 @@ pub struct Interpreted {
     pub network: Option<Network>,
     /// What it asks to do with git's settings and hooks.
     pub git: GitSettings,
+    /// One more directory that it asks for on its own, as it names it.
+    pub directory: Option<String>,
 }
 
 /// Why something is no call.
@@ -164,9 +168,9 @@ pub fn interpret(name: &str, input_json: &str) -> Result<Interpreted, Invalid> {
         }
     }
     let (input, facts) = (spec.check)(Value::Object(input))?;
-    let Facts { paths, command, network, git } = facts;
+    let Facts { paths, command, network, git, directory } = facts;
     let git = git.unwrap_or(GitSettings::Kept);
-    Ok(Interpreted { spec, input, paths, command, network, git })
+    Ok(Interpreted { spec, input, paths, command, network, git, directory })
 }
 
 /// Checks and normalises the arguments of one tool; see [`Spec`].

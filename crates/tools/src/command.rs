@@ -12,7 +12,7 @@ use crate::live::Live;
 use crate::site::Site;
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
-use protocol::call::{Effect, Outcome};
+use protocol::call::{Effect, Outcome, Remedy, Tampered};
 use protocol::confinement::{Refusal, RefusalKind};
 use sandbox::{Bound, CageError, Ending, Exceeded, Exit, Program, Step};
 use std::ffi::OsString;
@@ -163,7 +163,12 @@ fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) 
     footer.extend(refused(&ending.refusals, ending.refusals_uncounted));
     footer.extend(ending.tampered.iter().map(|name| {
         let said = name.to_string();
-        format!("[a protected name: {}]", visible(&said))
+        match name.remedy {
+            Remedy::Granted => format!("[git-admin: {}]", visible(&said)),
+            Remedy::Restored { .. } | Remedy::Quarantined { .. } | Remedy::Left { .. } => {
+                format!("[a protected name: {}]", visible(&said))
+            }
+        }
     }));
     if matches!(ending.exit, Exit::Code(ENDED_BY_SIZE) | Exit::Signal(SIGXFSZ)) {
         footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
@@ -255,15 +260,23 @@ fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, St
 
 /// How a call may change git's settings, where this one tried.
 fn way_to_git(ending: &Ending) -> Option<String> {
-    let settings = ["/.git/config", "/.git/hooks", "/.git/info/attributes"];
-    let named = |path: &str| settings.iter().any(|name| format!("/{path}").contains(name));
-    let refused = ending.refusals.iter().any(|refusal| named(&refusal.detail));
-    let undone = ending.tampered.iter().any(|name| named(&name.path));
-    (refused || undone).then(|| {
-        "[git's settings and hooks stay as they are; a call of bash with git_settings \"write\" may \
-         change them once a person has allowed it]"
+    let refused = ending.refusals.iter().any(|refusal| is_gits(&refusal.detail));
+    let held = |name: &Tampered| name.remedy != Remedy::Granted && is_gits(&name.path);
+    (refused || ending.tampered.iter().any(held)).then(|| {
+        "[git's settings and hooks stay as they are; a call with git_settings \"write\" may change \
+         them once that right, git-admin, is given to it]"
             .to_owned()
     })
+}
+
+/// Whether this names settings or hooks of git, its submodules' and worktrees' too.
+fn is_gits(text: &str) -> bool {
+    let Some((_, below)) = text.split_once(".git/") else { return false };
+    below.contains("info/attributes")
+        || below.split(['/', ' ', ',', '"']).any(|name| {
+            let name = name.trim_end_matches(".lock");
+            matches!(name, "hooks" | "config" | "config.worktree")
+        })
 }
 
 /// What the cage refused, each kind of thing once with how often it happened.

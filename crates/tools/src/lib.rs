@@ -43,6 +43,7 @@ mod probe;
 mod protected;
 mod remove;
 mod replace;
+mod rights;
 mod run;
 mod schema;
 mod scope;

@@ -135,6 +135,7 @@ impl Checked {
     fn rule(&self) -> Option<&Rule> {
         match &self.verdict {
             Verdict::Allow(Basis::Rule(rule)) | Verdict::Deny(Basis::Rule(rule), _) => Some(rule),
+            Verdict::Allow(Basis::Rights(rules)) => rules.first(),
             Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_) => None,
         }
     }
@@ -144,6 +145,10 @@ impl Checked {
             Verdict::Ask(question) => question.reason.clone(),
             Verdict::Allow(basis) | Verdict::Deny(basis, _) => match basis {
                 Basis::Rule(rule) => format!("the rule `{}` ({})", rule.text, at(rule)),
+                Basis::Rights(rules) => {
+                    let each = rules.iter().map(|rule| format!("`{}` ({})", rule.text, at(rule)));
+                    format!("the rules {}", each.collect::<Vec<_>>().join(", "))
+                }
                 Basis::Mode(Mode::Plan) => "in the mode `plan` nothing is changed".to_owned(),
                 Basis::Mode(mode) => {
                     format!("no rule speaks of it, and the mode is `{}`", mode.name())

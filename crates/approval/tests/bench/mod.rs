@@ -86,7 +86,7 @@ pub fn unprobed(tool: &str) -> Case {
 
 pub fn outcome(rules: &Rules, case: &Case) -> Outcome {
     match rules.judge(case) {
-        Verdict::Allow(Basis::Rule(_)) => Outcome::Allowed,
+        Verdict::Allow(Basis::Rule(_) | Basis::Rights(_)) => Outcome::Allowed,
         Verdict::Allow(Basis::Mode(_)) => Outcome::AllowedByMode,
         Verdict::Allow(Basis::Query) => Outcome::AllowedAsQuery,
         Verdict::Ask(_) => Outcome::Asked,

@@ -60,6 +60,10 @@ pub struct Decided {
     /// The policy asked of the cage; absent where none was drawn up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested: Option<Policy>,
+    /// Rights beyond its session's that it asked for, for itself alone, in words. They are part of
+    /// the decision: given where it may run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rights: Vec<String>,
 }
 
 /// What was decided.
@@ -115,6 +119,9 @@ pub struct Ended {
     /// Protected names that it changed or made, each with what was done about it, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tampered: Vec<String>,
+    /// Protected names that it changed by a right that it was given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub granted: Vec<String>,
     /// SHA-256 of the result's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Digest>,

@@ -145,6 +145,7 @@ pub fn decided(session: &str, call: u32, decision: Decision) -> AuditRecord {
             level: Level::Required,
             limits: Limits { processes: 512, ..Limits::default() },
         }),
+        rights: vec![],
     })
 }
 
@@ -175,6 +176,7 @@ pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
         refusals,
         refusals_uncounted: 0,
         tampered: vec![],
+        granted: vec![],
         output: Some(Digest::of(b"output")),
     })
 }

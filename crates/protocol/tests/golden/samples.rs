@@ -434,6 +434,7 @@ goldens! {
         Restored => Remedy::Restored { kept: Some(text(".envrc.quarantined")) },
         Quarantined => Remedy::Quarantined { kept: text(".envrc.quarantined") },
         Left => Remedy::Left { why: text("too large") },
+        Granted => Remedy::Granted,
     }
     content::Role {
         User => Role::User,
@@ -477,6 +478,7 @@ goldens! {
     }
     judgement::Basis {
         Rule => Basis::Rule(rule()),
+        Rights => Basis::Rights(vec![rule()]),
         Mode => Basis::Mode(protocol::judgement::Mode::Auto),
         Query => Basis::Query,
         Person => Basis::Person(text("pts/0")),

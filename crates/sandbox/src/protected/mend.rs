@@ -3,11 +3,10 @@
 //! the runner's own layer lets it write no further than the command could.
 
 use super::places::{Kind, Place, Within, find, leads_home};
-use super::seen::{Room, Seen, Stamp, is_sample, look};
+use super::seen::{Room, Seen, Stamp, differing, is_sample, look};
 use super::{Linked, exists, is_real_dir, vet};
 use crate::policy::Protected;
 use protocol::call::{Remedy, Tampered};
-use protocol::confinement::GitSettings;
 use std::collections::{BTreeSet, HashSet};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -16,13 +15,26 @@ use std::path::{Path, PathBuf};
 /// What is moved aside gets this behind its name.
 const ASIDE: &str = "quarantined";
 
+/// Where protected names are looked for, and what of them is open to the command.
+#[derive(Debug)]
+pub(crate) struct Territory {
+    /// Directories that it may write.
+    pub roots: Vec<PathBuf>,
+    /// Where the project's git folder lies, if elsewhere.
+    pub linked: Option<Linked>,
+    pub names: &'static [Protected],
+    /// In these, git's settings and hooks may be changed.
+    pub open: Vec<PathBuf>,
+}
+
 /// What was there before the command.
 #[derive(Debug)]
 pub(crate) struct Before {
     roots: Vec<PathBuf>,
     linked: Option<Linked>,
     names: &'static [Protected],
-    git: GitSettings,
+    /// In these, git's settings and hooks may be changed.
+    open: Vec<PathBuf>,
     /// More was there than can be watched.
     crowded: bool,
     /// What existed.
@@ -33,13 +45,8 @@ pub(crate) struct Before {
 
 impl Before {
     /// Looks at all `places`, but for those that a mount holds.
-    pub(crate) fn look(
-        roots: Vec<PathBuf>,
-        linked: Option<Linked>,
-        (names, git): (&'static [Protected], GitSettings),
-        places: Vec<Place>,
-        held: &[PathBuf],
-    ) -> Self {
+    pub(crate) fn look(territory: Territory, places: Vec<Place>, held: &[PathBuf]) -> Self {
+        let Territory { roots, linked, names, open } = territory;
         let mut room = Room::new();
         let gits = places.iter().filter_map(|place| place.of.as_ref());
         let repositories = gits.filter(|git| exists(git)).cloned().collect();
@@ -53,7 +60,7 @@ impl Before {
                 Some((place, seen))
             })
             .collect();
-        Self { roots, linked, names, git, crowded: room.is_short(), seen, repositories }
+        Self { roots, linked, names, open, crowded: room.is_short(), seen, repositories }
     }
 
     /// Whether a change may go unnoticed, or cannot be undone, since too much is protected.
@@ -78,6 +85,10 @@ impl Before {
                 }
                 (Within::Project | Within::Nested(_), _) => {}
             }
+            if place.is_gits_in(&self.open) {
+                told.granted(&place.path, Some(seen));
+                continue;
+            }
             let nested = place.within != Within::Project;
             if nested && place.kind == Kind::Settings && is_harmless(place) {
                 continue;
@@ -86,11 +97,16 @@ impl Before {
             told.put_right(&place.path, seen);
         }
         let before: HashSet<&PathBuf> = self.seen.iter().map(|(place, _)| &place.path).collect();
-        let places = find(&told.roots, self.linked.as_ref(), self.names, self.git);
+        let places = find(&told.roots, self.linked.as_ref(), self.names);
         for place in places.iter().filter(|place| !before.contains(&place.path)) {
             let known = place.of.as_ref().is_some_and(|git| self.repositories.contains(git));
             match place.kind {
                 _ if !exists(&place.path) => {}
+                _ if place.is_gits_in(&self.open)
+                    && (known || keeps(&self.repositories, place)) =>
+                {
+                    told.granted(&place.path, None)
+                }
                 Kind::Hooks if !known && is_real_dir(&place.path) => {
                     for hook in vet::live_hooks(&place.path) {
                         told.quarantine(&hook);
@@ -106,6 +122,13 @@ impl Before {
         }
         told.list
     }
+}
+
+/// Whether one of these repositories keeps this about a worktree, which may be new.
+fn keeps(repositories: &BTreeSet<PathBuf>, place: &Place) -> bool {
+    let of = place.of.as_ref().filter(|_| place.kind == Kind::OfWorktree);
+    let repository = of.and_then(|folder| folder.ancestors().nth(2));
+    repository.is_some_and(|repository| repositories.contains(repository))
 }
 
 /// Whether new settings of a new git folder name no programs.
@@ -147,6 +170,13 @@ impl Told {
     fn tell(&mut self, path: &Path, remedy: Remedy) {
         let path = self.shown(path);
         self.list.push(Tampered { path, remedy });
+    }
+
+    /// What the command changed by a right that it was given stays.
+    fn granted(&mut self, path: &Path, seen: Option<&Seen>) {
+        for changed in differing(path, seen) {
+            self.tell(&changed, Remedy::Granted);
+        }
     }
 
     fn left(&mut self, path: &Path, why: &str) {

@@ -12,8 +12,8 @@ mod seen;
 mod vet;
 
 pub(crate) use linked::Linked;
-pub(crate) use mend::Before;
-pub(crate) use places::find;
+pub(crate) use mend::{Before, Territory};
+pub(crate) use places::{Place, find};
 
 use std::path::Path;
 

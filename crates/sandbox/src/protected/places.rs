@@ -3,7 +3,6 @@
 use super::linked::{Linked, pointed};
 use super::{exists, is_real_dir};
 use crate::policy::Protected;
-use protocol::confinement::GitSettings;
 use std::path::{Path, PathBuf};
 
 /// How far down submodules are looked for: deeper names than any that are in use.
@@ -16,8 +15,6 @@ const NESTED_FOLDERS: usize = 150;
 const NOT_LOOKED_INTO: [&str; 3] = ["node_modules", "target", ".git"];
 /// What of a git folder is run or believed later.
 const OF_GIT: [&str; 5] = ["hooks", "config", "config.worktree", "info/attributes", "commondir"];
-/// What stays as it is where a call may change git's settings: which folder they are taken from.
-const OF_GIT_ALWAYS: [&str; 1] = ["commondir"];
 /// The same of what a repository keeps about a linked worktree.
 const OF_WORKTREE: [&str; 3] = ["config.worktree", "commondir", "gitdir"];
 
@@ -65,18 +62,27 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Whether it is what git itself is told by a person: settings or hooks of a repository that
+    /// lies in one of these.
+    pub(crate) fn is_gits_in(&self, folders: &[PathBuf]) -> bool {
+        let gits = match self.kind {
+            Kind::Settings | Kind::Hooks => true,
+            Kind::OfWorktree => self.path.ends_with("config.worktree"),
+            Kind::Plain => self.of.is_some() && self.path.ends_with("info/attributes"),
+            Kind::Pointer => false,
+        };
+        gits && folders.iter().any(|folder| self.path.starts_with(folder))
+    }
+}
+
 /// All protected names beneath writable directories, and of the folder where git keeps the rest.
 pub(crate) fn find(
     roots: &[PathBuf],
     linked: Option<&Linked>,
     names: &'static [Protected],
-    git: GitSettings,
 ) -> Vec<Place> {
-    let of_git = match git {
-        GitSettings::Kept => &OF_GIT[..],
-        GitSettings::Writable => &OF_GIT_ALWAYS,
-    };
-    let mut found = Finder { of_git, within: Within::Project, places: Vec::new() };
+    let mut found = Finder { within: Within::Project, places: Vec::new() };
     for root in roots {
         for folder in with_repositories(root) {
             let own = roots.contains(&folder);
@@ -100,7 +106,6 @@ pub(crate) fn find(
 }
 
 struct Finder {
-    of_git: &'static [&'static str],
     within: Within,
     places: Vec<Place>,
 }
@@ -114,8 +119,8 @@ impl Finder {
     /// A git folder, what it keeps about linked worktrees, and its submodules: by names that may
     /// have slashes (`vendor/lib`), and with submodules of their own.
     fn of_git(&mut self, git: &Path, deep: usize) {
-        for name in self.of_git {
-            let kind = match *name {
+        for name in OF_GIT {
+            let kind = match name {
                 "hooks" => Kind::Hooks,
                 "config" | "config.worktree" => Kind::Settings,
                 _ => Kind::Plain,
@@ -213,7 +218,7 @@ mod tests {
         }
         std::fs::write(root.join(".git/modules/vendor/lib/HEAD"), "").unwrap();
         let names = &[Protected { name: ".envrc", why: "for the test" }];
-        let found = find(std::slice::from_ref(&root), None, names, GitSettings::Kept);
+        let found = find(std::slice::from_ref(&root), None, names);
         let has = |name: &str| found.iter().any(|place| place.path == root.join(name));
         for name in [
             ".envrc",
@@ -228,11 +233,5 @@ mod tests {
         assert!(!has("node_modules/x/.git/config"), "looked into");
         assert!(!has("one/two/three/four/.git/config"), "deeper than it is looked");
         assert!(!has("a/.envrc"), "no repository, so not looked at");
-        let found = find(std::slice::from_ref(&root), None, names, GitSettings::Writable);
-        let has = |name: &str| found.iter().any(|place| place.path == root.join(name));
-        assert!(has(".envrc") && has(".git/commondir") && has(".git/worktrees/side/gitdir"));
-        for name in [".git/hooks", ".git/config", "a/b/.git/config"] {
-            assert!(!has(name), "{name} was granted");
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! What was at a protected name before the command, as far as it takes to notice a change and to
 //! put it back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -107,6 +107,34 @@ fn look_within(path: &Path, room: &mut Room, deep: usize) -> Option<Seen> {
         }
     }
     Some(Seen::Folder { mode: found.mode() & 0o7777, names })
+}
+
+/// Where what is there differs from what was.
+pub(super) fn differing(path: &Path, seen: Option<&Seen>) -> Vec<PathBuf> {
+    differing_from(path, seen, look(path, &mut Room::new()).as_ref())
+}
+
+fn differing_from(path: &Path, before: Option<&Seen>, after: Option<&Seen>) -> Vec<PathBuf> {
+    let differs = match (before, after) {
+        (Some(Seen::Folder { mode, names }), Some(Seen::Folder { mode: now, names: there })) => {
+            let all: BTreeSet<_> = names.keys().chain(there.keys()).collect();
+            let within = all.into_iter().flat_map(|name| {
+                differing_from(&path.join(name), names.get(name), there.get(name))
+            });
+            let own = (mode != now).then(|| path.to_owned());
+            return own.into_iter().chain(within).collect();
+        }
+        (Some(Seen::File { stamp, bytes }), Some(Seen::File { stamp: now, bytes: there })) => {
+            // Touched and not changed is no change, where that can be known.
+            let same = bytes.is_some() && bytes == there && stamp.mode == now.mode;
+            stamp != now && !same
+        }
+        (Some(Seen::Link(to)), Some(Seen::Link(now))) => to != now,
+        (None, None) => false,
+        // Another kind of thing, or more than could be looked at.
+        (Some(_) | None, _) => true,
+    };
+    if differs { vec![path.to_owned()] } else { Vec::new() }
 }
 
 /// Git's examples of hooks.

@@ -1,6 +1,7 @@
 //! The calls of a session, from the conversation's word to the result it is told.
 
 use super::replay::Told;
+use super::rights;
 use super::{Concluded, SessionMsg, SessionState, rules};
 use crate::call::{Answerer, CallFacts, CallInput, Probed};
 use crate::call_actor::{CallActor, CallMsg, CallPlan};
@@ -10,9 +11,9 @@ use crate::to_disk::{self, Place};
 use journal::Record;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::Event;
-use protocol::confinement::{Confinement, GitSettings, Network, Profile};
+use protocol::confinement::{Confinement, Profile};
 use protocol::ids::CallId;
-use protocol::judgement::{ToolKind, Widening};
+use protocol::judgement::ToolKind;
 use protocol::session::ToSession;
 use ractor::{Actor, ActorRef};
 
@@ -34,7 +35,7 @@ impl SessionState {
             return;
         }
         let standing = self.standing.remove(&call.id.number);
-        let (facts, confinement) = match self.facts(call.clone(), answerer) {
+        let (facts, confinement) = match self.facts(call.clone(), answerer).await {
             Ok(found) => found,
             Err(result) => {
                 let record = no_call(&call, &result);
@@ -70,7 +71,7 @@ impl SessionState {
     }
 
     /// What is known of a call before anything is done for it, or why it is none.
-    pub(super) fn facts(
+    pub(super) async fn facts(
         &self,
         call: Call,
         answerer: Answerer,
@@ -80,25 +81,14 @@ impl SessionState {
         }
         let found =
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
-        let network = found.network.unwrap_or(self.plan.network);
-        // Asked of a person by the broker, whatever rules and mode say; for this call alone.
-        let mut widens = match (network, self.plan.network) {
-            (Network::On, Network::Off) => vec![Widening::Network],
-            (Network::On | Network::Off, _) => Vec::new(),
-        };
-        match found.git {
-            GitSettings::Kept => {}
-            GitSettings::Writable => widens.push(Widening::GitAdmin),
-        }
-        let (profile, git) = (found.spec.profile, found.git);
-        match (&answerer, profile) {
+        match (&answerer, found.spec.profile) {
             (Answerer::Conversation(_), Profile::Session) => {}
             (Answerer::Conversation(_), _) | (Answerer::Runner, Profile::Session) => {
                 return Err(not_its_own(found.spec.name));
             }
             (Answerer::Runner, _) => {}
         }
-        let confinement = Confinement { profile, network, git, ..self.plan.confinement.clone() };
+        let (widens, confinement) = rights::asked(&self.plan, &found).await?;
         let looked = !found.paths.is_empty()
             && approval::needs_probe(&self.plan.rules, found.spec.name, found.spec.kind);
         let facts = CallFacts {

@@ -4,9 +4,10 @@ use crate::answer::Answer;
 use crate::arguments::Facts;
 use crate::command::{self, ARGUMENT_BYTES, Wanted};
 use crate::failure::{Code, Failure};
+use crate::rights::WantedSettings;
 use crate::site::Site;
 use crate::spec::{Alias, Tool};
-use protocol::confinement::{GitSettings, Network, Profile};
+use protocol::confinement::{Network, Profile};
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,20 +27,14 @@ pub(super) struct Input {
     /// may have to be approved.
     #[serde(default)]
     network: WantedNetwork,
-    /// Whether it may change git's own settings and hooks, as git remote add, git push -u and
-    /// git branch -m do; keep is the usual. Asking for write has to be approved.
+    /// Whether it may change git's own settings and hooks (.git/config, .git/hooks), as git remote
+    /// add, git push -u and git branch -m do; keep is the usual. Asking for write has to be approved.
     #[serde(default)]
     git_settings: WantedSettings,
-}
-
-/// What it asks to do with git's settings.
-#[derive(Debug, Default, Clone, Copy, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-enum WantedSettings {
-    #[default]
-    Keep,
-    Write,
+    /// One more directory that it may read and write, as an absolute path; for this call alone. A
+    /// person is asked about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
 }
 
 /// The network that a call asks for.
@@ -74,17 +69,18 @@ impl Tool for Bash {
             WantedNetwork::Off => Some(Network::Off),
             WantedNetwork::On => Some(Network::On),
         };
-        let git = match input.git_settings {
-            WantedSettings::Keep => GitSettings::Kept,
-            WantedSettings::Write => GitSettings::Writable,
-        };
-        let command = Some(input.command.clone());
-        Facts { command, network, git: Some(git), ..Facts::default() }
+        Facts {
+            command: Some(input.command.clone()),
+            network,
+            git: Some(input.git_settings.into()),
+            directory: input.directory.clone(),
+            ..Facts::default()
+        }
     }
 
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         check(&input.command)?;
-        let Input { command, timeout_ms, network: _, git_settings: _ } = input;
+        let Input { command, timeout_ms, network: _, git_settings: _, directory: _ } = input;
         command::run(
             Wanted {
                 argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), command.clone()],

@@ -4,6 +4,7 @@ use crate::answer::Answer;
 use crate::arguments::Facts;
 use crate::command::{self, ARGUMENT_BYTES, Wanted};
 use crate::failure::{Code, Failure};
+use crate::rights::WantedSettings;
 use crate::site::Site;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
@@ -22,6 +23,14 @@ pub(super) struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 600_000))]
     timeout_ms: Option<u64>,
+    /// Whether it may change git's own settings and hooks (.git/config, .git/hooks), as git remote
+    /// add, git push -u and git branch -m do; keep is the usual. Asking for write has to be approved.
+    #[serde(default)]
+    git_settings: WantedSettings,
+    /// One more directory that it may read and write, as an absolute path; for this call alone. A
+    /// person is asked about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    directory: Option<String>,
 }
 
 impl Tool for Run {
@@ -35,11 +44,16 @@ impl Tool for Run {
     const ALIASES: &'static [Alias] = &[Alias::plain("exec"), Alias::plain("run_program")];
 
     fn facts(input: &Input) -> Facts {
-        Facts { command: Some(command::in_words(&input.argv)), ..Facts::default() }
+        Facts {
+            command: Some(command::in_words(&input.argv)),
+            git: Some(input.git_settings.into()),
+            directory: input.directory.clone(),
+            ..Facts::default()
+        }
     }
 
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let Input { argv, timeout_ms } = input;
+        let Input { argv, timeout_ms, git_settings: _, directory: _ } = input;
         check(&argv)?;
         let text = command::in_words(&argv);
         command::run(Wanted { argv, text, env: Vec::new(), without: None, timeout_ms }, site)

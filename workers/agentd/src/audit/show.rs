@@ -82,6 +82,9 @@ impl Page {
         if let Some(policy) = &decided.requested {
             self.line("requested", &requested(policy));
         }
+        if !decided.rights.is_empty() {
+            self.line("asked for", &format!("{}, for this call alone", decided.rights.join(", ")));
+        }
     }
 
     fn ended(&mut self, ended: &Ended, decided: Option<&Decided>) {
@@ -145,6 +148,7 @@ impl Page {
         }
         self.list("refused", &refused);
         self.list("tampered", &ended.tampered);
+        self.list("granted", &ended.granted);
         // A tool of ours reads and writes files itself, and reports what it was refused.
         let ran_a_command = decided.is_none_or(|decided| decided.script.is_some());
         let mut unseen = vec![READS];

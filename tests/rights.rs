@@ -1,0 +1,204 @@
+//! Rights beyond the session's for one call: git's own settings and one more directory, from the
+//! model's wish to the cage and the record, in both tiers.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+mod support;
+
+use protocol::client::FromClient;
+use protocol::judgement::{Answer as Said, Question, Widening};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use support::anthropic::{Answer, Server, call};
+use support::daemon::Wire;
+use support::{Desk, Run, needs, run};
+
+const TIERS: [&str; 2] = ["A", "B"];
+
+/// A desk whose project is a repository.
+fn repository() -> Desk {
+    needs("git");
+    let desk = Desk::new();
+    let out = Command::new("git")
+        .args(["init", "-q", "-b", "first"])
+        .current_dir(desk.project())
+        .env("HOME", desk.home())
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "this test drives git: {out:?}");
+    desk
+}
+
+fn scripted(tool: &str, input: &Value) -> Server {
+    let asked = Answer::says([call("toolu_1", tool, &input.to_string())]);
+    Server::scripted([asked, Answer::text("done")])
+}
+
+/// A script's run with one call, and what the model was told of it.
+fn one(desk: &Desk, tier: &str, tool: &str, input: &Value, flags: &[&str]) -> (Run, String) {
+    let server = scripted(tool, input);
+    let mut arguments = vec!["-p", "do it", "--output-format", "json"];
+    arguments.extend(flags);
+    let mut agentd = desk.with_server(&server, &arguments);
+    agentd.env("AGENTD_SANDBOX_TIER", tier);
+    let ran = run(agentd);
+    let told = server.requests()[1].body["messages"].as_array().unwrap().last().unwrap().clone();
+    (ran, told["content"][0]["content"].to_string())
+}
+
+fn settings(desk: &Desk) -> String {
+    desk.read(".git/config")
+}
+
+/// The newest record of this kind.
+fn newest(desk: &Desk, event: &str) -> Value {
+    desk.audit().into_iter().rfind(|record| record["event"] == event).unwrap()
+}
+
+#[test]
+fn gits_settings_change_only_where_a_rule_names_the_right() {
+    for tier in TIERS {
+        let desk = repository();
+        let script = "git remote add here /nowhere; git branch -m second";
+        let (plain, asks) =
+            (json!({ "command": script }), json!({ "command": script, "git_settings": "write" }));
+        let before = settings(&desk);
+        // Not asked for: it runs, nothing changes, and it is told how it could.
+        let (ran, told) = one(&desk, tier, "bash", &plain, &["--permission-mode", "auto"]);
+        assert_eq!((ran.code, settings(&desk)), (0, before.clone()), "{tier}: {told}");
+        assert!(
+            told.contains("git_settings") && told.contains("stay as they are"),
+            "{tier}: {told}"
+        );
+        // Asked for where nobody can say yes: the mode and rules for commands do not.
+        let all = ["--permission-mode", "auto", "--allowed-tools", "bash"];
+        let (ran, told) = one(&desk, tier, "bash", &asks, &all);
+        assert_eq!((ran.code, settings(&desk)), (10, before.clone()), "{tier}: {told}");
+        assert!(told.contains("changing git's settings and hooks"), "{tier}: {told}");
+        // One plain command, as the refusal has it.
+        let argv = json!({ "argv": ["git", "remote", "add", "here", "/nowhere"], "git_settings": "write" });
+        let (ran, told) = one(&desk, tier, "run", &argv, &all);
+        assert_eq!((ran.code, settings(&desk)), (10, before.clone()), "{tier}: {told}");
+        let rule = told.split("--allowed-tools '").nth(1).unwrap().split('\'').next().unwrap();
+        assert_eq!(rule, "git-admin:git remote add here /nowhere", "{told}");
+        let given = ["--allowed-tools", "bash:git *", "--allowed-tools", rule];
+        let (ran, told) = one(&desk, tier, "run", &argv, &given);
+        assert_eq!(ran.code, 0, "{tier}: {told}");
+        assert!(settings(&desk).contains("[remote \"here\"]"), "{tier}: {told}");
+        let decided = newest(&desk, "decided");
+        assert_eq!(decided["basis"]["text"], rule, "{decided}");
+        assert!(decided["rights"][0].as_str().unwrap().starts_with("git-admin"), "{decided}");
+        let ended = newest(&desk, "ended");
+        assert!(ended["granted"][0].as_str().unwrap().starts_with(".git/config "), "{ended}");
+        assert_eq!(ended["tampered"], Value::Null, "{ended}");
+    }
+}
+
+/// The question about this call, answered; what the turn left behind is the caller's to look at.
+fn answered(desk: &Desk, input: &Value, answers: &[Said]) -> (Question, String) {
+    let server = scripted("bash", input);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    wire.prompt(&session, "go");
+    let question = wire.question();
+    for answer in answers {
+        let (call, digest) = (question.call.clone(), question.digest.clone());
+        wire.say(FromClient::Answer { call, digest, answer: answer.clone() });
+    }
+    wire.turn_ends();
+    let shown = run(desk.agentd(&["audit", "show", &format!("{}.1", session.0)]));
+    (question, shown.out)
+}
+
+#[test]
+fn a_person_gives_a_right_for_one_call_and_the_record_says_so() {
+    let desk = repository();
+    let other = desk.outside().join("other");
+    fs::create_dir(&other).unwrap();
+    let link = desk.outside().join("link");
+    std::os::unix::fs::symlink(&other, &link).unwrap();
+    let input = json!({
+        "command": format!("git branch -m second; git remote add here /nowhere; touch {}/made", other.display()),
+        "git_settings": "write", "directory": link, "network": "on",
+    });
+    let always = Said::Always("bash:git branch *".into());
+    // An answer that holds longer is no answer to it: it is rejected, and the next one counts.
+    let (question, shown) = answered(&desk, &input, &[always, Said::Once]);
+    let rights = [Widening::Network, Widening::Directory(other.clone().into()), Widening::GitAdmin];
+    assert_eq!(question.widens, rights);
+    assert!(question.offers.is_empty());
+    for words in [
+        "network for this",
+        &*format!("the directory {} for", other.display()),
+        "settings and hooks",
+    ] {
+        assert!(question.reason.contains(words), "{}", question.reason);
+    }
+    assert!(other.join("made").exists() && settings(&desk).contains("[remote"), "{shown}");
+    for words in ["allowed by a person", "network, directory ", "git-admin", "for this call alone"]
+    {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(shown.contains(".git/config was changed, as the call was allowed to"), "{shown}");
+    assert!(!desk.home().join(".config/agentd/config.toml").exists(), "no rule was learned");
+}
+
+#[test]
+fn one_more_directory_is_given_to_the_call_that_asks_and_no_other() {
+    for tier in TIERS {
+        let desk = Desk::new();
+        let [given, other] = ["given", "other"].map(|name| desk.outside().join(name));
+        fs::create_dir(&given).unwrap();
+        fs::create_dir(&other).unwrap();
+        let script =
+            format!("echo x > {0}/made; echo x > {1}/made", given.display(), other.display());
+        let made = || (given.join("made").exists(), other.join("made").exists());
+        let rule = format!("directory:{}", given.display());
+        let flags = ["--permission-mode", "auto", "--allowed-tools", rule.as_str()];
+        let wide = json!({ "command": script, "directory": given });
+        let (ran, told) = one(&desk, tier, "bash", &json!({ "command": script }), &flags);
+        assert_eq!((ran.code, made()), (0, (false, false)), "{tier}: {told}");
+        let (ran, told) = one(&desk, tier, "bash", &wide, &["--permission-mode", "auto"]);
+        assert_eq!((ran.code, made()), (10, (false, false)), "{tier}: {told}");
+        assert!(told.contains(&rule) && told.contains("--add-dir"), "{tier}: {told}");
+        let (ran, told) = one(&desk, tier, "bash", &wide, &flags);
+        assert_eq!((ran.code, made()), (0, (true, false)), "{tier}: {told}");
+        assert_eq!(newest(&desk, "decided")["basis"]["text"], rule);
+        // What is no directory is said, and nothing is run.
+        let nowhere = json!({ "command": "touch ran", "directory": "/nonexistent" });
+        let (_, told) = one(&desk, tier, "bash", &nowhere, &flags);
+        assert!(told.contains("/nonexistent cannot be used"), "{told}");
+        assert!(!desk.project().join("ran").exists());
+    }
+}
+
+#[test]
+fn keys_and_our_own_directories_are_given_to_nobody() {
+    let desk = Desk::new();
+    let ssh = desk.home().join(".ssh");
+    fs::create_dir(&ssh).unwrap();
+    let link = desk.project().join("link");
+    std::os::unix::fs::symlink(&ssh, &link).unwrap();
+    let flags = ["--permission-mode", "auto", "--allowed-tools", "directory"];
+    // The control, which makes our directories too.
+    let free = desk.outside().join("free");
+    fs::create_dir(&free).unwrap();
+    let try_one = |directory: &PathBuf| {
+        let input = json!({ "command": "touch ran", "directory": directory });
+        let (ran, told) = one(&desk, "A", "bash", &input, &flags);
+        (ran.code, fs::remove_file(desk.project().join("ran")).is_ok(), told)
+    };
+    let (code, happened, told) = try_one(&free);
+    assert_eq!((code, happened), (0, true), "{told}");
+    let root = PathBuf::from("/");
+    let journals = desk.state().join("sessions");
+    for directory in [ssh, link, desk.home(), desk.state(), journals, "/etc".into(), root] {
+        let (code, happened, told) = try_one(&directory);
+        assert_eq!((code, happened), (0, false), "{directory:?}: {told}");
+        assert!(told.contains("built-in") && told.contains("forbids it"), "{directory:?}: {told}");
+        let decided = newest(&desk, "decided");
+        assert_eq!(decided["basis"]["file"], "built-in", "{decided}");
+    }
+}
