@@ -86,7 +86,7 @@ fn a_missing_worker_is_named_with_the_command_that_builds_it() {
         })
     };
     says(&run_there(), 15, &["agentd-supervisor", "cargo build --workspace"]);
-    for name in ["supervisor", "session", "provider", "broker"] {
+    for name in ["supervisor", "session", "provider", "broker", "store"] {
         let name = format!("agentd-{name}");
         support::copy_program(&own.with_file_name(&name), &place.join(&name));
     }
@@ -100,9 +100,14 @@ fn a_worker_of_another_build_is_not_used() {
     let place = desk.outside().join("bin");
     fs::create_dir(&place).unwrap();
     let own = std::path::Path::new(env!("CARGO_BIN_EXE_agentd"));
-    for name in
-        ["agentd", "agentd-supervisor", "agentd-session", "agentd-provider", "agentd-broker"]
-    {
+    for name in [
+        "agentd",
+        "agentd-supervisor",
+        "agentd-session",
+        "agentd-provider",
+        "agentd-broker",
+        "agentd-store",
+    ] {
         support::copy_program(&own.with_file_name(name), &place.join(name));
     }
     // Any other program: it does not introduce itself as ours.

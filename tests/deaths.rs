@@ -341,7 +341,7 @@ fn a_session_does_not_go_on_before_the_last_command_of_its_dead_supervisor_has_e
 /// A process that is stopped is not dead: only its silence tells.
 #[test]
 fn a_worker_that_is_stopped_is_found_and_replaced() {
-    for name in ["agentd-session", "agentd-provider", "agentd-broker"] {
+    for name in ["agentd-session", "agentd-provider", "agentd-broker", "agentd-store"] {
         let desk = Desk::new();
         let (ended, _) = run_with(
             &desk,

@@ -54,6 +54,19 @@ fn script() -> Vec<(&'static str, Value, &'static str, &'static str)> {
             "Every tool (all): 1 of 2 done",
             "done",
         ),
+        (
+            "memory_add",
+            json!({"text": "The project is built with make.", "scope": "project"}),
+            "remembered as p1 (project)",
+            "done",
+        ),
+        (
+            "memory_search",
+            json!({"query": "how is it building"}),
+            "p1 (project): The project is built with make.",
+            "done",
+        ),
+        ("memory_remove", json!({"id": "p1"}), "forgot p1: The project", "done"),
         ("history_search", json!({"keyword": "USE EVERY"}), "1. person: Use every tool", "done"),
     ]
 }
@@ -89,7 +102,7 @@ fn every_tool_goes_the_whole_way() {
         let ended = desk.ended(at as u64 + 1);
         assert_eq!(ended["outcome"]["how"], how, "{tool}: {ended:#}");
         // What needs no process has no cage either, and the record does not claim one.
-        let own = matches!(tool, "checklist_create" | "checklist_update" | "history_search");
+        let own = ["checklist", "history", "memory"].iter().any(|own| tool.starts_with(own));
         assert_eq!(ended["enforced"].is_null(), own, "{tool}: {ended:#}");
     }
     for tool in offered {

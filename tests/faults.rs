@@ -371,7 +371,7 @@ fn a_damaged_journal_is_named_and_left_alone() {
 
 #[test]
 fn workers_that_are_stopped_do_not_hold_up_the_end_of_a_run() {
-    for worker in ["agentd-session", "agentd-provider", "agentd-broker"] {
+    for worker in ["agentd-session", "agentd-provider", "agentd-broker", "agentd-store"] {
         let desk = Desk::new();
         let server = Server::scripted([Answer::says([bash("toolu_1", "touch begun; sleep 1")])]);
         let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);

@@ -5,7 +5,7 @@
 use std::fs;
 
 /// The executables of this build, with the crates they must not hold.
-const EXECUTABLES: [(&str, &str, &[&str]); 6] = [
+const EXECUTABLES: [(&str, &str, &[&str]); 7] = [
     ("agentd", env!("CARGO_BIN_EXE_agentd"), &["reqwest", "rustls", "hyper", "ractor"]),
     (
         "agentd-supervisor",
@@ -21,6 +21,11 @@ const EXECUTABLES: [(&str, &str, &[&str]); 6] = [
     (
         "agentd-broker",
         env!("CARGO_BIN_EXE_agentd-broker"),
+        &["reqwest", "rustls", "hyper", "tokio", "ractor", "grep_searcher"],
+    ),
+    (
+        "agentd-store",
+        env!("CARGO_BIN_EXE_agentd-store"),
         &["reqwest", "rustls", "hyper", "tokio", "ractor", "grep_searcher"],
     ),
     (
@@ -59,6 +64,7 @@ fn the_search_finds_what_is_there() {
         ("agentd-supervisor", "tokio"),
         ("agentd-supervisor", "ractor"),
         ("agentd-tool", "grep_searcher"),
+        ("agentd-store", "rusqlite"),
         ("agentd", "clap_builder"),
     ] {
         let (_, path, _) = EXECUTABLES.iter().find(|(known, ..)| *known == name).unwrap();

@@ -95,7 +95,8 @@ fn a_second_signal_changes_nothing() {
 
 #[test]
 fn a_process_killed_or_stopped_while_it_ends_does_not_hold_it_up() {
-    let workers = ["agentd-session", "agentd-provider", "agentd-broker", "agentd-tool"];
+    let workers =
+        ["agentd-session", "agentd-provider", "agentd-broker", "agentd-store", "agentd-tool"];
     for worker in workers {
         for signal in [Signal::SIGKILL, Signal::SIGSTOP] {
             let busy = busy();

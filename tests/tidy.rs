@@ -84,6 +84,7 @@ fn the_floors_hold() {
         ("provider", 1),
         ("approval", 1),
         ("session", 1),
+        ("store", 1),
         ("client", 1),
         ("supervise", 2),
     ]
@@ -189,7 +190,7 @@ fn no_word_of_a_wire_is_dead() {
         .filter(|(name, _)| !is_test(name) && !name.starts_with("crates/protocol/"))
         .map(|(_, text)| text)
         .collect();
-    for wire in ["session", "provider", "broker", "tool", "client"] {
+    for wire in ["session", "provider", "broker", "store", "tool", "client"] {
         let text =
             fs::read_to_string(root().join(format!("crates/protocol/src/{wire}.rs"))).unwrap();
         for (name, variant) in variants(&text) {

@@ -19,7 +19,7 @@ use support::daemon::Wire;
 use support::dice::Dice;
 use support::{Desk, child_of, until};
 
-const WORKERS: [&str; 3] = ["agentd-session", "agentd-provider", "agentd-broker"];
+const WORKERS: [&str; 4] = ["agentd-session", "agentd-provider", "agentd-broker", "agentd-store"];
 
 /// Answers by what the conversation holds, so that asking again changes nothing.
 fn answer(body: &Value) -> Answer {

@@ -6,8 +6,8 @@ use std::path::Path;
 #[path = "src/policy_source.rs"]
 mod policy_source;
 
-const PROFILES: [&str; 7] =
-    ["probe", "query", "mutate", "command", "session", "broker", "provider"];
+const PROFILES: [&str; 8] =
+    ["probe", "query", "mutate", "command", "session", "broker", "provider", "store"];
 
 fn main() {
     let here = std::env::var("CARGO_MANIFEST_DIR").expect("cargo names the crate's folder");

@@ -58,6 +58,7 @@ fn hooks_leave_their_mark() {
         env!("CARGO_BIN_EXE_agentd-session"),
         env!("CARGO_BIN_EXE_agentd-provider"),
         env!("CARGO_BIN_EXE_agentd-broker"),
+        env!("CARGO_BIN_EXE_agentd-store"),
         env!("CARGO_BIN_EXE_agentd-tool"),
     ] {
         let mark = b"agentd_hook:";

@@ -181,12 +181,13 @@ impl Desk {
     }
 }
 
-const EXECUTABLES: [&str; 6] = [
+const EXECUTABLES: [&str; 7] = [
     "agentd",
     "agentd-supervisor",
     "agentd-session",
     "agentd-provider",
     "agentd-broker",
+    "agentd-store",
     "agentd-tool",
 ];
 

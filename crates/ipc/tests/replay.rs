@@ -12,10 +12,11 @@ use std::path::PathBuf;
 /// A fuzz target's name and what it holds any bytes to.
 type Target = (&'static str, fn(&[u8]));
 
-const TARGETS: [Target; 6] = [
+const TARGETS: [Target; 7] = [
     ("session", held::session),
     ("provider", held::provider),
     ("broker", held::broker),
+    ("store", held::store),
     ("tool", held::tool),
     ("client", held::client),
     ("frames", held::frames),

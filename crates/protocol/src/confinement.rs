@@ -46,6 +46,8 @@ pub enum Profile {
     Broker,
     /// The model's stream: network, certificates, resolver.
     Provider,
+    /// Memory, skills, instructions and copies: its own directories, the project read-only.
+    Store,
 }
 
 impl Profile {
@@ -60,6 +62,7 @@ impl Profile {
             Self::Session => "session",
             Self::Broker => "broker",
             Self::Provider => "provider",
+            Self::Store => "store",
         }
     }
 }

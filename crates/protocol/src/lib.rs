@@ -2,7 +2,7 @@
 //! wires speak about.
 //!
 //! Wires (two enums each, `To…` away from the supervisor, `From…` towards it): [`session`],
-//! [`provider`], [`broker`], [`tool`], [`client`]. Words: [`ids`], [`content`], [`call`],
+//! [`provider`], [`broker`], [`store`], [`tool`], [`client`]. Words: [`ids`], [`content`], [`call`],
 //! [`confinement`], [`judgement`], [`upkeep`].
 //!
 //! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Types here are
@@ -17,6 +17,7 @@ pub mod ids;
 pub mod judgement;
 pub mod provider;
 pub mod session;
+pub mod store;
 pub mod tool;
 pub mod upkeep;
 

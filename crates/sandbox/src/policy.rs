@@ -153,6 +153,7 @@ pub(crate) fn of(profile: Profile) -> &'static Policy {
         Profile::Session => &file::SESSION,
         Profile::Broker => &file::BROKER,
         Profile::Provider => &file::PROVIDER,
+        Profile::Store => &file::STORE,
     }
 }
 
@@ -164,7 +165,7 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    const ALL: [Profile; 7] = [
+    const ALL: [Profile; 8] = [
         Profile::Probe,
         Profile::Query,
         Profile::Mutate,
@@ -172,6 +173,7 @@ mod tests {
         Profile::Session,
         Profile::Broker,
         Profile::Provider,
+        Profile::Store,
     ];
 
     #[test]

@@ -20,6 +20,8 @@ pub(crate) const EXPIRED: &str = "Not run: a person was asked about this call an
 pub(crate) struct CallFacts {
     pub(crate) call: Call,
     pub(crate) kind: ToolKind,
+    /// As which of the two it is judged.
+    pub(crate) judged_as: ToolKind,
     /// The text of the command, for tools that run one.
     pub(crate) command: Option<String>,
     /// Whether its paths must be looked at before it is judged.
@@ -43,6 +45,8 @@ pub(crate) enum Answerer {
     Runner,
     /// The conversation, which has said what it comes to.
     Conversation(ToolResult),
+    /// The session's store, which does each call once, however often it is asked.
+    Store,
 }
 
 /// A question that was put to people and has no answer.
@@ -59,6 +63,13 @@ pub(crate) struct Standing {
 pub(crate) enum Probed {
     Before,
     Not,
+}
+
+/// Whether a worker that died is started again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ComesBack {
+    Soon,
+    Never,
 }
 
 /// What happens to a call.
@@ -86,6 +97,15 @@ pub(crate) enum CallInput {
     RunnerEnded {
         cause: String,
     },
+    /// From the store: what it came to.
+    Stored(ToolResult),
+    /// The store died.
+    StoreLost {
+        cause: String,
+        comes_back: ComesBack,
+    },
+    /// Another store lives, and knows which calls were done.
+    StoreBack,
     /// A person or the session wants it to stop.
     Cancel,
     /// Its time is over by a margin: the runner should have ended it and did not.
@@ -110,6 +130,8 @@ pub(crate) enum CallEffect {
     AuditDecided(Verdict),
     /// Make the grant from this verdict and start the runner.
     Start(Verdict),
+    /// Have the store do it.
+    AskStore(Call),
     /// Let the caged runner go.
     Go(Errand),
     CancelRunner,
@@ -155,6 +177,8 @@ enum Phase {
     Judging,
     Starting,
     Running,
+    /// The store was asked.
+    AtStore,
     /// It reported; its process has not ended yet.
     Reported(Box<Report>),
     Over,
@@ -171,6 +195,8 @@ pub(crate) struct CallLife {
     enforced: Option<Enforced>,
     /// Why nothing can judge.
     unjudgeable: Option<String>,
+    /// Why there is no store to ask.
+    storeless: Option<String>,
     /// Second tries are given once each: for the look, before `Go`, and for a query after it.
     tries: Tries,
     cancelled: bool,
@@ -182,6 +208,7 @@ struct Tries {
     looked_again: bool,
     started_again: bool,
     ran_again: bool,
+    stored_again: bool,
 }
 
 impl CallLife {
@@ -194,6 +221,7 @@ impl CallLife {
             verdict: None,
             enforced: None,
             unjudgeable: None,
+            storeless: None,
             tries: Tries::default(),
             cancelled: false,
         }
@@ -221,9 +249,21 @@ impl CallLife {
                 Vec::new()
             }
             CallInput::RunnerEnded { cause } => self.runner_ended(cause),
+            CallInput::Stored(result) => match self.phase {
+                Phase::AtStore => self.conclude(result, Cut::No),
+                Phase::New
+                | Phase::Looking
+                | Phase::Judging
+                | Phase::Starting
+                | Phase::Running
+                | Phase::Reported(_)
+                | Phase::Over => Vec::new(),
+            },
+            CallInput::StoreLost { cause, comes_back } => self.store_lost(cause, comes_back),
+            CallInput::StoreBack => self.store_back(),
             CallInput::Cancel => self.cancel(),
             CallInput::Overdue => match self.phase {
-                Phase::Over | Phase::New | Phase::Judging => Vec::new(),
+                Phase::Over | Phase::New | Phase::Judging | Phase::AtStore => Vec::new(),
                 Phase::Looking | Phase::Starting | Phase::Running | Phase::Reported(_) => {
                     vec![CallEffect::KillRunner]
                 }
@@ -258,6 +298,7 @@ impl CallLife {
             | Phase::Looking
             | Phase::Starting
             | Phase::Running
+            | Phase::AtStore
             | Phase::Reported(_)
             | Phase::Over => Vec::new(),
         }
@@ -293,7 +334,7 @@ impl CallLife {
     fn case(&self) -> Case {
         Case {
             call: self.facts.call.clone(),
-            kind: self.facts.kind,
+            kind: self.facts.judged_as,
             command: self.facts.command.clone(),
             probe: self.probe.clone(),
             confinement: self.facts.confinement.clone(),
@@ -316,7 +357,8 @@ impl CallLife {
             Verdict::Allow(basis) => {
                 let verdict = Verdict::Allow(basis.clone());
                 let decided = CallEffect::AuditDecided(verdict.clone());
-                let kept = CallEffect::Record(vec![Fact::Approved(basis), Fact::Start]);
+                let approved = Fact::Approved(basis.clone());
+                let kept = CallEffect::Record(vec![approved, Fact::Start]);
                 match self.facts.answerer.clone() {
                     Answerer::Runner => {
                         self.phase = Phase::Starting;
@@ -328,6 +370,18 @@ impl CallLife {
                         effects.extend(self.conclude(result, Cut::No));
                         effects
                     }
+                    Answerer::Store => match self.storeless.clone() {
+                        Some(cause) => {
+                            let kept = CallEffect::Record(vec![Fact::Approved(basis)]);
+                            let mut effects = vec![decided, kept];
+                            effects.extend(self.conclude(no_store(&cause), Cut::No));
+                            effects
+                        }
+                        None => {
+                            self.phase = Phase::AtStore;
+                            vec![decided, kept, CallEffect::AskStore(self.facts.call.clone())]
+                        }
+                    },
                 }
             }
             Verdict::Deny(basis, text) => {
@@ -414,9 +468,12 @@ impl CallLife {
                 let outcome = Outcome::Confined { what: step.to_owned() };
                 self.conclude(failed(outcome, "sandbox_unavailable", text), Cut::No)
             }
-            Phase::New | Phase::Judging | Phase::Running | Phase::Reported(_) | Phase::Over => {
-                Vec::new()
-            }
+            Phase::New
+            | Phase::Judging
+            | Phase::Running
+            | Phase::AtStore
+            | Phase::Reported(_)
+            | Phase::Over => Vec::new(),
         }
     }
 
@@ -449,7 +506,43 @@ impl CallLife {
                 let result = report.result.clone();
                 self.conclude_with(result, Some(*report), Cut::No)
             }
+            // It has no runner.
+            Phase::AtStore => {
+                self.phase = Phase::AtStore;
+                Vec::new()
+            }
             Phase::New | Phase::Judging | Phase::Over => Vec::new(),
+        }
+    }
+
+    /// Another life is asked once more. What cannot be asked any more is a loss, and of a change
+    /// nobody knows whether it was done.
+    fn store_lost(&mut self, cause: String, back: ComesBack) -> Vec<CallEffect> {
+        if back == ComesBack::Never {
+            self.storeless = Some(cause.clone());
+        }
+        if !matches!(self.phase, Phase::AtStore) {
+            return Vec::new();
+        }
+        let again = !std::mem::replace(&mut self.tries.stored_again, true);
+        match (back == ComesBack::Never || self.cancelled || !again, self.facts.kind) {
+            (false, _) => Vec::new(),
+            (true, ToolKind::Mutation) => self.cut_short(Cut::AfterGo { cause }),
+            (true, ToolKind::Query) => self.conclude(no_store(&cause), Cut::No),
+        }
+    }
+
+    fn store_back(&mut self) -> Vec<CallEffect> {
+        self.storeless = None;
+        match self.phase {
+            Phase::AtStore => vec![CallEffect::AskStore(self.facts.call.clone())],
+            Phase::New
+            | Phase::Looking
+            | Phase::Judging
+            | Phase::Starting
+            | Phase::Running
+            | Phase::Reported(_)
+            | Phase::Over => Vec::new(),
         }
     }
 
@@ -468,6 +561,15 @@ impl CallLife {
             }
             Phase::Looking | Phase::Starting => vec![CallEffect::KillRunner],
             Phase::Running => vec![CallEffect::CancelRunner],
+            // It is a matter of moments, and cannot be taken back; a store that is being started
+            // again is not asked again.
+            Phase::AtStore => match self.tries.stored_again {
+                true => {
+                    let cause = "did not answer before a person stopped it".to_owned();
+                    self.store_lost(cause, ComesBack::Never)
+                }
+                false => Vec::new(),
+            },
             Phase::Reported(_) | Phase::Over => Vec::new(),
         }
     }
@@ -525,6 +627,15 @@ fn gives(basis: &Basis, widens: &[Widening]) -> bool {
 fn failed(outcome: Outcome, code: &str, text: String) -> ToolResult {
     let summary = text.lines().next().unwrap_or_default().to_owned();
     ToolResult { outcome, text, summary, is_error: true, code: Some(code.to_owned()) }
+}
+
+/// What the model reads of a call that had nobody to do it.
+fn no_store(cause: &str) -> ToolResult {
+    let text = format!(
+        "Error [store_unavailable]: nothing was done: agentd-store {cause}.\nHint: Go on without \
+         it, and tell the person; `agentd restart` tries again."
+    );
+    failed(Outcome::Failed, "store_unavailable", text)
 }
 
 /// What the model and the person read of a call that was not allowed.

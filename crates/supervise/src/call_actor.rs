@@ -13,11 +13,12 @@ use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
 use crate::to_disk::{self, Place, Ran};
 use protocol::broker::{BrokerLink, ToBroker};
-use protocol::call::Remedy;
+use protocol::call::{Call, Remedy};
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, Refusal, RefusalKind};
 use protocol::ids::Generation;
 use protocol::judgement::{Basis, Verdict};
+use protocol::store::{StoreLink, ToStore};
 use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
 use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
@@ -66,6 +67,7 @@ pub(crate) struct CallPlan {
     pub(crate) spawner: Spawner,
     pub(crate) session: ActorRef<SessionMsg>,
     pub(crate) broker: ActorRef<SlotMsg<BrokerLink>>,
+    pub(crate) store: ActorRef<SlotMsg<StoreLink>>,
     pub(crate) audit: ActorRef<AuditMsg>,
 }
 
@@ -365,6 +367,7 @@ impl CallState {
                     Err(error) => Err(not_started(&error)),
                 }
             }
+            CallEffect::AskStore(call) => self.ask_store(call).await,
             CallEffect::Go(errand) => self.go(myself, errand).await,
             CallEffect::CancelRunner => {
                 self.tell_runner(&ToTool::Cancel);
@@ -450,13 +453,28 @@ impl CallState {
         self.kept = Kept::Proposal;
     }
 
-    /// START is on disk: it was an effect before this one. The decision must be in the audit log
-    /// too.
-    async fn go(&mut self, myself: &ActorRef<CallMsg>, errand: Errand) -> Result<(), CallInput> {
+    /// Waits until the decision is in the audit log: nothing is done before.
+    async fn decided(&mut self) -> Result<(), CallInput> {
         if let Some(audited) = self.audited.take() {
             let written = audited.await.unwrap_or_else(|_| Err("the audit log is gone".into()));
             written.map_err(|reason| CallInput::DiskFailed(format!("audit log: {reason}")))?;
         }
+        Ok(())
+    }
+
+    /// START is on disk, as before a runner is let go.
+    async fn ask_store(&mut self, call: Call) -> Result<(), CallInput> {
+        self.decided().await?;
+        self.ran.started = Some(now());
+        let _ = self.plan.store.send_message(SlotMsg::Send(ToStore::Do(call)));
+        ipc::step!("supervisor: store asked", after sent().await);
+        Ok(())
+    }
+
+    /// START is on disk: it was an effect before this one. The decision must be in the audit log
+    /// too.
+    async fn go(&mut self, myself: &ActorRef<CallMsg>, errand: Errand) -> Result<(), CallInput> {
+        self.decided().await?;
         ipc::step!("supervisor: start durable");
         self.ran.started = Some(now());
         self.tell_runner(&ToTool::Go(errand));

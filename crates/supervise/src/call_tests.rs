@@ -16,6 +16,7 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
         answerer: Answerer::Runner,
         call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
         kind,
+        judged_as: kind,
         command: Some("true".into()),
         probed,
         confinement: "may write: this project; network: off".into(),
@@ -309,4 +310,84 @@ fn the_conversation_s_own_answer_waits_for_its_verdict_and_its_record() {
     life.step(CallInput::Begin);
     let deny = Verdict::Deny(Basis::NobodyToAsk("no".into()), "no".into());
     assert_ne!(conclusion(&life.step(CallInput::Verdict(deny))).result, answer);
+}
+
+fn at_store(kind: ToolKind) -> CallLife {
+    let facts = CallFacts {
+        answerer: Answerer::Store,
+        judged_as: ToolKind::Query,
+        ..facts(kind, Probed::Not)
+    };
+    let mut life = CallLife::new(facts);
+    let effects = life.step(CallInput::Begin);
+    let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(case.kind, ToolKind::Query, "nobody is asked about it");
+    life
+}
+
+fn lost(comes_back: ComesBack) -> CallInput {
+    CallInput::StoreLost { cause: "was ended by signal 9".into(), comes_back }
+}
+
+#[test]
+fn a_call_of_the_store_is_on_disk_before_it_is_asked_for() {
+    let mut life = at_store(ToolKind::Mutation);
+    let effects = life.step(allow());
+    let [CallEffect::AuditDecided(_), CallEffect::Record(facts), CallEffect::AskStore(_)] =
+        &effects[..]
+    else {
+        panic!("{effects:?}")
+    };
+    assert!(matches!(facts[..], [Fact::Approved(_), Fact::Start]));
+    let effects = life.step(CallInput::Stored(report("kept").result));
+    assert_eq!(conclusion(&effects).result.text, "kept");
+}
+
+#[test]
+fn a_store_that_dies_is_asked_once_more_and_then_nobody_knows() {
+    let mut life = at_store(ToolKind::Mutation);
+    life.step(allow());
+    assert!(life.step(lost(ComesBack::Soon)).is_empty());
+    assert!(matches!(life.step(CallInput::StoreBack)[..], [CallEffect::AskStore(_)]));
+    let effects = life.step(lost(ComesBack::Soon));
+    assert!(conclusion(&effects).result.text.starts_with("interrupted: may have run"));
+    let mut life = at_store(ToolKind::Query);
+    life.step(allow());
+    let effects = life.step(lost(ComesBack::Never));
+    assert_eq!(conclusion(&effects).result.code.as_deref(), Some("store_unavailable"));
+}
+
+#[test]
+fn a_call_that_finds_no_store_is_not_begun() {
+    for kind in [ToolKind::Query, ToolKind::Mutation] {
+        let mut life = at_store(kind);
+        assert!(life.step(lost(ComesBack::Never)).is_empty());
+        let effects = life.step(allow());
+        assert_eq!(conclusion(&effects).result.code.as_deref(), Some("store_unavailable"));
+        let started = |effect: &CallEffect| match effect {
+            CallEffect::Record(facts) => facts.contains(&Fact::Start),
+            CallEffect::Look(_)
+            | CallEffect::Judge(_)
+            | CallEffect::Forget
+            | CallEffect::Ask(_)
+            | CallEffect::AuditDecided(_)
+            | CallEffect::Start(_)
+            | CallEffect::AskStore(_)
+            | CallEffect::Go(_)
+            | CallEffect::CancelRunner
+            | CallEffect::KillRunner
+            | CallEffect::Tell(_)
+            | CallEffect::Conclude(_) => false,
+        };
+        assert!(!effects.iter().any(started), "{effects:?}");
+    }
+}
+
+#[test]
+fn a_call_of_the_store_can_be_stopped_only_while_its_store_is_away() {
+    let mut life = at_store(ToolKind::Mutation);
+    life.step(allow());
+    assert!(life.step(CallInput::Cancel).is_empty(), "it is a matter of moments");
+    let effects = life.step(lost(ComesBack::Soon));
+    assert!(conclusion(&effects).result.text.starts_with("interrupted: may have run"));
 }

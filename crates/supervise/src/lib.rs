@@ -52,6 +52,7 @@ mod session_actor;
 mod sign;
 mod slot;
 mod spawn;
+mod stores;
 mod temp;
 mod times;
 mod to_disk;

@@ -2,7 +2,7 @@
 //! and paths in, a plan out. Used by the session actor when it starts.
 
 use crate::book::chain;
-use crate::never;
+use crate::{never, stores};
 use config::{Config, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore};
 use protocol::client::{Change, FailedKind, Opening, ProjectTrust};
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Profile, Tier};
@@ -11,6 +11,7 @@ use protocol::ids::SessionId;
 use protocol::judgement::{Mode, RuleSet, ToolKind};
 use protocol::provider::{Auth, Server, Source};
 use protocol::session::{OfferedTool, OtherName, SessionSetup};
+use protocol::store::StoreSetup;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStringExt;
@@ -65,6 +66,10 @@ pub(crate) struct Plan {
     pub(crate) mode: Mode,
     /// What its workers' environment holds beside the supervisor's: where certificates are.
     pub(crate) worker_env: Vec<(String, String)>,
+    /// What the model is told beside the system prompt, as the store found it.
+    pub(crate) foreword: String,
+    /// What the session's store is begun with.
+    pub(crate) store: StoreSetup,
     /// Where rules go that a person gives for good.
     pub(crate) user_file: Option<PathBuf>,
 }
@@ -132,6 +137,7 @@ pub(crate) fn plan(
         limits: config.sandbox.limits,
     };
     let setup = setup(&id, &config, &project, network)?;
+    let store = stores::setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
     let (user_file, worker_env) = (dirs.user_file(), worker_env(&opening.env));
     Ok(Plan {
@@ -145,6 +151,8 @@ pub(crate) fn plan(
         network,
         mode,
         worker_env,
+        foreword: String::new(),
+        store,
         user_file,
     })
 }
@@ -226,7 +234,7 @@ fn setup(
     Ok(SessionSetup {
         id: id.clone(),
         model,
-        system: system(project, network),
+        system: system(project, network, ""),
         tools: tools::specs().iter().map(offered).collect(),
         max_rounds: config.budget.rounds,
         max_calls: config.budget.calls,
@@ -239,24 +247,39 @@ fn setup(
 }
 
 /// What the model is told first.
-fn system(project: &Path, network: Network) -> String {
+fn system(project: &Path, network: Network, foreword: &str) -> String {
     let network = match network {
         Network::Off => "off",
         Network::On => "on",
     };
-    include_str!("../../../config/system.md")
+    let own = include_str!("../../../config/system.md")
         .replace("{project}", &project.display().to_string())
-        .replace("{network}", network)
+        .replace("{network}", network);
+    match foreword {
+        "" => own,
+        foreword => format!("{own}\n{foreword}"),
+    }
 }
 
 impl Plan {
+    /// What the store found goes behind what is said of every project.
+    pub(crate) fn set_foreword(&mut self, foreword: String) {
+        self.foreword = foreword;
+        self.say_first();
+    }
+
+    fn say_first(&mut self) {
+        let project = self.confinement.project.to_path();
+        self.setup.system = system(&project, self.network, &self.foreword);
+    }
+
     /// A person changed a setting; it holds for calls that start later.
     pub(crate) fn change(&mut self, change: &Change) {
         match change {
             Change::Network(network) => {
                 self.network = *network;
                 self.confinement.network = *network;
-                self.setup.system = system(&self.confinement.project.to_path(), *network);
+                self.say_first();
             }
             Change::Mode(mode) => {
                 self.mode = *mode;
@@ -372,7 +395,8 @@ pub(crate) fn in_words(confinement: &Confinement) -> String {
             | Profile::Query
             | Profile::Session
             | Profile::Broker
-            | Profile::Provider,
+            | Profile::Provider
+            | Profile::Store,
             _,
         ) => "writes nothing".to_owned(),
     };

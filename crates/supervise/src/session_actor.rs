@@ -13,6 +13,7 @@ mod model;
 mod replay;
 mod retiring;
 mod rights;
+mod store;
 mod watching;
 mod wishes;
 
@@ -44,6 +45,7 @@ use protocol::judgement::{Audience, Question, Rule, Verdict};
 use protocol::provider::FromProvider;
 use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{OpenTurn, SessionLink, ToSession};
+use protocol::store::{StoreLink, ToStore};
 use protocol::upkeep::LogLevel;
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 use replay::Told;
@@ -53,6 +55,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use store::Store;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
 pub(crate) use watching::Attachment;
@@ -64,6 +67,9 @@ pub(crate) enum SessionMsg {
     Provider(SlotEvent<ProviderLink>),
     /// What the conversation is to be told cannot be read, and why.
     Unread(String),
+    Store(SlotEvent<StoreLink>),
+    /// The store has not said what the project says of itself.
+    ForewordLate,
     /// From the broker, about a call of this session.
     Verdict(CallId, Verdict),
     /// The broker lives anew and knows nothing.
@@ -193,6 +199,7 @@ pub(crate) struct SessionState {
     reach: Reach,
     /// The provider's rest, while it is to come.
     resting: Option<AbortHandle>,
+    store: Store,
     broker: ActorRef<SlotMsg<BrokerLink>>,
     audit: ActorRef<AuditMsg>,
     root: ActorRef<RootMsg>,
@@ -257,21 +264,33 @@ impl Actor for SessionActor {
         let owner = myself.clone();
         let provider = SlotPlan {
             worker: Permanent::Provider,
-            session: Some(id),
+            session: Some(id.clone()),
             spawner: spawner.clone(),
             times,
             owner: Arc::new(move |event| {
                 let _ = owner.send_message(SessionMsg::Provider(event));
             }),
         };
+        let owner = myself.clone();
+        let store = SlotPlan {
+            worker: Permanent::Store,
+            session: Some(id),
+            spawner: spawner.clone(),
+            times,
+            owner: Arc::new(move |event| {
+                let _ = owner.send_message(SessionMsg::Store(event));
+            }),
+        };
         let cell = myself.get_cell();
+        let (store, _) =
+            Slot::<StoreLink>::spawn_linked(None, Slot::new(), store, cell.clone()).await?;
         let (conversation, _) =
             Slot::<SessionLink>::spawn_linked(None, Slot::new(), conversation, cell.clone())
                 .await?;
         let (provider, _) =
             Slot::<ProviderLink>::spawn_linked(None, Slot::new(), provider, cell).await?;
         let last_seq = opened.journal.last_seq();
-        Ok(SessionState {
+        let state = SessionState {
             own: myself,
             plan,
             hold: opened.hold,
@@ -284,6 +303,7 @@ impl Actor for SessionActor {
             provider,
             reach: Reach::Unready,
             resting: None,
+            store: Store::of(store),
             broker,
             audit,
             root,
@@ -306,7 +326,9 @@ impl Actor for SessionActor {
             unjudgeable: None,
             troubles: Troubles::default(),
             closing: Vec::new(),
-        })
+        };
+        state.await_foreword(&state.own);
+        Ok(state)
     }
 
     async fn handle(
@@ -362,6 +384,8 @@ impl SessionState {
                 self.carry_out(myself, steps).await;
                 self.go_on(myself).await;
             }
+            SessionMsg::Store(event) => self.heard_of_store(myself, event).await,
+            SessionMsg::ForewordLate => self.foreword_late(myself).await,
             SessionMsg::Unread(why) => self.close_book(why),
             SessionMsg::Conversation(SlotEvent::Down { cause, failed }) => {
                 self.told = Told::NoLife;
@@ -509,6 +533,7 @@ impl SessionState {
         let _ = self.conversation.send_message(SlotMsg::Look(ToSession::Ping(0)));
         let _ = self.provider.send_message(SlotMsg::Look(ToProvider::Ping(0)));
         let _ = self.broker.send_message(SlotMsg::Look(ToBroker::Ping(0)));
+        let _ = self.store.slot.send_message(SlotMsg::Look(ToStore::Ping(0)));
         self.look_later(myself);
     }
 
@@ -536,6 +561,7 @@ impl SessionState {
         }
         let calls: Vec<_> = self.calls.values().cloned().collect();
         let (conversation, provider) = (self.conversation.clone(), self.provider.clone());
+        let store = self.store.slot.clone();
         let (myself, patience) = (myself.clone(), self.times.shutdown);
         tokio::spawn(async move {
             // All of them together have this time, however many there are.
@@ -545,7 +571,7 @@ impl SessionState {
                 let _ = call.wait(Some(left)).await;
                 call.stop(None);
             }
-            for stopped in [stop(&conversation), stop(&provider)] {
+            for stopped in [stop(&conversation), stop(&provider), stop(&store)] {
                 let _ = tokio::time::timeout(patience + Duration::from_secs(1), stopped).await;
             }
             myself.stop(None);

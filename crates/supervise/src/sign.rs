@@ -4,6 +4,7 @@ use crate::restart::Said;
 use protocol::broker::FromBroker;
 use protocol::provider::FromProvider;
 use protocol::session::FromSession;
+use protocol::store::FromStore;
 
 /// What a word says of the worker's life: lines for the log are no work.
 pub(crate) trait Sign {
@@ -47,6 +48,17 @@ impl Sign for FromBroker {
         match self {
             Self::Log(_) => Said::Nothing,
             Self::Ready | Self::Verdict { .. } | Self::Rejected { .. } | Self::Pong(_) => {
+                Said::Something
+            }
+        }
+    }
+}
+
+impl Sign for FromStore {
+    fn said(&self) -> Said {
+        match self {
+            Self::Log(_) => Said::Nothing,
+            Self::Ready | Self::Foreword(_) | Self::Answered { .. } | Self::Pong(_) => {
                 Said::Something
             }
         }

@@ -25,6 +25,8 @@ pub enum Permanent {
     Provider,
     /// The judge of calls.
     Broker,
+    /// What a session and its project keep.
+    Store,
 }
 
 impl Permanent {
@@ -35,6 +37,7 @@ impl Permanent {
             Self::Session => "agentd-session",
             Self::Provider => "agentd-provider",
             Self::Broker => "agentd-broker",
+            Self::Store => "agentd-store",
         }
     }
 }
@@ -70,7 +73,7 @@ pub enum SpawnError {
 /// # Errors
 /// [`SpawnError::Missing`] for the first that is not.
 pub fn check_workers(directory: &Path) -> Result<(), SpawnError> {
-    let permanent = [Permanent::Session, Permanent::Provider, Permanent::Broker];
+    let permanent = [Permanent::Session, Permanent::Provider, Permanent::Broker, Permanent::Store];
     let names = permanent.map(Permanent::executable).into_iter().chain([TOOL_EXECUTABLE]);
     match names.map(|name| directory.join(name)).find(|path| !path.is_file()) {
         Some(path) => Err(SpawnError::Missing { path }),

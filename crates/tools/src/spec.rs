@@ -44,6 +44,23 @@ pub struct Spec {
     pub(crate) check: fn(serde_json::Value) -> Result<(String, Facts), Invalid>,
 }
 
+impl Spec {
+    /// As which of the two a call of it is judged: what changes nothing but agentd's own notes is
+    /// never asked about, though it waits for its neighbours as a change does.
+    #[must_use]
+    pub fn judged_as(&self) -> ToolKind {
+        match self.profile {
+            Profile::Store | Profile::Session => ToolKind::Query,
+            Profile::Probe
+            | Profile::Query
+            | Profile::Mutate
+            | Profile::Command
+            | Profile::Broker
+            | Profile::Provider => self.kind,
+        }
+    }
+}
+
 /// What a verdict on a change is bound to, at each path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Look {

@@ -21,6 +21,11 @@ pub fn broker(data: &[u8]) {
     both_ways::<protocol::broker::BrokerLink>(data);
 }
 
+/// Bytes as a word of the store wire.
+pub fn store(data: &[u8]) {
+    both_ways::<protocol::store::StoreLink>(data);
+}
+
 /// Bytes as a word of the tool wire.
 pub fn tool(data: &[u8]) {
     both_ways::<protocol::tool::ToolLink>(data);

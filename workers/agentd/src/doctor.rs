@@ -15,8 +15,14 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 /// Every executable that a run needs.
-const EXECUTABLES: &[&str] =
-    &["agentd-supervisor", "agentd-session", "agentd-provider", "agentd-broker", "agentd-tool"];
+const EXECUTABLES: &[&str] = &[
+    "agentd-supervisor",
+    "agentd-session",
+    "agentd-provider",
+    "agentd-broker",
+    "agentd-store",
+    "agentd-tool",
+];
 
 /// How a thing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

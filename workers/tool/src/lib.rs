@@ -96,7 +96,8 @@ fn lock(confinement: &Confinement) -> Result<(Option<Cage>, Enforced), CageError
         | Profile::Mutate
         | Profile::Session
         | Profile::Broker
-        | Profile::Provider => Cage::enter(confinement).map(|enforced| (None, enforced)),
+        | Profile::Provider
+        | Profile::Store => Cage::enter(confinement).map(|enforced| (None, enforced)),
     }
 }
 

@@ -8,6 +8,7 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Case, Question, Rule, RuleSet};
 use protocol::provider::Patience;
 use protocol::session::{OfferedTool, OtherName, SessionSetup};
+use protocol::store::StoreSetup;
 use protocol::tool::JudgedPath;
 use protocol::upkeep::LogLine;
 
@@ -148,6 +149,18 @@ goldens! {
         Overloaded => Failure::Overloaded,
         RecordingDeparted => Failure::RecordingDeparted,
         ContextFull => Failure::ContextFull,
+    }
+    store::ToStore {
+        Begin => ToStore::Begin(store_setup()),
+        Do => ToStore::Do(call()),
+        Ping => ToStore::Ping(7),
+    }
+    store::FromStore {
+        Ready => FromStore::Ready,
+        Foreword => FromStore::Foreword(text("Use tabs.")),
+        Answered => FromStore::Answered { call: call_id(), result: result() },
+        Pong => FromStore::Pong(7),
+        Log => FromStore::Log(log()),
     }
     broker::ToBroker {
         Rules => ToBroker::Rules { session: session_id(), rules: rules() },
@@ -408,6 +421,7 @@ goldens! {
         Session => Profile::Session,
         Broker => Profile::Broker,
         Provider => Profile::Provider,
+        Store => Profile::Store,
     }
     confinement::Network {
         Off => Network::Off,
@@ -707,6 +721,15 @@ fn report() -> Report {
         }],
         usage: ProcessUsage { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
         command_pid: Some(70_001),
+    }
+}
+
+fn store_setup() -> StoreSetup {
+    StoreSetup {
+        confinement: confinement(),
+        session: session_id(),
+        project_store: path("/s/p"),
+        user_store: path("/s/user"),
     }
 }
 

@@ -92,6 +92,7 @@ fn profile(name: &str) -> Profile {
         Profile::Session,
         Profile::Broker,
         Profile::Provider,
+        Profile::Store,
     ]
     .into_iter()
     .find(|profile| profile.name() == name)

@@ -36,7 +36,9 @@ fn workers(directory: &Path) {
     let hello = directory.join("hello");
     fs::write(&hello, Hello::own().to_bytes()).unwrap();
     let script = format!("#!/bin/sh\ncat {} >&0; cat > /dev/null; sleep 0.2\n", hello.display());
-    for name in ["agentd-session", "agentd-provider", "agentd-broker", TOOL_EXECUTABLE] {
+    for name in
+        ["agentd-session", "agentd-provider", "agentd-broker", "agentd-store", TOOL_EXECUTABLE]
+    {
         let mut writer = Command::new("sh")
             .args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"])
             .arg(directory.join(name))

@@ -57,6 +57,7 @@ impl SessionState {
             spawner: self.spawner.clone(),
             session: myself.clone(),
             broker: self.broker.clone(),
+            store: self.store.slot.clone(),
             audit: self.audit.clone(),
         };
         match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {
@@ -64,6 +65,7 @@ impl SessionState {
                 if let Some(why) = self.unjudgeable.clone() {
                     let _ = actor.send_message(CallMsg::Input(CallInput::BrokerFailed(why)));
                 }
+                self.tell_of_store(&actor);
                 self.calls.insert(id, actor);
             }
             Err(error) => self.close_book(format!("call {id} could not begin: {error}")),
@@ -81,9 +83,15 @@ impl SessionState {
         }
         let found =
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
+        // The conversation says `Run` of all that is not its own; who does it is known here.
+        let answerer = match (answerer, found.spec.profile) {
+            (Answerer::Runner, Profile::Store) => Answerer::Store,
+            (answerer, _) => answerer,
+        };
         match (&answerer, found.spec.profile) {
-            (Answerer::Conversation(_), Profile::Session) => {}
-            (Answerer::Conversation(_), _) | (Answerer::Runner, Profile::Session) => {
+            (Answerer::Conversation(_), Profile::Session) | (Answerer::Store, Profile::Store) => {}
+            (Answerer::Conversation(_) | Answerer::Store, _)
+            | (Answerer::Runner, Profile::Session | Profile::Store) => {
                 return Err(not_its_own(found.spec.name));
             }
             (Answerer::Runner, _) => {}
@@ -94,6 +102,7 @@ impl SessionState {
         let facts = CallFacts {
             call: Call { tool: found.spec.name.to_owned(), input: found.input, ..call },
             kind: found.spec.kind,
+            judged_as: found.spec.judged_as(),
             command: found.command,
             probed: if looked { Probed::Before } else { Probed::Not },
             confinement: in_words(&confinement),

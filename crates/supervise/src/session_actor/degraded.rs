@@ -56,6 +56,7 @@ impl SessionState {
         self.troubles.provider = None;
         let _ = self.conversation.send_message(SlotMsg::Forgive);
         let _ = self.provider.send_message(SlotMsg::Forgive);
+        let _ = self.store.slot.send_message(SlotMsg::Forgive);
     }
 }
 

@@ -45,6 +45,9 @@ impl SessionState {
     /// belong to what it is told.
     pub(super) async fn replay_if_quiet(&mut self, myself: &ActorRef<SessionMsg>) {
         let (Told::Nothing(generation), true) = (&self.told, self.calls.is_empty()) else { return };
+        if self.foreword_is_awaited() {
+            return;
+        }
         let generation = *generation;
         let watched = if self.watchers.is_empty() { self.opener } else { Watched::BySomebody };
         let then = self.router.open_turn(watched);

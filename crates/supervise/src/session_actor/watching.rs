@@ -283,6 +283,9 @@ impl Session {
         let (row, answer) = oneshot::channel();
         let _ = self.provider.send_message(SlotMsg::Describe(row));
         ask(answer);
+        let (row, answer) = oneshot::channel();
+        let _ = self.store.slot.send_message(SlotMsg::Describe(row));
+        ask(answer);
         for call in self.calls.values() {
             let (row, answer) = oneshot::channel();
             let _ = call.send_message(CallMsg::Describe(row));

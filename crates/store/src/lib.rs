@@ -1,0 +1,98 @@
+//! What a session and its project keep beside the conversation: memory, and what the project says
+//! of itself. Used by `agentd-store` only.
+//!
+//! [`Store::step`] takes a word of the supervisor and says what follows. The files: `database` is
+//! one SQLite file that is never in the way, `memory` the three scopes of it, `terms` what is
+//! looked for, `failure` what a call is told that could not be done.
+//!
+//! What always holds: a call is done once, however often it is asked for, since what it changed
+//! and what it came to are written together under its name; a file that is damaged is set aside
+//! and never overwritten; nothing of one project is seen from another, which has its own directory.
+
+mod database;
+mod failure;
+mod memory;
+mod terms;
+
+use failure::{Code, Failure};
+use memory::Memory;
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::store::{FromStore, StoreSetup, ToStore};
+use protocol::upkeep::{LogLevel, LogLine};
+
+/// Everything that one session's store holds.
+#[derive(Debug)]
+pub struct Store {
+    memory: Memory,
+}
+
+/// What a call came to that could be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Answer {
+    /// For the model.
+    text: String,
+    /// One short line for the screen.
+    summary: String,
+}
+
+impl Store {
+    /// Opens nothing yet: what is not asked for is not made.
+    #[must_use]
+    pub fn new(setup: &StoreSetup) -> Self {
+        Self { memory: Memory::of(setup) }
+    }
+
+    /// Takes a word and answers it.
+    pub fn step(&mut self, word: ToStore) -> Vec<FromStore> {
+        match word {
+            ToStore::Begin(_) => vec![warn("a second Begin was ignored".to_owned())],
+            ToStore::Do(call) => self.answer(&call),
+            ToStore::Ping(number) => vec![FromStore::Pong(number)],
+        }
+    }
+
+    fn answer(&mut self, call: &Call) -> Vec<FromStore> {
+        let done = match call.tool.as_str() {
+            "memory_add" => self.memory.add(call),
+            "memory_remove" => self.memory.remove(call),
+            "memory_search" => self.memory.search(call),
+            other => Err(Failure::new(
+                Code::UnknownTool,
+                format!("{other} is no tool of the store"),
+                "This is a fault of agentd; go on without it.",
+            )),
+        };
+        let mut result = result(&call.tool, done);
+        let mut said = Vec::new();
+        for damage in self.memory.damages() {
+            // Whoever asked is told, and so is the log.
+            result.text = format!("Note: {damage}\n{}", result.text);
+            said.push(warn(damage));
+        }
+        said.push(FromStore::Answered { call: call.id.clone(), result });
+        said
+    }
+}
+
+fn result(tool: &str, done: Result<Answer, Failure>) -> ToolResult {
+    match done {
+        Ok(Answer { text, summary }) => {
+            let (text, summary) = (terms::visible(&text), terms::visible(&summary));
+            ToolResult { outcome: Outcome::Done, text, summary, is_error: false, code: None }
+        }
+        Err(Failure { code, message, hint }) => ToolResult {
+            outcome: Outcome::Failed,
+            text: terms::visible(&format!(
+                "Error [{}] {tool}: {message}\nHint: {hint}",
+                code.name()
+            )),
+            summary: terms::visible(&format!("{tool}: {message}")),
+            is_error: true,
+            code: Some(code.name().to_owned()),
+        },
+    }
+}
+
+fn warn(text: String) -> FromStore {
+    FromStore::Log(LogLine { level: LogLevel::Warn, text })
+}

@@ -1,0 +1,242 @@
+//! What the model was told to remember, in three scopes: this session, this project, this person.
+//! Each scope is a file of its own, so that nothing of one project is in reach of another.
+
+use crate::Answer;
+use crate::database::{Database, now};
+use crate::failure::{Code, Failure, arguments};
+use crate::terms::{line, query};
+use protocol::call::Call;
+use protocol::store::StoreSetup;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Deserialize;
+
+/// Longest text in characters. What is longer is a document, and belongs in a file.
+const LONGEST: usize = 4_000;
+/// Most texts of a scope. A search shows twenty.
+const MOST: u32 = 10_000;
+/// Results of a search that does not say how many.
+const FOUND: u32 = 10;
+/// Most results of a search.
+const FOUND_MOST: u32 = 20;
+
+const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS memory (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    time INTEGER NOT NULL,
+    text TEXT NOT NULL
+);
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
+    text, content='memory', content_rowid='id', tokenize='porter unicode61'
+);
+CREATE TRIGGER IF NOT EXISTS added AFTER INSERT ON memory BEGIN
+    INSERT INTO words (rowid, text) VALUES (new.id, new.text);
+END;
+CREATE TRIGGER IF NOT EXISTS removed AFTER DELETE ON memory BEGIN
+    INSERT INTO words (words, rowid, text) VALUES ('delete', old.id, old.text);
+END;";
+
+/// Where something is remembered, the narrowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Scope {
+    Session,
+    Project,
+    User,
+}
+
+const SCOPES: [Scope; 3] = [Scope::Session, Scope::Project, Scope::User];
+
+impl Scope {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Project => "project",
+            Self::User => "user",
+        }
+    }
+
+    /// Before the number, so that an id says where it belongs.
+    fn letter(self) -> char {
+        match self {
+            Self::Session => 's',
+            Self::Project => 'p',
+            Self::User => 'u',
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Add {
+    text: String,
+    scope: Option<Scope>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Remove {
+    id: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Search {
+    query: String,
+    scope: Option<Scope>,
+    limit: Option<u32>,
+}
+
+/// One text that was found.
+#[derive(Debug, Clone, PartialEq)]
+struct Found {
+    scope: Scope,
+    id: i64,
+    text: String,
+    /// The better the lower.
+    rank: f64,
+}
+
+/// The three files.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    session: Database,
+    project: Database,
+    user: Database,
+}
+
+impl Memory {
+    pub(crate) fn of(setup: &StoreSetup) -> Self {
+        let project = setup.project_store.to_path();
+        let session = project.join("sessions").join(&setup.session.0);
+        let user = setup.user_store.to_path();
+        Self {
+            session: Database::at(session.join("memory.db"), SCHEMA, "this session's memory"),
+            project: Database::at(project.join("memory.db"), SCHEMA, "this project's memory"),
+            user: Database::at(user.join("memory.db"), SCHEMA, "the person's memory"),
+        }
+    }
+
+    fn file(&mut self, scope: Scope) -> &mut Database {
+        match scope {
+            Scope::Session => &mut self.session,
+            Scope::Project => &mut self.project,
+            Scope::User => &mut self.user,
+        }
+    }
+
+    /// What was set aside, for people; said once.
+    pub(crate) fn damages(&mut self) -> Vec<String> {
+        SCOPES.into_iter().flat_map(|scope| self.file(scope).damages()).collect()
+    }
+
+    pub(crate) fn add(&mut self, call: &Call) -> Result<Answer, Failure> {
+        let Add { text, scope } = arguments(&call.input)?;
+        let (text, scope) = (text.trim(), scope.unwrap_or(Scope::Project));
+        if text.is_empty() {
+            return Err(Failure::invalid("text is empty", "Say what to remember."));
+        }
+        let length = text.chars().count();
+        if length > LONGEST {
+            return Err(Failure::new(
+                Code::TooLarge,
+                format!("text has {length} characters; the most is {LONGEST}"),
+                "Say it shorter, or write a file and remember where it is.",
+            ));
+        }
+        self.file(scope).once(&call.id, |transaction| {
+            let count: u32 =
+                transaction.query_row("SELECT count(*) FROM memory", [], |row| row.get(0))?;
+            if count >= MOST {
+                return Err(Failure::new(
+                    Code::TooLarge,
+                    format!("the memory of this {} holds {MOST} texts", scope.name()),
+                    "Find with memory_search what is of no use any more, and remove it.",
+                ));
+            }
+            transaction.execute(
+                "INSERT INTO memory (time, text) VALUES (?1, ?2)",
+                params![i64::try_from(now()).unwrap_or(i64::MAX), text],
+            )?;
+            let id = format!("{}{}", scope.letter(), transaction.last_insert_rowid());
+            Ok(Answer {
+                text: format!("remembered as {id} ({})\n", scope.name()),
+                summary: format!("{id}: {}", line(text, 60)),
+            })
+        })
+    }
+
+    pub(crate) fn remove(&mut self, call: &Call) -> Result<Answer, Failure> {
+        let Remove { id } = arguments(&call.input)?;
+        let (scope, number) = parse(&id)?;
+        let unknown = || {
+            Failure::new(
+                Code::NotFound,
+                format!("nothing is remembered as {id}"),
+                "memory_search shows the ids.",
+            )
+        };
+        self.file(scope).once(&call.id, |transaction| {
+            let text: Option<String> = transaction
+                .query_row("DELETE FROM memory WHERE id = ?1 RETURNING text", [number], |row| {
+                    row.get(0)
+                })
+                .optional()?;
+            let text = text.ok_or_else(unknown)?;
+            Ok(Answer {
+                text: format!("forgot {id}: {text}\n"),
+                summary: format!("forgot {id}: {}", line(&text, 60)),
+            })
+        })
+    }
+
+    pub(crate) fn search(&mut self, call: &Call) -> Result<Answer, Failure> {
+        let Search { query: wanted, scope, limit } = arguments(&call.input)?;
+        let Some(terms) = query(&wanted) else {
+            return Err(Failure::invalid("query holds no word", "Say what to look for."));
+        };
+        let limit = limit.unwrap_or(FOUND).clamp(1, FOUND_MOST);
+        let mut found: Vec<Found> = Vec::new();
+        for scope in SCOPES.into_iter().filter(|one| scope.is_none_or(|only| only == *one)) {
+            found.extend(self.file(scope).look(|connection| texts(connection, scope, &terms))?);
+        }
+        // A stable sort: of two that fit as well, the narrower scope comes first.
+        found.sort_by(|a, b| a.rank.total_cmp(&b.rank));
+        let all = found.len();
+        found.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let mut text = match found.is_empty() {
+            true => format!("nothing is remembered of {wanted:?}\n"),
+            false => found
+                .iter()
+                .map(|Found { scope, id, text, rank: _ }| {
+                    format!("{}{id} ({}): {text}\n", scope.letter(), scope.name())
+                })
+                .collect(),
+        };
+        if all > found.len() {
+            let more = all - found.len();
+            text.push_str(&format!("[… {more} more left out; raise limit or say more …]\n"));
+        }
+        let summary = format!("{all} texts of {:?}", line(&wanted, 60));
+        Ok(Answer { text, summary })
+    }
+}
+
+/// All texts of a scope that hold one of the terms.
+fn texts(connection: &Connection, scope: Scope, terms: &str) -> rusqlite::Result<Vec<Found>> {
+    let mut rows = connection.prepare(
+        "SELECT memory.id, memory.text, bm25(words) FROM words \
+         JOIN memory ON memory.id = words.rowid WHERE words MATCH ?1 ORDER BY bm25(words) LIMIT ?2",
+    )?;
+    let found = rows.query_map(params![terms, MOST], |row| {
+        Ok(Found { scope, id: row.get(0)?, text: row.get(1)?, rank: row.get(2)? })
+    })?;
+    found.collect()
+}
+
+/// The scope and the number of an id.
+fn parse(id: &str) -> Result<(Scope, i64), Failure> {
+    let scope = SCOPES.into_iter().find(|scope| id.starts_with(scope.letter()));
+    let number = id.get(1..).and_then(|number| number.parse().ok());
+    scope.zip(number).ok_or_else(|| {
+        Failure::invalid(
+            format!("{id:?} is no id"),
+            "An id is a letter and a number, as p12; memory_search shows them.",
+        )
+    })
+}

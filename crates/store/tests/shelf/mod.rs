@@ -1,0 +1,102 @@
+//! Stores of several projects and sessions over one directory.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use protocol::call::{Call, ToolResult};
+use protocol::confinement::{
+    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
+};
+use protocol::ids::{CallId, SessionId};
+use protocol::store::{FromStore, StoreSetup, ToStore};
+use serde_json::Value;
+use std::path::PathBuf;
+use store::Store;
+use tempfile::TempDir;
+
+/// A person's machine in small.
+pub struct Shelf {
+    root: TempDir,
+}
+
+/// One session's store, with what it has logged.
+pub struct Kept {
+    store: Store,
+    session: SessionId,
+    next: u32,
+    pub logged: Vec<String>,
+}
+
+impl Shelf {
+    pub fn new() -> Self {
+        Self { root: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn project(&self, name: &str) -> PathBuf {
+        let project = self.root.path().canonicalize().unwrap().join("projects").join(name);
+        std::fs::create_dir_all(&project).unwrap();
+        project
+    }
+
+    pub fn home(&self) -> PathBuf {
+        let home = self.root.path().canonicalize().unwrap().join("home");
+        std::fs::create_dir_all(&home).unwrap();
+        home
+    }
+
+    pub fn project_store(&self, name: &str) -> PathBuf {
+        self.root.path().join("store").join(name)
+    }
+
+    pub fn setup(&self, project: &str, session: &str) -> StoreSetup {
+        StoreSetup {
+            confinement: Confinement {
+                profile: Profile::Store,
+                project: FilePath::from(self.project(project)),
+                added: Vec::new(),
+                temp: FilePath::from("/"),
+                home: Some(FilePath::from(self.home())),
+                tool_homes: Vec::new(),
+                withheld: Vec::new(),
+                network: Network::Off,
+                git: GitSettings::Kept,
+                highest_tier: Tier::A,
+                level: Level::Required,
+                limits: Limits::NONE,
+            },
+            session: SessionId(session.to_owned()),
+            project_store: FilePath::from(self.project_store(project)),
+            user_store: FilePath::from(self.root.path().join("store/user")),
+        }
+    }
+
+    pub fn store(&self, project: &str, session: &str) -> Kept {
+        let setup = self.setup(project, session);
+        let session = setup.session.clone();
+        Kept { store: Store::new(&setup), session, next: 100_000, logged: Vec::new() }
+    }
+}
+
+impl Kept {
+    /// A call of its own.
+    pub fn call(&mut self, tool: &str, input: Value) -> ToolResult {
+        self.next += 1;
+        self.call_as(self.next, tool, input)
+    }
+
+    pub fn call_as(&mut self, number: u32, tool: &str, input: Value) -> ToolResult {
+        let id = CallId { session: self.session.clone(), number };
+        let (tool, input) = (tool.to_owned(), input.to_string());
+        let call = Call { id: id.clone(), use_id: "toolu".to_owned(), tool, input };
+        let mut answer = None;
+        for said in self.store.step(ToStore::Do(call)) {
+            match said {
+                FromStore::Answered { call, result } => {
+                    assert_eq!(call, id);
+                    assert!(answer.replace(result).is_none(), "one answer");
+                }
+                FromStore::Log(line) => self.logged.push(line.text),
+                FromStore::Ready | FromStore::Foreword(_) | FromStore::Pong(_) => {}
+            }
+        }
+        answer.expect("an answer")
+    }
+}

@@ -1,0 +1,113 @@
+//! The session's store: a worker that the session can do without. While it is away, calls that need
+//! it wait a moment or say so; nothing else does.
+
+use super::{SessionMsg, SessionState, Step};
+use crate::call::{CallInput, ComesBack};
+use crate::call_actor::CallMsg;
+use crate::slot::{SlotEvent, SlotMsg};
+use protocol::session::ToSession;
+use protocol::store::{FromStore, StoreLink, ToStore};
+use ractor::ActorRef;
+use std::time::Duration;
+
+/// How long the conversation waits for what the project says of itself. It takes milliseconds; on a
+/// machine in trouble it is told later.
+const FOREWORD: Duration = Duration::from_secs(2);
+
+/// What is known of it.
+pub(super) struct Store {
+    pub(super) slot: ActorRef<SlotMsg<StoreLink>>,
+    foreword: Foreword,
+    /// Why it does not come back by itself.
+    failed: Option<String>,
+}
+
+/// Whether the conversation can begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foreword {
+    Awaited,
+    Settled,
+}
+
+impl Store {
+    pub(super) fn of(slot: ActorRef<SlotMsg<StoreLink>>) -> Self {
+        Self { slot, foreword: Foreword::Awaited, failed: None }
+    }
+}
+
+impl SessionState {
+    /// Whether the conversation would begin without what the store is about to say.
+    pub(super) fn foreword_is_awaited(&self) -> bool {
+        self.store.foreword == Foreword::Awaited
+    }
+
+    /// The conversation begins without it after a while.
+    pub(super) fn await_foreword(&self, myself: &ActorRef<SessionMsg>) {
+        myself.send_after(FOREWORD, || SessionMsg::ForewordLate);
+    }
+
+    pub(super) async fn foreword_late(&mut self, myself: &ActorRef<SessionMsg>) {
+        self.store.foreword = Foreword::Settled;
+        self.replay_if_quiet(myself).await;
+    }
+
+    pub(super) async fn heard_of_store(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        event: SlotEvent<StoreLink>,
+    ) {
+        match event {
+            SlotEvent::Up(_) => {
+                self.store.failed = None;
+                let begin = ToStore::Begin(self.plan.store.clone());
+                let _ = self.store.slot.send_message(SlotMsg::Send(begin));
+                self.tell_calls(|| CallInput::StoreBack);
+            }
+            SlotEvent::Word { word, heard: _heard } => self.heard_store(myself, word).await,
+            SlotEvent::Down { cause, failed } => {
+                let comes_back = if failed.is_some() { ComesBack::Never } else { ComesBack::Soon };
+                let why = failed.clone().unwrap_or_else(|| cause.clone());
+                self.tell_calls(|| CallInput::StoreLost { cause: why.clone(), comes_back });
+                if failed.is_some() {
+                    tracing::error!(session = %self.plan.id, ?failed, "the store has failed");
+                    self.store.failed = failed;
+                    self.foreword_late(myself).await;
+                }
+            }
+        }
+    }
+
+    async fn heard_store(&mut self, myself: &ActorRef<SessionMsg>, word: FromStore) {
+        match word {
+            FromStore::Ready | FromStore::Pong(_) => {}
+            FromStore::Foreword(text) => {
+                if text != self.plan.foreword {
+                    self.plan.set_foreword(text);
+                    // One that has not begun is told with its beginning.
+                    let text = self.plan.setup.system.clone();
+                    let word = ToSession::System { text };
+                    let _ = self.conversation.send_message(SlotMsg::Send(word));
+                }
+                self.foreword_late(myself).await;
+            }
+            FromStore::Answered { call, result } => {
+                self.tell_call(&call, CallInput::Stored(result));
+            }
+            FromStore::Log(line) => self.carry_out(myself, vec![Step::Log("store", line)]).await,
+        }
+    }
+
+    /// A call that has just begun would wait for ever for a store that has failed.
+    pub(super) fn tell_of_store(&self, call: &ActorRef<CallMsg>) {
+        if let Some(cause) = self.store.failed.clone() {
+            let comes_back = ComesBack::Never;
+            let _ = call.send_message(CallMsg::Input(CallInput::StoreLost { cause, comes_back }));
+        }
+    }
+
+    fn tell_calls(&self, input: impl Fn() -> CallInput) {
+        for call in self.calls.values() {
+            let _ = call.send_message(CallMsg::Input(input()));
+        }
+    }
+}

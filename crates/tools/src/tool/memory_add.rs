@@ -1,0 +1,53 @@
+//! `memory_add`: something to remember in sessions to come. Answered by `agentd-store`, `memory` in `store`.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::{Code, Failure};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct MemoryAdd;
+
+/// Where something is remembered.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Scope {
+    /// Until this session is removed.
+    Session,
+    /// In every session of this project.
+    Project,
+    /// In every project of this person.
+    User,
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// What to remember, in a sentence or two that will be understood without this conversation.
+    text: String,
+    /// Where it holds; project where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<Scope>,
+}
+
+impl Tool for MemoryAdd {
+    type Input = Input;
+    const NAME: &'static str = "memory_add";
+    // A change, so that it waits for its neighbours; judged as a look, since nobody is asked about it.
+    const KIND: ToolKind = ToolKind::Mutation;
+    const PROFILE: Profile = Profile::Store;
+    const DESCRIPTION: &'static str = "Remember something for later: a decision, how this project is built, what the person prefers. Not for what the files say themselves, and never for keys or passwords.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("remember"), Alias::plain("save_memory")];
+
+    fn facts(_: &Input) -> Facts {
+        Facts::default()
+    }
+
+    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
+        Err(Failure::new(Code::UnknownTool, "agentd-store answers this itself", ""))
+    }
+}

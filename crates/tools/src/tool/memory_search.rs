@@ -1,0 +1,57 @@
+//! `memory_search`: what was remembered. Answered by `agentd-store`, `memory` in `store`.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::{Code, Failure};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct MemorySearch;
+
+/// Where something is remembered.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Scope {
+    /// Until this session is removed.
+    Session,
+    /// In every session of this project.
+    Project,
+    /// In every project of this person.
+    User,
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// Words to look for; what holds any of them is found, the best first.
+    query: String,
+    /// Only of this scope; all three where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<Scope>,
+    /// How many; 10 where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 20))]
+    limit: Option<u8>,
+}
+
+impl Tool for MemorySearch {
+    type Input = Input;
+    const NAME: &'static str = "memory_search";
+    // It only looks.
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Store;
+    const DESCRIPTION: &'static str = "Search what was remembered, in this session, this project and for this person. Look here before you ask the person what they may have said before.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("recall"), Alias::plain("search_memory")];
+
+    fn facts(_: &Input) -> Facts {
+        Facts::default()
+    }
+
+    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
+        Err(Failure::new(Code::UnknownTool, "agentd-store answers this itself", ""))
+    }
+}

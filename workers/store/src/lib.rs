@@ -1,0 +1,63 @@
+//! `agentd-store`: what a session and its project keep, in a process that can write its own
+//! directories and read the project.
+
+use anyhow::{Context, bail};
+use ipc::ChannelError;
+use protocol::store::{FromStore, StoreLink, StoreSetup, ToStore};
+use protocol::upkeep::{LogLevel, LogLine};
+use sandbox::{Cage, CageError};
+use std::process::ExitCode;
+use store::Store;
+
+/// The exit code of a cage that cannot be made, as for commands.
+const NO_CAGE: u8 = 11;
+
+/// The program.
+#[must_use]
+pub fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The only place left: the channel may be what failed.
+            eprintln!("agentd-store: {error:#}");
+            match error.is::<CageError>() {
+                true => ExitCode::from(NO_CAGE),
+                false => ExitCode::FAILURE,
+            }
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    sandbox::harden().context("the process cannot be hardened")?;
+    ipc::step!("store: up");
+    let (mut words, say) = ipc::worker::<StoreLink>()?;
+    let setup: StoreSetup = loop {
+        match words.recv() {
+            Ok(ToStore::Begin(setup)) => break setup,
+            Ok(ToStore::Ping(number)) => say.send(&FromStore::Pong(number))?,
+            Ok(ToStore::Do(_)) => bail!("a word came before Begin"),
+            Err(ChannelError::Closed) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let enforced = Cage::enter(&setup.confinement)?;
+    let text =
+        format!("confined by profile {}, Landlock {}", enforced.profile, enforced.landlock_abi);
+    say.send(&FromStore::Log(LogLine { level: LogLevel::Debug, text }))?;
+    say.send(&FromStore::Ready)?;
+    let mut store = Store::new(&setup);
+    say.send(&FromStore::Foreword(String::new()))?;
+    loop {
+        let word = match words.recv() {
+            Ok(word) => word,
+            Err(ChannelError::Closed) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        ipc::step!("store: call in", if matches!(word, ToStore::Do(_)));
+        for said in store.step(word) {
+            ipc::step!("store: before answer", if matches!(said, FromStore::Answered { .. }));
+            say.send(&said)?;
+        }
+    }
+}
