@@ -67,6 +67,13 @@ fn script() -> Vec<(&'static str, Value, &'static str, &'static str)> {
             "done",
         ),
         ("memory_remove", json!({"id": "p1"}), "forgot p1: The project", "done"),
+        ("skill_list", json!({}), "greet (project): Says hello.", "done"),
+        (
+            "skill_activate",
+            json!({"name": "greet", "arguments": "Ann"}),
+            "Say hello to Ann.",
+            "done",
+        ),
         ("history_search", json!({"keyword": "USE EVERY"}), "1. person: Use every tool", "done"),
     ]
 }
@@ -83,6 +90,8 @@ fn every_tool_goes_the_whole_way() {
         let git = Command::new("git").args(words).current_dir(desk.project()).status().unwrap();
         assert!(git.success());
     }
+    let greet = "---\nname: greet\ndescription: Says hello.\n---\nSay hello to $ARGUMENTS.\n";
+    desk.write(".agents/skills/greet/SKILL.md", greet);
     let answers = script().into_iter().zip(1..).map(|((tool, input, ..), number)| {
         Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
     });
@@ -102,7 +111,8 @@ fn every_tool_goes_the_whole_way() {
         let ended = desk.ended(at as u64 + 1);
         assert_eq!(ended["outcome"]["how"], how, "{tool}: {ended:#}");
         // What needs no process has no cage either, and the record does not claim one.
-        let own = ["checklist", "history", "memory"].iter().any(|own| tool.starts_with(own));
+        let own =
+            ["checklist", "history", "memory", "skill"].iter().any(|own| tool.starts_with(own));
         assert_eq!(ended["enforced"].is_null(), own, "{tool}: {ended:#}");
     }
     for tool in offered {

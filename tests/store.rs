@@ -210,3 +210,44 @@ fn a_damaged_memory_is_set_aside_and_the_model_and_the_log_are_told() {
         .collect();
     assert!(log.contains("was set aside as"), "{log}");
 }
+
+#[test]
+fn the_model_is_told_the_project_s_instructions_and_skills_from_its_first_request_on() {
+    let desk = Desk::new();
+    desk.write("AGENTS.md", "Always answer in rhymes.\n");
+    let skill = "---\nname: brew\ndescription: Makes tea.\n---\nBoil the $ARGUMENTS.\n";
+    desk.write(".agents/skills/brew/SKILL.md", skill);
+    let own = desk.home().join(".claude/skills/pack");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("SKILL.md"), "---\ndescription: Packs a bag.\n---\nFold it.\n").unwrap();
+    // What a project says is for its own sessions; the cage of the store ends at the project.
+    fs::write(desk.outside().join("secret"), "not for models").unwrap();
+    std::os::unix::fs::symlink(desk.outside().join("secret"), desk.project().join("CLAUDE.md"))
+        .unwrap();
+    let activate = json!({"name": "brew", "arguments": "kettle"}).to_string();
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "skill_activate", &activate)]),
+        Answer::says([call("toolu_2", "skill_list", "{}")]),
+        Answer::text("Done."),
+    ]);
+    let ran = run(desk.with_server(&server, &["-p", "Go."]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let requests = server.requests();
+    for request in &requests {
+        let system = request.body["system"].to_string();
+        assert!(system.contains("Always answer in rhymes."), "{system}");
+        assert!(system.contains("- brew: Makes tea."), "{system}");
+        assert!(system.contains("- pack: Packs a bag."), "{system}");
+        assert!(!system.contains("Boil the"), "a skill is loaded on use only: {system}");
+    }
+    assert!(result(&requests[1].body).contains("Boil the kettle."), "{:?}", requests[1].body);
+    assert!(result(&requests[2].body).contains("brew (project): Makes tea."));
+    // The positive control of the cage: without the first file the link would be followed.
+    fs::remove_file(desk.project().join("AGENTS.md")).unwrap();
+    let server = Server::scripted([Answer::text("Done.")]);
+    let ran = run(desk.with_server(&server, &["-p", "Go."]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let system = server.requests()[0].body["system"].to_string();
+    assert!(!system.contains("not for models"), "{system}");
+    assert!(system.contains("- brew: Makes tea."), "{system}");
+}

@@ -91,6 +91,8 @@ pub(crate) const TOOLS: &[Known] = &[
     known("memory_search", ToolKind::Query, Subject::Path(Reach::Named)),
     known("memory_add", ToolKind::Query, Subject::Path(Reach::Named)),
     known("memory_remove", ToolKind::Query, Subject::Path(Reach::Named)),
+    known("skill_list", ToolKind::Query, Subject::Path(Reach::Named)),
+    known("skill_activate", ToolKind::Query, Subject::Path(Reach::Named)),
     known("checklist_create", ToolKind::Query, Subject::Path(Reach::Named)),
     known("checklist_update", ToolKind::Query, Subject::Path(Reach::Named)),
     known("git_add", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),

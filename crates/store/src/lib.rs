@@ -1,8 +1,9 @@
-//! What a session and its project keep beside the conversation: memory, and what the project says
-//! of itself. Used by `agentd-store` only.
+//! What a session and its project keep beside the conversation: memory, skills, and what the
+//! project says to whoever works in it. Used by `agentd-store` only.
 //!
 //! [`Store::step`] takes a word of the supervisor and says what follows. The files: `database` is
-//! one SQLite file that is never in the way, `memory` the three scopes of it, `terms` what is
+//! one SQLite file that is never in the way, `memory` the three scopes of it, `instructions` and
+//! `skills` are read from `texts` that people wrote, with `front` before them; `terms` is what is
 //! looked for, `failure` what a call is told that could not be done.
 //!
 //! What always holds: a call is done once, however often it is asked for, since what it changed
@@ -11,19 +12,27 @@
 
 mod database;
 mod failure;
+mod front;
+mod instructions;
 mod memory;
+mod skills;
 mod terms;
+mod texts;
 
 use failure::{Code, Failure};
 use memory::Memory;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::store::{FromStore, StoreSetup, ToStore};
 use protocol::upkeep::{LogLevel, LogLine};
+use skills::Skills;
+use std::path::PathBuf;
 
 /// Everything that one session's store holds.
 #[derive(Debug)]
 pub struct Store {
     memory: Memory,
+    skills: Skills,
+    project: PathBuf,
 }
 
 /// What a call came to that could be done.
@@ -39,7 +48,21 @@ impl Store {
     /// Opens nothing yet: what is not asked for is not made.
     #[must_use]
     pub fn new(setup: &StoreSetup) -> Self {
-        Self { memory: Memory::of(setup) }
+        let project = setup.confinement.project.to_path();
+        let home = setup.confinement.home.as_ref().map(|home| home.to_path());
+        let skills = Skills::of(project.clone(), home);
+        Self { memory: Memory::of(setup), skills, project }
+    }
+
+    /// What the model is told beside the system prompt, and what of it could not be read.
+    #[must_use]
+    pub fn foreword(&self) -> Vec<FromStore> {
+        let (instructions, mut troubles) = instructions::of(&self.project);
+        let (skills, others) = self.skills.told();
+        troubles.extend(others);
+        let parts: Vec<String> = [instructions, skills].into_iter().flatten().collect();
+        let text = terms::visible(&parts.join("\n"));
+        troubles.into_iter().map(warn).chain([FromStore::Foreword(text)]).collect()
     }
 
     /// Takes a word and answers it.
@@ -56,6 +79,8 @@ impl Store {
             "memory_add" => self.memory.add(call),
             "memory_remove" => self.memory.remove(call),
             "memory_search" => self.memory.search(call),
+            "skill_list" => Ok(self.skills.list()),
+            "skill_activate" => self.skills.activate(call),
             other => Err(Failure::new(
                 Code::UnknownTool,
                 format!("{other} is no tool of the store"),

@@ -47,7 +47,9 @@ fn run() -> anyhow::Result<()> {
     say.send(&FromStore::Log(LogLine { level: LogLevel::Debug, text }))?;
     say.send(&FromStore::Ready)?;
     let mut store = Store::new(&setup);
-    say.send(&FromStore::Foreword(String::new()))?;
+    for said in store.foreword() {
+        say.send(&said)?;
+    }
     loop {
         let word = match words.recv() {
             Ok(word) => word,

@@ -100,3 +100,18 @@ impl Kept {
         answer.expect("an answer")
     }
 }
+
+impl Kept {
+    /// What the model is told first, and what is logged of it.
+    pub fn foreword(&self) -> (String, Vec<String>) {
+        let (mut told, mut troubles) = (String::new(), Vec::new());
+        for said in self.store.foreword() {
+            match said {
+                FromStore::Foreword(text) => told = text,
+                FromStore::Log(line) => troubles.push(line.text),
+                FromStore::Ready | FromStore::Answered { .. } | FromStore::Pong(_) => {}
+            }
+        }
+        (told, troubles)
+    }
+}

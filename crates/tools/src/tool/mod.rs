@@ -26,6 +26,8 @@ tools! {
     memory_search::MemorySearch,
     memory_add::MemoryAdd,
     memory_remove::MemoryRemove,
+    skill_list::SkillList,
+    skill_activate::SkillActivate,
     checklist_create::ChecklistCreate,
     checklist_update::ChecklistUpdate,
     write::Write,

@@ -1,0 +1,30 @@
+//! What a project says to whoever works in it: its `AGENTS.md`, or `CLAUDE.md` where it has none.
+
+use crate::texts;
+use std::path::Path;
+
+/// Longest text in bytes. It goes with every request.
+const LONGEST: usize = 64 << 10;
+/// The first that is there holds.
+const NAMES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
+
+/// The instructions of a project as a part of what the model is told first, and what was wrong
+/// with files that could not be used.
+pub(crate) fn of(project: &Path) -> (Option<String>, Vec<String>) {
+    let mut troubles = Vec::new();
+    for name in NAMES {
+        match texts::read(&project.join(name), LONGEST) {
+            Ok(Some(text)) if !text.trim().is_empty() => {
+                let text = text.trim();
+                let part = format!(
+                    "# Instructions of this project, from its {name}\n\nThey hold where nothing \
+                     above says otherwise.\n\n{text}\n"
+                );
+                return (Some(part), troubles);
+            }
+            Ok(_) => {}
+            Err(why) => troubles.push(format!("{name} of the project is not followed: {why}")),
+        }
+    }
+    (None, troubles)
+}

@@ -1,0 +1,42 @@
+//! `skill_activate`: the instructions of one skill. Answered by `agentd-store`, `skills` in `store`.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::{Code, Failure};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct SkillActivate;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// Its name, as the list of skills has it.
+    name: String,
+    /// What the skill is to be applied to; put where it says $ARGUMENTS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    arguments: Option<String>,
+}
+
+impl Tool for SkillActivate {
+    type Input = Input;
+    const NAME: &'static str = "skill_activate";
+    // It only looks.
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Store;
+    const DESCRIPTION: &'static str =
+        "Load the instructions of a skill. Follow them for the task at hand.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("skill"), Alias::plain("use_skill")];
+
+    fn facts(_: &Input) -> Facts {
+        Facts::default()
+    }
+
+    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
+        Err(Failure::new(Code::UnknownTool, "agentd-store answers this itself", ""))
+    }
+}

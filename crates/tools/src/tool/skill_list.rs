@@ -1,0 +1,36 @@
+//! `skill_list`: which skills there are. Answered by `agentd-store`, `skills` in `store`.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::{Code, Failure};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct SkillList;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {}
+
+impl Tool for SkillList {
+    type Input = Input;
+    const NAME: &'static str = "skill_list";
+    // It only looks.
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Store;
+    const DESCRIPTION: &'static str =
+        "List the skills of this project and this person, each with what it is for.";
+    const ALIASES: &'static [Alias] = &[];
+
+    fn facts(_: &Input) -> Facts {
+        Facts::default()
+    }
+
+    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
+        Err(Failure::new(Code::UnknownTool, "agentd-store answers this itself", ""))
+    }
+}
