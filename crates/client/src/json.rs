@@ -96,7 +96,8 @@ fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, 
             ])
         }
         Event::CallEnded { call, result, refused } => {
-            let known = transcript.calls.get(call)?;
+            // What no model asked for is no part of its conversation.
+            let known = transcript.calls.get(call).filter(|it| !it.call.use_id.is_empty())?;
             let message = json!({
                 "role": "user",
                 "content": [{

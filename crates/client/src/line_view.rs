@@ -183,6 +183,8 @@ fn changed(change: &Change) -> String {
         }
         Change::Mode(mode) => format!("mode {}", mode.name()),
         Change::Model(name) => format!("model {name} from the next request on"),
+        Change::Pin(file) => format!("{} is pinned from the next request on", plain(file)),
+        Change::Unpin(file) => format!("{} is pinned no more", plain(file)),
         Change::AddDirectory(dir) => {
             format!("tools may use {}", dir.to_path().display())
         }

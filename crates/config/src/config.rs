@@ -31,6 +31,8 @@ pub struct Config {
     pub network: Network,
     /// Bounds of tools.
     pub tools: ToolsConfig,
+    /// Pinned files.
+    pub context: ContextConfig,
     /// Bounds of a turn.
     pub budget: Budget,
     /// The terminal of a person.
@@ -115,6 +117,13 @@ pub struct ToolsConfig {
     pub add_dirs: Vec<PathBuf>,
 }
 
+/// What a conversation is begun with beside words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextConfig {
+    /// Files that are pinned to it, relative to the project or absolute.
+    pub files: Vec<String>,
+}
+
 /// Bounds of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
@@ -192,6 +201,9 @@ impl Config {
                 max_result_chars: narrow(settings, "tools.max_result_chars")?,
                 timeout_ms: settings.number("tools.timeout_ms")?,
                 add_dirs: directories(settings.list("tools.add_dirs")?, sources)?,
+            },
+            context: ContextConfig {
+                files: settings.list("context.files")?.iter().map(|it| it.text.clone()).collect(),
             },
             budget: Budget {
                 rounds: narrow(settings, "budget.rounds")?,

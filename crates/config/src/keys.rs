@@ -17,6 +17,8 @@ pub(crate) enum Kind {
     Rules,
     /// Directories; layers add to each other.
     Dirs,
+    /// Files as tools are given them; layers add to each other.
+    Files,
 }
 
 /// Which way is tighter.
@@ -72,7 +74,7 @@ const PROVIDERS: &[&str] = &["anthropic", "openai", "openai-chat", "gemini", "re
 pub(crate) const MODES: &[&str] = &["auto", "accept-edits", "ask", "dont-ask", "plan"];
 
 use FromProject::{Anything, Nothing, Tighten};
-use Kind::{Count, Dirs, Name, Rules, Time, Url, Word};
+use Kind::{Count, Dirs, Files, Name, Rules, Time, Url, Word};
 use Order::{LaterWord, Smaller, SmallerButZero};
 
 /// All keys.
@@ -106,6 +108,8 @@ pub(crate) const KEYS: &[Key] = &[
     // The largest is the contract of `bash`: ten minutes.
     key("tools.timeout_ms", Count(100, 600_000), Anything),
     key("tools.add_dirs", Dirs, Nothing),
+    // They are read as the model reads any file: in scope, and where no rule denies it.
+    key("context.files", Files, Anything),
     key("budget.rounds", Count(1, 100_000), Tighten(Smaller)),
     key("budget.calls", Count(1, 1_000_000), Tighten(Smaller)),
     // Which key leaves is the person's, whatever they work on.

@@ -31,7 +31,8 @@ mod variables;
 mod vendors;
 
 pub use config::{
-    Budget, Config, DaemonConfig, Permissions, ProviderConfig, Row, SandboxConfig, ToolsConfig,
+    Budget, Config, ContextConfig, DaemonConfig, Permissions, ProviderConfig, Row, SandboxConfig,
+    ToolsConfig,
 };
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use environment::{Environment, TOOL_HOMES, command_may_see};

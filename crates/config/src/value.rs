@@ -64,7 +64,10 @@ pub(crate) struct Unfit {
 /// The value of a key that is no list; for a list, one element of it.
 pub(crate) fn read(key: &Key, raw: &Raw<'_>) -> Result<Value, Unfit> {
     let read = match (key.kind, raw) {
-        (Kind::Name | Kind::Rules | Kind::Dirs, Raw::Text(text) | Raw::Untyped(text)) => line(text),
+        (
+            Kind::Name | Kind::Rules | Kind::Dirs | Kind::Files,
+            Raw::Text(text) | Raw::Untyped(text),
+        ) => line(text),
         (Kind::Url, Raw::Text(text) | Raw::Untyped(text)) => url(text),
         (Kind::Word(words), Raw::Text(text) | Raw::Untyped(text)) => {
             words.contains(text).then(|| Value::Text((*text).to_owned()))
@@ -78,7 +81,13 @@ pub(crate) fn read(key: &Key, raw: &Raw<'_>) -> Result<Value, Unfit> {
         }
         (Kind::Count(..), Raw::Text(_))
         | (
-            Kind::Name | Kind::Url | Kind::Word(_) | Kind::Time(..) | Kind::Rules | Kind::Dirs,
+            Kind::Name
+            | Kind::Url
+            | Kind::Word(_)
+            | Kind::Time(..)
+            | Kind::Rules
+            | Kind::Dirs
+            | Kind::Files,
             Raw::Number(_),
         )
         | (_, Raw::Other(_)) => None,
@@ -107,6 +116,7 @@ pub(crate) fn wanted(kind: Kind) -> String {
         ),
         Kind::Rules => "a list of rules such as [\"bash:cargo *\"]".into(),
         Kind::Dirs => "a list of directories such as [\"/srv/data\"]".into(),
+        Kind::Files => "a list of files such as [\"src/lib.rs\"]".into(),
     }
 }
 

@@ -94,7 +94,7 @@ fn untyped(
         wanted: unfit.wanted,
     })?;
     let value = match (key.kind, value) {
-        (Kind::Rules | Kind::Dirs, Value::Text(text)) => Value::List(vec![Item {
+        (Kind::Rules | Kind::Dirs | Kind::Files, Value::Text(text)) => Value::List(vec![Item {
             text,
             origin: Origin { layer, file: place.file.clone(), line: 0 },
             examples: Vec::new(),

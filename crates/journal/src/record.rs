@@ -64,7 +64,7 @@ pub enum Record {
     },
     /// The prompts that waited were taken back.
     TakenBack,
-    /// A person changed a setting; one of the three.
+    /// A person changed a setting; one of these.
     Changed {
         /// Network of commands: `off` or `on`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +78,12 @@ pub enum Record {
         /// The vendor's name of the model that is asked from here on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// A file that is pinned to the conversation from here on, as `read` is given it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pinned: Option<String>,
+        /// A file that is pinned no more.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unpinned: Option<String>,
         /// Who, by the name of their terminal.
         by: String,
     },

@@ -9,7 +9,8 @@ use crate::{Decode, Encode};
 pub struct Call {
     /// Ours, unique for ever.
     pub id: CallId,
-    /// The vendor's, which pairs the result with the question.
+    /// The vendor's, which pairs the result with the question. Empty where the model asked for
+    /// nothing: the conversation reads a pinned file, and the result is not kept but its digest.
     pub use_id: String,
     /// The tool's real name, aliases resolved.
     pub tool: String,

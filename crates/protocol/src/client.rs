@@ -114,6 +114,10 @@ pub enum Change {
     AddDirectory(FilePath),
     /// The vendor's name of the model that is asked from the next request on.
     Model(String),
+    /// One more file is pinned to the conversation, as `read` is given it.
+    Pin(String),
+    /// The file is pinned no more.
+    Unpin(String),
 }
 
 /// How a session is ended.

@@ -81,6 +81,26 @@ pub struct ModelRequest {
     pub messages: Vec<Message>,
     /// Most tokens of the answer.
     pub max_tokens: u32,
+    /// What changed in files that a person pinned; sent with this request and no other.
+    pub updated: Option<FilesUpdated>,
+}
+
+/// Pinned files as they are now. How it is marked is the vendor's custom.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct FilesUpdated {
+    /// Each file between marks of its own.
+    pub text: String,
+    /// Where it stands.
+    pub place: UpdatePlace,
+}
+
+/// Where what changed stands among the results of a round, in interfaces that have both places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum UpdatePlace {
+    /// Behind all of them.
+    BehindResults,
+    /// At the end of the last one, where the model said nothing to it behind them.
+    InsideLastResult,
 }
 
 /// Tokens of one answer, each known only where the vendor said it.

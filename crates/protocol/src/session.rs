@@ -65,6 +65,8 @@ pub struct SessionSetup {
     pub max_result_chars: u32,
     /// Tokens that the model's context holds, where that is known.
     pub context: Option<u64>,
+    /// Files that a person pinned, as `read` is given them.
+    pub pinned: Vec<String>,
 }
 
 /// Something that happened for good: what the journal keeps and what is replayed from it.
@@ -189,6 +191,11 @@ pub enum ToSession {
     System {
         /// All of it.
         text: String,
+    },
+    /// These files are pinned now, and no others.
+    Pinned {
+        /// As `read` is given them.
+        files: Vec<String>,
     },
     /// Another model is asked, from the next request on.
     Model {

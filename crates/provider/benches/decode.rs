@@ -97,6 +97,7 @@ fn main() {
         tools: Vec::new(),
         messages: (0..101).map(message).collect(),
         max_tokens: 1,
+        updated: None,
     };
     let length = anthropic::encode(&request, None).unwrap().len();
     let time = best(50, || drop(black_box(anthropic::encode(&request, None).unwrap())));

@@ -48,5 +48,6 @@ mod server_error;
 pub mod sse;
 pub mod step;
 mod telling;
+mod updates;
 
 pub use answer::{Provider, Setup};

@@ -61,14 +61,14 @@ impl Batch {
         started
     }
 
-    /// A running call ended. Its vendor's id, unless no such call runs.
-    pub fn ended(&mut self, call: &CallId) -> Option<String> {
+    /// A running call ended. All of it, unless no such call runs.
+    pub fn ended(&mut self, call: &CallId) -> Option<Call> {
         let slot = self
             .slots
             .iter_mut()
             .find(|slot| slot.call.id == *call && slot.stage == Stage::Running)?;
         slot.stage = Stage::Ended;
-        Some(slot.call.use_id.clone())
+        Some(slot.call.clone())
     }
 
     /// Gives up what has not begun, and returns it.
@@ -85,6 +85,11 @@ impl Batch {
     pub fn running(&self) -> Vec<CallId> {
         let running = self.slots.iter().filter(|slot| slot.stage == Stage::Running);
         running.map(|slot| slot.call.id.clone()).collect()
+    }
+
+    /// Whether one of those that count is a change.
+    pub fn may_have_changed(&self, counts: impl Fn(&Call) -> bool) -> bool {
+        self.slots.iter().any(|slot| slot.kind == ToolKind::Mutation && counts(&slot.call))
     }
 
     /// Whether every call has ended.
@@ -148,7 +153,7 @@ mod tests {
         assert_eq!(batch.start(2).len(), 1);
         assert_eq!(batch.drop_waiting().len(), 2);
         assert!(!batch.is_over());
-        assert_eq!(batch.ended(&id(1)), Some("1".into()));
+        assert_eq!(batch.ended(&id(1)).map(|call| call.use_id), Some("1".into()));
         assert!(batch.is_over());
     }
 }

@@ -108,6 +108,10 @@ impl History {
             }
             Happened::Called { call } => {
                 self.last_call = self.last_call.max(call.id.number);
+                // What the model did not ask for is not counted as its.
+                if call.use_id.is_empty() {
+                    return;
+                }
                 self.calls_of_turn = self.calls_of_turn.saturating_add(1);
                 let open = self.open.iter_mut().find(|o| o.use_id == call.use_id);
                 if let Some(open) = open

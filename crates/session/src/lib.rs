@@ -3,7 +3,7 @@
 //! [`Session::step`] takes one word of the supervisor and says what follows from it. The files:
 //! `answer` joins a stream to blocks, `history` is what the model is sent, `batch` orders
 //! calls, `own` answers those that need no process, `compact` makes room in the model's context,
-//! `known` tells tools by their names, `made_up` holds the results that no tool gave. Used by
+//! `pinned` shows files that a person pinned, `known` tells tools by their names, `made_up` holds the results that no tool gave. Used by
 //! `agentd-session` only.
 //!
 //! What always holds, whatever words come in whatever order: every request is legal for the
@@ -20,12 +20,14 @@ mod known;
 mod made_up;
 mod nearest;
 mod own;
+mod pinned;
 
 use answer::{Answer, Wanted};
 use batch::Batch;
 use history::{History, Limits};
 use known::{find, input};
 use made_up::{NotRun, resolve};
+use pinned::Pinned;
 use protocol::call::{Call, ToolResult};
 use protocol::content::{Block, ModelRequest, StopReason, Usage};
 use protocol::ids::CallId;
@@ -42,6 +44,7 @@ use std::collections::VecDeque;
 pub struct Session {
     setup: SessionSetup,
     history: History,
+    pinned: Pinned,
     phase: Phase,
     /// Prompts that came while a turn ran, the oldest first.
     queue: VecDeque<String>,
@@ -62,6 +65,8 @@ enum Phase {
     Asking(Answer),
     /// The ends of calls.
     Calling { batch: Batch, stopping: bool },
+    /// The ends of reads of pinned files; then the model is asked.
+    Looking { batch: Batch, stopping: bool },
 }
 
 /// Facts about the running turn that its next decision needs.
@@ -87,8 +92,9 @@ impl Session {
             answer_tokens: usize::try_from(setup.max_tokens).unwrap_or(usize::MAX),
         };
         Self {
-            setup,
             history: History::new(limits),
+            pinned: Pinned::new(setup.pinned.clone()),
+            setup,
             phase: Phase::Replaying,
             queue: VecDeque::new(),
             round: 0,
@@ -103,7 +109,7 @@ impl Session {
             ToSession::Begin(_) => out.warn("a second Begin was ignored"),
             ToSession::Replay(happened) => match self.phase {
                 Phase::Replaying => self.history.apply(&happened),
-                Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } => {
+                Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } | Phase::Looking { .. } => {
                     out.warn("a Replay after ReplayDone was ignored");
                 }
             },
@@ -116,6 +122,7 @@ impl Session {
             ToSession::CallEnded { call, result } => self.call_ended(call, result, &mut out),
             ToSession::System { text } => self.setup.system = text,
             ToSession::Model { name } => self.setup.model = name,
+            ToSession::Pinned { files } => self.pinned.set(files),
             ToSession::Interrupt => self.interrupt(&mut out),
             ToSession::Compact => self.compact(&mut out),
             ToSession::Ping(number) => out.words.push(FromSession::Pong(number)),
@@ -128,7 +135,7 @@ impl Session {
     fn replay_done(&mut self, then: OpenTurn, out: &mut Out) {
         match self.phase {
             Phase::Replaying => {}
-            Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } => {
+            Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } | Phase::Looking { .. } => {
                 return out.warn("a second ReplayDone was ignored");
             }
         }
@@ -170,6 +177,7 @@ impl Session {
             let Some(text) = self.queue.pop_front() else { return };
             let blank = text.trim().is_empty();
             self.turn = Turn::default();
+            self.pinned.outdate();
             self.commit(Happened::Prompt { text }, out);
             if blank {
                 // Nothing to send; a vendor refuses blank text.
@@ -185,8 +193,30 @@ impl Session {
         if rounds >= self.setup.max_rounds.max(1) {
             return self.end_turn(TurnEnd::RoundsUsedUp { rounds }, out);
         }
+        let paths = self.pinned.to_read();
+        if paths.is_empty() {
+            return self.ask_now(out);
+        }
+        let mut batch = Batch::default();
+        for path in paths {
+            let number = self.history.last_call().saturating_add(1);
+            let id = CallId { session: self.setup.id.clone(), number };
+            let call = look_at(id, &path);
+            self.commit(Happened::Called { call: call.clone() }, out);
+            batch.push(call, ToolKind::Query);
+        }
+        self.phase = Phase::Looking { batch, stopping: false };
+        self.go_on_looking(out);
+    }
+
+    /// Asks the model, with pinned files as they were read last.
+    fn ask_now(&mut self, out: &mut Out) {
         if self.history.is_nearly_full(self.beside_messages()) {
             self.make_room(out);
+        }
+        let mut messages = self.history.messages();
+        if let (Some(text), Some(first)) = (self.pinned.front(), messages.first_mut()) {
+            first.blocks.insert(0, Block::Text { text });
         }
         self.round = self.round.saturating_add(1);
         out.words.push(FromSession::Ask(ModelRequest {
@@ -194,8 +224,9 @@ impl Session {
             model: self.setup.model.clone(),
             system: self.setup.system.clone(),
             tools: self.setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
-            messages: self.history.messages(),
+            messages,
             max_tokens: self.setup.max_tokens,
+            updated: self.pinned.updated(),
         }));
         self.phase = Phase::Asking(Answer::default());
     }
@@ -249,6 +280,7 @@ impl Session {
     /// The answer is whole: it is kept, its calls are named, and the turn goes on or ends.
     fn answered(&mut self, answer: Answer, stop: &StopReason, usage: Usage, out: &mut Out) {
         let behind_results = self.history.ends_with_results();
+        let shown = self.pinned.answered();
         self.turn.made_room = false;
         let mut taken: Vec<String> = Vec::new();
         let ended = answer.end(stop, |id| self.history.new_id(id, &mut taken));
@@ -296,6 +328,7 @@ impl Session {
                 // Vendors now and then answer results with nothing; once is worth a second try.
                 if empty && behind_results && !self.turn.asked_again {
                     self.turn.asked_again = true;
+                    self.pinned.show_inside(shown);
                     self.ask(out);
                 } else if self.turn.over_budget > 0 {
                     let calls = self.setup.max_calls;
@@ -364,9 +397,15 @@ impl Session {
     }
 
     fn call_ended(&mut self, call: CallId, result: ToolResult, out: &mut Out) {
-        let Phase::Calling { batch, .. } = &mut self.phase else { return };
+        let (Phase::Calling { batch, .. } | Phase::Looking { batch, .. }) = &mut self.phase else {
+            return;
+        };
         // A call that does not run here is late: it has its result already.
-        let Some(use_id) = batch.ended(&call) else { return };
+        let Some(Call { use_id, input, .. }) = batch.ended(&call) else { return };
+        if let Phase::Looking { .. } = self.phase {
+            self.pinned.read(&looked_at(&input), &result);
+            return self.go_on_looking(out);
+        }
         // Durable already, so it is taken in but not committed again.
         self.history.apply(&Happened::Result { call, use_id, result });
         self.go_on_calling(out);
@@ -384,6 +423,9 @@ impl Session {
             }));
             return;
         }
+        if batch.may_have_changed(|call| !own::is_own(&call.tool)) {
+            self.pinned.outdate();
+        }
         if *stopping {
             self.end_turn(TurnEnd::Interrupted, out);
         } else if self.turn.over_budget > 1 {
@@ -395,6 +437,21 @@ impl Session {
         }
     }
 
+    /// Reads the next of the pinned files; once all were read, asks the model.
+    fn go_on_looking(&mut self, out: &mut Out) {
+        let Phase::Looking { batch, stopping } = &mut self.phase else { return };
+        if !batch.is_over() {
+            let started = batch.start(self.setup.parallel);
+            return out.words.extend(started.into_iter().map(FromSession::Run));
+        }
+        if *stopping {
+            return self.end_turn(TurnEnd::Interrupted, out);
+        }
+        self.pinned.all_read();
+        // Another may have been pinned meanwhile.
+        self.ask(out);
+    }
+
     fn interrupt(&mut self, out: &mut Out) {
         match &mut self.phase {
             Phase::Replaying | Phase::Idle => {}
@@ -403,7 +460,7 @@ impl Session {
                 let answer = std::mem::take(answer);
                 self.stopped(answer, out);
             }
-            Phase::Calling { batch, stopping } => {
+            Phase::Calling { batch, stopping } | Phase::Looking { batch, stopping } => {
                 if std::mem::replace(stopping, true) {
                     return;
                 }
@@ -412,7 +469,12 @@ impl Session {
                 for call in dropped {
                     self.answer_call(call.id, call.use_id, &NotRun::Stopped, out);
                 }
-                self.go_on_calling(out);
+                match self.phase {
+                    Phase::Looking { .. } => self.go_on_looking(out),
+                    Phase::Replaying | Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } => {
+                        self.go_on_calling(out)
+                    }
+                }
             }
         }
     }
@@ -420,7 +482,7 @@ impl Session {
     /// A person wants room. It holds from the next request on, whatever runs now.
     fn compact(&mut self, out: &mut Out) {
         match self.phase {
-            Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } => {
+            Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } | Phase::Looking { .. } => {
                 if !self.make_room(out) {
                     out.words.push(FromSession::NotCompacted);
                 }
@@ -433,15 +495,16 @@ impl Session {
     fn make_room(&mut self, out: &mut Out) -> bool {
         let Some(compacted) = self.history.compacted(self.beside_messages()) else { return false };
         self.commit(compacted, out);
+        self.pinned.lay_down();
         true
     }
 
-    /// Bytes of a request beside its messages.
+    /// Bytes of a request beside the conversation's messages.
     fn beside_messages(&self) -> usize {
         let tools = self.setup.tools.iter().map(|tool| {
             tool.spec.name.len() + tool.spec.description.len() + tool.spec.input_schema.len()
         });
-        self.setup.system.len() + tools.sum::<usize>()
+        self.setup.system.len() + tools.sum::<usize>() + self.pinned.size()
     }
 
     /// The turn was stopped in the middle of an answer: the words that were whole are kept, and
@@ -465,6 +528,18 @@ impl Session {
         self.history.apply(&happened);
         out.words.push(FromSession::Commit(happened));
     }
+}
+
+/// The read of a pinned file: a call that no model asked for.
+fn look_at(id: CallId, path: &str) -> Call {
+    let input = serde_json::json!({ "path": path, "raw": true }).to_string();
+    Call { id, use_id: String::new(), tool: "read".to_owned(), input }
+}
+
+/// The file that such a read was for.
+fn looked_at(input: &str) -> String {
+    let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
+    input["path"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Whether these blocks say nothing to anybody.

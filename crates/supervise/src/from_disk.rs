@@ -2,7 +2,7 @@
 //! client that attaches is shown. Used by the session actor; the way there is `to_disk`.
 
 use crate::call::{Cut, interruption};
-use journal::{Entry, Record, StoredPath};
+use journal::{Entry, Record};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{Change, Event};
 use protocol::confinement::{FilePath, Network};
@@ -117,10 +117,7 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
         }
         Record::TurnEnded { end } => Some(Event::TurnEnded { end: turn_end(end) }),
         Record::Compacted { dropped, result_chars: _ } => Some(Event::Compacted { dropped }),
-        Record::Changed { network, mode, added, model, by } => {
-            changed(network.as_deref(), mode.as_deref(), added.as_ref(), model.as_deref())
-                .map(|change| Event::Changed { change, by })
-        }
+        Record::Changed { by, .. } => changed(record).map(|change| Event::Changed { change, by }),
         Record::Learned { rule: given, by, unwritten } => {
             Some(Event::Learned { rule: rule(given), by, unwritten })
         }
@@ -134,32 +131,31 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
     }
 }
 
-/// The change that a record holds; `None` for words of a newer build.
-fn changed(
-    network: Option<&str>,
-    mode: Option<&str>,
-    added: Option<&StoredPath>,
-    model: Option<&str>,
-) -> Option<Change> {
-    match (network, mode, added, model) {
-        (Some("on"), _, _, _) => Some(Change::Network(Network::On)),
-        (Some("off"), _, _, _) => Some(Change::Network(Network::Off)),
-        (None, Some(mode), _, _) => Mode::parse(mode).map(Change::Mode),
-        (None, None, Some(path), _) => Some(Change::AddDirectory(FilePath::from(&path.0))),
-        (None, None, None, Some(name)) => Some(Change::Model(name.to_owned())),
-        (Some(_), _, _, _) | (None, None, None, None) => None,
+/// The change that a record holds; `None` for words of a newer build, and for other records.
+fn changed(record: &Record) -> Option<Change> {
+    let Record::Changed { network, mode, added, model, pinned, unpinned, by: _ } = record else {
+        return None;
+    };
+    if let Some(network) = network {
+        return match network.as_str() {
+            "on" => Some(Change::Network(Network::On)),
+            "off" => Some(Change::Network(Network::Off)),
+            _ => None,
+        };
     }
+    if let Some(mode) = mode {
+        return Mode::parse(mode).map(Change::Mode);
+    }
+    let added = added.as_ref().map(|path| Change::AddDirectory(FilePath::from(&path.0)));
+    added
+        .or_else(|| model.clone().map(Change::Model))
+        .or_else(|| pinned.clone().map(Change::Pin))
+        .or_else(|| unpinned.clone().map(Change::Unpin))
 }
 
 /// The changes that a session has kept, in order.
 pub(crate) fn changes(entries: &[Entry]) -> Vec<Change> {
-    let kept = |entry: &Entry| {
-        let Record::Changed { network, mode, added, model, by: _ } = &entry.record else {
-            return None;
-        };
-        changed(network.as_deref(), mode.as_deref(), added.as_ref(), model.as_deref())
-    };
-    entries.iter().filter_map(kept).collect()
+    entries.iter().filter_map(|entry| changed(&entry.record)).collect()
 }
 
 /// The rules that answers gave for as long as the session lasts. Those in files are read there, and

@@ -243,6 +243,7 @@ fn setup(
             .map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
         max_result_chars: config.tools.max_result_chars,
         context: config.provider.facts.context,
+        pinned: config.context.files.clone(),
     })
 }
 
@@ -286,6 +287,12 @@ impl Plan {
                 self.rules.mode = *mode;
             }
             Change::Model(name) => self.setup.model.clone_from(name),
+            Change::Pin(file) => {
+                if !self.setup.pinned.contains(file) {
+                    self.setup.pinned.push(file.clone());
+                }
+            }
+            Change::Unpin(file) => self.setup.pinned.retain(|pinned| pinned != file),
             Change::AddDirectory(path) => {
                 if !self.confinement.added.contains(path) {
                     self.confinement.added.push(path.clone());

@@ -11,6 +11,7 @@ fn request(round: u32) -> ModelRequest {
         tools: Vec::new(),
         messages: Vec::new(),
         max_tokens: 1,
+        updated: None,
     }
 }
 

@@ -50,14 +50,17 @@ fn proposed(call: Call, kind: impl Fn(&str) -> ToolKind) -> Record {
 /// A setting that a person changed.
 pub(crate) fn changed(change: &Change, by: String) -> Record {
     let (mut network, mut mode, mut added, mut model) = (None, None, None, None);
+    let (mut pinned, mut unpinned) = (None, None);
     match change {
         Change::Network(Network::Off) => network = Some("off".to_owned()),
         Change::Network(Network::On) => network = Some("on".to_owned()),
         Change::Mode(name) => mode = Some(name.name().to_owned()),
         Change::AddDirectory(path) => added = Some(StoredPath(path.to_path())),
         Change::Model(name) => model = Some(name.clone()),
+        Change::Pin(file) => pinned = Some(file.clone()),
+        Change::Unpin(file) => unpinned = Some(file.clone()),
     }
-    Record::Changed { network, mode, added, model, by }
+    Record::Changed { network, mode, added, model, pinned, unpinned, by }
 }
 
 /// A rule that an answer gave.

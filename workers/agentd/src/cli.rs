@@ -328,6 +328,9 @@ pub(crate) struct SessionFlags {
     /// One more directory that tools may use; may be given several times.
     #[arg(long, value_name = "DIR")]
     pub(crate) add_dir: Vec<PathBuf>,
+    /// A file that the model sees, with what changes in it; may be given several times.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) context: Vec<PathBuf>,
     /// What happens to calls that no rule speaks of.
     #[arg(long, value_parser = mode, value_name = "MODE", help = "What happens to calls that no rule speaks of: ask, accept-edits, plan, auto, dont-ask")]
     pub(crate) permission_mode: Option<Mode>,

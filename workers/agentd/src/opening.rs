@@ -41,7 +41,10 @@ pub(crate) fn opening(
     for dir in &flags.add_dir {
         added.push(FilePath::from(real_dir(dir, "the added directory")?));
     }
-    let settings = settings(flags)?;
+    let mut settings = settings(flags)?;
+    for file in &flags.context {
+        settings.push(("context.files".to_owned(), pinned(file, &project)?));
+    }
     let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
     let config = place.load(&project, &settings, trust)?;
     if config.provider.model.is_none() {
@@ -78,6 +81,18 @@ pub(crate) fn opening(
         papers,
     };
     Ok((opening, descriptors))
+}
+
+/// A file to pin as tools are given it. One that is not there is most likely misspelt.
+fn pinned(file: &Path, project: &Path) -> Result<String, Failure> {
+    let named = file.display();
+    let failed = |why: String| Failure::user(format!("--context {named}: {why}"));
+    let real = file.canonicalize().map_err(|error| failed(error.to_string()))?;
+    if !real.is_file() {
+        return Err(failed("it is not a regular file".to_owned()));
+    }
+    let below = real.strip_prefix(project).unwrap_or(&real);
+    below.to_str().map(str::to_owned).ok_or_else(|| failed("its name is not UTF-8".to_owned()))
 }
 
 /// The flags that are settings, in the words of the configuration.

@@ -124,12 +124,15 @@ fn words(entry: &Entry, calls: Calls) -> String {
         }
         Record::TurnEnded { end } => format!("   {}\n", ending(end)),
         Record::Unknown { kind, fields: _ } => format!("   ({kind})\n"),
-        Record::Changed { network, mode, added, model, by } => {
+        Record::Changed { network, mode, added, model, pinned, unpinned, by } => {
             let network = network.as_ref().map(|word| format!("network {word}"));
             let mode = mode.as_ref().map(|name| format!("mode {name}"));
             let added = added.as_ref().map(|path| format!("added {}", path.0.display()));
             let model = model.as_ref().map(|name| format!("model {name}"));
-            let what = network.or(mode).or(added).or(model).unwrap_or_default();
+            let pinned = pinned.as_ref().map(|file| format!("pinned {file}"));
+            let unpinned = unpinned.as_ref().map(|file| format!("{file} pinned no more"));
+            let what = network.or(mode).or(added).or(model).or(pinned).or(unpinned);
+            let what = what.unwrap_or_default();
             format!("   {what} (by {by})\n")
         }
         Record::Learned { rule, by, unwritten: _ } => match rule.line {

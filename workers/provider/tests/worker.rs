@@ -210,6 +210,7 @@ fn request(round: u32) -> ModelRequest {
             blocks: vec![Block::Text { text: "hi".into() }],
         }],
         max_tokens: 100,
+        updated: None,
     }
 }
 

@@ -40,7 +40,7 @@ fn run() -> anyhow::Result<()> {
             // What is to be replayed is not whole while a call of an earlier life runs.
             Ok(ToSession::Ping(number)) => say.send(&FromSession::Pong(number))?,
             // `Begin` will hold the newest.
-            Ok(ToSession::System { .. } | ToSession::Model { .. }) => {}
+            Ok(ToSession::System { .. } | ToSession::Model { .. } | ToSession::Pinned { .. }) => {}
             Ok(
                 ToSession::Replay(_)
                 | ToSession::ReplayDone { .. }

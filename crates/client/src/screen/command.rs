@@ -11,6 +11,8 @@ pub(crate) enum Command {
     Mode(Mode),
     Model(String),
     AddDirectory(String),
+    Pin(String),
+    Unpin(String),
     Compact,
     Clear,
     Fork,
@@ -33,6 +35,11 @@ const COMMANDS: &[(&str, &str)] = &[
         ":compact",
         "room for the model: the beginning is left out of what it is sent, not of the disk",
     ),
+    (
+        ":add FILE",
+        "pin a file: the model sees it, and what changes in it, from the next request on",
+    ),
+    (":drop FILE", "pin it no more"),
     (":clear", "a new session here; this one stays, and attach comes back to it"),
     (":fork", "a copy of this session, and go on there"),
     (":earlier", "events before those shown"),
@@ -50,7 +57,7 @@ const KEYS: &[(&str, &str)] = &[
 ];
 
 /// Commands that are named in other agents and in our plans, and are not there.
-const NOT_THERE: &[&str] = &["undo", "add", "drop"];
+const NOT_THERE: &[&str] = &["undo"];
 
 /// What `text`, which begins with a colon, means; or what to say about it.
 pub(crate) fn parse(text: &str) -> Result<Command, String> {
@@ -86,6 +93,10 @@ pub(crate) fn parse(text: &str) -> Result<Command, String> {
             Err("the name of a model is one word".to_owned())
         }
         "model" => Ok(Command::Model(rest)),
+        "add" if rest.is_empty() => Err("name a file, as in :add src/lib.rs".to_owned()),
+        "add" => Ok(Command::Pin(rest)),
+        "drop" if rest.is_empty() => Err("name a file that is pinned, after :drop".to_owned()),
+        "drop" => Ok(Command::Unpin(rest)),
         "add-dir" if rest.is_empty() => Err("name a directory, as in :add-dir ../lib".to_owned()),
         "add-dir" => Ok(Command::AddDirectory(rest)),
         other if NOT_THERE.contains(&other) => {
@@ -122,6 +133,8 @@ mod tests {
             (":net allow x", "not there yet"),
             (":mode yolo", "accept-edits"),
             (":add-dir", "directory"),
+            (":add", "name a file"),
+            (":drop", "name a file"),
             (":model", "name a model"),
             (":model a b", "one word"),
             (":undo", "not there yet"),
@@ -142,6 +155,8 @@ mod tests {
             "mode ask",
             "model m",
             "add-dir x",
+            "add x",
+            "drop x",
             "compact",
             "clear",
             "fork",

@@ -209,6 +209,8 @@ impl Screen {
             | Command::Mode(_)
             | Command::Model(_)
             | Command::Compact
+            | Command::Pin(_)
+            | Command::Unpin(_)
             | Command::AddDirectory(_) => true,
             Command::Quit
             | Command::Clear
@@ -226,6 +228,8 @@ impl Screen {
             Command::Mode(mode) => self.change(Change::Mode(mode)),
             Command::Model(name) => self.change(Change::Model(name)),
             Command::AddDirectory(named) => vec![Effect::AddDirectory(named)],
+            Command::Pin(file) => self.change(Change::Pin(file)),
+            Command::Unpin(file) => self.change(Change::Unpin(file)),
             Command::Compact => self.to_session(|session| FromClient::Compact { session }),
             Command::Help => {
                 let leave = format!("{} d", self.entrance.leader);

@@ -198,7 +198,7 @@ impl Screen {
                     // What is known is known of the other.
                     self.facts.of_model = ModelFacts::default();
                 }
-                Change::AddDirectory(_) => {}
+                Change::AddDirectory(_) | Change::Pin(_) | Change::Unpin(_) => {}
             },
             Event::Learned { .. } | Event::Compacted { .. } | Event::NotCompacted { .. } => {}
             Event::AnswerRejected { .. } => self.hint = None,

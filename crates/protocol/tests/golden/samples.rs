@@ -47,6 +47,7 @@ goldens! {
         Interrupt => ToSession::Interrupt,
         Compact => ToSession::Compact,
         System => ToSession::System { text: "You are at work.".into() },
+        Pinned => ToSession::Pinned { files: vec![text("src/lib.rs")] },
         Model => ToSession::Model { name: "model-2".into() },
         Ping => ToSession::Ping(u64::MAX),
     }
@@ -244,6 +245,8 @@ goldens! {
         Mode => Change::Mode(protocol::judgement::Mode::Auto),
         AddDirectory => Change::AddDirectory(path("/d")),
         Model => Change::Model(text("model-2")),
+        Pin => Change::Pin(text("src/lib.rs")),
+        Unpin => Change::Unpin(text("src/lib.rs")),
     }
     client::Ending {
         Stop => Ending::Stop,
@@ -460,6 +463,10 @@ goldens! {
         ToolUse => Block::ToolUse { id: text("use_1"), name: text("ls"), input: text("{}") },
         ToolResult => Block::ToolResult { id: text("use_1"), text: text("t"), is_error: true },
     }
+    content::UpdatePlace {
+        BehindResults => UpdatePlace::BehindResults,
+        InsideLastResult => UpdatePlace::InsideLastResult,
+    }
     content::StopReason {
         EndTurn => StopReason::EndTurn,
         ToolUse => StopReason::ToolUse,
@@ -582,6 +589,7 @@ fn setup() -> SessionSetup {
         parallel: 8,
         max_result_chars: 30_000,
         context: Some(200_000),
+        pinned: vec![text("a.md")],
     }
 }
 
@@ -593,6 +601,10 @@ fn request() -> ModelRequest {
         tools: vec![tool_spec()],
         messages: vec![Message { role: protocol::content::Role::User, blocks: blocks() }],
         max_tokens: 32_000,
+        updated: Some(protocol::content::FilesUpdated {
+            text: text("a.md"),
+            place: protocol::content::UpdatePlace::InsideLastResult,
+        }),
     }
 }
 

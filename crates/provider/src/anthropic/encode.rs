@@ -6,26 +6,47 @@
 
 use super::wire::Named;
 use crate::body::{EncodeError, object};
-use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec};
+use crate::updates;
+use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec, UpdatePlace};
 use protocol::provider::Effort;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// The body for `request`, with `stream: true`.
 ///
 /// Breakpoints of the prompt cache, four at most: the last tool, the system text, the last user
 /// message and the one before it (the vendor looks back only 20 blocks from a breakpoint, and one
 /// round of many calls is longer). In a message with results it lies on the last result, so that
-/// text that changes every round comes after it.
+/// text that changes every round comes after it: what changed in pinned files is the last block of
+/// the last user message. Where it must stand inside the last result, that has no breakpoint.
 ///
 /// # Errors
 /// [`EncodeError`].
 pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, EncodeError> {
-    let mut turns = turns(&request.messages)?;
+    let (said, behind) = match &request.updated {
+        None => (Cow::Borrowed(request.messages.as_slice()), None),
+        Some(updated) => match updated.place {
+            UpdatePlace::BehindResults => {
+                let block = updates::block(updates::UPDATED, updated);
+                (Cow::Borrowed(request.messages.as_slice()), Some(block))
+            }
+            UpdatePlace::InsideLastResult => (updates::inside(request, updates::UPDATED), None),
+        },
+    };
+    let mut turns = turns(&said)?;
     if turns.is_empty() {
         return Err(EncodeError::Empty);
     }
-    turns.iter_mut().rev().filter(|turn| turn.role == "user").take(2).for_each(mark);
+    let unmarked = usize::from(matches!(said, Cow::Owned(_)));
+    let marked = 2 - unmarked;
+    let users = turns.iter_mut().rev().filter(|turn| turn.role == "user");
+    users.skip(unmarked).take(marked).for_each(mark);
+    if let (Some(block), Some(last)) = (&behind, turns.last_mut())
+        && last.role == "user"
+    {
+        last.content.push(Content::text(block));
+    }
     let body = Body {
         model: &request.model,
         max_tokens: request.max_tokens,

@@ -11,6 +11,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         tools: Vec::new(),
         messages,
         max_tokens: 9,
+        updated: None,
     }
 }
 

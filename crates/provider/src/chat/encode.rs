@@ -2,6 +2,7 @@
 
 use crate::beside::{self, Place};
 use crate::body::{EncodeError, Tool, arguments, effort_word, object, tools};
+use crate::updates;
 use protocol::content::{Block, Message, ModelRequest, Role};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,8 @@ pub fn encode(
         let role = if openai { "developer" } else { "system" };
         messages.push(Turn { content: Some(request.system.as_str().into()), ..Turn::of(role) });
     }
-    for (at, message) in request.messages.iter().enumerate() {
+    let said = updates::inside(request, updates::UPDATED);
+    for (at, message) in said.iter().enumerate() {
         match message.role {
             Role::User => user(message, &mut messages),
             Role::Assistant => messages.extend(assistant(message, at + 1)?),

@@ -3,6 +3,7 @@
 use super::MADE_UP;
 use crate::beside::{self, Place};
 use crate::body::{EncodeError, object, tools};
+use crate::updates;
 use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
@@ -21,7 +22,8 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
     let mut contents = Vec::new();
     let mut names = BTreeMap::new();
     let signs = signs(&request.model);
-    for (at, message) in request.messages.iter().enumerate() {
+    let said = updates::inside(request, updates::SYSTEM_UPDATED);
+    for (at, message) in said.iter().enumerate() {
         match message.role {
             Role::User => user(message, &names, &mut contents),
             Role::Assistant => {

@@ -215,6 +215,7 @@ mod tests {
                 blocks: vec![Block::Text { text: prompt.into() }],
             }],
             max_tokens: 1,
+            updated: None,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use crate::beside::{self, Place};
 use crate::body::{EncodeError, Tool, arguments, effort_word, object, tools};
+use crate::updates;
 use protocol::content::{Block, Message, ModelRequest, Role};
 use protocol::provider::{Api, Effort};
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,8 @@ const LEAST_TOKENS: u32 = 16;
 /// [`EncodeError`].
 pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, EncodeError> {
     let mut input = Vec::new();
-    for (at, message) in request.messages.iter().enumerate() {
+    let said = updates::inside(request, updates::UPDATED);
+    for (at, message) in said.iter().enumerate() {
         match message.role {
             Role::User => user(message, &mut input),
             Role::Assistant => assistant(message, at + 1, &mut input)?,

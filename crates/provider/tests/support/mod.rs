@@ -63,6 +63,7 @@ pub fn request(round: u32, messages: Vec<Message>) -> ModelRequest {
         }],
         messages,
         max_tokens: 1000,
+        updated: None,
     }
 }
 

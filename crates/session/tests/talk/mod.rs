@@ -41,6 +41,7 @@ pub fn setup() -> SessionSetup {
         parallel: 4,
         max_result_chars: 30_000,
         context: None,
+        pinned: Vec::new(),
     }
 }
 

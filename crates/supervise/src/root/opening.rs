@@ -150,7 +150,7 @@ impl Opener {
                     Change::Model(_) => {
                         opening.settings.iter().any(|(key, _)| key == "provider.model")
                     }
-                    Change::AddDirectory(_) => false,
+                    Change::AddDirectory(_) | Change::Pin(_) | Change::Unpin(_) => false,
                 };
             if !by_flag {
                 plan.change(change);

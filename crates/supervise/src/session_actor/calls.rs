@@ -117,10 +117,11 @@ impl SessionState {
     }
 
     pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
-        let Concluded { record, call, result, refused, unaudited } = concluded;
+        let Concluded { mut record, call, result, refused, unaudited } = concluded;
         self.calls.remove(&call);
         self.questions.remove(&call);
-        let event = Event::CallEnded { call: call.clone(), result: result.clone(), refused };
+        let shown = shown(&mut record, &result);
+        let event = Event::CallEnded { call: call.clone(), result: shown, refused };
         let kept = self.record_as(vec![record], vec![Some(event)]).await;
         ipc::step!("supervisor: result durable");
         if let Some(why) = unaudited {
@@ -158,6 +159,20 @@ impl SessionState {
             None => tracing::debug!(%call, "a word for a call that is over"),
         }
     }
+}
+
+/// What is kept and shown of a result: of a pinned file's text a digest, since a copy of it in every
+/// round would soon be all that a journal holds.
+fn shown(record: &mut Record, result: &ToolResult) -> ToolResult {
+    let mut shown = result.clone();
+    if let Record::Result { use_id, text, is_error: false, .. } = record
+        && use_id.is_empty()
+    {
+        let digest = journal::Digest::of(text.as_bytes());
+        *text = format!("[pinned file: {} bytes, sha256 {digest}]", text.len());
+        shown.text.clone_from(text);
+    }
+    shown
 }
 
 /// The last record of a call that was none.

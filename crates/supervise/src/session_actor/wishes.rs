@@ -10,6 +10,10 @@ use protocol::client::{Change, Event, FailedKind, ToClient};
 use protocol::session::ToSession;
 use ractor::ActorRef;
 
+/// Most pinned files: each costs a read in every round that changes something, and its tokens in
+/// every request.
+const MOST_PINNED: usize = 50;
+
 impl SessionState {
     pub(super) async fn prompt(&mut self, myself: &ActorRef<SessionMsg>, text: String) {
         if let Some(why) = self.degraded() {
@@ -99,6 +103,14 @@ impl SessionState {
                     Err(error) => return fail(client, FailedKind::Internal, error.to_string()),
                 }
             }
+            Change::Pin(file) => match self.may_be_pinned(&file) {
+                Ok(()) => Change::Pin(file),
+                Err(why) => return fail(client, FailedKind::Usage, why),
+            },
+            Change::Unpin(file) => match self.is_pinned(&file) {
+                Ok(()) => Change::Unpin(file),
+                Err(why) => return fail(client, FailedKind::NotFound, why),
+            },
             change @ (Change::Network(_) | Change::Mode(_) | Change::Model(_)) => change,
         };
         if self.record(vec![to_disk::changed(&change, by)]).await.is_err() {
@@ -118,7 +130,39 @@ impl SessionState {
                 let word = ToSession::Model { name };
                 let _ = self.conversation.send_message(SlotMsg::Send(word));
             }
+            Change::Pin(_) | Change::Unpin(_) => {
+                let files = self.plan.setup.pinned.clone();
+                let word = ToSession::Pinned { files };
+                let _ = self.conversation.send_message(SlotMsg::Send(word));
+            }
             Change::AddDirectory(_) => {}
+        }
+    }
+
+    /// Whether the file itself can be shown is found out when it is read.
+    fn may_be_pinned(&self, file: &str) -> Result<(), String> {
+        let pinned = &self.plan.setup.pinned;
+        if file.trim().is_empty() || file.len() > 4096 || file.contains(char::is_control) {
+            return Err("name a file on one line".to_owned());
+        }
+        if pinned.iter().any(|other| other == file) {
+            return Err(format!("{file} is pinned already"));
+        }
+        if pinned.len() >= MOST_PINNED {
+            return Err(format!(
+                "{MOST_PINNED} files are pinned already, each sent with every request; take one \
+                 back with :drop"
+            ));
+        }
+        Ok(())
+    }
+
+    fn is_pinned(&self, file: &str) -> Result<(), String> {
+        let pinned = &self.plan.setup.pinned;
+        match pinned.is_empty() {
+            _ if pinned.iter().any(|other| other == file) => Ok(()),
+            true => Err("no file is pinned".to_owned()),
+            false => Err(format!("{file} is not pinned; these are: {}", pinned.join(", "))),
         }
     }
 }

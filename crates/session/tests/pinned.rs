@@ -1,0 +1,231 @@
+//! Files that a person pinned: at the front of what the model is sent, and once where they changed.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+mod talk;
+
+use protocol::call::{Outcome, ToolResult};
+use protocol::content::{Block, FilesUpdated, StopReason, UpdatePlace};
+use protocol::provider::{Failure, FromProvider};
+use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
+use talk::*;
+
+fn with(files: &[&str]) -> SessionSetup {
+    SessionSetup { pinned: files.iter().map(|file| (*file).to_owned()).collect(), ..setup() }
+}
+
+/// Ends the reads of pinned files with these texts, in the order asked; what came of the last.
+#[track_caller]
+fn reads(talk: &mut Talk, words: &[FromSession], texts: &[&str]) -> Vec<FromSession> {
+    let mut running = runs(words);
+    let mut last = Vec::new();
+    for text in texts {
+        let call = running.remove(0);
+        assert_eq!((call.tool.as_str(), call.use_id.as_str()), ("read", ""), "{call:?}");
+        last = talk.call_ended(call.id.number, text);
+        running.extend(runs(&last));
+    }
+    assert!(running.is_empty(), "{running:?}");
+    last
+}
+
+fn front(words: &[FromSession]) -> String {
+    let request = requests(words).pop().expect("the model is asked");
+    assert_eq!(lawful(request), Ok(()));
+    match &request.messages[0].blocks[0] {
+        Block::Text { text } => text.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn updated(words: &[FromSession]) -> Option<FilesUpdated> {
+    requests(words).pop().expect("the model is asked").updated.clone()
+}
+
+/// The model makes one call and its result comes; what follows.
+fn round(talk: &mut Talk, id: &'static str, tool: &'static str) -> Vec<FromSession> {
+    let words = talk.answer(&[Say::Use(id, tool, "{}")], StopReason::ToolUse);
+    let call = runs(&words).remove(0).id.number;
+    talk.call_ended(call, "done")
+}
+
+#[test]
+fn they_are_read_before_the_first_request_and_stand_at_its_front() {
+    let mut talk = Talk::ready(with(&["a.md", "b \"q\".md"]));
+    let words = talk.prompt("go");
+    assert!(requests(&words).is_empty(), "first they are read");
+    assert_eq!(runs(&words)[1].input, r#"{"path":"b \"q\".md","raw":true}"#);
+    let words = reads(&mut talk, &words, &["one\n", "two"]);
+    let front = front(&words);
+    assert!(front.contains("<file path=\"a.md\">\none\n</file>\n"), "{front}");
+    assert!(front.contains("<file path=\"b \\\"q\\\".md\">\ntwo\n</file>\n"), "{front}");
+    assert_eq!(updated(&words), None);
+    assert!(results(&talk.said).is_empty(), "their results are the supervisor's to keep");
+}
+
+#[test]
+fn what_changed_in_a_round_goes_with_the_next_request_alone() {
+    let mut talk = Talk::ready(with(&["a.md", "b.md"]));
+    let words = talk.prompt("go");
+    reads(&mut talk, &words, &["one", "two"]);
+    // Two changes in one round: read once, after both.
+    let calls = [Say::Use("w1", "write", "{}"), Say::Use("w2", "write", "{}")];
+    let words = talk.answer(&calls, StopReason::ToolUse);
+    let first = runs(&words).remove(0).id.number;
+    let words = talk.call_ended(first, "written");
+    assert_eq!(runs(&words)[0].tool, "write");
+    let words = talk.call_ended(first + 1, "written");
+    let words = reads(&mut talk, &words, &["ONE", "two"]);
+    let update = updated(&words).unwrap();
+    assert_eq!(update.text, "<file path=\"a.md\">\nONE\n</file>\n", "only what changed");
+    assert_eq!(update.place, UpdatePlace::BehindResults);
+    assert!(front(&words).contains("\none\n"), "the front stays what a cache holds of it");
+    // A look changes nothing: nothing is read, and the old block is gone.
+    let words = round(&mut talk, "g1", "grep");
+    assert_eq!(updated(&words), None);
+    assert!(!format!("{:?}", talk.request().messages).contains("ONE"));
+    // A change that leaves them as they were sends nothing either.
+    let words = round(&mut talk, "w3", "bash");
+    let words = reads(&mut talk, &words, &["ONE", "two"]);
+    assert_eq!(updated(&words), None);
+    // A person changed one between the turns.
+    talk.answer(&[Say::Text("done")], StopReason::EndTurn);
+    let words = talk.prompt("and now?");
+    let words = reads(&mut talk, &words, &["ONE", "TWO"]);
+    assert_eq!(updated(&words).unwrap().text, "<file path=\"b.md\">\nTWO\n</file>\n");
+}
+
+#[test]
+fn an_empty_answer_is_asked_for_once_more_with_the_block_in_the_last_result() {
+    let mut talk = Talk::ready(with(&["a.md"]));
+    let words = talk.prompt("go");
+    reads(&mut talk, &words, &["one"]);
+    let words = round(&mut talk, "w1", "write");
+    let words = reads(&mut talk, &words, &["two"]);
+    let before = updated(&words).unwrap();
+    let words = talk.end(StopReason::EndTurn);
+    let again = updated(&words).unwrap();
+    assert_eq!(again, FilesUpdated { place: UpdatePlace::InsideLastResult, ..before });
+    // Once.
+    let words = talk.end(StopReason::EndTurn);
+    assert!(requests(&words).is_empty());
+    assert_eq!(talk.last_end(), Some(TurnEnd::Done));
+}
+
+/// A request that failed was not seen: what changed goes with the next one.
+#[test]
+fn what_the_model_did_not_see_is_sent_again() {
+    let mut talk = Talk::ready(with(&["a.md"]));
+    let words = talk.prompt("go");
+    reads(&mut talk, &words, &["one"]);
+    let words = round(&mut talk, "w1", "write");
+    reads(&mut talk, &words, &["two"]);
+    let (kind, round) = (Failure::Overloaded, talk.round());
+    talk.tell(ToSession::Stream(FromProvider::Failed { round, kind, message: "no".into() }));
+    let words = talk.prompt("again");
+    let words = reads(&mut talk, &words, &["two"]);
+    assert_eq!(updated(&words).unwrap().text, "<file path=\"a.md\">\ntwo\n</file>\n");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_said_to_the_model_and_the_turn_goes_on() {
+    let mut talk = Talk::ready(with(&["../secret"]));
+    let words = talk.prompt("go");
+    let call = runs(&words).remove(0).id;
+    let result = ToolResult {
+        outcome: Outcome::Failed,
+        text: "Error [access_denied] read: ACCESS DENIED".into(),
+        is_error: true,
+        ..done("")
+    };
+    let words = talk.tell(ToSession::CallEnded { call, result });
+    assert!(front(&words).contains("(it cannot be shown: Error [access_denied]"), "{words:?}");
+}
+
+#[test]
+fn they_are_pinned_and_let_go_while_a_session_runs() {
+    let mut talk = Talk::ready(with(&[]));
+    let words = talk.prompt("go");
+    assert_eq!(requests(&words).len(), 1, "nothing is pinned, nothing is read");
+    let pin = |files: &[&str]| ToSession::Pinned {
+        files: files.iter().map(|file| (*file).to_owned()).collect(),
+    };
+    assert_eq!(talk.tell(pin(&["a.md"])), []);
+    let words = round(&mut talk, "g1", "grep");
+    // While it is read another comes; the request waits for both.
+    talk.tell(pin(&["a.md", "b.md"]));
+    let words = talk.call_ended(runs(&words)[0].id.number, "one");
+    assert!(requests(&words).is_empty());
+    let words = reads(&mut talk, &words, &["one", "two"]);
+    let both = front(&words);
+    assert!(both.contains("one") && both.contains("two"), "{both}");
+    talk.tell(pin(&["b.md"]));
+    let words = round(&mut talk, "g2", "grep");
+    let words = reads(&mut talk, &words, &["two"]);
+    assert!(!front(&words).contains("one"));
+    talk.tell(pin(&[]));
+    let words = round(&mut talk, "g3", "grep");
+    assert_eq!(requests(&words)[0].messages[0], user("go"));
+}
+
+/// They stay when room is made, and then stand there as they are now.
+#[test]
+fn they_survive_a_compaction() {
+    let mut talk = Talk::ready(with(&["a.md"]));
+    let words = talk.prompt("go");
+    reads(&mut talk, &words, &["one"]);
+    for id in ["w1", "w2", "w3", "w4"] {
+        let words = talk.answer(&[Say::Use(id, "write", "{}")], StopReason::ToolUse);
+        let call = runs(&words).remove(0).id.number;
+        let words = talk.call_ended(call, &"x".repeat(4000));
+        reads(&mut talk, &words, &["two"]);
+    }
+    talk.answer(&[Say::Text("done")], StopReason::EndTurn);
+    let words = talk.tell(ToSession::Compact);
+    assert!(matches!(words[..], [FromSession::Commit(Happened::Compacted { .. })]));
+    let words = talk.prompt("go on");
+    let words = reads(&mut talk, &words, &["two"]);
+    let front = front(&words);
+    assert!(front.contains("\ntwo\n") && !front.contains("\none\n"), "{front}");
+    assert_eq!(front.matches("<file ").count(), 1);
+    assert_eq!(updated(&words), None);
+}
+
+#[test]
+fn a_stop_while_they_are_read_ends_the_turn() {
+    let mut talk = Talk::ready(SessionSetup { parallel: 1, ..with(&["a.md", "b.md"]) });
+    let words = talk.prompt("go");
+    let call = runs(&words).remove(0);
+    let words = talk.tell(ToSession::Interrupt);
+    assert!(words.contains(&FromSession::CancelCall(call.id.clone())));
+    assert_eq!(results(&words).len(), 1, "the one that did not begin has its result");
+    let words = talk.call_ended(call.id.number, "one");
+    assert!(requests(&words).is_empty());
+    assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted));
+}
+
+/// They are no calls of the model's: they use nothing of its budget, and a replayed conversation
+/// gives later calls other names.
+#[test]
+fn their_reads_count_for_nothing_but_their_names() {
+    let setup = SessionSetup { max_calls: 1, ..with(&["a.md"]) };
+    let mut talk = Talk::ready(setup.clone());
+    let words = talk.prompt("go");
+    reads(&mut talk, &words, &["one"]);
+    let words = talk.answer(&[Say::Use("g1", "grep", "{\"a\":1}")], StopReason::ToolUse);
+    assert_eq!(runs(&words).len(), 1, "{words:?}");
+    let journal: Vec<_> = talk
+        .said
+        .iter()
+        .filter_map(|word| match word {
+            FromSession::Commit(happened) => Some(happened.clone()),
+            _ => None,
+        })
+        .collect();
+    let mut again = Talk { session: session::Session::new(setup), said: Vec::new() };
+    for happened in journal {
+        again.tell(ToSession::Replay(happened));
+    }
+    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    assert_eq!(runs(&words)[0].tool, "grep", "{words:?}");
+    assert_eq!(runs(&words)[0].id, call_id(2));
+}
