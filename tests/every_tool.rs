@@ -9,7 +9,8 @@ use std::process::Command;
 use support::anthropic::{Answer, Server, call};
 use support::{Desk, needs, run};
 
-const AUTO: [&str; 2] = ["--permission-mode", "auto"];
+// A round for each tool, which are more than a turn has by itself.
+const AUTO: [&str; 4] = ["--permission-mode", "auto", "--max-turns", "60"];
 
 /// Tool, arguments, what its result holds, and how it ends.
 fn script() -> Vec<(&'static str, Value, &'static str, &'static str)> {
@@ -39,9 +40,20 @@ fn script() -> Vec<(&'static str, Value, &'static str, &'static str)> {
         ("ls", json!({}), "f 5 a", "done"),
         ("glob", json!({"pattern": "a*"}), "a", "done"),
         ("grep", json!({"pattern": "I+"}), "a:2:II", "done"),
+        ("write", json!({"path": "b.rs", "content": "fn b() { go(1) }\n"}), "created b.rs", "done"),
+        ("summary", json!({"path": "b.rs"}), "b.rs: Rust, 1 lines, 17 bytes\n1\tfn b()", "done"),
+        ("scan", json!({"patterns": ["go($A)"]}), "b.rs:1:[b] go(1)\n    $A = 1\n", "done"),
+        (
+            "rewrite",
+            json!({"path": "b.rs", "edits": [
+                {"replace": {"pattern": "go($A)", "replacement": "stay($A)"}},
+            ]}),
+            "rewrote b.rs: 1 place\nin b\n--- a/b.rs\n+++ b/b.rs",
+            "done",
+        ),
         ("bash", json!({"command": "echo by a shell"}), "by a shell\nexit code: 0", "exited"),
         ("run", json!({"argv": ["echo", "$HOME"]}), "$HOME\nexit code: 0", "exited"),
-        ("git_status", json!({}), "?? a\n", "exited"),
+        ("git_status", json!({}), "?? a\n?? b.rs\n", "exited"),
         ("git_add", json!({"all": true}), "add 'a'", "exited"),
         ("git_diff", json!({"staged": true}), "+II\n", "exited"),
         ("git_commit", json!({"subject": "All of it"}), "All of it", "exited"),

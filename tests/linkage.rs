@@ -1,36 +1,51 @@
 //! What each executable holds, read from the executables themselves: no network code outside the
-//! provider, no async runtime in the workers that need none, no test hooks in what is shipped.
+//! provider, no async runtime in the workers that need none, grammars in one, no test hooks in what is
+//! shipped.
 #![allow(clippy::unwrap_used)]
 
+use memchr::memmem;
 use std::fs;
 
 /// The executables of this build, with the crates they must not hold.
-const EXECUTABLES: [(&str, &str, &[&str]); 7] = [
-    ("agentd", env!("CARGO_BIN_EXE_agentd"), &["reqwest", "rustls", "hyper", "ractor"]),
+const EXECUTABLES: [(&str, &str, &[&str]); 8] = [
+    (
+        "agentd",
+        env!("CARGO_BIN_EXE_agentd"),
+        &["reqwest", "rustls", "hyper", "ractor", "tree_sitter"],
+    ),
     (
         "agentd-supervisor",
         env!("CARGO_BIN_EXE_agentd-supervisor"),
-        &["reqwest", "rustls", "hyper", "grep_searcher", "clap_builder"],
+        &["reqwest", "rustls", "hyper", "grep_searcher", "tree_sitter", "clap_builder"],
     ),
     (
         "agentd-session",
         env!("CARGO_BIN_EXE_agentd-session"),
-        &["reqwest", "rustls", "hyper", "tokio", "ractor", "grep_searcher"],
+        &["reqwest", "rustls", "hyper", "tokio", "ractor", "grep_searcher", "tree_sitter"],
     ),
-    ("agentd-provider", env!("CARGO_BIN_EXE_agentd-provider"), &["ractor", "grep_searcher"]),
+    (
+        "agentd-provider",
+        env!("CARGO_BIN_EXE_agentd-provider"),
+        &["ractor", "grep_searcher", "tree_sitter"],
+    ),
     (
         "agentd-broker",
         env!("CARGO_BIN_EXE_agentd-broker"),
-        &["reqwest", "rustls", "hyper", "tokio", "ractor", "grep_searcher"],
+        &["reqwest", "rustls", "hyper", "tokio", "ractor", "grep_searcher", "tree_sitter"],
     ),
     (
         "agentd-store",
         env!("CARGO_BIN_EXE_agentd-store"),
-        &["reqwest", "rustls", "hyper", "tokio", "ractor", "grep_searcher"],
+        &["reqwest", "rustls", "hyper", "tokio", "ractor", "grep_searcher", "tree_sitter"],
     ),
     (
         "agentd-tool",
         env!("CARGO_BIN_EXE_agentd-tool"),
+        &["reqwest", "rustls", "hyper", "tokio", "ractor", "tree_sitter"],
+    ),
+    (
+        "agentd-code",
+        env!("CARGO_BIN_EXE_agentd-code"),
         &["reqwest", "rustls", "hyper", "tokio", "ractor"],
     ),
 ];
@@ -38,7 +53,7 @@ const EXECUTABLES: [(&str, &str, &[&str]); 7] = [
 fn holds(executable: &[u8], name: &str) -> bool {
     // A crate shows as the path of its sources in panic messages and as a part of symbols.
     let symbol = format!("{}{name}", name.len());
-    executable.windows(symbol.len()).any(|window| window == symbol.as_bytes())
+    memmem::find(executable, symbol.as_bytes()).is_some()
 }
 
 fn read(path: &str) -> Vec<u8> {
@@ -65,6 +80,7 @@ fn the_search_finds_what_is_there() {
         ("agentd-supervisor", "ractor"),
         ("agentd-tool", "grep_searcher"),
         ("agentd-store", "rusqlite"),
+        ("agentd-code", "tree_sitter"),
         ("agentd", "clap_builder"),
     ] {
         let (_, path, _) = EXECUTABLES.iter().find(|(known, ..)| *known == name).unwrap();
@@ -72,12 +88,24 @@ fn the_search_finds_what_is_there() {
     }
 }
 
+/// The grammars are C code, which leaves no name of a crate: each shows by the function that gives it.
+#[test]
+fn the_grammars_stand_in_one_executable() {
+    for (name, path, _) in EXECUTABLES {
+        let executable = read(path);
+        for grammar in ["rust", "python", "typescript", "bash"] {
+            let function = format!("tree_sitter_{grammar}");
+            let found = memmem::find(&executable, function.as_bytes()).is_some();
+            assert_eq!(found, name == "agentd-code", "{name} and the grammar of {grammar}");
+        }
+    }
+}
+
 #[test]
 fn shipped_executables_have_no_test_hooks() {
     for (name, path, _) in EXECUTABLES {
         let executable = read(path);
-        let mark = b"agentd_hook:";
-        let found = executable.windows(mark.len()).any(|window| window == mark);
+        let found = memmem::find(&executable, b"agentd_hook:").is_some();
         assert!(!found, "{name} was built with --cfg agentd_hooks");
     }
 }

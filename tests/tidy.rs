@@ -81,6 +81,7 @@ fn the_floors_hold() {
         ("config", 1),
         ("sandbox", 1),
         ("tools", 1),
+        ("code", 1),
         ("provider", 1),
         ("approval", 1),
         ("session", 1),
@@ -90,7 +91,8 @@ fn the_floors_hold() {
     ]
     .into();
     // ipc carries protocol's words; tools run their commands in sandbox's cage.
-    let neighbours = [("ipc", "protocol"), ("tools", "sandbox")];
+    // The engine that reads syntax trees is one behind the tools' words.
+    let neighbours = [("ipc", "protocol"), ("tools", "sandbox"), ("code", "tools")];
     for entry in fs::read_dir(root().join("crates")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let floor = *floors.get(name.as_str()).unwrap_or_else(|| panic!("{name} has no floor"));
@@ -133,7 +135,7 @@ fn three_files_start_processes() {
 #[test]
 fn a_tool_starts_from_a_grant_only() {
     let spawn = fs::read_to_string(root().join("crates/supervise/src/spawn.rs")).unwrap();
-    assert!(spawn.contains("fn tool(&self, _grant: &Grant)"), "the spawner asks for a grant");
+    assert!(spawn.contains("fn tool(&self, _grant: &Grant,"), "the spawner asks for a grant");
     for (name, text) in sources("crates/supervise/src") {
         let makes = text.contains("Self { confinement") || text.contains("Grant { confinement");
         assert!(!makes || name.ends_with("/grant.rs"), "{name} makes a grant of its own");

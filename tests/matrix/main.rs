@@ -60,6 +60,7 @@ fn hooks_leave_their_mark() {
         env!("CARGO_BIN_EXE_agentd-broker"),
         env!("CARGO_BIN_EXE_agentd-store"),
         env!("CARGO_BIN_EXE_agentd-tool"),
+        env!("CARGO_BIN_EXE_agentd-code"),
     ] {
         let mark = b"agentd_hook:";
         let found = std::fs::read(path).unwrap().windows(mark.len()).any(|window| window == mark);

@@ -181,7 +181,7 @@ impl Desk {
     }
 }
 
-const EXECUTABLES: [&str; 7] = [
+const EXECUTABLES: [&str; 8] = [
     "agentd",
     "agentd-supervisor",
     "agentd-session",
@@ -189,6 +189,7 @@ const EXECUTABLES: [&str; 7] = [
     "agentd-broker",
     "agentd-store",
     "agentd-tool",
+    "agentd-code",
 ];
 
 /// The executables in a place of their own, where one may be replaced.

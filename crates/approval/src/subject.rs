@@ -76,9 +76,13 @@ pub(crate) const TOOLS: &[Known] = &[
     known("ls", ToolKind::Query, Subject::Path(Reach::Named)),
     known("glob", ToolKind::Query, Subject::Path(Reach::Below)),
     known("grep", ToolKind::Query, Subject::Path(Reach::Below)),
+    // Each shows the text that the other would.
+    known("summary", ToolKind::Query, Subject::Path(Reach::Named)).like("read", Share::Whole),
+    known("scan", ToolKind::Query, Subject::Path(Reach::Below)).like("grep", Share::Whole),
     known("write", ToolKind::Mutation, Subject::Path(Reach::Named)),
     known("edit", ToolKind::Mutation, Subject::Path(Reach::Named)),
     known("multi_edit", ToolKind::Mutation, Subject::Path(Reach::Named)).like("edit", Share::Whole),
+    known("rewrite", ToolKind::Mutation, Subject::Path(Reach::Named)).like("edit", Share::Whole),
     // Who may write a file may not yet remove directories.
     known("delete", ToolKind::Mutation, Subject::Path(Reach::Below)).like("write", Share::Against),
     known("bash", ToolKind::Mutation, Subject::Command),

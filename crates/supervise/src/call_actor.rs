@@ -56,6 +56,8 @@ pub(crate) enum CallMsg {
 pub(crate) struct CallPlan {
     pub(crate) facts: CallFacts,
     pub(crate) confinement: Confinement,
+    /// The program that looks at its paths and runs it.
+    pub(crate) runner: tools::Runner,
     pub(crate) place: Place,
     pub(crate) hello: Duration,
     /// From a question for a sign of life to the answer.
@@ -213,7 +215,7 @@ impl CallState {
         match (word, &mut runner.purpose) {
             (FromTool::Pong(_), _) => None,
             (FromTool::Log(line), _) => {
-                tracing::info!(call = %self.plan.facts.call.id, text = line.text, "agentd-tool");
+                tracing::info!(call = %self.plan.facts.call.id, text = line.text, runner = self.plan.runner.executable());
                 None
             }
             (FromTool::Caged(_), purpose @ Purpose::Look(_)) => {
@@ -400,7 +402,8 @@ impl CallState {
         grant: &Grant,
         purpose: Purpose,
     ) -> Result<(), CallInput> {
-        let started = self.plan.spawner.tool(grant).await.map_err(|error| not_started(&error))?;
+        let started = self.plan.spawner.tool(grant, self.plan.runner).await;
+        let started = started.map_err(|error| not_started(&error))?;
         self.generation = self.generation.next();
         let (call, generation) = (myself.clone(), self.generation);
         let life = Life::begin(started, generation, self.plan.hello, move |report| {
@@ -528,7 +531,7 @@ impl CallState {
 
     fn row(&self) -> ProcessRow {
         ProcessRow {
-            worker: crate::spawn::TOOL_EXECUTABLE.to_owned(),
+            worker: self.plan.runner.executable().to_owned(),
             session: Some(self.plan.facts.call.id.session.clone()),
             pid: self.runner.as_ref().map_or(0, |runner| runner.life.pid),
             generation: self.generation.0,

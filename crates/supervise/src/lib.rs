@@ -61,7 +61,7 @@ pub use claim::Claim;
 pub use door::{DoorError, Doorway};
 pub use plan::OpenFailure;
 pub use restart::{Decision, Life, RestartLimits, Restarts};
-pub use spawn::{Permanent, SpawnError, TOOL_EXECUTABLE, check_workers};
+pub use spawn::{Permanent, SpawnError, check_workers};
 
 use config::Dirs;
 use door::Door;

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, mpsc};
 use tokio::sync::oneshot;
+use tools::Runner;
 
 /// Workers that live longer than a call. There is no variant for tools: those start from a
 /// `Grant` only.
@@ -41,9 +42,6 @@ impl Permanent {
         }
     }
 }
-
-/// The runner's executable.
-pub const TOOL_EXECUTABLE: &str = "agentd-tool";
 
 /// Why a worker could not be started.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -74,7 +72,8 @@ pub enum SpawnError {
 /// [`SpawnError::Missing`] for the first that is not.
 pub fn check_workers(directory: &Path) -> Result<(), SpawnError> {
     let permanent = [Permanent::Session, Permanent::Provider, Permanent::Broker, Permanent::Store];
-    let names = permanent.map(Permanent::executable).into_iter().chain([TOOL_EXECUTABLE]);
+    let runners = Runner::ALL.map(Runner::executable);
+    let names = permanent.map(Permanent::executable).into_iter().chain(runners);
     match names.map(|name| directory.join(name)).find(|path| !path.is_file()) {
         Some(path) => Err(SpawnError::Missing { path }),
         None => Ok(()),
@@ -133,8 +132,8 @@ impl Spawner {
     }
 
     /// The grant is shown, not read: what the runner may do is sent to it as a frame.
-    pub(crate) async fn tool(&self, _grant: &Grant) -> Result<Started, SpawnError> {
-        self.order(TOOL_EXECUTABLE).await
+    pub(crate) async fn tool(&self, _grant: &Grant, runner: Runner) -> Result<Started, SpawnError> {
+        self.order(runner.executable()).await
     }
 
     async fn order(&self, executable: &'static str) -> Result<Started, SpawnError> {

@@ -40,6 +40,14 @@ pub enum Code {
     InvalidPattern,
     /// Arguments that are well formed but make no sense.
     InvalidArguments,
+    /// No grammar for this language, or for this kind of file.
+    UnsupportedLanguage,
+    /// A metavariable of a replacement that its pattern does not have.
+    UnknownMetavariable,
+    /// No function, type or module of that name in the file.
+    UnknownSymbol,
+    /// An edit after which the file could not be read as its language any more.
+    BrokenSyntax,
     /// No tool of that name.
     UnknownTool,
     /// No space left, or a quota reached.
@@ -78,6 +86,10 @@ impl Code {
             Self::Overlap => "overlap",
             Self::InvalidPattern => "invalid_pattern",
             Self::InvalidArguments => "invalid_arguments",
+            Self::UnsupportedLanguage => "unsupported_language",
+            Self::UnknownMetavariable => "unknown_metavariable",
+            Self::UnknownSymbol => "unknown_symbol",
+            Self::BrokenSyntax => "broken_syntax",
             Self::UnknownTool => "unknown_tool",
             Self::DiskFull => "disk_full",
             Self::TimedOut => "timed_out",

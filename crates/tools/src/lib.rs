@@ -2,7 +2,8 @@
 //!
 //! Two halves that link apart. [`specs`] and [`interpret`] say what the tools are and check a
 //! call's arguments; they touch no file and serve the session, the supervisor and the broker.
-//! [`run`] and [`probe`] do the work and serve `agentd-tool` only.
+//! [`run`] and [`probe`] do the work and serve the runners only: `agentd-tool`, and `agentd-code`
+//! for the tools that read syntax trees, to which it brings the engine ([`Syntax`]).
 //!
 //! # How to add a tool
 //!
@@ -11,6 +12,7 @@
 //! 2. **Line**: `NAME::Type,` in the table of `src/tool/mod.rs`. The order there is the order in
 //!    which the model sees the tools. Schema, validation, aliases, help and the runner's lookup
 //!    follow from that line.
+//!    A tool that reads syntax trees says `RUNNER: Runner = Runner::Code`.
 //! 3. **Test**: a table test in `tests/tools/NAME.rs`: the happy path, each error by its code, each cap
 //!    with its marker. Every file tool is also run through the list in `tests/tools/scope.rs`.
 //! 4. **Docs**: the row in the README's list of tools is made from the table; nothing to write.
@@ -48,7 +50,9 @@ mod run;
 mod schema;
 mod scope;
 mod site;
+mod source;
 mod spec;
+mod syntax;
 mod tool;
 
 pub use arguments::{Interpreted, Invalid, interpret};
@@ -58,5 +62,8 @@ pub use live::{Show, Shown};
 pub use probe::probe;
 pub use run::{CommandSide, Order, run, run_command};
 pub use scope::Place;
-pub use spec::{Alias, Spec};
+pub use spec::{Alias, Runner, Spec};
+pub use syntax::{
+    Engine, Entry, Find, Match, Misfit, Outline, Piece, Placed, Renamed, Search, Syntax, TreeEdit,
+};
 pub use tool::specs;

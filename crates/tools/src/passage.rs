@@ -110,6 +110,11 @@ impl Exchange {
         Self { place, new, ends: Ends::OfThePlace }
     }
 
+    /// These bytes, whose new text is given the line ends of its place.
+    pub fn of_bytes(bytes: Range<usize>, new: String) -> Self {
+        Self { place: Passage(bytes), new, ends: Ends::OfThePlace }
+    }
+
     /// Where it begins, for an order of exchanges.
     pub fn start(&self) -> usize {
         self.place.0.start

@@ -9,6 +9,7 @@ use crate::remove;
 use crate::scope::{End, Place, trace};
 use crate::site::{Account, Site, Target};
 use crate::spec::Look;
+use crate::syntax::Engine;
 use crate::tool::works;
 use protocol::call::{Probe, ProbedPath};
 use protocol::judgement::ToolKind;
@@ -20,7 +21,13 @@ use protocol::judgement::ToolKind;
 ///
 /// # Errors
 /// In words, where the call is none, or where this build has no such tool.
-pub fn probe(tool: &str, input: &str, place: &Place, cancel: &Cancel) -> Result<Probe, String> {
+pub fn probe(
+    tool: &str,
+    input: &str,
+    place: &Place,
+    cancel: &Cancel,
+    engine: Engine<'_>,
+) -> Result<Probe, String> {
     let call =
         interpret(tool, input).map_err(|invalid| format!("{invalid}. {}", invalid.hint()))?;
     let works = works(call.spec.name).ok_or_else(|| format!("this build cannot run {tool}"))?;
@@ -30,7 +37,8 @@ pub fn probe(tool: &str, input: &str, place: &Place, cancel: &Cancel) -> Result<
         .flat_map(|named| look(place, named, call.spec.kind, works.look))
         .collect();
     let diff = if paths.iter().all(|path| path.in_scope) {
-        let site = Site { place, judged: &[], cancel, command: None, account: Account::default() };
+        let account = Account::default();
+        let site = Site { place, judged: &[], cancel, command: None, engine, account };
         (works.preview)(&call.input, &site).unwrap_or_else(|failure| would_fail(&failure))
     } else {
         String::new()

@@ -1,4 +1,4 @@
-//! Runs one call. For `agentd-tool`, after its cage stands.
+//! Runs one call. For `agentd-tool` and `agentd-code`, after their cage stands.
 
 use crate::answer::failed;
 use crate::arguments::interpret;
@@ -7,6 +7,7 @@ use crate::failure::{Code, Failure};
 use crate::live::Show;
 use crate::scope::Place;
 use crate::site::{Account, Site};
+use crate::syntax::Engine;
 use crate::tool::works;
 use nix::sys::resource::{UsageWho, getrusage};
 use protocol::call::{Effect, Outcome, ProcessUsage, Report, ToolResult};
@@ -46,10 +47,9 @@ pub struct CommandSide<'a> {
 
 /// Runs a tool that works in this process. Every failure is a coded result.
 #[must_use]
-pub fn run(order: &Order<'_>, place: &Place, cancel: &Cancel) -> Report {
-    let site =
-        Site { place, judged: order.judged, cancel, command: None, account: Account::default() };
-    run_at(order, site)
+pub fn run(order: &Order<'_>, place: &Place, cancel: &Cancel, engine: Engine<'_>) -> Report {
+    let account = Account::default();
+    run_at(order, Site { place, judged: order.judged, cancel, command: None, engine, account })
 }
 
 /// Runs a tool that runs a command. Every failure is a coded result; on return none of the
@@ -66,6 +66,7 @@ pub fn run_command(
         judged: order.judged,
         cancel,
         command: Some(side),
+        engine: Engine::Without,
         account: Account::default(),
     };
     run_at(order, site)
@@ -96,6 +97,11 @@ fn attempt(order: &Order<'_>, site: &mut Site<'_>) -> (ToolResult, Vec<Effect>) 
         let failure = Failure::new(Code::UnknownTool, "this build cannot run it", "");
         return (failed(name, failure, max), Vec::new());
     };
+    if call.spec.runner != site.engine.runner() {
+        let text = format!("{} does not run it", site.engine.runner().executable());
+        let failure = Failure::new(Code::UnknownTool, text, "");
+        return (failed(name, failure, max), Vec::new());
+    }
     if call.spec.profile != order.profile {
         let text = format!(
             "nothing was run: the cage is made for {}, the tool needs {}",

@@ -7,6 +7,7 @@ use crate::nearest::nearest;
 use crate::protected;
 use crate::run::CommandSide;
 use crate::scope::{End, Place, access_denied, trace};
+use crate::syntax::{Engine, Syntax};
 use protocol::call::{ProcessUsage, Tampered};
 use protocol::confinement::Refusal;
 use protocol::tool::JudgedPath;
@@ -26,6 +27,8 @@ pub(crate) struct Site<'a> {
     pub cancel: &'a Cancel,
     /// The cage and its surroundings, where the tool runs a command.
     pub command: Option<CommandSide<'a>>,
+    /// What reads syntax trees, where this program can.
+    pub engine: Engine<'a>,
     /// What the tool has to say beside its answer.
     pub account: Account,
 }
@@ -64,6 +67,19 @@ impl Target {
 }
 
 impl Site<'_> {
+    /// What reads syntax trees.
+    ///
+    /// # Errors
+    /// `unknown_tool` in a program that has none.
+    pub fn syntax(&self) -> Result<&dyn Syntax, Failure> {
+        match self.engine {
+            Engine::Trees(syntax) => Ok(syntax),
+            Engine::Without => {
+                Err(Failure::new(Code::UnknownTool, "this program cannot run it", ""))
+            }
+        }
+    }
+
     /// Resolves a path that is about to be used.
     ///
     /// # Errors

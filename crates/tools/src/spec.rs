@@ -26,6 +26,29 @@ impl Alias {
     }
 }
 
+/// The program that runs a tool's calls, one process a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Runner {
+    /// Files, git, commands.
+    Tool,
+    /// Syntax trees. A program of its own, so that no other links the grammars.
+    Code,
+}
+
+impl Runner {
+    /// Every runner.
+    pub const ALL: [Self; 2] = [Self::Tool, Self::Code];
+
+    /// Its executable.
+    #[must_use]
+    pub const fn executable(self) -> &'static str {
+        match self {
+            Self::Tool => "agentd-tool",
+            Self::Code => "agentd-code",
+        }
+    }
+}
+
 /// One tool as the table has it, without the code that runs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
@@ -35,6 +58,8 @@ pub struct Spec {
     pub kind: ToolKind,
     /// The cage its calls run in.
     pub profile: Profile,
+    /// The program that runs it.
+    pub runner: Runner,
     /// What the model is told.
     pub description: &'static str,
     /// Other names.
@@ -86,6 +111,9 @@ pub(crate) trait Tool {
     /// Other names.
     const ALIASES: &'static [Alias];
 
+    /// The program that runs it.
+    const RUNNER: Runner = Runner::Tool;
+
     /// What the look before a verdict sees at a path.
     const LOOK: Look = Look::Content;
 
@@ -107,6 +135,7 @@ pub(crate) const fn spec_of<T: Tool>() -> Spec {
         name: T::NAME,
         kind: T::KIND,
         profile: T::PROFILE,
+        runner: T::RUNNER,
         description: T::DESCRIPTION,
         aliases: T::ALIASES,
         schema: crate::schema::text_of::<T::Input>,

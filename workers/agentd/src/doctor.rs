@@ -22,6 +22,7 @@ const EXECUTABLES: &[&str] = &[
     "agentd-broker",
     "agentd-store",
     "agentd-tool",
+    "agentd-code",
 ];
 
 /// How a thing is.

@@ -17,23 +17,29 @@ use sandbox::{Cage, CageError};
 use screen::Screen;
 use std::process::ExitCode;
 use std::time::Duration;
+pub use tools::Engine;
 use tools::{Cancel, CommandSide, Order, Place};
 
 type Say = ipc::Sender<FromTool>;
 
 /// The program.
 pub fn main() -> ExitCode {
-    match run() {
+    main_with(Engine::Without)
+}
+
+/// The same program with this engine: `agentd-code`.
+pub fn main_with(engine: Engine<'_>) -> ExitCode {
+    match run(engine) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The only place left: the channel may be what failed.
-            eprintln!("agentd-tool: {error:#}");
+            eprintln!("{}: {error:#}", engine.runner().executable());
             ExitCode::FAILURE
         }
     }
 }
 
-fn run() -> anyhow::Result<()> {
+fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     sandbox::harden()?;
     let (mut words, say) = ipc::worker::<ToolLink>()?;
     ipc::step!("tool: hello said");
@@ -72,7 +78,7 @@ fn run() -> anyhow::Result<()> {
     ipc::step!("tool: go received");
     let cancel = Cancel::new()?;
     listen::start(words, cancel.clone(), say.clone());
-    let answer = answer(errand, &confinement, cage, &cancel, &say);
+    let answer = answer(errand, (&confinement, engine), cage, &cancel, &say);
     // Nothing of the call lives any more.
     drop(held);
     ipc::step!("tool: before done");
@@ -103,7 +109,7 @@ fn lock(confinement: &Confinement) -> Result<(Option<Cage>, Enforced), CageError
 
 fn answer(
     errand: Errand,
-    confinement: &Confinement,
+    (confinement, engine): (&Confinement, Engine<'_>),
     cage: Option<Cage>,
     cancel: &Cancel,
     say: &Say,
@@ -111,7 +117,7 @@ fn answer(
     let place = Place::from(confinement);
     match (errand, confinement.profile) {
         (Errand::Probe { tool, input }, Profile::Probe | Profile::Query) => {
-            FromTool::Probed(tools::probe(&tool, &input, &place, cancel))
+            FromTool::Probed(tools::probe(&tool, &input, &place, cancel, engine))
         }
         (Errand::Probe { .. }, other) => {
             FromTool::Probed(Err(format!("a probe needs its own cage, not {}", other.name())))
@@ -120,7 +126,7 @@ fn answer(
             let judged: &[JudgedPath] = &judged;
             let order = Order { tool: &tool, input: &input, judged, max_result_chars, profile };
             let report = match cage {
-                None => tools::run(&order, &place, cancel),
+                None => tools::run(&order, &place, cancel, engine),
                 Some(cage) => command(
                     &order,
                     &place,

@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::Settings;
 use crate::client_actor::ClientStream;
 use crate::peer::{Opener, name_writers};
 use crate::root::{Root, RootMsg};
-use crate::{Settings, TOOL_EXECUTABLE};
 use config::Dirs;
 use ipc::{Hello, Joiner, codec, frames};
 use protocol::Link;
@@ -36,9 +36,9 @@ fn workers(directory: &Path) {
     let hello = directory.join("hello");
     fs::write(&hello, Hello::own().to_bytes()).unwrap();
     let script = format!("#!/bin/sh\ncat {} >&0; cat > /dev/null; sleep 0.2\n", hello.display());
-    for name in
-        ["agentd-session", "agentd-provider", "agentd-broker", "agentd-store", TOOL_EXECUTABLE]
-    {
+    let workers = ["agentd-session", "agentd-provider", "agentd-broker", "agentd-store"];
+    let runners = tools::Runner::ALL.map(tools::Runner::executable);
+    for name in workers.into_iter().chain(runners) {
         let mut writer = Command::new("sh")
             .args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"])
             .arg(directory.join(name))

@@ -16,6 +16,7 @@ use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::session::ToSession;
 use ractor::{Actor, ActorRef};
+use tools::Runner;
 
 /// Longest arguments of a call in bytes. They go over the broker's wire twice, with a diff beside
 /// them, and must stay below its cap; nobody judges more by eye either.
@@ -35,7 +36,7 @@ impl SessionState {
             return;
         }
         let standing = self.standing.remove(&call.id.number);
-        let (facts, confinement) = match self.facts(call.clone(), answerer).await {
+        let (facts, confinement, runner) = match self.facts(call.clone(), answerer).await {
             Ok(found) => found,
             Err(result) => {
                 let record = no_call(&call, &result);
@@ -49,6 +50,7 @@ impl SessionState {
         let plan = CallPlan {
             facts: CallFacts { standing, ..facts },
             confinement,
+            runner,
             place,
             hello: self.times.hello,
             ping: self.times.ping,
@@ -77,7 +79,7 @@ impl SessionState {
         &self,
         call: Call,
         answerer: Answerer,
-    ) -> Result<(CallFacts, Confinement), ToolResult> {
+    ) -> Result<(CallFacts, Confinement, Runner), ToolResult> {
         if call.input.len() > LONGEST_INPUT {
             return Err(too_long(call.input.len()));
         }
@@ -113,7 +115,7 @@ impl SessionState {
             standing: None,
             answerer,
         };
-        Ok((facts, confinement))
+        Ok((facts, confinement, found.spec.runner))
     }
 
     pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {

@@ -5,7 +5,9 @@ use protocol::tool::JudgedPath;
 use serde_json::{Value, json};
 
 fn judge(project: &mut Project, tool: &str, input: &Value) {
-    let probe = tools::probe(tool, &input.to_string(), &project.place, &project.cancel).unwrap();
+    let probe =
+        tools::probe(tool, &input.to_string(), &project.place, &project.cancel, project.engine)
+            .unwrap();
     project.judged = probe
         .paths
         .into_iter()

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 fn probe(project: &Project, tool: &str, input: &Value) -> protocol::call::Probe {
-    tools::probe(tool, &input.to_string(), &project.place, &project.cancel).unwrap()
+    tools::probe(tool, &input.to_string(), &project.place, &project.cancel, project.engine).unwrap()
 }
 
 #[test]
@@ -71,6 +71,7 @@ fn a_call_that_cannot_succeed_shows_why() {
     );
     let found = probe(&project, "write", &json!({"path": "fifo", "content": "z"}));
     assert!(found.diff.contains("not_a_file") && found.paths[0].digest.is_none());
-    let error = tools::probe("edit", "{}", &project.place, &project.cancel).unwrap_err();
+    let error =
+        tools::probe("edit", "{}", &project.place, &project.cancel, project.engine).unwrap_err();
     assert!(error.contains("missing"), "{error}");
 }

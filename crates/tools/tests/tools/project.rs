@@ -6,7 +6,7 @@ use protocol::tool::JudgedPath;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tools::{Cancel, Order, Place, interpret};
+use tools::{Cancel, Engine, Order, Place, interpret};
 
 pub struct Project {
     _dir: tempfile::TempDir,
@@ -14,6 +14,7 @@ pub struct Project {
     pub judged: Vec<JudgedPath>,
     pub max_result_chars: u32,
     pub cancel: Cancel,
+    pub engine: Engine<'static>,
 }
 
 impl Project {
@@ -38,6 +39,7 @@ impl Project {
             judged: Vec::new(),
             max_result_chars: 30_000,
             cancel: Cancel::new().unwrap(),
+            engine: Engine::Without,
         }
     }
 
@@ -80,7 +82,7 @@ impl Project {
             max_result_chars: self.max_result_chars,
         };
         let begin = Instant::now();
-        let report = tools::run(&order, &self.place, &self.cancel);
+        let report = tools::run(&order, &self.place, &self.cancel, self.engine);
         assert!(begin.elapsed() < Duration::from_secs(10), "{tool} {input} took too long");
         report
     }

@@ -1,0 +1,119 @@
+//! Syntax trees: the outline of a file, code found by what it looks like, edits of trees.
+//!
+//! [`Trees`] is the engine behind the tools `summary`, `scan` and `rewrite`: text in, places out, on
+//! tree-sitter's grammars and ast-grep's matching. It opens no file. For `agentd-code` only: nothing
+//! else links the grammars.
+//!
+//! The files: `language` is the table of languages, `symbols` knows what in a tree has a name,
+//! `outline` and `plain` make outlines, `search` finds patterns, `replace` and `rename` edit.
+
+mod language;
+mod outline;
+mod plain;
+mod rename;
+mod replace;
+mod search;
+mod symbols;
+
+use ast_grep_core::tree_sitter::StrDoc;
+use ast_grep_language::SupportLang;
+use language::Language;
+use std::path::Path;
+use tools::{Code, Misfit, Outline, Placed, Search, Syntax, TreeEdit};
+
+type Doc = StrDoc<SupportLang>;
+type Tree = ast_grep_core::AstGrep<Doc>;
+type Node<'t> = ast_grep_core::Node<'t, Doc>;
+
+/// The engine.
+#[derive(Debug, Clone, Copy)]
+pub struct Trees;
+
+impl Syntax for Trees {
+    fn languages(&self) -> &'static [&'static str] {
+        language::NAMES
+    }
+
+    fn called(&self, name: &str) -> Option<&'static str> {
+        Some(language::called(name)?.name)
+    }
+
+    fn of_file(&self, path: &Path) -> Option<&'static str> {
+        Some(language::of_file(path)?.name)
+    }
+
+    fn outline(&self, path: &Path, text: &str) -> Option<Outline> {
+        match language::of_file(path) {
+            Some(language) => Some(outline::of(language, &parsed(language, text).ok()?)),
+            None => plain::outline(path, text),
+        }
+    }
+
+    fn search(
+        &self,
+        language: &'static str,
+        patterns: &[String],
+    ) -> Result<Box<dyn Search>, Misfit> {
+        Ok(Box::new(search::Patterns::new(known(language)?, patterns)?))
+    }
+
+    fn places(
+        &self,
+        language: &'static str,
+        text: &str,
+        edit: &TreeEdit,
+    ) -> Result<Placed, Misfit> {
+        let language = known(language)?;
+        let tree = parsed(language, text)?;
+        match edit {
+            TreeEdit::Replace { find, replacement, within, within_symbol } => {
+                let within =
+                    replace::Within { code: within.as_deref(), symbol: within_symbol.as_deref() };
+                replace::places(language, &tree, find, replacement, within)
+            }
+            TreeEdit::Rename { from, to, target, within_symbol } => {
+                let names = rename::Names { from, to, target: *target };
+                rename::places(language, &tree, names, within_symbol.as_deref())
+            }
+        }
+    }
+
+    fn broken(&self, language: &'static str, old: &str, new: &str) -> Option<usize> {
+        let language = known(language).ok()?;
+        let (old, new) = (parsed(language, old).ok()?, parsed(language, new).ok()?);
+        if !has_errors(&new) || errors(&new).len() <= errors(&old).len() {
+            return None;
+        }
+        errors(&new).first().copied()
+    }
+}
+
+fn known(name: &'static str) -> Result<&'static Language, Misfit> {
+    language::called(name).ok_or_else(|| Misfit {
+        code: Code::UnsupportedLanguage,
+        message: format!("there is no grammar for {name}"),
+        hint: String::new(),
+    })
+}
+
+/// The tree of a text. Grammars recover from what they cannot read, so this fails in no known way.
+fn parsed(language: &Language, text: &str) -> Result<Tree, Misfit> {
+    Tree::try_new(text, language.grammar).map_err(|reason| Misfit {
+        code: Code::UnsupportedLanguage,
+        message: format!("it cannot be read as {}: {reason}", language.name),
+        hint: "Use edit.".to_owned(),
+    })
+}
+
+fn has_errors(tree: &Tree) -> bool {
+    tree.root().get_inner_node().has_error()
+}
+
+/// The lines, counted from 1, at which something is not of the language.
+fn errors(tree: &Tree) -> Vec<usize> {
+    let root = tree.root();
+    root.dfs()
+        .filter(|node| node.is_error() || node.is_missing())
+        .map(|node| node.start_pos().line() + 1)
+        .collect()
+}

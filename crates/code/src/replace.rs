@@ -1,0 +1,148 @@
+//! Code that looks so becomes other code.
+
+use crate::Tree;
+use crate::language::Language;
+use crate::search::pattern;
+use crate::symbols::{self, around};
+use ast_grep_config::{DeserializeEnv, Rule, RuleCore, SerializableRuleCore};
+use ast_grep_core::matcher::NodeMatch;
+use ast_grep_core::replacer::TemplateFix;
+use std::collections::BTreeSet;
+use std::error::Error;
+use tools::{Code, Find, Misfit, Piece, Placed};
+
+/// The keys of a rule. Others would be passed over in silence.
+const KEYS: &[&str] = &[
+    "pattern", "kind", "regex", "nthChild", "range", "inside", "has", "precedes", "follows", "all",
+    "any", "not", "matches",
+];
+/// What may stand beside a rule.
+const CORE_KEYS: &[&str] = &["rule", "constraints", "utils", "transform"];
+
+/// Where to look.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Within<'a> {
+    /// Only inside code that looks so.
+    pub code: Option<&'a str>,
+    /// Only inside the symbol of this name.
+    pub symbol: Option<&'a str>,
+}
+
+/// Each outermost match with what takes its place.
+pub(crate) fn places(
+    language: &'static Language,
+    tree: &Tree,
+    find: &Find,
+    replacement: &str,
+    within: Within<'_>,
+) -> Result<Placed, Misfit> {
+    let core = match find {
+        Find::Pattern(text) => RuleCore::new(Rule::Pattern(pattern(language, text)?)),
+        Find::Rule(json) => rule(language, json)?,
+    };
+    let Ok(template) = TemplateFix::try_new(replacement, &language.grammar);
+    check_variables(&core, &template)?;
+    let around_it = within.code.map(|text| pattern(language, text)).transpose()?;
+    let symbols =
+        within.symbol.map(|name| symbols::places(language.kinds, tree, name)).transpose()?;
+    let root = tree.root();
+    let inside = |found: &NodeMatch<'_, _>| {
+        let place = found.range();
+        let in_symbol = symbols.as_ref().is_none_or(|symbols| {
+            symbols.iter().any(|symbol| symbol.start <= place.start && place.end <= symbol.end)
+        });
+        let in_code = around_it
+            .as_ref()
+            .is_none_or(|pattern| found.ancestors().any(|above| above.matches(pattern)));
+        in_symbol && in_code
+    };
+    let mut placed = Placed::default();
+    let mut end = 0;
+    for found in root.find_all(&core).filter(inside) {
+        let edit = found.make_edit(&core, &template);
+        if edit.position < end {
+            placed.left_inside += 1;
+            continue;
+        }
+        end = edit.position + edit.deleted_length;
+        placed.pieces.push(Piece {
+            place: edit.position..end,
+            new: String::from_utf8_lossy(&edit.inserted_text).into_owned(),
+            symbol: around(language.kinds, found.get_node()),
+        });
+    }
+    if placed.pieces.is_empty() {
+        return Err(none(find, within));
+    }
+    Ok(placed)
+}
+
+fn none(find: &Find, within: Within<'_>) -> Misfit {
+    let what = match find {
+        Find::Pattern(text) => format!("nothing looks like {text:?}"),
+        Find::Rule(_) => "nothing matches the rule".to_owned(),
+    };
+    let place = match (within.symbol, within.code) {
+        (Some(symbol), _) => format!(" in {symbol}"),
+        (None, Some(code)) => format!(" inside {code:?}"),
+        (None, None) => String::new(),
+    };
+    Misfit {
+        code: Code::NoMatch,
+        message: format!("{what}{place}"),
+        hint: "Try the pattern with scan; look at the code with read.".to_owned(),
+    }
+}
+
+/// Metavariables of the replacement that are not found would vanish.
+fn check_variables(core: &RuleCore, template: &TemplateFix) -> Result<(), Misfit> {
+    let defined = core.defined_vars();
+    let unknown: BTreeSet<&str> =
+        template.used_vars().into_iter().filter(|name| !defined.contains(name)).collect();
+    let Some(first) = unknown.first() else { return Ok(()) };
+    let defined: BTreeSet<String> = defined.iter().map(|name| format!("${name}")).collect();
+    Err(Misfit {
+        code: Code::UnknownMetavariable,
+        message: format!("the replacement has ${first}, which stands for nothing in the pattern"),
+        hint: if defined.is_empty() {
+            "The pattern has no metavariables. Text with a $ of its own is replaced with edit."
+                .to_owned()
+        } else {
+            let names: Vec<String> = defined.into_iter().collect();
+            format!("The pattern has {}.", names.join(", "))
+        },
+    })
+}
+
+/// A rule of ast-grep.
+fn rule(language: &'static Language, json: &str) -> Result<RuleCore, Misfit> {
+    let invalid = |why: String| Misfit {
+        code: Code::InvalidPattern,
+        message: format!("the rule cannot be used: {why}"),
+        hint: format!("A rule is an object with {}.", KEYS.join(", ")),
+    };
+    let value: serde_json::Value =
+        serde_json::from_str(json).map_err(|error| invalid(error.to_string()))?;
+    let keys: Vec<&str> =
+        value.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+    let whole = keys.contains(&"rule");
+    let known = if whole { CORE_KEYS } else { KEYS };
+    if let Some(unknown) = keys.iter().find(|key| !known.contains(key)) {
+        return Err(invalid(format!("it has the unknown key {unknown:?}")));
+    }
+    let value = if whole { value } else { serde_json::json!({ "rule": value }) };
+    let core: SerializableRuleCore =
+        serde_json::from_value(value).map_err(|error| invalid(error.to_string()))?;
+    core.get_matcher(DeserializeEnv::new(language.grammar)).map_err(|error| invalid(chain(&error)))
+}
+
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,125 @@
+//! Code found by what it looks like.
+
+use crate::language::Language;
+use crate::symbols::around;
+use crate::{Node, has_errors, parsed};
+use ast_grep_core::matcher::NodeMatch;
+use ast_grep_core::meta_var::MetaVariable;
+use ast_grep_core::{Language as _, Pattern, PatternError};
+use tools::{Code, Match, Misfit, Search};
+
+/// Patterns of one language, ready to be looked for.
+pub(crate) struct Patterns {
+    language: &'static Language,
+    patterns: Vec<Pattern>,
+    doubtful: Vec<String>,
+}
+
+impl Patterns {
+    pub fn new(language: &'static Language, texts: &[String]) -> Result<Self, Misfit> {
+        let patterns =
+            texts.iter().map(|text| pattern(language, text)).collect::<Result<_, _>>()?;
+        let in_doubt = |text: &&String| {
+            let code = language.grammar.pre_process_pattern(text.trim());
+            parsed(language, &code).is_ok_and(|tree| has_errors(&tree))
+        };
+        let doubtful = texts.iter().filter(in_doubt).cloned().collect();
+        Ok(Self { language, patterns, doubtful })
+    }
+}
+
+/// One pattern, or why it is none.
+pub(crate) fn pattern(language: &Language, text: &str) -> Result<Pattern, Misfit> {
+    let invalid = |why: String, hint: &str| Misfit {
+        code: Code::InvalidPattern,
+        message: format!("the pattern {text:?} {why}"),
+        hint: hint.to_owned(),
+    };
+    if text.trim().is_empty() {
+        return Err(invalid("is empty".to_owned(), "Write the code to find."));
+    }
+    let made = Pattern::try_new(text.trim(), language.grammar).map_err(|error| match error {
+        PatternError::MultipleNode(_) => invalid(
+            format!("is several pieces of {} side by side", language.name),
+            "A pattern is one piece: one expression, one statement, one function.",
+        ),
+        PatternError::NoContent(_) => invalid("is empty".to_owned(), "Write the code to find."),
+        PatternError::Parse(_)
+        | PatternError::InvalidKind(_)
+        | PatternError::NoSelectorInContext { .. }
+        | PatternError::RootMultiMetaVar(_) => invalid(
+            format!("cannot be used: {error}"),
+            "$NAME stands for one piece of the tree, $$$NAME for any number inside of one.",
+        ),
+    })?;
+    if made.has_error() {
+        return Err(invalid(
+            format!("is no code of {}", language.name),
+            "It must be whole by itself, for example with its brackets; $$$ stands for what is left out.",
+        ));
+    }
+    Ok(made)
+}
+
+impl Search for Patterns {
+    fn doubtful(&self) -> &[String] {
+        &self.doubtful
+    }
+
+    fn find(&self, text: &str, most: usize) -> Vec<Match> {
+        // Most files lack the words of the pattern, and need no tree.
+        let may = |pattern: &Pattern| text.contains(pattern.fixed_string().as_ref());
+        let here: Vec<&Pattern> = self.patterns.iter().filter(|pattern| may(pattern)).collect();
+        let Ok(tree) =
+            (if here.is_empty() { return Vec::new() } else { parsed(self.language, text) })
+        else {
+            return Vec::new();
+        };
+        let root = tree.root();
+        let mut found: Vec<NodeMatch<'_, _>> = Vec::new();
+        for pattern in here {
+            found.extend(root.find_all(pattern).take(most));
+        }
+        found.sort_by_key(|one| (one.range().start, std::cmp::Reverse(one.range().end)));
+        found.dedup_by_key(|one| one.range());
+        found.truncate(most);
+        found.iter().map(|one| self.told(text, one)).collect()
+    }
+}
+
+impl Patterns {
+    fn told(&self, text: &str, found: &NodeMatch<'_, crate::Doc>) -> Match {
+        let env = found.get_env();
+        let mut captures: Vec<(String, String)> = env
+            .get_matched_variables()
+            .filter_map(|variable| match variable {
+                MetaVariable::Capture(name, _) => {
+                    let value = env.get_match(&name)?.text().into_owned();
+                    Some((name, value))
+                }
+                MetaVariable::MultiCapture(name) => {
+                    let value = joined(text, &env.get_multiple_matches(&name));
+                    Some((name, value))
+                }
+                MetaVariable::Dropped(_) | MetaVariable::Multiple => None,
+            })
+            .collect();
+        captures.sort();
+        Match {
+            line: found.start_pos().line() + 1,
+            symbol: around(self.language.kinds, found.get_node()),
+            text: found.text().into_owned(),
+            captures,
+        }
+    }
+}
+
+/// Neighbouring nodes with what stands between them.
+fn joined(text: &str, nodes: &[Node<'_>]) -> String {
+    match (nodes.first(), nodes.last()) {
+        (Some(first), Some(last)) => {
+            text.get(first.range().start..last.range().end).unwrap_or_default().to_owned()
+        }
+        (None, _) | (_, None) => String::new(),
+    }
+}

@@ -1,0 +1,22 @@
+//! The tools for syntax trees on real files: what they do, each error by its code, each cap with its
+//! mark. No cage here.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../../../tools/tests/tools/project.rs"]
+#[allow(dead_code)]
+mod project;
+
+mod rename;
+mod rewrite;
+mod scan;
+mod scope;
+mod summary;
+
+use project::Project;
+
+/// A project whose calls are run as `agentd-code` runs them.
+fn project(files: &[(&str, &str)]) -> Project {
+    let mut project = Project::with(files);
+    project.engine = tools::Engine::Trees(&code::Trees);
+    project
+}

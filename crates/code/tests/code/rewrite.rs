@@ -1,0 +1,145 @@
+//! `rewrite`, its replacements: what is changed, what is refused, that nothing else moves.
+
+use crate::project;
+use serde_json::{Value, json};
+
+fn replace(pattern: &str, replacement: &str) -> Value {
+    json!({"replace": {"pattern": pattern, "replacement": replacement}})
+}
+
+fn call(path: &str, edits: &[Value]) -> Value {
+    json!({"path": path, "edits": edits})
+}
+
+#[test]
+fn each_match_is_replaced_and_the_symbols_are_told() {
+    let project = project(&[(
+        "a.ts",
+        "class A {\n  go() {\n    log(1, 2);\n  }\n}\nfunction b() { log(3); log() }\n",
+    )]);
+    let text = project.ok("rewrite", call("a.ts", &[replace("log($$$A)", "trace.write($$$A)")]));
+    assert!(text.starts_with("rewrote a.ts: 3 places\nin A.go, b\n--- a/a.ts"), "{text}");
+    assert_eq!(
+        project.content("a.ts"),
+        "class A {\n  go() {\n    trace.write(1, 2);\n  }\n}\nfunction b() { trace.write(3); trace.write() }\n"
+    );
+}
+
+#[test]
+fn only_within() {
+    let source =
+        "fn a() { go(1); loop { go(2); } }\nfn b() { go(3); }\nimpl T { fn a() { go(4); } }\n";
+    for (within, wanted) in [
+        (json!({"within_symbol": "b"}), "3"),
+        (json!({"within_symbol": "T.a"}), "4"),
+        (json!({"within_symbol": "T::a"}), "4"),
+        (json!({"within": "loop { $$$ }"}), "2"),
+    ] {
+        let project = project(&[("a.rs", source)]);
+        let mut edit = replace("go($A)", "stop($A)");
+        edit["replace"].as_object_mut().unwrap().extend(within.as_object().unwrap().clone());
+        project.ok("rewrite", call("a.rs", &[edit]));
+        let want = source.replace(&format!("go({wanted})"), &format!("stop({wanted})"));
+        assert_eq!(project.content("a.rs"), want, "{within}");
+    }
+    let project = project(&[("a.rs", source)]);
+    for (name, code) in [("none", "unknown_symbol"), ("a", "no_match")] {
+        let mut edit = replace("stop($A)", "x($A)");
+        edit["replace"]["within_symbol"] = json!(name);
+        project.fails("rewrite", call("a.rs", &[edit]), code);
+    }
+    let mut edit = replace("go($A)", "x($A)");
+    edit["replace"]["within_symbol"] = json!("T");
+    project.ok("rewrite", call("a.rs", &[edit]));
+}
+
+#[test]
+fn rules() {
+    let project = project(&[("a.js", "async function f() { await a(); b(); }\n")]);
+    let rule = json!({"all": [
+        {"pattern": "$A()"}, {"not": {"inside": {"kind": "await_expression"}}},
+    ]});
+    let edit = json!({"replace": {"rule": rule, "replacement": "await $A()"}});
+    project.ok("rewrite", call("a.js", &[edit]));
+    assert_eq!(project.content("a.js"), "async function f() { await a(); await b(); }\n");
+    for rule in [json!({"patern": "x"}), json!({"kind": "no_such"}), json!({}), json!({"all": 1})] {
+        let edit = json!({"replace": {"rule": rule, "replacement": "x"}});
+        project.fails("rewrite", call("a.js", &[edit]), "invalid_pattern");
+    }
+}
+
+#[test]
+fn refusals_change_nothing() {
+    let source = "fn a() { go(1, 2); }\nfn b() { go(3, 4); }\n";
+    let project = project(&[("a.rs", source), ("a.txt", "text\n")]);
+    let no_kind = json!({"replace": {"replacement": "x"}});
+    let both = json!({"replace": {"pattern": "a", "rule": {"kind": "block"}, "replacement": "x"}});
+    let two = json!({"replace": {"pattern": "a", "replacement": "x"},
+        "rename": {"from": "a", "to": "b", "target": "local"}});
+    for (edits, code) in [
+        (vec![replace("gone($A)", "x")], "no_match"),
+        (vec![replace("go($A, $B)", "go($B, $C)")], "unknown_metavariable"),
+        (vec![replace("go($A", "x")], "invalid_pattern"),
+        (vec![replace("go($A, $B)", "go($A")], "broken_syntax"),
+        (vec![replace("go($A, $B)", "x()"), replace("go(1, $B)", "y()")], "overlap"),
+        (vec![replace("go($A, $B)", "go($A, $B)")], "invalid_arguments"),
+        (vec![no_kind], "invalid_arguments"),
+        (vec![both], "invalid_arguments"),
+        (vec![two], "invalid_arguments"),
+        // One that fits does not go through alone.
+        (vec![replace("go(1, $B)", "y()"), replace("gone($A)", "x")], "no_match"),
+    ] {
+        let text = project.fails("rewrite", call("a.rs", &edits), code);
+        assert!(text.contains("Hint: "), "{text}");
+        assert_eq!(project.content("a.rs"), source);
+    }
+    project.fails("rewrite", call("a.txt", &[replace("a", "b")]), "unsupported_language");
+    project.put(".git/hooks/a.sh", b"go 1\n");
+    project.fails("rewrite", call(".git/hooks/a.sh", &[replace("go 1", "go 2")]), "protected");
+}
+
+#[test]
+fn line_ends_indents_and_matches_in_matches() {
+    let source = "fn a() {\r\n    if x {\r\n        go(1);\r\n    }\r\n}\r\n";
+    let project = project(&[("a.rs", source)]);
+    project.ok(
+        "rewrite",
+        call("a.rs", &[replace("if $A { $$$B }", "while $A {\n    $$$B\n    step();\n}")]),
+    );
+    let content = project.content("a.rs");
+    assert_eq!(content.matches('\n').count(), content.matches("\r\n").count(), "{content:?}");
+    assert!(content.contains("    while x {\r\n"), "{content:?}");
+    project.put("b.rs", b"fn a() { go(go(1)) }\n");
+    let text = project.ok("rewrite", call("b.rs", &[replace("go($A)", "run($A)")]));
+    assert_eq!(project.content("b.rs"), "fn a() { run(go(1)) }\n");
+    assert!(text.contains("[1 more matches lie inside of replaced ones"), "{text}");
+    // A file that was broken before may stay so.
+    project.put("c.rs", b"fn a( {\nfn b() { go(1); }\n");
+    project.ok("rewrite", call("c.rs", &[replace("go($A)", "run($A)")]));
+}
+
+#[test]
+fn a_file_that_changed_since_it_was_judged_is_left() {
+    let mut project = project(&[("a.rs", "fn a() { go(1) }\n")]);
+    let real = project.path("a.rs").display().to_string();
+    project.judged = vec![protocol::tool::JudgedPath { real, digest: Some("0".repeat(64)) }];
+    project.fails("rewrite", call("a.rs", &[replace("go($A)", "x($A)")]), "stale");
+    assert_eq!(project.content("a.rs"), "fn a() { go(1) }\n");
+}
+
+#[test]
+fn the_look_before_the_verdict_shows_the_diff() {
+    let project = project(&[("a.rs", "fn a() { go(1) }\n")]);
+    let look = |input: Value| {
+        let engine = project.engine;
+        tools::probe("rewrite", &input.to_string(), &project.place, &project.cancel, engine)
+            .unwrap()
+    };
+    let probe = look(call("a.rs", &[replace("go($A)", "x($A)")]));
+    assert!(probe.diff.contains("-fn a() { go(1) }\n+fn a() { x(1) }\n"), "{}", probe.diff);
+    assert_eq!(probe.paths.len(), 1);
+    assert!(probe.paths[0].digest.is_some());
+    let probe = look(call("a.rs", &[replace("none($A)", "x($A)")]));
+    assert!(probe.diff.contains("would change nothing") && probe.diff.contains("no_match"));
+    assert_eq!(project.content("a.rs"), "fn a() { go(1) }\n");
+}

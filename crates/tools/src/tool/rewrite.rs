@@ -1,0 +1,261 @@
+//! `rewrite`: a file edited by its syntax tree, all edits together or none.
+
+use super::scan::unsupported;
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::diff;
+use crate::draft::Draft;
+use crate::failure::{Code, Failure};
+use crate::passage::{Exchange, exchanged};
+use crate::replace::replace;
+use crate::site::Site;
+use crate::source::SOURCE_MAX;
+use crate::spec::{Alias, Runner, Tool};
+use crate::syntax::{Find, Piece, Renamed, TreeEdit};
+use protocol::call::Effect;
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// Most edits of one call.
+const EDITS: usize = 50;
+/// Most symbols that are named.
+const SYMBOLS: usize = 20;
+
+pub(super) struct Rewrite;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The file, relative to the project directory or absolute.
+    path: String,
+    /// The edits. All are located in the file as it is now, so their order does not matter; none
+    /// may change the same code as another.
+    edits: Vec<Edit>,
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub(super) struct Edit {
+    /// Replace code by what it looks like. Either this or rename.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    replace: Option<Replace>,
+    /// Rename what is called so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rename: Option<Rename>,
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub(super) struct Replace {
+    /// Code with metavariables: $NAME stands for one piece of the tree, $$$NAME for any number.
+    /// Each match is replaced. Either this or rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pattern: Option<String>,
+    /// A rule of ast-grep as an object, for example {"kind": "call_expression", "has": {"pattern":
+    /// "await $A"}}.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rule: Option<serde_json::Map<String, serde_json::Value>>,
+    /// What takes its place, with the same metavariables.
+    replacement: String,
+    /// Only inside code that looks like this pattern.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    within: Option<String>,
+    /// Only inside the function, type or module of this name; `Type.method` where one is not clear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    within_symbol: Option<String>,
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub(super) struct Rename {
+    /// The name as it is.
+    from: String,
+    /// The name as it shall be.
+    to: String,
+    /// local: a variable, parameter, function or type. member: a field, property or method.
+    target: Target,
+    /// Only inside the function, type or module of this name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    within_symbol: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(super) enum Target {
+    Local,
+    Member,
+}
+
+impl Tool for Rewrite {
+    type Input = Input;
+    const NAME: &'static str = "rewrite";
+    const KIND: ToolKind = ToolKind::Mutation;
+    const PROFILE: Profile = Profile::Mutate;
+    const RUNNER: Runner = Runner::Code;
+    const DESCRIPTION: &'static str = "Edit a source file by its syntax: replace every piece of code \
+        that looks like a pattern, or rename a variable, function, type or member throughout the \
+        file. All edits are made or none. For plain text use edit.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("code-edit"), Alias::plain("ast_edit")];
+
+    fn facts(input: &Input) -> Facts {
+        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    }
+
+    fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
+        let change = edited(input, site)?;
+        Ok(diff::unified(&site.shown(&change.draft.target.real), &change.draft.old, &change.new))
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        let Change { draft, new, places, symbols, left_inside } = edited(input, site)?;
+        let shown = site.shown(&draft.target.real);
+        let diff = diff::unified(&shown, &draft.old, &new);
+        site.go_on()?;
+        replace(&draft.target, Some(&draft.before), new.as_bytes())?;
+        let count = if places == 1 { "1 place".to_owned() } else { format!("{places} places") };
+        let summary = format!("rewrote {shown}: {count}");
+        let body = format!("{summary}{}\n{diff}", in_words(&symbols));
+        let effects = vec![Effect::Written(draft.target.recorded())];
+        let mut answer = Answer::done(body, summary, effects);
+        if left_inside > 0 {
+            answer.footer.push(format!(
+                "[{left_inside} more matches lie inside of replaced ones and were left; make the same edit again for them]"
+            ));
+        }
+        Ok(answer)
+    }
+}
+
+struct Change {
+    draft: Draft,
+    new: String,
+    places: usize,
+    symbols: BTreeSet<String>,
+    left_inside: usize,
+}
+
+fn edited(input: Input, site: &Site<'_>) -> Result<Change, Failure> {
+    let syntax = site.syntax()?;
+    if input.edits.is_empty() || input.edits.len() > EDITS {
+        let text = format!("edits has {} edits", input.edits.len());
+        return Err(invalid(&text, &format!("Give at least one and at most {EDITS}.")));
+    }
+    let draft = Draft::open(&input.path, site)?;
+    let Some(language) = syntax.of_file(&draft.target.real) else {
+        return Err(unsupported(syntax, &format!("{:?}", draft.target.named)));
+    };
+    if draft.old.len() as u64 > SOURCE_MAX {
+        let text = format!("{:?} is too large for a syntax tree", draft.target.named);
+        return Err(Failure::new(Code::TooLarge, text, "Use edit."));
+    }
+    let mut found: Vec<(usize, Piece)> = Vec::new();
+    let mut left_inside = 0;
+    for (at, edit) in input.edits.into_iter().enumerate() {
+        let edit = meant(at, edit)?;
+        site.go_on()?;
+        let placed = syntax
+            .places(language, &draft.old, &edit)
+            .map_err(|misfit| Misplaced(at, misfit).failure())?;
+        left_inside += placed.left_inside;
+        found.extend(placed.pieces.into_iter().map(|piece| (at, piece)));
+    }
+    found.sort_by_key(|(at, piece)| (piece.place.start, *at));
+    for pair in found.windows(2) {
+        if let [(a, one), (b, other)] = pair
+            && other.place.start < one.place.end
+        {
+            let line = draft.old[..other.place.start].matches('\n').count() + 1;
+            return Err(Failure::new(
+                Code::Overlap,
+                format!("edits[{a}] and edits[{b}] change the same code, at line {line}"),
+                "Nothing was changed. Make them in two calls.",
+            ));
+        }
+    }
+    let symbols = found
+        .iter()
+        .map(|(_, piece)| piece.symbol.clone())
+        .filter(|name| !name.is_empty())
+        .collect();
+    let places = found.len();
+    let exchanges: Vec<Exchange> =
+        found.into_iter().map(|(_, piece)| Exchange::of_bytes(piece.place, piece.new)).collect();
+    let new = exchanged(&draft.old, &exchanges);
+    if new == draft.old {
+        return Err(invalid("the edits change nothing", "Everything is as they would make it."));
+    }
+    if let Some(line) = syntax.broken(language, &draft.old, &new) {
+        return Err(Failure::new(
+            Code::BrokenSyntax,
+            format!(
+                "after the edits the file could not be read as {language}, at line {line} of the new text"
+            ),
+            "Nothing was changed. Correct the replacement, or use edit for a step in between.",
+        ));
+    }
+    Ok(Change { draft, new, places, symbols, left_inside })
+}
+
+/// What one edit asks for.
+fn meant(at: usize, edit: Edit) -> Result<TreeEdit, Failure> {
+    match edit {
+        Edit { replace: Some(replace), rename: None } => {
+            let Replace { pattern, rule, replacement, within, within_symbol } = replace;
+            let find = match (pattern, rule) {
+                (Some(pattern), None) => Find::Pattern(pattern),
+                (None, Some(rule)) => Find::Rule(serde_json::Value::Object(rule).to_string()),
+                (Some(_), Some(_)) | (None, None) => {
+                    let text = format!("edits[{at}].replace needs either pattern or rule");
+                    return Err(invalid(&text, "A pattern is code with metavariables."));
+                }
+            };
+            Ok(TreeEdit::Replace { find, replacement, within, within_symbol })
+        }
+        Edit { replace: None, rename: Some(rename) } => {
+            let Rename { from, to, target, within_symbol } = rename;
+            let target = match target {
+                Target::Local => Renamed::Local,
+                Target::Member => Renamed::Member,
+            };
+            Ok(TreeEdit::Rename { from, to, target, within_symbol })
+        }
+        Edit { replace: Some(_), rename: Some(_) } | Edit { replace: None, rename: None } => Err(
+            invalid(&format!("edits[{at}] needs either replace or rename"), "Give one of them."),
+        ),
+    }
+}
+
+/// An engine's answer with the edit it is about.
+struct Misplaced(usize, crate::syntax::Misfit);
+
+impl Misplaced {
+    fn failure(self) -> Failure {
+        let Self(at, misfit) = self;
+        let mut failure = Failure::from(misfit);
+        failure.message = format!("edits[{at}]: {}", failure.message);
+        failure
+    }
+}
+
+fn in_words(symbols: &BTreeSet<String>) -> String {
+    if symbols.is_empty() {
+        return String::new();
+    }
+    let named: Vec<&str> = symbols.iter().take(SYMBOLS).map(String::as_str).collect();
+    let more = match symbols.len().saturating_sub(SYMBOLS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("\nin {}{more}", named.join(", "))
+}
+
+fn invalid(text: &str, hint: &str) -> Failure {
+    Failure::new(Code::InvalidArguments, text, hint)
+}

@@ -1,0 +1,280 @@
+//! `scan`: code found by what it looks like in the syntax tree.
+
+use super::ls::here;
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::control::visible;
+use crate::discovery::{Depth, Walk};
+use crate::failure::{Code, Failure};
+use crate::lines::cut_line;
+use crate::open;
+use crate::site::{Site, Target};
+use crate::source;
+use crate::spec::{Alias, Runner, Tool};
+use crate::syntax::{Match, Misfit, Search, Syntax};
+use protocol::call::Effect;
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+/// The search ends after so many files of a language it reads.
+const FILES: usize = 500;
+/// Most characters of a matched line, and of what a metavariable stands for.
+const LINE_CHARS: usize = 300;
+const CAPTURE_CHARS: usize = 120;
+/// Most patterns of one call.
+const PATTERNS: usize = 20;
+
+pub(super) struct Scan;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// What to find, written as code. $NAME stands for one piece of the tree, $$$NAME for any
+    /// number: `fetch($URL, $$$)`, `if ($A) { $$$BODY }`. With several, each is looked for.
+    patterns: Vec<String>,
+    /// The file or directory to search.
+    #[serde(default = "here")]
+    path: String,
+    /// Search only files of this language; where it is left out, of each that can be read:
+    /// TypeScript, TSX, JavaScript, HTML, CSS, Python, Rust, Go, Java, C, C++, Bash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    language: Option<String>,
+    /// Stop after so many matches.
+    #[serde(default = "limit")]
+    #[schemars(range(min = 1, max = 500))]
+    limit: usize,
+}
+
+fn limit() -> usize {
+    50
+}
+
+impl Tool for Scan {
+    type Input = Input;
+    const NAME: &'static str = "scan";
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Query;
+    const RUNNER: Runner = Runner::Code;
+    const DESCRIPTION: &'static str = "Find code by its syntax: a pattern is a piece of code with \
+        metavariables, and matches whatever the layout. Matches come as path:line:[where it stands] \
+        code, with what each metavariable stands for. For plain text use grep.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("code-scan"), Alias::plain("ast_grep")];
+
+    fn facts(input: &Input) -> Facts {
+        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        let syntax = site.syntax()?;
+        check(&input.patterns)?;
+        let only = input.language.as_deref().map(|name| called(syntax, name)).transpose()?;
+        let target = site.existing(&input.path)?;
+        let kind = open::kind(&target)?;
+        let mut looked = Looked { most: input.limit, ..Looked::default() };
+        let mut searches = Searches { syntax, patterns: &input.patterns, made: BTreeMap::new() };
+        if kind.is_dir() {
+            looked.notes = beneath(&target, only, site, &mut searches, &mut looked)?;
+        } else {
+            let language = match only.or_else(|| syntax.of_file(&target.real)) {
+                Some(language) => language,
+                None => return Err(unsupported(syntax, &format!("{:?}", target.named))),
+            };
+            let text = source::named(&target)?;
+            let search = searches.of(language).as_ref().map_err(|misfit| misfit.clone())?;
+            looked.file(&site.shown(&target.real), &text, search.as_ref());
+        }
+        searches.left_out(&mut looked)?;
+        Ok(looked.answer(&target))
+    }
+}
+
+fn check(patterns: &[String]) -> Result<(), Failure> {
+    let invalid = |text: String| Err(Failure::new(Code::InvalidArguments, text, ""));
+    if patterns.is_empty() {
+        return invalid("patterns is empty".to_owned());
+    }
+    if patterns.len() > PATTERNS {
+        return invalid(format!("{} patterns are more than {PATTERNS}", patterns.len()));
+    }
+    Ok(())
+}
+
+pub(super) fn unsupported(syntax: &dyn Syntax, what: &str) -> Failure {
+    Failure::new(
+        Code::UnsupportedLanguage,
+        format!("{what} is of no language whose syntax can be read here"),
+        format!("These can: {}. For other text use grep and edit.", syntax.languages().join(", ")),
+    )
+}
+
+fn called(syntax: &dyn Syntax, name: &str) -> Result<&'static str, Failure> {
+    syntax.called(name).ok_or_else(|| unsupported(syntax, &format!("{name:?}")))
+}
+
+/// Searches what lies under a directory; the answers are the notes of the walk.
+fn beneath(
+    target: &Target,
+    only: Option<&'static str>,
+    site: &Site<'_>,
+    searches: &mut Searches<'_>,
+    looked: &mut Looked,
+) -> Result<Vec<String>, Failure> {
+    super::ls::directory(&target.real, &target.named)?;
+    let mut walk = Walk::new(site.place, &target.real, Depth::All);
+    for found in &mut walk {
+        site.go_on()?;
+        let Some(language) = searches.syntax.of_file(&found.path) else { continue };
+        if !found.kind.is_file() || only.is_some_and(|only| only != language) {
+            continue;
+        }
+        // A pattern need not be code of every language; that it is of none is an error at the end.
+        let Ok(search) = searches.of(language) else { continue };
+        if looked.files == FILES || looked.full() {
+            looked.cut = true;
+            break;
+        }
+        match read(&found.path) {
+            Ok(text) => looked.file(&site.shown(&found.path), &text, search.as_ref()),
+            Err(source::NoText::Binary(_)) => {}
+            Err(why) => {
+                let shown = site.shown(&found.path);
+                looked.unread.push(why.failure(&shown).message);
+            }
+        }
+    }
+    Ok(walk.notes())
+}
+
+fn read(path: &Path) -> Result<String, source::NoText> {
+    let flags = nix::fcntl::OFlag::O_RDONLY;
+    let fd = open::beneath(nix::fcntl::AT_FDCWD, path, flags, nix::sys::stat::Mode::empty());
+    let file = File::from(fd.map_err(|errno| source::NoText::Io(errno.into()))?);
+    let size = file.metadata().map_err(source::NoText::Io)?.len();
+    source::text(&file, size)
+}
+
+/// The patterns made ready, once for each language that is met.
+struct Searches<'a> {
+    syntax: &'a dyn Syntax,
+    patterns: &'a [String],
+    made: BTreeMap<&'static str, Result<Box<dyn Search>, Misfit>>,
+}
+
+impl Searches<'_> {
+    fn of(&mut self, language: &'static str) -> &Result<Box<dyn Search>, Misfit> {
+        self.made.entry(language).or_insert_with(|| self.syntax.search(language, self.patterns))
+    }
+
+    /// Says for which languages the patterns are no code, or fails where that is all there were.
+    fn left_out(self, looked: &mut Looked) -> Result<(), Failure> {
+        let some = self.made.values().any(Result::is_ok);
+        let mut left_out = Vec::new();
+        for (language, made) in self.made {
+            match made {
+                Ok(search) if looked.matches == 0 => {
+                    looked.notes.extend(search.doubtful().iter().map(|pattern| {
+                        format!(
+                            "[by itself {pattern:?} is not whole as {language}, which may be why]"
+                        )
+                    }));
+                }
+                Ok(_) => {}
+                Err(misfit) if !some => return Err(misfit.into()),
+                Err(_) => left_out.push(language),
+            }
+        }
+        if !left_out.is_empty() {
+            let names = left_out.join(", ");
+            looked
+                .notes
+                .push(format!("[files left out in whose language a pattern is no code: {names}]"));
+        }
+        Ok(())
+    }
+}
+
+/// What was found on the way through files.
+#[derive(Default)]
+struct Looked {
+    body: String,
+    matches: usize,
+    most: usize,
+    files: usize,
+    /// There may be more behind what was looked at.
+    cut: bool,
+    unread: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Looked {
+    fn full(&self) -> bool {
+        self.matches > self.most
+    }
+
+    fn file(&mut self, shown: &str, text: &str, search: &dyn Search) {
+        self.files += 1;
+        // One more than is shown tells whether there are more.
+        for found in search.find(text, self.most + 1 - self.matches) {
+            self.matches += 1;
+            if !self.full() {
+                self.body.push_str(&line(shown, &found));
+            }
+        }
+    }
+
+    fn answer(self, target: &Target) -> Answer {
+        let full = self.full();
+        let shown = self.matches.min(self.most);
+        let summary = format!("{shown} matches in {} files", self.files);
+        let body = match (self.matches, self.files) {
+            (0, 0) => "no file of a language whose syntax can be read".to_owned(),
+            (0, files) => format!("no match in {files} files"),
+            (_, _) => self.body,
+        };
+        let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
+        answer.footer = self.notes;
+        if full {
+            let most = self.most;
+            answer.footer.push(format!(
+                "[stopped after {most} matches; there are more, raise limit or narrow the path]"
+            ));
+        } else if self.cut {
+            answer.footer.push(format!(
+                "[stopped after {FILES} files; there are more, narrow the path or the language]"
+            ));
+        }
+        if let Some(first) = self.unread.first() {
+            let count = self.unread.len();
+            answer
+                .footer
+                .push(format!("[{count} files could not be searched, the first: {first}]"));
+        }
+        answer
+    }
+}
+
+/// `path:line:[where] code`, and a line for each metavariable.
+fn line(shown: &str, found: &Match) -> String {
+    let mut lines = found.text.lines();
+    let first = visible(lines.next().unwrap_or_default()).into_owned();
+    let more = match lines.count() {
+        0 => String::new(),
+        more => format!(" [+{more} lines]"),
+    };
+    let symbol = match found.symbol.as_str() {
+        "" => String::new(),
+        symbol => format!("[{}] ", visible(symbol)),
+    };
+    let mut text =
+        format!("{shown}:{}:{symbol}{}{more}\n", found.line, cut_line(&first, LINE_CHARS, 0));
+    for (name, value) in &found.captures {
+        let value = value.split_whitespace().collect::<Vec<_>>().join(" ");
+        text.push_str(&format!("    ${name} = {}\n", cut_line(&value, CAPTURE_CHARS, 0)));
+    }
+    text
+}

@@ -1,0 +1,107 @@
+//! `summary`: what stands in a file, from its syntax tree.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::control::visible;
+use crate::failure::Failure;
+use crate::lines::cut_line;
+use crate::site::Site;
+use crate::source;
+use crate::spec::{Alias, Runner, Tool};
+use crate::syntax::Outline;
+use protocol::call::Effect;
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// More entries are counted, not listed.
+const ENTRIES: usize = 500;
+/// Most characters of an entry.
+const ENTRY_CHARS: usize = 200;
+/// Lines shown of a file that has no outline.
+const FIRST: usize = 20;
+
+pub(super) struct Summary;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The file, relative to the project directory or absolute.
+    path: String,
+}
+
+impl Tool for Summary {
+    type Input = Input;
+    const NAME: &'static str = "summary";
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Query;
+    const RUNNER: Runner = Runner::Code;
+    const DESCRIPTION: &'static str = "Outline one file without reading all of it: imports, types and \
+        functions with their signatures and line numbers; headings of Markdown, keys of TOML and \
+        JSON. Use it before reading a long file.";
+    const ALIASES: &'static [Alias] =
+        &[Alias::plain("get_file_summary"), Alias::plain("file-summary"), Alias::plain("outline")];
+
+    fn facts(input: &Input) -> Facts {
+        Facts { paths: vec![input.path.clone()], ..Facts::default() }
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        let syntax = site.syntax()?;
+        let target = site.existing(&input.path)?;
+        let text = source::named(&target)?;
+        site.go_on()?;
+        let (lines, bytes) = (text.lines().count(), text.len());
+        let outline = syntax.outline(&target.real, &text);
+        let shown = site.shown(&target.real);
+        let kind = outline.as_ref().map_or("text", |outline| outline.language);
+        let head = format!("{shown}: {kind}, {lines} lines, {bytes} bytes\n");
+        let summary = format!("{shown}: {kind}, {lines} lines");
+        let effects = vec![Effect::Read(target.recorded())];
+        match outline {
+            Some(outline) if !outline.entries.is_empty() => {
+                let mut answer = Answer::done(head + &listed(&outline), summary, effects);
+                answer.how_to_get_more = "read the file with offset and limit";
+                answer.footer = notes(&outline);
+                Ok(answer)
+            }
+            Some(_) | None => {
+                let first: Vec<String> =
+                    text.lines().take(FIRST).map(|line| cut_line(line, ENTRY_CHARS, 0)).collect();
+                let mut answer = Answer::done(head + &first.join("\n"), summary, effects);
+                if lines > FIRST {
+                    let more = lines - FIRST;
+                    answer.footer.push(format!("[the first {FIRST} lines; {more} left out]"));
+                }
+                Ok(answer)
+            }
+        }
+    }
+}
+
+fn listed(outline: &Outline) -> String {
+    let entries = outline.entries.iter().take(ENTRIES).map(|entry| {
+        let lines = match entry.last > entry.line {
+            true => format!("{}-{}", entry.line, entry.last),
+            false => entry.line.to_string(),
+        };
+        let text = cut_line(&visible(&entry.text), ENTRY_CHARS, 0);
+        format!("{lines}\t{}{text}", "  ".repeat(entry.depth))
+    });
+    entries.collect::<Vec<_>>().join("\n")
+}
+
+fn notes(outline: &Outline) -> Vec<String> {
+    let mut notes = Vec::new();
+    if outline.entries.len() > ENTRIES {
+        let (all, more) = (outline.entries.len(), outline.entries.len() - ENTRIES);
+        notes.push(format!("[{ENTRIES} of {all} entries; {more} left out, find them with scan]"));
+    }
+    if outline.errors {
+        let language = outline.language;
+        notes
+            .push(format!("[parts of it cannot be read as {language}; the outline may lack some]"));
+    }
+    notes
+}
