@@ -203,6 +203,10 @@ fn a_terminal_that_knows_nothing_gets_lines_and_answers_with_lines() {
     one.enters("y");
     one.shows("Changed.");
     assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+    // Of the turn's end it is told nothing; who leaves before it leaves a turn that runs.
+    let idle = || run(desk.agentd(&["ls", "--json"])).out.contains(r#""state":"idle""#);
+    support::until("the turn has ended", idle);
+    std::thread::sleep(Duration::from_millis(300));
     one.press(&["C-d"]);
     assert_eq!(one.ends(), 0);
 }

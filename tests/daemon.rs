@@ -4,13 +4,13 @@
 mod support;
 
 use ipc::Hello;
-use protocol::client::{Opening, Start, ToClient};
+use protocol::client::{ClientLink, FromClient, Opening, Start, ToClient, Unfinished};
 use protocol::session::OpenTurn;
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Stdio;
 use std::time::Duration;
 use support::anthropic::{Answer, Server};
@@ -95,7 +95,7 @@ fn failure_3_a_daemon_of_another_build_is_named_and_left_alone() {
     let listener = UnixListener::bind(desk.door().join("socket")).unwrap();
     let other = Hello { pid: std::process::id(), build: "9.9.9-other".into() };
     let fake = std::thread::spawn(move || {
-        for _ in 0..3 {
+        for _ in 0..4 {
             let (mut peer, _) = listener.accept().unwrap();
             let mut hello = [0; ipc::HELLO_BYTES];
             let _ = peer.read_exact(&mut hello);
@@ -103,8 +103,11 @@ fn failure_3_a_daemon_of_another_build_is_named_and_left_alone() {
         }
         listener
     });
-    for arguments in [&["daemon", "start"][..], &["daemon", "stop"], &["daemon", "status"]] {
-        let ran = run(desk.agentd(arguments));
+    let commands =
+        [&["daemon", "start"][..], &["daemon", "stop"], &["daemon", "status"], &["-p", "x"]];
+    let server = Server::scripted([]);
+    for arguments in commands {
+        let ran = run(desk.with_server(&server, arguments));
         assert_eq!(ran.code, 15, "{ran:?}");
         assert!(ran.err.contains("9.9.9-other") && ran.err.contains(protocol::BUILD_ID), "{ran:?}");
         assert!(ran.err.contains("restart --force"), "{ran:?}");
@@ -162,20 +165,43 @@ fn garbage_at_the_daemon_s_socket_disturbs_nobody() {
     let desk = Desk::new();
     let daemon = desk.daemon();
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 4096], b""] {
-        let mut socket =
-            std::os::unix::net::UnixStream::connect(desk.door().join("socket")).unwrap();
+        let mut socket = UnixStream::connect(desk.door().join("socket")).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let _ = socket.write_all(bytes);
         let _ = socket.shutdown(std::net::Shutdown::Write);
         let mut answer = Vec::new();
         let _ = socket.read_to_end(&mut answer);
     }
-    let wrong = fs::read(desk.door().join("token")).unwrap();
-    fs::write(desk.door().join("token"), "0".repeat(64)).unwrap();
-    let ran = run(desk.agentd(&["ps"]));
-    assert!(ran.code != 0 || ran.out.is_empty(), "a wrong token lets nobody in: {ran:?}");
-    fs::write(desk.door().join("token"), wrong).unwrap();
     assert_eq!(status(&desk)["pid"], daemon.pid);
+}
+
+#[test]
+fn a_wrong_token_lets_nobody_in_and_says_so() {
+    let desk = Desk::new();
+    let daemon = desk.daemon();
+    let file = desk.door().join("token");
+    let right = fs::read(&file).unwrap();
+    for wrong in ["0".repeat(64), String::new(), "0".repeat(1 << 20)] {
+        let socket = UnixStream::connect(desk.door().join("socket")).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let (mut words, say) = ipc::connect::<ClientLink>(socket).unwrap();
+        let build = protocol::BUILD_ID.to_owned();
+        let _ = say.send(&FromClient::Hello { token: wrong.clone(), build });
+        // What it says without a welcome is not heard.
+        let _ = say.send(&FromClient::Shutdown { unfinished: Unfinished::Interrupt });
+        let answer = words.recv().unwrap();
+        let ToClient::Refused { reason, .. } = &answer else { panic!("{answer:?}") };
+        assert!(reason.contains("token"), "{reason}");
+        assert!(words.recv().is_err(), "and nothing more");
+    }
+    fs::write(&file, "0".repeat(64)).unwrap();
+    for arguments in [&["daemon", "status"][..], &["daemon", "stop", "--force"]] {
+        let ran = run(desk.agentd(arguments));
+        assert_eq!(ran.code, 15, "{ran:?}");
+        assert!(ran.err.contains("token"), "{ran:?}");
+    }
+    fs::write(file, right).unwrap();
+    assert_eq!(status(&desk)["pid"], daemon.pid, "with the right one it is there as before");
 }
 
 #[test]
@@ -192,13 +218,60 @@ fn a_stop_names_what_runs_and_leaves_it_alone() {
     wire.event("the prompt", |event| {
         matches!(event, protocol::client::Event::Prompt { .. }).then_some(())
     });
+    let mut other = Wire::to(&desk.door());
+    let idle = other.open(&desk.opening(&server));
     let ran = run(desk.agentd(&["daemon", "stop"]));
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.contains(&session.0) && ran.err.contains("--force"), "{ran:?}");
+    assert!(!ran.err.contains(&idle.0), "nothing runs there: {ran:?}");
+    // The one in which nothing ran takes prompts as before.
+    other.prompt(&idle, "next");
+    other.turn_ends();
     wire.turn_ends();
     assert_eq!(run(desk.agentd(&["daemon", "stop"])).code, 0);
     assert!(!desk.door().join("socket").exists());
     assert_eq!(run(desk.agentd(&["daemon", "stop"])).code, 0, "there is none to stop");
+}
+
+/// Whatever the moment, the turn comes to its end before the daemon does, or has not begun.
+#[test]
+fn a_prompt_and_a_stop_at_the_same_moment_interrupt_no_turn() {
+    let desk = Desk::new();
+    let server = Server::answering(|_, _| {
+        Answer::text("slow").stalled_after(10, Duration::from_millis(150))
+    });
+    let (mut stopped, mut refused) = (0, 0);
+    for moment in 0..12 {
+        let daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let session = wire.open(&desk.opening(&server));
+        let stop = desk.agentd(&["daemon", "stop"]).stderr(Stdio::piped()).spawn().unwrap();
+        // The command itself may take its time to start.
+        std::thread::sleep(Duration::from_millis(moment * moment * 6));
+        let prompt = FromClient::Prompt { session: session.clone(), text: "go".into() };
+        let said = wire.try_say(prompt);
+        let ended = stop.wait_with_output().unwrap();
+        let journal = || {
+            let place = desk.state().join("sessions").join(&session.0).join("journal.jsonl");
+            fs::read_to_string(place).unwrap()
+        };
+        if ended.status.success() {
+            stopped += 1;
+            let kept = journal();
+            assert_eq!(
+                kept.matches("\"PROMPT\"").count(),
+                kept.matches("\"done\"").count(),
+                "{kept}"
+            );
+        } else {
+            refused += 1;
+            said.unwrap();
+            wire.turn_ends();
+            assert!(journal().contains("\"done\""), "{}", journal());
+        }
+        drop(daemon);
+    }
+    assert!(stopped > 0, "{stopped} stopped, {refused} refused");
 }
 
 #[test]

@@ -163,8 +163,9 @@ fn a_runner_that_is_stopped_does_not_outlive_an_interrupted_run() {
     assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
 }
 
+/// Nobody reads before the turn has come to its end on disk; then all of it is there.
 #[test]
-fn a_reader_that_is_slow_loses_nothing() {
+fn a_reader_that_is_slow_holds_up_no_turn_and_loses_nothing() {
     use std::io::Read;
     let desk = Desk::new();
     let words = "y".repeat(200_000);
@@ -176,13 +177,24 @@ fn a_reader_that_is_slow_loses_nothing() {
     let arguments = ["-p", "x", "--output-format", "stream-json"];
     let mut command = desk.with_server(&server, &arguments);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(6));
+    until("the turn has ended", || {
+        let sessions = fs::read_dir(desk.state().join("sessions")).into_iter().flatten().flatten();
+        let journals = sessions.map(|it| fs::read_to_string(it.path().join("journal.jsonl")));
+        journals.flatten().any(|journal| journal.contains(r#""kind":"TURN_ENDED""#))
+    });
+    assert!(child.try_wait().unwrap().is_none(), "it has not said all of it yet");
     let mut out = String::new();
     child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     let mut err = String::new();
     child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0), "{err}");
-    assert!(out.lines().last().unwrap().contains("\"success\""));
+    let lines: Vec<serde_json::Value> =
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let first = lines.iter().find(|line| line["type"] == "assistant").unwrap();
+    assert_eq!(first["message"]["content"][0]["text"], words);
+    let last = lines.last().unwrap();
+    assert_eq!(last["subtype"], "success", "{last}");
+    assert_eq!(last["result"].as_str().unwrap().matches('z').count(), 9000);
 }
 
 #[test]

@@ -154,40 +154,78 @@ fn a_run_without_a_person_never_waits() {
     assert_eq!(ran.code, 10, "{ran:?}");
 }
 
+/// The numbers of the kept events that were heard, up to this word; the last of each may come twice.
+fn numbers_until(wire: &mut Wire, last: impl Fn(&ToClient) -> bool) -> Vec<u64> {
+    let mut numbers = Vec::new();
+    wire.until("all of it", |word| {
+        match word {
+            ToClient::Event { event: Event::TextDelta { .. } | Event::Output { .. }, .. } => {}
+            ToClient::Event { seq, .. } => numbers.push(*seq),
+            _ => {}
+        }
+        last(word).then_some(())
+    });
+    numbers.dedup();
+    numbers
+}
+
 #[test]
 fn failure_12_and_20_fifty_clients_of_which_one_never_reads_slow_nobody() {
+    const TURNS: usize = 3;
     let desk = Desk::new();
-    let many: Vec<_> = (0..3000).map(|_| support::anthropic::text("word ")).collect();
-    let server = Server::answering(move |_, _| Answer::says(many.clone()));
+    let words: Vec<_> = (0..2000).map(|_| support::anthropic::text("word ")).collect();
+    let filler = "x".repeat(300);
+    // Words that may be left out, and more events that may not than one client's queue holds.
+    let server = Server::answering(move |n, _| match n % 2 {
+        0 => Answer::says(words.clone()),
+        _ => Answer::says((0..700).map(|k| {
+            call(&format!("toolu_{n}_{k}"), "nonsense", &json!({ "x": filler }).to_string())
+        })),
+    });
     let _daemon = desk.daemon();
     let mut first = Wire::to(&desk.door());
     let session = first.open(&desk.opening(&server));
-    let deaf = Wire::to(&desk.door());
-    deaf.say(FromClient::Attach {
+    let watch = |from| FromClient::Attach {
         session: session.clone(),
-        from: Since::Seq(1),
+        from,
         rights: Rights::ReadOnly,
         others: Others::Stay,
-    });
+    };
+    let mut deaf = Wire::to(&desk.door());
+    deaf.say(watch(Since::Seq(1)));
     let others: Vec<_> = (0..48)
         .map(|_| {
             let mut wire = Wire::to(&desk.door());
             wire.attach(&session, Since::Seq(1), Rights::ReadOnly);
             std::thread::spawn(move || {
-                for _ in 0..3 {
+                for _ in 0..TURNS {
                     wire.turn_ends();
                 }
             })
         })
         .collect();
-    for _ in 0..3 {
+    for _ in 0..TURNS {
         first.prompt(&session, "go");
         first.turn_ends();
     }
     for other in others {
         other.join().unwrap();
     }
-    drop(deaf);
+    // It reads at last: it was told what it could be, then that it is behind, and nothing after
+    // that; what it missed it has from the disk, without a gap.
+    let attached = |word: &ToClient| matches!(word, ToClient::Attached { .. });
+    let behind = |word: &ToClient| matches!(word, ToClient::Behind { .. });
+    let mut heard = numbers_until(&mut deaf, behind);
+    assert!(deaf.silent_for(Duration::from_millis(200)), "after it is told, it hears nothing");
+    let last = *heard.last().unwrap();
+    deaf.say(watch(Since::Seq(last + 1)));
+    let missed = numbers_until(&mut deaf, attached);
+    assert!(missed.len() > 500, "it missed much: {}", missed.len());
+    assert!(missed[0] > last, "and what it had is not told again");
+    heard.extend(missed);
+    let mut fresh = Wire::to(&desk.door());
+    fresh.say(watch(Since::Seq(1)));
+    assert_eq!(heard, numbers_until(&mut fresh, attached));
 }
 
 #[test]

@@ -51,6 +51,11 @@ impl Wire {
         self.say.send(&word).unwrap();
     }
 
+    /// The same, to one that may be gone.
+    pub fn try_say(&self, word: FromClient) -> Result<(), ChannelError> {
+        self.say.send(&word)
+    }
+
     #[track_caller]
     pub fn hear(&mut self) -> ToClient {
         self.words.recv().unwrap()

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 /// How long a daemon that is ending may take to leave its socket to the next: it gives its calls
 /// and workers their time.
 const ENDING: Duration = Duration::from_secs(15);
+/// How long a token may be that of the daemon before, whose place another has just taken.
+const NEW_TOKEN: Duration = Duration::from_secs(2);
 /// Longest wait for a list of sessions; a daemon that is stopped never says one.
 const LISTING: Duration = Duration::from_secs(1);
 /// Between two tries.
@@ -55,17 +57,15 @@ impl<'a> DaemonSupervisors<'a> {
     /// # Errors
     /// Where one answers and there is no speaking to it, as with one of another build.
     pub fn find(&self) -> Result<Option<Connection>, ConnectError> {
-        let until = Instant::now() + ENDING;
+        let began = Instant::now();
         loop {
             match connect(&self.socket) {
                 Ok(connection) => return Ok(Some(connection)),
                 Err(error) if nobody(&error) => return Ok(None),
-                // It is ending, or it has just taken another's place.
-                Err(ConnectError::Refused { .. } | ConnectError::Ended)
-                    if Instant::now() < until =>
-                {
+                Err(ConnectError::Refused { .. }) if began.elapsed() < NEW_TOKEN => {
                     std::thread::sleep(PAUSE);
                 }
+                Err(ConnectError::Ended) if began.elapsed() < ENDING => std::thread::sleep(PAUSE),
                 Err(error) => return Err(error),
             }
         }

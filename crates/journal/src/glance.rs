@@ -1,14 +1,24 @@
 //! What a list of sessions shows of one. A short journal is read whole; of a longer one only its
-//! beginning and its last record, so that a list costs no more for sessions that went on for months.
+//! beginning and its last record, and its prompts are counted without reading them, so that a list
+//! costs little more for sessions that went on for months.
 
 use crate::reader::FILE;
 use crate::{Entry, Header, ReadError, Record, newest, read};
+use memchr::memmem;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// A journal of so many bytes at most is read whole.
 const WHOLE: u64 = 256 << 10;
 /// Records of a longer one among which its first prompt is looked for.
 const HEAD: usize = 64;
+/// A journal of so many bytes at most has its prompts counted: a twentieth of a second.
+const COUNTED: u64 = 256 << 20;
+/// How a prompt stands on its line. Inside a text its quotes would be escaped.
+const PROMPT: &[u8] = br#","kind":"PROMPT","#;
+/// What is searched at once.
+const STEP: usize = 256 << 10;
 
 /// A session at a glance.
 #[derive(Debug, Default)]
@@ -21,7 +31,7 @@ pub struct Glance {
     pub last: u64,
     /// The words it began with; empty where they are long or there are none.
     pub first_prompt: String,
-    /// Its prompts; unknown where the journal is long.
+    /// Its prompts; unknown where the journal is very long.
     pub turns: Option<u32>,
     /// What keeps it from being read, as far as was looked.
     pub trouble: Option<ReadError>,
@@ -52,7 +62,30 @@ fn look(dir: &Path, seen: &mut Glance) -> Result<(), ReadError> {
     for time in newest(dir, 1, |entry| Some(entry.time))? {
         seen.last = time;
     }
+    if length <= COUNTED {
+        let path = dir.join(FILE);
+        let counted = File::open(&path).and_then(prompts);
+        seen.turns = Some(counted.map_err(|source| ReadError::Io { path, source })?);
+    }
     Ok(())
+}
+
+/// How many prompts stand in a journal.
+fn prompts(mut journal: impl Read) -> io::Result<u32> {
+    let prompt = memmem::Finder::new(PROMPT);
+    let mut bytes = vec![0; STEP];
+    let (mut count, mut kept) = (0, 0);
+    loop {
+        let read = journal.read(&mut bytes[kept..])?;
+        if read == 0 {
+            return Ok(count);
+        }
+        let length = kept + read;
+        count += u32::try_from(prompt.find_iter(&bytes[..length]).count()).unwrap_or(u32::MAX);
+        // One that begins here and ends in what is read next; a whole one does not fit.
+        kept = length.min(PROMPT.len() - 1);
+        bytes.copy_within(length - kept..length, 0);
+    }
 }
 
 impl Glance {
@@ -66,6 +99,38 @@ impl Glance {
                 self.first_prompt = text;
             }
             self.turns = self.turns.map(|turns| turns + 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::line::seal;
+    use serde_json::{Map, Value};
+
+    /// Gives its bytes out in pieces, as a file may.
+    struct Pieces<'a>(&'a [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let most = self.1.min(buffer.len());
+            self.0.read(&mut buffer[..most])
+        }
+    }
+
+    #[test]
+    fn prompts_are_counted_wherever_they_stand_and_what_is_said_is_none() {
+        let says = |text: &str| Map::from_iter([("text".to_owned(), Value::from(text))]);
+        let mut journal = String::new();
+        for n in 1..=40 {
+            journal += &seal(3 * n, 5, "PROMPT", &says("words"));
+            journal += &seal(3 * n + 1, 5, "QUEUED", &says(r#","kind":"PROMPT","text":"no""#));
+            journal += &seal(3 * n + 2, 5, "TURN_ENDED", &says(""));
+        }
+        for piece in [1, 2, 16, 17, 18, 50, 1000, usize::MAX] {
+            assert_eq!(prompts(Pieces(journal.as_bytes(), piece)).unwrap(), 40, "{piece}");
         }
     }
 }

@@ -23,7 +23,7 @@ fn a_short_session_is_counted() {
 }
 
 #[test]
-fn of_a_long_session_only_both_ends_are_read() {
+fn of_a_long_session_only_both_ends_are_read_and_its_prompts_are_counted() {
     let sessions = tempdir().unwrap();
     let mut journal = Journal::create(sessions.path(), header("s1")).unwrap();
     let records: Vec<_> =
@@ -34,7 +34,7 @@ fn of_a_long_session_only_both_ends_are_read() {
     let file = dir.join("journal.jsonl");
     let seen = glance(&dir);
     assert!(seen.first_prompt.starts_with("words 0 "), "{}", seen.first_prompt);
-    assert_eq!(seen.turns, None, "nobody counts them");
+    assert_eq!(seen.turns, Some(6000));
     assert!(seen.last > 0 && seen.trouble.is_none(), "{seen:?}");
     // What stands in the middle is not looked at, what stands at the ends is.
     let whole = fs::read_to_string(&file).unwrap();

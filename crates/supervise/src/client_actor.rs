@@ -5,7 +5,7 @@
 
 mod telling;
 
-pub(crate) use telling::{Fed, Feed, Mouth, Told, to_bytes};
+pub(crate) use telling::{Bytes, Fed, Feed, Mouth, Passage, Told, to_bytes};
 
 use crate::peer::Opener;
 use crate::root::{Order, RootMsg};
@@ -23,11 +23,9 @@ use telling::tell;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::task::AbortHandle;
 
-/// Words that wait for a client that reads slowly.
-const UNREAD_WORDS: usize = 4096;
 /// Words of one client that wait to be carried out.
 const UNHEARD_WORDS: usize = 64;
 
@@ -176,7 +174,7 @@ impl Actor for ClientActor {
         plan: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
         let ClientPlan { stream, root, name } = plan;
-        let (outbox, unread) = mpsc::channel(UNREAD_WORDS);
+        let (outbox, unread) = Feed::new();
         let telling = tokio::spawn(tell(stream.mouth, unread, myself.clone())).abort_handle();
         let hearing = tokio::spawn(hear(stream.ears, myself.clone(), outbox.clone()));
         let hearing = hearing.abort_handle();
@@ -348,7 +346,8 @@ impl ClientState {
 
     async fn open(&mut self, opening: Opening, papers: Vec<(Paper, OwnedFd)>) {
         let (reply, opened) = oneshot::channel();
-        let order = Box::new(Order { opening, papers, reply });
+        let client = self.own.get_id();
+        let order = Box::new(Order { opening, papers, client, reply });
         let _ = self.root.send_message(RootMsg::Open(order));
         match opened.await {
             Ok(Ok((actor, word))) => {
@@ -465,8 +464,7 @@ impl ClientState {
         let Ok(behind) = to_bytes(&[ToClient::Behind { session }]) else { return };
         let outbox = self.outbox.clone();
         tokio::spawn(async move {
-            // Waits for room, which comes when it reads; or for its end.
-            let _ = outbox.send(behind).await;
+            outbox.put_in_time(behind).await;
         });
     }
 
@@ -476,9 +474,9 @@ impl ClientState {
 
     fn say(&self, word: ToClient) {
         // A client that waits for this answer is better off without its connection.
-        match to_bytes(&[word]).map(|bytes| self.outbox.try_send(bytes)) {
-            Ok(Ok(())) => {}
-            Ok(Err(_)) => self.drop_client("it does not read"),
+        match to_bytes(&[word]).map(|bytes| self.outbox.put(bytes)) {
+            Ok(Fed::Done) => {}
+            Ok(Fed::Full) => self.drop_client("it does not read"),
             Err(error) => self.drop_client(&error.to_string()),
         }
     }
@@ -533,7 +531,7 @@ async fn listen(ears: &mut Ears, actor: &ActorRef<ClientMsg>, outbox: &Feed) -> 
         // Here, since the actor may wait for a session to be opened.
         if let FromClient::Ping(number) = word {
             if let Ok(pong) = to_bytes(&[ToClient::Pong(number)]) {
-                let _ = outbox.try_send(pong);
+                let _ = outbox.put(pong);
             }
             continue;
         }

@@ -25,7 +25,7 @@ use protocol::ids::SessionId;
 use protocol::provider::Paper;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use retiring::Retiring;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -38,6 +38,8 @@ pub(crate) type OpenedSession = (ActorRef<SessionMsg>, ToClient);
 pub(crate) struct Order {
     pub(crate) opening: Opening,
     pub(crate) papers: Vec<(Paper, OwnedFd)>,
+    /// Who will attach to it.
+    pub(crate) client: ActorId,
     pub(crate) reply: oneshot::Sender<Result<OpenedSession, OpenFailure>>,
 }
 
@@ -76,8 +78,12 @@ pub(crate) enum RootMsg {
         unfinished: Unfinished,
         by: ActorRef<ClientMsg>,
     },
-    /// What runs is finished, or may be interrupted for this client.
-    EndFor(ActorId),
+    /// Nothing runs in these sessions, and nothing will until they are told: this client's end may
+    /// come, if there are no others by now.
+    EndFor {
+        by: ActorRef<ClientMsg>,
+        paused: HashSet<ActorId>,
+    },
     /// Nobody has come for as long as a daemon stays unused, if this is still the wait that began.
     Unused(u64),
     /// The same, and nothing runs or waits.
@@ -199,7 +205,7 @@ impl Actor for Root {
                 state.shutdown(&myself, Some(by.get_id()));
             }
             RootMsg::End { unfinished: Unfinished::Refuse, by } => state.end_if_idle(&myself, by),
-            RootMsg::EndFor(client) => state.shutdown(&myself, Some(client)),
+            RootMsg::EndFor { by, paused } => state.end_paused(&myself, by, &paused),
             RootMsg::Unused(wait) => state.unused(&myself, wait),
             RootMsg::Idle(wait) => {
                 if wait == state.wait && state.clients.is_empty() {
@@ -356,3 +362,7 @@ fn own_row() -> ProcessRow {
         last_cause: None,
     }
 }
+
+#[cfg(test)]
+#[path = "root/rig_tests.rs"]
+mod rig;

@@ -10,6 +10,8 @@ mod degraded;
 mod keeping;
 mod learning;
 mod model;
+mod past;
+mod pausing;
 mod replay;
 mod retiring;
 mod rights;
@@ -47,10 +49,9 @@ use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{OpenTurn, SessionLink, ToSession};
 use protocol::store::{StoreLink, ToStore};
 use protocol::upkeep::LogLevel;
-use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
+use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use replay::Told;
-use retiring::Expected;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -128,6 +129,10 @@ pub(crate) enum SessionMsg {
     Describe(oneshot::Sender<Vec<ProcessRow>>),
     /// How is it?
     Glance(oneshot::Sender<Glance>),
+    /// The same, and it begins no turn from now on.
+    Pause(oneshot::Sender<Glance>),
+    /// It may again.
+    Unpause,
     /// End everything of this session; answered when its processes are gone.
     Close(Ending, oneshot::Sender<()>),
 }
@@ -203,8 +208,8 @@ pub(crate) struct SessionState {
     broker: ActorRef<SlotMsg<BrokerLink>>,
     audit: ActorRef<AuditMsg>,
     root: ActorRef<RootMsg>,
-    /// Whether a client that opened it has yet to attach.
-    expected: Expected,
+    /// Clients that opened it and have yet to attach.
+    expected: HashSet<ActorId>,
     router: Router,
     calls: HashMap<CallId, ActorRef<CallMsg>>,
     watchers: Vec<Watcher>,
@@ -229,6 +234,8 @@ pub(crate) struct SessionState {
     unjudgeable: Option<String>,
     /// What keeps it from taking more.
     troubles: Troubles,
+    /// How many want it to begin no turn.
+    pauses: u32,
     /// Who waits for its end, once it is ending.
     closing: Vec<oneshot::Sender<()>>,
 }
@@ -307,7 +314,7 @@ impl Actor for SessionActor {
             broker,
             audit,
             root,
-            expected: Expected::Nobody,
+            expected: HashSet::new(),
             router: Router::resumed(opened.turns, opened.last).with_queue(opened.queue),
             calls: HashMap::new(),
             watchers: Vec::new(),
@@ -325,6 +332,7 @@ impl Actor for SessionActor {
             told: Told::NoLife,
             unjudgeable: None,
             troubles: Troubles::default(),
+            pauses: 0,
             closing: Vec::new(),
         };
         state.await_foreword(&state.own);
@@ -456,6 +464,10 @@ impl SessionState {
             SessionMsg::Glance(reply) => {
                 let _ = reply.send(self.glance());
             }
+            SessionMsg::Pause(reply) => {
+                let _ = reply.send(self.pause());
+            }
+            SessionMsg::Unpause => self.unpause(myself).await,
             SessionMsg::Close(ending, done) => self.close(myself, ending, done),
         }
     }

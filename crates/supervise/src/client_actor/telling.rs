@@ -12,7 +12,12 @@ use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+/// Entries that wait for a client that reads slowly.
+const UNREAD: usize = 4096;
+/// Those of them that are pieces of a long past, which are read from the disk while it reads on.
+const PIECES: usize = 4;
 /// Entries that are taken from the queue at once.
 const TAKEN: usize = 32;
 /// Bytes that are put together for one write.
@@ -35,7 +40,62 @@ pub(crate) fn to_bytes(words: &[ToClient]) -> Result<Bytes, ChannelError> {
 }
 
 /// What goes to a client, as fast as it takes it.
-pub(crate) type Feed = mpsc::Sender<Bytes>;
+#[derive(Debug, Clone)]
+pub(crate) struct Feed {
+    unread: mpsc::Sender<Unread>,
+    /// For pieces of a long past.
+    room: Arc<Semaphore>,
+}
+
+/// Words that a client has not been told yet.
+#[derive(Debug)]
+pub(super) struct Unread {
+    bytes: Bytes,
+    /// The room that a piece of a long past takes until it is written.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Feed {
+    /// A feed, and what comes out of it.
+    pub(super) fn new() -> (Self, mpsc::Receiver<Unread>) {
+        let (unread, untold) = mpsc::channel(UNREAD);
+        (Self { unread, room: Arc::new(Semaphore::new(PIECES)) }, untold)
+    }
+
+    /// Puts these words in, where there is room.
+    pub(crate) fn put(&self, bytes: Bytes) -> Fed {
+        match self.unread.try_send(Unread { bytes, _room: None }) {
+            Ok(()) | Err(TrySendError::Closed(_)) => Fed::Done,
+            Err(TrySendError::Full(_)) => Fed::Full,
+        }
+    }
+
+    /// The same as soon as there is room, which comes when the client reads; or never, when it is
+    /// gone.
+    pub(crate) async fn put_in_time(&self, bytes: Bytes) {
+        let _ = self.unread.send(Unread { bytes, _room: None }).await;
+    }
+
+    /// A piece of a long past, once few of those before it are unread.
+    pub(crate) async fn put_piece(&self, bytes: Bytes) -> Passage {
+        let Ok(room) = Arc::clone(&self.room).acquire_owned().await else { return Passage::Gone };
+        match self.unread.send(Unread { bytes, _room: Some(room) }).await {
+            Ok(()) => Passage::Open,
+            Err(_) => Passage::Gone,
+        }
+    }
+
+    fn is_half_full(&self) -> bool {
+        self.unread.capacity() < self.unread.max_capacity() / 2
+    }
+}
+
+/// Whether there is anybody to tell more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passage {
+    Open,
+    Gone,
+}
 
 /// What is told to all who look on.
 #[derive(Debug)]
@@ -80,13 +140,10 @@ impl Told {
 
     /// To a client. One that has half of its room unread goes without what comes again.
     pub(crate) fn to(&self, feed: &Feed) -> Fed {
-        if self.lasting == Lasting::Live && feed.capacity() < feed.max_capacity() / 2 {
+        if self.lasting == Lasting::Live && feed.is_half_full() {
             return Fed::Done;
         }
-        match feed.try_send(Arc::clone(&self.bytes)) {
-            Ok(()) | Err(TrySendError::Closed(_)) => Fed::Done,
-            Err(TrySendError::Full(_)) => Fed::Full,
-        }
+        feed.put(Arc::clone(&self.bytes))
     }
 }
 
@@ -103,7 +160,7 @@ impl Mouth {
 /// Tells the client all there is, until it is gone or its actor is.
 pub(super) async fn tell(
     mut mouth: Mouth,
-    mut unread: mpsc::Receiver<Bytes>,
+    mut unread: mpsc::Receiver<Unread>,
     actor: ActorRef<ClientMsg>,
 ) {
     let mut taken = Vec::new();
@@ -119,10 +176,11 @@ pub(super) async fn tell(
 }
 
 /// The same bytes in as few pieces as their size allows; what is long is not copied.
-fn put_together(entries: &[Bytes]) -> Vec<Bytes> {
+fn put_together(entries: &[Unread]) -> Vec<Bytes> {
     let (mut pieces, mut short) = (Vec::new(), Vec::new());
     for (n, entry) in entries.iter().enumerate() {
-        let next = entries.get(n + 1).map_or(usize::MAX, |next| next.len());
+        let entry = &entry.bytes;
+        let next = entries.get(n + 1).map_or(usize::MAX, |next| next.bytes.len());
         if short.is_empty() && entry.len().saturating_add(next) > TOGETHER {
             pieces.push(Arc::clone(entry));
             continue;
@@ -141,11 +199,15 @@ mod tests {
 
     #[test]
     fn what_is_put_together_is_the_same_in_order_and_none_is_over_long() {
-        let entry = |(n, length): (usize, usize)| Bytes::from(vec![n as u8; length]);
+        let entry = |(n, length): (usize, usize)| Unread {
+            bytes: Bytes::from(vec![n as u8; length]),
+            _room: None,
+        };
         let lengths = [10, 20, TOGETHER - 40, 30, 1, TOGETHER + 1, 5, 6, TOGETHER];
         let entries: Vec<_> = lengths.into_iter().enumerate().map(entry).collect();
         let pieces = put_together(&entries);
-        assert_eq!(pieces.concat(), entries.concat());
+        let all: Vec<_> = entries.iter().flat_map(|entry| entry.bytes.to_vec()).collect();
+        assert_eq!(pieces.concat(), all);
         let sizes: Vec<_> = pieces.iter().map(|piece| piece.len()).collect();
         assert_eq!(sizes, [TOGETHER - 10, 31, TOGETHER + 1, 11, TOGETHER]);
         assert_eq!(put_together(&[]), Vec::<Bytes>::new());
@@ -158,15 +220,37 @@ mod tests {
         let live = told(Event::TextDelta { text: "piece".to_owned() });
         let kept = told(Event::Prompt { text: "words".to_owned() });
         let (Ok(live), Ok(kept)) = (live, kept) else { panic!("both can be said") };
-        let (feed, mut unread) = mpsc::channel(4);
+        let (unread, mut untold) = mpsc::channel(4);
+        let feed = Feed { unread, room: Arc::new(Semaphore::new(1)) };
         for _ in 0..8 {
             assert_eq!(live.to(&feed), Fed::Done);
         }
-        assert_eq!(feed.capacity(), 1, "some went in, and room is left for what is kept");
+        assert_eq!(feed.unread.capacity(), 1, "some went in, and room is left for what is kept");
         assert_eq!((kept.to(&feed), kept.to(&feed)), (Fed::Done, Fed::Full));
-        assert_eq!(unread.try_recv().ok(), Some(Arc::clone(&live.bytes)));
+        let first = untold.try_recv().map(|unread| unread.bytes);
+        assert_eq!(first.ok(), Some(Arc::clone(&live.bytes)));
         assert_eq!(kept.to(&feed), Fed::Done);
-        drop(unread);
+        drop(untold);
         assert_eq!(kept.to(&feed), Fed::Done, "it is gone");
+    }
+
+    #[tokio::test]
+    async fn pieces_of_a_long_past_wait_until_those_before_them_are_written() {
+        let (feed, mut untold) = Feed::new();
+        let piece = || Bytes::from(vec![0; 8]);
+        for _ in 0..PIECES {
+            assert_eq!(feed.put_piece(piece()).await, Passage::Open);
+        }
+        let (again, one_more) = (feed.clone(), piece());
+        let waiting = tokio::spawn(async move { again.put_piece(one_more).await });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished() && untold.len() == PIECES);
+        assert_eq!(feed.put(piece()), Fed::Done, "other words have their room");
+        drop(untold.recv().await);
+        assert_eq!(waiting.await.ok(), Some(Passage::Open));
+        let waiting = tokio::spawn(async move { feed.put_piece(piece()).await });
+        tokio::task::yield_now().await;
+        drop(untold);
+        assert_eq!(waiting.await.ok(), Some(Passage::Gone));
     }
 }

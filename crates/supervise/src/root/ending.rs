@@ -3,10 +3,11 @@
 
 use super::{RootMsg, RootState};
 use crate::client_actor::ClientMsg;
-use crate::session_actor::SessionMsg;
+use crate::session_actor::{Glance, SessionMsg};
 use crate::slot::SlotMsg;
 use protocol::client::{Ending, FailedKind, SessionState, ToClient};
 use ractor::{ActorId, ActorRef};
+use std::collections::HashSet;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -27,13 +28,17 @@ pub(super) enum Ended {
 }
 
 impl RootState {
-    /// Ends where no turn runs; otherwise says which do.
+    /// Ends where no turn runs; otherwise says which do. Meanwhile none begins, so that nothing that
+    /// a person says at this moment is interrupted.
     pub(super) fn end_if_idle(&self, myself: &ActorRef<RootMsg>, by: ActorRef<ClientMsg>) {
-        let glances = self.glances();
+        let opening = self.opening.keys().map(|session| format!("{session} (it is being opened)"));
+        let mut busy: Vec<_> = opening.collect();
+        let paused: Vec<_> = self.sessions.values().cloned().collect();
+        let asked: Vec<_> =
+            self.sessions.iter().map(|(id, actor)| (id.clone(), pause(actor))).collect();
         let myself = myself.clone();
         tokio::spawn(async move {
-            let mut busy = Vec::new();
-            for (session, glance) in glances {
+            for (session, glance) in asked {
                 match glance.await.map(|glance| glance.state) {
                     Ok(SessionState::Working) => busy.push(format!("{session} (a turn runs)")),
                     Ok(SessionState::Asking(_)) => {
@@ -49,8 +54,12 @@ impl RootState {
                 }
             }
             if busy.is_empty() {
-                let _ = myself.send_message(RootMsg::EndFor(by.get_id()));
+                let paused = paused.iter().map(|session| session.get_id()).collect();
+                let _ = myself.send_message(RootMsg::EndFor { by, paused });
                 return;
+            }
+            for session in paused {
+                let _ = session.send_message(SessionMsg::Unpause);
             }
             let message = format!(
                 "work is not finished in session {}; wait for it, or end it with --force, which \
@@ -60,6 +69,24 @@ impl RootState {
             let word = ToClient::Failed { kind: FailedKind::Usage, message };
             let _ = by.send_message(ClientMsg::Say(word));
         });
+    }
+
+    /// Ends, unless a session came in the meantime: then all are asked again.
+    pub(super) fn end_paused(
+        &mut self,
+        myself: &ActorRef<RootMsg>,
+        by: ActorRef<ClientMsg>,
+        paused: &HashSet<ActorId>,
+    ) {
+        let came = |session: &ActorRef<SessionMsg>| !paused.contains(&session.get_id());
+        if self.opening.is_empty() && !self.sessions.values().any(came) {
+            return self.shutdown(myself, Some(by.get_id()));
+        }
+        self.end_if_idle(myself, by);
+        let again = self.sessions.values().filter(|session| !came(session));
+        for session in again {
+            let _ = session.send_message(SessionMsg::Unpause);
+        }
     }
 
     /// Ends everything. The client that asked for it sees the end by itself.
@@ -139,3 +166,13 @@ impl RootState {
         });
     }
 }
+
+fn pause(session: &ActorRef<SessionMsg>) -> oneshot::Receiver<Glance> {
+    let (reply, glance) = oneshot::channel();
+    let _ = session.send_message(SessionMsg::Pause(reply));
+    glance
+}
+
+#[cfg(test)]
+#[path = "ending_tests.rs"]
+mod tests;

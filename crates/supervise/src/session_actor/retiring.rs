@@ -8,14 +8,6 @@ use protocol::judgement::Audience;
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-/// Whether somebody is on the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Expected {
-    Nobody,
-    /// A client that the session was opened for, and that has not attached yet.
-    Somebody,
-}
-
 impl SessionState {
     /// Asks the root to let nobody in for a moment, if it looks as though nobody needed the session.
     pub(super) fn retire_if_unused(&self) {
@@ -37,7 +29,7 @@ impl SessionState {
     fn is_needed(&self) -> bool {
         self.plan.rules.audience == Audience::Person
             || self.next_audience == Some(Audience::Person)
-            || self.expected == Expected::Somebody
+            || !self.expected.is_empty()
             || self.is_used()
             || !self.calls.is_empty()
             || !self.closing.is_empty()

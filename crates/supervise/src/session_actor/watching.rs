@@ -1,32 +1,28 @@
 //! Those who look on: what they are told, and what they missed.
 
-use super::retiring::Expected;
+use super::past::{self, numbered};
 use super::{Glance, SessionMsg, SessionState as Session, rules};
 use crate::book::chain;
 use crate::call_actor::CallMsg;
-use crate::client_actor::{ClientMsg, Fed, Feed, Told, to_bytes};
-use crate::from_disk;
+use crate::client_actor::{ClientMsg, Fed, Feed, Passage, Told};
 use crate::plan::OpenFailure;
 use crate::root::Order;
 use crate::route::Watched;
 use crate::slot::SlotMsg;
 use ipc::ChannelError;
-use journal::Entry;
 use protocol::client::{
     Event, FailedKind, ModelFacts, Numbered, Others, ProcessRow, SessionState, Since, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
-use ractor::ActorRef;
-use std::ops::{Range, RangeInclusive};
+use ractor::{ActorRef, ActorStatus};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
 
 /// Records that are read and sent at once when a client attaches; more are sent beside the actor.
 const STRETCH: u64 = 512;
-/// Events of one piece of a long past.
-const PIECE: usize = 64;
 /// Most events of one page; a screen shows a hundred.
 const NEWEST: u32 = 2000;
 
@@ -147,7 +143,7 @@ impl Session {
         };
         // Gone already, it is told nothing.
         if order.reply.send(Ok((self.own.clone(), word))).is_ok() {
-            self.expected = Expected::Somebody;
+            self.expected.insert(order.client);
         }
     }
 
@@ -167,7 +163,10 @@ impl Session {
     /// beside this actor, as fast as the client takes it.
     pub(super) async fn attach(&mut self, myself: &ActorRef<SessionMsg>, attachment: Attachment) {
         let Attachment { client, name, from, others, feed } = attachment;
-        self.expected = Expected::Nobody;
+        // It has been told its past, and left meanwhile.
+        if matches!(client.get_status(), ActorStatus::Stopping | ActorStatus::Stopped) {
+            return self.leave(&client);
+        }
         if others == Others::Detach {
             self.dismiss(&format!("{name} attached and took the session over"));
         }
@@ -180,14 +179,21 @@ impl Session {
         if self.last_seq.saturating_sub(from) > STRETCH {
             let (up_to, directory) = (self.last_seq, self.directory.clone());
             let (session, myself) = (self.plan.id.clone(), myself.clone());
-            tokio::task::spawn_blocking(move || {
-                let fed = feed_past(&directory, &session, from..=up_to, &feed);
-                if let Err(why) = fed {
-                    return refuse(&client, why);
+            self.expected.insert(client.get_id());
+            tokio::spawn(async move {
+                match past::tell(&directory, &session, from..=up_to, &feed).await {
+                    Ok(Passage::Open) => {
+                        let (from, others) = (Since::Seq(up_to + 1), Others::Stay);
+                        let again = Attachment { client, name, from, others, feed };
+                        let _ = myself.send_message(SessionMsg::Attach(again));
+                    }
+                    // Its actor says that it is gone.
+                    Ok(Passage::Gone) => {}
+                    Err(why) => {
+                        refuse(&client, why);
+                        let _ = myself.send_message(SessionMsg::Detach(client));
+                    }
                 }
-                let (from, others) = (Since::Seq(up_to + 1), Others::Stay);
-                let again = Attachment { client, name, from, others, feed };
-                let _ = myself.send_message(SessionMsg::Attach(again));
             });
             return;
         }
@@ -213,6 +219,7 @@ impl Session {
         feed: Feed,
         missed: Result<Vec<Numbered>, String>,
     ) {
+        self.expected.remove(&client.get_id());
         let missed = match missed {
             Ok(missed) => missed,
             Err(why) => return refuse(&client, why),
@@ -237,6 +244,7 @@ impl Session {
     /// A client sees nothing more, or has gone before it saw anything.
     pub(super) fn leave(&mut self, client: &ActorRef<ClientMsg>) {
         self.watchers.retain(|watcher| !watcher.is(client));
+        self.expected.remove(&client.get_id());
         self.opener = Watched::ByNobody;
     }
 
@@ -300,11 +308,6 @@ impl Session {
     }
 }
 
-fn numbered(session: &SessionId, entry: Entry) -> Option<Numbered> {
-    let event = from_disk::event(session, &entry.record)?;
-    Some(Numbered { seq: entry.seq, event })
-}
-
 /// What clients are shown of these records, read from the end.
 fn stretch(
     directory: &Path,
@@ -324,37 +327,6 @@ fn stretch(
     }
     let entries = shown.into_iter().rev().flatten();
     Ok(entries.filter_map(|entry| numbered(session, entry)).collect())
-}
-
-/// Sends a client what it is shown of these records, piece by piece; waits while it does not read.
-fn feed_past(
-    directory: &Path,
-    session: &SessionId,
-    records: RangeInclusive<u64>,
-    feed: &Feed,
-) -> Result<(), String> {
-    let mut piece = Vec::new();
-    for entry in journal::read(directory).map_err(|error| chain(&error))? {
-        let entry = entry.map_err(|error| chain(&error))?;
-        if entry.seq > *records.end() {
-            break;
-        }
-        if entry.seq < *records.start() {
-            continue;
-        }
-        if let Some(Numbered { seq, event }) = numbered(session, entry) {
-            piece.push(ToClient::Event { session: session.clone(), seq, event });
-        }
-        if piece.len() == PIECE {
-            let whole = to_bytes(&std::mem::take(&mut piece)).map_err(|error| chain(&error))?;
-            if feed.blocking_send(whole).is_err() {
-                // The client is gone.
-                return Ok(());
-            }
-        }
-    }
-    let _ = feed.blocking_send(to_bytes(&piece).map_err(|error| chain(&error))?);
-    Ok(())
 }
 
 fn refuse(client: &ActorRef<ClientMsg>, message: String) {

@@ -19,7 +19,7 @@ impl SessionState {
         if let Some(why) = self.degraded() {
             return self.degraded_if(Some(why));
         }
-        if self.router.busy() {
+        if self.router.busy() || self.is_held_back() {
             // A failed disk is said to all, and the words are still the person's.
             let records = self.router.queued_with(&text).into_iter();
             let records = records.map(|text| Record::Queued { text }).collect();
@@ -36,7 +36,7 @@ impl SessionState {
 
     /// Begins the turn of the prompt that waited longest, if it is its turn.
     pub(super) async fn go_on(&mut self, myself: &ActorRef<SessionMsg>) {
-        if !self.closing.is_empty() {
+        if self.is_held_back() {
             return;
         }
         if let (Some(audience), false) = (self.next_audience, self.router.awaited()) {
