@@ -26,38 +26,50 @@ enum Outcome {
 
 use Outcome::{ByMode, ByRule, NoRun, NobodyToAsk, Ran};
 
-/// What asks for each column: tool, arguments, the rule's pattern, the file that shows that it ran.
-const TOOLS: [(&str, &str, &str, Option<&str>); 4] = [
-    ("ls", "{}", "ls", None),
-    ("write", r#"{"path":"made","content":"x"}"#, "write:made", Some("made")),
-    ("bash", r#"{"command":"touch made"}"#, "bash:touch *", Some("made")),
+/// What shows that a call ran.
+#[derive(Debug, Clone, Copy)]
+enum Trace {
+    None,
+    /// This is there.
+    Made(&'static str),
+    /// This, which was there, is not.
+    Gone(&'static str),
+}
+
+/// What asks for each column: tool, arguments, the rule's pattern, its trace.
+const TOOLS: [(&str, &str, &str, Trace); 5] = [
+    ("ls", "{}", "ls", Trace::None),
+    ("write", r#"{"path":"made","content":"x"}"#, "write:made", Trace::Made("made")),
+    ("bash", r#"{"command":"touch made"}"#, "bash:touch *", Trace::Made("made")),
     // The same with a right that the session lacks.
-    ("bash", r#"{"command":"touch made","network":"on"}"#, "bash:touch *", Some("made")),
+    ("bash", r#"{"command":"touch made","network":"on"}"#, "bash:touch *", Trace::Made("made")),
+    // A directory that goes with all that is in it, which is no edit.
+    ("delete", r#"{"paths":["old"],"recursive":true}"#, "delete:old", Trace::Gone("old")),
 ];
 
 /// Mode, the list in which the rule stands, and an outcome for each of [`TOOLS`].
-const TABLE: [(&str, &str, [Outcome; 4]); 20] = [
-    ("ask", "", [Ran, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
-    ("ask", "allow", [Ran, Ran, Ran, NobodyToAsk]),
-    ("ask", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
-    ("ask", "deny", [ByRule, ByRule, ByRule, ByRule]),
-    ("accept-edits", "", [Ran, Ran, NobodyToAsk, NobodyToAsk]),
-    ("accept-edits", "allow", [Ran, Ran, Ran, NobodyToAsk]),
-    ("accept-edits", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
-    ("accept-edits", "deny", [ByRule, ByRule, ByRule, ByRule]),
-    ("auto", "", [Ran, Ran, Ran, NobodyToAsk]),
-    ("auto", "allow", [Ran, Ran, Ran, NobodyToAsk]),
-    ("auto", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
-    ("auto", "deny", [ByRule, ByRule, ByRule, ByRule]),
-    ("dont-ask", "", [Ran, ByMode, ByMode, ByMode]),
-    ("dont-ask", "allow", [Ran, Ran, Ran, ByMode]),
-    ("dont-ask", "ask", [NoRun, ByMode, ByMode, ByMode]),
-    ("dont-ask", "deny", [ByRule, ByRule, ByRule, ByRule]),
-    ("plan", "", [Ran, ByMode, ByMode, ByMode]),
+const TABLE: [(&str, &str, [Outcome; 5]); 20] = [
+    ("ask", "", [Ran, NobodyToAsk, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
+    ("ask", "allow", [Ran, Ran, Ran, NobodyToAsk, Ran]),
+    ("ask", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
+    ("ask", "deny", [ByRule, ByRule, ByRule, ByRule, ByRule]),
+    ("accept-edits", "", [Ran, Ran, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
+    ("accept-edits", "allow", [Ran, Ran, Ran, NobodyToAsk, Ran]),
+    ("accept-edits", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
+    ("accept-edits", "deny", [ByRule, ByRule, ByRule, ByRule, ByRule]),
+    ("auto", "", [Ran, Ran, Ran, NobodyToAsk, Ran]),
+    ("auto", "allow", [Ran, Ran, Ran, NobodyToAsk, Ran]),
+    ("auto", "ask", [NoRun, NobodyToAsk, NobodyToAsk, NobodyToAsk, NobodyToAsk]),
+    ("auto", "deny", [ByRule, ByRule, ByRule, ByRule, ByRule]),
+    ("dont-ask", "", [Ran, ByMode, ByMode, ByMode, ByMode]),
+    ("dont-ask", "allow", [Ran, Ran, Ran, ByMode, Ran]),
+    ("dont-ask", "ask", [NoRun, ByMode, ByMode, ByMode, ByMode]),
+    ("dont-ask", "deny", [ByRule, ByRule, ByRule, ByRule, ByRule]),
+    ("plan", "", [Ran, ByMode, ByMode, ByMode, ByMode]),
     // Nothing is changed in this mode, whatever allows it.
-    ("plan", "allow", [Ran, ByMode, ByMode, ByMode]),
-    ("plan", "ask", [NoRun, ByMode, ByMode, ByMode]),
-    ("plan", "deny", [ByRule, ByRule, ByRule, ByRule]),
+    ("plan", "allow", [Ran, ByMode, ByMode, ByMode, ByMode]),
+    ("plan", "ask", [NoRun, ByMode, ByMode, ByMode, ByMode]),
+    ("plan", "deny", [ByRule, ByRule, ByRule, ByRule, ByRule]),
 ];
 
 #[test]
@@ -75,10 +87,12 @@ fn one(
     cell: &str,
     mode: &str,
     list: &str,
-    (tool, input, rule, effect): (&str, &str, &str, Option<&str>),
+    (tool, input, rule, trace): (&str, &str, &str, Trace),
     wanted: Outcome,
 ) {
     let desk = Desk::new();
+    fs::create_dir(desk.project().join("old")).unwrap();
+    fs::write(desk.project().join("old/file"), "x").unwrap();
     if !list.is_empty() {
         let file = desk.home().join(".config/agentd/config.toml");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -93,8 +107,12 @@ fn one(
         NoRun => 16,
     };
     assert_eq!(ran.code, code, "{cell}: {ran:?}");
-    let happened = effect.is_some_and(|name| desk.project().join(name).exists());
-    assert_eq!(happened, wanted == Ran && effect.is_some(), "{cell}: {ran:?}");
+    let there = |name: &str| desk.project().join(name).exists();
+    match trace {
+        Trace::None => {}
+        Trace::Made(name) => assert_eq!(there(name), wanted == Ran, "{cell}: {ran:?}"),
+        Trace::Gone(name) => assert_eq!(there(name), wanted != Ran, "{cell}: {ran:?}"),
+    }
     if wanted == NoRun {
         assert!(ran.err.contains("config.toml:2"), "{cell}: {}", ran.err);
         assert!(ran.err.contains("move the rule to permissions.deny"), "{cell}: {}", ran.err);

@@ -38,6 +38,11 @@ pub enum Fault {
         /// Of which tool.
         tool: &'static str,
     },
+    /// A pattern for a tool whose calls have nothing that it could fit.
+    NothingToMatch {
+        /// Which.
+        tool: &'static str,
+    },
     /// `Tool(` without its `)`.
     Unclosed,
     /// An `ask` rule for a tool that only looks.
@@ -93,10 +98,14 @@ impl fmt::Display for Fault {
                 let example = match crate::subject::find(tool).map(|known| known.subject) {
                     Some(Subject::Command) if tool.starts_with("git") => "git status",
                     Some(Subject::Command) => "cargo test",
-                    Some(Subject::Path(_)) | None => "src/main.rs",
+                    Some(Subject::Path(_) | Subject::Nothing) | None => "src/main.rs",
                 };
                 write!(f, "say what the call is about, for example `{tool}:{example}`")
             }
+            Self::NothingToMatch { tool } => write!(
+                f,
+                "this never matches: a call of `{tool}` names no path and no command. For every call of it write `{tool}`"
+            ),
             Self::Unclosed => f.write_str("the closing `)` is missing at the end"),
             Self::AskOnQuery { tool } => write!(
                 f,

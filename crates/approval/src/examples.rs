@@ -38,6 +38,8 @@ fn one(example: &Example) -> Result<(), RuleError> {
         .map_err(|error| wrong(Fault::Glob(error.to_string())))?;
     let fits = shelf.of(tool).is_some_and(|rules| match subject {
         Subject::Command => command_fits(rules, rule.effect, what),
+        // Of every call, as there is nothing to tell them apart by.
+        Subject::Nothing => true,
         Subject::Path(_) => {
             let spot = Spot::named(what, Path::new(PROJECT));
             spot.is_some_and(|spot| rules.path_is(&spot).is_some())

@@ -48,6 +48,10 @@ impl Named {
                 return Err(Fault::NothingToJudge { tool: tool.name });
             }
             (Subject::Path(_), _, path) => What::Path(path),
+            (Subject::Nothing, _, None) => What::Path(None),
+            (Subject::Nothing, _, Some(_)) => {
+                return Err(Fault::NothingToMatch { tool: tool.name });
+            }
         };
         Ok(Self { tool: tool.name, kind: tool.kind, what })
     }

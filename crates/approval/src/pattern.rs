@@ -79,9 +79,15 @@ fn read(rule: &Rule) -> Result<Parsed, Found> {
         (Some(body), Subject::Command) => {
             Pattern::Words(WordPattern::parse(&body).map_err(shift(body_at))?)
         }
-        (Some(body), Subject::Path(reach)) => Pattern::Path(
-            PathPattern::parse(body.trim(), rule.effect, reach).map_err(shift(body_at))?,
-        ),
+        (Some(body), Subject::Path(_)) => {
+            let reach = tool.reach(rule.effect);
+            let path = PathPattern::parse(body.trim(), rule.effect, reach);
+            Pattern::Path(path.map_err(shift(body_at))?)
+        }
+        (Some(body), Subject::Nothing) if body.trim() == "*" => Pattern::Anything,
+        (Some(_), Subject::Nothing) => {
+            return Err((body_at, Fault::NothingToMatch { tool: tool.name }));
+        }
     };
     Ok(Parsed { tool, pattern })
 }

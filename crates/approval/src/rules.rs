@@ -45,14 +45,20 @@ pub fn check(rules: &[Rule]) -> Vec<RuleError> {
 pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
     let known = subject::find(tool).filter(|known| known.name == tool);
     match (known.map(|known| known.subject), kind) {
-        (Some(Subject::Command), _) | (None, ToolKind::Query) => false,
+        (Some(Subject::Command | Subject::Nothing), _) | (None, ToolKind::Query) => false,
         (Some(Subject::Path(_)) | None, ToolKind::Mutation) => true,
         (Some(Subject::Path(_)), ToolKind::Query) => rules
             .rules
             .iter()
             .filter(|rule| rule.effect == RuleEffect::Deny)
             // A rule that cannot be read may speak of this tool.
-            .any(|rule| pattern::tool_of(rule).is_none_or(|known| known.name == tool)),
+            .any(|rule| {
+                pattern::tool_of(rule).is_none_or(|of| {
+                    known
+                        .into_iter()
+                        .any(|known| known.ruled_by(RuleEffect::Deny).any(|by| by.tool == of.name))
+                })
+            }),
     }
 }
 
@@ -157,7 +163,7 @@ impl Rules {
     fn matter(&self, case: &Case) -> Result<Matter, String> {
         let known = subject::find(&case.call.tool).filter(|known| known.name == case.call.tool);
         match known.map(|known| known.subject) {
-            None => Ok(Matter::Name),
+            None | Some(Subject::Nothing) => Ok(Matter::Name),
             Some(Subject::Command) => {
                 let command = case
                     .command
@@ -167,7 +173,10 @@ impl Rules {
             }
             Some(Subject::Path(reach)) => match &case.probe {
                 Some(probe) => self.read_paths(probe, reach),
-                None if self.deny.all_of(&case.call.tool).any(|rules| rules.asks_for_paths())
+                None if self
+                    .deny
+                    .all_of(&case.call.tool)
+                    .any(|(rules, _)| rules.asks_for_paths())
                     || case.kind == ToolKind::Mutation =>
                 {
                     Err("what lies at its paths was not looked at, so no rule could be applied"
@@ -210,11 +219,11 @@ impl Rules {
     ) -> Option<(Index, String)> {
         shelf
             .all_of(tool)
-            .filter_map(|rules| self.caught_by(rules, matter))
+            .filter_map(|(rules, far)| self.caught_by(rules, far, matter))
             .min_by_key(|(index, _)| *index)
     }
 
-    fn caught_by(&self, rules: &ToolRules, matter: &Matter) -> Option<(Index, String)> {
+    fn caught_by(&self, rules: &ToolRules, far: Reach, matter: &Matter) -> Option<(Index, String)> {
         match matter {
             Matter::Command { glimpses, .. } => rules.command_caught(glimpses),
             Matter::Paths { places } => places
@@ -224,6 +233,7 @@ impl Rules {
                     spots.map(|spot| (spot, place.reach))
                 })
                 .filter_map(|(spot, reach)| {
+                    let reach = if far == Reach::Named { far } else { reach };
                     let index = rules.path_caught(spot, reach, &self.project)?;
                     Some((index, format!("/{}", spot.absolute)))
                 })
@@ -239,7 +249,7 @@ impl Rules {
 
     /// The rule that allows the whole call: every command in it, or every path it names.
     pub(crate) fn allowed(&self, tool: &str, matter: &Matter) -> Option<Index> {
-        self.allow.all_of(tool).find_map(|rules| allowed_by(rules, matter))
+        self.allow.all_of(tool).find_map(|(rules, _)| allowed_by(rules, matter))
     }
 
     fn by_mode(&self, case: &Case, matter: &Matter) -> Verdict {
@@ -297,7 +307,7 @@ impl Rules {
     fn would_allow(&self, text: &str, case: &Case, matter: &Matter) -> bool {
         let Ok(parsed) = pattern::parse(&learned(text)) else { return false };
         let Ok(shelf) = Shelf::new(RuleEffect::Allow, vec![(0, parsed)]) else { return false };
-        let Some(more) = shelf.all_of(&case.call.tool).next() else { return false };
+        let Some((more, _)) = shelf.all_of(&case.call.tool).next() else { return false };
         match matter {
             Matter::Command { script: Ok(script), .. } => {
                 command::covered(self.allow.of(&case.call.tool), more, script)

@@ -84,13 +84,14 @@ impl Shelf {
         self.tools.get(tool)
     }
 
-    /// The rules that speak of a tool: its own, and those of the tool that it is like.
-    pub(crate) fn all_of(&self, tool: &str) -> impl Iterator<Item = &ToolRules> {
+    /// The rules that speak of a tool: its own, and those of the tool that it is like, each with how
+    /// far it holds below what a call names.
+    pub(crate) fn all_of(&self, tool: &str) -> impl Iterator<Item = (&ToolRules, Reach)> {
         let known = subject::find(tool).filter(|known| known.name == tool);
         known
             .into_iter()
             .flat_map(|known| known.ruled_by(self.effect))
-            .filter_map(|name| self.tools.get(name))
+            .filter_map(|by| Some((self.tools.get(by.tool)?, by.far)))
     }
 }
 

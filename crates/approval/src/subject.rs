@@ -9,6 +9,8 @@ pub(crate) enum Subject {
     Command,
     /// The real paths that a call names.
     Path(Reach),
+    /// Nothing: only a rule for every call of the tool can speak of it.
+    Nothing,
 }
 
 /// How far a call on a directory reaches.
@@ -49,6 +51,8 @@ pub(crate) enum Share {
     Whole,
     /// Those that deny or ask, but none that allows.
     Against,
+    /// Those that deny or ask, for what a call names and not for all that it reaches below that.
+    AgainstNamed,
 }
 
 const fn known(name: &'static str, kind: ToolKind, subject: Subject) -> Known {
@@ -61,13 +65,37 @@ impl Known {
     }
 
     /// The tools whose rules are asked about a call: its own, and what it is like.
-    pub(crate) fn ruled_by(&self, effect: RuleEffect) -> impl Iterator<Item = &'static str> {
-        let like = self.like.filter(|like| match (like.share, effect) {
-            (Share::Whole, _) | (Share::Against, RuleEffect::Deny | RuleEffect::Ask) => true,
-            (Share::Against, RuleEffect::Allow) => false,
-        });
-        std::iter::once(self.name).chain(like.map(|like| like.tool))
+    pub(crate) fn ruled_by(&'static self, effect: RuleEffect) -> impl Iterator<Item = Ruled> {
+        let own = Ruled { tool: self.name, far: Reach::Below };
+        let likes = move |&(known, before): &(&'static Known, Ruled)| {
+            let like = known.like?;
+            let far = match (like.share, effect) {
+                (Share::Against | Share::AgainstNamed, RuleEffect::Allow) => return None,
+                (Share::Whole | Share::Against, _) => before.far,
+                (Share::AgainstNamed, RuleEffect::Deny | RuleEffect::Ask) => Reach::Named,
+            };
+            Some((tool(like.tool)?, Ruled { tool: like.tool, far }))
+        };
+        std::iter::successors(Some((self, own)), likes).map(|(_, ruled)| ruled)
     }
+
+    /// How far a rule of this effect for this tool reaches, over all tools that it holds for.
+    pub(crate) fn reach(&self, effect: RuleEffect) -> Reach {
+        let below = TOOLS.iter().chain(RIGHTS).any(|known| {
+            known.subject == Subject::Path(Reach::Below)
+                && known.ruled_by(effect).any(|by| by.tool == self.name && by.far == Reach::Below)
+        });
+        if below { Reach::Below } else { Reach::Named }
+    }
+}
+
+/// A tool whose rules hold for a call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ruled {
+    /// Its name.
+    pub tool: &'static str,
+    /// How far below what the call names, where the call itself reaches so far.
+    pub far: Reach,
 }
 
 /// All of them. A rule for any other tool is an error: it would look like protection and be none.
@@ -75,7 +103,8 @@ pub(crate) const TOOLS: &[Known] = &[
     known("read", ToolKind::Query, Subject::Path(Reach::Named)),
     known("ls", ToolKind::Query, Subject::Path(Reach::Named)),
     known("glob", ToolKind::Query, Subject::Path(Reach::Below)),
-    known("grep", ToolKind::Query, Subject::Path(Reach::Below)),
+    // What may not be read may not be searched; a directory it is in may be.
+    known("grep", ToolKind::Query, Subject::Path(Reach::Below)).like("read", Share::AgainstNamed),
     // Each shows the text that the other would.
     known("summary", ToolKind::Query, Subject::Path(Reach::Named)).like("read", Share::Whole),
     known("scan", ToolKind::Query, Subject::Path(Reach::Below)).like("grep", Share::Whole),
@@ -91,14 +120,14 @@ pub(crate) const TOOLS: &[Known] = &[
     known("git_diff", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_log", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_show", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
-    known("history_search", ToolKind::Query, Subject::Path(Reach::Named)),
-    known("memory_search", ToolKind::Query, Subject::Path(Reach::Named)),
-    known("memory_add", ToolKind::Query, Subject::Path(Reach::Named)),
-    known("memory_remove", ToolKind::Query, Subject::Path(Reach::Named)),
-    known("skill_list", ToolKind::Query, Subject::Path(Reach::Named)),
-    known("skill_activate", ToolKind::Query, Subject::Path(Reach::Named)),
-    known("checklist_create", ToolKind::Query, Subject::Path(Reach::Named)),
-    known("checklist_update", ToolKind::Query, Subject::Path(Reach::Named)),
+    known("history_search", ToolKind::Query, Subject::Nothing),
+    known("memory_search", ToolKind::Query, Subject::Nothing),
+    known("memory_add", ToolKind::Query, Subject::Nothing),
+    known("memory_remove", ToolKind::Query, Subject::Nothing),
+    known("skill_list", ToolKind::Query, Subject::Nothing),
+    known("skill_activate", ToolKind::Query, Subject::Nothing),
+    known("checklist_create", ToolKind::Query, Subject::Nothing),
+    known("checklist_update", ToolKind::Query, Subject::Nothing),
     known("git_add", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
     known("git_commit", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
 ];

@@ -176,6 +176,56 @@ fn a_search_is_denied_where_it_would_reach_what_is_denied() {
     );
 }
 
+/// A search prints what it finds: a file that may not be read is not searched by its name. What it
+/// meets in a directory it may meet, or a denied name at any depth would end all searches.
+#[test]
+fn what_may_not_be_read_may_not_be_searched_by_name() {
+    let judge = rules(Mode::Auto, &[], &[], &["read:.env", "read:secrets/**"]);
+    for (path, wanted) in [
+        (".env", Outcome::Denied),
+        ("deploy/.env", Outcome::Denied),
+        ("secrets/key", Outcome::Denied),
+        ("secrets/", Outcome::Denied),
+        ("secrets/deep/", Outcome::Denied),
+        ("src/a.rs", Outcome::AllowedAsQuery),
+        ("src/", Outcome::AllowedAsQuery),
+        ("", Outcome::AllowedAsQuery),
+    ] {
+        let path = if path.is_empty() { format!("{PROJECT}/") } else { file(path) };
+        for tool in ["grep", "scan"] {
+            assert_eq!(outcome(&judge, &on_paths(tool, &[&path])), wanted, "{tool} {path}");
+        }
+    }
+    // Not the other way round, and its own rules reach as far as it does.
+    let judge = rules(Mode::Auto, &[], &[], &["grep:secrets/**"]);
+    let read = on_paths("read", &[&file("secrets/key")]);
+    assert_eq!(outcome(&judge, &read), Outcome::AllowedAsQuery);
+    let all = rules(Mode::Auto, &[], &[], &["read"]);
+    assert_eq!(outcome(&all, &on_paths("grep", &[&file("src/")])), Outcome::Denied);
+    let set = rule_set(Mode::Ask, &[], &[], &["read:x"]);
+    assert!(needs_probe(&set, "grep", ToolKind::Query));
+    assert!(!needs_probe(&set, "ls", ToolKind::Query));
+}
+
+#[test]
+fn a_pattern_that_no_call_could_fit_is_an_error_when_it_is_read() {
+    for tool in ["history_search", "memory_add", "skill_activate", "checklist_update"] {
+        for (text, sound) in
+            [(tool.to_owned(), true), (format!("{tool}:*"), true), (format!("{tool}:x"), false)]
+        {
+            let set = rule_set(Mode::Auto, &[], &[], &[text.as_str()]);
+            let case = unprobed(tool);
+            match (Rules::new(&set), sound) {
+                (Ok(judge), true) => assert_eq!(outcome(&judge, &case), Outcome::Denied, "{text}"),
+                (Err(error), false) => {
+                    assert!(error.to_string().contains("this never matches"), "{error}");
+                }
+                (read, _) => panic!("{text}: {read:?}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn the_project_directory_itself_fits_only_what_means_everything() {
     for (deny, wanted) in [
@@ -632,6 +682,8 @@ fn a_rule_speaks_of_every_tool_that_does_the_same() {
         ("write:src/**", on_paths("delete", &[&file("src/a")]), Outcome::Asked, Outcome::Denied),
         ("write:src/**", on_paths("delete", &[&file("src/")]), Outcome::Asked, Outcome::Denied),
         ("write:src/a/b", on_paths("delete", &[&file("src/")]), Outcome::Asked, Outcome::Denied),
+        ("write:src/a/b", on_paths("delete", &[&file("docs/")]), Outcome::Asked, Outcome::Asked),
+        ("write:/etc/**", on_paths("delete", &[&file("docs/")]), Outcome::Asked, Outcome::Asked),
         ("delete:src/a/b", on_paths("delete", &[&file("src/")]), Outcome::Asked, Outcome::Denied),
         ("delete:src/**", on_paths("delete", &[&file("src/a")]), Outcome::Allowed, Outcome::Denied),
     ] {

@@ -45,6 +45,19 @@ pub enum ConfigError {
         /// Which.
         file: PathBuf,
     },
+    /// A user's file that calls could write.
+    #[error(
+        "{}: is a link to {}, which calls may write, since it lies in {}. Keep the file elsewhere, or \
+         copy it", file.display(), real.display(), within.display()
+    )]
+    NotOwn {
+        /// Which.
+        file: PathBuf,
+        /// Where it leads.
+        real: PathBuf,
+        /// The directory of the session that this lies in.
+        within: PathBuf,
+    },
     /// Larger than any configuration is.
     #[error("{}: is larger than {cap} bytes, which no configuration is", file.display())]
     TooLarge {

@@ -5,6 +5,7 @@ use crate::environment::Environment;
 use crate::error::{ConfigError, Place};
 use crate::models::{self, Model};
 use crate::origin::{Layer, Origin};
+use crate::own::user_file_is_own;
 use crate::project::{self, Standing, Warning};
 use crate::settings::{Entry, Settings};
 use crate::text::{self, Source};
@@ -71,6 +72,7 @@ impl Config {
         let (managed, mut named) = (managed.entries, managed.models);
         put_all(managed.clone(), &mut settings);
         if let Some(user) = &sources.user {
+            user_file_is_own(user, [&sources.project])?;
             let user = file_entries(user, Layer::User)?;
             named.extend(user.models);
             put_all(user.entries, &mut settings);

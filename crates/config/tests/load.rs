@@ -305,6 +305,48 @@ fn files_that_are_no_text_files_are_refused_without_waiting() {
 }
 
 #[test]
+fn a_user_s_file_that_is_a_link_into_the_project_is_refused() {
+    let link = |at: &Place, to: &std::path::Path| {
+        let file = at.dir.path().join("user.toml");
+        let _ = fs::remove_file(&file);
+        std::os::unix::fs::symlink(to, file).unwrap();
+    };
+    let loosens = "[permissions]\nallow = [\"bash\"]";
+    let at = place();
+    let inside = at.sources.project.join("mine.toml");
+    fs::write(&inside, loosens).unwrap();
+    link(&at, &inside);
+    let error = at.error();
+    assert!(error.contains("user.toml") && error.contains("which calls may write"), "{error}");
+    // By way of another link, and as a directory above it that was added.
+    let by_way = at.dir.path().join("by-way");
+    std::os::unix::fs::symlink(&inside, &by_way).unwrap();
+    link(&at, &by_way);
+    assert!(at.error().contains("which calls may write"));
+    // The control: people keep such files elsewhere and link to them.
+    let elsewhere = at.dir.path().join("dotfiles");
+    fs::create_dir(&elsewhere).unwrap();
+    let outside = elsewhere.join("agentd.toml");
+    fs::write(&outside, loosens).unwrap();
+    link(&at, &outside);
+    assert_eq!(at.load().permissions.rules.len(), 1);
+    let file = at.sources.user.as_deref().unwrap();
+    assert!(config::user_file_is_own(file, [&at.sources.project]).is_ok());
+    assert!(config::user_file_is_own(file, [&at.sources.project, &elsewhere]).is_err());
+}
+
+#[test]
+fn a_user_s_file_may_lie_in_the_project_where_its_directory_does() {
+    // A home that is the project: calls are kept from the directory as a whole.
+    let mut at = place();
+    let dir = at.sources.project.join(".config/agentd");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(dir.join("config.toml"), "[permissions]\nallow = [\"bash\"]").unwrap();
+    at.sources.user = Some(dir.join("config.toml"));
+    assert_eq!(at.load().permissions.rules.len(), 1);
+}
+
+#[test]
 fn a_project_without_its_directory_has_no_settings() {
     let at = place();
     fs::remove_dir(at.sources.project.join(".agentd")).unwrap();

@@ -45,6 +45,8 @@ pub(crate) struct Kept<'a> {
     pub(crate) home: Option<&'a Path>,
     /// Our own.
     pub(crate) withheld: &'a [FilePath],
+    /// The person's settings, which may be a link to where they keep such files.
+    pub(crate) user_file: Option<&'a Path>,
     /// Where the person keeps tool chains instead; cargo keeps its keys in its own.
     pub(crate) tool_homes: &'a [(String, FilePath)],
 }
@@ -57,6 +59,7 @@ pub(crate) fn given(kept: &Kept<'_>) -> Vec<Rule> {
     let named: Vec<PathBuf> = in_home
         .chain(withheld)
         .chain(cargo.map(|(_, path)| path.to_path()))
+        .chain(kept.user_file.map(Path::to_owned))
         .chain(OF_SYSTEM.map(PathBuf::from))
         .collect();
     // Calls ask by real paths, and any of these may be a link.
@@ -100,10 +103,19 @@ mod tests {
         std::os::unix::fs::symlink(base.join("keys"), home.join(".ssh")).unwrap();
         let withheld = [FilePath::from("/state/agentd")];
         let cargo = [("CARGO_HOME".to_owned(), FilePath::from("/opt/cargo"))];
-        let kept = Kept { home: Some(&home), withheld: &withheld, tool_homes: &cargo };
+        let (file, dotfile) = (home.join("config.toml"), base.join("dotfile"));
+        std::fs::write(&dotfile, "").unwrap();
+        std::os::unix::fs::symlink(&dotfile, &file).unwrap();
+        let kept = Kept {
+            home: Some(&home),
+            withheld: &withheld,
+            user_file: Some(&file),
+            tool_homes: &cargo,
+        };
         let rules = given(&kept);
         let has = |text: String| rules.iter().any(|rule| rule.text == text);
         assert!(has(format!("directory:{}/keys", base.display())));
+        assert!(has(format!("directory:{}", dotfile.display())), "nor what leads to it");
         assert!(has(format!("directory:{}/ann \\[1\\]/.ssh", base.display())));
         assert!(has("directory:/state/agentd".into()) && has("directory:/opt/cargo".into()));
         assert_eq!(approval::check(&rules).len(), 0, "each can be followed");
@@ -112,7 +124,7 @@ mod tests {
     #[test]
     fn where_a_path_cannot_be_said_nothing_is_given() {
         let withheld = [FilePath::from("/state/a\nb")];
-        let kept = Kept { home: None, withheld: &withheld, tool_homes: &[] };
+        let kept = Kept { home: None, withheld: &withheld, user_file: None, tool_homes: &[] };
         assert!(given(&kept).iter().any(|rule| rule.text == "directory"));
     }
 }

@@ -109,12 +109,17 @@ pub(crate) fn plan(
     for dir in opening.added.iter().map(FilePath::to_path).chain(config.tools.add_dirs.clone()) {
         added.push(FilePath::from(real_dir(&dir, "the added directory")?));
     }
+    if let Some(user) = dirs.user_file() {
+        config::user_file_is_own(&user, added.iter().map(FilePath::to_path))
+            .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
+    }
     let (mode, network) = (config.permissions.mode, config.network);
     let mut rules = config.rule_set(&project, opening.audience);
     let home = home(&opening.env);
     rules.rules.extend(never::given(&never::Kept {
         home: home.as_deref(),
         withheld: &withheld(ground.dirs, dirs),
+        user_file: dirs.user_file().as_deref(),
         tool_homes: &tool_homes(&opening.env),
     }));
     approval::Rules::new(&rules)

@@ -2,7 +2,9 @@
 //! changes of its settings, which hold for calls that start later.
 
 use super::{SessionMsg, SessionState, rules};
+use crate::book::chain;
 use crate::client_actor::ClientMsg;
+use crate::plan::OpenFailure;
 use crate::slot::SlotMsg;
 use crate::to_disk;
 use journal::Record;
@@ -92,8 +94,15 @@ impl SessionState {
     ) {
         let change = match change {
             Change::AddDirectory(path) => {
+                let user_file = self.plan.user_file.clone();
                 let real = tokio::task::spawn_blocking(move || {
-                    crate::plan::real_dir(&path.to_path(), "the added directory")
+                    let real = crate::plan::real_dir(&path.to_path(), "the added directory")?;
+                    match user_file.map(|file| config::user_file_is_own(&file, [&real])) {
+                        None | Some(Ok(())) => Ok(real),
+                        Some(Err(error)) => {
+                            Err(OpenFailure::new(FailedKind::Configuration, chain(&error)))
+                        }
+                    }
                 });
                 match real.await {
                     Ok(Ok(real)) => Change::AddDirectory(real.into()),
