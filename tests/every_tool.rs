@@ -36,6 +36,9 @@ fn script() -> Vec<(&'static str, Value, &'static str, &'static str)> {
             "edited a: 2 places",
             "done",
         ),
+        ("undo_list", json!({}), "3 multi_edit", "done"),
+        ("write", json!({"path": "b", "content": "x"}), "created b", "done"),
+        ("undo_restore", json!({"id": 4}), "removed b", "done"),
         ("read", json!({"path": "a"}), "1\t1\n2\tII\n", "done"),
         ("ls", json!({}), "f 5 a", "done"),
         ("glob", json!({"pattern": "a*"}), "a", "done"),
@@ -123,8 +126,9 @@ fn every_tool_goes_the_whole_way() {
         let ended = desk.ended(at as u64 + 1);
         assert_eq!(ended["outcome"]["how"], how, "{tool}: {ended:#}");
         // What needs no process has no cage either, and the record does not claim one.
-        let own =
-            ["checklist", "history", "memory", "skill"].iter().any(|own| tool.starts_with(own));
+        let own = ["checklist", "history", "memory", "skill", "undo_list"]
+            .iter()
+            .any(|own| tool.starts_with(own));
         assert_eq!(ended["enforced"].is_null(), own, "{tool}: {ended:#}");
     }
     for tool in offered {

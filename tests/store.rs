@@ -251,3 +251,27 @@ fn the_model_is_told_the_project_s_instructions_and_skills_from_its_first_reques
     assert!(!system.contains("not for models"), "{system}");
     assert!(system.contains("- brew: Makes tea."), "{system}");
 }
+
+#[test]
+fn what_was_kept_for_a_session_goes_with_it_and_the_project_s_stays() {
+    let desk = Desk::new();
+    calls(
+        &desk,
+        &[],
+        &[
+            ("memory_add", json!({"text": "for now", "scope": "session"})),
+            ("memory_add", json!({"text": "for long"})),
+        ],
+    );
+    let sessions = project_store(&desk).join("sessions");
+    let kept: Vec<_> = fs::read_dir(&sessions).unwrap().map(|entry| entry.unwrap()).collect();
+    assert_eq!(kept.len(), 1);
+    let id = kept[0].file_name().into_string().unwrap();
+    let daemon = desk.daemon();
+    let removed = run(desk.agentd(&["rm", &id]));
+    assert_eq!(removed.code, 0, "{}", removed.err);
+    drop(daemon);
+    assert_eq!(fs::read_dir(&sessions).unwrap().count(), 0);
+    let found = calls(&desk, &[], &[("memory_search", json!({"query": "for"}))]);
+    assert!(found[0].contains("for long") && !found[0].contains("for now"), "{found:?}");
+}

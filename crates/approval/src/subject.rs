@@ -114,6 +114,8 @@ pub(crate) const TOOLS: &[Known] = &[
     known("rewrite", ToolKind::Mutation, Subject::Path(Reach::Named)).like("edit", Share::Whole),
     // Who may write a file may not yet remove directories.
     known("delete", ToolKind::Mutation, Subject::Path(Reach::Below)).like("write", Share::Against),
+    known("undo_restore", ToolKind::Mutation, Subject::Path(Reach::Named))
+        .like("write", Share::Whole),
     known("bash", ToolKind::Mutation, Subject::Command),
     known("run", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
     known("git_status", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
@@ -126,6 +128,7 @@ pub(crate) const TOOLS: &[Known] = &[
     known("memory_remove", ToolKind::Query, Subject::Nothing),
     known("skill_list", ToolKind::Query, Subject::Nothing),
     known("skill_activate", ToolKind::Query, Subject::Nothing),
+    known("undo_list", ToolKind::Query, Subject::Nothing),
     known("checklist_create", ToolKind::Query, Subject::Nothing),
     known("checklist_update", ToolKind::Query, Subject::Nothing),
     known("git_add", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),

@@ -2,7 +2,8 @@
 //!
 //! `Begin` → `Ready` and `Foreword` → any number of `Do`, each answered by one `Answered`. A `Do` that was not
 //! answered may be said again to a new life under the same call: what was done for it once is not
-//! done again.
+//! done again. `Keep` (answered by `Kept`) before a call changes files and `Ended` (answered by
+//! `Settled`) after it make it undoable; `Fetch` asks for what undoing it takes.
 
 use crate::call::{Call, ToolResult};
 use crate::confinement::{Confinement, FilePath};
@@ -42,8 +43,54 @@ pub enum ToStore {
     Begin(StoreSetup),
     /// An allowed call of one of the store's tools.
     Do(Call),
+    /// This call is about to change what is at these real paths: keep it as it is.
+    Keep {
+        /// The call.
+        call: CallId,
+        /// Its tool, for the list.
+        tool: String,
+        /// The paths.
+        paths: Vec<String>,
+    },
+    /// A call for which something was kept is over, however it ended.
+    Ended(CallId),
+    /// A call of `undo_restore`: what it is to put back.
+    Fetch(Call),
     /// Answered by `Pong` with the same number.
     Ping(u64),
+}
+
+/// A path as it was before a call, and as the call left it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct KeptFile {
+    /// With links resolved.
+    pub path: String,
+    /// What was there.
+    pub before: Was,
+    /// What the call left there, by its digest: SHA-256 of a file's bytes; of a link [`KeptFile::LINK`]
+    /// and where it leads; absent where nothing is there.
+    pub after: Option<String>,
+}
+
+impl KeptFile {
+    /// Begins the digest of a link.
+    pub const LINK: &'static str = "link:";
+}
+
+/// What was at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Was {
+    /// Nothing.
+    Absent,
+    /// A file.
+    File {
+        /// All of them.
+        bytes: Vec<u8>,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A link to there.
+    Link(FilePath),
 }
 
 /// From the worker.
@@ -60,6 +107,17 @@ pub enum FromStore {
         call: CallId,
         /// What it came to.
         result: ToolResult,
+    },
+    /// The answer to `Keep`.
+    Kept(CallId),
+    /// The answer to `Ended`.
+    Settled(CallId),
+    /// The answer to `Fetch`: all of it, or what the call comes to instead.
+    Fetched {
+        /// The call.
+        call: CallId,
+        /// What was asked for.
+        files: Result<Vec<KeptFile>, ToolResult>,
     },
     /// Alive.
     Pong(u64),

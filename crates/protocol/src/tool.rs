@@ -5,6 +5,7 @@
 
 use crate::call::{Probe, Report};
 use crate::confinement::{Confinement, Enforced};
+use crate::store::KeptFile;
 use crate::upkeep::LogLine;
 use crate::{Decode, Encode, Link};
 
@@ -29,6 +30,17 @@ pub enum Errand {
         tool: String,
         /// Its arguments as JSON.
         input: String,
+    },
+    /// Look at what these would replace; change nothing.
+    ProbeRestore(Vec<KeptFile>),
+    /// Put these back, all or none.
+    Restore {
+        /// As they were.
+        files: Vec<KeptFile>,
+        /// As in `Run`.
+        judged: Vec<JudgedPath>,
+        /// As in `Run`.
+        max_result_chars: u32,
     },
     /// Run the call.
     Run {

@@ -99,6 +99,20 @@ impl Database {
         })
     }
 
+    /// Changes something, all of it or nothing.
+    pub(crate) fn change<T>(
+        &mut self,
+        change: impl Fn(&Transaction<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.with(|connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let done = change(&transaction).map_err(Trouble::Failed)?;
+            transaction.commit()?;
+            Ok(done)
+        })
+    }
+
     /// Looks something up. What was never written has nothing in it, and is not made for a look.
     pub(crate) fn look<T: Default>(
         &mut self,

@@ -17,6 +17,8 @@ pub(crate) enum Code {
     Busy,
     /// No tool of that name.
     UnknownTool,
+    /// No copy of it was kept.
+    NotCovered,
     /// The file is damaged, and so was the new one.
     Damaged,
     /// Anything else that the system answered.
@@ -33,6 +35,7 @@ impl Code {
             Self::DiskFull => "disk_full",
             Self::Busy => "busy",
             Self::UnknownTool => "unknown_tool",
+            Self::NotCovered => "not_covered",
             Self::Damaged => "damaged",
             Self::Io => "io",
         }

@@ -4,7 +4,7 @@
 //! [`Store::step`] takes a word of the supervisor and says what follows. The files: `database` is
 //! one SQLite file that is never in the way, `memory` the three scopes of it, `instructions` and
 //! `skills` are read from `texts` that people wrote, with `front` before them; `terms` is what is
-//! looked for, `failure` what a call is told that could not be done.
+//! looked for, `undo` the copies of what file tools change, `failure` what a call is told that could not be done.
 //!
 //! What always holds: a call is done once, however often it is asked for, since what it changed
 //! and what it came to are written together under its name; a file that is damaged is set aside
@@ -18,6 +18,7 @@ mod memory;
 mod skills;
 mod terms;
 mod texts;
+mod undo;
 
 use failure::{Code, Failure};
 use memory::Memory;
@@ -26,12 +27,14 @@ use protocol::store::{FromStore, StoreSetup, ToStore};
 use protocol::upkeep::{LogLevel, LogLine};
 use skills::Skills;
 use std::path::PathBuf;
+use undo::Undo;
 
 /// Everything that one session's store holds.
 #[derive(Debug)]
 pub struct Store {
     memory: Memory,
     skills: Skills,
+    undo: Undo,
     project: PathBuf,
 }
 
@@ -51,7 +54,7 @@ impl Store {
         let project = setup.confinement.project.to_path();
         let home = setup.confinement.home.as_ref().map(|home| home.to_path());
         let skills = Skills::of(project.clone(), home);
-        Self { memory: Memory::of(setup), skills, project }
+        Self { memory: Memory::of(setup), skills, undo: Undo::of(setup), project }
     }
 
     /// What the model is told beside the system prompt, and what of it could not be read.
@@ -70,8 +73,27 @@ impl Store {
         match word {
             ToStore::Begin(_) => vec![warn("a second Begin was ignored".to_owned())],
             ToStore::Do(call) => self.answer(&call),
+            ToStore::Keep { call, tool, paths } => {
+                let kept = self.undo.keep(&call, &tool, &paths);
+                self.said(kept, FromStore::Kept(call))
+            }
+            ToStore::Ended(call) => {
+                let ended = self.undo.ended(&call);
+                self.said(ended, FromStore::Settled(call))
+            }
+            ToStore::Fetch(call) => {
+                let files = self.undo.fetch(&call).map_err(|why| result(&call.tool, Err(why)));
+                vec![FromStore::Fetched { call: call.id, files }]
+            }
             ToStore::Ping(number) => vec![FromStore::Pong(number)],
         }
+    }
+
+    /// The answer to what no call waits for: what went wrong is for the log.
+    fn said(&mut self, done: Result<(), Failure>, answer: FromStore) -> Vec<FromStore> {
+        let failed = done.err().map(|failure| format!("what could be undone: {failure}"));
+        let said = self.undo.damages().into_iter().chain(failed).map(warn);
+        said.chain([answer]).collect()
     }
 
     fn answer(&mut self, call: &Call) -> Vec<FromStore> {
@@ -79,6 +101,7 @@ impl Store {
             "memory_add" => self.memory.add(call),
             "memory_remove" => self.memory.remove(call),
             "memory_search" => self.memory.search(call),
+            "undo_list" => self.undo.list(),
             "skill_list" => Ok(self.skills.list()),
             "skill_activate" => self.skills.activate(call),
             other => Err(Failure::new(
@@ -89,7 +112,7 @@ impl Store {
         };
         let mut result = result(&call.tool, done);
         let mut said = Vec::new();
-        for damage in self.memory.damages() {
+        for damage in self.memory.damages().into_iter().chain(self.undo.damages()) {
             // Whoever asked is told, and so is the log.
             result.text = format!("Note: {damage}\n{}", result.text);
             said.push(warn(damage));

@@ -8,6 +8,7 @@ use protocol::call::{Call, Outcome, Probe, Report, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, Case, Question, ToolKind, Verdict, Widening};
+use protocol::store::KeptFile;
 use protocol::tool::{Errand, JudgedPath};
 
 /// What the model reads of a question that nobody answered.
@@ -36,6 +37,19 @@ pub(crate) struct CallFacts {
     /// What was asked about it in an earlier life.
     pub(crate) standing: Option<Standing>,
     pub(crate) answerer: Answerer,
+    /// Whether it can be undone.
+    pub(crate) undo: Undo,
+}
+
+/// What undoing has to do with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Undo {
+    /// Nothing.
+    Not,
+    /// What it changes is kept first.
+    Kept,
+    /// The same, and it puts back what was kept for another.
+    Restores,
 }
 
 /// Who does a call that is allowed.
@@ -97,6 +111,8 @@ pub(crate) enum CallInput {
     RunnerEnded {
         cause: String,
     },
+    /// From the store: what is to be put back, or what the call comes to instead.
+    Fetched(Result<Vec<KeptFile>, ToolResult>),
     /// From the store: what it came to.
     Stored(ToolResult),
     /// The store died.
@@ -130,6 +146,10 @@ pub(crate) enum CallEffect {
     AuditDecided(Verdict),
     /// Make the grant from this verdict and start the runner.
     Start(Verdict),
+    /// Have the store keep what is at these paths, while the runner starts.
+    Keep(Vec<String>),
+    /// Ask the store what is to be put back.
+    Fetch(Call),
     /// Have the store do it.
     AskStore(Call),
     /// Let the caged runner go.
@@ -173,6 +193,8 @@ pub(crate) enum Cut {
 #[derive(Debug)]
 enum Phase {
     New,
+    /// The store was asked what is to be put back.
+    Fetching,
     Looking,
     Judging,
     Starting,
@@ -189,6 +211,8 @@ enum Phase {
 pub(crate) struct CallLife {
     facts: CallFacts,
     phase: Phase,
+    /// What is to be put back.
+    files: Vec<KeptFile>,
     probe: Option<Probe>,
     verdict: Option<Verdict>,
     standing: Option<Standing>,
@@ -217,6 +241,7 @@ impl CallLife {
             standing: facts.standing.clone(),
             facts,
             phase: Phase::New,
+            files: Vec::new(),
             probe: None,
             verdict: None,
             enforced: None,
@@ -249,9 +274,11 @@ impl CallLife {
                 Vec::new()
             }
             CallInput::RunnerEnded { cause } => self.runner_ended(cause),
+            CallInput::Fetched(files) => self.fetched(files),
             CallInput::Stored(result) => match self.phase {
                 Phase::AtStore => self.conclude(result, Cut::No),
                 Phase::New
+                | Phase::Fetching
                 | Phase::Looking
                 | Phase::Judging
                 | Phase::Starting
@@ -263,7 +290,9 @@ impl CallLife {
             CallInput::StoreBack => self.store_back(),
             CallInput::Cancel => self.cancel(),
             CallInput::Overdue => match self.phase {
-                Phase::Over | Phase::New | Phase::Judging | Phase::AtStore => Vec::new(),
+                Phase::Over | Phase::New | Phase::Fetching | Phase::Judging | Phase::AtStore => {
+                    Vec::new()
+                }
                 Phase::Looking | Phase::Starting | Phase::Running | Phase::Reported(_) => {
                     vec![CallEffect::KillRunner]
                 }
@@ -273,6 +302,15 @@ impl CallLife {
     }
 
     fn begin(&mut self) -> Vec<CallEffect> {
+        if self.facts.undo == Undo::Restores {
+            return match self.storeless.clone() {
+                Some(cause) => self.conclude(no_store(&cause), Cut::No),
+                None => {
+                    self.phase = Phase::Fetching;
+                    vec![CallEffect::Fetch(self.facts.call.clone())]
+                }
+            };
+        }
         match self.facts.probed {
             Probed::Before => {
                 self.phase = Phase::Looking;
@@ -295,6 +333,7 @@ impl CallLife {
         match self.phase {
             Phase::Judging => self.judge(),
             Phase::New
+            | Phase::Fetching
             | Phase::Looking
             | Phase::Starting
             | Phase::Running
@@ -311,7 +350,24 @@ impl CallLife {
         self.judged(Verdict::Deny(Basis::Unjudgeable(why), text))
     }
 
+    fn fetched(&mut self, files: Result<Vec<KeptFile>, ToolResult>) -> Vec<CallEffect> {
+        if !matches!(self.phase, Phase::Fetching) {
+            return Vec::new();
+        }
+        match files {
+            Ok(files) => {
+                self.files = files;
+                self.phase = Phase::Looking;
+                vec![self.look()]
+            }
+            Err(result) => self.conclude(result, Cut::No),
+        }
+    }
+
     fn look(&self) -> CallEffect {
+        if self.facts.undo == Undo::Restores {
+            return CallEffect::Look(Errand::ProbeRestore(self.files.clone()));
+        }
         let Call { tool, input, .. } = self.facts.call.clone();
         CallEffect::Look(Errand::Probe { tool, input })
     }
@@ -363,7 +419,9 @@ impl CallLife {
                     Answerer::Runner => {
                         self.phase = Phase::Starting;
                         self.verdict = Some(verdict.clone());
-                        vec![decided, CallEffect::Start(verdict), kept]
+                        let mut effects = vec![decided, CallEffect::Start(verdict), kept];
+                        effects.splice(1..1, self.keep());
+                        effects
                     }
                     Answerer::Conversation(result) => {
                         let mut effects = vec![decided, kept];
@@ -442,12 +500,28 @@ impl CallLife {
         vec![CallEffect::Go(self.errand()), CallEffect::Tell(Event::Started { call, enforced })]
     }
 
+    /// Asked for before the runner starts, so that it costs no time of its own.
+    fn keep(&self) -> Option<CallEffect> {
+        let paths = self.probe.iter().flat_map(|probe| &probe.paths);
+        let paths: Vec<String> =
+            paths.filter(|path| path.in_scope).map(|path| path.real.clone()).collect();
+        let kept = self.facts.undo != Undo::Not && !paths.is_empty();
+        kept.then_some(CallEffect::Keep(paths))
+    }
+
     fn errand(&self) -> Errand {
         let Call { tool, input, .. } = self.facts.call.clone();
         let paths = self.probe.iter().flat_map(|probe| &probe.paths);
         let judged = paths
             .map(|path| JudgedPath { real: path.real.clone(), digest: path.digest.clone() })
             .collect();
+        if self.facts.undo == Undo::Restores {
+            return Errand::Restore {
+                files: self.files.clone(),
+                judged,
+                max_result_chars: self.facts.max_result_chars,
+            };
+        }
         Errand::Run {
             tool,
             input,
@@ -469,6 +543,7 @@ impl CallLife {
                 self.conclude(failed(outcome, "sandbox_unavailable", text), Cut::No)
             }
             Phase::New
+            | Phase::Fetching
             | Phase::Judging
             | Phase::Running
             | Phase::AtStore
@@ -511,6 +586,10 @@ impl CallLife {
                 self.phase = Phase::AtStore;
                 Vec::new()
             }
+            Phase::Fetching => {
+                self.phase = Phase::Fetching;
+                Vec::new()
+            }
             Phase::New | Phase::Judging | Phase::Over => Vec::new(),
         }
     }
@@ -521,12 +600,15 @@ impl CallLife {
         if back == ComesBack::Never {
             self.storeless = Some(cause.clone());
         }
-        if !matches!(self.phase, Phase::AtStore) {
+        if !matches!(self.phase, Phase::AtStore | Phase::Fetching) {
             return Vec::new();
         }
         let again = !std::mem::replace(&mut self.tries.stored_again, true);
         match (back == ComesBack::Never || self.cancelled || !again, self.facts.kind) {
             (false, _) => Vec::new(),
+            (true, _) if matches!(self.phase, Phase::Fetching) => {
+                self.conclude(no_store(&cause), Cut::No)
+            }
             (true, ToolKind::Mutation) => self.cut_short(Cut::AfterGo { cause }),
             (true, ToolKind::Query) => self.conclude(no_store(&cause), Cut::No),
         }
@@ -536,6 +618,7 @@ impl CallLife {
         self.storeless = None;
         match self.phase {
             Phase::AtStore => vec![CallEffect::AskStore(self.facts.call.clone())],
+            Phase::Fetching => vec![CallEffect::Fetch(self.facts.call.clone())],
             Phase::New
             | Phase::Looking
             | Phase::Judging
@@ -554,7 +637,7 @@ impl CallLife {
     fn cancel(&mut self) -> Vec<CallEffect> {
         self.cancelled = true;
         match self.phase {
-            Phase::New | Phase::Judging => {
+            Phase::New | Phase::Fetching | Phase::Judging => {
                 let mut effects = vec![CallEffect::Forget];
                 effects.extend(self.never_begun());
                 effects

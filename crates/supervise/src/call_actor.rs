@@ -36,6 +36,8 @@ const LOOK: Duration = Duration::from_secs(60);
 /// How long a runner that was asked to end its call may take. It gives a command 2 s before it
 /// kills it.
 const CANCEL: Duration = Duration::from_secs(3);
+/// How long the copies that make a call undoable may take.
+const COPIES: Duration = Duration::from_secs(2);
 /// How long a runner may stay after its report.
 const LEAVE: Duration = Duration::from_secs(5);
 
@@ -114,6 +116,8 @@ pub(crate) struct CallState {
     /// The next look at the runner.
     looking: Option<Timer>,
     audited: Option<oneshot::Receiver<Result<(), String>>>,
+    /// What the call will change is being kept.
+    copied: Option<oneshot::Receiver<()>>,
     kept: Kept,
     ran: Ran,
 }
@@ -149,6 +153,7 @@ impl Actor for CallActor {
             timers: Vec::new(),
             looking: None,
             audited: None,
+            copied: None,
             kept: Kept::Nothing,
             ran: Ran::default(),
         })
@@ -369,6 +374,19 @@ impl CallState {
                     Err(error) => Err(not_started(&error)),
                 }
             }
+            CallEffect::Keep(paths) => {
+                let (done, copied) = oneshot::channel();
+                let call = &self.plan.facts.call;
+                let (call, tool) = (call.id.clone(), call.tool.clone());
+                let keep = SessionMsg::Keep { call, tool, paths, done };
+                let _ = self.plan.session.send_message(keep);
+                self.copied = Some(copied);
+                Ok(())
+            }
+            CallEffect::Fetch(call) => {
+                let _ = self.plan.store.send_message(SlotMsg::Send(ToStore::Fetch(call)));
+                Ok(())
+            }
             CallEffect::AskStore(call) => self.ask_store(call).await,
             CallEffect::Go(errand) => self.go(myself, errand).await,
             CallEffect::CancelRunner => {
@@ -478,6 +496,10 @@ impl CallState {
     /// too.
     async fn go(&mut self, myself: &ActorRef<CallMsg>, errand: Errand) -> Result<(), CallInput> {
         self.decided().await?;
+        if let Some(copied) = self.copied.take() {
+            // Comfort, not safety: a store that is away or slow holds no call up for long.
+            let _ = tokio::time::timeout(COPIES, copied).await;
+        }
         ipc::step!("supervisor: start durable");
         self.ran.started = Some(now());
         self.tell_runner(&ToTool::Go(errand));

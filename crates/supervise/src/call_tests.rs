@@ -14,6 +14,7 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
     let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
     CallFacts {
         answerer: Answerer::Runner,
+        undo: Undo::Not,
         call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
         kind,
         judged_as: kind,
@@ -372,6 +373,8 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::Ask(_)
             | CallEffect::AuditDecided(_)
             | CallEffect::Start(_)
+            | CallEffect::Keep(_)
+            | CallEffect::Fetch(_)
             | CallEffect::AskStore(_)
             | CallEffect::Go(_)
             | CallEffect::CancelRunner

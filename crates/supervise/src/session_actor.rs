@@ -69,6 +69,13 @@ pub(crate) enum SessionMsg {
     /// What the conversation is to be told cannot be read, and why.
     Unread(String),
     Store(SlotEvent<StoreLink>),
+    /// From a call: keep what is at these paths; answered when that is done, dropped if it cannot be.
+    Keep {
+        call: CallId,
+        tool: String,
+        paths: Vec<String>,
+        done: oneshot::Sender<()>,
+    },
     /// The store has not said what the project says of itself.
     ForewordLate,
     /// From the broker, about a call of this session.
@@ -392,6 +399,7 @@ impl SessionState {
                 self.carry_out(myself, steps).await;
                 self.go_on(myself).await;
             }
+            SessionMsg::Keep { call, tool, paths, done } => self.keep(call, tool, paths, done),
             SessionMsg::Store(event) => self.heard_of_store(myself, event).await,
             SessionMsg::ForewordLate => self.foreword_late(myself).await,
             SessionMsg::Unread(why) => self.close_book(why),

@@ -58,9 +58,13 @@ impl Sign for FromStore {
     fn said(&self) -> Said {
         match self {
             Self::Log(_) => Said::Nothing,
-            Self::Ready | Self::Foreword(_) | Self::Answered { .. } | Self::Pong(_) => {
-                Said::Something
-            }
+            Self::Ready
+            | Self::Foreword(_)
+            | Self::Answered { .. }
+            | Self::Kept(_)
+            | Self::Settled(_)
+            | Self::Fetched { .. }
+            | Self::Pong(_) => Said::Something,
         }
     }
 }

@@ -53,6 +53,19 @@ pub(crate) fn make(setup: &StoreSetup) -> io::Result<()> {
     Ok(())
 }
 
+/// Removes what was kept for a session that is removed, wherever its project is.
+pub(crate) fn forget(state: &Path, session: &SessionId) {
+    let stores = std::fs::read_dir(state.join("store")).into_iter().flatten().flatten();
+    for store in stores {
+        let kept = store.path().join("sessions").join(&session.0);
+        match std::fs::remove_dir_all(&kept) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::error!(kept = %kept.display(), %error, "not removed"),
+        }
+    }
+}
+
 /// A project's own: its last name for people, and a digest of all of it.
 fn name(project: &Path) -> PathBuf {
     let digest = Sha256::digest(project.as_os_str().as_bytes());

@@ -6,6 +6,7 @@ use crate::judged;
 use crate::open;
 use crate::replace::Before;
 use crate::scope::{Place, trace};
+use crate::site::Target;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, RenameFlags, renameat2};
 use nix::sys::stat::fstatat;
@@ -95,6 +96,22 @@ pub(crate) fn remove(all: &[Doomed]) -> Result<(), Failure> {
         gone.for_good()?;
     }
     Ok(())
+}
+
+/// Takes one file away, if it still is the one that was found.
+///
+/// # Errors
+/// Whatever the system answers; `stale` where somebody changed it meanwhile.
+pub(crate) fn file(target: &Target, found: &Before) -> Result<(), Failure> {
+    let (Some(parent), Some(name)) = (target.real.parent(), target.real.file_name()) else {
+        return Err(crate::site::not_found(target));
+    };
+    let failed = |errno: Errno| Failure::io("delete", &target.named, errno.into());
+    let directory = open::directory(parent).map_err(failed)?;
+    if !found.is_still(&directory, name).map_err(failed)? {
+        return Err(judged::stale(&target.named, "was changed by somebody else"));
+    }
+    unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir).map_err(failed)
 }
 
 /// Something moved aside in its own directory, moved back unless it goes for good.

@@ -105,6 +105,11 @@ pub(crate) fn replace(
 }
 
 impl Before {
+    /// Its permissions, and what else the system keeps there.
+    pub fn mode(&self) -> u32 {
+        self.mode
+    }
+
     /// Whether this name of a directory still is the file that was found.
     pub fn is_still(&self, directory: impl AsFd, name: &OsStr) -> Result<bool, Errno> {
         Ok(Stamp::at(directory, name)?.as_ref() == Some(&self.stamp))

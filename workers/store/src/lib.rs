@@ -36,7 +36,9 @@ fn run() -> anyhow::Result<()> {
         match words.recv() {
             Ok(ToStore::Begin(setup)) => break setup,
             Ok(ToStore::Ping(number)) => say.send(&FromStore::Pong(number))?,
-            Ok(ToStore::Do(_)) => bail!("a word came before Begin"),
+            Ok(ToStore::Do(_) | ToStore::Keep { .. } | ToStore::Ended(_) | ToStore::Fetch(_)) => {
+                bail!("a word came before Begin")
+            }
             Err(ChannelError::Closed) => return Ok(()),
             Err(error) => return Err(error.into()),
         }

@@ -119,7 +119,14 @@ fn answer(
         (Errand::Probe { tool, input }, Profile::Probe | Profile::Query) => {
             FromTool::Probed(tools::probe(&tool, &input, &place, cancel, engine))
         }
-        (Errand::Probe { .. }, other) => {
+        (Errand::ProbeRestore(files), Profile::Probe) => {
+            FromTool::Probed(Ok(tools::probe_restore(&files, &place, cancel)))
+        }
+        (Errand::Restore { files, judged, max_result_chars }, Profile::Mutate) => {
+            let report = tools::restore(&files, &judged, max_result_chars, &place, cancel);
+            FromTool::Done(report)
+        }
+        (Errand::Probe { .. } | Errand::ProbeRestore(_) | Errand::Restore { .. }, other) => {
             FromTool::Probed(Err(format!("a probe needs its own cage, not {}", other.name())))
         }
         (Errand::Run { tool, input, judged, env, timeout_ms, max_result_chars }, profile) => {

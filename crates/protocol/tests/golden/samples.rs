@@ -8,7 +8,7 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Case, Question, Rule, RuleSet};
 use protocol::provider::Patience;
 use protocol::session::{OfferedTool, OtherName, SessionSetup};
-use protocol::store::StoreSetup;
+use protocol::store::{KeptFile, StoreSetup};
 use protocol::tool::JudgedPath;
 use protocol::upkeep::LogLine;
 
@@ -154,12 +154,27 @@ goldens! {
     store::ToStore {
         Begin => ToStore::Begin(store_setup()),
         Do => ToStore::Do(call()),
+        Keep => ToStore::Keep {
+            call: call_id(),
+            tool: text("write"),
+            paths: vec![text("/p/a")],
+        },
+        Ended => ToStore::Ended(call_id()),
+        Fetch => ToStore::Fetch(call()),
         Ping => ToStore::Ping(7),
+    }
+    store::Was {
+        Absent => Was::Absent,
+        File => Was::File { bytes: vec![1, 2], mode: 0o644 },
+        Link => Was::Link(path("/p/b")),
     }
     store::FromStore {
         Ready => FromStore::Ready,
         Foreword => FromStore::Foreword(text("Use tabs.")),
         Answered => FromStore::Answered { call: call_id(), result: result() },
+        Kept => FromStore::Kept(call_id()),
+        Settled => FromStore::Settled(call_id()),
+        Fetched => FromStore::Fetched { call: call_id(), files: Ok(vec![kept_file()]) },
         Pong => FromStore::Pong(7),
         Log => FromStore::Log(log()),
     }
@@ -187,6 +202,12 @@ goldens! {
     }
     tool::Errand {
         Probe => Errand::Probe { tool: text("edit"), input: text("{}") },
+        ProbeRestore => Errand::ProbeRestore(vec![kept_file()]),
+        Restore => Errand::Restore {
+            files: vec![kept_file()],
+            judged: Vec::new(),
+            max_result_chars: 30_000,
+        },
         Run => Errand::Run {
             tool: text("bash"),
             input: text("{}"),
@@ -733,6 +754,14 @@ fn report() -> Report {
         }],
         usage: ProcessUsage { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
         command_pid: Some(70_001),
+    }
+}
+
+fn kept_file() -> KeptFile {
+    KeptFile {
+        path: text("/p/a"),
+        before: protocol::store::Was::File { bytes: vec![1, 2], mode: 0o644 },
+        after: Some(text("ab")),
     }
 }
 

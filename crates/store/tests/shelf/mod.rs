@@ -94,7 +94,12 @@ impl Kept {
                     assert!(answer.replace(result).is_none(), "one answer");
                 }
                 FromStore::Log(line) => self.logged.push(line.text),
-                FromStore::Ready | FromStore::Foreword(_) | FromStore::Pong(_) => {}
+                FromStore::Ready
+                | FromStore::Foreword(_)
+                | FromStore::Kept(_)
+                | FromStore::Settled(_)
+                | FromStore::Fetched { .. }
+                | FromStore::Pong(_) => {}
             }
         }
         answer.expect("an answer")
@@ -109,7 +114,12 @@ impl Kept {
             match said {
                 FromStore::Foreword(text) => told = text,
                 FromStore::Log(line) => troubles.push(line.text),
-                FromStore::Ready | FromStore::Answered { .. } | FromStore::Pong(_) => {}
+                FromStore::Ready
+                | FromStore::Answered { .. }
+                | FromStore::Kept(_)
+                | FromStore::Settled(_)
+                | FromStore::Fetched { .. }
+                | FromStore::Pong(_) => {}
             }
         }
         (told, troubles)

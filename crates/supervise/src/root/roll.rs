@@ -4,6 +4,7 @@ use super::RootState;
 use crate::book::chain;
 use crate::plan::OpenFailure;
 use crate::session_actor::SessionMsg;
+use crate::stores;
 use journal::{Journal, OpenError};
 use protocol::client::{Ending, FailedKind, SessionRow, SessionState};
 use protocol::confinement::FilePath;
@@ -88,6 +89,9 @@ fn removed(sessions: &Path, session: &SessionId) -> Result<(), OpenFailure> {
         Err(OpenError::Read(_) | OpenError::Mend { .. } | OpenError::ReadOnlyDisk { .. }) => None,
     };
     let gone = std::fs::remove_dir_all(&directory);
+    if let (Ok(()), Some(state)) = (&gone, sessions.parent()) {
+        stores::forget(state, session);
+    }
     drop(held);
     gone.map_err(|error| {
         let message = format!("session {session} cannot be removed: {}", chain(&error));

@@ -3,7 +3,7 @@
 use super::replay::Told;
 use super::rights;
 use super::{Concluded, SessionMsg, SessionState, rules};
-use crate::call::{Answerer, CallFacts, CallInput, Probed};
+use crate::call::{Answerer, CallFacts, CallInput, Probed, Undo};
 use crate::call_actor::{CallActor, CallMsg, CallPlan};
 use crate::plan::in_words;
 use crate::slot::SlotMsg;
@@ -99,6 +99,11 @@ impl SessionState {
             (Answerer::Runner, _) => {}
         }
         let (widens, confinement) = rights::asked(&self.plan, &found).await?;
+        let undo = match (found.spec.profile, found.spec.name) {
+            (_, "undo_restore") => Undo::Restores,
+            (Profile::Mutate, _) => Undo::Kept,
+            (_, _) => Undo::Not,
+        };
         let looked = !found.paths.is_empty()
             && approval::needs_probe(&self.plan.rules, found.spec.name, found.spec.kind);
         let facts = CallFacts {
@@ -114,6 +119,7 @@ impl SessionState {
             max_result_chars: self.plan.config.tools.max_result_chars,
             standing: None,
             answerer,
+            undo,
         };
         Ok((facts, confinement, found.spec.runner))
     }
@@ -121,6 +127,7 @@ impl SessionState {
     pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
         let Concluded { mut record, call, result, refused, unaudited } = concluded;
         self.calls.remove(&call);
+        self.call_is_over(&call);
         self.questions.remove(&call);
         let shown = shown(&mut record, &result);
         let event = Event::CallEnded { call: call.clone(), result: shown, refused };

@@ -5,10 +5,13 @@ use super::{SessionMsg, SessionState, Step};
 use crate::call::{CallInput, ComesBack};
 use crate::call_actor::CallMsg;
 use crate::slot::{SlotEvent, SlotMsg};
+use protocol::ids::CallId;
 use protocol::session::ToSession;
 use protocol::store::{FromStore, StoreLink, ToStore};
 use ractor::ActorRef;
+use std::collections::HashMap;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// How long the conversation waits for what the project says of itself. It takes milliseconds; on a
 /// machine in trouble it is told later.
@@ -20,6 +23,17 @@ pub(super) struct Store {
     foreword: Foreword,
     /// Why it does not come back by itself.
     failed: Option<String>,
+    /// Calls that wait for their copies.
+    copying: HashMap<CallId, oneshot::Sender<()>>,
+    /// Calls for which something is kept, and of which the store has not seen the end.
+    kept: HashMap<CallId, Seen>,
+}
+
+/// Whether a call for which something is kept is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Begun,
+    Ended,
 }
 
 /// Whether the conversation can begin.
@@ -31,7 +45,13 @@ enum Foreword {
 
 impl Store {
     pub(super) fn of(slot: ActorRef<SlotMsg<StoreLink>>) -> Self {
-        Self { slot, foreword: Foreword::Awaited, failed: None }
+        Self {
+            slot,
+            foreword: Foreword::Awaited,
+            failed: None,
+            copying: HashMap::new(),
+            kept: HashMap::new(),
+        }
     }
 }
 
@@ -62,11 +82,16 @@ impl SessionState {
                 let begin = ToStore::Begin(self.plan.store.clone());
                 let _ = self.store.slot.send_message(SlotMsg::Send(begin));
                 self.tell_calls(|| CallInput::StoreBack);
+                let ended = self.store.kept.iter().filter(|(_, seen)| **seen == Seen::Ended);
+                let ended: Vec<CallId> = ended.map(|(call, _)| call.clone()).collect();
+                ended.into_iter().for_each(|call| self.say_ended(call));
             }
             SlotEvent::Word { word, heard: _heard } => self.heard_store(myself, word).await,
             SlotEvent::Down { cause, failed } => {
                 let comes_back = if failed.is_some() { ComesBack::Never } else { ComesBack::Soon };
                 let why = failed.clone().unwrap_or_else(|| cause.clone());
+                // Nobody will say that they are made.
+                self.store.copying.clear();
                 self.tell_calls(|| CallInput::StoreLost { cause: why.clone(), comes_back });
                 if failed.is_some() {
                     tracing::error!(session = %self.plan.id, ?failed, "the store has failed");
@@ -93,8 +118,49 @@ impl SessionState {
             FromStore::Answered { call, result } => {
                 self.tell_call(&call, CallInput::Stored(result));
             }
+            FromStore::Kept(call) => {
+                if let Some(done) = self.store.copying.remove(&call) {
+                    let _ = done.send(());
+                }
+            }
+            FromStore::Settled(call) => {
+                self.store.kept.remove(&call);
+            }
+            FromStore::Fetched { call, files } => {
+                self.tell_call(&call, CallInput::Fetched(files));
+            }
             FromStore::Log(line) => self.carry_out(myself, vec![Step::Log("store", line)]).await,
         }
+    }
+
+    /// Has what a call will change kept first.
+    pub(super) fn keep(
+        &mut self,
+        call: CallId,
+        tool: String,
+        paths: Vec<String>,
+        done: oneshot::Sender<()>,
+    ) {
+        if self.store.failed.is_some() {
+            return;
+        }
+        self.store.copying.insert(call.clone(), done);
+        self.store.kept.insert(call.clone(), Seen::Begun);
+        let word = ToStore::Keep { call, tool, paths };
+        let _ = self.store.slot.send_message(SlotMsg::Send(word));
+    }
+
+    /// A call is over: what it left can be seen.
+    pub(super) fn call_is_over(&mut self, call: &CallId) {
+        self.store.copying.remove(call);
+        if let Some(seen) = self.store.kept.get_mut(call) {
+            *seen = Seen::Ended;
+            self.say_ended(call.clone());
+        }
+    }
+
+    fn say_ended(&self, call: CallId) {
+        let _ = self.store.slot.send_message(SlotMsg::Send(ToStore::Ended(call)));
     }
 
     /// A call that has just begun would wait for ever for a store that has failed.

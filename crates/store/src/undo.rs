@@ -1,0 +1,364 @@
+//! What file tools changed in a session, kept so that it can be taken back: what was at each path
+//! before a call, and by its digest what the call left there.
+//!
+//! The copies are for comfort: they are made before the call runs, but no call waits for a disk that
+//! is slow, and one for which nothing could be kept says so in the list.
+
+use crate::Answer;
+use crate::database::{Database, now};
+use crate::failure::{Code, Failure, arguments};
+use crate::terms::line;
+use protocol::call::Call;
+use protocol::confinement::FilePath;
+use protocol::ids::CallId;
+use protocol::store::{KeptFile, StoreSetup, Was};
+use rusqlite::{Connection, OptionalExtension, params};
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Largest file of which a copy is kept.
+const LARGEST: u64 = 8 << 20;
+/// Most bytes of one call: they go back in one message.
+const OF_A_CALL: u64 = 12 << 20;
+/// Most files of one call.
+const FILES: usize = 2_000;
+/// Most calls of a session, and most bytes of all of them; the oldest go first.
+const CALLS: u32 = 500;
+const BYTES: i64 = 256 << 20;
+/// Calls that the list shows.
+const LISTED: u32 = 20;
+
+const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS change (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    call INTEGER NOT NULL UNIQUE,
+    tool TEXT NOT NULL,
+    time INTEGER NOT NULL,
+    ended INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE IF NOT EXISTS file (
+    change INTEGER NOT NULL REFERENCES change (id) ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    mode INTEGER NOT NULL,
+    bytes BLOB NOT NULL,
+    before TEXT,
+    after TEXT,
+    UNIQUE (change, path)
+);";
+
+/// The changes of one session.
+#[derive(Debug)]
+pub(crate) struct Undo {
+    file: Database,
+    project: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+struct Restore {
+    id: u32,
+}
+
+/// What was found at a path.
+struct Found {
+    path: String,
+    kind: &'static str,
+    mode: u32,
+    bytes: Vec<u8>,
+    digest: Option<String>,
+}
+
+/// A row of the list.
+#[derive(Default)]
+struct Row {
+    id: i64,
+    tool: String,
+    time: i64,
+    ended: bool,
+    files: Vec<(String, String, Option<String>, Option<String>)>,
+}
+
+impl Undo {
+    pub(crate) fn of(setup: &StoreSetup) -> Self {
+        let session = setup.project_store.to_path().join("sessions").join(&setup.session.0);
+        let file = Database::at(session.join("undo.db"), SCHEMA, "what could be undone");
+        Self { file, project: setup.confinement.project.to_path() }
+    }
+
+    /// What was set aside, for people; said once.
+    pub(crate) fn damages(&mut self) -> Vec<String> {
+        self.file.damages()
+    }
+
+    /// Keeps what is at these paths; once for a call.
+    pub(crate) fn keep(
+        &mut self,
+        call: &CallId,
+        tool: &str,
+        paths: &[String],
+    ) -> Result<(), Failure> {
+        let mut room = OF_A_CALL;
+        let mut found = Vec::new();
+        for path in paths {
+            look(Path::new(path), &mut room, &mut found);
+        }
+        self.file.change(|transaction| {
+            let time = i64::try_from(now()).unwrap_or(i64::MAX);
+            let new = transaction.execute(
+                "INSERT OR IGNORE INTO change (call, tool, time) VALUES (?1, ?2, ?3)",
+                params![call.number, tool, time],
+            )?;
+            if new == 0 {
+                return Ok(());
+            }
+            let change = transaction.last_insert_rowid();
+            for Found { path, kind, mode, bytes, digest } in &found {
+                transaction.execute(
+                    "INSERT OR IGNORE INTO file (change, path, kind, mode, bytes, before) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                    params![change, path, kind, mode, bytes, digest],
+                )?;
+            }
+            transaction.execute("DELETE FROM change WHERE id <= ?1 - ?2", params![change, CALLS])?;
+            transaction.execute(
+                "DELETE FROM change WHERE id < ?1 AND id <= (SELECT max(change) FROM (SELECT change, \
+                 sum(length(bytes)) OVER (ORDER BY change DESC) AS total FROM file) WHERE total > ?2)",
+                params![change, BYTES],
+            )?;
+            transaction
+                .execute("DELETE FROM file WHERE change NOT IN (SELECT id FROM change)", [])?;
+            Ok(())
+        })
+    }
+
+    /// A call is over: what it left is known now. One that changed nothing is forgotten.
+    pub(crate) fn ended(&mut self, call: &CallId) -> Result<(), Failure> {
+        let paths = self.file.look(|connection| {
+            let mut rows = connection.prepare(
+                "SELECT path FROM file JOIN change ON change.id = change WHERE call = ?1 AND ended = 0",
+            )?;
+            rows.query_map([call.number], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()
+        })?;
+        let after: Vec<_> = paths.into_iter().map(|path| (digest_now(&path), path)).collect();
+        if after.is_empty() {
+            return Ok(());
+        }
+        self.file.change(|transaction| {
+            for (digest, path) in &after {
+                transaction.execute(
+                    "UPDATE file SET after = ?1 WHERE path = ?2 AND \
+                     change = (SELECT id FROM change WHERE call = ?3)",
+                    params![digest, path, call.number],
+                )?;
+            }
+            transaction.execute("UPDATE change SET ended = 1 WHERE call = ?1", [call.number])?;
+            transaction.execute(
+                "DELETE FROM change WHERE call = ?1 AND NOT EXISTS (SELECT 1 FROM file \
+                 WHERE change = change.id AND before IS NOT after)",
+                [call.number],
+            )?;
+            transaction
+                .execute("DELETE FROM file WHERE change NOT IN (SELECT id FROM change)", [])?;
+            Ok(())
+        })
+    }
+
+    pub(crate) fn list(&mut self) -> Result<Answer, Failure> {
+        let rows = self.file.look(rows)?;
+        let mut text: String = rows.iter().map(|row| self.shown(row)).collect();
+        if rows.is_empty() {
+            text.push_str("no file tool changed anything in this session\n");
+        }
+        text.push_str("What commands changed is not covered.\n");
+        Ok(Answer { text, summary: format!("{} changes", rows.len()) })
+    }
+
+    fn shown(&self, row: &Row) -> String {
+        let ago = now().saturating_sub(u64::try_from(row.time).unwrap_or_default());
+        let ago = match ago {
+            0..60 => format!("{ago} s ago"),
+            60..3_600 => format!("{} min ago", ago / 60),
+            _ => format!("{} h ago", ago / 3_600),
+        };
+        let files: Vec<String> = row
+            .files
+            .iter()
+            .filter(|(_, kind, before, after)| kind == NOT_KEPT || !row.ended || before != after)
+            .map(|(path, kind, before, after)| {
+                let path = Path::new(path);
+                let path = path.strip_prefix(&self.project).unwrap_or(path).display();
+                let did = match (before, after) {
+                    _ if kind == NOT_KEPT => "not covered: too large, or no file",
+                    _ if !row.ended => "its end was not seen",
+                    (None, _) => "made",
+                    (Some(_), None) => "removed",
+                    (Some(_), Some(_)) => "changed",
+                };
+                format!("{path} ({did})")
+            })
+            .collect();
+        format!("{} {}, {ago}: {}\n", row.id, row.tool, line(&files.join(", "), 400))
+    }
+
+    /// What it takes to undo one of them.
+    pub(crate) fn fetch(&mut self, call: &Call) -> Result<Vec<KeptFile>, Failure> {
+        let Restore { id } = arguments(&call.input)?;
+        let row = self.file.look(|connection| {
+            let ended = connection
+                .query_row("SELECT ended FROM change WHERE id = ?1", [id], |row| row.get(0))
+                .optional()?;
+            let mut files = connection.prepare(
+                "SELECT path, kind, mode, bytes, before, after FROM file WHERE change = ?1 \
+                 AND (before IS NOT after OR kind = 'not kept') ORDER BY path",
+            )?;
+            let files = files.query_map([id], |row| {
+                let (path, kind): (String, String) = (row.get(0)?, row.get(1)?);
+                let (mode, bytes): (u32, Vec<u8>) = (row.get(2)?, row.get(3)?);
+                let before: Option<String> = row.get(4)?;
+                let before = match (kind.as_str(), before) {
+                    ("file", _) => Some(Was::File { bytes, mode }),
+                    ("link", Some(digest)) => {
+                        digest.strip_prefix(KeptFile::LINK).map(|to| Was::Link(FilePath::from(to)))
+                    }
+                    ("absent", _) => Some(Was::Absent),
+                    _ => None,
+                };
+                Ok((path, before, row.get(5)?))
+            })?;
+            let files: Vec<(String, Option<Was>, Option<String>)> =
+                files.collect::<Result<_, _>>()?;
+            Ok((ended, files))
+        })?;
+        let hint = "undo_list shows what can be undone.";
+        let (ended, files): (Option<bool>, _) = row;
+        let Some(ended) = ended else {
+            return Err(Failure::new(Code::NotFound, format!("there is no change {id}"), hint));
+        };
+        if !ended {
+            let message =
+                format!("the end of change {id} was not seen, so nobody knows what it left");
+            return Err(Failure::new(
+                Code::NotCovered,
+                message,
+                "Look at its files, and edit them.",
+            ));
+        }
+        let mut kept = Vec::new();
+        for (path, before, after) in files {
+            let Some(before) = before else {
+                let message = format!("no copy was kept of {path}, so nothing is put back");
+                return Err(Failure::new(Code::NotCovered, message, hint));
+            };
+            kept.push(KeptFile { path, before, after });
+        }
+        Ok(kept)
+    }
+}
+
+const NOT_KEPT: &str = "not kept";
+
+fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
+    let mut changes =
+        connection.prepare("SELECT id, tool, time, ended FROM change ORDER BY id DESC LIMIT ?1")?;
+    let mut files = connection
+        .prepare("SELECT path, kind, before, after FROM file WHERE change = ?1 ORDER BY path")?;
+    let found = changes.query_map([LISTED], |row| {
+        Ok(Row {
+            id: row.get(0)?,
+            tool: row.get(1)?,
+            time: row.get(2)?,
+            ended: row.get(3)?,
+            files: Vec::new(),
+        })
+    })?;
+    let mut rows = Vec::new();
+    for row in found {
+        let mut row = row?;
+        let all = files.query_map([row.id], |file| {
+            Ok((file.get(0)?, file.get(1)?, file.get(2)?, file.get(3)?))
+        })?;
+        row.files = all.collect::<Result<_, _>>()?;
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+/// Looks at one path, and at all below it where it is a directory.
+fn look(path: &Path, room: &mut u64, found: &mut Vec<Found>) {
+    let named = path.to_string_lossy().into_owned();
+    let mut add = |kind, mode, bytes, digest| {
+        found.push(Found { path: named.clone(), kind, mode, bytes, digest });
+    };
+    let Ok(meta) = path.symlink_metadata() else {
+        return add("absent", 0, Vec::new(), None);
+    };
+    let mode = meta.permissions().mode();
+    if meta.is_dir() {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        entries.sort();
+        if entries.len() + found.len() > FILES {
+            found.push(not_kept(named));
+            return;
+        }
+        for entry in entries {
+            look(&entry, room, found);
+        }
+        return;
+    }
+    if meta.is_symlink() {
+        return match digest_now(&named) {
+            Some(digest) => add("link", mode, Vec::new(), Some(digest)),
+            None => add("absent", 0, Vec::new(), None),
+        };
+    }
+    let bytes = (meta.is_file() && meta.len() <= LARGEST.min(*room)).then(|| read(path)).flatten();
+    match bytes {
+        Some(bytes) => {
+            *room = room.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+            let digest = hex(&Sha256::digest(&bytes));
+            add("file", mode, bytes, Some(digest));
+        }
+        None => found.push(not_kept(named)),
+    }
+}
+
+fn not_kept(path: String) -> Found {
+    Found { path, kind: NOT_KEPT, mode: 0, bytes: Vec::new(), digest: Some(NOT_KEPT.to_owned()) }
+}
+
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
+    (u64::try_from(bytes.len()).unwrap_or(u64::MAX) <= LARGEST).then_some(bytes)
+}
+
+/// What is at a path, as the wire has it.
+fn digest_now(path: &str) -> Option<String> {
+    let meta = Path::new(path).symlink_metadata().ok()?;
+    if meta.is_symlink() {
+        let leads_to = std::fs::read_link(path).ok()?;
+        return Some(format!("{}{}", KeptFile::LINK, leads_to.to_string_lossy()));
+    }
+    if !meta.is_file() {
+        return Some("no file".to_owned());
+    }
+    let mut hash = Sha256::new();
+    let mut file = File::open(path).ok()?;
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Some(hex(&hash.finalize())),
+            Ok(length) => hash.update(&buffer[..length]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return Some("unreadable".to_owned()),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,278 @@
+//! What one call changed, put back as it was: all of it, or nothing. For `agentd-tool`.
+//!
+//! Whatever somebody else changed since is a conflict, and then nothing is touched. What is replaced
+//! is held until all is done, and comes back where a later file fails.
+
+use crate::answer::{Answer, failed};
+use crate::cancel::Cancel;
+use crate::diff;
+use crate::failure::{Code, Failure};
+use crate::judged;
+use crate::open;
+use crate::remove;
+use crate::replace::{Before, before, replace};
+use crate::scope::{Place, trace};
+use crate::site::{Account, Site, Target};
+use crate::syntax::Engine;
+use protocol::call::{Effect, Probe, ProbedPath, ProcessUsage, Report};
+use protocol::store::{KeptFile, Was};
+use protocol::tool::JudgedPath;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+const TOOL: &str = "undo_restore";
+
+/// Where the files are, what is there now, and what would change.
+#[must_use]
+pub fn probe_restore(files: &[KeptFile], place: &Place, cancel: &Cancel) -> Probe {
+    let site = site(place, &[], cancel);
+    let paths = files.iter().map(|file| {
+        let real = trace(place, &file.path).real;
+        let in_scope = place.contains(&real);
+        let digest = if in_scope { now(Path::new(&file.path)).ok().flatten() } else { None };
+        ProbedPath { named: file.path.clone(), real: file.path.clone(), in_scope, digest }
+    });
+    let paths = paths.collect();
+    let diff = match plan(files, &site) {
+        Ok(steps) => steps.iter().map(|step| step.diff(&site)).collect(),
+        Err(failure) => format!("# This call would change nothing: {failure}\n"),
+    };
+    Probe { paths, diff }
+}
+
+/// Puts them back.
+#[must_use]
+pub fn restore(
+    files: &[KeptFile],
+    judged: &[JudgedPath],
+    max_result_chars: u32,
+    place: &Place,
+    cancel: &Cancel,
+) -> Report {
+    let site = site(place, judged, cancel);
+    let max = usize::try_from(max_result_chars).unwrap_or(usize::MAX);
+    let (result, effects) = match put_back(files, &site) {
+        Ok(answer) => answer.into_result(max),
+        Err(failure) => (failed(TOOL, failure, max), Vec::new()),
+    };
+    Report {
+        result,
+        effects,
+        refusals: Vec::new(),
+        refusals_uncounted: 0,
+        tampered: Vec::new(),
+        usage: ProcessUsage::default(),
+        command_pid: None,
+    }
+}
+
+fn site<'a>(place: &'a Place, judged: &'a [JudgedPath], cancel: &'a Cancel) -> Site<'a> {
+    Site {
+        place,
+        judged,
+        cancel,
+        command: None,
+        engine: Engine::Without,
+        account: Account::default(),
+    }
+}
+
+fn put_back(files: &[KeptFile], site: &Site<'_>) -> Result<Answer, Failure> {
+    let steps = plan(files, site)?;
+    for step in &steps {
+        let then = site.judged.iter().find(|judged| judged.real == step.file.path);
+        if then.is_some_and(|then| then.digest != step.file.after) {
+            return Err(judged::stale(&step.file.path, "was changed by somebody else"));
+        }
+    }
+    site.go_on()?;
+    let mut text = String::new();
+    let mut effects = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        if let Err(failure) = step.forward() {
+            // The last first, so that each finds what it left.
+            let stuck: Vec<&str> = steps[..number]
+                .iter()
+                .rev()
+                .filter_map(|done| done.back(site).err().map(|_| done.file.path.as_str()))
+                .collect();
+            let all = match stuck.is_empty() {
+                true => "nothing was changed".to_owned(),
+                false => format!("changed all the same, look at them: {}", stuck.join(", ")),
+            };
+            return Err(Failure { message: format!("{}; {all}", failure.message), ..failure });
+        }
+        text.push_str(&format!("{} {}\n", step.did(), site.shown(&step.target.real)));
+        effects.push(step.effect());
+    }
+    let diffs: String = steps.iter().map(|step| step.diff(site)).collect();
+    let summary = format!("put back {} files", steps.len());
+    Ok(Answer::done(format!("{text}{diffs}"), summary, effects))
+}
+
+/// One path on its way back.
+struct Step<'a> {
+    file: &'a KeptFile,
+    target: Target,
+    /// The file there now.
+    found: Option<Before>,
+    /// The link there now.
+    link: Option<std::path::PathBuf>,
+}
+
+/// Looks at all of them before anything is done.
+fn plan<'a>(files: &'a [KeptFile], site: &Site<'_>) -> Result<Vec<Step<'a>>, Failure> {
+    // What was judged is compared by the caller; here it is about where paths lead.
+    let plain = self::site(site.place, &[], site.cancel);
+    let mut conflicts = Vec::new();
+    let mut steps = Vec::new();
+    for file in files {
+        let path = Path::new(&file.path);
+        let name = path.file_name().map(Path::new);
+        // A link is not followed: what is put back is the link itself, in its directory.
+        let parent = path.parent().and_then(Path::to_str).unwrap_or("/");
+        let above = plain.to_write(parent)?;
+        let real = name.map_or_else(|| above.real.clone(), |name| above.real.join(name));
+        if real != path {
+            return Err(judged::stale(&file.path, "leads to another place"));
+        }
+        plain.to_write(&file.path).map(drop).or_else(|failure| match path.is_symlink() {
+            true => Ok(()),
+            false => Err(failure),
+        })?;
+        if now(path)? != file.after {
+            conflicts.push(site.shown(path));
+            continue;
+        }
+        let link = std::fs::read_link(path).ok();
+        let exists = path.symlink_metadata().is_ok();
+        let target = Target { named: file.path.clone(), real, exists };
+        let found = match (exists, &link) {
+            (true, None) => before(&plain, &target)?,
+            (true, Some(_)) | (false, _) => None,
+        };
+        steps.push(Step { file, target, found, link });
+    }
+    match conflicts.is_empty() {
+        true => Ok(steps),
+        false => Err(Failure::new(
+            Code::Stale,
+            format!("changed since, so nothing was put back: {}", conflicts.join(", ")),
+            "Look at what is there now, and edit by hand what you want to be otherwise.",
+        )),
+    }
+}
+
+/// What is at a path, as [`KeptFile::after`] says it.
+fn now(path: &Path) -> Result<Option<String>, Failure> {
+    let Ok(meta) = path.symlink_metadata() else { return Ok(None) };
+    if meta.is_symlink() {
+        return Ok(remove_link(path));
+    }
+    let named = path.to_string_lossy().into_owned();
+    let target = Target { named: named.clone(), real: path.to_owned(), exists: true };
+    let (file, _) = open::regular(&target)?;
+    judged::digest_of(file).map(Some).map_err(|error| Failure::io("read", &named, error))
+}
+
+fn remove_link(path: &Path) -> Option<String> {
+    let leads_to = std::fs::read_link(path).ok()?;
+    Some(format!("{}{}", KeptFile::LINK, leads_to.to_string_lossy()))
+}
+
+impl Step<'_> {
+    fn forward(&self) -> Result<(), Failure> {
+        let named = &self.target.named;
+        let failed = |error| Failure::io("put back", named, error);
+        if self.link.is_some() {
+            std::fs::remove_file(&self.target.real).map_err(failed)?;
+        }
+        match &self.file.before {
+            Was::File { bytes, mode } => {
+                replace(&self.target, self.found.as_ref(), bytes)?;
+                let mode = std::fs::Permissions::from_mode(mode & 0o777);
+                std::fs::set_permissions(&self.target.real, mode).map_err(failed)
+            }
+            Was::Absent => match &self.found {
+                Some(found) => remove::file(&self.target, found),
+                None => Ok(()),
+            },
+            Was::Link(leads_to) => {
+                if let Some(found) = &self.found {
+                    remove::file(&self.target, found)?;
+                }
+                symlink(leads_to.to_path(), &self.target.real).map_err(failed)
+            }
+        }
+    }
+
+    /// As it was before [`Self::forward`].
+    fn back(&self, site: &Site<'_>) -> Result<(), Failure> {
+        let named = &self.target.named;
+        let failed = |error| Failure::io("put back", named, error);
+        let plain = self::site(site.place, &[], site.cancel);
+        let exists = self.target.real.symlink_metadata().is_ok();
+        let target = Target { named: named.clone(), real: self.target.real.clone(), exists };
+        let there = match exists && !target.real.is_symlink() {
+            true => before(&plain, &target)?,
+            false => None,
+        };
+        if target.real.is_symlink() {
+            std::fs::remove_file(&target.real).map_err(failed)?;
+        }
+        match (&self.found, &self.link) {
+            (Some(found), _) => {
+                replace(&target, there.as_ref(), found.bytes.as_deref().unwrap_or_default())?;
+                let mode = std::fs::Permissions::from_mode(found.mode() & 0o777);
+                std::fs::set_permissions(&target.real, mode).map_err(failed)
+            }
+            (None, link) => {
+                if let Some(there) = &there {
+                    remove::file(&target, there)?;
+                }
+                match link {
+                    Some(leads_to) => symlink(leads_to, &target.real).map_err(failed),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn did(&self) -> &'static str {
+        match (&self.file.before, self.target.exists) {
+            (Was::Absent, _) => "removed",
+            (Was::File { .. } | Was::Link(_), true) => "put back",
+            (Was::File { .. } | Was::Link(_), false) => "brought back",
+        }
+    }
+
+    fn effect(&self) -> Effect {
+        let path = self.target.recorded();
+        match (&self.file.before, self.target.exists) {
+            (Was::Absent, _) => Effect::Deleted(path),
+            (Was::File { .. } | Was::Link(_), true) => Effect::Written(path),
+            (Was::File { .. } | Was::Link(_), false) => Effect::Created(path),
+        }
+    }
+
+    fn diff(&self, site: &Site<'_>) -> String {
+        let shown = site.shown(&self.target.real);
+        let text =
+            |bytes: Option<&[u8]>| bytes.and_then(|bytes| String::from_utf8(bytes.to_vec()).ok());
+        let old = match &self.found {
+            Some(found) => text(found.bytes.as_deref()),
+            None => Some(String::new()),
+        };
+        let new = match &self.file.before {
+            Was::File { bytes, .. } => text(Some(bytes)),
+            Was::Absent => Some(String::new()),
+            Was::Link(leads_to) => {
+                return format!("[{shown} becomes a link to {:?} again]\n", leads_to.to_path());
+            }
+        };
+        match (old, new) {
+            (Some(old), Some(new)) => diff::unified(&shown, &old, &new),
+            _ => format!("[no diff: {shown} is no text]\n"),
+        }
+    }
+}

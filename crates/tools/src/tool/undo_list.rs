@@ -1,0 +1,35 @@
+//! `undo_list`: what can be undone. Answered by `agentd-store`, `undo` in `store`.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::{Code, Failure};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct UndoList;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {}
+
+impl Tool for UndoList {
+    type Input = Input;
+    const NAME: &'static str = "undo_list";
+    // It only looks.
+    const KIND: ToolKind = ToolKind::Query;
+    const PROFILE: Profile = Profile::Store;
+    const DESCRIPTION: &'static str = "List the changes that file tools made in this session and that undo_restore can take back, the newest first. What commands changed is not covered.";
+    const ALIASES: &'static [Alias] = &[];
+
+    fn facts(_: &Input) -> Facts {
+        Facts::default()
+    }
+
+    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
+        Err(Failure::new(Code::UnknownTool, "agentd-store answers this itself", ""))
+    }
+}

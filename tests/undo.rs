@@ -1,0 +1,146 @@
+//! What file tools changed and how it comes back: by the store's copies, in a cage like any change.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use support::anthropic::{Answer, Server, call};
+use support::{Desk, run};
+
+const AUTO: [&str; 2] = ["--permission-mode", "auto"];
+
+/// A run of these calls, one an answer; what each came to.
+fn calls(desk: &Desk, flags: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
+    let answers = calls.iter().zip(1..).map(|((tool, input), number)| {
+        Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
+    });
+    let server = Server::scripted(answers.chain([Answer::text("Done.")]));
+    let ran = run(desk.with_server(&server, &[&["-p", "Go."], flags].concat()));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
+    let result = |body: &Value| {
+        let messages = body["messages"].as_array().unwrap();
+        messages.last().unwrap()["content"][0]["content"].to_string()
+    };
+    server.requests()[1..].iter().map(|request| result(&request.body)).collect()
+}
+
+fn undo(id: u32) -> (&'static str, Value) {
+    ("undo_restore", json!({"id": id}))
+}
+
+#[test]
+fn every_file_tool_can_be_undone_and_so_can_undoing() {
+    let desk = Desk::new();
+    desk.write("a", "one\r\ntwo\n");
+    let script = desk.write("run.sh", "#!/bin/sh\n");
+    fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+    desk.write("d/x", "x");
+    desk.write("d/e/y", "y\u{e9}");
+    fs::write(desk.project().join("d/bytes"), [0, 0xff, 0xfe]).unwrap();
+    symlink("a", desk.project().join("link")).unwrap();
+    let changed = [
+        ("write", json!({"path": "a", "content": "other"})),
+        ("write", json!({"path": "new/made", "content": "made"})),
+        ("edit", json!({"path": "run.sh", "old_string": "sh\n", "new_string": "bash\n"})),
+        ("multi_edit", json!({"path": "a", "edits": [{"find": "other", "replace": "third"}]})),
+        ("delete", json!({"paths": ["d", "run.sh"], "recursive": true})),
+        ("delete", json!({"paths": ["link"]})),
+        ("edit", json!({"path": "a", "old_string": "not there", "new_string": "x"})),
+        ("undo_list", json!({})),
+    ];
+    let said = calls(&desk, &AUTO, &changed);
+    let list = &said[7];
+    for line in [
+        "6 delete",
+        "link (removed)",
+        "5 delete",
+        "run.sh (removed)",
+        "4 multi_edit",
+        "new/made (made)",
+    ] {
+        assert!(list.contains(line), "{line}: {list}");
+    }
+    assert!(!list.contains("7 edit"), "what changed nothing is not there: {list}");
+    assert!(!desk.project().join("d").exists() && desk.read("a") == "third");
+    let back = calls(&desk, &[&AUTO[..], &["-c"]].concat(), &[6, 5, 4, 3, 2, 1].map(undo));
+    assert!(back.iter().all(|said| !said.contains("Error")), "{back:?}");
+    assert_eq!(desk.read("a"), "one\r\ntwo\n");
+    assert_eq!(desk.read("run.sh"), "#!/bin/sh\n");
+    assert_eq!(script.metadata().unwrap().permissions().mode() & 0o777, 0o755);
+    assert_eq!((desk.read("d/x"), desk.read("d/e/y")), ("x".into(), "y\u{e9}".into()));
+    assert_eq!(fs::read(desk.project().join("d/bytes")).unwrap(), [0, 0xff, 0xfe]);
+    assert_eq!(fs::read_link(desk.project().join("link")).unwrap().to_str(), Some("a"));
+    assert!(!desk.project().join("new/made").exists());
+    // The last of those that undid something, undone.
+    let list = calls(&desk, &[&AUTO[..], &["-c"]].concat(), &[("undo_list", json!({}))]);
+    assert!(list[0].contains("undo_restore"), "{list:?}");
+    let last: String =
+        list[0].trim_start_matches('"').chars().take_while(char::is_ascii_digit).collect();
+    calls(&desk, &[&AUTO[..], &["-c"]].concat(), &[undo(last.parse().unwrap())]);
+    assert_eq!(desk.read("a"), "other");
+    let verified = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(verified.code, 0, "{}", verified.err);
+}
+
+#[test]
+fn what_somebody_changed_since_is_a_conflict_and_nothing_is_put_back() {
+    let desk = Desk::new();
+    desk.write("a", "mine a");
+    desk.write("b", "mine b");
+    calls(&desk, &AUTO, &[("delete", json!({"paths": ["a", "b"]}))]);
+    desk.write("b", "somebody's");
+    let resumed = [&AUTO[..], &["-c"]].concat();
+    let said = calls(&desk, &resumed, &[undo(1), undo(99)]);
+    assert!(
+        said[0].contains("Error [stale]") && said[0].contains("nothing was put back: b"),
+        "{said:?}"
+    );
+    assert!(said[1].contains("[not_found]"), "{said:?}");
+    assert!(!desk.project().join("a").exists(), "all or nothing");
+    assert_eq!(desk.read("b"), "somebody's");
+    fs::remove_file(desk.project().join("b")).unwrap();
+    calls(&desk, &resumed, &[undo(1)]);
+    assert_eq!((desk.read("a"), desk.read("b")), ("mine a".into(), "mine b".into()));
+}
+
+#[test]
+fn undoing_is_judged_as_writing() {
+    let desk = Desk::new();
+    desk.write("a", "before");
+    calls(&desk, &AUTO, &[("write", json!({"path": "a", "content": "after"}))]);
+    let said = calls(&desk, &["-c", "--permission-mode", "plan"], &[undo(1)]);
+    assert!(said[0].contains("plan"), "{said:?}");
+    desk.write(".agentd/config.toml", "[permissions]\ndeny = [\"write:a\"]\n");
+    let denied = [&AUTO[..], &["-c", "--trust-project"]].concat();
+    let said = calls(&desk, &denied, &[undo(1)]);
+    assert!(said[0].contains("write:a"), "{said:?}");
+    assert_eq!(desk.read("a"), "after");
+    fs::remove_file(desk.project().join(".agentd/config.toml")).unwrap();
+    let accepted = ["-c", "--permission-mode", "accept-edits"];
+    let said = calls(&desk, &accepted, &[undo(1)]);
+    assert_eq!(desk.read("a"), "before", "{said:?}");
+}
+
+#[test]
+fn what_is_too_large_to_keep_is_said_and_not_put_back() {
+    let desk = Desk::new();
+    fs::write(desk.project().join("large"), vec![b'x'; 9 << 20]).unwrap();
+    let said = calls(
+        &desk,
+        &AUTO,
+        &[("delete", json!({"paths": ["large"]})), ("undo_list", json!({})), undo(1)],
+    );
+    assert!(said[1].contains("large (not covered"), "{said:?}");
+    assert!(said[2].contains("[not_covered]"), "{said:?}");
+}
+
+#[test]
+fn another_session_s_changes_are_not_undone_here() {
+    let desk = Desk::new();
+    calls(&desk, &AUTO, &[("write", json!({"path": "a", "content": "x"}))]);
+    let said = calls(&desk, &AUTO, &[("undo_list", json!({})), undo(1)]);
+    assert!(said[0].contains("no file tool changed anything"), "{said:?}");
+    assert!(said[1].contains("[not_found]"), "{said:?}");
+}
