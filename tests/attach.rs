@@ -313,6 +313,42 @@ fn a_lost_daemon_is_followed_by_another_while_the_terminal_stays() {
 }
 
 #[test]
+fn words_that_a_dying_daemon_did_not_take_come_back_to_the_line() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| Answer::text(&format!("Answer {n}.")));
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "hello"]), SIZE);
+    one.shows("Answer 1.");
+    one.shows("ready");
+    support::send(daemon.pid, Signal::SIGSTOP);
+    one.enters("are you there?");
+    one.shows_no_more("> are you there?");
+    support::send(daemon.pid, Signal::SIGKILL);
+    one.shows("this was not taken; Enter sends it again");
+    one.shows("> are you there?");
+    assert_eq!(server.requests().len(), 1, "it is for the person to say");
+    one.press(&["Enter"]);
+    one.shows("Answer 2.");
+}
+
+#[test]
+fn who_sees_a_session_ended_elsewhere_is_told_that_it_ended() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("Here I am.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "hello"]), SIZE);
+    one.shows("ready");
+    let id = run(desk.agentd(&["ls", "--json"])).json()["session_id"].as_str().unwrap().to_owned();
+    assert_eq!(run(desk.agentd(&["stop", &id])).code, 0);
+    assert_eq!(one.ends(), 0, "{}", one.screen());
+    let screen = one.shows("comes back");
+    assert!(screen.contains("the session was ended"), "{screen}");
+    assert!(!screen.contains("goes on"), "{screen}");
+}
+
+#[test]
 fn who_watches_a_lost_daemon_ends_no_turn_and_sees_it_go_on() {
     let (desk, server) = greeting();
     let daemon = desk.daemon();

@@ -247,6 +247,9 @@ fn a_running_turn_is_stopped_in_order_or_killed_at_once() {
         assert_eq!(state(&desk, &id), "ended");
         let ended = script.wait_with_output().unwrap();
         assert!(!ended.status.success(), "its run did not come to its end: {ended:?}");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(said.contains("the session was ended") && said.contains("--resume"), "{said}");
+        assert!(!said.contains("fault of agentd"), "{said}");
         let sleeps = processes().into_iter().filter(|it| it.name == "sleep").any(|it| {
             let line = fs::read_to_string(format!("/proc/{}/cmdline", it.pid));
             line.is_ok_and(|line| line.contains(mark))

@@ -6,7 +6,7 @@
 mod support;
 
 /// Failures whose tests stand elsewhere under names of their own.
-const ELSEWHERE: [(u32, &str, &str); 24] = [
+const ELSEWHERE: [(u32, &str, &str); 23] = [
     (1, "crates/supervise/src/claim.rs", "failure_1_a_lock_that_nobody_holds_is_no_obstacle"),
     (
         2,
@@ -26,7 +26,6 @@ const ELSEWHERE: [(u32, &str, &str); 24] = [
     (14, "tests/sessions.rs", "failure_14_a_session_that_is_live_is_joined_and_never_opened_twice"),
     (15, "tests/daemon.rs", "failure_15_a_socket_path_that_is_too_long_is_named"),
     (17, "crates/session/tests/turns.rs", "open_calls_of_a_journal_are_closed_on_load"),
-    (17, "crates/supervise/src/mend.rs", "open_calls_and_the_open_turn_are_ended_and_told_apart"),
     (19, "tests/sessions.rs", "failure_19_and_4_two_projects_never_touch_each_other"),
     (
         20,
@@ -225,6 +224,52 @@ fn failure_10_a_command_that_prints_without_end_fills_the_memory() {
     assert!(peak < 100_000, "{peak} kB");
     let told = server.requests()[1].body["messages"].to_string();
     assert!(told.len() < 200_000, "{}", told.len());
+}
+
+/// A vendor refuses every later request of a conversation in which a call has no result.
+#[test]
+fn failure_17_a_call_without_a_result_stays_in_the_transcript() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| match n {
+        1 => Answer::says([
+            bash("toolu_1", "echo x >> effects; sleep 50"),
+            bash("toolu_2", "echo x >> effects"),
+        ]),
+        _ => Answer::text("on"),
+    });
+    let mut client = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+    let mut client = client.spawn().unwrap();
+    until("the first call runs", || desk.project().join("effects").exists());
+    // Nobody is left to write an end down, and nobody to go on.
+    let supervisor = child_of(client.id(), "agentd-supervisor").unwrap();
+    send(client.id(), Signal::SIGSTOP);
+    send(supervisor, Signal::SIGKILL);
+    send(client.id(), Signal::SIGKILL);
+    client.wait().unwrap();
+    let mut sessions = fs::read_dir(desk.state().join("sessions")).unwrap();
+    let directory = sessions.next().unwrap().unwrap().path();
+    let id = directory.file_name().unwrap().to_str().unwrap().to_owned();
+    let kept = fs::read_to_string(directory.join("journal.jsonl")).unwrap();
+    let number = |kind: &str| kept.matches(&format!(r#""kind":"{kind}""#)).count();
+    assert_eq!((number("RESULT"), number("INTERRUPTED")), (0, 0), "calls are left open: {kept}");
+    assert!(number("PROPOSED") > 0, "{kept}");
+
+    for later in ["on with it", "and again"] {
+        let ran = run(desk.with_server(&server, &["-p", later, "--resume", &id]));
+        assert_eq!(ran.code, 0, "{later}: {ran:?}");
+        let requests = server.requests();
+        let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
+        let ids = |message: &serde_json::Value, kind: &str, name: &str| {
+            let blocks = message["content"].as_array().into_iter().flatten();
+            let blocks = blocks.filter(|block| block["type"] == kind);
+            blocks.map(|block| block[name].clone()).collect::<Vec<_>>()
+        };
+        let calls = messages.iter().position(|it| it["role"] == "assistant").unwrap();
+        let called = ids(&messages[calls], "tool_use", "id");
+        assert_eq!(called.len(), 2, "{messages:#?}");
+        assert_eq!(ids(&messages[calls + 1], "tool_result", "tool_use_id"), called);
+    }
+    assert_eq!(desk.read("effects"), "x\n", "and nothing was done again");
 }
 
 #[test]

@@ -71,6 +71,8 @@ pub struct Left {
     pub session: Option<SessionId>,
     /// How.
     pub how: Leaving,
+    /// Prompts that were said last and of which nobody knows whether the session took them.
+    pub unconfirmed: Vec<String>,
 }
 
 /// Attaches until the person leaves. `audit` tells what the audit log holds of a session; `signals`
@@ -179,7 +181,15 @@ impl Attached<'_> {
         } else {
             let _ = write_out(&self.finished);
         }
-        Left { session: self.screen.session().cloned(), how }
+        let unconfirmed = match how {
+            // Who leaves by themselves leaves them on their way, and they are heard.
+            Leaving::Quit | Leaving::Detached(None) | Leaving::Signal(_) => Vec::new(),
+            Leaving::Detached(Some(_))
+            | Leaving::Ended(_)
+            | Leaving::Failed(..)
+            | Leaving::Lost(_) => self.screen.unconfirmed(),
+        };
+        Left { session: self.screen.session().cloned(), how, unconfirmed }
     }
 
     fn follow(&mut self) -> Leaving {

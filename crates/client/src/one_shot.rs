@@ -10,7 +10,7 @@ use crate::transcript::{Conclusion, OpenedSession, Transcript};
 use crate::view::{Moment, Shown, View};
 use ipc::{ChannelError, Sender};
 use protocol::client::{
-    Event, FailedKind, FromClient, Opening, Others, Rights, Since, Start, ToClient,
+    Event, FailedKind, FromClient, Opening, Others, Parting, Rights, Since, Start, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
@@ -385,11 +385,15 @@ impl Run<'_> {
                 Input::Word(ToClient::Failed { kind, message }) => {
                     return Err(RunError::Failed { kind, message });
                 }
+                // It was to end anyway.
+                Input::Word(ToClient::Detached { .. }) if self.stopped.is_some() => break,
+                Input::Word(ToClient::Detached { parting, reason, .. }) => {
+                    return Err(sent_away(parting, &session, &reason));
+                }
                 Input::Word(
                     ToClient::Welcome { .. }
                     | ToClient::Refused { .. }
                     | ToClient::Opened { .. }
-                    | ToClient::Detached { .. }
                     | ToClient::Page { .. }
                     | ToClient::Sessions(_)
                     | ToClient::Status(_)
@@ -512,6 +516,18 @@ fn follow(session: &SessionId, from: u64) -> FromClient {
         rights: Rights::Full,
         others: Others::Stay,
     }
+}
+
+/// What a run comes to whose session is not there for it any more.
+fn sent_away(parting: Parting, session: &SessionId, reason: &str) -> RunError {
+    let kind = match parting {
+        Parting::TakenOver => FailedKind::Held,
+        Parting::Ended => FailedKind::Ending,
+        Parting::Failed => FailedKind::Internal,
+    };
+    let message =
+        format!("{reason}. `agentd show {session}` reads it, `--resume {session}` goes on");
+    RunError::Failed { kind, message }
 }
 
 fn why(stop: Stop) -> &'static str {

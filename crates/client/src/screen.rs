@@ -78,6 +78,8 @@ pub enum Leaving {
     Quit,
     /// A person left, or was sent away; the session goes on. The reason, where there is one.
     Detached(Option<String>),
+    /// The session was ended, and why.
+    Ended(String),
     /// The supervisor did not do what was asked.
     Failed(FailedKind, String),
     /// The supervisor is gone, and no other took its place.
@@ -176,6 +178,10 @@ pub struct Screen {
     /// Of the newest answer.
     pub(crate) last_usage: Usage,
     pub(crate) pending: Pending,
+    /// Prompts that were said and are not known to be on disk.
+    said: Vec<String>,
+    /// Those of them that were said over a connection that is lost.
+    unsure: Vec<String>,
     /// What the session is to this one that is opened next.
     pub(crate) moving: Moving,
     /// Why the supervisor said that it ends, until it says something else.
@@ -210,6 +216,8 @@ impl Screen {
             usage: Usage::default(),
             last_usage: Usage::default(),
             pending: Pending::Nothing,
+            said: Vec::new(),
+            unsure: Vec::new(),
             moving: Moving::ToCopy,
             refused: None,
             first_seq: None,
@@ -238,6 +246,12 @@ impl Screen {
         }
     }
 
+    /// Prompts of which nobody knows whether the session took them.
+    #[must_use]
+    pub fn unconfirmed(&self) -> Vec<String> {
+        self.unsure.iter().chain(&self.said).cloned().collect()
+    }
+
     /// Whether the supervisor has something to tell that has not come yet.
     #[must_use]
     pub fn is_owed(&self) -> bool {
@@ -258,6 +272,7 @@ impl Screen {
         if let Some(why) = self.refused.take() {
             return vec![Effect::Leave(Leaving::Lost(why))];
         }
+        self.unsure.append(&mut self.said);
         self.link = Link::Closed;
         self.blocks.lost();
         self.queue.clear();

@@ -41,6 +41,7 @@ mod fork;
 mod glance;
 mod journal;
 mod line;
+mod lines;
 mod open_calls;
 mod page;
 mod past;

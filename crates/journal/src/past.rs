@@ -40,7 +40,7 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
             past.entries.push(reader.entry()?);
             continue;
         }
-        let front = line::check(&reader.line).and_then(|()| line::front(&reader.line));
+        let front = line::check(reader.line()).and_then(|()| line::front(reader.line()));
         let front = front.map_err(|damage| reader.damaged(damage))?;
         reader.check_place(front.seq)?;
         look_for_texts(reader)?;
@@ -60,7 +60,7 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
                 past.entries.retain(|entry| !matches!(entry.record, Record::Queued { .. }));
             }
             (kind, Some(call)) if ends_a_call(kind) => calls.end(call),
-            (kind, Some(call)) if about_a_call(kind) => calls.keep(call, &reader.line),
+            (kind, Some(call)) if about_a_call(kind) => calls.keep(call, reader.line()),
             (kind, None) if about_a_call(kind) => return Err(reader.damaged(Damage::NoRecord)),
             (kind, _) if !Record::KINDS.contains(&kind) => {}
             _ => {
@@ -108,10 +108,10 @@ impl OpenLines {
 
 /// A text that is gone is found now; one that was changed when it is read.
 fn look_for_texts(reader: &Reader) -> Result<(), ReadError> {
-    if !bulk::may_refer(&reader.line) {
+    if !bulk::may_refer(reader.line()) {
         return Ok(());
     }
-    let line = line::open(&reader.line).map_err(|damage| reader.damaged(damage))?;
+    let line = line::open(reader.line()).map_err(|damage| reader.damaged(damage))?;
     if !Record::KINDS.contains(&line.kind.as_str()) {
         return Ok(());
     }

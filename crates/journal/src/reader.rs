@@ -2,10 +2,11 @@
 
 use crate::blobs::Blobs;
 use crate::line::{self, LINE_CAP, Line};
+use crate::lines::{Lines, Taken};
 use crate::{Damage, Entry, FORMAT, Header, Record, bulk};
 use std::cell::Cell;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Name of the journal in its session's directory.
@@ -104,9 +105,7 @@ pub enum Tail {
 /// The records of a journal, in order. Ends after the first error.
 #[derive(Debug)]
 pub struct Reader {
-    input: BufReader<File>,
-    /// The line that was taken last.
-    pub(crate) line: Vec<u8>,
+    lines: Lines,
     path: PathBuf,
     pub(crate) blobs: Blobs,
     /// Records given out so far; also the lines.
@@ -178,8 +177,7 @@ pub fn header(session_dir: &Path) -> Result<Header, ReadError> {
 impl Reader {
     pub(crate) fn new(file: File, session_dir: &Path) -> Self {
         Self {
-            input: BufReader::with_capacity(64 << 10, file),
-            line: Vec::new(),
+            lines: Lines::of(file),
             path: session_dir.join(FILE),
             blobs: Blobs::at(session_dir.join(BLOBS)),
             read: 0,
@@ -208,30 +206,25 @@ impl Reader {
         self.read
     }
 
-    /// Takes the next whole line into `line`, without its line end; false where there is none.
+    /// The line that was taken last, without its line end.
+    pub(crate) fn line(&self) -> &[u8] {
+        self.lines.line()
+    }
+
+    /// Takes the next whole line; false where there is none.
     pub(crate) fn next_line(&mut self) -> Result<bool, ReadError> {
-        self.line.clear();
-        let cap = LINE_CAP as u64 + 1;
-        let length = self
-            .input
-            .by_ref()
-            .take(cap)
-            .read_until(b'\n', &mut self.line)
-            .map_err(|source| ReadError::Io { path: self.path.clone(), source })?;
-        if self.line.last() == Some(&b'\n') {
-            self.line.pop();
-            return Ok(true);
+        let taken = self.lines.take(LINE_CAP);
+        match taken.map_err(|source| ReadError::Io { path: self.path.clone(), source })? {
+            Taken::Line => Ok(true),
+            Taken::Rest => self.at_the_end(),
+            Taken::TooLong => Err(self.damaged(Damage::TooLong)),
         }
-        if length as u64 == cap {
-            return Err(self.damaged(Damage::TooLong));
-        }
-        self.at_the_end()
     }
 
     /// Judges what stands behind the last line end.
     fn at_the_end(&mut self) -> Result<bool, ReadError> {
         self.ended = true;
-        match behind(&self.line) {
+        match behind(self.line()) {
             Behind::Unended => {
                 self.tail = Tail::Unended;
                 Ok(true)
@@ -240,7 +233,7 @@ impl Reader {
             Behind::Nothing | Behind::Torn if self.read == 0 => Err(self.no_header()),
             Behind::Nothing => Ok(false),
             Behind::Torn => {
-                self.tail = Tail::Torn { offset: self.offset, bytes: self.line.len() as u64 };
+                self.tail = Tail::Torn { offset: self.offset, bytes: self.line().len() as u64 };
                 Ok(false)
             }
         }
@@ -248,7 +241,7 @@ impl Reader {
 
     /// The record of the line that was taken.
     pub(crate) fn entry(&mut self) -> Result<Entry, ReadError> {
-        let opened = line::open(&self.line).map_err(|damage| self.damaged(damage))?;
+        let opened = line::open(self.line()).map_err(|damage| self.damaged(damage))?;
         self.check_place(opened.seq)?;
         if self.read == 0 {
             self.check_header(&opened)?;
@@ -281,7 +274,7 @@ impl Reader {
     /// The line that was taken is good.
     pub(crate) fn pass(&mut self) {
         self.read += 1;
-        self.offset += self.line.len() as u64 + 1;
+        self.offset += self.line().len() as u64 + 1;
     }
 
     /// Looks at the format before at anything that a newer format may have changed.

@@ -129,6 +129,17 @@ pub enum Ending {
     Kill,
 }
 
+/// What becomes of a session that a client is sent away from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Parting {
+    /// It goes on; another client took it over.
+    TakenOver,
+    /// It was ended, and is on disk.
+    Ended,
+    /// A part of the supervisor failed. What was recorded is on disk.
+    Failed,
+}
+
 /// What a supervisor does that is asked to end while turns run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Unfinished {
@@ -555,6 +566,8 @@ pub enum ToClient {
     Detached {
         /// Which session.
         session: SessionId,
+        /// What became of it.
+        parting: Parting,
         /// In plain words.
         reason: String,
     },

@@ -12,7 +12,9 @@ use crate::root::{Order, RootMsg};
 use crate::session_actor::{Answered, Attachment, SessionMsg};
 use ipc::{ChannelError, Joiner, codec};
 use protocol::Link;
-use protocol::client::{ClientLink, Event, FailedKind, FromClient, Opening, Rights, ToClient};
+use protocol::client::{
+    ClientLink, Event, FailedKind, FromClient, Opening, Parting, Rights, ToClient,
+};
 use protocol::ids::{CallId, SessionId};
 use protocol::provider::Paper;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -120,7 +122,7 @@ pub(crate) enum ClientMsg {
     /// An event of this session found no room, and none that followed was put in.
     Missed(SessionId),
     /// It sees nothing more of a session, and why.
-    Dismissed { session: SessionId, reason: String },
+    Dismissed { session: SessionId, parting: Parting, reason: String },
     /// From the client.
     Word(Box<Heard>),
     /// The actor of this session failed.
@@ -200,11 +202,11 @@ impl Actor for ClientActor {
         match message {
             ClientMsg::Say(word) => state.pass_on(word),
             ClientMsg::Missed(session) => state.missed(session),
-            ClientMsg::Dismissed { session, reason } => {
+            ClientMsg::Dismissed { session, parting, reason } => {
                 let attached = state.attached.remove(&session).is_some();
                 let opened = state.opened.remove(&session).is_some();
                 if attached || opened {
-                    state.pass_on(ToClient::Detached { session, reason });
+                    state.pass_on(ToClient::Detached { session, parting, reason });
                 }
             }
             ClientMsg::Word(heard) => state.word(&myself, heard.word, heard.papers).await,
@@ -423,7 +425,8 @@ impl ClientState {
         );
         let event = Event::Degraded { reason: reason.clone() };
         self.say(ToClient::Event { session: session.clone(), seq: 0, event });
-        self.say(ToClient::Detached { session: session.clone(), reason });
+        let parting = Parting::Failed;
+        self.say(ToClient::Detached { session: session.clone(), parting, reason });
     }
 
     fn with_full_rights(&self, session: &SessionId, act: impl FnOnce(&ActorRef<SessionMsg>)) {

@@ -40,7 +40,7 @@ use journal::Record;
 use model::Reach;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::ToolResult;
-use protocol::client::{Change, Ending, Event, ProcessRow};
+use protocol::client::{Change, Ending, Event, Parting, ProcessRow};
 use protocol::ids::CallId;
 use protocol::judgement::{Audience, Question, Rule, Verdict};
 #[cfg(agentd_hooks)]
@@ -572,7 +572,7 @@ impl SessionState {
         if !first {
             return;
         }
-        self.dismiss("the session was ended; it is on disk");
+        self.dismiss(Parting::Ended, "the session was ended; it is on disk");
         for call in self.calls.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::Cancel));
             if ending == Ending::Kill {

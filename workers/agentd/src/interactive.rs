@@ -173,6 +173,9 @@ fn ended(left: Left) -> Result<Exit, Failure> {
         || "no session was opened".to_owned(),
         |session| format!("session {session}: `agentd attach {session}` comes back"),
     );
+    for text in &left.unconfirmed {
+        eprintln!("perhaps not taken by the session: {text}");
+    }
     match left.how {
         Leaving::Quit => {
             eprintln!("{back}");
@@ -182,6 +185,10 @@ fn ended(left: Left) -> Result<Exit, Failure> {
             let why = why.map_or_else(|| "detached".to_owned(), |why| format!("detached: {why}"));
             eprintln!("{why}; the session goes on\n{back}");
             Ok(Exit::Detached)
+        }
+        Leaving::Ended(why) => {
+            eprintln!("{why}\n{back}");
+            Ok(Exit::Done)
         }
         Leaving::Failed(kind, message) => Err(door::failed(kind, message)),
         Leaving::Lost(why) => {

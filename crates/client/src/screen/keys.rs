@@ -188,6 +188,7 @@ impl Screen {
         if !self.blocks.questions().is_empty() {
             self.focus = Focus::Question;
         }
+        self.said.push(text.clone());
         self.to_session(|session| FromClient::Prompt { session, text })
     }
 

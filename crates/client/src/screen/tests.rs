@@ -4,7 +4,7 @@
 use super::*;
 use crate::live::{asking, live};
 use protocol::call::{Call, Outcome, ToolResult};
-use protocol::client::{Change, Event, Numbered};
+use protocol::client::{Change, Event, Numbered, Parting};
 use protocol::content::Block;
 use protocol::ids::CallId;
 use protocol::judgement::{Answer, Question};
@@ -437,5 +437,53 @@ fn rows_fit_the_terminal_whatever_its_size() {
         if columns >= 7 {
             assert!(live.rows.iter().all(|row| row.columns() <= columns), "{columns}x{height}");
         }
+    }
+}
+
+#[test]
+fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
+    let said = || {
+        let mut screen = screen();
+        for text in ["first", "second"] {
+            press(&mut screen, text);
+            screen.update(Input::Key(Key::Enter));
+        }
+        screen.update(event(1, Event::Prompt { text: "first".to_owned() }));
+        assert_eq!(screen.unconfirmed(), ["second"]);
+        screen
+    };
+    let back = |screen: &mut Screen, before: Option<Input>| {
+        screen.update(Input::Lost("gone".to_owned()));
+        screen.update(opened(session()));
+        press(screen, "typed");
+        before.into_iter().for_each(|input| drop(screen.update(input)));
+        screen.update(Input::Word(ToClient::Attached { session: session() }));
+        screen.editor.text().to_owned()
+    };
+    let mut lost = said();
+    assert_eq!(back(&mut lost, None), "second\ntyped");
+    assert!(lost.hint.is_some_and(|hint| hint.contains("Enter sends it again")));
+    let kept = Event::Prompt { text: "second".to_owned() };
+    let queued = Event::Queue { texts: vec!["second".to_owned()] };
+    for on_disk in [event(2, kept), event(1, queued)] {
+        let mut screen = said();
+        assert_eq!(back(&mut screen, Some(on_disk)), "typed");
+        assert!(screen.unconfirmed().is_empty());
+    }
+    let mut degraded = said();
+    degraded.update(event(2, Event::Degraded { reason: "the disk is full".to_owned() }));
+    assert_eq!(degraded.editor.text(), "second");
+}
+
+#[test]
+fn who_is_sent_away_is_told_whether_the_session_goes_on() {
+    let reason = || "why".to_owned();
+    for (parting, leaving) in [
+        (Parting::TakenOver, Leaving::Detached(Some(reason()))),
+        (Parting::Ended, Leaving::Ended(reason())),
+        (Parting::Failed, Leaving::Failed(FailedKind::Internal, reason())),
+    ] {
+        let word = ToClient::Detached { session: session(), parting, reason: reason() };
+        assert_eq!(screen().update(Input::Word(word)), [Effect::Leave(leaving)]);
     }
 }

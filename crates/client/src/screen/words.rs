@@ -4,7 +4,7 @@ use super::{Effect, Focus, Leaving, Link, Moving, Screen, Turn};
 use crate::blocks::{Blocks, Item};
 use crate::transcript::sum;
 use protocol::client::{
-    Change, Event, FailedKind, FromClient, ModelFacts, Numbered, Others, Rights, ToClient,
+    Change, Event, FailedKind, FromClient, ModelFacts, Numbered, Others, Parting, Rights, ToClient,
 };
 use protocol::confinement::Network;
 use protocol::ids::SessionId;
@@ -40,8 +40,12 @@ impl Screen {
             ToClient::Event { session, seq, event } if self.is_here(&session) => {
                 self.event(seq, &event)
             }
-            ToClient::Detached { session, reason } if self.is_here(&session) => {
-                vec![Effect::Leave(Leaving::Detached(Some(reason)))]
+            ToClient::Detached { session, parting, reason } if self.is_here(&session) => {
+                vec![Effect::Leave(match parting {
+                    Parting::TakenOver => Leaving::Detached(Some(reason)),
+                    Parting::Ended => Leaving::Ended(reason),
+                    Parting::Failed => Leaving::Failed(FailedKind::Internal, reason),
+                })]
             }
             ToClient::Behind { session } if self.is_here(&session) => {
                 self.blocks.lost();
@@ -51,11 +55,7 @@ impl Screen {
             ToClient::Page { session, events } if self.is_here(&session) => self.page(&events),
             ToClient::TakenBack { session, texts } if self.is_here(&session) => {
                 self.queue.clear();
-                // What was typed meanwhile stays, behind what was taken back.
-                let typed = self.editor.text().to_owned();
-                let all: Vec<_> =
-                    texts.into_iter().chain([typed]).filter(|text| !text.is_empty()).collect();
-                self.editor.set(&all.join("\n"));
+                self.give_back(texts);
                 Vec::new()
             }
             ToClient::Failed { kind, message } => self.failed(kind, message),
@@ -121,6 +121,8 @@ impl Screen {
         self.turn = Turn::Idle;
         self.focus = Focus::Line;
         self.queue.clear();
+        self.said.clear();
+        self.unsure.clear();
         self.first_seq = None;
         self.last_seq = 0;
     }
@@ -130,9 +132,36 @@ impl Screen {
         if self.turn == Turn::Working {
             self.blocks.came_midway();
         }
+        // All that is on disk was told by now.
+        let lost = std::mem::take(&mut self.unsure);
+        if !lost.is_empty() {
+            self.give_back(lost);
+            self.hint = Some("this was not taken; Enter sends it again".to_owned());
+        }
         match self.entrance.prompt.take() {
-            Some(text) => vec![Effect::Say(FromClient::Prompt { session, text })],
+            Some(text) => {
+                self.said.push(text.clone());
+                vec![Effect::Say(FromClient::Prompt { session, text })]
+            }
             None => Vec::new(),
+        }
+    }
+
+    /// Puts words back into the line. What was typed meanwhile stays, behind them.
+    fn give_back(&mut self, texts: Vec<String>) {
+        let typed = self.editor.text().to_owned();
+        let all: Vec<_> =
+            texts.into_iter().chain([typed]).filter(|text| !text.is_empty()).collect();
+        self.editor.set(&all.join("\n"));
+    }
+
+    /// These words are on disk.
+    fn confirm(&mut self, text: &str) {
+        for said in [&mut self.unsure, &mut self.said] {
+            if let Some(place) = said.iter().position(|said| said == text) {
+                said.remove(place);
+                return;
+            }
         }
     }
 
@@ -168,17 +197,27 @@ impl Screen {
     /// What of an event stands in the live rows.
     fn note(&mut self, event: &Event) {
         match event {
-            Event::TurnEnded { .. } | Event::Degraded { .. } => {
+            Event::TurnEnded { .. } => {
                 self.turn = Turn::Idle;
                 self.hint = None;
+            }
+            Event::Degraded { .. } => {
+                self.turn = Turn::Idle;
+                self.hint = None;
+                // Nothing more is taken.
+                let said = std::mem::take(&mut self.said);
+                self.give_back(said);
             }
             Event::Answer { blocks: _, usage } => {
                 self.turn = Turn::Working;
                 self.usage = sum(self.usage, *usage);
                 self.last_usage = *usage;
             }
-            Event::Prompt { .. }
-            | Event::TextDelta { .. }
+            Event::Prompt { text } => {
+                self.turn = Turn::Working;
+                self.confirm(text);
+            }
+            Event::TextDelta { .. }
             | Event::Struck { .. }
             | Event::Proposed { .. }
             | Event::Asked { .. }
@@ -189,7 +228,10 @@ impl Screen {
                 self.turn = Turn::Working;
                 self.hint = None;
             }
-            Event::Queue { texts } => self.queue.clone_from(texts),
+            Event::Queue { texts } => {
+                self.queue.clone_from(texts);
+                texts.iter().for_each(|text| self.confirm(text));
+            }
             Event::Changed { change, by: _ } => match change {
                 Change::Network(network) => self.facts.network = Some(*network),
                 Change::Mode(mode) => self.facts.mode = Some(*mode),

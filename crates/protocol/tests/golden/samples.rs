@@ -277,6 +277,11 @@ goldens! {
         Refuse => Unfinished::Refuse,
         Interrupt => Unfinished::Interrupt,
     }
+    client::Parting {
+        TakenOver => Parting::TakenOver,
+        Ended => Parting::Ended,
+        Failed => Parting::Failed,
+    }
     client::SessionState {
         Ended => SessionState::Ended,
         Idle => SessionState::Idle,
@@ -391,7 +396,11 @@ goldens! {
             warnings: vec![text("w")],
         },
         Attached => ToClient::Attached { session: session_id() },
-        Detached => ToClient::Detached { session: session_id(), reason: text("r") },
+        Detached => ToClient::Detached {
+            session: session_id(),
+            parting: protocol::client::Parting::Ended,
+            reason: text("r"),
+        },
         Behind => ToClient::Behind { session: session_id() },
         Page => ToClient::Page {
             session: session_id(),

@@ -6,7 +6,7 @@ use crate::client_actor::ClientMsg;
 use crate::plan::OpenFailure;
 use crate::session_actor::SessionMsg;
 use crate::slot::SlotMsg;
-use protocol::client::FailedKind;
+use protocol::client::{FailedKind, Parting};
 use protocol::ids::SessionId;
 use ractor::ActorId;
 
@@ -41,7 +41,11 @@ impl RootState {
         let Some(session) = self.forget(who) else { return };
         for client in self.clients.values() {
             let reason = "the session was ended; it is on disk".to_owned();
-            let _ = client.send_message(ClientMsg::Dismissed { session: session.clone(), reason });
+            let _ = client.send_message(ClientMsg::Dismissed {
+                session: session.clone(),
+                parting: Parting::Ended,
+                reason,
+            });
         }
     }
 

@@ -11,7 +11,8 @@ use crate::route::Watched;
 use crate::slot::SlotMsg;
 use ipc::ChannelError;
 use protocol::client::{
-    Event, FailedKind, ModelFacts, Numbered, Others, ProcessRow, SessionState, Since, ToClient,
+    Event, FailedKind, ModelFacts, Numbered, Others, Parting, ProcessRow, SessionState, Since,
+    ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -168,7 +169,8 @@ impl Session {
             return self.leave(&client);
         }
         if others == Others::Detach {
-            self.dismiss(&format!("{name} attached and took the session over"));
+            let reason = format!("{name} attached and took the session over");
+            self.dismiss(Parting::TakenOver, &reason);
         }
         let from = match from {
             Since::Seq(from) => from,
@@ -249,10 +251,10 @@ impl Session {
     }
 
     /// Nobody of those who look on now sees anything more.
-    pub(super) fn dismiss(&mut self, reason: &str) {
+    pub(super) fn dismiss(&mut self, parting: Parting, reason: &str) {
         for watcher in self.watchers.drain(..) {
             let (session, reason) = (self.plan.id.clone(), reason.to_owned());
-            let _ = watcher.client.send_message(ClientMsg::Dismissed { session, reason });
+            let _ = watcher.client.send_message(ClientMsg::Dismissed { session, parting, reason });
         }
     }
 
