@@ -27,23 +27,24 @@ const COMMANDS: &[(&str, &str)] = &[
     (":net on, :net off", "network of the commands that start from now on"),
     (
         ":mode MODE",
-        "what happens to calls that no rule speaks of: ask, accept-edits, plan, auto, dont-ask",
+        "what happens to calls that no rule speaks of:\n\
+         ask, accept-edits, plan, auto, dont-ask",
     ),
-    (":model MODEL", "the model that is asked from the next request on, in this session"),
+    (":model MODEL", "the model that is asked from the next request on"),
     (":add-dir DIR", "one more directory that tools may use"),
     (
         ":compact",
-        "room for the model: the beginning is left out of what it is sent, not of the disk",
+        "room for the model: the beginning is left out of what\nit is sent, not of the disk",
     ),
     (
         ":add FILE",
-        "pin a file: the model sees it, and what changes in it, from the next request on",
+        "pin a file: the model sees it, and what changes in it,\nfrom the next request on",
     ),
     (":drop FILE", "pin it no more"),
-    (":clear", "a new session here; this one stays, and attach comes back to it"),
+    (":clear", "a new session here; attach comes back to this one"),
     (":fork", "a copy of this session, and go on there"),
     (":earlier", "events before those shown"),
-    (":audit", "what each call of this session did, and what it was refused"),
+    (":audit", "what each call did, and what it was refused"),
     (":help", "this"),
 ];
 
@@ -52,7 +53,7 @@ const KEYS: &[(&str, &str)] = &[
     ("Enter, Alt-Enter", "send; a new line"),
     ("Esc, Ctrl-C", "stop the turn"),
     ("Up, Down", "take back what is queued; earlier input"),
-    ("Ctrl-A E W U K", "beginning, end, erase a word, to the beginning, to the end"),
+    ("Ctrl-A E W U K", "beginning, end, erase a word, to the beginning, the end"),
     ("Tab", "from a question to the input line and back"),
 ];
 
@@ -108,7 +109,10 @@ pub(crate) fn parse(text: &str) -> Result<Command, String> {
 
 /// The page of `:help`. `leave` is how the leader key is pressed to detach.
 pub(crate) fn help(leave: &str) -> String {
-    let line = |(word, does): &(&str, &str)| format!("  {word:<20} {does}\n");
+    // Further lines stand below the first.
+    let line = |(word, does): &(&str, &str)| {
+        format!("  {word:<20} {}\n", does.replace('\n', &format!("\n{:23}", "")))
+    };
     let commands: String = COMMANDS.iter().map(line).collect();
     let keys: String = KEYS.iter().map(line).collect();
     format!("{commands}{keys}{}", line(&(leave, "detach; the session goes on")))
@@ -168,5 +172,7 @@ mod tests {
             let word = name.split(' ').next().unwrap_or_default();
             assert!(page.contains(&format!(":{word}")), "{name}");
         }
+        let fits = |line: &str| line.chars().count() <= 80;
+        assert!(page.lines().all(fits), "it fits a usual terminal: {page}");
     }
 }
