@@ -302,7 +302,7 @@ fn failure_43_workers_die_with_a_thread_and_idle_processes_wake_up() {
     terminal.prompt(&session, "x");
     assert_eq!(terminal.turn_ends(), done());
     let before = terminal.processes();
-    assert_eq!(before.len(), 4, "{before:?}");
+    assert_eq!(before.len(), 5, "{before:?}");
     // Threads for blocking work end after ten seconds without any.
     std::thread::sleep(Duration::from_secs(11));
     let switches = || -> Vec<(String, u64)> {
