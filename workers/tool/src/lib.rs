@@ -115,6 +115,8 @@ fn answer(
     say: &Say,
 ) -> FromTool {
     let place = Place::from(confinement);
+    #[cfg(agentd_hooks)]
+    let place = everywhere_if_asked(place);
     match (errand, confinement.profile) {
         (Errand::Probe { tool, input }, Profile::Probe | Profile::Query) => {
             FromTool::Probed(tools::probe(&tool, &input, &place, cancel, engine))
@@ -146,6 +148,15 @@ fn answer(
             FromTool::Done(report)
         }
     }
+}
+
+/// A test switches the tools' own check of scope off, to see what the cage refuses.
+#[cfg(agentd_hooks)]
+fn everywhere_if_asked(place: Place) -> Place {
+    if std::env::var_os("AGENTD_HOOK_SCOPE").is_none_or(|asked| asked != "off") {
+        return place;
+    }
+    Place { added: vec!["/".into()], withheld: Vec::new(), ..place }
 }
 
 /// Runs a command; what it prints has been sent, or counted as left out, on return.

@@ -1,6 +1,7 @@
 //! The runner as a real process in its real cage, driven over a real socket pair.
 //!
-//! This program is the runner, too: with `--as-runner` it is nothing but `tool_worker::main`. It
+//! This program is the runner, too: with `--as-runner` it is nothing but `tool_worker::main`, with
+//! `--as-code-runner` the same with an engine for syntax trees. It
 //! has its own main because a runner must have one thread when it locks itself. Every test runs
 //! twice: with the strongest cage that this host allows, and with that of tier B.
 
@@ -10,6 +11,7 @@ mod commands;
 mod endings;
 mod files;
 mod git;
+mod scope;
 mod supervisor;
 
 use protocol::confinement::Tier;
@@ -23,7 +25,11 @@ fn main() -> ExitCode {
     if arguments.iter().any(|argument| argument == "--as-runner") {
         return tool_worker::main();
     }
-    let tests: Vec<Test> = [files::TESTS, commands::TESTS, git::TESTS, endings::TESTS].concat();
+    if arguments.iter().any(|argument| argument == "--as-code-runner") {
+        return tool_worker::main_with(tool_worker::Engine::Trees(&code::Trees));
+    }
+    let tests: Vec<Test> =
+        [files::TESTS, scope::TESTS, commands::TESTS, git::TESTS, endings::TESTS].concat();
     if arguments.iter().any(|argument| argument == "--list") {
         tests.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;

@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 thread_local! {
     /// No test asks for more than this.
     pub static HIGHEST_TIER: Cell<Tier> = const { Cell::new(Tier::A) };
+    /// Whether the tools' own check of scope is on; it can be off in builds with hooks only.
+    pub static SCOPE: Cell<&'static str> = const { Cell::new("on") };
 }
 
 /// A temporary project with its neighbours.
@@ -72,8 +74,9 @@ impl Project {
     /// A call that has just been let go.
     pub fn started(&self, tool: &str, input: Value) -> Runner {
         let input = input.to_string();
-        let profile = tools::interpret(tool, &input).unwrap().spec.profile;
-        let mut runner = Runner::caged(&self.confinement(profile));
+        let spec = tools::interpret(tool, &input).unwrap().spec;
+        let mut runner = Runner::start_as(spec.runner);
+        runner.enforced(&self.confinement(spec.profile));
         runner.say(&ToTool::Go(run(tool, &input)));
         runner
     }
@@ -114,10 +117,20 @@ pub struct Runner {
 impl Runner {
     /// An inert runner that has said Hello.
     pub fn start() -> Self {
+        Self::start_as(tools::Runner::Tool)
+    }
+
+    /// The same, of the program that runs the tool.
+    fn start_as(runner: tools::Runner) -> Self {
+        let as_runner = match runner {
+            tools::Runner::Tool => "--as-runner",
+            tools::Runner::Code => "--as-code-runner",
+        };
         let (ours, theirs) = UnixStream::pair().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
-            .arg("--as-runner")
+            .arg(as_runner)
             .env("PLANTED_KEY", "must not be seen")
+            .env("AGENTD_HOOK_SCOPE", SCOPE.get())
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()
             .unwrap();
