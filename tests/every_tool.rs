@@ -157,3 +157,51 @@ fn a_rule_denies_a_checklist_too() {
     let last = requests[2].body["messages"].as_array().unwrap().last().unwrap().to_string();
     assert!(last.contains("there is no checklist"), "a denied list is none: {last}");
 }
+
+/// With a program in its place that records what it is given: a real one is not needed, and not
+/// what is tried here.
+#[test]
+fn powershell_is_offered_where_it_is_installed_and_is_given_the_script() {
+    let desk = Desk::new();
+    println!("pwsh is a stub here, which records its arguments");
+    desk.write("bin/pwsh", "");
+    let stub = "printf '%s\\n' \"$PWD\" \"$@\" > given; echo out; echo err >&2; exit 3";
+    std::fs::remove_file(desk.project().join("bin/pwsh")).unwrap();
+    support::write_program(&desk.project().join("bin/pwsh"), stub);
+    let script = json!({"script": "Get-ChildItem | Select 'a b'"});
+    let asks = |number: usize| {
+        Answer::says([call(&format!("toolu_{number}"), "run_powershell", &script.to_string())])
+    };
+    let server =
+        Server::scripted([asks(1), Answer::text("Ran."), asks(2), Answer::text("Not there.")]);
+    let with_path = |path: String| {
+        let mut command = desk.with_server(&server, &[&["-p", "List."], &AUTO[..]].concat());
+        command.env("PATH", path);
+        run(command)
+    };
+    let bin = desk.project().join("bin");
+    let ran = with_path(format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display()));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Ran.\n"), "{}", ran.err);
+    let project = desk.project().canonicalize().unwrap();
+    let given = format!(
+        "{}\n-NoProfile\n-NonInteractive\n-Command\nGet-ChildItem | Select 'a b'\n",
+        project.display()
+    );
+    assert_eq!(desk.read("given"), given);
+    let ran = with_path("/nowhere:/bin".to_owned());
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Not there.\n"), "{}", ran.err);
+
+    let requests = server.requests();
+    let offers = |at: usize| {
+        let tools = requests[at].body["tools"].as_array().unwrap();
+        tools.iter().any(|tool| tool["name"] == "powershell")
+    };
+    let result = |at: usize| {
+        let messages = requests[at].body["messages"].as_array().unwrap();
+        messages.last().unwrap()["content"][0].to_string()
+    };
+    assert!(offers(0) && !offers(2), "offered where it is installed, and nowhere else");
+    assert!(result(1).contains("out\\n--- stderr ---\\nerr\\n"), "{}", result(1));
+    assert!(result(1).contains("exit code: 3"), "{}", result(1));
+    assert!(result(3).contains("There is no tool called"), "{}", result(3));
+}

@@ -108,6 +108,6 @@ fn records_of(call: u32, text: &str) -> [Record; 4] {
         Record::Proposed { call, use_id: use_id.clone(), tool, tool_kind, input },
         Record::Approved { call, tool_kind, basis: journal::Basis::Query },
         Record::Start { call, tool_kind },
-        Record::Result { call, use_id, outcome, text, summary, is_error, code, audit },
+        Record::Result { call, use_id, outcome, text, full: None, summary, is_error, code, audit },
     ]
 }

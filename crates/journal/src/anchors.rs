@@ -54,6 +54,7 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<Anchor>) -> Result<(), Rea
             | Record::Compacted { .. }
             | Record::Changed { .. }
             | Record::Learned { .. }
+            | Record::Seen { .. }
             | Record::Answer { .. }
             | Record::Proposed { .. }
             | Record::Asked { .. }

@@ -74,5 +74,6 @@ pub use reader::{ReadError, Reader, Tail, header, read};
 pub use record::{Entry, FORMAT, Header, Parent, Record};
 pub use roll::sessions;
 pub use words::{
-    Basis, Block, Failure, Head, Outcome, Progress, Rule, RuleEffect, ToolKind, TurnEnd, Usage,
+    Basis, Block, Failure, Head, Outcome, Progress, Rule, RuleEffect, SeenFile, ToolKind, TurnEnd,
+    Usage,
 };

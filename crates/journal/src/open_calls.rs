@@ -73,6 +73,7 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
             | Record::Compacted { .. }
             | Record::Changed { .. }
             | Record::Learned { .. }
+            | Record::Seen { .. }
             | Record::Answer { .. }
             | Record::Asked { .. }
             | Record::Approved { .. }

@@ -1,6 +1,8 @@
 //! The kinds of record in a session's journal, and which of them are synced before going on.
 
-use crate::{Basis, Block, Head, Outcome, Progress, Rule, StoredPath, ToolKind, TurnEnd, Usage};
+use crate::{
+    Basis, Block, Head, Outcome, Progress, Rule, SeenFile, StoredPath, ToolKind, TurnEnd, Usage,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -165,6 +167,11 @@ pub enum Record {
         /// Whether it looks or changes: decides whether this is a barrier.
         tool_kind: ToolKind,
     },
+    /// A call read or wrote these files.
+    Seen {
+        /// Each as it was then.
+        files: Vec<SeenFile>,
+    },
     /// It ended.
     Result {
         /// Which.
@@ -175,6 +182,9 @@ pub enum Record {
         outcome: Outcome,
         /// For the model.
         text: String,
+        /// All of the text where the model got a part of it only.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        full: Option<String>,
         /// One line for the screen.
         summary: String,
         /// Whether the model reads it as a failure.
@@ -223,13 +233,14 @@ pub enum Record {
 
 impl Record {
     /// The kinds this build knows.
-    pub(crate) const KINDS: [&str; 17] = [
+    pub(crate) const KINDS: [&str; 18] = [
         "SESSION",
         "PROMPT",
         "QUEUED",
         "TAKEN_BACK",
         "CHANGED",
         "LEARNED",
+        "SEEN",
         "ANSWER",
         "PROPOSED",
         "ASKED",
@@ -267,7 +278,10 @@ impl Record {
             Self::Approved { tool_kind, .. } | Self::Start { tool_kind, .. } => {
                 *tool_kind == ToolKind::Mutation
             }
-            Self::Answer { .. } | Self::Proposed { .. } | Self::Compacted { .. } => false,
+            Self::Answer { .. }
+            | Self::Proposed { .. }
+            | Self::Seen { .. }
+            | Self::Compacted { .. } => false,
         }
     }
 

@@ -124,6 +124,15 @@ pub enum RuleEffect {
     Allow,
 }
 
+/// A file as a call last read or wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenFile {
+    /// With links resolved.
+    pub path: String,
+    /// Of all its bytes.
+    pub digest: Digest,
+}
+
 /// One rule and where it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {

@@ -204,14 +204,24 @@ fn anchors_come_from_the_journals() {
         audit.append(&decided(id, 1, Decision::Allowed)).unwrap();
         audit.append(&ended(id, 1, vec![])).unwrap();
         let head = audit.sync().unwrap();
-        let Record::Result { call, use_id, outcome, text, summary, is_error, code, .. } =
+        let Record::Result { call, use_id, outcome, text, full, summary, is_error, code, .. } =
             sample::result(1, &"long".repeat(50_000))
         else {
             unreachable!()
         };
         let audit = Some(head);
         journal
-            .append(&Record::Result { call, use_id, outcome, text, summary, is_error, code, audit })
+            .append(&Record::Result {
+                call,
+                use_id,
+                outcome,
+                text,
+                full,
+                summary,
+                is_error,
+                code,
+                audit,
+            })
             .unwrap();
     }
     let found = anchors(&sessions).unwrap();

@@ -26,7 +26,7 @@ fn a_session_at_rest_has_its_header_and_nothing_open() {
     let records: Vec<_> = past.entries.iter().map(|entry| &entry.record).collect();
     assert_eq!(records[0], &Record::Session(header("s1")));
     // What a person allowed for longer than a call holds on.
-    assert!(matches!(records[1..], [Record::Learned { .. }]), "{records:?}");
+    assert!(matches!(records[1..], [Record::Seen { .. }, Record::Learned { .. }]), "{records:?}");
     assert_eq!((past.turns, past.turn), (1, Turn::Ended));
 }
 

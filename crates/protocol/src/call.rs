@@ -100,6 +100,15 @@ pub enum Effect {
     Ran(String),
 }
 
+/// A file as the model knows it after a call.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct SeenFile {
+    /// With links resolved.
+    pub path: String,
+    /// SHA-256 of all its bytes, in hexadecimal.
+    pub digest: String,
+}
+
 /// A protected name that a command changed or made all the same, found after its end.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Tampered {
@@ -153,8 +162,12 @@ impl std::fmt::Display for Tampered {
 pub struct Report {
     /// What it came to.
     pub result: ToolResult,
+    /// All of the result's text where the model gets a part of it only.
+    pub full: Option<String>,
     /// What it did to files.
     pub effects: Vec<Effect>,
+    /// The files that it read or wrote, each as it was then.
+    pub seen: Vec<SeenFile>,
     /// What the kernel refused, the first 200 in order.
     pub refusals: Vec<Refusal>,
     /// How many more were refused after those.

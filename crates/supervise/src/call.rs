@@ -4,6 +4,7 @@
 //! disk before the next effect, so that their order here *is* "disk before deed". Steps 4 to 8 of
 //! the path; see the README's table.
 
+use crate::seen::Seen;
 use protocol::call::{Call, Outcome, Probe, Report, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::Enforced;
@@ -39,6 +40,8 @@ pub(crate) struct CallFacts {
     pub(crate) answerer: Answerer,
     /// Whether it can be undone.
     pub(crate) undo: Undo,
+    /// What its arguments rest on: the files as the model knows them, where that matters.
+    pub(crate) seen: Seen,
 }
 
 /// What undoing has to do with a call.
@@ -380,6 +383,10 @@ impl CallLife {
             // It had looked before it could be ended.
             Ok(_) if self.cancelled => self.never_begun(),
             Ok(probe) => {
+                if let Some(named) = self.facts.seen.changed(&probe) {
+                    let result = changed(&self.facts.call.tool, named);
+                    return self.conclude(result, Cut::No);
+                }
                 self.probe = Some(probe);
                 self.judge()
             }
@@ -719,6 +726,16 @@ fn no_store(cause: &str) -> ToolResult {
          it, and tell the person; `agentd restart` tries again."
     );
     failed(Outcome::Failed, "store_unavailable", text)
+}
+
+/// What the model reads of an edit that rests on a file as it was.
+fn changed(tool: &str, named: &str) -> ToolResult {
+    let text = format!(
+        "Error [stale] {tool}: {named:?} was changed by somebody else since you last read or wrote it; \
+         nothing was changed.\nHint: Read it again and make the call anew."
+    );
+    let summary = format!("{tool}: {named:?} was changed by somebody else");
+    ToolResult { summary, ..failed(Outcome::Failed, "stale", text) }
 }
 
 /// What the model and the person read of a call that was not allowed.

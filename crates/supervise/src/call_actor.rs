@@ -8,6 +8,7 @@ use crate::grant::Grant;
 use crate::hold::Hold;
 use crate::life::{Life, Report};
 use crate::pulse::{Look, Pulse};
+use crate::seen;
 use crate::session_actor::{Concluded, SessionMsg};
 use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
@@ -533,8 +534,9 @@ impl CallState {
         let tampered = tampered.map(ToString::to_string);
         let refused = refusals.unwrap_or_default().iter().map(in_words).chain(tampered).collect();
         let record = to_disk::conclusion(call, &conclusion, head);
+        let seen = seen::record(conclusion.report.as_ref());
         let (call, result) = (call.id.clone(), conclusion.result);
-        let concluded = Concluded { record, call, result, refused, unaudited };
+        let concluded = Concluded { record, seen, call, result, refused, unaudited };
         let _ = self.plan.session.send_message(SessionMsg::Concluded(Box::new(concluded)));
         myself.stop(None);
     }

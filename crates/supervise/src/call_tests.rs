@@ -1,6 +1,7 @@
 //! The life of a call, case by case.
 
 use super::*;
+use crate::seen::Seen;
 use protocol::call::ProcessUsage;
 use protocol::confinement::Tier;
 use protocol::ids::{CallId, SessionId};
@@ -26,6 +27,7 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
         timeout_ms: 1000,
         max_result_chars: 30_000,
         standing: None,
+        seen: Seen::default(),
     }
 }
 
@@ -57,7 +59,9 @@ fn report(text: &str) -> Report {
             is_error: false,
             code: None,
         },
+        full: None,
         effects: Vec::new(),
+        seen: Vec::new(),
         refusals: Vec::new(),
         refusals_uncounted: 0,
         tampered: Vec::new(),
@@ -163,6 +167,31 @@ fn a_call_with_paths_is_judged_by_what_was_found_there() {
         panic!("{effects:?}")
     };
     assert_eq!(judged[..], [JudgedPath { real: "/p/a".into(), digest: Some("d".into()) }]);
+}
+
+#[test]
+fn an_edit_of_what_is_not_as_it_was_read_is_refused_before_anybody_is_asked() {
+    let [then, now] = [b"1", b"2"].map(|bytes| journal::Digest::of(bytes));
+    for (digest, refused) in [(now, true), (then, false)] {
+        let mut facts = facts(ToolKind::Mutation, Probed::Before);
+        let files = vec![journal::SeenFile { path: "/p/a".into(), digest: then }];
+        facts.seen.take_in(&journal::Record::Seen { files });
+        let mut life = CallLife::new(facts);
+        life.step(CallInput::Begin);
+        let path = protocol::call::ProbedPath {
+            named: "a".into(),
+            real: "/p/a".into(),
+            in_scope: true,
+            digest: Some(digest.to_string()),
+        };
+        let probe = Probe { paths: vec![path], diff: String::new() };
+        let effects = life.step(CallInput::Looked(Ok(probe)));
+        if refused {
+            assert_eq!(conclusion(&effects).result.code.as_deref(), Some("stale"));
+        } else {
+            assert!(matches!(effects[..], [CallEffect::Judge(_)]), "{effects:?}");
+        }
+    }
 }
 
 #[test]

@@ -47,7 +47,17 @@ fn happened(
             let id = id(session, call);
             Some(Happened::Called { call: Call { id, use_id, tool, input } })
         }
-        Record::Result { call, use_id, outcome: how, text, summary, is_error, code, audit: _ } => {
+        Record::Result {
+            call,
+            use_id,
+            outcome: how,
+            text,
+            summary,
+            is_error,
+            code,
+            full: _,
+            audit: _,
+        } => {
             use_ids.remove(&call);
             let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
             Some(Happened::Result { call: id(session, call), use_id, result })
@@ -66,6 +76,7 @@ fn happened(
         | Record::TakenBack
         | Record::Changed { .. }
         | Record::Learned { .. }
+        | Record::Seen { .. }
         | Record::Asked { .. }
         | Record::Approved { .. }
         | Record::Denied { .. }
@@ -106,6 +117,7 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
             is_error,
             code,
             use_id: _,
+            full: _,
             audit: _,
         } => {
             let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
@@ -125,6 +137,7 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
         Record::Queued { .. } | Record::TakenBack => None,
         // A question is shown while it is open, by the call that waits for its answer.
         Record::Asked { .. }
+        | Record::Seen { .. }
         | Record::Session(_)
         | Record::Start { .. }
         | Record::Unknown { .. } => None,

@@ -48,6 +48,7 @@ mod pulse;
 mod restart;
 mod root;
 mod route;
+mod seen;
 mod session_actor;
 mod sign;
 mod slot;

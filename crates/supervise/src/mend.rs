@@ -40,6 +40,7 @@ pub(crate) fn mend(past: &Past, wanted: OpenTurn) -> Mended {
 /// A decision counts once it is on disk, whoever dies before its result is.
 fn end(open: &OpenCall) -> Record {
     let refused = |code: &str, text: &str| Record::Result {
+        full: None,
         call: open.number,
         use_id: open.use_id.clone(),
         outcome: Outcome::Denied,

@@ -15,7 +15,7 @@ use protocol::store::StoreSetup;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Why a session cannot be as asked, for the client.
@@ -141,7 +141,7 @@ pub(crate) fn plan(
         level: config.sandbox.level,
         limits: config.sandbox.limits,
     };
-    let setup = setup(&id, &config, &project, network)?;
+    let setup = setup(&id, &config, &project, network, &env)?;
     let store = stores::setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
     let (user_file, worker_env) = (dirs.user_file(), worker_env(&opening.env));
@@ -232,6 +232,7 @@ fn setup(
     config: &Config,
     project: &Path,
     network: Network,
+    env: &[(String, String)],
 ) -> Result<SessionSetup, OpenFailure> {
     let model = config.provider.model.clone().ok_or_else(|| {
         OpenFailure::new(FailedKind::Configuration, config.provider.name.vendor().no_model())
@@ -240,7 +241,7 @@ fn setup(
         id: id.clone(),
         model,
         system: system(project, network, ""),
-        tools: tools::specs().iter().map(offered).collect(),
+        tools: tools::specs().iter().filter(|spec| is_there(spec, env)).map(offered).collect(),
         max_rounds: config.budget.rounds,
         max_calls: config.budget.calls,
         max_tokens: config.provider.max_tokens,
@@ -305,6 +306,16 @@ impl Plan {
             }
         }
     }
+}
+
+/// Whether the program that a tool drives is installed, as a command would find it.
+fn is_there(spec: &tools::Spec, env: &[(String, String)]) -> bool {
+    let Some(program) = spec.program else { return true };
+    let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+    let mut places = std::env::split_paths(path.unwrap_or_default()).map(|dir| dir.join(program));
+    places.any(|place| {
+        place.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    })
 }
 
 fn offered(spec: &tools::Spec) -> OfferedTool {

@@ -28,6 +28,7 @@ use crate::hold::Hold;
 use crate::plan::{Plan, kind_of};
 use crate::root::{Order, RootMsg};
 use crate::route::{Router, Step, Watched};
+use crate::seen::Seen;
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::temp;
@@ -156,6 +157,8 @@ pub(crate) struct Glance {
 /// A call's end.
 pub(crate) struct Concluded {
     pub(crate) record: Record,
+    /// What it saw of files, which is kept too.
+    pub(crate) seen: Option<Record>,
     pub(crate) call: CallId,
     pub(crate) result: ToolResult,
     pub(crate) refused: Vec<String>,
@@ -194,6 +197,8 @@ pub(crate) struct OpenedJournal {
     pub(crate) changes: Vec<Change>,
     /// Rules that people gave for as long as the session lasts.
     pub(crate) learned: Vec<Rule>,
+    /// What the model knows of files.
+    pub(crate) seen: Seen,
 }
 
 pub(crate) struct SessionState {
@@ -219,6 +224,8 @@ pub(crate) struct SessionState {
     expected: HashSet<ActorId>,
     router: Router,
     calls: HashMap<CallId, ActorRef<CallMsg>>,
+    /// What the model knows of files.
+    seen: Seen,
     watchers: Vec<Watcher>,
     /// Questions that wait for a person.
     questions: BTreeMap<CallId, Question>,
@@ -324,6 +331,7 @@ impl Actor for SessionActor {
             expected: HashSet::new(),
             router: Router::resumed(opened.turns, opened.last).with_queue(opened.queue),
             calls: HashMap::new(),
+            seen: opened.seen,
             watchers: Vec::new(),
             questions: BTreeMap::new(),
             answers: Answers::default(),

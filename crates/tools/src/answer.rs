@@ -5,6 +5,11 @@ use crate::cut;
 use crate::failure::{Code, Failure};
 use protocol::call::{Effect, Outcome, ToolResult};
 
+/// Where the whole is.
+const KEPT: &str = "the person has all of it in agentd show --calls";
+/// Most characters of a whole that are kept. It goes over the runner's wire beside the result.
+const FULL_CHARS: usize = 2_500_000;
+
 /// What a tool came to.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -38,8 +43,8 @@ impl Answer {
         }
     }
 
-    /// Cut to `max` characters, and split from its effects.
-    pub fn into_result(self, max: usize) -> (ToolResult, Vec<Effect>) {
+    /// Cut to `max` characters, with all of its text where something was cut, and its effects.
+    pub fn into_result(self, max: usize) -> (ToolResult, Option<String>, Vec<Effect>) {
         let footer = self.footer.join("\n");
         let is_error = match self.outcome {
             Outcome::Done | Outcome::Exited { code: 0 } => false,
@@ -56,13 +61,19 @@ impl Answer {
             | Outcome::Invalid => true,
         };
         let room = max.saturating_sub(footer.chars().count() + 1);
-        let mut text = cut::fit(&self.body, room, self.how_to_get_more);
-        if !footer.is_empty() {
-            if !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
+        let with_footer = |mut text: String| {
+            if !footer.is_empty() {
+                if !text.is_empty() && !text.ends_with('\n') {
+                    text.push('\n');
+                }
+                text.push_str(&footer);
             }
-            text.push_str(&footer);
-        }
+            text
+        };
+        let is_cut = self.body.chars().count() > room;
+        let how = format!("{}; {KEPT}", self.how_to_get_more);
+        let text = with_footer(cut::fit(&self.body, room, &how));
+        let full = is_cut.then(|| with_footer(cut::fit(&self.body, FULL_CHARS, "")));
         let result = ToolResult {
             outcome: self.outcome,
             text,
@@ -70,7 +81,7 @@ impl Answer {
             is_error,
             code: self.code.map(|code| code.name().to_owned()),
         };
-        (result, self.effects)
+        (result, full, self.effects)
     }
 }
 

@@ -51,13 +51,16 @@ pub fn restore(
 ) -> Report {
     let site = site(place, judged, cancel);
     let max = usize::try_from(max_result_chars).unwrap_or(usize::MAX);
-    let (result, effects) = match put_back(files, &site) {
+    let (result, full, effects) = match put_back(files, &site) {
         Ok(answer) => answer.into_result(max),
-        Err(failure) => (failed(TOOL, failure, max), Vec::new()),
+        Err(failure) => (failed(TOOL, failure, max), None, Vec::new()),
     };
     Report {
         result,
+        full,
         effects,
+        // What is put back was not read: an edit of it needs a look first.
+        seen: Vec::new(),
         refusals: Vec::new(),
         refusals_uncounted: 0,
         tampered: Vec::new(),

@@ -73,11 +73,13 @@ pub fn run_command(
 }
 
 fn run_at(order: &Order<'_>, mut site: Site<'_>) -> Report {
-    let (result, effects) = attempt(order, &mut site);
+    let (result, full, effects) = attempt(order, &mut site);
     let account = site.account;
     Report {
         result,
+        full,
         effects,
+        seen: account.seen,
         refusals: account.refusals,
         refusals_uncounted: account.refusals_uncounted,
         tampered: account.tampered,
@@ -86,21 +88,21 @@ fn run_at(order: &Order<'_>, mut site: Site<'_>) -> Report {
     }
 }
 
-fn attempt(order: &Order<'_>, site: &mut Site<'_>) -> (ToolResult, Vec<Effect>) {
+fn attempt(order: &Order<'_>, site: &mut Site<'_>) -> (ToolResult, Option<String>, Vec<Effect>) {
     let max = order.max_result_chars as usize;
     let call = match interpret(order.tool, order.input) {
         Ok(call) => call,
-        Err(invalid) => return (invalid.result(), Vec::new()),
+        Err(invalid) => return (invalid.result(), None, Vec::new()),
     };
     let name = call.spec.name;
     let Some(works) = works(name) else {
         let failure = Failure::new(Code::UnknownTool, "this build cannot run it", "");
-        return (failed(name, failure, max), Vec::new());
+        return (failed(name, failure, max), None, Vec::new());
     };
     if call.spec.runner != site.engine.runner() {
         let text = format!("{} does not run it", site.engine.runner().executable());
         let failure = Failure::new(Code::UnknownTool, text, "");
-        return (failed(name, failure, max), Vec::new());
+        return (failed(name, failure, max), None, Vec::new());
     }
     if call.spec.profile != order.profile {
         let text = format!(
@@ -112,11 +114,11 @@ fn attempt(order: &Order<'_>, site: &mut Site<'_>) -> (ToolResult, Vec<Effect>) 
             outcome: Outcome::Confined { what: "profile".to_owned() },
             ..Failure::new(Code::Confined, text, "")
         };
-        return (failed(name, failure, max), Vec::new());
+        return (failed(name, failure, max), None, Vec::new());
     }
     match (works.run)(&call.input, site) {
         Ok(answer) => answer.into_result(max),
-        Err(failure) => (failed(name, failure, max), Vec::new()),
+        Err(failure) => (failed(name, failure, max), None, Vec::new()),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::protected;
 use crate::run::CommandSide;
 use crate::scope::{End, Place, access_denied, trace};
 use crate::syntax::{Engine, Syntax};
-use protocol::call::{ProcessUsage, Tampered};
+use protocol::call::{ProcessUsage, SeenFile, Tampered};
 use protocol::confinement::Refusal;
 use protocol::tool::JudgedPath;
 use std::io;
@@ -33,9 +33,11 @@ pub(crate) struct Site<'a> {
     pub account: Account,
 }
 
-/// What a tool that runs a command learns about it.
+/// What a tool learns beside its answer.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
+    /// What the model knows of files after this call.
+    pub seen: Vec<SeenFile>,
     /// What the kernel refused, the first in order.
     pub refusals: Vec<Refusal>,
     /// How many more.
@@ -173,6 +175,11 @@ impl Site<'_> {
     /// A real path as the model shall write it, on one line.
     pub fn shown(&self, real: &Path) -> String {
         visible(&self.place.shown(real).to_string_lossy()).into_owned()
+    }
+
+    /// The model knows this file now, whose bytes have that digest.
+    pub fn saw(&mut self, target: &Target, digest: String) {
+        self.account.seen.push(SeenFile { path: target.recorded(), digest });
     }
 
     /// Ends a loop that somebody asked to end.

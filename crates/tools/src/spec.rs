@@ -49,6 +49,15 @@ impl Runner {
     }
 }
 
+/// What a tool's arguments rest on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Premise {
+    /// Nothing that the model would have to know.
+    Nothing,
+    /// The files that it names, as the model last read or wrote them.
+    FilesAsRead,
+}
+
 /// One tool as the table has it, without the code that runs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
@@ -60,6 +69,10 @@ pub struct Spec {
     pub profile: Profile,
     /// The program that runs it.
     pub runner: Runner,
+    /// What its arguments rest on.
+    pub premise: Premise,
+    /// The program that has to be installed; the tool is not offered where it is not.
+    pub program: Option<&'static str>,
     /// What the model is told.
     pub description: &'static str,
     /// Other names.
@@ -114,6 +127,12 @@ pub(crate) trait Tool {
     /// The program that runs it.
     const RUNNER: Runner = Runner::Tool;
 
+    /// The program that has to be installed.
+    const PROGRAM: Option<&'static str> = None;
+
+    /// What its arguments rest on.
+    const PREMISE: Premise = Premise::Nothing;
+
     /// What the look before a verdict sees at a path.
     const LOOK: Look = Look::Content;
 
@@ -136,6 +155,8 @@ pub(crate) const fn spec_of<T: Tool>() -> Spec {
         kind: T::KIND,
         profile: T::PROFILE,
         runner: T::RUNNER,
+        premise: T::PREMISE,
+        program: T::PROGRAM,
         description: T::DESCRIPTION,
         aliases: T::ALIASES,
         schema: crate::schema::text_of::<T::Input>,

@@ -111,9 +111,12 @@ fn words(entry: &Entry, calls: Calls) -> String {
             format!("   {call} not allowed: {}\n", one_line(message, LINE))
         }
         Record::Expired { call } => format!("   {call} nobody answered in time\n"),
-        Record::Result { call, summary, text, .. } => match calls {
+        Record::Result { call, summary, text, full, .. } => match calls {
             Calls::InALine => format!("   {call} {}\n", one_line(summary, LINE)),
-            Calls::Whole => format!("   {call} {summary}\n{}", indented(text)),
+            // The model got a part of it.
+            Calls::Whole => {
+                format!("   {call} {summary}\n{}", indented(full.as_ref().unwrap_or(text)))
+            }
         },
         Record::Interrupted { call, cause, progress, .. } => {
             let ran = match progress {
@@ -145,6 +148,7 @@ fn words(entry: &Entry, calls: Calls) -> String {
         Record::Queued { .. }
         | Record::TakenBack
         | Record::Compacted { .. }
+        | Record::Seen { .. }
         | Record::Asked { .. }
         | Record::Approved { .. }
         | Record::Start { .. } => String::new(),
@@ -189,6 +193,7 @@ fn as_markdown(entry: &Entry) -> String {
         | Record::Compacted { .. }
         | Record::Changed { .. }
         | Record::Learned { .. }
+        | Record::Seen { .. }
         | Record::Asked { .. }
         | Record::Approved { .. }
         | Record::Start { .. }

@@ -6,7 +6,7 @@
 use journal::{
     AuditRecord, Basis, Block, Decided, Decision, Digest, Ended, Enforced, FORMAT, Head, Header,
     Journal, Level, Limits, Outcome, Policy, Progress, Record, Refusal, RefusalKind, Rule,
-    RuleEffect, Tier, ToolKind, TurnEnd, Usage,
+    RuleEffect, SeenFile, Tier, ToolKind, TurnEnd, Usage,
 };
 use std::path::{Path, PathBuf};
 
@@ -41,6 +41,7 @@ pub fn result(call: u32, text: &str) -> Record {
         use_id: format!("use_{call}"),
         outcome: Outcome::Exited { code: 3 },
         text: text.to_owned(),
+        full: None,
         summary: "exit 3".to_owned(),
         is_error: true,
         code: Some("exit".to_owned()),
@@ -85,6 +86,9 @@ pub fn each_kind() -> Vec<Record> {
             confinement: "no network".to_owned(),
             reason: "mode ask".to_owned(),
             deadline: 1_700_000_000_000,
+        },
+        Record::Seen {
+            files: vec![SeenFile { path: "/p/a".to_owned(), digest: Digest::of(b"x") }],
         },
         Record::Learned {
             rule: rule.clone(),

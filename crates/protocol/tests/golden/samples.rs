@@ -747,7 +747,9 @@ fn enforced() -> Enforced {
 fn report() -> Report {
     Report {
         result: result(),
+        full: Some(text("all of it")),
         effects: vec![protocol::call::Effect::Ran(text("ls"))],
+        seen: vec![protocol::call::SeenFile { path: text("/p/a"), digest: text("00ff") }],
         refusals: vec![Refusal {
             kind: protocol::confinement::RefusalKind::Predicted,
             syscall: text("openat"),

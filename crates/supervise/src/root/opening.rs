@@ -11,6 +11,7 @@ use crate::call_actor::now;
 use crate::hold::Hold;
 use crate::mend::{Mended, mend};
 use crate::plan::{Ground, OpenFailure, Plan, in_words, make_withheld, plan};
+use crate::seen::Seen;
 use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
 use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
@@ -215,6 +216,7 @@ impl Opener {
                     queue: VecDeque::new(),
                     changes: Vec::new(),
                     learned: Vec::new(),
+                    seen: Seen::default(),
                 })
             }
             Begin::Forked { of, at } => {
@@ -267,6 +269,7 @@ impl Opener {
                     queue,
                     changes,
                     learned,
+                    seen: Seen::of(entries),
                 })
             }
         }

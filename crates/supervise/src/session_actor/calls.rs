@@ -6,6 +6,7 @@ use super::{Concluded, SessionMsg, SessionState, rules};
 use crate::call::{Answerer, CallFacts, CallInput, Probed, Undo};
 use crate::call_actor::{CallActor, CallMsg, CallPlan};
 use crate::plan::in_words;
+use crate::seen::Seen;
 use crate::slot::SlotMsg;
 use crate::to_disk::{self, Place};
 use journal::Record;
@@ -16,7 +17,7 @@ use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::session::ToSession;
 use ractor::{Actor, ActorRef};
-use tools::Runner;
+use tools::{Premise, Runner};
 
 /// Longest arguments of a call in bytes. They go over the broker's wire twice, with a diff beside
 /// them, and must stay below its cap; nobody judges more by eye either.
@@ -41,7 +42,8 @@ impl SessionState {
             Err(result) => {
                 let record = no_call(&call, &result);
                 let (call, refused) = (call.id, Vec::new());
-                let concluded = Concluded { record, call, result, refused, unaudited: None };
+                let concluded =
+                    Concluded { record, seen: None, call, result, refused, unaudited: None };
                 let _ = myself.send_message(SessionMsg::Concluded(Box::new(concluded)));
                 return;
             }
@@ -120,18 +122,29 @@ impl SessionState {
             standing: None,
             answerer,
             undo,
+            seen: match found.spec.premise {
+                Premise::FilesAsRead => self.seen.clone(),
+                Premise::Nothing => Seen::default(),
+            },
         };
         Ok((facts, confinement, found.spec.runner))
     }
 
     pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
-        let Concluded { mut record, call, result, refused, unaudited } = concluded;
+        let Concluded { mut record, seen, call, result, refused, unaudited } = concluded;
         self.calls.remove(&call);
         self.call_is_over(&call);
         self.questions.remove(&call);
         let shown = shown(&mut record, &result);
         let event = Event::CallEnded { call: call.clone(), result: shown, refused };
-        let kept = self.record_as(vec![record], vec![Some(event)]).await;
+        if let Some(seen) = &seen {
+            self.seen.take_in(seen);
+        }
+        // What it saw goes first: no result is on disk without it.
+        let mut events = vec![None; usize::from(seen.is_some())];
+        events.push(Some(event));
+        let records = seen.into_iter().chain([record]).collect();
+        let kept = self.record_as(records, events).await;
         ipc::step!("supervisor: result durable");
         if let Some(why) = unaudited {
             return self.close_book(format!("the audit log cannot be written: {why}"));
@@ -174,11 +187,12 @@ impl SessionState {
 /// round would soon be all that a journal holds.
 fn shown(record: &mut Record, result: &ToolResult) -> ToolResult {
     let mut shown = result.clone();
-    if let Record::Result { use_id, text, is_error: false, .. } = record
+    if let Record::Result { use_id, text, full, is_error: false, .. } = record
         && use_id.is_empty()
     {
         let digest = journal::Digest::of(text.as_bytes());
         *text = format!("[pinned file: {} bytes, sha256 {digest}]", text.len());
+        *full = None;
         shown.text.clone_from(text);
     }
     shown

@@ -5,10 +5,11 @@ use crate::arguments::Facts;
 use crate::diff;
 use crate::draft::{Draft, Piece};
 use crate::failure::{Code, Failure};
+use crate::judged;
 use crate::passage;
 use crate::replace::{Before, replace};
 use crate::site::{Site, Target};
-use crate::spec::{Alias, Tool};
+use crate::spec::{Alias, Premise, Tool};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -37,6 +38,7 @@ impl Tool for Edit {
     const NAME: &'static str = "edit";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
+    const PREMISE: Premise = Premise::FilesAsRead;
     const DESCRIPTION: &'static str = "Replace a piece of a file by another. old_string must match \
         exactly, white space included, and be there only once unless replace_all is set; give lines \
         around it to make it so.";
@@ -58,6 +60,7 @@ impl Tool for Edit {
         let diff = diff::unified(&shown, &change.old, &change.new);
         site.go_on()?;
         replace(&change.target, Some(&change.before), change.new.as_bytes())?;
+        site.saw(&change.target, judged::digest(change.new.as_bytes()));
         let places = change.lines.len();
         let count = if places == 1 {
             format!("line {}", change.lines[0])

@@ -41,6 +41,7 @@ tools! {
     undo_restore::UndoRestore,
     bash::Bash,
     run::Run,
+    powershell::Powershell,
     git_add::GitAdd,
     git_commit::GitCommit,
 }

@@ -5,10 +5,11 @@ use crate::arguments::Facts;
 use crate::diff;
 use crate::draft::{Draft, Piece};
 use crate::failure::{Code, Failure};
+use crate::judged;
 use crate::passage::{Exchange, Passage, exchanged};
 use crate::replace::replace;
 use crate::site::Site;
-use crate::spec::{Alias, Tool};
+use crate::spec::{Alias, Premise, Tool};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -55,6 +56,7 @@ impl Tool for MultiEdit {
     const NAME: &'static str = "multi_edit";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
+    const PREMISE: Premise = Premise::FilesAsRead;
     const DESCRIPTION: &'static str = "Make several edits in one file, all together or none. Each \
         edit gives the exact text to find, or the lines from start_line to end_line, and what \
         replaces it.";
@@ -75,6 +77,7 @@ impl Tool for MultiEdit {
         let diff = diff::unified(&shown, &draft.old, &new);
         site.go_on()?;
         replace(&draft.target, Some(&draft.before), new.as_bytes())?;
+        site.saw(&draft.target, judged::digest(new.as_bytes()));
         let count = match lines.as_slice() {
             [only] => format!("line {only}"),
             several => format!("{} places", several.len()),

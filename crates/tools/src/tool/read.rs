@@ -3,9 +3,11 @@
 use crate::answer::Answer;
 use crate::arguments::Facts;
 use crate::failure::{Code, Failure};
+use crate::judged;
 use crate::kinds;
 use crate::lines::{LINE_CHARS, Line, NotUtf8, skip};
 use crate::open;
+use crate::replace::LOADED_MAX;
 use crate::site::{Site, Target};
 use crate::spec::{Alias, Tool};
 use protocol::call::Effect;
@@ -13,8 +15,8 @@ use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::fs::{File, Metadata};
+use std::io::{BufRead, BufReader, Seek};
 
 /// Without a window, larger files are refused: most of such an answer would be cut anyway.
 const WHOLE_MAX: u64 = 1_500_000;
@@ -79,8 +81,23 @@ impl Tool for Read {
         let mut reader = BufReader::with_capacity(kinds::SNIFFED, file);
         refuse_binary(&mut reader, &target)?;
         let window = Window::read(&mut reader, &input, meta.len(), site, &target)?;
+        if let Some(digest) = whole(reader.into_inner(), &meta) {
+            site.saw(&target, digest);
+        }
         Ok(window.answer(site, &target))
     }
+}
+
+/// The digest of a file that could be edited; none where it was changed while it was read.
+fn whole(mut file: File, before: &Metadata) -> Option<String> {
+    if before.len() > LOADED_MAX {
+        return None;
+    }
+    file.rewind().ok()?;
+    let digest = judged::digest_of(&file).ok()?;
+    let after = file.metadata().ok()?;
+    let same = after.len() == before.len() && after.modified().ok() == before.modified().ok();
+    same.then_some(digest)
 }
 
 /// Looks at the first bytes without taking them out of the reader.

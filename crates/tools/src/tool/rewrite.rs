@@ -6,11 +6,12 @@ use crate::arguments::Facts;
 use crate::diff;
 use crate::draft::Draft;
 use crate::failure::{Code, Failure};
+use crate::judged;
 use crate::passage::{Exchange, exchanged};
 use crate::replace::replace;
 use crate::site::Site;
 use crate::source::SOURCE_MAX;
-use crate::spec::{Alias, Runner, Tool};
+use crate::spec::{Alias, Premise, Runner, Tool};
 use crate::syntax::{Find, Piece, Renamed, TreeEdit};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
@@ -98,6 +99,7 @@ impl Tool for Rewrite {
     const NAME: &'static str = "rewrite";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
+    const PREMISE: Premise = Premise::FilesAsRead;
     const RUNNER: Runner = Runner::Code;
     const DESCRIPTION: &'static str = "Edit a source file by its syntax: replace every piece of code \
         that looks like a pattern, or rename a variable, function, type or member throughout the \
@@ -119,6 +121,7 @@ impl Tool for Rewrite {
         let diff = diff::unified(&shown, &draft.old, &new);
         site.go_on()?;
         replace(&draft.target, Some(&draft.before), new.as_bytes())?;
+        site.saw(&draft.target, judged::digest(new.as_bytes()));
         let count = if places == 1 { "1 place".to_owned() } else { format!("{places} places") };
         let summary = format!("rewrote {shown}: {count}");
         let body = format!("{summary}{}\n{diff}", in_words(&symbols));

@@ -4,6 +4,7 @@ use crate::answer::Answer;
 use crate::arguments::Facts;
 use crate::diff;
 use crate::failure::{Code, Failure};
+use crate::judged;
 use crate::replace::{Before, Replaced, before, replace};
 use crate::site::{Site, Target};
 use crate::spec::{Alias, Tool};
@@ -50,12 +51,14 @@ impl Tool for Write {
         if before.as_ref().and_then(|before| before.bytes.as_deref())
             == Some(input.content.as_bytes())
         {
+            site.saw(&target, judged::digest(input.content.as_bytes()));
             let body = format!("{shown} has exactly this content already; nothing was written");
             return Ok(Answer::done(body, format!("{shown}: unchanged"), Vec::new()));
         }
         let diff = change(site, &target, before.as_ref(), &input.content);
         site.go_on()?;
         let replaced = replace(&target, before.as_ref(), input.content.as_bytes())?;
+        site.saw(&target, judged::digest(input.content.as_bytes()));
         let (did, effect) = match replaced {
             Replaced::Created => ("created", Effect::Created(target.recorded())),
             Replaced::Overwritten => ("overwrote", Effect::Written(target.recorded())),

@@ -142,6 +142,33 @@ fn what_is_no_call_says_why() {
     }
 }
 
+/// Names that models and people bring along from other agents.
+#[test]
+fn names_of_other_agents_lead_to_the_tool() {
+    for (name, real) in [
+        ("read_file", "read"),
+        ("file-read", "read"),
+        ("list_directory", "ls"),
+        ("file-find", "glob"),
+        ("search_files", "grep"),
+        ("file-search", "grep"),
+        ("get_file_summary", "summary"),
+        ("code-scan", "scan"),
+        ("write_file", "write"),
+        ("file-create", "write"),
+        ("file-edit", "edit"),
+        ("code-edit", "rewrite"),
+        ("file-delete", "delete"),
+        ("shell_exec", "bash"),
+        ("shell-run", "bash"),
+        ("run_powershell", "powershell"),
+    ] {
+        let alias = |spec: &&tools::Spec| spec.aliases.iter().any(|alias| alias.name == name);
+        let found: Vec<&str> = specs().iter().filter(alias).map(|spec| spec.name).collect();
+        assert_eq!(found, [real], "{name}");
+    }
+}
+
 #[test]
 fn deep_and_long_arguments_are_errors_and_no_crash() {
     let deep = format!("{{\"path\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));

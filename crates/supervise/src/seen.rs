@@ -1,0 +1,79 @@
+//! What the model knows of files: the digest of each as a call last read or wrote it. Kept in the
+//! journal, so that it outlives the supervisor. Used by the session actor and by a call's life, which
+//! refuses an edit of what somebody else changed meanwhile.
+
+use journal::{Digest, Entry, Record, SeenFile};
+use protocol::call::{Probe, Report};
+use std::collections::HashMap;
+
+/// Digests by real path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Seen(HashMap<String, Digest>);
+
+impl Seen {
+    /// What a journal's records say.
+    pub(crate) fn of(entries: &[Entry]) -> Self {
+        let mut seen = Self::default();
+        for entry in entries {
+            seen.take_in(&entry.record);
+        }
+        seen
+    }
+
+    /// A record that was written.
+    pub(crate) fn take_in(&mut self, record: &Record) {
+        if let Record::Seen { files } = record {
+            self.0.extend(files.iter().map(|file| (file.path.clone(), file.digest)));
+        }
+    }
+
+    /// The first path of a call that is not as the model knows it. What is gone is another error.
+    pub(crate) fn changed<'a>(&self, probe: &'a Probe) -> Option<&'a str> {
+        let differs = |real: &str, now: &Option<String>| match (self.0.get(real), now) {
+            (Some(known), Some(now)) => known.to_string() != *now,
+            (None, _) | (_, None) => false,
+        };
+        let path = probe.paths.iter().find(|path| differs(&path.real, &path.digest))?;
+        Some(&path.named)
+    }
+}
+
+/// What a call read or wrote, for the journal.
+pub(crate) fn record(report: Option<&Report>) -> Option<Record> {
+    let files: Vec<SeenFile> = report?
+        .seen
+        .iter()
+        .filter_map(|file| {
+            Some(SeenFile { path: file.path.clone(), digest: file.digest.parse().ok()? })
+        })
+        .collect();
+    (!files.is_empty()).then_some(Record::Seen { files })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use protocol::call::ProbedPath;
+
+    fn probe(digest: Option<Digest>) -> Probe {
+        let digest = digest.map(|digest| digest.to_string());
+        let path = ProbedPath { named: "a".into(), real: "/p/a".into(), in_scope: true, digest };
+        Probe { paths: vec![path], diff: String::new() }
+    }
+
+    #[test]
+    fn the_last_read_or_write_counts() {
+        let [one, two] = [b"1", b"2"].map(|bytes| Digest::of(bytes));
+        let saw = |digest| Record::Seen { files: vec![SeenFile { path: "/p/a".into(), digest }] };
+        let mut seen = Seen::default();
+        assert_eq!(seen.changed(&probe(Some(one))), None, "never read");
+        seen.take_in(&saw(one));
+        assert_eq!(seen.changed(&probe(Some(one))), None);
+        assert_eq!(seen.changed(&probe(Some(two))), Some("a"));
+        assert_eq!(seen.changed(&probe(None)), None, "it is gone");
+        seen.take_in(&saw(two));
+        assert_eq!(seen.changed(&probe(Some(two))), None);
+        assert_eq!(seen.changed(&probe(Some(one))), Some("a"));
+    }
+}

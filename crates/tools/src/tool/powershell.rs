@@ -1,0 +1,65 @@
+//! `powershell`: a script of PowerShell, where that is installed.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::command::{self, ARGUMENT_BYTES, Wanted};
+use crate::failure::{Code, Failure};
+use crate::site::Site;
+use crate::spec::{Alias, Tool};
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) struct Powershell;
+
+/// Its executable outside of Windows.
+const PWSH: &str = "pwsh";
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// The script, run by pwsh in the project directory, without profile and standard input.
+    script: String,
+    /// Longest time it may take, in milliseconds; 120000 where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 600_000))]
+    timeout_ms: Option<u64>,
+}
+
+impl Tool for Powershell {
+    type Input = Input;
+    const NAME: &'static str = "powershell";
+    const KIND: ToolKind = ToolKind::Mutation;
+    const PROFILE: Profile = Profile::Command;
+    const PROGRAM: Option<&'static str> = Some(PWSH);
+    const DESCRIPTION: &'static str = "Run a PowerShell script in the project directory. Otherwise as \
+        bash: confined to the project, and the last line of the result is its exit code.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("run_powershell"), Alias::plain("pwsh")];
+
+    fn facts(input: &Input) -> Facts {
+        Facts { command: Some(command::in_words(&argv(&input.script))), ..Facts::default() }
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        let Input { script, timeout_ms } = input;
+        let invalid = |text: &str, hint: &str| Failure::new(Code::InvalidArguments, text, hint);
+        if script.trim().is_empty() {
+            return Err(invalid("the script is empty", "Say what to run."));
+        }
+        if script.contains('\0') {
+            return Err(invalid("the script contains a NUL character", ""));
+        }
+        if script.len() > ARGUMENT_BYTES {
+            let hint = "Write it to a file with write, and run that with -File.";
+            return Err(invalid("the script is longer than 128 KiB", hint));
+        }
+        let argv = argv(&script);
+        let text = command::in_words(&argv);
+        command::run(Wanted { argv, text, env: Vec::new(), without: None, timeout_ms }, site)
+    }
+}
+
+fn argv(script: &str) -> Vec<String> {
+    [PWSH, "-NoProfile", "-NonInteractive", "-Command", script].map(str::to_owned).to_vec()
+}
