@@ -7,7 +7,7 @@ use memchr::memmem;
 use std::fs;
 
 /// The executables of this build, with the crates they must not hold.
-const EXECUTABLES: [(&str, &str, &[&str]); 8] = [
+const EXECUTABLES: [(&str, &str, &[&str]); 9] = [
     (
         "agentd",
         env!("CARGO_BIN_EXE_agentd"),
@@ -48,6 +48,7 @@ const EXECUTABLES: [(&str, &str, &[&str]); 8] = [
         env!("CARGO_BIN_EXE_agentd-code"),
         &["reqwest", "rustls", "hyper", "tokio", "ractor"],
     ),
+    ("agentd-web", env!("CARGO_BIN_EXE_agentd-web"), &["ractor", "grep_searcher"]),
 ];
 
 fn holds(executable: &[u8], name: &str) -> bool {
@@ -81,6 +82,7 @@ fn the_search_finds_what_is_there() {
         ("agentd-tool", "grep_searcher"),
         ("agentd-store", "rusqlite"),
         ("agentd-code", "tree_sitter"),
+        ("agentd-web", "hyper"),
         ("agentd", "clap_builder"),
     ] {
         let (_, path, _) = EXECUTABLES.iter().find(|(known, ..)| *known == name).unwrap();

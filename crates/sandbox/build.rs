@@ -6,8 +6,8 @@ use std::path::Path;
 #[path = "src/policy_source.rs"]
 mod policy_source;
 
-const PROFILES: [&str; 8] =
-    ["probe", "query", "mutate", "command", "session", "broker", "provider", "store"];
+const PROFILES: [&str; 9] =
+    ["probe", "query", "mutate", "command", "session", "broker", "provider", "store", "web"];
 
 fn main() {
     let here = std::env::var("CARGO_MANIFEST_DIR").expect("cargo names the crate's folder");

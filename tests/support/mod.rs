@@ -9,6 +9,8 @@ pub mod attempt;
 pub mod daemon;
 #[path = "dice.rs"]
 pub mod dice;
+#[path = "internet.rs"]
+pub mod internet;
 #[path = "terminal.rs"]
 pub mod terminal;
 #[path = "wire.rs"]
@@ -181,7 +183,7 @@ impl Desk {
     }
 }
 
-const EXECUTABLES: [&str; 8] = [
+const EXECUTABLES: [&str; 9] = [
     "agentd",
     "agentd-supervisor",
     "agentd-session",
@@ -190,6 +192,7 @@ const EXECUTABLES: [&str; 8] = [
     "agentd-store",
     "agentd-tool",
     "agentd-code",
+    "agentd-web",
 ];
 
 /// The executables in a place of their own, where one may be replaced.

@@ -147,7 +147,8 @@ pub(crate) const RIGHTS: &[Known] = &[
 /// The right that is asked for, as rules name it.
 pub(crate) fn right(widening: &Widening) -> &'static str {
     match widening {
-        Widening::Network => "network",
+        // Who may have all of it may have some hosts.
+        Widening::Network | Widening::Hosts(_) => "network",
         Widening::GitAdmin => "git-admin",
         Widening::Directory(_) => "directory",
     }

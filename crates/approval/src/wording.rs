@@ -114,6 +114,10 @@ pub(crate) fn outside(case: &Case) -> String {
 pub(crate) fn widening(widening: &Widening) -> String {
     match widening {
         Widening::Network => "network for this one call".to_owned(),
+        Widening::Hosts(hosts) => {
+            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+            format!("network to {} for this one call", hosts.join(", "))
+        }
         Widening::Directory(dir) => {
             format!("the directory {} for this one call", visible(&dir.to_path().to_string_lossy()))
         }
@@ -147,6 +151,7 @@ fn what_widens(case: &Case, project: &Path) -> String {
     for widening in &case.widens {
         let (field, flag) = match widening {
             Widening::Network => ("network", ", or start agentd with `--net on`"),
+            Widening::Hosts(_) => ("hosts", ", or start agentd with `--allow-host`"),
             Widening::Directory(_) => ("directory", ", or start agentd with `--add-dir`"),
             Widening::GitAdmin => ("git_settings", ""),
         };
@@ -167,7 +172,7 @@ fn what_widens(case: &Case, project: &Path) -> String {
 fn right_for(widening: &Widening, case: &Case, project: &Path) -> Option<String> {
     let right = subject::right(widening);
     match widening {
-        Widening::Network | Widening::GitAdmin => {
+        Widening::Network | Widening::Hosts(_) | Widening::GitAdmin => {
             Some(format!("{right}:{}", rule_for(case, project)?.split_once(':')?.1))
         }
         Widening::Directory(dir) => {

@@ -166,6 +166,10 @@ impl LineView {
 pub(crate) fn wider(widening: &Widening) -> String {
     match widening {
         Widening::Network => "network, for this call alone".to_owned(),
+        Widening::Hosts(hosts) => {
+            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+            format!("network to {}, for this call alone", hosts.join(", "))
+        }
         Widening::Directory(dir) => {
             format!("{}, for this call alone", plain(&dir.to_path().display().to_string()))
         }
@@ -181,6 +185,12 @@ fn changed(change: &Change) -> String {
         Change::Network(Network::Off) => {
             "network off for the commands that start from now on".into()
         }
+        Change::Network(Network::Listed) => {
+            "network to the allowed hosts for the commands that start from now on".into()
+        }
+        Change::Host(host) => format!(
+            "network to {host}, and to the other allowed hosts, for the commands that start from now on"
+        ),
         Change::Mode(mode) => format!("mode {}", mode.name()),
         Change::Model(name) => format!("model {name} from the next request on"),
         Change::Pin(file) => format!("{} is pinned from the next request on", plain(file)),

@@ -176,6 +176,11 @@ fn settings(screen: &Screen) -> String {
     words.extend(facts.network.map(|network| match network {
         Network::Off => "net off".to_owned(),
         Network::On => "net ON".to_owned(),
+        Network::Listed => match facts.hosts.as_slice() {
+            [] => "net no host".to_owned(),
+            [only] => format!("net {only}"),
+            several => format!("net {} hosts", several.len()),
+        },
     }));
     // The first words say how strong the cage is; the rest stands in every question.
     let sandbox = facts.sandbox.split(['(', ';']).next().unwrap_or_default().trim();

@@ -15,6 +15,7 @@ use protocol::client::{
 };
 use protocol::confinement::{FilePath, Network};
 use protocol::content::Usage;
+use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
 use protocol::judgement::Mode;
 
@@ -143,6 +144,7 @@ pub(crate) struct Facts {
     pub(crate) of_model: ModelFacts,
     pub(crate) mode: Option<Mode>,
     pub(crate) network: Option<Network>,
+    pub(crate) hosts: Vec<HostRule>,
     pub(crate) sandbox: String,
 }
 
@@ -203,6 +205,7 @@ impl Screen {
                 of_model: ModelFacts::default(),
                 mode: None,
                 network: None,
+                hosts: Vec::new(),
                 sandbox: String::new(),
             },
             blocks: Blocks::default(),

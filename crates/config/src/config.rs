@@ -14,6 +14,7 @@ use crate::vendors::{KeySource, NONE, ProviderName, VENDORS_OWN, Vendor};
 use crate::{proxy, variables};
 use protocol::client::ModelFacts;
 use protocol::confinement::{Level, Limits, Network, Tier};
+use protocol::hosts::HostRule;
 use protocol::judgement::{Audience, Example, Mode, Rule, RuleEffect, RuleSet};
 use protocol::provider::{Auth, Effort, Patience};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     /// Network of commands.
     pub network: Network,
+    /// Hosts that commands may reach where the network is an allow-list.
+    pub hosts: Vec<HostRule>,
     /// Bounds of tools.
     pub tools: ToolsConfig,
     /// Pinned files.
@@ -196,7 +199,9 @@ impl Config {
             provider: provider(settings, extras, sources, &mut warnings)?,
             permissions: permissions(settings)?,
             sandbox: sandbox(settings)?,
-            network: if settings.text("net.mode")? == "on" { Network::On } else { Network::Off },
+            network: Network::parse(settings.text("net.mode")?)
+                .ok_or(ConfigError::Incomplete { key: "net.mode" })?,
+            hosts: hosts(settings.list("net.allow")?)?,
             tools: ToolsConfig {
                 max_result_chars: narrow(settings, "tools.max_result_chars")?,
                 timeout_ms: settings.number("tools.timeout_ms")?,
@@ -379,6 +384,19 @@ fn daemon(settings: &Settings) -> Result<DaemonConfig, ConfigError> {
         replay_crashes: narrow(settings, "daemon.replay_crashes")?,
         replay_crash_window_ms: settings.number("daemon.replay_crash_window_ms")?,
     })
+}
+
+/// Each was read when its file was.
+fn hosts(items: &[Item]) -> Result<Vec<HostRule>, ConfigError> {
+    let bad = |_| ConfigError::Incomplete { key: "net.allow" };
+    let mut found: Vec<HostRule> = Vec::new();
+    for item in items {
+        let rule = item.text.parse().map_err(bad)?;
+        if !found.contains(&rule) {
+            found.push(rule);
+        }
+    }
+    Ok(found)
 }
 
 /// Absolute directories: `~/` is the caller's home, and a project's file may say it relative to the

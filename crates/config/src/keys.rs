@@ -19,6 +19,8 @@ pub(crate) enum Kind {
     Dirs,
     /// Files as tools are given them; layers add to each other.
     Files,
+    /// Hosts; layers add to each other.
+    Hosts,
 }
 
 /// Which way is tighter.
@@ -74,7 +76,7 @@ const PROVIDERS: &[&str] = &["anthropic", "openai", "openai-chat", "gemini", "re
 pub(crate) const MODES: &[&str] = &["auto", "accept-edits", "ask", "dont-ask", "plan"];
 
 use FromProject::{Anything, Nothing, Tighten};
-use Kind::{Count, Dirs, Files, Name, Rules, Time, Url, Word};
+use Kind::{Count, Dirs, Files, Hosts, Name, Rules, Time, Url, Word};
 use Order::{LaterWord, Smaller, SmallerButZero};
 
 /// All keys.
@@ -102,7 +104,9 @@ pub(crate) const KEYS: &[Key] = &[
     key("sandbox.limits.cpu_seconds", Count(0, 1_000_000_000), Tighten(SmallerButZero)),
     key("sandbox.limits.file_bytes", Count(0, i64::MAX as u64), Tighten(SmallerButZero)),
     key("sandbox.limits.open_files", Count(0, 1_048_576), Tighten(SmallerButZero)),
-    key("net.mode", Word(&["on", "off"]), Tighten(LaterWord)),
+    key("net.mode", Word(&["on", "allow", "off"]), Tighten(LaterWord)),
+    // A project that names its own hosts chooses where what it reads is sent.
+    key("net.allow", Hosts, Nothing),
     // A result of fewer characters than this has no room for its exit line.
     key("tools.max_result_chars", Count(1_000, 10_000_000), Anything),
     // The largest is the contract of `bash`: ten minutes.

@@ -4,6 +4,7 @@ use crate::duration;
 use crate::keys::{Key, Kind};
 use crate::origin::Origin;
 use crate::vendors::VENDORS_OWN;
+use protocol::hosts::HostRule;
 use protocol::judgement::Said;
 
 /// What a key was set to.
@@ -68,6 +69,9 @@ pub(crate) fn read(key: &Key, raw: &Raw<'_>) -> Result<Value, Unfit> {
             Kind::Name | Kind::Rules | Kind::Dirs | Kind::Files,
             Raw::Text(text) | Raw::Untyped(text),
         ) => line(text),
+        (Kind::Hosts, Raw::Text(text) | Raw::Untyped(text)) => {
+            text.parse::<HostRule>().ok().map(|rule| Value::Text(rule.to_string()))
+        }
         (Kind::Url, Raw::Text(text) | Raw::Untyped(text)) => url(text),
         (Kind::Word(words), Raw::Text(text) | Raw::Untyped(text)) => {
             words.contains(text).then(|| Value::Text((*text).to_owned()))
@@ -87,7 +91,8 @@ pub(crate) fn read(key: &Key, raw: &Raw<'_>) -> Result<Value, Unfit> {
             | Kind::Time(..)
             | Kind::Rules
             | Kind::Dirs
-            | Kind::Files,
+            | Kind::Files
+            | Kind::Hosts,
             Raw::Number(_),
         )
         | (_, Raw::Other(_)) => None,
@@ -115,6 +120,7 @@ pub(crate) fn wanted(kind: Kind) -> String {
             duration::written(most)
         ),
         Kind::Rules => "a list of rules such as [\"bash:cargo *\"]".into(),
+        Kind::Hosts => format!("a list of hosts such as {}", HostRule::EXAMPLES),
         Kind::Dirs => "a list of directories such as [\"/srv/data\"]".into(),
         Kind::Files => "a list of files such as [\"src/lib.rs\"]".into(),
     }

@@ -236,7 +236,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ("permissions.allow = [\n 'bash:ls',\n 7]", &["user.toml:3:2", "is 7"]),
         ("permissions.allow = ['']", &["user.toml:1:22", "`permissions.allow`"]),
         ("permissions = 'ask'", &["user.toml:1:15", "a table, written [permissions]"]),
-        ("net.mode = true", &["user.toml:1:12", "true or false", "\"on\", \"off\""]),
+        ("net.mode = true", &["user.toml:1:12", "true or false", "\"on\", \"allow\", \"off\""]),
         ("budget.rounds = 0", &["is 0", "a whole number from 1 to"]),
         ("budget.rounds = -1", &["is -1"]),
         ("budget.rounds = 1.5", &["a number with a fraction"]),
@@ -266,7 +266,10 @@ fn the_secret_in_a_misplaced_key_is_not_repeated() {
 #[test]
 fn flags_and_variables_are_checked_like_files() {
     let error = place().flag("net.mode", "maybe").error();
-    assert_eq!(error, "flag: `net.mode` is \"maybe\", but it must be one of \"on\", \"off\"");
+    assert_eq!(
+        error,
+        "flag: `net.mode` is \"maybe\", but it must be one of \"on\", \"allow\", \"off\""
+    );
     let error = place().flag("net.mod", "on").error();
     assert!(error.contains("did you mean `net.mode`"), "{error}");
     let error = place().env(&[("ANTHROPIC_BASE_URL", "localhost:1")]).error();
@@ -413,6 +416,26 @@ fn the_same_project_may_when_it_is_trusted() {
     assert_eq!((config.sandbox.level, config.sandbox.highest_tier), (Level::BestEffort, Tier::B));
     assert_eq!(config.network, Network::On);
     assert_eq!(config.budget.rounds, 1000);
+}
+
+#[test]
+fn a_foreign_project_opens_no_host() {
+    let opening = "net.mode = 'allow'\nnet.allow = ['evil.example']\n";
+    let config = place().project(opening).load();
+    assert_eq!((config.network, config.hosts.len()), (Network::Off, 0));
+    assert_eq!(config.warnings.len(), 2, "{:?}", config.warnings);
+    // Added to the person's own list it would be as bad.
+    let own = "net.mode = 'allow'\nnet.allow = ['*.crates.io', 'Crates.IO:443']\n";
+    let config = place().user(own).project(opening).load();
+    let hosts: Vec<_> = config.hosts.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (config.network, hosts),
+        (Network::Listed, vec!["*.crates.io".into(), "crates.io:443".into()])
+    );
+    assert_eq!(place().project(opening).trusted().load().hosts.len(), 1, "the positive control");
+    // A project may close what the person opened.
+    let config = place().user("net.mode = 'on'\n").project("net.mode = 'allow'\n").load();
+    assert_eq!((config.network, config.warnings.len()), (Network::Listed, 0));
 }
 
 #[test]

@@ -54,8 +54,8 @@ mod words;
 pub use anchors::{Anchor, Anchors, anchors};
 pub use audit::chain::LineFault;
 pub use audit::entry::{
-    AuditEntry, AuditRecord, Decided, Decision, Ended, Enforced, Level, Limits, Policy,
-    ProcessUsage, Refusal, RefusalKind, Tier,
+    AuditEntry, AuditRecord, Connection, Decided, Decision, Ended, Enforced, Level, Limits,
+    Passage, Policy, ProcessUsage, Refusal, RefusalKind, Tier,
 };
 pub use audit::list::{AuditReader, AuditedCall, Filter, ListError, Which, calls, entries, script};
 pub use audit::log::{Audit, AuditError};

@@ -6,6 +6,7 @@
 use crate::call::{Call, ToolResult};
 use crate::confinement::{Enforced, FilePath, Network};
 use crate::content::{Block, Usage};
+use crate::hosts::HostRule;
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{Answer, Mode, Question, Rule};
 use crate::provider::Paper;
@@ -108,6 +109,8 @@ pub struct Prices {
 pub enum Change {
     /// Network of commands.
     Network(Network),
+    /// One more host that commands may reach; the network is an allow-list from then on.
+    Host(HostRule),
     /// Permission mode.
     Mode(Mode),
     /// One more directory that tools may use, a real path.
@@ -549,6 +552,8 @@ pub enum ToClient {
         mode: Mode,
         /// Network of commands.
         network: Network,
+        /// The hosts of its allow-list.
+        hosts: Vec<HostRule>,
         /// What a call's cage will be here, in plain words.
         sandbox: String,
         /// The journal's number of the session's last event so far; 0 for a new session. Attach

@@ -1,5 +1,6 @@
 //! What a process may do, what was really enforced, and what was refused.
 
+use crate::hosts::HostRule;
 use crate::{Decode, Encode};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -48,6 +49,8 @@ pub enum Profile {
     Provider,
     /// Memory, skills, instructions and copies: its own directories, the project read-only.
     Store,
+    /// What reaches the network for calls that may not themselves: network, certificates, resolver.
+    Web,
 }
 
 impl Profile {
@@ -63,6 +66,7 @@ impl Profile {
             Self::Broker => "broker",
             Self::Provider => "provider",
             Self::Store => "store",
+            Self::Web => "web",
         }
     }
 }
@@ -74,6 +78,26 @@ pub enum Network {
     Off,
     /// The host's.
     On,
+    /// Hosts of a list, through a proxy of ours that judges each connection.
+    Listed,
+}
+
+impl Network {
+    /// As written in configuration, on the command line and in records.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::On => "on",
+            Self::Listed => "allow",
+        }
+    }
+
+    /// The one of that name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Off, Self::On, Self::Listed].into_iter().find(|network| network.name() == name)
+    }
 }
 
 /// What a command may do with the settings and hooks of the project's repositories.
@@ -147,6 +171,8 @@ pub struct Confinement {
     pub withheld: Vec<FilePath>,
     /// Network of a command.
     pub network: Network,
+    /// The list of `Network::Listed`; it counts for nothing elsewhere.
+    pub hosts: Vec<HostRule>,
     /// Git's settings and hooks in the project.
     pub git: GitSettings,
     /// No stronger cage than this is tried; it can only lower.
@@ -166,7 +192,8 @@ pub struct Enforced {
     pub profile: String,
     /// Version of Landlock's interface in the running kernel; 0 where it is off.
     pub landlock_abi: u32,
-    /// Network as enforced: `off (own namespace)`, `off (no INET sockets)`, `on`.
+    /// Network as enforced: `off (own namespace)`, `off (no INET sockets)`, `on`, `allow-list (own
+    /// namespace, through our proxy)`.
     pub network: String,
     /// Namespaces the process is in that its runner is not: `user`, `mount`, `pid`, …
     pub namespaces: Vec<String>,
@@ -206,4 +233,53 @@ pub struct Refusal {
     pub pid: u32,
     /// How often in a row.
     pub count: u64,
+}
+
+/// What was decided of connections to one place that a command asked our proxy for.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Connection {
+    /// As the command named it: `example.org:443`.
+    pub place: String,
+    /// What was decided.
+    pub decision: Passage,
+    /// How often.
+    pub count: u64,
+    /// Bytes from the command.
+    pub sent: u64,
+    /// Bytes to the command.
+    pub received: u64,
+}
+
+/// Whether a connection was made.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Passage {
+    /// It was, to this address.
+    Made {
+        /// The one that was judged; a name is looked up once.
+        address: String,
+    },
+    /// It was allowed and could not be made.
+    Failed {
+        /// In plain words.
+        why: String,
+    },
+    /// It was not allowed.
+    Refused {
+        /// In plain words.
+        why: String,
+    },
+}
+
+impl std::fmt::Display for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { place, decision, count, sent, received } = self;
+        match decision {
+            Passage::Made { address } => {
+                write!(f, "{place} at {address}, {sent} bytes sent, {received} received")?;
+            }
+            Passage::Failed { why } => write!(f, "{place} was allowed and failed: {why}")?,
+            Passage::Refused { why } => write!(f, "{place} was refused: {why}")?,
+        }
+        if *count > 1 { write!(f, ", {count} times") } else { Ok(()) }
+    }
 }

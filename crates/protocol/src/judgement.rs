@@ -2,6 +2,7 @@
 
 use crate::call::{Call, Probe};
 use crate::confinement::FilePath;
+use crate::hosts::HostRule;
 use crate::ids::CallId;
 use crate::{Decode, Encode};
 
@@ -200,6 +201,8 @@ pub struct Question {
 pub enum Widening {
     /// Network.
     Network,
+    /// These hosts, through our proxy.
+    Hosts(Vec<HostRule>),
     /// One more directory, a real path.
     Directory(FilePath),
     /// Writing what `.git/config` and its like hold.

@@ -3,7 +3,7 @@
 //!
 //! Wires (two enums each, `To…` away from the supervisor, `From…` towards it): [`session`],
 //! [`provider`], [`broker`], [`store`], [`tool`], [`client`]. Words: [`ids`], [`content`], [`call`],
-//! [`confinement`], [`judgement`], [`upkeep`].
+//! [`confinement`], [`hosts`], [`judgement`], [`upkeep`].
 //!
 //! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Types here are
 //! never written to disk: the journal has record types of its own.
@@ -13,6 +13,7 @@ pub mod call;
 pub mod client;
 pub mod confinement;
 pub mod content;
+pub mod hosts;
 pub mod ids;
 pub mod judgement;
 pub mod provider;

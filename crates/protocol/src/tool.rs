@@ -1,10 +1,11 @@
 //! The wire to `agentd-tool`: one call's life.
 //!
-//! `Hold` → `Confine` → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done`. The runner learns what
+//! `Hold` → `Confine` → `Door`? → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done`. The runner learns what
 //! it shall do only with `Go`, after its cage stands and the call's start is on disk.
 
 use crate::call::{Probe, Report};
-use crate::confinement::{Confinement, Enforced};
+use crate::confinement::{Confinement, Connection, Enforced};
+use crate::hosts::HostRule;
 use crate::store::KeptFile;
 use crate::upkeep::LogLine;
 use crate::{Decode, Encode, Link};
@@ -58,6 +59,12 @@ pub enum Errand {
         /// Most characters of the result for the model.
         max_result_chars: u32,
     },
+    /// For `agentd-web`: until `Cancel`, carry what a command asks for over the socket whose
+    /// descriptor rides behind this.
+    Proxy {
+        /// Where it may lead.
+        hosts: Vec<HostRule>,
+    },
 }
 
 /// A path as it was when the call was judged.
@@ -97,6 +104,9 @@ pub enum Stream {
 /// From the runner.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FromTool {
+    /// A descriptor rides behind this: the socket, inside the command's network, at which our proxy
+    /// is to be found. Before `Caged`, where the network is an allow-list.
+    Door,
     /// The cage stands, and this is what holds.
     Caged(Enforced),
     /// The cage could not be made; the runner ends, nothing was run.
@@ -117,6 +127,14 @@ pub enum FromTool {
     Probed(Result<Probe, String>),
     /// The answer to `Errand::Run`; the runner ends.
     Done(Report),
+    /// Of an `Errand::Proxy`: all that was decided so far. The last one answers `Cancel`; the proxy
+    /// ends.
+    Proxied {
+        /// Equal ones are one, the first in order.
+        connections: Vec<Connection>,
+        /// How many more were decided after those.
+        uncounted: u64,
+    },
     /// For the log.
     Log(LogLine),
     /// The answer to `Ping`.

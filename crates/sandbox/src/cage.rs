@@ -17,6 +17,7 @@ use crate::seccomp::{Filter, Plan};
 use crate::tree::Tree;
 use protocol::confinement::{Confinement, Enforced, Limits, Network, Tier};
 use std::fs::File;
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 
@@ -33,6 +34,7 @@ pub struct Cage {
     pub(crate) errors: File,
     pub(crate) before: Option<Before>,
     pub(crate) limits: Limits,
+    pub(crate) door: Option<TcpListener>,
 }
 
 impl Cage {
@@ -102,6 +104,15 @@ impl Cage {
             ));
         }
         runner::prepare(wanted, policy, abi)
+    }
+
+    /// The listening socket inside the command's network, to be handed to whoever carries its
+    /// connections, and its address there; `None` the second time, and where the network is no
+    /// allow-list. No process of the command holds it.
+    pub fn take_door(&mut self) -> Option<(OwnedFd, SocketAddr)> {
+        let door = self.door.take()?;
+        let address = door.local_addr().ok()?;
+        Some((door.into(), address))
     }
 
     /// Lets the waiting process become `program`. Returns once it has, or could not.

@@ -62,7 +62,8 @@ pub(crate) fn network(tier: Tier, network: Network) -> &'static str {
     match (network, tier) {
         (Network::On, Tier::A | Tier::B | Tier::C) => "on",
         (Network::Off, Tier::A) => "off (own namespace)",
-        (Network::Off, Tier::B | Tier::C) => "off (no INET sockets)",
+        (Network::Listed, Tier::A) => "allow-list (own namespace, through our proxy)",
+        (Network::Off | Network::Listed, Tier::B | Tier::C) => "off (no INET sockets)",
     }
 }
 
@@ -83,6 +84,11 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     let mut say = |sentence: &str| limits.push(sentence.to_owned());
     match ground.tier {
         Tier::A => {
+            if ground.network == Network::Listed {
+                say(
+                    "A host of the allow-list may pass on what it is sent, and may be another one at the same address: what is said inside TLS is not looked at.",
+                );
+            }
             if ground.abi < layer::SOCKETS {
                 say(
                     "Sockets that other programs keep in readable places (/usr, /opt, tool chains) can be connected to.",
@@ -104,7 +110,7 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
             say(
                 "/dev/shm, System V memory, semaphores and message queues are shared with this user's other processes.",
             );
-            if ground.network == Network::Off {
+            if ground.network != Network::On {
                 say("There is no loopback: programs that open 127.0.0.1 fail.");
             }
         }

@@ -156,6 +156,7 @@ impl Scratch {
             tool_homes: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
+            hosts: Vec::new(),
             git: GitSettings::Kept,
             highest_tier,
             level: Level::Required,

@@ -8,6 +8,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
 use nix::unistd::{Gid, Uid, getgid, getuid};
 use protocol::confinement::Network;
+use std::net::{Ipv4Addr, TcpListener};
 
 /// Whether this host let us out of its namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,21 +57,37 @@ pub(crate) fn leave() -> Result<Left, CageError> {
 /// `Step::Namespaces`.
 pub(crate) fn leave_network(network: Network) -> Result<Vec<String>, CageError> {
     let flags = match network {
-        Network::Off => CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET,
+        Network::Off | Network::Listed => CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET,
         Network::On => CloneFlags::CLONE_NEWIPC,
     };
     unshare(flags)
         .map_err(|error| CageError::os(Step::Namespaces, "leaving network and IPC", error))?;
     Ok(match (network, sys::loopback_up()) {
-        (Network::Off, Err(errno)) => vec![format!("Loopback could not be switched on: {errno}.")],
-        (Network::Off, Ok(())) | (Network::On, _) => Vec::new(),
+        (Network::Off | Network::Listed, Err(errno)) => {
+            vec![format!("Loopback could not be switched on: {errno}.")]
+        }
+        (Network::Off | Network::Listed, Ok(())) | (Network::On, _) => Vec::new(),
     })
+}
+
+/// The socket of an allow-list, at which the command finds our proxy: made inside its network, so
+/// that it is to be called before this process locks itself and after `leave_network`.
+///
+/// # Errors
+/// `Step::Namespaces`: without it nothing could be reached.
+pub(crate) fn door(network: Network) -> Result<Option<TcpListener>, CageError> {
+    match network {
+        Network::Off | Network::On => Ok(None),
+        Network::Listed => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map(Some).map_err(|error| {
+            CageError::os(Step::Namespaces, "the socket of the allow-list", error)
+        }),
+    }
 }
 
 /// The names for the record.
 pub(crate) fn names(left: Left, network: Network) -> Vec<String> {
     let user = (left == Left::AsUser).then_some("user");
-    let net = (network == Network::Off).then_some("net");
+    let net = (network != Network::On).then_some("net");
     user.into_iter().chain(["mount", "pid", "ipc"]).chain(net).map(str::to_owned).collect()
 }
 

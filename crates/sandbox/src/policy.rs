@@ -154,6 +154,7 @@ pub(crate) fn of(profile: Profile) -> &'static Policy {
         Profile::Broker => &file::BROKER,
         Profile::Provider => &file::PROVIDER,
         Profile::Store => &file::STORE,
+        Profile::Web => &file::WEB,
     }
 }
 
@@ -165,7 +166,7 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    const ALL: [Profile; 8] = [
+    const ALL: [Profile; 9] = [
         Profile::Probe,
         Profile::Query,
         Profile::Mutate,
@@ -174,6 +175,7 @@ mod tests {
         Profile::Broker,
         Profile::Provider,
         Profile::Store,
+        Profile::Web,
     ];
 
     #[test]

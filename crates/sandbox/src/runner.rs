@@ -40,6 +40,7 @@ pub(crate) fn prepare(
     match wanted.highest_tier {
         Tier::A => match namespaces::leave()? {
             Left::Refused(errno) => {
+                no_list(wanted, &format!("this host refuses them ({errno})"))?;
                 let (cage, mut enforced) = tier_b(wanted, policy, abi)?;
                 let limit = format!("Namespaces were refused ({errno}), so tier B holds.");
                 enforced.limits.insert(0, limit);
@@ -47,7 +48,22 @@ pub(crate) fn prepare(
             }
             left @ (Left::AsRoot | Left::AsUser) => tier_a(wanted, policy, abi, left),
         },
-        Tier::B | Tier::C => tier_b(wanted, policy, abi),
+        Tier::B | Tier::C => {
+            no_list(wanted, "tier B does without")?;
+            tier_b(wanted, policy, abi)
+        }
+    }
+}
+
+/// Nothing but a network of its own keeps a command from going around a list.
+fn no_list(wanted: &Confinement, why: &str) -> Result<(), CageError> {
+    match wanted.network {
+        Network::Off | Network::On => Ok(()),
+        Network::Listed => Err(CageError::new(
+            Step::Namespaces,
+            format!("an allow-list of hosts needs namespaces, and {why}"),
+        )
+        .hint("switch the network off, or on as a whole: `:net off`, `:net on`, `--net`")),
     }
 }
 
@@ -63,6 +79,7 @@ fn tier_a(
     let first = First::start(RootPlan::new(&grants), wanted.limits.processes)?;
     // Meanwhile, on another processor, the root is built.
     let mut losses = namespaces::leave_network(wanted.network)?;
+    let door = namespaces::door(wanted.network)?;
     // Their fresh namesakes are granted instead. The host's /proc stays in the rules, for the
     // listener: the command cannot reach it.
     grants.list.retain(|grant| !matches!(grant.fresh, Some(Fresh::Pts | Fresh::Shm)));
@@ -84,7 +101,7 @@ fn tier_a(
     }
     let inner = copy(&rules)?;
     let fence = Fence::raise(rules)?;
-    let cage = Launch {
+    let mut cage = Launch {
         wanted,
         watch,
         before: grants.before.take(),
@@ -97,6 +114,7 @@ fn tier_a(
         bond: Bond::Namespace { first, fence },
     }
     .launch()?;
+    cage.door = door;
     let ground = Ground {
         tier: Tier::A,
         abi,
@@ -230,6 +248,7 @@ impl Launch<'_> {
             errors: File::from(OwnedFd::from(errors)),
             before: self.before,
             limits: self.wanted.limits,
+            door: None,
         })
     }
 }
@@ -257,11 +276,11 @@ fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<
     };
     let proc = place("/proc")?;
     let host_ports = match (tier, wanted.network) {
-        (Tier::A, Network::Off) => Some(
+        (Tier::A, Network::Off | Network::Listed) => Some(
             Ports::open(&proc)
                 .map_err(|error| CageError::os(Step::Listener, "/proc/self/net/tcp", error))?,
         ),
-        (Tier::A, Network::On) | (Tier::B | Tier::C, Network::Off | Network::On) => None,
+        (Tier::A, Network::On) | (Tier::B | Tier::C, _) => None,
     };
     Ok(Watch {
         plan: Plan::command(tier, wanted.network),
@@ -337,8 +356,9 @@ fn observed(cage: &Cage) -> Observed {
 /// Whether the layer refuses TCP too. Not in tier A, where loopback of the own namespace works.
 pub(crate) fn tcp(tier: Tier, network: Network) -> Tcp {
     match (tier, network) {
-        (Tier::B | Tier::C, Network::Off) => Tcp::Refused,
-        (Tier::A, Network::Off | Network::On) | (Tier::B | Tier::C, Network::On) => Tcp::Free,
+        (Tier::B | Tier::C, Network::Off | Network::Listed) => Tcp::Refused,
+        (Tier::A, Network::Off | Network::On | Network::Listed)
+        | (Tier::B | Tier::C, Network::On) => Tcp::Free,
     }
 }
 

@@ -90,7 +90,7 @@ pub(crate) enum ComesBack {
 }
 
 /// What happens to a call.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum CallInput {
     Begin,
     /// The look is done, or could not be taken and why.

@@ -2,11 +2,14 @@
 //!
 //! It owns the runner process and makes the only grants there are.
 
+mod beside;
+
 use crate::audit_actor::AuditMsg;
 use crate::call::{CallEffect, CallFacts, CallInput, CallLife, Conclusion};
 use crate::grant::Grant;
 use crate::hold::Hold;
 use crate::life::{Life, Report};
+use crate::proxy::Proxy;
 use crate::pulse::{Look, Pulse};
 use crate::seen;
 use crate::session_actor::{Concluded, SessionMsg};
@@ -16,7 +19,7 @@ use crate::to_disk::{self, Place, Ran};
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::{Call, Remedy};
 use protocol::client::ProcessRow;
-use protocol::confinement::{Confinement, Refusal, RefusalKind};
+use protocol::confinement::{Confinement, Network, Profile, Refusal, RefusalKind};
 use protocol::ids::Generation;
 use protocol::judgement::{Basis, Verdict};
 use protocol::store::{StoreLink, ToStore};
@@ -24,6 +27,7 @@ use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
 use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 
@@ -46,6 +50,8 @@ const LEAVE: Duration = Duration::from_secs(5);
 pub(crate) enum CallMsg {
     Input(CallInput),
     Runner(Generation, Report<ToolLink>),
+    /// Of the proxy beside that runner.
+    Proxy(Generation, Report<ToolLink>),
     /// Time to see whether that runner still answers.
     Look(Generation),
     /// The time of that runner for this is over.
@@ -89,13 +95,17 @@ enum Purpose {
     Reported,
 }
 
-/// What a runner can be late with.
+/// What a runner, or its proxy, can be late with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Cage,
     Look,
     Cancel,
     Leave,
+    /// The proxy: its cage.
+    Proxy,
+    /// The proxy: its last word and its end.
+    Proxied,
 }
 
 struct Runner {
@@ -105,12 +115,20 @@ struct Runner {
     born: Instant,
 }
 
+/// The proxy of the present runner's command.
+struct Beside {
+    machine: Proxy<OwnedFd>,
+    /// Absent when it has ended.
+    life: Option<Life<ToolLink>>,
+}
+
 type Timer = JoinHandle<Result<(), MessagingErr<CallMsg>>>;
 
 pub(crate) struct CallState {
     plan: CallPlan,
     life: CallLife,
     runner: Option<Runner>,
+    proxy: Option<Beside>,
     generation: Generation,
     /// Ended with the call, so that a session of many calls does not carry them all.
     timers: Vec<Timer>,
@@ -150,6 +168,7 @@ impl Actor for CallActor {
             life: CallLife::new(plan.facts.clone()),
             plan,
             runner: None,
+            proxy: None,
             generation: Generation(0),
             timers: Vec::new(),
             looking: None,
@@ -175,10 +194,19 @@ impl Actor for CallActor {
             CallMsg::Deadline(deadline) => state.deadline(&myself, deadline),
             CallMsg::Runner(generation, _) if generation != state.generation => None,
             CallMsg::Runner(_, Report::Word { word, heard: _heard }) => state.heard(&myself, word),
+            CallMsg::Runner(_, Report::Descriptor(socket)) => {
+                state.door(&myself, socket).await;
+                None
+            }
             CallMsg::Runner(_, Report::Ended(cause)) => {
                 ipc::step!("supervisor: process ended");
                 state.runner = None;
                 Some(CallInput::RunnerEnded { cause: cause.to_string() })
+            }
+            CallMsg::Proxy(generation, _) if generation != state.generation => None,
+            CallMsg::Proxy(_, report) => {
+                state.of_proxy(&myself, report).await;
+                None
             }
             CallMsg::Look(generation) => {
                 if generation == state.generation {
@@ -198,7 +226,7 @@ impl Actor for CallActor {
             }
         };
         if let Some(input) = input {
-            state.carry_out(&myself, input).await;
+            state.beside_proxy(&myself, input).await;
         }
         Ok(())
     }
@@ -253,8 +281,12 @@ impl CallState {
                 self.allow(myself, Stage::Leave);
                 Some(CallInput::Done(report))
             }
+            // Its descriptor comes next.
+            (FromTool::Door, Purpose::Run) if self.proxy.is_some() => None,
             (
-                FromTool::Caged(_)
+                FromTool::Door
+                | FromTool::Proxied { .. }
+                | FromTool::Caged(_)
                 | FromTool::Uncaged { .. }
                 | FromTool::Probed(_)
                 | FromTool::Output { .. }
@@ -297,6 +329,7 @@ impl CallState {
 
     /// A runner that is still at this is stuck, or stopped; its end is dealt with as any other.
     fn late(&self, stage: Stage) {
+        self.proxy_late(stage);
         let Some(runner) = &self.runner else { return };
         match (stage, &runner.purpose) {
             (Stage::Cage, Purpose::Look(_) | Purpose::Run)
@@ -306,7 +339,15 @@ impl CallState {
                 tracing::warn!(call = %self.plan.facts.call.id, ?stage, "a runner is late");
                 runner.life.kill();
             }
-            (Stage::Cage | Stage::Look | Stage::Cancel | Stage::Leave, _) => {}
+            (
+                Stage::Cage
+                | Stage::Look
+                | Stage::Cancel
+                | Stage::Leave
+                | Stage::Proxy
+                | Stage::Proxied,
+                _,
+            ) => {}
         }
     }
 
@@ -436,10 +477,17 @@ impl CallState {
         if matches!(purpose, Purpose::Run) {
             self.ran.runner_pid = Some(life.pid);
         }
+        let proxied = matches!(purpose, Purpose::Run)
+            && grant.confinement().profile == Profile::Command
+            && grant.confinement().network == Network::Listed;
         let (pulse, born) = (Pulse::default(), Instant::now());
         self.runner = Some(Runner { life, purpose, pulse, born });
         self.allow(myself, Stage::Cage);
         self.look_later(myself);
+        self.proxy = None;
+        if proxied {
+            self.start_proxy(myself, &grant.proxy()).await?;
+        }
         Ok(())
     }
 
@@ -518,8 +566,10 @@ impl CallState {
         }
         self.forget_runner();
         self.ran.ended = now();
+        let decided = self.proxy.take().map(|beside| beside.machine.decided().clone());
+        self.ran.decided = decided.unwrap_or_default();
         let call = &self.plan.facts.call;
-        let ended = Box::new(to_disk::ended(call, &conclusion, self.ran));
+        let ended = Box::new(to_disk::ended(call, &conclusion, &self.ran));
         let (done, written) = oneshot::channel();
         let _ = self.plan.audit.send_message(AuditMsg::Ended { ended, done });
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
@@ -532,7 +582,9 @@ impl CallState {
         let tampered = tampered.unwrap_or_default().iter();
         let tampered = tampered.filter(|name| name.remedy != Remedy::Granted);
         let tampered = tampered.map(ToString::to_string);
-        let refused = refusals.unwrap_or_default().iter().map(in_words).chain(tampered).collect();
+        let proxied = self.ran.decided.connections.iter().filter_map(crate::proxy::refusal);
+        let refused = refusals.unwrap_or_default().iter().map(in_words);
+        let refused = refused.chain(proxied).chain(tampered).collect();
         let record = to_disk::conclusion(call, &conclusion, head);
         let seen = seen::record(conclusion.report.as_ref());
         let (call, result) = (call.id.clone(), conclusion.result);
@@ -572,6 +624,8 @@ impl Stage {
             Self::Look => LOOK,
             Self::Cancel => CANCEL,
             Self::Leave => LEAVE,
+            Self::Proxy => CAGE,
+            Self::Proxied => CANCEL,
         }
     }
 }

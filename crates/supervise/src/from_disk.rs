@@ -150,10 +150,12 @@ fn changed(record: &Record) -> Option<Change> {
         return None;
     };
     if let Some(network) = network {
-        return match network.as_str() {
-            "on" => Some(Change::Network(Network::On)),
-            "off" => Some(Change::Network(Network::Off)),
-            _ => None,
+        return match network.split_once(' ') {
+            None => Network::parse(network).map(Change::Network),
+            Some((list, host)) if list == Network::Listed.name() => {
+                host.parse().ok().map(Change::Host)
+            }
+            Some(_) => None,
         };
     }
     if let Some(mode) = mode {

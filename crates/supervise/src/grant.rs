@@ -2,7 +2,7 @@
 //! from the broker's verdict, or as a probe. Nothing else can start a tool.
 
 use protocol::call::Call;
-use protocol::confinement::{Confinement, Profile};
+use protocol::confinement::{Confinement, Network, Profile};
 use protocol::judgement::{Basis, Verdict};
 
 /// What a runner may be told to do, and in which cage.
@@ -35,6 +35,18 @@ impl Grant {
             Verdict::Allow(basis) => Ok((Self { confinement }, basis.clone())),
             Verdict::Deny(..) | Verdict::Ask(_) => Err(NotAllowed),
         }
+    }
+
+    /// For the proxy of the command that this grant is for: network, and nothing else of it.
+    pub(crate) fn proxy(&self) -> Self {
+        let confinement = Confinement {
+            profile: Profile::Web,
+            network: Network::On,
+            added: Vec::new(),
+            home: None,
+            ..self.confinement.clone()
+        };
+        Self { confinement }
     }
 
     /// The cage it is for.

@@ -44,6 +44,7 @@ mod mend;
 mod never;
 mod peer;
 mod plan;
+mod proxy;
 mod pulse;
 mod restart;
 mod root;

@@ -7,6 +7,7 @@ use crate::spawn::Started;
 use ipc::{ChannelError, HELLO_BYTES, Hello, Joiner, codec, descriptor_frame, frames};
 use protocol::Link;
 use protocol::ids::Generation;
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,10 +70,12 @@ impl std::fmt::Display for Cause {
     }
 }
 
-/// What a life reports, in order: any number of words, then its end.
+/// What a life reports, in order: any number of words and descriptors, then its end.
 pub(crate) enum Report<L: Link> {
     /// A word, with the permit that lets the next one be read when it is dropped.
     Word { word: L::From, heard: OwnedSemaphorePermit },
+    /// A descriptor that rode behind the last word.
+    Descriptor(OwnedFd),
     /// Dead, reaped, drained.
     Ended(Cause),
 }
@@ -255,7 +258,14 @@ struct Listener<L: Link> {
     unheard: Arc<Semaphore>,
     /// A word that waits for its permit. It stands here, not in the waiting, because that is given
     /// up when the process ends, and a last word counts.
-    next: Option<L::From>,
+    next: Option<Said<L>>,
+    /// Descriptors that came, and whose frames are not read yet.
+    descriptors: VecDeque<OwnedFd>,
+}
+
+enum Said<L: Link> {
+    Word(L::From),
+    Descriptor(OwnedFd),
 }
 
 impl<L: Link> Listener<L> {
@@ -267,6 +277,7 @@ impl<L: Link> Listener<L> {
             joiner: Joiner::new(L::MESSAGE_CAP),
             unheard: Arc::new(Semaphore::new(UNHEARD_WORDS)),
             next: None,
+            descriptors: VecDeque::new(),
         }
     }
 
@@ -283,12 +294,27 @@ impl<L: Link> Listener<L> {
                 Ok(()) => {}
                 Err(breach) => return Some(Cause::Breach(breach.to_string())),
             }
-            match self.reader.read(&mut buffer).await {
+            match self.read(&mut buffer).await {
                 Ok(0) | Err(_) if self.joiner.is_mid_message() => {
                     return Some(Cause::Breach(ChannelError::Cut.to_string()));
                 }
                 Ok(0) | Err(_) => return None,
                 Ok(length) => self.joiner.push(&buffer[..length]),
+            }
+        }
+    }
+
+    async fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            self.reader.readable().await?;
+            let stream: &UnixStream = self.reader.as_ref();
+            let descriptors = &mut self.descriptors;
+            let read = stream.try_io(Interest::READABLE, || {
+                ipc::fd::receive(stream.as_fd(), buffer, descriptors)
+            });
+            match read {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                read => return read,
             }
         }
     }
@@ -321,15 +347,23 @@ impl<L: Link> Listener<L> {
             }
             let unheard = Arc::clone(&self.unheard);
             let Ok(heard) = unheard.acquire_owned().await else { return Ok(()) };
-            if let Some(word) = self.next.take() {
-                report(Report::Word { word, heard });
+            match self.next.take() {
+                Some(Said::Word(word)) => report(Report::Word { word, heard }),
+                Some(Said::Descriptor(descriptor)) => report(Report::Descriptor(descriptor)),
+                None => {}
             }
         }
     }
 
-    fn next_word(&mut self) -> Result<Option<L::From>, ChannelError> {
+    fn next_word(&mut self) -> Result<Option<Said<L>>, ChannelError> {
         while let Some(message) = self.joiner.next_message()? {
-            let word = codec::decode(&message.body.ok_or(ChannelError::OutOfTurn)?)?;
+            let word = match message.body {
+                Some(body) => Said::Word(codec::decode(&body)?),
+                None => {
+                    let came = self.descriptors.pop_front();
+                    Said::Descriptor(came.ok_or(ChannelError::OutOfTurn)?)
+                }
+            };
             // Generation 0 is a worker that has not been spoken to yet.
             if message.generation == self.generation || message.generation == Generation(0) {
                 return Ok(Some(word));

@@ -51,6 +51,7 @@ async fn all(said: &mut UnboundedReceiver<Report<ToolLink>>) -> (Vec<FromTool>, 
     loop {
         match timeout(Duration::from_secs(30), said.recv()).await.unwrap().unwrap() {
             Report::Word { word, heard: _ } => words.push(word),
+            Report::Descriptor(_) => panic!("a descriptor"),
             Report::Ended(cause) => return (words, cause),
         }
     }

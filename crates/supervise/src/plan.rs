@@ -136,12 +136,14 @@ pub(crate) fn plan(
         tool_homes: tool_homes(&opening.env),
         withheld: withheld(ground.dirs, dirs),
         network,
+        hosts: config.hosts.clone(),
         git: GitSettings::Kept,
         highest_tier: ground.host_tier.min(config.sandbox.highest_tier),
         level: config.sandbox.level,
         limits: config.sandbox.limits,
     };
-    let setup = setup(&id, &config, &project, network, &env)?;
+    listable(&Change::Network(network), &confinement)?;
+    let setup = setup(&id, &config, &confinement, &env)?;
     let store = stores::setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
     let (user_file, worker_env) = (dirs.user_file(), worker_env(&opening.env));
@@ -193,13 +195,7 @@ fn load(
 /// What flags say, as settings, so that the administrator's file stays above them.
 fn flags(opening: &Opening) -> Vec<(String, String)> {
     let mode = opening.mode.map(|mode| ("permissions.mode".to_owned(), mode.name().to_owned()));
-    let network = opening.network.map(|network| {
-        let word = match network {
-            Network::Off => "off",
-            Network::On => "on",
-        };
-        ("net.mode".to_owned(), word.to_owned())
-    });
+    let network = opening.network.map(|network| ("net.mode".to_owned(), network.name().to_owned()));
     opening.settings.iter().cloned().chain(mode).chain(network).collect()
 }
 
@@ -230,8 +226,7 @@ fn source(config: &Config) -> Source {
 fn setup(
     id: &SessionId,
     config: &Config,
-    project: &Path,
-    network: Network,
+    confinement: &Confinement,
     env: &[(String, String)],
 ) -> Result<SessionSetup, OpenFailure> {
     let model = config.provider.model.clone().ok_or_else(|| {
@@ -240,7 +235,7 @@ fn setup(
     Ok(SessionSetup {
         id: id.clone(),
         model,
-        system: system(project, network, ""),
+        system: system(confinement, ""),
         tools: tools::specs().iter().filter(|spec| is_there(spec, env)).map(offered).collect(),
         max_rounds: config.budget.rounds,
         max_calls: config.budget.calls,
@@ -254,17 +249,43 @@ fn setup(
 }
 
 /// What the model is told first.
-fn system(project: &Path, network: Network, foreword: &str) -> String {
-    let network = match network {
-        Network::Off => "off",
-        Network::On => "on",
-    };
+fn system(confinement: &Confinement, foreword: &str) -> String {
     let own = include_str!("../../../config/system.md")
-        .replace("{project}", &project.display().to_string())
-        .replace("{network}", network);
+        .replace("{project}", &confinement.project.to_path().display().to_string())
+        .replace("{network}", &network_in_words(confinement));
     match foreword {
         "" => own,
         foreword => format!("{own}\n{foreword}"),
+    }
+}
+
+/// The network of a command, for the model and for questions.
+fn network_in_words(confinement: &Confinement) -> String {
+    match (confinement.network, confinement.hosts.as_slice()) {
+        (Network::Off, _) => "off".to_owned(),
+        (Network::On, _) => "on".to_owned(),
+        (Network::Listed, []) => "off (its list of allowed hosts is empty)".to_owned(),
+        (Network::Listed, hosts) => {
+            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+            format!("only {}, through a proxy", hosts.join(", "))
+        }
+    }
+}
+
+/// Whether this cage can hold what the change wants of the network.
+///
+/// # Errors
+/// Where it is to be an allow-list and nothing but a namespace could keep it.
+pub(crate) fn listable(change: &Change, confinement: &Confinement) -> Result<(), OpenFailure> {
+    let listed = matches!(change, Change::Network(Network::Listed) | Change::Host(_));
+    match confinement.highest_tier {
+        Tier::B | Tier::C if listed => Err(OpenFailure::new(
+            FailedKind::SandboxUnavailable,
+            "an allow-list of hosts needs a network namespace (tier A), and this session's cage is \
+             tier B: switch the network off, or on as a whole. `agentd doctor` says what this \
+             machine allows",
+        )),
+        Tier::A | Tier::B | Tier::C => Ok(()),
     }
 }
 
@@ -276,8 +297,7 @@ impl Plan {
     }
 
     fn say_first(&mut self) {
-        let project = self.confinement.project.to_path();
-        self.setup.system = system(&project, self.network, &self.foreword);
+        self.setup.system = system(&self.confinement, &self.foreword);
     }
 
     /// A person changed a setting; it holds for calls that start later.
@@ -287,6 +307,12 @@ impl Plan {
                 self.network = *network;
                 self.confinement.network = *network;
                 self.say_first();
+            }
+            Change::Host(host) => {
+                if !self.confinement.hosts.contains(host) {
+                    self.confinement.hosts.push(host.clone());
+                }
+                self.change(&Change::Network(Network::Listed));
             }
             Change::Mode(mode) => {
                 self.mode = *mode;
@@ -419,13 +445,14 @@ pub(crate) fn in_words(confinement: &Confinement) -> String {
             | Profile::Session
             | Profile::Broker
             | Profile::Provider
-            | Profile::Store,
+            | Profile::Store
+            | Profile::Web,
             _,
         ) => "writes nothing".to_owned(),
     };
-    let network = match (confinement.profile, confinement.network) {
-        (Profile::Command, Network::On) => "on",
-        _ => "off",
+    let network = match confinement.profile == Profile::Command {
+        true => network_in_words(confinement),
+        false => "off".to_owned(),
     };
     let git = match confinement.git {
         GitSettings::Kept => "",

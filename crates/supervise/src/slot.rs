@@ -184,6 +184,11 @@ where
                 state.pulse.heard();
                 (state.plan.owner)(SlotEvent::Word { word, heard });
             }
+            SlotMsg::Life(_, Report::Descriptor(_)) => {
+                if let Some(life) = &state.life {
+                    life.breach("a descriptor out of turn");
+                }
+            }
             SlotMsg::Life(_, Report::Ended(cause)) => state.ended(&myself, &cause),
             SlotMsg::Start => {
                 let wanted = state.rest == Rest::Awake && state.stopping.is_none();

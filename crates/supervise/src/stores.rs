@@ -29,6 +29,7 @@ pub(crate) fn setup(session: &SessionId, state: &Path, of: &Confinement) -> Stor
         tool_homes: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,
+        hosts: Vec::new(),
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: of.level,

@@ -2,11 +2,13 @@
 //! actors; the way back is `from_disk`.
 
 use crate::call::{Conclusion, Cut, Fact};
+use crate::proxy::Decided;
 use journal::{OpenCall, Record, StoredPath};
 use protocol::call::{Call, Outcome, Remedy, Report, Tampered};
 use protocol::client::Change;
 use protocol::confinement::{
-    Confinement, Enforced, GitSettings, Level, Limits, Network, Refusal, RefusalKind, Tier,
+    Confinement, Connection, Enforced, GitSettings, Level, Limits, Network, Passage, Refusal,
+    RefusalKind, Tier,
 };
 use protocol::content::{Block, Usage};
 use protocol::ids::SessionId;
@@ -53,8 +55,8 @@ pub(crate) fn changed(change: &Change, by: String) -> Record {
     let (mut network, mut mode, mut added, mut model) = (None, None, None, None);
     let (mut pinned, mut unpinned) = (None, None);
     match change {
-        Change::Network(Network::Off) => network = Some("off".to_owned()),
-        Change::Network(Network::On) => network = Some("on".to_owned()),
+        Change::Network(wanted) => network = Some(wanted.name().to_owned()),
+        Change::Host(host) => network = Some(format!("{} {host}", Network::Listed.name())),
         Change::Mode(name) => mode = Some(name.name().to_owned()),
         Change::AddDirectory(path) => added = Some(StoredPath(path.to_path())),
         Change::Model(name) => model = Some(name.clone()),
@@ -182,6 +184,10 @@ fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
 fn right(widening: &Widening, by: Option<&Rule>) -> String {
     let name = match widening {
         Widening::Network => "network".to_owned(),
+        Widening::Hosts(hosts) => {
+            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+            format!("network to {}", hosts.join(", "))
+        }
         Widening::Directory(dir) => format!("directory {}", dir.to_path().display()),
         Widening::GitAdmin => "git-admin (git's settings and hooks)".to_owned(),
     };
@@ -195,17 +201,19 @@ fn right(widening: &Widening, by: Option<&Rule>) -> String {
 }
 
 /// Times and process of a call that ended.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Ran {
     pub(crate) runner_pid: Option<u32>,
     /// When `Go` was sent, in milliseconds of Unix time.
     pub(crate) started: Option<u64>,
     /// When its processes were known dead.
     pub(crate) ended: u64,
+    /// What the proxy of its allow-list decided.
+    pub(crate) decided: Decided,
 }
 
 /// The audit log's word on an end.
-pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: Ran) -> journal::Ended {
+pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: &Ran) -> journal::Ended {
     let report = conclusion.report.as_ref();
     let usage = report.map(|report| report.usage).unwrap_or_default();
     journal::Ended {
@@ -230,6 +238,9 @@ pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: Ran) -> journal::
         refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
         tampered: names_of(report, |name| name.remedy != Remedy::Granted),
         granted: names_of(report, |name| name.remedy == Remedy::Granted),
+        connections: ran.decided.connections.iter().map(connection).collect(),
+        connections_uncounted: ran.decided.uncounted,
+        connections_cut: ran.decided.cut.clone(),
         output: Some(journal::Digest::of(conclusion.result.text.as_bytes())),
     }
 }
@@ -269,6 +280,9 @@ pub(crate) fn lost(session: &SessionId, call: &OpenCall, now: u64) -> journal::E
         refusals_uncounted: 0,
         tampered: Vec::new(),
         granted: Vec::new(),
+        connections: Vec::new(),
+        connections_uncounted: 0,
+        connections_cut: None,
         output: None,
     }
 }
@@ -381,9 +395,10 @@ fn policy(confinement: &Confinement) -> journal::Policy {
             .map(|(name, path)| (name.clone(), StoredPath(path.to_path())))
             .collect(),
         withheld: confinement.withheld.iter().map(|path| StoredPath(path.to_path())).collect(),
-        network: match confinement.network {
-            Network::Off => "off".to_owned(),
-            Network::On => "on".to_owned(),
+        network: confinement.network.name().to_owned(),
+        hosts: match confinement.network {
+            Network::Off | Network::On => Vec::new(),
+            Network::Listed => confinement.hosts.iter().map(ToString::to_string).collect(),
         },
         git_settings: match confinement.git {
             GitSettings::Kept => false,
@@ -440,4 +455,14 @@ fn refusal(refusal: &Refusal) -> journal::Refusal {
         RefusalKind::Predicted => journal::RefusalKind::Predicted,
     };
     journal::Refusal { kind, syscall, detail, errno, pid, count }
+}
+
+fn connection(connection: &Connection) -> journal::Connection {
+    let Connection { place, decision, count, sent, received } = connection.clone();
+    let (decision, detail) = match decision {
+        Passage::Made { address } => (journal::Passage::Made, address),
+        Passage::Failed { why } => (journal::Passage::Failed, why),
+        Passage::Refused { why } => (journal::Passage::Refused, why),
+    };
+    journal::Connection { place, decision, detail, count, sent, received }
 }

@@ -8,6 +8,7 @@ use crate::spec::{Alias, Spec, Tool};
 use crate::tool::specs;
 use protocol::call::{Outcome, ToolResult};
 use protocol::confinement::{GitSettings, Network};
+use protocol::hosts::HostRule;
 use serde_json::{Map, Value};
 
 /// What a verdict needs to know about a call.
@@ -19,6 +20,8 @@ pub(crate) struct Facts {
     pub command: Option<String>,
     /// The network it asks for; `None` is the session's.
     pub network: Option<Network>,
+    /// Hosts that it asks for beside the session's.
+    pub hosts: Vec<HostRule>,
     /// Whether it asks to change git's settings; `None` does not.
     pub git: Option<GitSettings>,
     /// One more directory that it asks for, as it names it.
@@ -38,6 +41,8 @@ pub struct Interpreted {
     pub command: Option<String>,
     /// The network it asks for on its own; `None` takes the session's.
     pub network: Option<Network>,
+    /// Hosts that it asks for on its own, beside the session's.
+    pub hosts: Vec<HostRule>,
     /// What it asks to do with git's settings and hooks.
     pub git: GitSettings,
     /// One more directory that it asks for on its own, as it names it.
@@ -91,6 +96,14 @@ pub enum Invalid {
         /// What it takes.
         expected: String,
     },
+    /// Of the right type, and still nothing that can be asked for.
+    #[error("{tool}: {reason}")]
+    Unfit {
+        /// The tool.
+        tool: &'static str,
+        /// What, and how it should be.
+        reason: String,
+    },
     /// A value that the field does not take.
     #[error("{tool}: the field {field:?} must be {expected}, not {found}")]
     WrongType {
@@ -115,6 +128,7 @@ impl Invalid {
             | Self::NotAnObject { .. }
             | Self::UnknownField { .. }
             | Self::MissingField { .. }
+            | Self::Unfit { .. }
             | Self::WrongType { .. } => Code::InvalidArguments,
         }
     }
@@ -136,7 +150,9 @@ impl Invalid {
             Self::UnknownField { nearest: Some(near), .. } => format!("Did you mean {near:?}?"),
             Self::UnknownField { known, .. } => format!("The fields are {}.", known.join(", ")),
             Self::MissingField { expected, .. } => format!("It must be {expected}."),
-            Self::WrongType { .. } => "Nothing was done; correct the field.".to_owned(),
+            Self::Unfit { .. } | Self::WrongType { .. } => {
+                "Nothing was done; correct the field.".to_owned()
+            }
         }
     }
 
@@ -168,9 +184,9 @@ pub fn interpret(name: &str, input_json: &str) -> Result<Interpreted, Invalid> {
         }
     }
     let (input, facts) = (spec.check)(Value::Object(input))?;
-    let Facts { paths, command, network, git, directory } = facts;
+    let Facts { paths, command, network, hosts, git, directory } = facts;
     let git = git.unwrap_or(GitSettings::Kept);
-    Ok(Interpreted { spec, input, paths, command, network, git, directory })
+    Ok(Interpreted { spec, input, paths, command, network, hosts, git, directory })
 }
 
 /// Checks and normalises the arguments of one tool; see [`Spec`].
@@ -184,7 +200,9 @@ pub(crate) fn check<T: Tool>(input: Value) -> Result<(String, Facts), Invalid> {
     let unreadable =
         |error: serde_json::Error| Invalid::NotJson { tool: T::NAME, reason: error.to_string() };
     let text = serde_json::to_string(&sorted).map_err(unreadable)?;
-    let parsed: T::Input = serde_json::from_str(&text).map_err(unreadable)?;
+    // It fits the schema: what is wrong now is what it says.
+    let parsed: T::Input = serde_json::from_str(&text)
+        .map_err(|error| Invalid::Unfit { tool: T::NAME, reason: error.to_string() })?;
     Ok((text, T::facts(&parsed)))
 }
 

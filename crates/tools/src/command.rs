@@ -16,6 +16,7 @@ use protocol::call::{Effect, Outcome, Remedy, Tampered};
 use protocol::confinement::{Refusal, RefusalKind};
 use sandbox::{Bound, CageError, Ending, Exceeded, Exit, Program, Step};
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The kernel takes no longer argument.
@@ -58,7 +59,7 @@ pub(crate) fn run(wanted: Wanted, site: &mut Site<'_>) -> Result<Answer, Failure
     let time = timeout_ms.map_or(side.time, Duration::from_millis);
     let program = Program {
         argv: argv.into_iter().map(OsString::from).collect(),
-        env: environment(side.env, without, &env, site),
+        env: environment(side.env, side.proxy, without, &env, site),
         cwd: site.place.project.clone(),
     };
     let caged = side.cage.spawn(program).map_err(|error| of_cage(&error))?;
@@ -88,6 +89,7 @@ fn quoted(word: &str) -> String {
 /// package caches in place of the person's.
 fn environment(
     given: &[(String, String)],
+    proxy: Option<SocketAddr>,
     without: Option<&'static str>,
     more: &[(String, String)],
     site: &Site<'_>,
@@ -100,6 +102,9 @@ fn environment(
         .chain(more)
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
+    if let Some(proxy) = proxy {
+        env.extend(to_proxy(proxy));
+    }
     let caches = caches::variables(given, &site.place.temp);
     env.retain(|(name, _)| !caches.iter().any(|(cache, _)| cache == name));
     env.extend(caches);
@@ -107,6 +112,15 @@ fn environment(
         env.push(("TMPDIR".into(), site.place.temp.clone().into()));
     }
     env
+}
+
+/// What leads programs to the proxy of an allow-list: every one of these is the only one that some
+/// program reads. The command's own servers are beside it, at loopback.
+fn to_proxy(at: SocketAddr) -> Vec<(OsString, OsString)> {
+    let url = format!("http://{at}");
+    let ways = ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+    let near = ["no_proxy", "NO_PROXY"].map(|name| (name.into(), "localhost,127.0.0.1,::1".into()));
+    ways.map(|name| (name.into(), url.clone().into())).into_iter().chain(near).collect()
 }
 
 fn confined(step: &str, reason: &str) -> Failure {

@@ -14,6 +14,7 @@ use protocol::call::{Effect, Outcome, ProcessUsage, Report, ToolResult};
 use protocol::confinement::Profile;
 use protocol::tool::JudgedPath;
 use sandbox::Cage;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// A call that was judged and may run.
@@ -37,6 +38,8 @@ pub struct Order<'a> {
 pub struct CommandSide<'a> {
     /// The cage that stands around the process that will be the command.
     pub cage: Cage,
+    /// Where the command finds our proxy, where its network is an allow-list.
+    pub proxy: Option<SocketAddr>,
     /// All of the command's environment; TMPDIR is put in where it is missing.
     pub env: &'a [(String, String)],
     /// Longest time where the call names none.

@@ -33,11 +33,13 @@ pub enum Runner {
     Tool,
     /// Syntax trees. A program of its own, so that no other links the grammars.
     Code,
+    /// The network, for calls that have none.
+    Web,
 }
 
 impl Runner {
     /// Every runner.
-    pub const ALL: [Self; 2] = [Self::Tool, Self::Code];
+    pub const ALL: [Self; 3] = [Self::Tool, Self::Code, Self::Web];
 
     /// Its executable.
     #[must_use]
@@ -45,6 +47,7 @@ impl Runner {
         match self {
             Self::Tool => "agentd-tool",
             Self::Code => "agentd-code",
+            Self::Web => "agentd-web",
         }
     }
 }
@@ -94,7 +97,8 @@ impl Spec {
             | Profile::Mutate
             | Profile::Command
             | Profile::Broker
-            | Profile::Provider => self.kind,
+            | Profile::Provider
+            | Profile::Web => self.kind,
         }
     }
 }

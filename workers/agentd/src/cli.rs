@@ -334,9 +334,13 @@ pub(crate) struct SessionFlags {
     /// What happens to calls that no rule speaks of.
     #[arg(long, value_parser = mode, value_name = "MODE", help = "What happens to calls that no rule speaks of: ask, accept-edits, plan, auto, dont-ask")]
     pub(crate) permission_mode: Option<Mode>,
-    /// Network of commands.
+    /// Network of commands: none, all of it, or the hosts that `net.allow` and --allow-host name.
     #[arg(long, value_enum)]
     pub(crate) net: Option<Net>,
+    /// A host that commands may reach, such as crates.io, '*.crates.io' or example.org:8443; may be
+    /// given several times. The network is an allow-list then.
+    #[arg(long, value_name = "HOST", conflicts_with = "net")]
+    pub(crate) allow_host: Vec<String>,
     /// A rule that allows, such as 'bash:cargo *'; may be given several times.
     #[arg(long, value_name = "RULE")]
     pub(crate) allowed_tools: Vec<String>,
@@ -446,6 +450,7 @@ pub(crate) enum Format {
 pub(crate) enum Net {
     Off,
     On,
+    Allow,
 }
 
 fn mode(text: &str) -> Result<Mode, String> {

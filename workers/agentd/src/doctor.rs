@@ -23,6 +23,7 @@ const EXECUTABLES: &[&str] = &[
     "agentd-store",
     "agentd-tool",
     "agentd-code",
+    "agentd-web",
 ];
 
 /// How a thing is.

@@ -69,10 +69,7 @@ pub(crate) fn opening(
         env: place.passed(key_variable),
         settings,
         mode: flags.permission_mode,
-        network: flags.net.map(|net| match net {
-            Net::Off => Network::Off,
-            Net::On => Network::On,
-        }),
+        network: network(flags),
         trust: match trust {
             TrustFlag::Given => ProjectTrust::ThisRun,
             TrustFlag::NotGiven => ProjectTrust::AsRecorded,
@@ -93,6 +90,16 @@ fn pinned(file: &Path, project: &Path) -> Result<String, Failure> {
     }
     let below = real.strip_prefix(project).unwrap_or(&real);
     below.to_str().map(str::to_owned).ok_or_else(|| failed("its name is not UTF-8".to_owned()))
+}
+
+/// Where a flag says so.
+fn network(flags: &SessionFlags) -> Option<Network> {
+    match flags.net {
+        Some(Net::Off) => Some(Network::Off),
+        Some(Net::On) => Some(Network::On),
+        Some(Net::Allow) => Some(Network::Listed),
+        None => (!flags.allow_host.is_empty()).then_some(Network::Listed),
+    }
 }
 
 /// The flags that are settings, in the words of the configuration.
@@ -120,6 +127,9 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, Failure> {
     }
     if let Some(rounds) = flags.max_turns {
         set("budget.rounds", &rounds.to_string());
+    }
+    for host in &flags.allow_host {
+        set("net.allow", host);
     }
     for rule in &flags.allowed_tools {
         set("permissions.allow", rule);

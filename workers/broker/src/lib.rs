@@ -81,6 +81,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         tool_homes: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,
+        hosts: Vec::new(),
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

@@ -103,6 +103,7 @@ fn confinement() -> Confinement {
         tool_homes: Vec::new(),
         withheld: Vec::new(),
         network: Network::On,
+        hosts: Vec::new(),
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

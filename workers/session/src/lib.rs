@@ -79,6 +79,7 @@ fn nothing_but_the_channel() -> Confinement {
         tool_homes: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,
+        hosts: Vec::new(),
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,

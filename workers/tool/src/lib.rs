@@ -15,6 +15,8 @@ use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{Errand, FromTool, JudgedPath, ToTool, ToolLink};
 use sandbox::{Cage, CageError};
 use screen::Screen;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
 pub use tools::Engine;
@@ -53,11 +55,12 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
             Err(error) => return quietly(error),
         }
     };
-    let cage = match lock(&confinement) {
-        Ok((cage, enforced)) => {
+    let (cage, proxy) = match lock(&confinement) {
+        Ok((mut cage, enforced)) => {
             ipc::step!("tool: cage built");
+            let proxy = hand_out(cage.as_mut().and_then(Cage::take_door), &say)?;
             say.send(&FromTool::Caged(enforced))?;
-            cage
+            (cage, proxy)
         }
         Err(CageError { step, reason, hint, source: _ }) => {
             let reason = format!("{reason}; {hint}");
@@ -78,7 +81,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     ipc::step!("tool: go received");
     let cancel = Cancel::new()?;
     listen::start(words, cancel.clone(), say.clone());
-    let answer = answer(errand, (&confinement, engine), cage, &cancel, &say);
+    let answer = answer(errand, (&confinement, engine), (cage, proxy), &cancel, &say);
     // Nothing of the call lives any more.
     drop(held);
     ipc::step!("tool: before done");
@@ -89,6 +92,18 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
         Err(ChannelError::Io(_) | ChannelError::Closed) if cancel.asked() => Ok(()),
         other => Ok(other?),
     }
+}
+
+/// Hands the socket of an allow-list to the supervisor, for the proxy, and says where it is. This
+/// process keeps none: what is carried is not its business, and its end must not depend on it.
+fn hand_out(
+    door: Option<(OwnedFd, SocketAddr)>,
+    say: &Say,
+) -> Result<Option<SocketAddr>, ChannelError> {
+    let Some((socket, address)) = door else { return Ok(None) };
+    say.send(&FromTool::Door)?;
+    say.send_fd(socket.as_fd())?;
+    Ok(Some(address))
 }
 
 /// Builds the cage: this process locks itself, or prepares a deeper one for a command.
@@ -103,14 +118,15 @@ fn lock(confinement: &Confinement) -> Result<(Option<Cage>, Enforced), CageError
         | Profile::Session
         | Profile::Broker
         | Profile::Provider
-        | Profile::Store => Cage::enter(confinement).map(|enforced| (None, enforced)),
+        | Profile::Store
+        | Profile::Web => Cage::enter(confinement).map(|enforced| (None, enforced)),
     }
 }
 
 fn answer(
     errand: Errand,
     (confinement, engine): (&Confinement, Engine<'_>),
-    cage: Option<Cage>,
+    (cage, proxy): (Option<Cage>, Option<SocketAddr>),
     cancel: &Cancel,
     say: &Say,
 ) -> FromTool {
@@ -141,12 +157,14 @@ fn answer(
                     &place,
                     cancel,
                     cage,
-                    (&env, Duration::from_millis(timeout_ms)),
+                    (&env, proxy, Duration::from_millis(timeout_ms)),
                     say,
                 ),
             };
             FromTool::Done(report)
         }
+        // That is for `agentd-web`.
+        (Errand::Proxy { .. }, _) => FromTool::Proxied { connections: Vec::new(), uncounted: 0 },
     }
 }
 
@@ -165,12 +183,13 @@ fn command(
     place: &Place,
     cancel: &Cancel,
     cage: Cage,
-    (env, time): (&[(String, String)], Duration),
+    (env, proxy, time): (&[(String, String)], Option<SocketAddr>, Duration),
     say: &Say,
 ) -> Report {
     let screen = Screen::start(say.clone());
     let show = Box::new(&screen);
-    let report = tools::run_command(order, place, cancel, CommandSide { cage, env, time, show });
+    let report =
+        tools::run_command(order, place, cancel, CommandSide { cage, proxy, env, time, show });
     screen.finish();
     report
 }

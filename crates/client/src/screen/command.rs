@@ -1,6 +1,7 @@
 //! The `:` commands: what is written after the colon as what is meant. Pure.
 
 use protocol::confinement::Network;
+use protocol::hosts::HostRule;
 use protocol::judgement::Mode;
 
 /// What a person meant.
@@ -8,6 +9,7 @@ use protocol::judgement::Mode;
 pub(crate) enum Command {
     Quit,
     Network(Network),
+    AllowHost(HostRule),
     Mode(Mode),
     Model(String),
     AddDirectory(String),
@@ -25,6 +27,10 @@ pub(crate) enum Command {
 const COMMANDS: &[(&str, &str)] = &[
     (":q", "leave; the session goes on"),
     (":net on, :net off", "network of the commands that start from now on"),
+    (
+        ":net allow HOST",
+        "such as crates.io or *.crates.io: commands reach the hosts you allowed, no others",
+    ),
     (
         ":mode MODE",
         "what happens to calls that no rule speaks of:\n\
@@ -79,10 +85,11 @@ pub(crate) fn parse(text: &str) -> Result<Command, String> {
         "net" => match rest.as_str() {
             "on" => Ok(Command::Network(Network::On)),
             "off" => Ok(Command::Network(Network::Off)),
-            other if other.starts_with("allow") => {
-                Err("a list of allowed hosts is not there yet; :net on opens all of it".to_owned())
-            }
-            _ => Err("write :net on or :net off".to_owned()),
+            "allow" => Ok(Command::Network(Network::Listed)),
+            other => match other.strip_prefix("allow ") {
+                Some(host) => host.parse().map(Command::AllowHost).map_err(|no| no.to_string()),
+                None => Err("write :net on, :net off or :net allow HOST".to_owned()),
+            },
         },
         "mode" => Mode::parse(&rest)
             .map(Command::Mode)
@@ -130,11 +137,15 @@ mod tests {
         assert_eq!(parse(":compact"), Ok(Command::Compact));
         assert_eq!(parse(":model m-2"), Ok(Command::Model("m-2".to_owned())));
         assert_eq!(parse(":net on"), Ok(Command::Network(Network::On)));
+        assert_eq!(parse(":net allow"), Ok(Command::Network(Network::Listed)));
+        let host = "*.crates.io".parse().unwrap();
+        assert_eq!(parse(":net allow *.crates.io"), Ok(Command::AllowHost(host)));
         assert_eq!(parse(": mode  plan "), Ok(Command::Mode(Mode::Plan)));
         assert_eq!(parse(":add-dir a b"), Ok(Command::AddDirectory("a b".to_owned())));
         for (wrong, said) in [
             (":net", ":net on"),
-            (":net allow x", "not there yet"),
+            (":net allow 10.0.0.1", "no name of a host"),
+            (":net allow https://x.org", "is a URL"),
             (":mode yolo", "accept-edits"),
             (":add-dir", "directory"),
             (":add", "name a file"),

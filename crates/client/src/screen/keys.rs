@@ -207,6 +207,7 @@ impl Screen {
         };
         let changes = match meant {
             Command::Network(_)
+            | Command::AllowHost(_)
             | Command::Mode(_)
             | Command::Model(_)
             | Command::Compact
@@ -226,6 +227,7 @@ impl Screen {
         match meant {
             Command::Quit => self.leave(),
             Command::Network(network) => self.change(Change::Network(network)),
+            Command::AllowHost(host) => self.change(Change::Host(host)),
             Command::Mode(mode) => self.change(Change::Mode(mode)),
             Command::Model(name) => self.change(Change::Model(name)),
             Command::AddDirectory(named) => vec![Effect::AddDirectory(named)],

@@ -30,6 +30,7 @@ fn opened(session: SessionId) -> Input {
         tools: Vec::new(),
         mode: Mode::Ask,
         network: Network::Off,
+        hosts: Vec::new(),
         sandbox: "sandbox: full (namespaces); project".to_owned(),
         last_seq: 0,
         warnings: Vec::new(),

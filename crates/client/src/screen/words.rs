@@ -7,6 +7,7 @@ use protocol::client::{
     Change, Event, FailedKind, FromClient, ModelFacts, Numbered, Others, Parting, Rights, ToClient,
 };
 use protocol::confinement::Network;
+use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
 use protocol::judgement::Mode;
 
@@ -17,6 +18,7 @@ struct Opened {
     facts: ModelFacts,
     mode: Mode,
     network: Network,
+    hosts: Vec<HostRule>,
     sandbox: String,
     warnings: Vec<String>,
 }
@@ -31,11 +33,21 @@ impl Screen {
                 facts,
                 mode,
                 network,
+                hosts,
                 sandbox,
                 warnings,
                 tools: _,
                 last_seq: _,
-            } => self.opened(Opened { session, model, facts, mode, network, sandbox, warnings }),
+            } => self.opened(Opened {
+                session,
+                model,
+                facts,
+                mode,
+                network,
+                hosts,
+                sandbox,
+                warnings,
+            }),
             ToClient::Attached { session } if self.is_here(&session) => self.attached(session),
             ToClient::Event { session, seq, event } if self.is_here(&session) => {
                 self.event(seq, &event)
@@ -80,7 +92,7 @@ impl Screen {
     }
 
     fn opened(&mut self, opened: Opened) -> Vec<Effect> {
-        let Opened { session, model, facts, mode, network, sandbox, warnings } = opened;
+        let Opened { session, model, facts, mode, network, hosts, sandbox, warnings } = opened;
         let mut effects = Vec::new();
         match self.facts.session.replace(session.clone()) {
             Some(before) if before == session => {}
@@ -107,6 +119,7 @@ impl Screen {
         self.facts.of_model = facts;
         self.facts.mode = Some(mode);
         self.facts.network = Some(network);
+        self.facts.hosts = hosts;
         self.facts.sandbox = sandbox;
         self.link = Link::Replaying;
         effects.push(self.attach(session));
@@ -234,6 +247,12 @@ impl Screen {
             }
             Event::Changed { change, by: _ } => match change {
                 Change::Network(network) => self.facts.network = Some(*network),
+                Change::Host(host) => {
+                    self.facts.network = Some(Network::Listed);
+                    if !self.facts.hosts.contains(host) {
+                        self.facts.hosts.push(host.clone());
+                    }
+                }
                 Change::Mode(mode) => self.facts.mode = Some(*mode),
                 Change::Model(name) => {
                     self.facts.model.clone_from(name);

@@ -122,6 +122,15 @@ pub struct Ended {
     /// Protected names that it changed by a right that it was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub granted: Vec<String>,
+    /// What our proxy decided, where the network was an allow-list; the first in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<Connection>,
+    /// How many more it decided after those.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub connections_uncounted: u64,
+    /// Why those are not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_cut: Option<String>,
     /// SHA-256 of the result's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Digest>,
@@ -147,8 +156,11 @@ pub struct Policy {
     /// What no grant may reach.
     #[serde(default)]
     pub withheld: Vec<StoredPath>,
-    /// Network of a command: `off`, `on`.
+    /// Network of a command: `off`, `on`, `allow`.
     pub network: String,
+    /// The hosts of its allow-list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
     /// Whether git's settings and hooks may be changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub git_settings: bool,
@@ -259,6 +271,42 @@ pub struct Refusal {
     pub pid: u32,
     /// How often in a row.
     pub count: u64,
+}
+
+/// What was decided of connections to one place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connection {
+    /// Host and port, as the command named them.
+    pub place: String,
+    /// What was decided.
+    pub decision: Passage,
+    /// The address it was made to, or why it was not.
+    pub detail: String,
+    /// How often.
+    pub count: u64,
+    /// Bytes from the command.
+    #[serde(default)]
+    pub sent: u64,
+    /// Bytes to the command.
+    #[serde(default)]
+    pub received: u64,
+}
+
+/// Whether a connection was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Passage {
+    /// It was.
+    Made,
+    /// It was allowed, and could not be made.
+    Failed,
+    /// It was not allowed.
+    Refused,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl AuditRecord {

@@ -144,6 +144,7 @@ pub fn decided(session: &str, call: u32, decision: Decision) -> AuditRecord {
             tool_homes: vec![("RUSTUP_HOME".into(), journal::StoredPath("/opt/rust".into()))],
             withheld: vec!["/state".into()],
             network: "off".to_owned(),
+            hosts: vec![],
             git_settings: false,
             highest_tier: Tier::A,
             level: Level::Required,
@@ -181,6 +182,9 @@ pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
         refusals_uncounted: 0,
         tampered: vec![],
         granted: vec![],
+        connections: vec![],
+        connections_uncounted: 0,
+        connections_cut: None,
         output: Some(Digest::of(b"output")),
     })
 }

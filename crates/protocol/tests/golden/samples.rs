@@ -2,8 +2,11 @@
 
 use protocol::call::{Call, Probe, ProbedPath, ProcessUsage, Remedy, Report, Tampered, ToolResult};
 use protocol::client::{DaemonStatus, Opening, ProcessRow, SessionRow};
-use protocol::confinement::{Confinement, Enforced, FilePath, GitSettings, Limits, Refusal};
+use protocol::confinement::{
+    Confinement, Connection, Enforced, FilePath, GitSettings, Limits, Refusal,
+};
 use protocol::content::{Message, ModelRequest, ToolSpec, Usage};
+use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Case, Question, Rule, RuleSet};
 use protocol::provider::Patience;
@@ -216,6 +219,7 @@ goldens! {
             timeout_ms: 120_000,
             max_result_chars: 30_000,
         },
+        Proxy => Errand::Proxy { hosts: vec![host()] },
     }
     tool::ToTool {
         Hold => ToTool::Hold,
@@ -229,11 +233,13 @@ goldens! {
         Err => Stream::Err,
     }
     tool::FromTool {
+        Door => FromTool::Door,
         Caged => FromTool::Caged(enforced()),
         Uncaged => FromTool::Uncaged { step: text("landlock"), reason: text("off") },
         Output => FromTool::Output { stream: protocol::tool::Stream::Err, text: text("o") },
         Probed => FromTool::Probed(Ok(probe())),
         Done => FromTool::Done(report()),
+        Proxied => FromTool::Proxied { connections: vec![connection()], uncounted: 3 },
         Log => FromTool::Log(log()),
         Pong => FromTool::Pong(7),
     }
@@ -263,6 +269,7 @@ goldens! {
     }
     client::Change {
         Network => Change::Network(protocol::confinement::Network::On),
+        Host => Change::Host(host()),
         Mode => Change::Mode(protocol::judgement::Mode::Auto),
         AddDirectory => Change::AddDirectory(path("/d")),
         Model => Change::Model(text("model-2")),
@@ -391,6 +398,7 @@ goldens! {
             tools: vec![text("read"), text("bash")],
             mode: protocol::judgement::Mode::Plan,
             network: protocol::confinement::Network::On,
+            hosts: vec![host()],
             sandbox: text("tier A"),
             last_seq: 9,
             warnings: vec![text("w")],
@@ -455,10 +463,17 @@ goldens! {
         Broker => Profile::Broker,
         Provider => Profile::Provider,
         Store => Profile::Store,
+        Web => Profile::Web,
     }
     confinement::Network {
         Off => Network::Off,
         On => Network::On,
+        Listed => Network::Listed,
+    }
+    confinement::Passage {
+        Made => Passage::Made { address: text("192.0.2.1:443") },
+        Failed => Passage::Failed { why: text("timed out") },
+        Refused => Passage::Refused { why: text("private") },
     }
     confinement::GitSettings {
         Kept => GitSettings::Kept,
@@ -550,6 +565,7 @@ goldens! {
     }
     judgement::Widening {
         Network => Widening::Network,
+        Hosts => Widening::Hosts(vec![host()]),
         Directory => Widening::Directory(path("/d")),
         GitAdmin => Widening::GitAdmin,
     }
@@ -706,6 +722,20 @@ fn question() -> Question {
     }
 }
 
+fn host() -> HostRule {
+    "*.example.org:8443".parse().unwrap()
+}
+
+fn connection() -> Connection {
+    Connection {
+        place: text("example.org:443"),
+        decision: protocol::confinement::Passage::Refused { why: text("private") },
+        count: 2,
+        sent: 300,
+        received: 70_000,
+    }
+}
+
 fn confinement() -> Confinement {
     Confinement {
         profile: protocol::confinement::Profile::Command,
@@ -716,6 +746,7 @@ fn confinement() -> Confinement {
         tool_homes: vec![(text("RUSTUP_HOME"), path("/r"))],
         withheld: vec![path("/s")],
         network: protocol::confinement::Network::On,
+        hosts: vec![host()],
         git: GitSettings::Writable,
         highest_tier: protocol::confinement::Tier::A,
         level: protocol::confinement::Level::BestEffort,

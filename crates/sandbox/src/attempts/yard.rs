@@ -119,6 +119,7 @@ impl Yard {
             tool_homes: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
+            hosts: Vec::new(),
             git: GitSettings::Kept,
             highest_tier,
             level: Level::BestEffort,

@@ -56,7 +56,9 @@ pub(super) fn predict(
     network: Network,
 ) -> Option<(i32, String)> {
     match (address, tier, network) {
-        (Address::Inet(inet), Tier::A, Network::Off) if !stays_on_this_host(inet) => {
+        (Address::Inet(inet), Tier::A, Network::Off | Network::Listed)
+            if !stays_on_this_host(inet) =>
+        {
             Some((libc::ENETUNREACH, address.to_string()))
         }
         // A socket of the host that was left out of the cage's root. One that does not exist on

@@ -97,7 +97,8 @@ impl Plan {
     /// For a process that confines itself: no unix sockets, no exec, no listener.
     pub(crate) fn in_process(network: Network) -> Self {
         let inet = match network {
-            Network::Off => Inet::Refused,
+            // A list is kept by a namespace, which such a process has not.
+            Network::Off | Network::Listed => Inet::Refused,
             Network::On => Inet::Allowed,
         };
         Self {
@@ -113,10 +114,12 @@ impl Plan {
     pub(crate) fn command(tier: Tier, network: Network) -> Self {
         let (inet, unix, metadata) = match (tier, network) {
             // An empty network namespace keeps the host away, and loopback inside works.
-            (Tier::A, Network::Off | Network::On) => {
+            (Tier::A, Network::Off | Network::On | Network::Listed) => {
                 (Inet::Allowed, Unix::Allowed, Metadata::ReadOnly)
             }
-            (Tier::B | Tier::C, Network::Off) => (Inet::Refused, Unix::Carried, Metadata::Open),
+            (Tier::B | Tier::C, Network::Off | Network::Listed) => {
+                (Inet::Refused, Unix::Carried, Metadata::Open)
+            }
             (Tier::B | Tier::C, Network::On) => (Inet::Allowed, Unix::Carried, Metadata::Open),
         };
         Self { inet, unix, exec: Exec::Allowed, metadata, reporting: Reporting::Notify }

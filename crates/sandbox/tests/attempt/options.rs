@@ -31,6 +31,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             tool_homes: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
+            hosts: Vec::new(),
             git: GitSettings::Kept,
             highest_tier: Tier::A,
             level: Level::Required,

@@ -57,6 +57,7 @@ impl Shelf {
                 tool_homes: Vec::new(),
                 withheld: Vec::new(),
                 network: Network::Off,
+                hosts: Vec::new(),
                 git: GitSettings::Kept,
                 highest_tier: Tier::A,
                 level: Level::Required,

@@ -146,7 +146,7 @@ impl Opener {
             // Nobody sits before a script: what it asks for holds.
             let by_flag = opening.audience == Audience::Nobody
                 && match change {
-                    Change::Network(_) => opening.network.is_some(),
+                    Change::Network(_) | Change::Host(_) => opening.network.is_some(),
                     Change::Mode(_) => opening.mode.is_some(),
                     Change::Model(_) => {
                         opening.settings.iter().any(|(key, _)| key == "provider.model")

@@ -1,9 +1,11 @@
 //! What a call asks for beyond its session: which of it is more than the session has, and the cage
 //! that it would have with it. For `calls`.
 
-use crate::plan::{Plan, real_dir};
+use crate::plan::{Plan, listable, real_dir};
 use protocol::call::{Outcome, ToolResult};
+use protocol::client::Change;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network};
+use protocol::hosts::HostRule;
 use protocol::judgement::Widening;
 use std::path::{Path, PathBuf};
 use tools::Interpreted;
@@ -13,13 +15,16 @@ pub(super) async fn asked(
     plan: &Plan,
     found: &Interpreted,
 ) -> Result<(Vec<Widening>, Confinement), ToolResult> {
-    let network = found.network.unwrap_or(plan.network);
+    let (network, hosts, more) = network_of(plan, found)?;
     let (profile, git) = (found.spec.profile, found.git);
-    let mut confinement = Confinement { profile, network, git, ..plan.confinement.clone() };
+    let mut confinement = Confinement { profile, network, hosts, git, ..plan.confinement.clone() };
     let mut widens = Vec::new();
     match (network, plan.network) {
-        (Network::On, Network::Off) => widens.push(Widening::Network),
-        (Network::On | Network::Off, _) => {}
+        (Network::On, Network::Off | Network::Listed) => widens.push(Widening::Network),
+        (Network::On | Network::Off | Network::Listed, _) => {}
+    }
+    if !more.is_empty() {
+        widens.push(Widening::Hosts(more));
     }
     if let Some(named) = &found.directory {
         let real = resolved(plan, named).await?;
@@ -35,6 +40,29 @@ pub(super) async fn asked(
         GitSettings::Writable => widens.push(Widening::GitAdmin),
     }
     Ok((widens, confinement))
+}
+
+/// The network of a call, its hosts where it is an allow-list, and those that the session has not.
+fn network_of(
+    plan: &Plan,
+    found: &Interpreted,
+) -> Result<(Network, Vec<HostRule>, Vec<HostRule>), ToolResult> {
+    let session = plan.network;
+    let network = found.network.unwrap_or(session);
+    let mut hosts = match session {
+        Network::Listed => plan.confinement.hosts.clone(),
+        Network::Off | Network::On => Vec::new(),
+    };
+    // With all of the network there is nothing to add.
+    if found.hosts.is_empty() || network == Network::On {
+        return Ok((network, hosts, Vec::new()));
+    }
+    listable(&Change::Network(Network::Listed), &plan.confinement)
+        .map_err(|failure| no_list(&failure.message))?;
+    let more: Vec<HostRule> =
+        found.hosts.iter().filter(|host| !hosts.contains(host)).cloned().collect();
+    hosts.extend(more.iter().cloned());
+    Ok((Network::Listed, hosts, more))
 }
 
 /// The directory itself, links followed: what is asked about is what is granted.
@@ -62,5 +90,18 @@ fn none(why: &str) -> ToolResult {
         summary: why.to_owned(),
         is_error: true,
         code: Some("invalid_arguments".to_owned()),
+    }
+}
+
+/// What a call is told that asks for hosts where no list can be kept.
+fn no_list(why: &str) -> ToolResult {
+    ToolResult {
+        outcome: Outcome::Invalid,
+        text: format!(
+            "Error [no_allow_list]: {why}.\nHint: leave `hosts` out, or ask for `network` on."
+        ),
+        summary: "an allow-list cannot be had here".to_owned(),
+        is_error: true,
+        code: Some("no_allow_list".to_owned()),
     }
 }

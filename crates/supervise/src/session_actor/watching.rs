@@ -138,6 +138,7 @@ impl Session {
             tools: self.plan.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
             mode: self.plan.mode,
             network: self.plan.network,
+            hosts: self.plan.confinement.hosts.clone(),
             sandbox: self.sandbox.clone(),
             last_seq: self.last_seq,
             warnings: self.plan.config.warnings.iter().map(ToString::to_string).collect(),

@@ -120,14 +120,20 @@ impl SessionState {
                 Ok(()) => Change::Unpin(file),
                 Err(why) => return fail(client, FailedKind::NotFound, why),
             },
-            change @ (Change::Network(_) | Change::Mode(_) | Change::Model(_)) => change,
+            change @ (Change::Network(_) | Change::Host(_)) => {
+                if let Err(failure) = crate::plan::listable(&change, &self.plan.confinement) {
+                    return fail(client, failure.kind, failure.message);
+                }
+                change
+            }
+            change @ (Change::Mode(_) | Change::Model(_)) => change,
         };
         if self.record(vec![to_disk::changed(&change, by)]).await.is_err() {
             return;
         }
         self.plan.change(&change);
         match change {
-            Change::Network(_) => {
+            Change::Network(_) | Change::Host(_) => {
                 let text = self.plan.setup.system.clone();
                 let word = ToSession::System { text };
                 let _ = self.conversation.send_message(SlotMsg::Send(word));

@@ -8,6 +8,7 @@ use crate::rights::WantedSettings;
 use crate::site::Site;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::{Network, Profile};
+use protocol::hosts::HostRule;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,10 @@ pub(super) struct Input {
     /// may have to be approved.
     #[serde(default)]
     network: WantedNetwork,
+    /// Hosts that it must reach where the session's network does not lead there, such as crates.io,
+    /// *.crates.io or example.org:8443; nothing else is opened. Has to be approved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    hosts: Vec<WantedHost>,
     /// Whether it may change git's own settings and hooks (.git/config, .git/hooks), as git remote
     /// add, git push -u and git branch -m do; keep is the usual. Asking for write has to be approved.
     #[serde(default)]
@@ -35,6 +40,26 @@ pub(super) struct Input {
     /// person is asked about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     directory: Option<String>,
+}
+
+/// A host that it asks for.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(inline, with = "String")]
+struct WantedHost(HostRule);
+
+impl TryFrom<String> for WantedHost {
+    type Error = protocol::hosts::NoHostRule;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse().map(Self)
+    }
+}
+
+impl From<WantedHost> for String {
+    fn from(WantedHost(rule): WantedHost) -> Self {
+        rule.to_string()
+    }
 }
 
 /// The network that a call asks for.
@@ -72,6 +97,7 @@ impl Tool for Bash {
         Facts {
             command: Some(input.command.clone()),
             network,
+            hosts: input.hosts.iter().map(|WantedHost(rule)| rule.clone()).collect(),
             git: Some(input.git_settings.into()),
             directory: input.directory.clone(),
             ..Facts::default()
@@ -80,7 +106,7 @@ impl Tool for Bash {
 
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         check(&input.command)?;
-        let Input { command, timeout_ms, network: _, git_settings: _, directory: _ } = input;
+        let Input { command, timeout_ms, network: _, hosts: _, git_settings: _, directory: _ } = input;
         command::run(
             Wanted {
                 argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), command.clone()],

@@ -147,6 +147,7 @@ impl Page {
             refused.push("nothing that can be observed".to_owned());
         }
         self.list("refused", &refused);
+        self.list("network", &connections(ended));
         self.list("tampered", &ended.tampered);
         self.list("granted", &ended.granted);
         // A tool of ours reads and writes files itself, and reports what it was refused.
@@ -164,6 +165,16 @@ impl Page {
         }
         self.list("not seen", &unseen.into_iter().map(str::to_owned).collect::<Vec<_>>());
     }
+}
+
+/// What went through our proxy, and what did not.
+fn connections(ended: &Ended) -> Vec<String> {
+    let mut lines: Vec<String> = ended.connections.iter().map(words::connection).collect();
+    if ended.connections_uncounted > 0 {
+        lines.push(format!("and {} more, not kept one by one", ended.connections_uncounted));
+    }
+    lines.extend(ended.connections_cut.clone());
+    lines
 }
 
 fn requested(policy: &Policy) -> String {
@@ -184,7 +195,10 @@ fn requested(policy: &Policy) -> String {
         policy.profile,
         policy.project.0.display(),
         policy.temp.0.display(),
-        policy.network,
+        match policy.hosts.as_slice() {
+            [] => policy.network.clone(),
+            hosts => format!("{} {}", policy.network, hosts.join(" ")),
+        },
         tier(policy.highest_tier)
     )
 }

@@ -1,7 +1,7 @@
 //! Words of the record in plain language.
 
 use jiff::Timestamp;
-use journal::{Basis, Decision, Outcome, Refusal, RefusalKind};
+use journal::{Basis, Connection, Decision, Outcome, Passage, Refusal, RefusalKind};
 use nix::errno::Errno;
 use serde_json::Value;
 
@@ -68,6 +68,19 @@ pub(super) fn refusal(refusal: &Refusal) -> String {
         Errno::from_raw(refusal.errno),
         refusal.pid
     )
+}
+
+/// What our proxy decided of one place, in a line.
+pub(super) fn connection(connection: &Connection) -> String {
+    let Connection { place, decision, detail, count, sent, received } = connection;
+    let times = if *count > 1 { format!(", {count} times") } else { String::new() };
+    match decision {
+        Passage::Made => {
+            format!("{place}: allowed, at {detail}, {sent} bytes sent, {received} received{times}")
+        }
+        Passage::Failed => format!("{place}: allowed, and failed: {detail}{times}"),
+        Passage::Refused => format!("{place}: refused: {detail}{times}"),
+    }
 }
 
 /// What a call is about: its one argument that says most, else all of them.

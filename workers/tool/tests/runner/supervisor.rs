@@ -58,6 +58,7 @@ impl Project {
             tool_homes: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
+            hosts: Vec::new(),
             git: GitSettings::Kept,
             highest_tier: HIGHEST_TIER.get(),
             level: Level::Required,
@@ -125,6 +126,7 @@ impl Runner {
         let as_runner = match runner {
             tools::Runner::Tool => "--as-runner",
             tools::Runner::Code => "--as-code-runner",
+            tools::Runner::Web => panic!("no tool of this program is run by agentd-web"),
         };
         let (ours, theirs) = UnixStream::pair().unwrap();
         let child = Command::new(std::env::current_exe().unwrap())

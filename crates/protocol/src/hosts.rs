@@ -1,0 +1,220 @@
+//! Hosts that commands may reach where the network is an allow-list: what a rule says, and whether
+//! a name is one that it speaks of. Pure; addresses are judged by `web`, after the name was looked up.
+
+use crate::{Decode, Encode};
+use std::fmt;
+use std::str::FromStr;
+
+/// Longest name of a host, by the rules of DNS.
+const LONGEST_NAME: usize = 253;
+/// Longest part between two dots.
+const LONGEST_LABEL: usize = 63;
+/// Why a place is refused that no rule speaks of.
+pub const NOT_LISTED: &str = "it is not on the allow-list";
+/// The ports of a rule that names none: web servers with and without TLS.
+const WEB_PORTS: [u16; 2] = [80, 443];
+
+/// One line of an allow-list: `example.org`, `*.example.org`, `example.org:8443`, `example.org:*`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Encode, Decode)]
+pub struct HostRule {
+    /// In lower case, without a dot at its end.
+    name: String,
+    names: Names,
+    ports: Ports,
+}
+
+/// Which names a rule speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
+enum Names {
+    /// This one.
+    Itself,
+    /// All below it, and not itself.
+    Below,
+}
+
+/// Which ports a rule speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
+enum Ports {
+    /// 80 and 443.
+    Web,
+    /// This one.
+    One(u16),
+    /// All.
+    Any,
+}
+
+/// Why a text is no rule for a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoHostRule(String);
+
+impl std::error::Error for NoHostRule {}
+
+impl fmt::Display for NoHostRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl HostRule {
+    /// What a rule looks like, for help and errors.
+    pub const EXAMPLES: &'static str =
+        "`crates.io`, `*.crates.io`, `example.org:8443` or `example.org:*`";
+
+    /// Whether the rule speaks of this name and port. The name is one of [`host_name`].
+    #[must_use]
+    pub fn admits(&self, name: &str, port: u16) -> bool {
+        let named = match self.names {
+            Names::Itself => name == self.name,
+            Names::Below => name.strip_suffix(&self.name).is_some_and(|below| below.ends_with('.')),
+        };
+        named
+            && match self.ports {
+                Ports::Web => WEB_PORTS.contains(&port),
+                Ports::One(only) => port == only,
+                Ports::Any => true,
+            }
+    }
+}
+
+impl FromStr for HostRule {
+    type Err = NoHostRule;
+
+    fn from_str(text: &str) -> Result<Self, NoHostRule> {
+        let no = |why: &str| {
+            let shown: String = text.chars().take(80).collect();
+            NoHostRule(format!("{shown:?} {why}; write {}", Self::EXAMPLES))
+        };
+        if text.contains("://") || text.contains('/') {
+            return Err(no("is a URL, and a rule is a host alone"));
+        }
+        let (name, ports) = match text.rsplit_once(':') {
+            None => (text, Ports::Web),
+            Some((name, "*")) => (name, Ports::Any),
+            Some((name, port)) => match port.parse() {
+                Ok(port) if port > 0 => (name, Ports::One(port)),
+                Ok(_) | Err(_) => return Err(no("has no port from 1 to 65535 behind its colon")),
+            },
+        };
+        let (name, names) = match name.strip_prefix("*.") {
+            Some(below) => (below, Names::Below),
+            None => (name, Names::Itself),
+        };
+        let name = host_name(name)
+            .ok_or_else(|| no("is no name of a host: addresses and other patterns are none"))?;
+        Ok(Self { name, names, ports })
+    }
+}
+
+impl fmt::Display for HostRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let star = match self.names {
+            Names::Itself => "",
+            Names::Below => "*.",
+        };
+        write!(f, "{star}{}", self.name)?;
+        match self.ports {
+            Ports::Web => Ok(()),
+            Ports::One(port) => write!(f, ":{port}"),
+            Ports::Any => f.write_str(":*"),
+        }
+    }
+}
+
+/// The name as it is compared: lower case, no dot at the end. `None` for what is no name of a host:
+/// an address in any of its spellings, or letters that DNS has not (names in other scripts are
+/// written as `xn--…`).
+#[must_use]
+pub fn host_name(text: &str) -> Option<String> {
+    let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+    let label = |label: &str| {
+        (1..=LONGEST_LABEL).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let last = name.rsplit('.').next().unwrap_or_default();
+    // 127.1, 0x7f000001 and 2130706433 are addresses to a resolver: they all end in a number.
+    let number = last.bytes().all(|byte| byte.is_ascii_digit())
+        || last.strip_prefix("0x").is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+    (name.len() <= LONGEST_NAME && name.split('.').all(label) && !number).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn who_is_admitted() {
+        for (rule, name, port, expected) in [
+            ("example.org", "example.org", 443, true),
+            ("example.org", "example.org", 80, true),
+            ("example.org", "example.org", 22, false),
+            ("example.org", "www.example.org", 443, false),
+            ("example.org", "badexample.org", 443, false),
+            ("example.org", "example.org.evil.net", 443, false),
+            ("Example.ORG.", "example.org", 443, true),
+            ("*.example.org", "www.example.org", 443, true),
+            ("*.example.org", "a.b.example.org", 443, true),
+            ("*.example.org", "example.org", 443, false),
+            ("*.example.org", "badexample.org", 443, false),
+            ("*.example.org:22", "git.example.org", 22, true),
+            ("*.example.org:22", "git.example.org", 443, false),
+            ("example.org:8443", "example.org", 8443, true),
+            ("example.org:8443", "example.org", 443, false),
+            ("example.org:*", "example.org", 5432, true),
+            ("localhost:*", "localhost", 5432, true),
+        ] {
+            let parsed: HostRule = rule.parse().unwrap();
+            assert_eq!(parsed.admits(name, port), expected, "{rule} {name} {port}");
+        }
+    }
+
+    #[test]
+    fn a_rule_is_written_as_it_was_read() {
+        for text in ["example.org", "*.example.org", "example.org:8443", "*.example.org:*"] {
+            assert_eq!(text.parse::<HostRule>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_rule_is_an_error_with_a_way_on() {
+        for text in [
+            "",
+            "*",
+            "*.",
+            ".",
+            "a..b",
+            "https://example.org",
+            "example.org/path",
+            "example.org:",
+            "example.org:0",
+            "example.org:65536",
+            "example.org:http",
+            "ex*mple.org",
+            "*.*.org",
+            "127.0.0.1",
+            "127.1",
+            "2130706433",
+            "0x7f000001",
+            "0x7f.1",
+            "[::1]",
+            "::1",
+            "user@example.org",
+            "exa mple.org",
+            "bücher.example",
+            "-a.org",
+        ] {
+            let error = text.parse::<HostRule>().unwrap_err().to_string();
+            assert!(error.contains("`*.crates.io`"), "{text}: {error}");
+        }
+        assert!("*.127.1".parse::<HostRule>().is_err());
+    }
+
+    #[test]
+    fn numbers_inside_a_name_are_no_address() {
+        assert_eq!(host_name("1.example.org").as_deref(), Some("1.example.org"));
+        assert_eq!(host_name("0xfeed.org").as_deref(), Some("0xfeed.org"));
+        assert_eq!(host_name("0x7f.0x1"), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! The process of a command's proxy: started beside the runner, heard, and ended with it. What follows
+//! from its words is decided in `proxy`.
+
+use super::{Beside, CallMsg, CallState, Stage, not_started};
+use crate::call::CallInput;
+use crate::grant::Grant;
+use crate::life::{Life, Report};
+use crate::proxy::{Decided, Proxy, ProxyEffect, ProxyInput};
+use protocol::tool::{Errand, FromTool, ToTool};
+use ractor::ActorRef;
+use std::os::fd::OwnedFd;
+use tools::Runner;
+
+impl CallState {
+    /// Starts it; its cage is built while the runner builds the command's.
+    pub(super) async fn start_proxy(
+        &mut self,
+        myself: &ActorRef<CallMsg>,
+        grant: &Grant,
+    ) -> Result<(), CallInput> {
+        let started = self.plan.spawner.tool(grant, Runner::Web).await;
+        let started = started.map_err(|error| not_started(&error))?;
+        let (call, generation) = (myself.clone(), self.generation);
+        let life = Life::begin(started, generation, self.plan.hello, move |report| {
+            let _ = call.send_message(CallMsg::Proxy(generation, report));
+        })
+        .map_err(|error| not_started(&error))?;
+        life.send(&ToTool::Confine(grant.confinement().clone()));
+        self.proxy = Some(Beside { machine: Proxy::new(), life: Some(life) });
+        self.allow(myself, Stage::Proxy);
+        Ok(())
+    }
+
+    /// Takes an input to the call's life past the proxy, if there is one.
+    pub(super) async fn beside_proxy(&mut self, myself: &ActorRef<CallMsg>, input: CallInput) {
+        if self.proxy.is_none() {
+            return self.carry_out(myself, input).await;
+        }
+        let input = match input {
+            CallInput::Caged(enforced) => ProxyInput::RunnerCaged(enforced),
+            CallInput::Done(report) => ProxyInput::Reported(report),
+            CallInput::RunnerEnded { cause } => ProxyInput::RunnerEnded(cause),
+            input @ (CallInput::Begin
+            | CallInput::Looked(_)
+            | CallInput::Verdict(_)
+            | CallInput::Expired
+            | CallInput::BrokerBack
+            | CallInput::BrokerFailed(_)
+            | CallInput::Uncaged { .. }
+            | CallInput::Output(_)
+            | CallInput::Cancel
+            | CallInput::Overdue
+            | CallInput::Stored(_)
+            | CallInput::Fetched(_)
+            | CallInput::StoreLost { .. }
+            | CallInput::StoreBack
+            | CallInput::DiskFailed(_)) => return self.carry_out(myself, input).await,
+        };
+        self.proxy_step(myself, input).await;
+    }
+
+    /// The socket that the runner hands out.
+    pub(super) async fn door(&mut self, myself: &ActorRef<CallMsg>, socket: OwnedFd) {
+        match (&self.proxy, &self.runner) {
+            (Some(_), _) => self.proxy_step(myself, ProxyInput::Door(socket)).await,
+            (None, Some(runner)) => runner.life.breach("a descriptor out of turn"),
+            (None, None) => {}
+        }
+    }
+
+    pub(super) async fn of_proxy(
+        &mut self,
+        myself: &ActorRef<CallMsg>,
+        report: Report<protocol::tool::ToolLink>,
+    ) {
+        let Some(beside) = &mut self.proxy else { return };
+        let word = match report {
+            Report::Word { word, heard: _heard } => word,
+            Report::Descriptor(_) => {
+                return beside.breach();
+            }
+            Report::Ended(cause) => {
+                beside.life = None;
+                return self.proxy_step(myself, ProxyInput::Ended(cause.to_string())).await;
+            }
+        };
+        let input = match word {
+            FromTool::Caged(_) => ProxyInput::Caged,
+            FromTool::Uncaged { step, reason } => {
+                ProxyInput::Ended(format!("has no cage ({step}: {reason})"))
+            }
+            FromTool::Proxied { connections, uncounted } => {
+                ProxyInput::Told(Decided { connections, uncounted, cut: None })
+            }
+            FromTool::Log(line) => {
+                tracing::info!(call = %self.plan.facts.call.id, text = line.text, "agentd-web");
+                return;
+            }
+            FromTool::Pong(_) => return,
+            FromTool::Door | FromTool::Output { .. } | FromTool::Probed(_) | FromTool::Done(_) => {
+                return beside.breach();
+            }
+        };
+        self.proxy_step(myself, input).await;
+    }
+
+    async fn proxy_step(&mut self, myself: &ActorRef<CallMsg>, input: ProxyInput<OwnedFd>) {
+        let Some(beside) = &mut self.proxy else { return };
+        for effect in beside.machine.step(input) {
+            match effect {
+                ProxyEffect::Serve(socket) => {
+                    let hosts = self.plan.confinement.hosts.clone();
+                    if let Some(Beside { life: Some(life), .. }) = &self.proxy {
+                        life.send(&ToTool::Go(Errand::Proxy { hosts }));
+                        life.send_descriptor(socket);
+                    }
+                }
+                ProxyEffect::Finish => {
+                    if let Some(Beside { life: Some(life), .. }) = &self.proxy {
+                        life.send(&ToTool::Cancel);
+                    }
+                    self.allow(myself, Stage::Proxied);
+                }
+                ProxyEffect::Pass(input) => self.carry_out(myself, *input).await,
+            }
+        }
+    }
+
+    /// A proxy that is still at this is stuck, or stopped; its end is dealt with as any other.
+    pub(super) fn proxy_late(&self, stage: Stage) {
+        let Some(Beside { machine, life: Some(life) }) = &self.proxy else { return };
+        match stage {
+            Stage::Proxy if machine.is_caged() => {}
+            Stage::Proxy | Stage::Proxied => {
+                tracing::warn!(call = %self.plan.facts.call.id, ?stage, "a proxy is late");
+                life.kill();
+            }
+            Stage::Cage | Stage::Look | Stage::Cancel | Stage::Leave => {}
+        }
+    }
+}
+
+impl Beside {
+    fn breach(&self) {
+        if let Some(life) = &self.life {
+            life.breach("a word out of turn");
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The proxy beside a command whose network is an allow-list, as a pure machine: the command is let
+//! go only when its proxy can be reached, and its end waits until the proxy has said what it decided.
+//!
+//! Used by the call actor, between the words of the runner and of the proxy and the call's life.
+//! `S` is the socket that the runner hands out.
+
+use crate::call::CallInput;
+use protocol::call::Report;
+use protocol::confinement::{Connection, Enforced, Passage};
+
+/// Most kinds of refusals that the text for the model names; the record has more.
+const NAMED: usize = 10;
+
+/// What happens to a command and its proxy.
+#[derive(Debug)]
+pub(crate) enum ProxyInput<S> {
+    /// The runner handed out the socket.
+    Door(S),
+    /// The command's cage stands.
+    RunnerCaged(Enforced),
+    /// The runner's account; its end is still to come.
+    Reported(Report),
+    /// The runner is dead, reaped and drained, for this cause.
+    RunnerEnded(String),
+    /// The proxy's cage stands.
+    Caged,
+    /// What the proxy decided so far.
+    Told(Decided),
+    /// The proxy is gone, for this cause; or could not be started.
+    Ended(String),
+}
+
+/// What is to be done, in this order.
+#[derive(Debug, PartialEq)]
+pub(crate) enum ProxyEffect<S> {
+    /// Hand the proxy its socket.
+    Serve(S),
+    /// The command is over: the proxy shall say the rest and end.
+    Finish,
+    /// For the call's life.
+    Pass(Box<CallInput>),
+}
+
+/// What a proxy decided, the first in order, and how many more.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Decided {
+    pub(crate) connections: Vec<Connection>,
+    pub(crate) uncounted: u64,
+    /// Why what is here is not all.
+    pub(crate) cut: Option<String>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Not all three that are needed are there.
+    Gathering,
+    Serving,
+    /// It died while the command ran, which goes on without network.
+    Lost,
+    /// The command is over, by this cause.
+    Finishing(String),
+    Over,
+}
+
+/// One command's proxy.
+#[derive(Debug)]
+pub(crate) struct Proxy<S> {
+    phase: Phase,
+    door: Option<S>,
+    ready: bool,
+    enforced: Option<Enforced>,
+    report: Option<Report>,
+    decided: Decided,
+}
+
+impl<S> Proxy<S> {
+    pub(crate) fn new() -> Self {
+        Self {
+            phase: Phase::Gathering,
+            door: None,
+            ready: false,
+            enforced: None,
+            report: None,
+            decided: Decided::default(),
+        }
+    }
+
+    /// Whether the proxy's cage stood.
+    pub(crate) fn is_caged(&self) -> bool {
+        self.ready
+    }
+
+    /// What the proxy decided.
+    pub(crate) fn decided(&self) -> &Decided {
+        &self.decided
+    }
+
+    /// What follows from this.
+    pub(crate) fn step(&mut self, input: ProxyInput<S>) -> Vec<ProxyEffect<S>> {
+        match input {
+            ProxyInput::Door(socket) => {
+                self.door = Some(socket);
+                self.begin()
+            }
+            ProxyInput::Caged => {
+                self.ready = true;
+                self.begin()
+            }
+            ProxyInput::RunnerCaged(enforced) => {
+                self.enforced = Some(enforced);
+                self.begin()
+            }
+            ProxyInput::Reported(report) => {
+                self.report = Some(report);
+                Vec::new()
+            }
+            ProxyInput::RunnerEnded(cause) => self.runner_ended(cause),
+            ProxyInput::Told(decided) => {
+                self.decided = decided;
+                Vec::new()
+            }
+            ProxyInput::Ended(cause) => self.ended(cause),
+        }
+    }
+
+    /// Lets both go once the proxy can be reached.
+    fn begin(&mut self) -> Vec<ProxyEffect<S>> {
+        if !matches!(self.phase, Phase::Gathering) || !self.ready {
+            return Vec::new();
+        }
+        match (self.door.take(), self.enforced.take()) {
+            (Some(door), Some(enforced)) => {
+                self.phase = Phase::Serving;
+                vec![ProxyEffect::Serve(door), pass(CallInput::Caged(enforced))]
+            }
+            (door, enforced) => {
+                (self.door, self.enforced) = (door, enforced);
+                Vec::new()
+            }
+        }
+    }
+
+    fn runner_ended(&mut self, cause: String) -> Vec<ProxyEffect<S>> {
+        match self.phase {
+            Phase::Serving => {
+                self.phase = Phase::Finishing(cause);
+                vec![ProxyEffect::Finish]
+            }
+            Phase::Gathering | Phase::Lost | Phase::Finishing(_) | Phase::Over => {
+                self.phase = Phase::Over;
+                self.handed_on(cause)
+            }
+        }
+    }
+
+    fn ended(&mut self, cause: String) -> Vec<ProxyEffect<S>> {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
+            Phase::Gathering => {
+                let reason = format!("the proxy of its allow-list {cause}");
+                vec![pass(CallInput::Uncaged { step: "network".to_owned(), reason })]
+            }
+            Phase::Serving => {
+                self.phase = Phase::Lost;
+                self.decided.cut = Some(format!(
+                    "the proxy {cause} while the command ran: nothing was reached after that, and \
+                     bytes and repetitions before it are not all on record"
+                ));
+                Vec::new()
+            }
+            Phase::Finishing(runner) => self.handed_on(runner),
+            Phase::Lost | Phase::Over => Vec::new(),
+        }
+    }
+
+    /// What the call's life has not heard yet: the report, with what the proxy refused, and the end.
+    fn handed_on(&mut self, cause: String) -> Vec<ProxyEffect<S>> {
+        let report = self.report.take().map(|mut report| {
+            report.result.text = noted(&report.result.text, &self.decided);
+            pass(CallInput::Done(report))
+        });
+        report.into_iter().chain([pass(CallInput::RunnerEnded { cause })]).collect()
+    }
+}
+
+fn pass<S>(input: CallInput) -> ProxyEffect<S> {
+    ProxyEffect::Pass(Box::new(input))
+}
+
+/// The result's text with what the proxy refused in front of its last line, the exit code.
+fn noted(text: &str, decided: &Decided) -> String {
+    let refused: Vec<String> = decided.connections.iter().filter_map(refusal).collect();
+    let mut notes: Vec<String> =
+        refused.iter().take(NAMED).map(|line| format!("[the network proxy: {line}]")).collect();
+    if refused.len() > NAMED {
+        let more = refused.len() - NAMED;
+        notes.push(format!("[it refused {more} more; agentd audit show has the record]"));
+    }
+    if refused.iter().any(|line| line.contains(protocol::hosts::NOT_LISTED)) {
+        notes.push(WAY_ON.to_owned());
+    }
+    notes.extend(decided.cut.as_ref().map(|cut| format!("[{cut}]")));
+    if notes.is_empty() {
+        return text.to_owned();
+    }
+    match text.rsplit_once('\n') {
+        Some((before, exit)) => format!("{before}\n{}\n{exit}", notes.join("\n")),
+        None => format!("{}\n{text}", notes.join("\n")),
+    }
+}
+
+/// How a host comes onto the list.
+const WAY_ON: &str = "[only hosts of the session's allow-list can be reached; a call of bash may ask for \
+                      more with `hosts`, and a person can add one with :net allow HOST]";
+
+/// What was refused, for screens and the model.
+pub(crate) fn refusal(connection: &Connection) -> Option<String> {
+    match connection.decision {
+        Passage::Refused { .. } => Some(connection.to_string()),
+        Passage::Made { .. } | Passage::Failed { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use protocol::call::{Outcome, ProcessUsage, ToolResult};
+    use protocol::confinement::Tier;
+
+    fn enforced() -> Enforced {
+        Enforced {
+            tier: Tier::A,
+            profile: "command".into(),
+            landlock_abi: 7,
+            network: "allow-list".into(),
+            namespaces: Vec::new(),
+            seccomp: true,
+            refusals_observable: true,
+            dropped: Vec::new(),
+            limits: Vec::new(),
+            missing: Vec::new(),
+        }
+    }
+
+    fn report(text: &str) -> Report {
+        Report {
+            result: ToolResult {
+                outcome: Outcome::Exited { code: 0 },
+                text: text.into(),
+                summary: String::new(),
+                is_error: false,
+                code: None,
+            },
+            full: None,
+            effects: Vec::new(),
+            seen: Vec::new(),
+            refusals: Vec::new(),
+            refusals_uncounted: 0,
+            tampered: Vec::new(),
+            usage: ProcessUsage::default(),
+            command_pid: None,
+        }
+    }
+
+    fn serving() -> Proxy<u8> {
+        let mut proxy = Proxy::new();
+        assert_eq!(proxy.step(ProxyInput::Caged), []);
+        assert_eq!(proxy.step(ProxyInput::Door(7)), []);
+        let effects = proxy.step(ProxyInput::RunnerCaged(enforced()));
+        assert_eq!(effects, [ProxyEffect::Serve(7), pass(CallInput::Caged(enforced()))]);
+        proxy
+    }
+
+    fn refused(place: &str) -> Decided {
+        let why = protocol::hosts::NOT_LISTED.to_owned();
+        let connection = Connection {
+            place: place.into(),
+            decision: Passage::Refused { why },
+            count: 1,
+            sent: 0,
+            received: 0,
+        };
+        Decided { connections: vec![connection], ..Decided::default() }
+    }
+
+    #[test]
+    fn a_command_is_let_go_when_its_proxy_can_be_reached_and_not_before() {
+        serving();
+        for last in 0..3 {
+            let mut inputs =
+                vec![ProxyInput::Caged, ProxyInput::Door(7), ProxyInput::RunnerCaged(enforced())];
+            let last = inputs.remove(last);
+            let mut proxy = Proxy::new();
+            for input in inputs {
+                assert_eq!(proxy.step(input), []);
+            }
+            assert_eq!(proxy.step(last).len(), 2);
+        }
+    }
+
+    #[test]
+    fn without_a_proxy_nothing_runs() {
+        let mut proxy = Proxy::<u8>::new();
+        proxy.step(ProxyInput::RunnerCaged(enforced()));
+        let effects = proxy.step(ProxyInput::Ended("exited with code 11".into()));
+        let [ProxyEffect::Pass(input)] = &effects[..] else { panic!("{effects:?}") };
+        let CallInput::Uncaged { step, reason } = &**input else { panic!("{input:?}") };
+        assert_eq!(step, "network");
+        assert!(reason.contains("exited with code 11"), "{reason}");
+    }
+
+    #[test]
+    fn the_end_of_a_command_waits_for_what_the_proxy_decided() {
+        let mut proxy = serving();
+        assert_eq!(proxy.step(ProxyInput::Reported(report("out\nexit code: 0"))), []);
+        let ended = ProxyInput::RunnerEnded("exited with code 0".into());
+        assert_eq!(proxy.step(ended), [ProxyEffect::Finish]);
+        assert_eq!(proxy.step(ProxyInput::Told(refused("evil.example:443"))), []);
+        let effects = proxy.step(ProxyInput::Ended("exited with code 0".into()));
+        let [ProxyEffect::Pass(done), ProxyEffect::Pass(end)] = &effects[..] else {
+            panic!("{effects:?}")
+        };
+        let CallInput::Done(report) = &**done else { panic!("{done:?}") };
+        let lines: Vec<_> = report.result.text.lines().collect();
+        assert_eq!(lines[0], "out");
+        assert!(lines[1].contains("evil.example:443 was refused"), "{lines:?}");
+        assert!(lines[2].contains(":net allow HOST"), "{lines:?}");
+        assert_eq!(lines[3], "exit code: 0");
+        assert!(matches!(**end, CallInput::RunnerEnded { .. }));
+    }
+
+    #[test]
+    fn a_proxy_that_dies_leaves_the_command_alone_and_the_record_says_so() {
+        let mut proxy = serving();
+        proxy.step(ProxyInput::Told(refused("evil.example:443")));
+        assert_eq!(proxy.step(ProxyInput::Ended("was ended by signal 9".into())), []);
+        proxy.step(ProxyInput::Reported(report("exit code: 6")));
+        let effects = proxy.step(ProxyInput::RunnerEnded("exited with code 0".into()));
+        let [ProxyEffect::Pass(done), _] = &effects[..] else { panic!("{effects:?}") };
+        let CallInput::Done(report) = &**done else { panic!("{done:?}") };
+        assert!(report.result.text.contains("was ended by signal 9"), "{}", report.result.text);
+        assert!(report.result.text.ends_with("exit code: 6"), "{}", report.result.text);
+        assert_eq!(proxy.decided().connections.len(), 1, "what it had told is kept");
+    }
+
+    #[test]
+    fn a_runner_that_dies_before_its_command_is_let_go_is_told_at_once() {
+        let mut proxy = Proxy::<u8>::new();
+        proxy.step(ProxyInput::Caged);
+        let effects = proxy.step(ProxyInput::RunnerEnded("was ended by signal 9".into()));
+        let cause = "was ended by signal 9".to_owned();
+        assert_eq!(effects, [pass(CallInput::RunnerEnded { cause })]);
+    }
+}

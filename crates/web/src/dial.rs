@@ -1,0 +1,77 @@
+//! One connection to a named host: the name is looked up once, every address that came is judged, and
+//! what is connected to is one of exactly those. The only file of this crate that opens connections.
+
+use crate::ranges::barred;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::{TcpStream, lookup_host};
+use tokio::time::timeout;
+
+/// A name server that takes longer is out of order.
+const LOOK_UP: Duration = Duration::from_secs(10);
+/// For each address: a host that takes longer to answer at all will not.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Most addresses that are tried.
+const TRIED: usize = 4;
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum NoWay {
+    /// What the name leads to may not be reached.
+    Barred(String),
+    /// The name or the host does not answer.
+    Failed(String),
+}
+
+/// Looks up and connects.
+pub(crate) async fn dial(name: &str, port: u16) -> Result<(TcpStream, SocketAddr), NoWay> {
+    let addresses = look_up(name, port).await?;
+    let mut last = String::new();
+    for address in addresses.into_iter().take(TRIED) {
+        match timeout(CONNECT, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok((stream, address)),
+            Ok(Err(error)) => last = format!("{address}: {error}"),
+            Err(_) => last = format!("{address} did not answer in {} s", CONNECT.as_secs()),
+        }
+    }
+    Err(NoWay::Failed(last))
+}
+
+/// The addresses of a name, all of them fit to be reached. A name that has one that is not is refused
+/// as a whole: whoever made it so has something in mind.
+async fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, NoWay> {
+    let failed = |why: String| NoWay::Failed(format!("the name cannot be looked up: {why}"));
+    let found = match timeout(LOOK_UP, lookup_host((name, port))).await {
+        Ok(found) => found.map_err(|error| failed(error.to_string()))?,
+        Err(_) => return Err(failed(format!("no answer in {} s", LOOK_UP.as_secs()))),
+    };
+    let addresses: Vec<SocketAddr> = found.collect();
+    match judged(&addresses) {
+        Some(why) => Err(NoWay::Barred(why)),
+        None if addresses.is_empty() => Err(failed("it has no address".to_owned())),
+        None => Ok(addresses),
+    }
+}
+
+/// Why none of these is connected to.
+fn judged(addresses: &[SocketAddr]) -> Option<String> {
+    addresses.iter().find_map(|address| {
+        barred(address.ip()).map(|why| format!("it leads to {}, {why}", address.ip()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn one_address_that_is_not_fit_bars_the_name() {
+        let addresses = |texts: &[&str]| -> Vec<SocketAddr> {
+            texts.iter().map(|text| text.parse().unwrap()).collect()
+        };
+        assert_eq!(judged(&addresses(&["93.184.216.34:443", "[2606:2800::1]:443"])), None);
+        let why = judged(&addresses(&["93.184.216.34:443", "10.0.0.7:443"])).unwrap();
+        assert_eq!(why, "it leads to 10.0.0.7, a private network");
+    }
+}

@@ -1,0 +1,163 @@
+//! What was decided, kept small: equal decisions are one line with a count, and after a number of
+//! lines only their count is kept, so that a loop cannot flood the record.
+
+use protocol::confinement::{Connection, Passage};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Lines kept in full.
+const KEPT: usize = 200;
+/// Most bytes of what a command wrote as a place, or a server or resolver as a reason.
+const WORDS: usize = 300;
+
+/// Bytes carried over the connections of one line.
+#[derive(Debug, Default)]
+pub(crate) struct Carried {
+    sent: AtomicU64,
+    received: AtomicU64,
+}
+
+impl Carried {
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        self.received.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// All decisions of one proxy. Clones are the same ledger.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Ledger(Arc<Mutex<Lines>>);
+
+#[derive(Debug, Default)]
+struct Lines {
+    lines: Vec<Line>,
+    uncounted: u64,
+}
+
+#[derive(Debug)]
+struct Line {
+    place: String,
+    decision: Passage,
+    count: u64,
+    carried: Arc<Carried>,
+}
+
+/// Whether a decision is like one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    New,
+    Before,
+}
+
+impl Ledger {
+    /// Adds a decision; what is carried by it is counted where the answer says.
+    pub(crate) fn add(&self, place: &str, decision: Passage) -> (Known, Arc<Carried>) {
+        let (place, decision) = (cut(place), presentable(decision));
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |line: &&mut Line| line.place == place && line.decision == decision;
+        if let Some(line) = lines.lines.iter_mut().find(same) {
+            line.count += 1;
+            return (Known::Before, Arc::clone(&line.carried));
+        }
+        let carried = Arc::<Carried>::default();
+        if lines.lines.len() < KEPT {
+            let line = Line { place, decision, count: 1, carried: Arc::clone(&carried) };
+            lines.lines.push(line);
+            return (Known::New, carried);
+        }
+        lines.uncounted += 1;
+        (Known::Before, carried)
+    }
+
+    /// All lines so far, and how many more there were.
+    pub(crate) fn read(&self) -> (Vec<Connection>, u64) {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let connection = |line: &Line| Connection {
+            place: line.place.clone(),
+            decision: line.decision.clone(),
+            count: line.count,
+            sent: line.carried.sent.load(Ordering::Relaxed),
+            received: line.carried.received.load(Ordering::Relaxed),
+        };
+        (lines.lines.iter().map(connection).collect(), lines.uncounted)
+    }
+}
+
+fn presentable(decision: Passage) -> Passage {
+    match decision {
+        Passage::Made { address } => Passage::Made { address },
+        Passage::Failed { why } => Passage::Failed { why: cut(&why) },
+        Passage::Refused { why } => Passage::Refused { why: cut(&why) },
+    }
+}
+
+/// Short, and without characters that move a terminal's cursor or break a line.
+fn cut(text: &str) -> String {
+    let mut shown = String::new();
+    for character in text.chars() {
+        if shown.len() >= WORDS {
+            shown.push('…');
+            break;
+        }
+        match character.is_control() {
+            true => shown.extend(character.escape_default()),
+            false => shown.push(character),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(why: &str) -> Passage {
+        Passage::Refused { why: why.to_owned() }
+    }
+
+    #[test]
+    fn equal_decisions_are_one_line() {
+        let ledger = Ledger::default();
+        for (place, why, known) in [
+            ("a:1", "x", Known::New),
+            ("b:1", "x", Known::New),
+            ("a:1", "x", Known::Before),
+            ("a:1", "y", Known::New),
+        ] {
+            assert_eq!(ledger.add(place, refused(why)).0, known, "{place} {why}");
+        }
+        let made = Passage::Made { address: "192.0.2.1:1".to_owned() };
+        for bytes in [5, 7] {
+            let (_, carried) = ledger.add("c:1", made.clone());
+            carried.sent(bytes);
+            carried.received(1);
+        }
+        let (lines, uncounted) = ledger.read();
+        let seen: Vec<_> = lines.iter().map(|line| (line.place.as_str(), line.count)).collect();
+        assert_eq!(seen, [("a:1", 2), ("b:1", 1), ("a:1", 1), ("c:1", 2)]);
+        assert_eq!((lines[3].sent, lines[3].received, uncounted), (12, 2, 0));
+    }
+
+    #[test]
+    fn a_loop_does_not_flood_the_record() {
+        let ledger = Ledger::default();
+        for number in 0..1000 {
+            ledger.add(&format!("{number}.example:443"), refused("x"));
+        }
+        let (lines, uncounted) = ledger.read();
+        assert_eq!((lines.len(), uncounted), (KEPT, 1000 - KEPT as u64));
+    }
+
+    #[test]
+    fn what_a_command_wrote_cannot_drive_a_terminal() {
+        let ledger = Ledger::default();
+        ledger.add(&format!("\u{1b}[2J{}", "ä".repeat(500)), refused("\n"));
+        let (lines, _) = ledger.read();
+        assert!(lines[0].place.starts_with("\\u{1b}[2J"), "{:?}", lines[0]);
+        assert!(lines[0].place.len() < WORDS + 8, "{:?}", lines[0]);
+        assert_eq!(lines[0].decision, refused("\\n"));
+    }
+}

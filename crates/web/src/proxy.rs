@@ -1,0 +1,395 @@
+//! The proxy of an allow-list: `CONNECT` for what is TLS, the absolute form for what is not.
+//!
+//! Each request is judged by itself, also where several come over one connection: its name by the
+//! list, then what the name leads to by `ranges`. Nothing is believed of a request but its target:
+//! the server is told the name that was judged. Inside TLS nothing is looked at.
+
+use crate::dial::{NoWay, dial};
+use crate::ledger::{Carried, Known, Ledger};
+use bytes::Bytes;
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::uri::{PathAndQuery, Scheme, Uri};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use protocol::confinement::{Connection, Passage};
+use protocol::hosts::{HostRule, NOT_LISTED, host_name};
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+/// Connections at once: a wide parallel download fits, and the descriptors of this process do not
+/// run out. Further ones wait.
+const AT_ONCE: usize = 256;
+/// Bytes and lines of the head of a request: far above what any program sends.
+const HEAD_BYTES: usize = 64 << 10;
+const HEAD_LINES: usize = 100;
+/// How long a command may take for a head, and keep a connection without a request.
+const HEAD_TIME: Duration = Duration::from_secs(60);
+/// After a failed `accept`, most likely of descriptors, before the next.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// What is said of one hop, and not handed on.
+const OF_ONE_HOP: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+type Body = BoxBody<Bytes, hyper::Error>;
+
+/// Takes what was decided so far, and how many decisions more than are listed.
+type Told = dyn Fn(Vec<Connection>, u64) + Send + Sync;
+
+/// One command's proxy. Clones are the same one.
+#[derive(Clone)]
+pub struct Proxy {
+    hosts: Arc<[HostRule]>,
+    ledger: Ledger,
+    told: Arc<Told>,
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Proxy").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}
+
+impl Proxy {
+    /// For these hosts. `told` is called with all decisions when one was made that is like none before.
+    pub fn new(
+        hosts: Vec<HostRule>,
+        told: impl Fn(Vec<Connection>, u64) + Send + Sync + 'static,
+    ) -> Self {
+        Self { hosts: hosts.into(), ledger: Ledger::default(), told: Arc::new(told) }
+    }
+
+    /// What was decided so far, and how many decisions more than are listed.
+    #[must_use]
+    pub fn decided(&self) -> (Vec<Connection>, u64) {
+        self.ledger.read()
+    }
+
+    /// Carries what comes over this socket, for ever.
+    pub async fn serve(&self, socket: TcpListener) {
+        let places = Arc::new(Semaphore::new(AT_ONCE));
+        loop {
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let Ok((stream, _)) = socket.accept().await else {
+                tokio::time::sleep(BREATH).await;
+                continue;
+            };
+            let proxy = self.clone();
+            tokio::spawn(async move {
+                proxy.converse(stream).await;
+                drop(place);
+            });
+        }
+    }
+
+    /// All requests of one connection.
+    async fn converse(&self, stream: TcpStream) {
+        let answer =
+            service_fn(|request| async { Ok::<_, Infallible>(self.answer(request).await) });
+        // What goes wrong here the command has seen: it is its connection.
+        let _ = hyper::server::conn::http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIME)
+            .max_buf_size(HEAD_BYTES)
+            .max_headers(HEAD_LINES)
+            .serve_connection(TokioIo::new(stream), answer)
+            .with_upgrades()
+            .await;
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let target = match target(&request) {
+            Ok(target) => target,
+            Err(Unclear::Refused(place, why)) => return self.refused(&place, why),
+            Err(Unclear::NoProxyRequest) => return words(StatusCode::BAD_REQUEST, PLAIN_REQUEST),
+        };
+        let Target { place, name, port } = &target;
+        if !self.hosts.iter().any(|rule| rule.admits(name, *port)) {
+            return self.refused(place, NOT_LISTED.to_owned());
+        }
+        let (stream, address) = match dial(name, *port).await {
+            Ok(made) => made,
+            Err(NoWay::Barred(why)) => return self.refused(place, why),
+            Err(NoWay::Failed(why)) => {
+                let answer = words(StatusCode::BAD_GATEWAY, &format!("{place}: {why}\n"));
+                self.note(place, Passage::Failed { why });
+                return answer;
+            }
+        };
+        let carried = self.note(place, Passage::Made { address: address.to_string() });
+        let stream = Counted { stream, carried };
+        match *request.method() == Method::CONNECT {
+            true => tunnel(request, stream),
+            false => forward(request, stream, &target, address).await,
+        }
+    }
+
+    fn refused(&self, place: &str, why: String) -> Response<Body> {
+        let text = format!(
+            "agentd: {place} was refused: {why}. A person can allow a host with :net allow HOST.\n"
+        );
+        self.note(place, Passage::Refused { why });
+        words(StatusCode::FORBIDDEN, &text)
+    }
+
+    fn note(&self, place: &str, decision: Passage) -> Arc<Carried> {
+        let (known, carried) = self.ledger.add(place, decision);
+        if known == Known::New {
+            let (connections, uncounted) = self.ledger.read();
+            (self.told)(connections, uncounted);
+        }
+        carried
+    }
+}
+
+/// What a request is for.
+#[derive(Debug, PartialEq, Eq)]
+struct Target {
+    /// As the command wrote it, with its port.
+    place: String,
+    name: String,
+    port: u16,
+}
+
+/// Why a request is for nothing.
+#[derive(Debug, PartialEq, Eq)]
+enum Unclear {
+    Refused(String, String),
+    /// Meant for a server: its target is a path.
+    NoProxyRequest,
+}
+
+const PLAIN_REQUEST: &str = "agentd: this is the proxy of an allow-list, not a server.\n";
+
+fn target<B>(request: &Request<B>) -> Result<Target, Unclear> {
+    let uri = request.uri();
+    let authority = uri.authority().ok_or(Unclear::NoProxyRequest)?;
+    let usual = match (request.method() == Method::CONNECT, uri.scheme()) {
+        (true, _) => None,
+        (false, Some(scheme)) if *scheme == Scheme::HTTP => Some(80),
+        (false, _) => {
+            let why = "only http:// is asked for in words; TLS takes CONNECT".to_owned();
+            return Err(Unclear::Refused(authority.to_string(), why));
+        }
+    };
+    let refused = |why: &str| Unclear::Refused(authority.to_string(), why.to_owned());
+    if authority.as_str().contains('@') {
+        return Err(refused("a user's name does not belong in front of a host"));
+    }
+    // `port_u16` forgets what is no port.
+    let port = match (authority.port(), authority.port_u16().or(usual)) {
+        (Some(_), None) | (None, None) => return Err(refused("it names no port")),
+        (_, Some(port)) => port,
+    };
+    let place = format!("{}:{port}", authority.host());
+    let Some(name) = host_name(authority.host()) else {
+        let why = "an address is on no allow-list; hosts are reached by their names".to_owned();
+        return Err(Unclear::Refused(place, why));
+    };
+    Ok(Target { place, name, port })
+}
+
+/// Bytes both ways, whatever they are.
+fn tunnel(request: Request<Incoming>, mut stream: Counted) -> Response<Body> {
+    tokio::spawn(async move {
+        if let Ok(upgraded) = hyper::upgrade::on(request).await {
+            let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(upgraded), &mut stream).await;
+        }
+    });
+    Response::new(Empty::new().map_err(never).boxed())
+}
+
+/// One request over a connection of its own, and its answer.
+async fn forward(
+    request: Request<Incoming>,
+    stream: Counted,
+    target: &Target,
+    address: SocketAddr,
+) -> Response<Body> {
+    let failed = |error: hyper::Error| {
+        words(StatusCode::BAD_GATEWAY, &format!("{} at {address}: {error}\n", target.place))
+    };
+    let (mut sender, connection) =
+        match hyper::client::conn::http1::handshake(TokioIo::new(stream)).await {
+            Ok(made) => made,
+            Err(error) => return failed(error),
+        };
+    tokio::spawn(connection);
+    let request = match for_server(request, target) {
+        Some(request) => request,
+        None => return words(StatusCode::BAD_REQUEST, PLAIN_REQUEST),
+    };
+    match sender.send_request(request).await {
+        Ok(mut response) => {
+            strip(response.headers_mut());
+            response.map(|body| body.boxed())
+        }
+        Err(error) => failed(error),
+    }
+}
+
+/// The request as a server is sent it: a path for its target, and the name that was judged.
+fn for_server(mut request: Request<Incoming>, target: &Target) -> Option<Request<Incoming>> {
+    let root = PathAndQuery::from_static("/");
+    let path = request.uri().path_and_query().cloned().unwrap_or(root);
+    *request.uri_mut() = Uri::from(path);
+    strip(request.headers_mut());
+    let host = match target.port {
+        80 => target.name.clone(),
+        port => format!("{}:{port}", target.name),
+    };
+    request.headers_mut().insert(HOST, HeaderValue::from_str(&host).ok()?);
+    Some(request)
+}
+
+/// Takes out what is said of this hop alone.
+fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named {
+        headers.remove(name);
+    }
+    for name in OF_ONE_HOP {
+        headers.remove(name);
+    }
+}
+
+fn words(status: StatusCode, text: &str) -> Response<Body> {
+    let body = Full::new(Bytes::copy_from_slice(text.as_bytes())).map_err(never).boxed();
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, plain);
+    response
+}
+
+fn never(never: Infallible) -> hyper::Error {
+    match never {}
+}
+
+/// A connection whose bytes are counted.
+struct Counted {
+    stream: TcpStream,
+    carried: Arc<Carried>,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        self.carried.received(buffer.filled().len() - before);
+        polled
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if let Poll::Ready(Ok(written)) = polled {
+            self.carried.sent(written);
+        }
+        polled
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn asked(method: &str, uri: &str) -> Result<Target, Unclear> {
+        target(&Request::builder().method(method).uri(uri).body(()).unwrap())
+    }
+
+    #[test]
+    fn what_a_request_is_for() {
+        for (method, uri, name, port) in [
+            ("CONNECT", "example.org:443", "example.org", 443),
+            ("CONNECT", "Example.ORG.:8443", "example.org", 8443),
+            ("GET", "http://example.org/a?b", "example.org", 80),
+            ("POST", "http://example.org:8080", "example.org", 8080),
+        ] {
+            let target = asked(method, uri).unwrap();
+            assert_eq!((target.name.as_str(), target.port), (name, port), "{method} {uri}");
+        }
+    }
+
+    #[test]
+    fn what_is_for_nothing() {
+        for (method, uri, said) in [
+            ("CONNECT", "127.0.0.1:443", "an address"),
+            ("CONNECT", "[::1]:443", "an address"),
+            ("CONNECT", "2130706433:80", "an address"),
+            ("CONNECT", "example.org", "no port"),
+            ("GET", "http://127.1/", "an address"),
+            ("GET", "https://example.org/", "CONNECT"),
+            ("GET", "ftp://example.org/", "CONNECT"),
+            ("GET", "http://user:secret@example.org/", "user's name"),
+        ] {
+            match asked(method, uri) {
+                Err(Unclear::Refused(_, why)) => assert!(why.contains(said), "{uri}: {why}"),
+                other => panic!("{method} {uri}: {other:?}"),
+            }
+        }
+        assert_eq!(asked("GET", "/etc/passwd"), Err(Unclear::NoProxyRequest));
+    }
+
+    #[test]
+    fn what_is_said_of_one_hop_is_not_handed_on() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "x-private, close"),
+            ("x-private", "1"),
+            ("proxy-authorization", "Basic x"),
+            ("transfer-encoding", "chunked"),
+            ("accept", "*/*"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        strip(&mut headers);
+        let left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["accept"]);
+    }
+}

@@ -1,0 +1,348 @@
+//! An allow-list of hosts, end to end: real cages and real names in a small internet of the test's own,
+//! in which public and private addresses are just addresses.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+mod support;
+
+use nix::sys::signal::Signal;
+use protocol::client::{Change, Event, FromClient, Opening, Start};
+use protocol::hosts::HostRule;
+use protocol::judgement::{Answer as Said, Mode, Widening};
+use protocol::session::OpenTurn;
+use serde_json::json;
+use std::net::Ipv4Addr;
+use support::anthropic::{Answer, Server, call};
+use support::attempt::{Attempt, attempt, python};
+use support::daemon::Wire;
+use support::internet::{METADATA, Names, OTHER, PRIVATE, PUBLIC, Site, leads_to, page, within};
+use support::{Desk, child_of, needs, run, send};
+
+/// What names lead to here.
+fn addresses(name: &str, asked_before: usize) -> Vec<Ipv4Addr> {
+    match name {
+        "allowed.test" | "cdn.allowed.test" => vec![PUBLIC],
+        "other.test" => vec![OTHER],
+        "private.test" => vec![PRIVATE],
+        "metadata.test" => vec![METADATA],
+        "mixed.test" => vec![PUBLIC, PRIVATE],
+        // What a look-up judges is not what the next one says.
+        "rebinding.test" if asked_before == 0 => vec![PUBLIC],
+        "rebinding.test" => vec![PRIVATE],
+        _ => Vec::new(),
+    }
+}
+
+/// A script as a call of a session that allows these hosts.
+fn allowing(desk: &Desk, hosts: &[&str], script: &str) -> Attempt {
+    needs("curl");
+    let flags: Vec<&str> = hosts.iter().flat_map(|host| ["--allow-host", host]).collect();
+    let script = script.to_owned();
+    attempt(desk, "A", &flags, move |_| script.clone())
+}
+
+/// The lines of `audit show` that say what was decided of connections.
+fn decided(tried: &Attempt) -> Vec<String> {
+    let lines = tried.shown.lines().skip_while(|line| !line.starts_with("network "));
+    let first = lines.clone().take(1).map(|line| line["network".len()..].trim().to_owned());
+    let more = lines.skip(1).take_while(|line| line.starts_with(' '));
+    first.chain(more.map(|line| line.trim().to_owned())).collect()
+}
+
+#[test]
+fn allowed_hosts_are_reached_and_no_others() {
+    within("allowed_hosts_are_reached_and_no_others", || {
+        let names = Names::serve(addresses);
+        let plain = Site::serve(PUBLIC, 80, |_| page("plain page\n"));
+        let tunnel = Site::serve(PUBLIC, 443, |_| page("page in a tunnel\n"));
+        let other = Site::serve(OTHER, 80, |_| page("never\n"));
+        let desk = Desk::new();
+        let tried = allowing(
+            &desk,
+            &["allowed.test", "*.allowed.test"],
+            "curl -sS http://allowed.test/path?x=1; curl -sS http://cdn.allowed.test/; \
+             curl -sS --proxytunnel http://allowed.test:443/inside; \
+             curl -s -o /dev/null -w 'other %{http_code}\\n' http://other.test/; \
+             curl -sS --proxytunnel https://other.test/",
+        );
+        assert!(
+            tried.words.contains("plain page\nplain page\npage in a tunnel\nother 403"),
+            "{}",
+            tried.explain()
+        );
+        assert_eq!(other.heads(), Vec::<String>::new(), "no byte arrives: {}", tried.explain());
+        assert_eq!(names.asked("other.test"), 0, "not even the name: {}", tried.explain());
+        let head = &plain.heads()[0];
+        assert!(head.starts_with("GET /path?x=1 HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("host: allowed.test\r\n"), "{head}");
+        assert!(!head.to_lowercase().contains("proxy"), "{head}");
+        assert!(tunnel.heads()[0].starts_with("GET /inside "), "{:?}", tunnel.heads());
+        let lines = decided(&tried);
+        assert_eq!(lines.len(), 5, "{}", tried.explain());
+        assert!(
+            lines[0].starts_with("allowed.test:80: allowed, at 93.184.216.34:80, "),
+            "{lines:?}"
+        );
+        assert!(lines[1].starts_with("cdn.allowed.test:80: allowed, at 93.184.216.34:80, "));
+        assert!(lines[2].starts_with("allowed.test:443: allowed, at 93.184.216.34:443, "));
+        assert_eq!(lines[3], "other.test:80: refused: it is not on the allow-list");
+        assert_eq!(lines[4], "other.test:443: refused: it is not on the allow-list");
+        let words = &tried.words;
+        assert!(words.contains("[the network proxy: other.test:80 was refused"), "{words}");
+        assert!(words.contains(":net allow HOST"), "the way on: {words}");
+        let exit = words.trim_end().lines().last().unwrap();
+        assert!(exit.starts_with("exit code:"), "the exit code stays the last line: {words}");
+        assert_eq!(
+            tried.ended["enforced"]["network"],
+            "allow-list (own namespace, through our proxy)"
+        );
+    });
+}
+
+#[test]
+fn a_name_that_leads_to_a_private_address_leads_nowhere() {
+    within("a_name_that_leads_to_a_private_address_leads_nowhere", || {
+        let names = Names::serve(addresses);
+        let public = Site::serve(PUBLIC, 80, |head| match head.starts_with("GET /away") {
+            true => leads_to("http://private.test/secret"),
+            false => page("public page\n"),
+        });
+        let private = Site::serve(PRIVATE, 80, |_| page("secret\n"));
+        let metadata = Site::serve(METADATA, 80, |_| page("credentials\n"));
+        let desk = Desk::new();
+        let hosts =
+            ["private.test", "metadata.test", "mixed.test", "rebinding.test", "allowed.test"];
+        let tried = allowing(
+            &desk,
+            &hosts,
+            "for host in private metadata mixed; do curl -s -w '%{http_code}\\n' -o /dev/null http://$host.test/; done; \
+             curl -sS http://rebinding.test/; curl -s -o /dev/null -w 'again %{http_code}\\n' http://rebinding.test/; \
+             curl -sL -o /dev/null -w 'led to %{http_code}\\n' http://allowed.test/away",
+        );
+        let words = &tried.words;
+        assert!(words.contains("403\n403\n403\npublic page\nagain 403\nled to 403"), "{words}");
+        assert_eq!(private.heads(), Vec::<String>::new(), "{}", tried.explain());
+        assert_eq!(metadata.heads(), Vec::<String>::new(), "{}", tried.explain());
+        assert_eq!(names.asked("rebinding.test"), 2, "a request looks up once");
+        assert_eq!(public.heads().len(), 2, "the positive control");
+        let lines = decided(&tried);
+        for line in [
+            "private.test:80: refused: it leads to 10.0.0.7, a private network, 2 times",
+            "metadata.test:80: refused: it leads to 169.254.169.254, a link's own address, where clouds keep their credentials",
+            "mixed.test:80: refused: it leads to 10.0.0.7, a private network",
+            "rebinding.test:80: refused: it leads to 10.0.0.7, a private network",
+        ] {
+            assert!(lines.iter().any(|found| found == line), "{line}: {}", tried.explain());
+        }
+    });
+}
+
+#[test]
+fn ports_addresses_and_the_proxy_itself_are_no_way_around() {
+    within("ports_addresses_and_the_proxy_itself_are_no_way_around", || {
+        let _names = Names::serve(addresses);
+        let ssh = Site::serve(PUBLIC, 22, |_| page("never\n"));
+        let odd = Site::serve(PUBLIC, 8443, |_| page("odd port\n"));
+        let desk = Desk::new();
+        let tried = allowing(
+            &desk,
+            &["allowed.test", "*.allowed.test:8443"],
+            "curl -s --proxytunnel -w '%{http_connect}\\n' http://allowed.test:22/; \
+             curl -s --proxytunnel -w '%{http_connect}\\n' http://93.184.216.34/; \
+             curl -s --proxytunnel -w '%{http_connect}\\n' --noproxy '' http://127.1/; \
+             curl -s --proxytunnel -w '%{http_connect}\\n' --noproxy '' $http_proxy/; \
+             curl -s -w '%{http_code}\\n' --noproxy '*' -o /dev/null $http_proxy/etc/passwd; \
+             curl -sS --proxytunnel http://cdn.allowed.test:8443/",
+        );
+        let words = &tried.words;
+        assert!(words.contains("403\n403\n403\n403\n400\nodd port"), "{}", tried.explain());
+        assert_eq!(ssh.heads(), Vec::<String>::new());
+        assert_eq!(odd.heads().len(), 1, "the positive control");
+        let lines = decided(&tried);
+        assert!(lines[0].starts_with("allowed.test:22: refused: it is not on"), "{lines:?}");
+        assert!(lines[1].starts_with("93.184.216.34:80: refused: an address"), "{lines:?}");
+        assert!(lines[2].starts_with("127.0.0.1:80: refused: an address"), "{lines:?}");
+        assert!(lines[3].contains("refused: an address"), "the proxy itself: {lines:?}");
+    });
+}
+
+/// Whoever does not ask the proxy has a network with nothing in it but its own servers.
+#[test]
+fn around_the_proxy_there_is_nothing() {
+    within("around_the_proxy_there_is_nothing", || {
+        let _names = Names::serve(addresses);
+        let public = Site::serve(PUBLIC, 80, |_| page("never\n"));
+        let desk = Desk::new();
+        let program = python(
+            "import socket, threading, urllib.request, os\n\
+             try: socket.create_connection(('93.184.216.34', 80), 2); print('REACHED')\n\
+             except OSError as error: print('direct:', error.errno)\n\
+             try: print(socket.getaddrinfo('allowed.test', 80))\n\
+             except OSError as error: print('no names')\n\
+             own = socket.create_server(('127.0.0.1', 0))\n\
+             def serve():\n    one, _ = own.accept(); one.recv(1000); one.sendall(b'HTTP/1.0 200 OK\\r\\n\\r\\nown server')\n\
+             threading.Thread(target=serve).start()\n\
+             print(urllib.request.urlopen('http://127.0.0.1:%d/' % own.getsockname()[1]).read())\n\
+             kinds = [os.readlink('/proc/self/fd/%s' % fd) for fd in os.listdir('/proc/self/fd') if os.path.exists('/proc/self/fd/%s' % fd)]\n\
+             print('inherited sockets:', sum('socket' in kind for kind in kinds) - 1)",
+        );
+        let tried = allowing(&desk, &["allowed.test"], &program);
+        let words = &tried.words;
+        assert!(words.contains("direct: 101"), "ENETUNREACH: {}", tried.explain());
+        assert!(words.contains("no names"), "{words}");
+        assert!(words.contains("own server"), "loopback works: {words}");
+        assert!(words.contains("inherited sockets: 0"), "{words}");
+        assert_eq!(public.heads(), Vec::<String>::new());
+        assert!(tried.shows("connect"), "{}", tried.explain());
+        assert!(tried.shown.contains("93.184.216.34:80"), "{}", tried.explain());
+    });
+}
+
+/// The list grows by a person's word, for a session or for one call, and lives on.
+#[test]
+fn a_person_opens_hosts_one_by_one() {
+    within("a_person_opens_hosts_one_by_one", || {
+        let _names = Names::serve(addresses);
+        let _allowed = Site::serve(PUBLIC, 80, |_| page("allowed page\n"));
+        let _other = Site::serve(OTHER, 80, |_| page("other page\n"));
+        let desk = Desk::new();
+        let fetch = |id: &str, more: serde_json::Value| {
+            let script = "curl -s http://allowed.test/; curl -s http://other.test/";
+            let mut input = json!({ "command": script });
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            call(id, "bash", &input.to_string())
+        };
+        let server = Server::scripted([
+            Answer::says([fetch("toolu_1", json!({}))]),
+            Answer::text("done"),
+            Answer::says([fetch("toolu_2", json!({ "hosts": ["other.test"] }))]),
+            Answer::says([fetch("toolu_3", json!({}))]),
+            Answer::text("done"),
+        ]);
+        let daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let opening = Opening { mode: Some(Mode::Auto), ..desk.opening(&server) };
+        let session = wire.open(&opening);
+        let change = Change::Host("allowed.test".parse().unwrap());
+        wire.say(FromClient::Change { session: session.clone(), change: change.clone() });
+        wire.event("the change", |event| match event {
+            Event::Changed { change: told, .. } => (*told == change).then_some(()),
+            _ => None,
+        });
+        wire.prompt(&session, "go");
+        wire.turn_ends();
+        let told = |request: usize| server.requests()[request].body["messages"].to_string();
+        assert!(told(1).contains("allowed page"), "{}", told(1));
+        assert!(!told(1).contains("other page"), "{}", told(1));
+        assert!(server.requests()[0].body["system"].to_string().contains("only allowed.test"));
+        // What was opened is on disk.
+        send(daemon.pid, Signal::SIGKILL);
+        std::mem::forget(daemon);
+        let _daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+        wire.open(&Opening { start, mode: Some(Mode::Auto), ..opening });
+        wire.prompt(&session, "go");
+        let question = wire.question();
+        let other: HostRule = "other.test".parse().unwrap();
+        assert_eq!(question.widens, [Widening::Hosts(vec![other])]);
+        assert!(question.confinement.contains("only allowed.test, other.test"), "{question:?}");
+        wire.say(FromClient::Answer {
+            call: question.call.clone(),
+            digest: question.digest.clone(),
+            answer: Said::Once,
+        });
+        wire.turn_ends();
+        let result = |request: usize| {
+            let request = &server.requests()[request].body["messages"];
+            request.as_array().unwrap().last().unwrap().to_string()
+        };
+        assert!(result(3).contains("allowed page\\nother page"), "{}", result(3));
+        assert!(!result(4).contains("other page"), "for that call alone: {}", result(4));
+        let audit = desk.audit();
+        let decided: Vec<_> = audit.iter().filter(|one| one["event"] == "decided").collect();
+        assert_eq!(decided[1]["requested"]["network"], "allow");
+        assert_eq!(decided[1]["requested"]["hosts"], json!(["allowed.test", "other.test"]));
+        assert_eq!(decided[2]["requested"]["hosts"], json!(["allowed.test"]));
+    });
+}
+
+/// A proxy that dies takes the network with it, not the command; and the record says so.
+#[test]
+fn the_proxy_dies_and_the_command_goes_on_without_network() {
+    within("the_proxy_dies_and_the_command_goes_on_without_network", || {
+        let _names = Names::serve(addresses);
+        let public = Site::serve(PUBLIC, 80, |_| page("before\n"));
+        let desk = Desk::new();
+        let project = desk.project();
+        let tried = attempt(&desk, "A", &["--allow-host", "allowed.test"], move |live| {
+            let (supervisor, project) = (live.supervisor, project.clone());
+            std::thread::spawn(move || {
+                support::until("the first answer", || project.join("reached").exists());
+                send(child_of(supervisor, "agentd-web").unwrap(), Signal::SIGKILL);
+                std::fs::write(project.join("killed"), "").unwrap();
+            });
+            "curl -sS http://allowed.test/ && touch reached; until test -e killed; do sleep 0.05; done; \
+             sleep 0.3; curl -s http://allowed.test/ || echo goes on"
+                .to_owned()
+        });
+        assert!(tried.words.contains("before\ngoes on"), "{}", tried.explain());
+        assert_eq!(public.heads().len(), 1);
+        assert!(
+            tried.words.contains("was ended by signal 9 while the command ran"),
+            "{}",
+            tried.words
+        );
+        let lines = decided(&tried);
+        assert!(lines[0].starts_with("allowed.test:80: allowed, at 93.184.216.34:80"), "{lines:?}");
+        assert!(lines[1].contains("was ended by signal 9"), "{lines:?}");
+    });
+}
+
+#[test]
+fn without_a_proxy_nothing_is_run() {
+    let desk = Desk::new();
+    let place = support::place(&desk);
+    support::replace(&place, "agentd-web", "exit 3");
+    let input = json!({ "command": "touch made" }).to_string();
+    let server =
+        Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")]);
+    let flags = ["-p", "do it", "--permission-mode", "auto", "--allow-host", "allowed.test"];
+    // The same surroundings, executables of their own.
+    let usual = desk.with_server(&server, &flags);
+    let mut command = std::process::Command::new("setsid");
+    command.arg(place.join("agentd")).args(flags).env_clear().current_dir(desk.project());
+    command.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = run(command);
+    assert_eq!(ran.code, 11, "{}", ran.err);
+    assert!(!desk.project().join("made").exists());
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(
+        told.contains("its cage could not be made (network: the proxy of its allow-list"),
+        "{told}"
+    );
+}
+
+/// Where nothing could keep a command from going around the list, there is none.
+#[test]
+fn without_namespaces_a_list_is_refused_and_says_why() {
+    let desk = Desk::new();
+    let input = json!({ "command": "touch made" }).to_string();
+    let server = Server::answering(move |_, _| Answer::says([call("toolu_1", "bash", &input)]));
+    let mut command = desk.with_server(&server, &["-p", "do it", "--allow-host", "allowed.test"]);
+    command.env("AGENTD_SANDBOX_TIER", "B");
+    let ran = run(command);
+    assert_eq!(ran.code, 11, "{}", ran.err);
+    assert!(ran.err.contains("needs a network namespace (tier A)"), "{}", ran.err);
+    assert!(server.requests().is_empty(), "nothing was asked");
+    // One call that asks for hosts is told so; nobody is asked for what cannot be had.
+    let input = json!({ "command": "touch made", "hosts": ["allowed.test"] }).to_string();
+    let server =
+        Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")]);
+    let mut command = desk.with_server(&server, &["-p", "do it", "--permission-mode", "auto"]);
+    command.env("AGENTD_SANDBOX_TIER", "B");
+    let ran = run(command);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(told.contains("no_allow_list"), "{told}");
+    assert!(!desk.project().join("made").exists());
+}

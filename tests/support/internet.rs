@@ -1,0 +1,195 @@
+//! An internet of its own for a test: a network namespace whose loopback carries public and private
+//! addresses, a name server that says what the test wants, and servers that note who came. What is
+//! tested there is the real thing: the executables as they are, the system's resolver, real addresses.
+
+use super::{is_root, needs};
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Set where the test runs inside.
+const INSIDE: &str = "AGENTD_TEST_INTERNET";
+
+/// A public address, of a server that is allowed.
+pub const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 216, 34);
+/// Another one.
+pub const OTHER: Ipv4Addr = Ipv4Addr::new(151, 101, 1, 69);
+/// In a private network.
+pub const PRIVATE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 7);
+/// Where clouds keep credentials.
+pub const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
+
+/// Runs the body of the test of this name in an internet of its own: in another process of this
+/// program, since a network namespace with what belongs to it is a process's.
+#[track_caller]
+pub fn within(test: &str, body: impl FnOnce()) {
+    if std::env::var_os(INSIDE).is_some() {
+        set_up();
+        return body();
+    }
+    for program in ["unshare", "ip", "mount"] {
+        needs(program);
+    }
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount"]);
+    if !is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    let output = command
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "inside:\n{out}\n{err}");
+    assert!(out.contains("1 passed"), "nothing of that name ran: {out}\n{err}");
+}
+
+fn set_up() {
+    let run = |program: &str, arguments: &[&str]| {
+        let ran = Command::new(program).args(arguments).output().unwrap();
+        let err = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.success(), "{program} {arguments:?}: {err}");
+    };
+    run("ip", &["link", "set", "lo", "up"]);
+    for address in [PUBLIC, OTHER, PRIVATE, METADATA] {
+        run("ip", &["address", "add", &format!("{address}/32"), "dev", "lo"]);
+    }
+    let kept = tempfile::Builder::new().prefix("agentd-i").tempdir().unwrap().keep();
+    for (name, text) in [
+        ("resolv.conf", "nameserver 127.0.0.1\noptions timeout:2 attempts:1\n"),
+        ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: dns\n"),
+    ] {
+        let own = kept.join(name);
+        std::fs::write(&own, text).unwrap();
+        run("mount", &["--bind", own.to_str().unwrap(), &format!("/etc/{name}")]);
+    }
+    // Mounted files live on without their names.
+    let _ = std::fs::remove_dir_all(&kept);
+}
+
+/// A name server, with how often each name was asked for.
+#[derive(Clone)]
+pub struct Names(Arc<Mutex<HashMap<String, usize>>>);
+
+impl Names {
+    /// Answers with the addresses of `says`, which is given the name and how often it was asked for
+    /// before; a name without addresses does not exist.
+    pub fn serve(says: impl Fn(&str, usize) -> Vec<Ipv4Addr> + Send + 'static) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:53").unwrap();
+        let names = Self(Arc::default());
+        let asked = names.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 512];
+            while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                if let Some(answer) = asked.answer(&buffer[..length], &says) {
+                    let _ = socket.send_to(&answer, from);
+                }
+            }
+        });
+        names
+    }
+
+    /// How often the address of a name was asked for.
+    pub fn asked(&self, name: &str) -> usize {
+        self.0.lock().unwrap().get(name).copied().unwrap_or(0)
+    }
+
+    fn answer(
+        &self,
+        query: &[u8],
+        says: &impl Fn(&str, usize) -> Vec<Ipv4Addr>,
+    ) -> Option<Vec<u8>> {
+        let mut labels = Vec::new();
+        let mut at = 12;
+        while query.get(at).copied()? > 0 {
+            let length = usize::from(query[at]);
+            labels.push(String::from_utf8_lossy(query.get(at + 1..=at + length)?).into_owned());
+            at += length + 1;
+        }
+        let name = labels.join(".").to_lowercase();
+        let question = query.get(12..at + 5)?;
+        let kind = u16::from_be_bytes([query[at + 1], query[at + 2]]);
+        let addresses = match kind {
+            1 => {
+                let mut asked = self.0.lock().unwrap();
+                let before = asked.entry(name.clone()).or_default();
+                *before += 1;
+                says(&name, *before - 1)
+            }
+            _ => Vec::new(),
+        };
+        let known = !says(&name, 0).is_empty();
+        let count = u16::try_from(addresses.len()).unwrap();
+        let mut answer = query[..2].to_vec();
+        answer.extend(if known { [0x81, 0x80] } else { [0x81, 0x83] });
+        answer.extend([0, 1]);
+        answer.extend(count.to_be_bytes());
+        answer.extend([0; 4]);
+        answer.extend(question);
+        for address in addresses {
+            answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
+            answer.extend(address.octets());
+        }
+        Some(answer)
+    }
+}
+
+/// A server of the small internet, with the heads of the requests it got.
+#[derive(Clone)]
+pub struct Site(Arc<Mutex<Vec<String>>>);
+
+impl Site {
+    /// Answers each request at this address with what `says` makes of its head.
+    pub fn serve(
+        address: impl Into<IpAddr>,
+        port: u16,
+        says: impl Fn(&str) -> String + Send + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(SocketAddr::new(address.into(), port)).unwrap();
+        let site = Self(Arc::default());
+        let heads = Arc::clone(&site.0);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // A connection counts though nothing comes over it.
+                let head = head(&stream);
+                heads.lock().unwrap().push(head.clone());
+                let _ = (&stream).write_all(says(&head).as_bytes());
+            }
+        });
+        site
+    }
+
+    /// The heads of all connections so far.
+    pub fn heads(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// A page with this text.
+pub fn page(text: &str) -> String {
+    let length = text.len();
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{text}")
+}
+
+/// A page that leads elsewhere.
+pub fn leads_to(url: &str) -> String {
+    format!(
+        "HTTP/1.1 302 Found\r\nlocation: {url}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    )
+}
+
+fn head(mut stream: &TcpStream) -> String {
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let mut head = Vec::new();
+    let mut byte = [0; 1];
+    while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
+        head.push(byte[0]);
+    }
+    String::from_utf8_lossy(&head).into_owned()
+}

@@ -1,0 +1,73 @@
+//! The proxy's loop: one thread reads the channel, this one carries.
+
+use super::Say;
+use anyhow::Context;
+use ipc::Receiver;
+use protocol::hosts::HostRule;
+use protocol::tool::{FromTool, ToTool};
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use tokio::sync::oneshot;
+use web::Proxy;
+
+/// Carries until the supervisor says that the command is over, or is gone itself.
+pub(crate) fn carry(
+    hosts: Vec<HostRule>,
+    socket: OwnedFd,
+    words: Receiver<ToTool>,
+    say: &Say,
+) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .context("no event loop")?;
+    let socket = TcpListener::from(socket);
+    socket.set_nonblocking(true).context("the socket of the allow-list")?;
+    let (over, ended) = oneshot::channel();
+    let pong = say.clone();
+    std::thread::Builder::new()
+        .name("channel".into())
+        .spawn(move || drop(over.send(listen(words, &pong))))
+        .context("no thread for the channel")?;
+    // Each decision of a new kind is told at once, to be on record whatever becomes of this process.
+    let teller = say.clone();
+    let proxy = Proxy::new(hosts, move |connections, uncounted| {
+        // Nobody to tell: the channel's end comes in as the next word.
+        let _ = teller.send(&FromTool::Proxied { connections, uncounted });
+    });
+    let why = runtime.block_on(async {
+        let socket = tokio::net::TcpListener::from_std(socket)?;
+        tokio::select! {
+            () = proxy.serve(socket) => anyhow::Ok(Over::Gone),
+            why = ended => Ok(why.unwrap_or(Over::Gone)),
+        }
+    })?;
+    // What is still under way is of a command that is dead; a look-up holds up nobody.
+    runtime.shutdown_background();
+    match why {
+        Over::Asked => {
+            let (connections, uncounted) = proxy.decided();
+            Ok(say.send(&FromTool::Proxied { connections, uncounted })?)
+        }
+        Over::Gone => Ok(()),
+    }
+}
+
+/// Why carrying ends.
+enum Over {
+    Asked,
+    Gone,
+}
+
+/// Until a word that ends the errand.
+fn listen(mut words: Receiver<ToTool>, say: &Say) -> Over {
+    loop {
+        match words.recv() {
+            Ok(ToTool::Cancel) => return Over::Asked,
+            // Should this fail, the channel's end comes in as the next word.
+            Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
+            Ok(ToTool::Hold | ToTool::Confine(_) | ToTool::Go(_)) | Err(_) => return Over::Gone,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! `agentd-web`: the network for calls that have none themselves.
+//!
+//! As the proxy of a command's allow-list it is confined first (`web`: network, resolver, no file of
+//! anybody), then given hosts and the socket inside the command's network, and carries until it is
+//! told that the command is over. It learns nothing else of the call.
+
+mod carry;
+
+use anyhow::bail;
+use ipc::ChannelError;
+use protocol::confinement::{Confinement, Enforced, Profile};
+use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
+use sandbox::{Cage, CageError, Step};
+use std::process::ExitCode;
+
+type Say = ipc::Sender<FromTool>;
+
+/// The program.
+pub fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The only place left: the channel may be what failed.
+            eprintln!("agentd-web: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<()> {
+    sandbox::harden()?;
+    let (mut words, say) = ipc::worker::<ToolLink>()?;
+    let mut held = None;
+    let confinement = loop {
+        match words.recv() {
+            Ok(ToTool::Hold) => held = Some(words.recv_fd()?),
+            Ok(ToTool::Confine(confinement)) => break confinement,
+            Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
+            Ok(ToTool::Go(_) | ToTool::Cancel) => bail!("a word came before Confine"),
+            Err(error) => return quietly(error),
+        }
+    };
+    match lock(&confinement) {
+        Ok(enforced) => say.send(&FromTool::Caged(enforced))?,
+        Err(CageError { step, reason, hint, source: _ }) => {
+            let reason = format!("{reason}; {hint}");
+            say.send(&FromTool::Uncaged { step: step.name().to_owned(), reason })?;
+            return Ok(());
+        }
+    }
+    let errand = loop {
+        match words.recv() {
+            Ok(ToTool::Go(errand)) => break errand,
+            Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
+            Ok(ToTool::Cancel) => return Ok(()),
+            Ok(ToTool::Hold | ToTool::Confine(_)) => bail!("a second Confine came"),
+            Err(error) => return quietly(error),
+        }
+    };
+    let done = match errand {
+        Errand::Proxy { hosts } => {
+            let socket = words.recv_fd()?;
+            carry::carry(hosts, socket, words, &say)
+        }
+        Errand::Probe { .. }
+        | Errand::ProbeRestore(_)
+        | Errand::Restore { .. }
+        | Errand::Run { .. } => bail!("an errand for another process came"),
+    };
+    // Nothing of the call lives any more.
+    drop(held);
+    done
+}
+
+/// Locks this process by the one profile that is its own.
+fn lock(confinement: &Confinement) -> Result<Enforced, CageError> {
+    match confinement.profile {
+        Profile::Web => Cage::enter(confinement),
+        Profile::Probe
+        | Profile::Query
+        | Profile::Mutate
+        | Profile::Command
+        | Profile::Session
+        | Profile::Broker
+        | Profile::Provider
+        | Profile::Store => Err(CageError {
+            step: Step::Program,
+            reason: format!("{} is no profile of this process", confinement.profile.name()),
+            hint: "this is a fault in agentd".to_owned(),
+            source: None,
+        }),
+    }
+}
+
+/// The supervisor's end before the call began is no failure of this process.
+fn quietly(error: ChannelError) -> anyhow::Result<()> {
+    if matches!(error, ChannelError::Closed) { Ok(()) } else { Err(error.into()) }
+}
