@@ -32,6 +32,10 @@ fn version_and_help_answer_without_anything_else() {
     for code in ["10", "11", "12", "13", "14", "16", "75", "124", "130", "143"] {
         assert!(ran.out.contains(code), "the table of exit codes lacks {code}: {}", ran.out);
     }
+    let flag = run(Desk::new().agentd(&["attach", "--help"]));
+    assert!(flag.code == 0 && flag.out.contains("--read-only"), "{flag:?}");
+    let word = run(Desk::new().agentd(&["help", "attach"]));
+    assert_eq!((word.code, word.out), (0, flag.out), "asked for in another way");
 }
 
 #[test]

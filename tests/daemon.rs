@@ -228,7 +228,8 @@ fn a_stop_names_what_runs_and_leaves_it_alone() {
     other.prompt(&idle, "next");
     other.turn_ends();
     wire.turn_ends();
-    assert_eq!(run(desk.agentd(&["daemon", "stop"])).code, 0);
+    let ran = run(desk.agentd(&["daemon", "stop"]));
+    assert!(ran.code == 0 && ran.err.contains("has ended"), "{ran:?}");
     assert!(!desk.door().join("socket").exists());
     assert_eq!(run(desk.agentd(&["daemon", "stop"])).code, 0, "there is none to stop");
 }

@@ -15,8 +15,7 @@ pub(crate) const EXAMPLES: &str = include_str!("../../../config/examples.toml");
     name = "agentd",
     version,
     after_help = Exit::table(),
-    args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true
+    args_conflicts_with_subcommands = true
 )]
 pub(crate) struct Cli {
     /// Run one prompt without a screen and print its answer; the prompt may also come on standard

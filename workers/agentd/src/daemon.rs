@@ -89,6 +89,7 @@ fn stop(daemon: &DaemonSupervisors<'_>, unfinished: Unfinished) -> Result<Exit, 
     daemon.wait_for_end(END).map_err(|error| {
         Failure::internal(format!("the daemon was asked to end and did not: {error}"))
     })?;
+    eprintln!("agentd: the daemon has ended; its sessions are on disk");
     Ok(Exit::Done)
 }
 
