@@ -360,3 +360,35 @@ fn changing_git_s_settings_is_asked_for_one_call_whatever_the_mode_says() {
     let shown = desk.ended(2);
     assert_eq!(shown["tampered"], serde_json::Value::Null, "{shown}");
 }
+
+/// Nobody decided it, and nobody is left who could have said so.
+#[test]
+fn the_script_of_a_call_that_was_lost_undecided_with_its_supervisor_is_kept() {
+    let desk = Desk::new();
+    let server = commands(&[TOUCH]);
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let opening = desk.opening(&server);
+    let session = wire.open(&opening);
+    wire.prompt(&session, "go");
+    wire.question();
+    send(daemon.pid, Signal::SIGKILL);
+    while wire.try_hear().is_ok() {}
+    std::mem::forget(daemon);
+    assert_eq!(desk.audit().len(), 0, "the supervisor died before it was decided");
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    // Its turn does not go on, so that the call has no other end.
+    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    wire.opened(&Opening { start, ..opening });
+    let shown = run(desk.agentd(&["audit", "show", &format!("{}.1", session.0)]));
+    for words in [TOUCH, "denied", "lost with the supervisor before it was decided"] {
+        assert!(shown.out.contains(words), "{words}: {}", shown.out);
+    }
+    let records = desk.audit();
+    assert_eq!(records.len(), 2, "{records:?}");
+    assert_eq!((&records[0]["turn"], &records[0]["round"]), (&json!(1), &json!(1)));
+    assert!(records[0]["script"].is_string(), "{records:?}");
+    let verified = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(verified.code, 0, "{}", verified.out);
+}

@@ -1,6 +1,6 @@
 //! Which calls were open when a session's journal ended.
 
-use crate::{Progress, Record, ToolKind};
+use crate::{Basis, Progress, Record, ToolKind};
 use std::collections::BTreeMap;
 
 /// A call that has no end on disk.
@@ -14,8 +14,12 @@ pub struct OpenCall {
     pub tool: String,
     /// Whether it looks or changes. A query may be run again; a mutation that may have run never.
     pub tool_kind: ToolKind,
+    /// Its arguments as JSON text.
+    pub input: String,
     /// Whether it was let go.
     pub progress: Progress,
+    /// Why it was decided as it was, where it was and that is told.
+    pub basis: Option<Basis>,
     /// That it is not to run, where that was decided. Its result was lost, the decision holds.
     pub refused: Option<Refused>,
 }
@@ -37,12 +41,14 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
     let mut open = BTreeMap::new();
     for record in records {
         match record {
-            Record::Proposed { call, use_id, tool, tool_kind, .. } => {
+            Record::Proposed { call, use_id, tool, tool_kind, input } => {
                 let fresh = OpenCall {
                     number: *call,
                     use_id: use_id.clone(),
                     tool: tool.clone(),
                     tool_kind: *tool_kind,
+                    input: input.clone(),
+                    basis: None,
                     progress: Progress::NeverStarted,
                     refused: None,
                 };
@@ -53,8 +59,14 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
                     started.progress = Progress::MayHaveRun;
                 }
             }
-            Record::Denied { call, message, .. } => {
+            Record::Approved { call, basis, .. } => {
+                if let Some(approved) = open.get_mut(call) {
+                    approved.basis = Some(basis.clone());
+                }
+            }
+            Record::Denied { call, message, basis } => {
                 if let Some(denied) = open.get_mut(call) {
+                    denied.basis = Some(basis.clone());
                     denied.refused = Some(Refused::Denied { message: message.clone() });
                 }
             }
@@ -76,7 +88,6 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
             | Record::Seen { .. }
             | Record::Answer { .. }
             | Record::Asked { .. }
-            | Record::Approved { .. }
             | Record::TurnEnded { .. }
             | Record::Unknown { .. } => {}
         }

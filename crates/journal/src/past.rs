@@ -19,6 +19,8 @@ pub struct Past {
     pub turns: u32,
     /// How the last of them stands.
     pub turn: Turn,
+    /// Which round asked for the calls that are open; 0 where none is.
+    pub round: u32,
 }
 
 /// Whether a session is in the middle of a turn.
@@ -32,9 +34,10 @@ pub enum Turn {
 
 /// Reads the journal to its end.
 pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
-    let mut past = Past { entries: Vec::new(), turns: 0, turn: Turn::Ended };
+    let mut past = Past { entries: Vec::new(), turns: 0, turn: Turn::Ended, round: 0 };
     // Lines are kept as they are until it is known whether their call ended.
     let mut calls = OpenLines::default();
+    let mut answer = Vec::new();
     while reader.next_line()? {
         if past.entries.is_empty() {
             past.entries.push(reader.entry()?);
@@ -55,7 +58,10 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
                 }
             }
             ("TURN_ENDED", _) => past.turn = Turn::Ended,
-            ("ANSWER", _) => {}
+            ("ANSWER", _) => {
+                answer.clear();
+                answer.extend_from_slice(reader.line());
+            }
             ("TAKEN_BACK", _) => {
                 past.entries.retain(|entry| !matches!(entry.record, Record::Queued { .. }));
             }
@@ -71,7 +77,13 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
         reader.pass();
     }
     let open: Result<Vec<_>, _> = calls.lines().map(|line| reader.entry_of(line)).collect();
-    past.entries.extend(open?);
+    let open = open?;
+    // It is read only where it matters: it may be long.
+    let asked = !open.is_empty() && !answer.is_empty();
+    if asked && let Record::Answer { round, .. } = reader.entry_of(&answer)?.record {
+        past.round = round;
+    }
+    past.entries.extend(open);
     past.entries.sort_by_key(|entry| entry.seq);
     Ok(past)
 }

@@ -56,20 +56,29 @@ fn an_intact_log_passes_and_is_counted() {
 }
 
 #[test]
-fn the_end_of_a_call_that_another_has_written_is_found_and_not_written_again() {
+fn what_another_has_written_of_a_lost_call_is_found_and_not_written_again() {
     let dir = tempdir().unwrap();
     let anchors = log(dir.path(), 2);
     let end = |session: &str, call| match ended(session, call, vec![]) {
         AuditRecord::Ended(end) => end,
         AuditRecord::Decided(_) | AuditRecord::Unknown(_) => unreachable!(),
     };
+    let decision = |session: &str, call| match decided(session, call, Decision::Denied) {
+        AuditRecord::Decided(decided) => decided,
+        AuditRecord::Ended(_) | AuditRecord::Unknown(_) => unreachable!(),
+    };
     let mut audit = Audit::open(dir.path()).unwrap();
-    assert_eq!(audit.append_end(end("s1", 1)).unwrap(), anchors[0].head);
-    assert_eq!(audit.append_end(end("s1", 2)).unwrap(), anchors[1].head);
+    let mut lost =
+        |session, call| audit.append_lost(decision(session, call), end(session, call)).unwrap();
+    assert_eq!(lost("s1", 1), anchors[0].head);
+    assert_eq!(lost("s1", 2), anchors[1].head);
     assert_eq!(lines(dir.path()).len(), 4, "nothing was written");
-    for (session, call, seq) in [("s1", 3, 5), ("s2", 1, 6), ("s2", 1, 6), ("s1", 3, 5)] {
-        assert_eq!(audit.append_end(end(session, call)).unwrap().seq, seq, "{session}.{call}");
+    for (session, call, seq) in [("s1", 3, 6), ("s2", 1, 8), ("s2", 1, 8), ("s1", 3, 6)] {
+        assert_eq!(lost(session, call).seq, seq, "{session}.{call}");
     }
+    // Decided, and lost before its end.
+    audit.append(&decided("s3", 1, Decision::Allowed)).unwrap();
+    assert_eq!(audit.append_lost(decision("s3", 1), end("s3", 1)).unwrap().seq, 10);
     assert_eq!(faults(dir.path(), &anchors), []);
 }
 

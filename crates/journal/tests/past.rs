@@ -42,11 +42,13 @@ fn an_open_call_has_all_its_records_with_their_texts() {
         deadline: 7,
     };
     let kind = ToolKind::Mutation;
-    let records = [prompt("x"), proposed(1, kind), proposed(2, kind), long, result(1, "r")];
+    let answer = Record::Answer { round: 3, blocks: Vec::new(), usage: journal::Usage::default() };
+    let records = [prompt("x"), answer, proposed(1, kind), proposed(2, kind), long, result(1, "r")];
     let past = written(sessions.path(), &records);
     let held: Vec<_> = past.entries.iter().map(|entry| entry.seq).collect();
-    assert_eq!(held, [1, 4, 5]);
-    assert_eq!(past.entries[2].record, records[3]);
+    assert_eq!(held, [1, 5, 6]);
+    assert_eq!(past.entries[2].record, records[4]);
+    assert_eq!(past.round, 3, "which answer asked for it");
     assert_eq!((past.turns, past.turn), (1, Turn::Open));
 }
 

@@ -256,7 +256,9 @@ fn what_is_open_and_whether_it_ran() {
             use_id: "use_1".to_owned(),
             tool: "bash".to_owned(),
             tool_kind: Mutation,
+            input: r#"{"command":"echo \"hi\""}"#.to_owned(),
             progress: NeverStarted,
+            basis: None,
             refused: None,
         }]
     );

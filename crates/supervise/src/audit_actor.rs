@@ -17,9 +17,14 @@ pub(crate) enum AuditMsg {
     },
     /// An end; answered with the chain's head when it is on disk.
     Ended { ended: Box<Ended>, done: oneshot::Sender<Result<Head, String>> },
-    /// The end of a call that was lost with an earlier supervisor, which may have written it; the
-    /// answer is where it stands.
-    Lost { ended: Box<Ended>, done: oneshot::Sender<Result<Head, String>> },
+    /// The decision and the end of a call that was lost with an earlier supervisor, which may have
+    /// written them; the answer is where the end stands.
+    Lost {
+        decided: Box<Decided>,
+        script: Option<String>,
+        ended: Box<Ended>,
+        done: oneshot::Sender<Result<Head, String>>,
+    },
 }
 
 /// The actor.
@@ -58,23 +63,32 @@ impl Actor for AuditActor {
 fn write(audit: &Mutex<Audit>, message: AuditMsg) {
     let mut audit = audit.lock().unwrap_or_else(PoisonError::into_inner);
     match message {
-        AuditMsg::Decided { mut decided, script, done } => {
-            let kept = script.map(|text| audit.keep_script(&text)).transpose();
-            let written = kept.map_err(|error| chain(&error)).and_then(|digest: Option<Digest>| {
-                decided.script = digest;
-                put(&mut audit, &AuditRecord::Decided(*decided)).map(drop)
-            });
+        AuditMsg::Decided { decided, script, done } => {
+            let written = with_script(&mut audit, *decided, script)
+                .and_then(|decided| put(&mut audit, &AuditRecord::Decided(decided)).map(drop));
             let _ = done.send(written);
         }
         AuditMsg::Ended { ended, done } => {
             let _ = done.send(put(&mut audit, &AuditRecord::Ended(*ended)));
         }
-        AuditMsg::Lost { ended, done } => {
-            let kept = audit.append_end(*ended);
-            let kept = kept.and_then(|head| audit.sync().map(|_| head));
-            let _ = done.send(kept.map_err(|error| chain(&error)));
+        AuditMsg::Lost { decided, script, ended, done } => {
+            let kept = with_script(&mut audit, *decided, script).and_then(|decided| {
+                let kept = audit.append_lost(decided, *ended);
+                kept.and_then(|head| audit.sync().map(|_| head)).map_err(|error| chain(&error))
+            });
+            let _ = done.send(kept);
         }
     }
+}
+
+/// The script is kept beside the log, before the record that names it.
+fn with_script(
+    audit: &mut Audit,
+    decided: Decided,
+    script: Option<String>,
+) -> Result<Decided, String> {
+    let kept = script.map(|text| audit.keep_script(&text)).transpose();
+    kept.map(|script: Option<Digest>| Decided { script, ..decided }).map_err(|error| chain(&error))
 }
 
 fn put(audit: &mut Audit, record: &AuditRecord) -> Result<Head, String> {

@@ -15,6 +15,8 @@ pub(crate) struct Mended {
     pub(crate) records: Vec<Record>,
     /// How many turns there were.
     pub(crate) turns: u32,
+    /// Which round asked for the calls that were lost.
+    pub(crate) round: u32,
     /// Whether the last of them is open and goes on.
     pub(crate) last: OpenTurn,
 }
@@ -34,7 +36,7 @@ pub(crate) fn mend(past: &Past, wanted: OpenTurn) -> Mended {
     if in_turn && last == OpenTurn::Waits {
         records.push(Record::TurnEnded { end: journal::TurnEnd::Interrupted });
     }
-    Mended { lost, records, turns: past.turns, last }
+    Mended { lost, records, turns: past.turns, round: past.round, last }
 }
 
 /// A decision counts once it is on disk, whoever dies before its result is.
@@ -70,7 +72,7 @@ mod tests {
     fn past(records: Vec<Record>, turns: u32, turn: Turn) -> Past {
         let entries = (1..).zip(records);
         let entries = entries.map(|(seq, record)| Entry { seq, time: 0, record }).collect();
-        Past { entries, turns, turn }
+        Past { entries, turns, turn, round: 0 }
     }
 
     fn proposed(call: u32) -> Record {
@@ -87,7 +89,7 @@ mod tests {
     fn a_session_that_ended_well_needs_nothing() {
         let mended = mend(&past(Vec::new(), 2, Turn::Ended), OpenTurn::GoesOn);
         let (lost, records) = (Vec::new(), Vec::new());
-        assert_eq!(mended, Mended { lost, records, turns: 2, last: OpenTurn::Waits });
+        assert_eq!(mended, Mended { lost, records, turns: 2, round: 0, last: OpenTurn::Waits });
     }
 
     #[test]

@@ -251,7 +251,48 @@ fn names_of(report: Option<&Report>, wanted: fn(&&Tampered) -> bool) -> Vec<Stri
     names.iter().filter(wanted).map(ToString::to_string).collect()
 }
 
-/// The audit log's word on a call that was lost with its supervisor.
+/// The audit log's word on the decision of a call that was lost with its supervisor, if that did
+/// not say it itself; as far as the journal has it.
+pub(crate) fn lost_decision(
+    session: &SessionId,
+    place: Place,
+    call: &OpenCall,
+) -> journal::Decided {
+    let unsaid = |why: &str| journal::Basis::Unjudgeable { why: why.to_owned() };
+    let (decision, otherwise) = match (&call.refused, call.progress, &call.basis) {
+        (Some(journal::Refused::Expired), _, _) => (
+            journal::Decision::Denied,
+            journal::Basis::NobodyToAsk { why: "nobody answered in time".to_owned() },
+        ),
+        (Some(journal::Refused::Denied { .. }), _, _) => {
+            (journal::Decision::Denied, unsaid("its record does not say why"))
+        }
+        (None, journal::Progress::NeverStarted, None) => (
+            journal::Decision::Denied,
+            unsaid("it was lost with the supervisor before it was decided"),
+        ),
+        (None, journal::Progress::MayHaveRun, _) | (None, _, Some(_)) => {
+            (journal::Decision::Allowed, unsaid("its record does not say why"))
+        }
+    };
+    journal::Decided {
+        session: session.0.clone(),
+        turn: place.turn,
+        round: place.round,
+        call: call.number,
+        tool: call.tool.clone(),
+        tool_kind: call.tool_kind,
+        input: call.input.clone(),
+        // Kept by whoever writes the record.
+        script: None,
+        decision,
+        basis: call.basis.clone().unwrap_or(otherwise),
+        requested: None,
+        rights: Vec::new(),
+    }
+}
+
+/// The audit log's word on the end of a call that was lost with its supervisor.
 pub(crate) fn lost(session: &SessionId, call: &OpenCall, now: u64) -> journal::Ended {
     journal::Ended {
         session: session.0.clone(),

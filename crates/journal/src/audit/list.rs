@@ -89,26 +89,40 @@ pub fn script(dir: &Path, digest: Digest) -> Result<String, BlobError> {
     Blobs::at(dir.join(SCRIPTS)).get(digest)
 }
 
-/// Where the log in this directory says that a call ended; nothing where it does not. Looks at the
-/// lines that name the session only.
+/// What the log has of a call.
+#[derive(Default)]
+pub(super) struct Told {
+    /// Its decision.
+    pub decided: bool,
+    /// Where it says that it ended.
+    pub end: Option<Head>,
+}
+
+/// What the log in this directory says of a call. Looks at the lines that name the session only.
 ///
 /// # Errors
 /// Where the log may not be read. A damaged line says nothing.
-pub(super) fn end_of(dir: &Path, session: &str, call: u32) -> Result<Option<Head>, ListError> {
+pub(super) fn told_of(dir: &Path, session: &str, call: u32) -> Result<Told, ListError> {
     let mut reader = entries(dir)?;
-    let Some(input) = &mut reader.input else { return Ok(None) };
+    let mut told = Told::default();
+    let Some(input) = &mut reader.input else { return Ok(told) };
     let named = format!(r#""session":{}"#, Value::from(session));
     loop {
         let line = next_line(input);
         let line = line.map_err(|source| ListError::Io { path: reader.path.clone(), source })?;
-        let Some(text) = line else { return Ok(None) };
+        let Some(text) = line else { return Ok(told) };
         if memmem::find(&text, named.as_bytes()).is_none() {
             continue;
         }
         let Ok(link) = chain::open(&text) else { continue };
         let is = |name: &str, value: Value| link.fields.get(name) == Some(&value);
-        if is("event", "ended".into()) && is("session", session.into()) && is("call", call.into()) {
-            return Ok(Some(Head { seq: link.seq, hash: link.hash }));
+        if !is("session", session.into()) || !is("call", call.into()) {
+            continue;
+        }
+        told.decided |= is("event", "decided".into());
+        if is("event", "ended".into()) {
+            told.end = Some(Head { seq: link.seq, hash: link.hash });
+            return Ok(told);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Appends to the audit log. Several processes may: each append takes the log's lock and goes on
 //! from the head it finds.
 
-use super::list::{ListError, end_of};
+use super::list::{ListError, told_of};
 use super::{FILE, SCRIPTS, chain};
 use crate::blobs::{BlobError, Blobs};
-use crate::{AuditRecord, Digest, Ended, Head, LineFault, bulk, disk};
+use crate::{AuditRecord, Decided, Digest, Ended, Head, LineFault, bulk, disk};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -187,17 +187,22 @@ impl Audit {
         Ok(self.head)
     }
 
-    /// Appends the end of a call, unless the log has it: whoever wrote it may have died before
-    /// anything else knew of it. Returns its place, which is durable after [`Audit::sync`].
+    /// Appends what is known of a lost call, its decision and its end, as far as the log does not
+    /// have it: whoever wrote it may have died before anything else knew of it. Returns the place of
+    /// the end, which is durable after [`Audit::sync`].
     ///
     /// # Errors
     /// As [`Audit::append`], and where the log cannot be searched.
-    pub fn append_end(&mut self, ended: Ended) -> Result<Head, AuditError> {
-        let found = end_of(&self.dir, &ended.session, ended.call);
-        match found.map_err(|source| AuditError::Search { path: self.path.clone(), source })? {
-            Some(head) => Ok(head),
-            None => self.append(&AuditRecord::Ended(ended)),
+    pub fn append_lost(&mut self, decided: Decided, ended: Ended) -> Result<Head, AuditError> {
+        let told = told_of(&self.dir, &ended.session, ended.call);
+        let told = told.map_err(|source| AuditError::Search { path: self.path.clone(), source })?;
+        if let Some(end) = told.end {
+            return Ok(end);
         }
+        if !told.decided {
+            self.append(&AuditRecord::Decided(decided))?;
+        }
+        self.append(&AuditRecord::Ended(ended))
     }
 
     /// The last record that this process knows of.

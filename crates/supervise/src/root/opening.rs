@@ -16,6 +16,7 @@ use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan}
 use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
 use crate::times::SlotTimes;
+use crate::to_disk::Place;
 use crate::{from_disk, temp, to_disk};
 use journal::{Header, Journal, OpenCall, Record};
 use protocol::broker::BrokerLink;
@@ -239,11 +240,13 @@ impl Opener {
                 if let Some(torn) = &opened.torn {
                     tracing::warn!(kept = %torn.kept.display(), "a record cut short was set aside");
                 }
-                let Mended { lost, mut records, turns, last } = mend(&opened.past, open_turn);
+                let Mended { lost, mut records, turns, round, last } =
+                    mend(&opened.past, open_turn);
                 for (call, record) in lost.iter().zip(&mut records) {
                     if let Record::Interrupted { audit, .. } | Record::Result { audit, .. } = record
                     {
-                        *audit = Some(self.audit_lost(plan, call).await?);
+                        let place = Place { turn: turns, round };
+                        *audit = Some(self.audit_lost(plan, place, call).await?);
                     }
                 }
                 let mut journal = opened.journal;
@@ -276,10 +279,18 @@ impl Opener {
     }
 
     /// The audit log's word on a call that was lost with its supervisor.
-    async fn audit_lost(&self, plan: &Plan, call: &OpenCall) -> Result<journal::Head, OpenFailure> {
+    async fn audit_lost(
+        &self,
+        plan: &Plan,
+        place: Place,
+        call: &OpenCall,
+    ) -> Result<journal::Head, OpenFailure> {
         let (done, written) = oneshot::channel();
+        let decided = Box::new(to_disk::lost_decision(&plan.id, place, call));
+        // As it was proposed: what it would have run is kept, whether it ran or not.
+        let script = tools::interpret(&call.tool, &call.input).ok().and_then(|call| call.command);
         let ended = Box::new(to_disk::lost(&plan.id, call, now()));
-        let _ = self.audit.send_message(AuditMsg::Lost { ended, done });
+        let _ = self.audit.send_message(AuditMsg::Lost { decided, script, ended, done });
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
         written.map_err(|reason| {
             let message = format!("the audit log cannot be written: {reason}");
