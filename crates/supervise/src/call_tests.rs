@@ -423,3 +423,83 @@ fn a_call_of_the_store_can_be_stopped_only_while_its_store_is_away() {
     let effects = life.step(lost(ComesBack::Soon));
     assert!(conclusion(&effects).result.text.starts_with("interrupted: may have run"));
 }
+
+fn restoring() -> CallLife {
+    let facts = CallFacts {
+        undo: Undo::Restores,
+        command: None,
+        ..facts(ToolKind::Mutation, Probed::Before)
+    };
+    CallLife::new(facts)
+}
+
+fn kept_file() -> KeptFile {
+    let before = protocol::store::Was::File { bytes: b"old".to_vec(), mode: 0o644 };
+    KeptFile { path: "/p/a".into(), before, after: Some("ab".into()) }
+}
+
+fn found() -> Probe {
+    let path = protocol::call::ProbedPath {
+        named: "/p/a".into(),
+        real: "/p/a".into(),
+        in_scope: true,
+        digest: Some("ab".into()),
+    };
+    Probe { paths: vec![path], diff: "-new\n+old\n".into() }
+}
+
+#[test]
+fn what_is_put_back_is_looked_at_judged_and_kept_itself() {
+    let mut life = restoring();
+    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Fetch(_)]));
+    let effects = life.step(CallInput::Fetched(Ok(vec![kept_file()])));
+    let [CallEffect::Look(Errand::ProbeRestore(files))] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(files, &[kept_file()]);
+    let effects = life.step(CallInput::Looked(Ok(found())));
+    let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(case.kind, ToolKind::Mutation, "it is judged as a change");
+    let effects = life.step(allow());
+    let [
+        CallEffect::AuditDecided(_),
+        CallEffect::Keep(paths),
+        CallEffect::Start(_),
+        CallEffect::Record(_),
+    ] = &effects[..]
+    else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(paths, &["/p/a"]);
+    let effects = life.step(caged());
+    let [CallEffect::Go(Errand::Restore { files, judged, .. }), _] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    assert_eq!((files.len(), judged[0].digest.as_deref()), (1, Some("ab")));
+    let effects = life.step(ended());
+    assert!(conclusion(&effects).result.text.starts_with("interrupted: may have run"));
+}
+
+#[test]
+fn a_store_that_cannot_say_what_is_to_be_put_back_ends_the_call_before_it_began() {
+    let mut life = restoring();
+    life.step(CallInput::Begin);
+    assert!(life.step(lost(ComesBack::Soon)).is_empty());
+    assert!(matches!(life.step(CallInput::StoreBack)[..], [CallEffect::Fetch(_)]));
+    let effects = life.step(lost(ComesBack::Soon));
+    assert_eq!(effects.len(), 1, "nothing was decided: {effects:?}");
+    assert_eq!(conclusion(&effects).result.code.as_deref(), Some("store_unavailable"));
+    assert_eq!(conclusion(&effects).cut, Cut::No);
+}
+
+#[test]
+fn what_a_call_changes_is_kept_and_what_it_only_reads_is_not() {
+    for (undo, kept) in [(Undo::Kept, true), (Undo::Not, false)] {
+        let facts = CallFacts { undo, ..facts(ToolKind::Mutation, Probed::Before) };
+        let mut life = CallLife::new(facts);
+        life.step(CallInput::Begin);
+        life.step(CallInput::Looked(Ok(found())));
+        let effects = life.step(allow());
+        assert_eq!(matches!(effects[1], CallEffect::Keep(_)), kept, "{effects:?}");
+    }
+}
