@@ -1,11 +1,13 @@
 //! Four interfaces and everything that can be wrong with an answer on them, through the real
 //! executables. Each row says what comes of it: the last words, how often the call really ran, how
 //! many requests were made, and the exit code. A call of a broken answer never runs.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod support;
 
 use nix::sys::signal::Signal;
+use protocol::client::{Change, FromClient, Opening, Start, ToClient};
+use protocol::session::OpenTurn;
 use serde_json::json;
 use std::fs;
 use std::process::Stdio;
@@ -14,7 +16,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use support::anthropic::vendor::{Stop, VENDORS, Vendor};
 use support::anthropic::{Answer, Say, Server, call, half_a_call, text, thinking};
-use support::{Desk, KEY, Run, run};
+use support::daemon::Wire;
+use support::{Desk, KEY, Run, run, send};
 
 /// What came of a run.
 #[derive(Debug, PartialEq, Eq)]
@@ -711,6 +714,70 @@ fn a_run_says_what_it_used_what_it_cost_and_what_room_is_left() {
         assert!(said.get("total_cost_usd").is_none(), "{vendor:?}: {said}");
         assert!(said.get("context_tokens_left").is_none(), "{vendor:?}: {said}");
     });
+}
+
+/// A session has one key, and what it is for stays so.
+#[test]
+fn a_person_changes_to_a_named_model_on_another_server_and_the_key_stays_behind() {
+    let first = Server::answering(|_, _| Answer::text("of the first"));
+    let local = Server::of(Vendor::Chat, []);
+    let desk = Desk::new();
+    let url = Vendor::Chat.base_url(&local);
+    fs::write(desk.home().join("key"), "sk-other").unwrap();
+    configure(
+        &desk,
+        &format!(
+            "[models.local]\nprovider = 'openai-chat'\nmodel = 'qwen'\nbase_url = '{url}'\n\
+             max_tokens = 77\n[models.far]\nprovider = 'openai-chat'\nmodel = 'x'\n\
+             base_url = 'https://far.example/v1'\n[models.locked]\nmodel = 'y'\n\
+             key_file = '~/key'\n"
+        ),
+    );
+    let daemon = desk.daemon();
+    let opening = desk.opening(&first);
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&opening);
+    let change = |wire: &Wire, name: &str| {
+        let change = Change::Model(name.to_owned());
+        wire.say(FromClient::Change { session: session.clone(), change });
+    };
+    let turn = |wire: &mut Wire| {
+        wire.prompt(&session, "go");
+        wire.turn_ends();
+    };
+    turn(&mut wire);
+    for other in ["far", "locked"] {
+        change(&wire, other);
+        let said = wire.until("a refusal", |word| match word {
+            ToClient::Failed { message, .. } => Some(message.clone()),
+            _ => None,
+        });
+        assert!(
+            said.contains("another key") && said.contains(&format!("--model {other}")),
+            "{said}"
+        );
+    }
+    turn(&mut wire);
+    assert_eq!(first.requests().len(), 2, "a refused change changes nothing");
+    change(&wire, "local");
+    turn(&mut wire);
+    send(daemon.pid, Signal::SIGKILL);
+    std::mem::forget(daemon);
+    let _daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
+    wire.open(&Opening { start, ..opening });
+    turn(&mut wire);
+    let asked = local.requests();
+    assert_eq!(asked.len(), 2, "also after a restart");
+    for seen in asked {
+        // This server wants a key like the vendor's own; what matters is that it was sent none.
+        assert_eq!(seen.refused.as_deref(), Some("You didn't provide an API key."));
+        assert_eq!((&seen.body["model"], &seen.body["max_tokens"]), (&json!("qwen"), &json!(77)));
+        let told = format!("{:?} {}", seen.headers, seen.raw);
+        assert!(!told.contains(KEY), "the key is another server's: {told}");
+    }
+    assert_eq!(first.requests().len(), 2);
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub fn check(line: &str, headers: &[(String, String)], key: Option<&str>) -> Res
 
 /// The body, against itself and what was issued before.
 pub fn check_body(body: &Value, issued: &[Issued]) -> Result<(), Refusal> {
-    const FIELDS: [&str; 14] = [
+    const FIELDS: [&str; 15] = [
         "model",
         "max_tokens",
         "messages",
@@ -65,6 +65,7 @@ pub fn check_body(body: &Value, issued: &[Issued]) -> Result<(), Refusal> {
         "tools",
         "stream",
         "thinking",
+        "output_config",
         "metadata",
         "temperature",
         "top_p",

@@ -115,7 +115,8 @@ pub enum Change {
     Mode(Mode),
     /// One more directory that tools may use, a real path.
     AddDirectory(FilePath),
-    /// The vendor's name of the model that is asked from the next request on.
+    /// The model that is asked from the next request on, by its name in the configuration or its
+    /// vendor's.
     Model(String),
     /// One more file is pinned to the conversation, as `read` is given it.
     Pin(String),

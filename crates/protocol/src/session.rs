@@ -201,6 +201,10 @@ pub enum ToSession {
     Model {
         /// The vendor's name of it.
         name: String,
+        /// Most tokens of one answer.
+        max_tokens: u32,
+        /// Tokens that its context holds, where that is known.
+        context: Option<u64>,
     },
     /// Answered by `Pong` with the same number.
     Ping(u64),

@@ -90,6 +90,11 @@ impl History {
         }
     }
 
+    /// Another model has other limits.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// Takes in one thing that happened.
     pub fn apply(&mut self, happened: &Happened) {
         self.own.apply(happened);

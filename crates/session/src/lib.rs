@@ -84,15 +84,8 @@ impl Session {
     /// A conversation before its journal is replayed.
     #[must_use]
     pub fn new(setup: SessionSetup) -> Self {
-        let limits = Limits {
-            rounds: setup.max_rounds.max(1),
-            calls: setup.max_calls,
-            result_chars: usize::try_from(setup.max_result_chars).unwrap_or(usize::MAX),
-            context: setup.context.and_then(|tokens| usize::try_from(tokens).ok()),
-            answer_tokens: usize::try_from(setup.max_tokens).unwrap_or(usize::MAX),
-        };
         Self {
-            history: History::new(limits),
+            history: History::new(limits(&setup)),
             pinned: Pinned::new(setup.pinned.clone()),
             setup,
             phase: Phase::Replaying,
@@ -121,7 +114,11 @@ impl Session {
             ToSession::Stream(word) => self.stream(word, &mut out),
             ToSession::CallEnded { call, result } => self.call_ended(call, result, &mut out),
             ToSession::System { text } => self.setup.system = text,
-            ToSession::Model { name } => self.setup.model = name,
+            ToSession::Model { name, max_tokens, context } => {
+                self.setup =
+                    SessionSetup { model: name, max_tokens, context, ..self.setup.clone() };
+                self.history.set_limits(limits(&self.setup));
+            }
             ToSession::Pinned { files } => self.pinned.set(files),
             ToSession::Interrupt => self.interrupt(&mut out),
             ToSession::Compact => self.compact(&mut out),
@@ -527,6 +524,17 @@ impl Session {
     fn commit(&mut self, happened: Happened, out: &mut Out) {
         self.history.apply(&happened);
         out.words.push(FromSession::Commit(happened));
+    }
+}
+
+/// What the model is told of before it is reached, and what a request may hold.
+fn limits(setup: &SessionSetup) -> Limits {
+    Limits {
+        rounds: setup.max_rounds.max(1),
+        calls: setup.max_calls,
+        result_chars: usize::try_from(setup.max_result_chars).unwrap_or(usize::MAX),
+        context: setup.context.and_then(|tokens| usize::try_from(tokens).ok()),
+        answer_tokens: usize::try_from(setup.max_tokens).unwrap_or(usize::MAX),
     }
 }
 

@@ -1,9 +1,12 @@
 //! What a session is to be, from what its client asked for and what the configuration says: text
 //! and paths in, a plan out. Used by the session actor when it starts.
 
+mod model;
+
 use crate::book::chain;
 use crate::{never, stores};
 use config::{Config, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore};
+use model::Origin;
 use protocol::client::{Change, FailedKind, Opening, ProjectTrust};
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Profile, Tier};
 use protocol::content::ToolSpec;
@@ -72,6 +75,10 @@ pub(crate) struct Plan {
     pub(crate) store: StoreSetup,
     /// Where rules go that a person gives for good.
     pub(crate) user_file: Option<PathBuf>,
+    /// What it was made from.
+    origin: Origin,
+    /// What of the session's past does not hold any more, a sentence each.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Where a plan is made, beside what the client says.
@@ -91,11 +98,7 @@ pub(crate) fn plan(
     ground: Ground<'_>,
 ) -> Result<Plan, OpenFailure> {
     let project = real_dir(&opening.project.to_path(), "the project directory")?;
-    let environment: Environment = opening
-        .env
-        .iter()
-        .map(|(name, value)| (name.clone(), OsString::from_vec(value.clone().into_bytes())))
-        .collect();
+    let environment = environment(opening);
     let dirs = &seen_by_client(ground.dirs, &environment);
     let config = load(opening, dirs, &project, environment)?;
     if ground.host_tier == Tier::C || config.sandbox.highest_tier == Tier::C {
@@ -161,7 +164,16 @@ pub(crate) fn plan(
         foreword: String::new(),
         store,
         user_file,
+        origin: Origin { opening: opening.clone(), dirs: dirs.clone() },
+        notes: Vec::new(),
     })
+}
+
+/// What a client's environment holds, as far as it was passed.
+fn environment(opening: &Opening) -> Environment {
+    let variables = opening.env.iter();
+    let bytes = |value: &String| OsString::from_vec(value.clone().into_bytes());
+    variables.map(|(name, value)| (name.clone(), bytes(value))).collect()
 }
 
 /// The supervisor's directories with the person's own file where the client has it: a daemon may
@@ -318,7 +330,8 @@ impl Plan {
                 self.mode = *mode;
                 self.rules.mode = *mode;
             }
-            Change::Model(name) => self.setup.model.clone_from(name),
+            // What else it changes stands in the configuration.
+            Change::Model(_) => {}
             Change::Pin(file) => {
                 if !self.setup.pinned.contains(file) {
                     self.setup.pinned.push(file.clone());

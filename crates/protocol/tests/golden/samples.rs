@@ -51,7 +51,11 @@ goldens! {
         Compact => ToSession::Compact,
         System => ToSession::System { text: "You are at work.".into() },
         Pinned => ToSession::Pinned { files: vec![text("src/lib.rs")] },
-        Model => ToSession::Model { name: "model-2".into() },
+        Model => ToSession::Model {
+            name: "model-2".into(),
+            max_tokens: 9,
+            context: Some(1000),
+        },
         Ping => ToSession::Ping(u64::MAX),
     }
     session::FromSession {

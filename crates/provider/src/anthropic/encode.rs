@@ -5,7 +5,7 @@
 //! speaker, nothing empty); that every call has its result is the session's duty.
 
 use super::wire::Named;
-use crate::body::{EncodeError, object};
+use crate::body::{EncodeError, effort_word, object};
 use crate::updates;
 use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec, UpdatePlace};
 use protocol::provider::Effort;
@@ -51,7 +51,10 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
         model: &request.model,
         max_tokens: request.max_tokens,
         stream: true,
-        thinking: effort.and_then(|effort| thinking(effort, request.max_tokens)),
+        thinking: effort.and_then(|effort| thinking(effort, request)),
+        output_config: effort
+            .filter(|_| is_adaptive(&request.model))
+            .map(|effort| OutputConfig { effort: effort_word(effort) }),
         tools: tools(&request.tools)?,
         system: match request.system.trim() {
             "" => Vec::new(),
@@ -69,6 +72,8 @@ struct Body<'a> {
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -86,21 +91,44 @@ struct Tool<'a> {
 }
 
 #[derive(Serialize)]
-struct Thinking {
-    r#type: &'static str,
-    budget_tokens: u32,
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Thinking {
+    /// As long as the model finds right for its effort.
+    Adaptive,
+    /// So long at most.
+    Enabled { budget_tokens: u32 },
 }
 
-/// A budget below the answer's own, as the vendor wants it; none where there is no room for one.
-fn thinking(effort: Effort, max_tokens: u32) -> Option<Thinking> {
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
+}
+
+/// Models since 4.6 weigh it themselves, and those since 4.7 refuse a budget; those before know
+/// nothing else. A budget is below the answer's own, as the vendor wants it, and there is none where
+/// there is no room for one.
+fn thinking(effort: Effort, request: &ModelRequest) -> Option<Thinking> {
     const LEAST: u32 = 1024;
+    if is_adaptive(&request.model) {
+        return Some(Thinking::Adaptive);
+    }
     let wanted = match effort {
         Effort::Low => 2048,
         Effort::Medium => 8192,
         Effort::High => 24576,
     };
-    let budget_tokens = wanted.min(max_tokens / 2);
-    (budget_tokens >= LEAST).then_some(Thinking { r#type: "enabled", budget_tokens })
+    let budget_tokens = wanted.min(request.max_tokens / 2);
+    (budget_tokens >= LEAST).then_some(Thinking::Enabled { budget_tokens })
+}
+
+/// Whether a model is one of the vendor's since 4.6, by its name: the family and then the version, as
+/// in `claude-opus-4-6`, or in older ones the version first. A date is no version.
+fn is_adaptive(model: &str) -> bool {
+    let Some(at) = model.find("claude-") else { return false };
+    let parts = model[at..].split(['-', '.', '@', ':']);
+    let mut numbers = parts.filter(|part| part.len() < 3).filter_map(|part| part.parse().ok());
+    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    version >= (4, 6)
 }
 
 #[derive(Serialize)]

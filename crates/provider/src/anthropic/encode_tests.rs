@@ -145,3 +145,36 @@ fn damage_is_named() {
         "the input schema of tool `bad` is not a JSON object"
     );
 }
+
+#[test]
+fn models_that_weigh_their_thinking_are_told_an_effort_and_older_ones_a_budget() {
+    let sent = |model: &str, max_tokens| {
+        let ask = ModelRequest {
+            model: model.into(),
+            max_tokens,
+            ..request(vec![user(vec![text("a")])])
+        };
+        let body = encode(&ask, Some(Effort::High)).unwrap();
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap();
+        (body["thinking"].to_string(), body["output_config"].to_string())
+    };
+    let adaptive = (r#"{"type":"adaptive"}"#.to_owned(), r#"{"effort":"high"}"#.to_owned());
+    for model in [
+        "claude-opus-4-6",
+        "claude-sonnet-4-6-20260205",
+        "claude-opus-4-8",
+        "claude-sonnet-5",
+        "claude-opus-5-5",
+        "anthropic.claude-fable-5-1-v1:0",
+    ] {
+        assert_eq!(sent(model, 100), adaptive, "{model}");
+    }
+    for model in ["claude-opus-4-5", "claude-sonnet-4-20250514", "claude-3-7-sonnet-20250219", "m"]
+    {
+        let budget = r#"{"budget_tokens":24576,"type":"enabled"}"#.to_owned();
+        assert_eq!(sent(model, 64_000), (budget, "null".to_owned()), "{model}");
+        assert_eq!(sent(model, 1000), ("null".to_owned(), "null".to_owned()), "{model}: no room");
+    }
+    let body = encode(&request(vec![user(vec![text("a")])]), None).unwrap();
+    assert!(!body.contains("thinking") && !body.contains("output_config"), "{body}");
+}

@@ -104,6 +104,19 @@ impl RootState {
     }
 }
 
+/// The plan with the model that a person changed to in an earlier life of the session; without it,
+/// which is said, where it can no longer be asked.
+fn kept_model(mut plan: Plan, name: &str) -> Plan {
+    match plan.with_model(name) {
+        Ok(config) => plan.set_model(config),
+        Err(OpenFailure { message, .. }) => {
+            let now = &plan.setup.model;
+            plan.notes.push(format!("{now} is asked, not the session's own model: {message}"));
+        }
+    }
+    plan
+}
+
 fn refuse(order: Order, failure: OpenFailure) {
     // Gone already, it is told nothing.
     let _ = order.reply.send(Err(failure));
@@ -143,20 +156,26 @@ impl Opener {
         make_withheld(&plan.confinement);
         let opened = self.open_journal(&plan, begin).await?;
         plan.rules.rules.extend(opened.learned.iter().cloned());
+        let mut model = None;
         for change in &opened.changes {
             // Nobody sits before a script: what it asks for holds.
-            let by_flag = opening.audience == Audience::Nobody
-                && match change {
-                    Change::Network(_) | Change::Host(_) => opening.network.is_some(),
-                    Change::Mode(_) => opening.mode.is_some(),
-                    Change::Model(_) => {
-                        opening.settings.iter().any(|(key, _)| key == "provider.model")
-                    }
-                    Change::AddDirectory(_) | Change::Pin(_) | Change::Unpin(_) => false,
-                };
+            let script = opening.audience == Audience::Nobody;
+            let by_flag = match change {
+                Change::Network(_) | Change::Host(_) => script && opening.network.is_some(),
+                Change::Mode(_) => script && opening.mode.is_some(),
+                Change::Model(name) => {
+                    let by_flag = opening.settings.iter().any(|(key, _)| key == "provider.model");
+                    model = Some(name.clone()).filter(|_| !by_flag);
+                    by_flag
+                }
+                Change::AddDirectory(_) | Change::Pin(_) | Change::Unpin(_) => false,
+            };
             if !by_flag {
                 plan.change(change);
             }
+        }
+        if let Some(name) = model {
+            plan = blocking(move || Ok(kept_model(plan, &name))).await?;
         }
         let temp = plan.confinement.temp.to_path();
         blocking(move || {

@@ -41,7 +41,14 @@ impl SessionState {
 
     /// A client gave papers, a newer key for example.
     pub(super) fn papers_came(&mut self) {
-        if self.reach == Reach::Ready && self.may_rest() {
+        if self.may_rest() {
+            self.server_changed();
+        }
+    }
+
+    /// The next request is for a process that is told anew whom to speak to.
+    pub(super) fn server_changed(&mut self) {
+        if self.reach == Reach::Ready {
             self.reach = Reach::Outdated;
         }
     }
@@ -69,7 +76,7 @@ impl SessionState {
     }
 
     /// Where a recording is played or made, the process knows how far it is.
-    fn may_rest(&self) -> bool {
+    pub(super) fn may_rest(&self) -> bool {
         self.papers.iter().all(|(paper, _)| match paper {
             Paper::Key => true,
             Paper::Replay | Paper::Record => false,

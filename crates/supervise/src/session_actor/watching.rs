@@ -11,8 +11,7 @@ use crate::route::Watched;
 use crate::slot::SlotMsg;
 use ipc::ChannelError;
 use protocol::client::{
-    Event, FailedKind, ModelFacts, Numbered, Others, Parting, ProcessRow, SessionState, Since,
-    ToClient,
+    Event, FailedKind, Numbered, Others, Parting, ProcessRow, SessionState, Since, ToClient,
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
@@ -130,18 +129,21 @@ impl Session {
         let word = ToClient::Opened {
             session: self.plan.id.clone(),
             model: self.plan.setup.model.clone(),
-            // Of a model that a person changed to since, nothing is known here.
-            facts: match self.plan.config.provider.model.as_ref() {
-                Some(model) if *model == self.plan.setup.model => self.plan.config.provider.facts,
-                Some(_) | None => ModelFacts::default(),
-            },
+            facts: self.plan.config.provider.facts,
             tools: self.plan.setup.tools.iter().map(|tool| tool.spec.name.clone()).collect(),
             mode: self.plan.mode,
             network: self.plan.network,
             hosts: self.plan.confinement.hosts.clone(),
             sandbox: self.sandbox.clone(),
             last_seq: self.last_seq,
-            warnings: self.plan.config.warnings.iter().map(ToString::to_string).collect(),
+            warnings: self
+                .plan
+                .config
+                .warnings
+                .iter()
+                .map(ToString::to_string)
+                .chain(self.plan.notes.iter().cloned())
+                .collect(),
         };
         // Gone already, it is told nothing.
         if order.reply.send(Ok((self.own.clone(), word))).is_ok() {

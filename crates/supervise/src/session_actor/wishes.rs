@@ -126,7 +126,8 @@ impl SessionState {
                 }
                 change
             }
-            change @ (Change::Mode(_) | Change::Model(_)) => change,
+            Change::Model(name) => return self.change_model(client, name, by).await,
+            change @ Change::Mode(_) => change,
         };
         if self.record(vec![to_disk::changed(&change, by)]).await.is_err() {
             return;
@@ -141,17 +142,39 @@ impl SessionState {
             Change::Mode(_) => {
                 let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
             }
-            Change::Model(name) => {
-                let word = ToSession::Model { name };
-                let _ = self.conversation.send_message(SlotMsg::Send(word));
-            }
             Change::Pin(_) | Change::Unpin(_) => {
                 let files = self.plan.setup.pinned.clone();
                 let word = ToSession::Pinned { files };
                 let _ = self.conversation.send_message(SlotMsg::Send(word));
             }
-            Change::AddDirectory(_) => {}
+            Change::AddDirectory(_) | Change::Model(_) => {}
         }
+    }
+
+    /// Another model, by its name in the configuration or its vendor's. It is asked from the next
+    /// request on; one that is open goes on where it is.
+    async fn change_model(&mut self, client: &ActorRef<ClientMsg>, name: String, by: String) {
+        let (plan, named) = (self.plan.clone(), name.clone());
+        let config = tokio::task::spawn_blocking(move || plan.with_model(&named)).await;
+        let config = match config {
+            Ok(Ok(config)) => config,
+            Ok(Err(failure)) => return fail(client, failure.kind, failure.message),
+            Err(error) => return fail(client, FailedKind::Internal, error.to_string()),
+        };
+        let elsewhere = self.plan.is_elsewhere(&config);
+        if elsewhere && !self.may_rest() {
+            let why = "a recording is played or made, and the model stands on another server";
+            return fail(client, FailedKind::Usage, why.to_owned());
+        }
+        if self.record(vec![to_disk::changed(&Change::Model(name), by)]).await.is_err() {
+            return;
+        }
+        self.plan.set_model(config);
+        if elsewhere {
+            self.server_changed();
+        }
+        let word = self.plan.model_word();
+        let _ = self.conversation.send_message(SlotMsg::Send(word));
     }
 
     /// Whether the file itself can be shown is found out when it is read.
