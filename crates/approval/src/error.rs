@@ -66,6 +66,8 @@ pub enum Fault {
     Upward,
     /// What the glob's parser said.
     Glob(String),
+    /// Why this is no host.
+    Host(String),
     /// An example that is said not to fit, and does.
     Fits {
         /// Which.
@@ -98,7 +100,9 @@ impl fmt::Display for Fault {
                 let example = match crate::subject::find(tool).map(|known| known.subject) {
                     Some(Subject::Command) if tool.starts_with("git") => "git status",
                     Some(Subject::Command) => "cargo test",
-                    Some(Subject::Path(_) | Subject::Nothing) | None => "src/main.rs",
+                    Some(Subject::Path(_) | Subject::Host | Subject::Nothing) | None => {
+                        "src/main.rs"
+                    }
                 };
                 write!(f, "say what the call is about, for example `{tool}:{example}`")
             }
@@ -140,6 +144,7 @@ impl fmt::Display for Fault {
                 f,
                 "the example `{what}` does not fit it. Correct the rule or the example, or move it to `not`"
             ),
+            Self::Host(message) => f.write_str(message),
             Self::Glob(message) => write!(f, "this is not a path pattern: {message}"),
         }
     }

@@ -38,6 +38,11 @@ fn one(example: &Example) -> Result<(), RuleError> {
         .map_err(|error| wrong(Fault::Glob(error.to_string())))?;
     let fits = shelf.of(tool).is_some_and(|rules| match subject {
         Subject::Command => command_fits(rules, rule.effect, what),
+        Subject::Host => match (what.parse(), rule.effect) {
+            (Ok(host), RuleEffect::Allow) => rules.host_is(&host).is_some(),
+            (Ok(host), RuleEffect::Deny | RuleEffect::Ask) => rules.host_caught(&host).is_some(),
+            (Err(_), _) => false,
+        },
         // Of every call, as there is nothing to tell them apart by.
         Subject::Nothing => true,
         Subject::Path(_) => {

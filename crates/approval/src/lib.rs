@@ -4,7 +4,7 @@
 //! deny, ask, allow, then the mode; in the mode `plan` nothing that changes anything gets as far as a
 //! rule that allows it. Tools that only look pass unless a rule denies them, and are never a
 //! question. A call that asks for more than its session has needs a person's yes, or a rule that names
-//! the right (`network`, `directory`, `git-admin`), besides. What is allowed here still runs in its
+//! the right (`network`, `host`, `directory`, `git-admin`), besides. What is allowed here still runs in its
 //! cage: "may I" and "how confined" are two answers.
 //!
 //! Two readings of a command, and why they differ:
@@ -35,7 +35,7 @@
 //! not, and the texts of this crate only mention it.
 //!
 //! Who calls it: the broker worker; the command line for `rules check` and `config check`; the
-//! supervisor for [`needs_probe`] and [`gives`], and before a session begins for [`try_examples`].
+//! supervisor for [`needs_probe`] and [`give`], and before a session begins for [`try_examples`].
 
 mod command;
 mod digest;
@@ -65,5 +65,5 @@ mod words;
 pub use error::{Fault, RuleError};
 pub use examples::try_examples;
 pub use named::{Named, What, programs};
-pub use rights::gives;
+pub use rights::{each, give};
 pub use rules::{COMMAND_CAP, Rules, check, learned, needs_probe};

@@ -48,8 +48,8 @@ impl Named {
                 return Err(Fault::NothingToJudge { tool: tool.name });
             }
             (Subject::Path(_), _, path) => What::Path(path),
-            (Subject::Nothing, _, None) => What::Path(None),
-            (Subject::Nothing, _, Some(_)) => {
+            (Subject::Host | Subject::Nothing, _, None) => What::Path(None),
+            (Subject::Host | Subject::Nothing, _, Some(_)) => {
                 return Err(Fault::NothingToMatch { tool: tool.name });
             }
         };

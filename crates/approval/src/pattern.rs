@@ -4,6 +4,7 @@ use crate::error::{Fault, RuleError};
 use crate::paths::PathPattern;
 use crate::subject::{self, Known, Subject};
 use crate::words::WordPattern;
+use protocol::hosts::HostRule;
 use protocol::judgement::{Rule, RuleEffect, ToolKind};
 
 /// A rule, read.
@@ -24,6 +25,8 @@ pub(crate) enum Pattern {
     Words(WordPattern),
     /// Calls on these paths.
     Path(PathPattern),
+    /// These hosts.
+    Host(HostRule),
 }
 
 /// A fault and the byte of the rule's text where it is.
@@ -83,6 +86,15 @@ fn read(rule: &Rule) -> Result<Parsed, Found> {
             let reach = tool.reach(rule.effect);
             let path = PathPattern::parse(body.trim(), rule.effect, reach);
             Pattern::Path(path.map_err(shift(body_at))?)
+        }
+        (Some(body), Subject::Host) if body.trim() == "*" => Pattern::Anything,
+        (Some(body), Subject::Host) => {
+            let host = body.trim().parse::<HostRule>();
+            let host = host.map_err(|error| (body_at, Fault::Host(error.to_string())))?;
+            Pattern::Host(match rule.effect {
+                RuleEffect::Allow => host,
+                RuleEffect::Deny | RuleEffect::Ask => host.on_every_port(),
+            })
         }
         (Some(body), Subject::Nothing) if body.trim() == "*" => Pattern::Anything,
         (Some(_), Subject::Nothing) => {

@@ -1,8 +1,10 @@
-//! Rights beyond the session's that one call asks for: network, one more directory, git's own
-//! settings. A person gives them, or a rule that names them (`git-admin:git remote *`); a rule for
-//! the command does not, nor does a mode. For `rules`, and [`gives`] for the supervisor.
+//! Rights beyond the session's that one call asks for: network, hosts, one more directory, git's own
+//! settings. A person gives them, or a rule that names them (`git-admin:git remote *`,
+//! `host:*.crates.io`); a rule for the command does not, nor does a mode. Each host is a right of its
+//! own; rules about the network speak of all of them. For `rules`, and [`give`] for the supervisor.
 
 use crate::paths::Spot;
+use crate::pattern::{self, Pattern};
 use crate::rules::{Matter, Rules};
 use crate::subject;
 use crate::wording::{self, Way};
@@ -12,55 +14,99 @@ use std::path::Path;
 /// No directory that is asked for lies in the project, which a call has already.
 const NOWHERE: &str = "\u{0}";
 
-/// Whether this rule is of those that give this right.
+/// The rights that are asked for, one by one, as far as rules give them one by one.
 #[must_use]
-pub fn gives(rule: &Rule, widening: &Widening) -> bool {
-    rule.effect == RuleEffect::Allow
-        && crate::pattern::tool_of(rule).is_some_and(|known| known.name == subject::right(widening))
+pub fn each(widens: &[Widening]) -> Vec<Widening> {
+    let one_by_one = |widening: &Widening| match widening {
+        Widening::Hosts(hosts) => {
+            hosts.iter().map(|host| Widening::Hosts(vec![host.clone()])).collect()
+        }
+        whole @ (Widening::Network | Widening::Directory(_) | Widening::GitAdmin) => {
+            vec![whole.clone()]
+        }
+    };
+    widens.iter().flat_map(one_by_one).collect()
+}
+
+/// Whether these rules give all that is asked for: one for each right, in their order.
+#[must_use]
+pub fn give(rules: &[Rule], widens: &[Widening]) -> bool {
+    let asked = each(widens);
+    rules.len() == asked.len() && rules.iter().zip(&asked).all(|(rule, right)| gives(rule, right))
+}
+
+/// Whether this rule is of those that give this right.
+fn gives(rule: &Rule, widening: &Widening) -> bool {
+    let named = |right: &str| pattern::tool_of(rule).is_some_and(|known| known.name == right);
+    let hosts = match widening {
+        Widening::Hosts(hosts) => hosts,
+        Widening::Network | Widening::Directory(_) | Widening::GitAdmin => {
+            return rule.effect == RuleEffect::Allow && named(subject::right(widening));
+        }
+    };
+    let speaks = match pattern::parse(rule).map(|parsed| parsed.pattern) {
+        Ok(Pattern::Host(own)) => hosts.iter().all(|host| own.covers(host)),
+        Ok(Pattern::Anything | Pattern::Words(_)) => true,
+        Ok(Pattern::Path(_)) | Err(_) => false,
+    };
+    rule.effect == RuleEffect::Allow && speaks && (named("host") || named("network"))
+}
+
+/// A right that is asked for, by each name that rules have for it, and what they are matched by.
+struct Asked<'a> {
+    by: Vec<(&'static str, &'a Matter)>,
 }
 
 impl Rules {
     /// The rules that give the call each of the rights it asks for, in their order; none where it
     /// asks for none. Otherwise the verdict: no right is given in part.
     pub(crate) fn granted(&self, case: &Case, of_call: &Matter) -> Result<Vec<Rule>, Box<Verdict>> {
-        let asked: Vec<_> = case
-            .widens
-            .iter()
-            .map(|widening| Ok((subject::right(widening), matter(widening)?)))
-            .collect::<Result<_, String>>()
-            .map_err(|why: String| {
-                let text = wording::unjudgeable(&why);
-                Box::new(Verdict::Deny(Basis::Unjudgeable(why), text))
-            })?;
-        let asked: Vec<_> =
-            asked.iter().map(|(right, own)| (*right, own.as_ref().unwrap_or(of_call))).collect();
-        for &(right, matter) in &asked {
+        let rights = each(&case.widens);
+        let matters = rights.iter().map(matter).collect::<Result<Vec<_>, String>>();
+        let matters = matters.map_err(|why| {
+            let text = wording::unjudgeable(&why);
+            Box::new(Verdict::Deny(Basis::Unjudgeable(why), text))
+        })?;
+        let asked = rights.iter().zip(&matters).map(|(right, own)| {
+            let own = (subject::right(right), own.as_ref().unwrap_or(of_call));
+            let all = matches!(right, Widening::Hosts(_)).then_some(("network", of_call));
+            Asked { by: std::iter::once(own).chain(all).collect() }
+        });
+        let asked: Vec<_> = asked.collect();
+        for (right, matter) in asked.iter().flat_map(|asked| &asked.by) {
             if let Some((index, what)) = self.caught(&self.deny, right, matter) {
                 let rule = &self.rules[index];
                 let text = wording::denied(rule, &what);
                 return Err(Box::new(Verdict::Deny(Basis::Rule(rule.clone()), text)));
             }
         }
-        let mut by = Vec::new();
-        for &(right, matter) in &asked {
-            let asks = self.caught(&self.ask, right, matter).is_some();
-            match self.allowed(right, matter).filter(|_| !asks) {
-                Some(index) => by.push(self.rules[index].clone()),
+        let mut rules = Vec::new();
+        for Asked { by } in &asked {
+            let asks = by.iter().any(|(right, own)| self.caught(&self.ask, right, own).is_some());
+            let given = by.iter().find_map(|(right, own)| self.allowed(right, own));
+            match given.filter(|_| !asks) {
+                Some(index) => rules.push(self.rules[index].clone()),
                 None => {
                     let reason = wording::widens(case);
                     return Err(Box::new(self.ask(case, reason, Vec::new(), Way::Rights)));
                 }
             }
         }
-        Ok(by)
+        Ok(rules)
     }
 }
 
 /// What a right is matched by, where that is not the command which asks for it.
 fn matter(widening: &Widening) -> Result<Option<Matter>, String> {
-    let Widening::Directory(dir) = widening else { return Ok(None) };
-    let real = dir.to_path();
-    let spot = real.to_str().and_then(|real| Spot::new(real, Path::new(NOWHERE)));
-    let unfit = || format!("`{}` is not a path that can be shown and matched", real.display());
-    spot.map(|spot| Some(Matter::Directory(spot))).ok_or_else(unfit)
+    match widening {
+        Widening::Network | Widening::GitAdmin => Ok(None),
+        Widening::Hosts(hosts) => Ok(hosts.first().cloned().map(Matter::Host)),
+        Widening::Directory(dir) => {
+            let real = dir.to_path();
+            let spot = real.to_str().and_then(|real| Spot::new(real, Path::new(NOWHERE)));
+            let unfit =
+                || format!("`{}` is not a path that can be shown and matched", real.display());
+            spot.map(|spot| Some(Matter::Directory(spot))).ok_or_else(unfit)
+        }
+    }
 }

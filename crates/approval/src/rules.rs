@@ -12,6 +12,7 @@ use crate::shelf::{Index, Shelf, ToolRules};
 use crate::subject::{self, Reach, Subject};
 use crate::wording::{self, Way};
 use protocol::call::{Probe, ProbedPath};
+use protocol::hosts::HostRule;
 use protocol::judgement::{
     Audience, Basis, Case, Mode, Question, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
 };
@@ -45,7 +46,8 @@ pub fn check(rules: &[Rule]) -> Vec<RuleError> {
 pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
     let known = subject::find(tool).filter(|known| known.name == tool);
     match (known.map(|known| known.subject), kind) {
-        (Some(Subject::Command | Subject::Nothing), _) | (None, ToolKind::Query) => false,
+        (Some(Subject::Command | Subject::Host | Subject::Nothing), _)
+        | (None, ToolKind::Query) => false,
         (Some(Subject::Path(_)) | None, ToolKind::Mutation) => true,
         (Some(Subject::Path(_)), ToolKind::Query) => rules
             .rules
@@ -70,6 +72,8 @@ pub(crate) enum Matter {
     Paths { places: Vec<Place> },
     /// A directory that it would have beside the project.
     Directory(Spot),
+    /// A host that it would reach.
+    Host(HostRule),
     /// Nothing but the tool's name.
     Name,
 }
@@ -163,7 +167,7 @@ impl Rules {
     fn matter(&self, case: &Case) -> Result<Matter, String> {
         let known = subject::find(&case.call.tool).filter(|known| known.name == case.call.tool);
         match known.map(|known| known.subject) {
-            None | Some(Subject::Nothing) => Ok(Matter::Name),
+            None | Some(Subject::Host | Subject::Nothing) => Ok(Matter::Name),
             Some(Subject::Command) => {
                 let command = case
                     .command
@@ -243,6 +247,7 @@ impl Rules {
                 let index = rules.path_caught(spot, Reach::Below, Path::new(""))?;
                 Some((index, format!("/{}", spot.absolute)))
             }
+            Matter::Host(host) => rules.host_caught(host).map(|index| (index, host.to_string())),
             Matter::Name => rules.anything().map(|index| (index, String::new())),
         }
     }
@@ -280,9 +285,11 @@ impl Rules {
                     None => wording::no_rule(case),
                 }
             }
-            Matter::Command { .. } | Matter::Paths { .. } | Matter::Directory(_) | Matter::Name => {
-                wording::no_rule(case)
-            }
+            Matter::Command { .. }
+            | Matter::Paths { .. }
+            | Matter::Directory(_)
+            | Matter::Host(_)
+            | Matter::Name => wording::no_rule(case),
         }
     }
 
@@ -298,7 +305,7 @@ impl Rules {
                 [place] => offers::of_path(&case.call.tool, &place.real),
                 _ => Vec::new(),
             },
-            Matter::Directory(_) | Matter::Name => Vec::new(),
+            Matter::Directory(_) | Matter::Host(_) | Matter::Name => Vec::new(),
         };
         missing.into_iter().filter(|rule| self.would_allow(rule, case, matter)).collect()
     }
@@ -315,7 +322,10 @@ impl Rules {
             Matter::Paths { places } => {
                 places.iter().all(|place| more.path_is(&place.real).is_some())
             }
-            Matter::Command { script: Err(_), .. } | Matter::Directory(_) | Matter::Name => false,
+            Matter::Command { script: Err(_), .. }
+            | Matter::Directory(_)
+            | Matter::Host(_)
+            | Matter::Name => false,
         }
     }
 
@@ -381,6 +391,7 @@ fn allowed_by(rules: &ToolRules, matter: &Matter) -> Option<Index> {
             first
         }
         Matter::Directory(spot) => rules.path_is(spot),
+        Matter::Host(host) => rules.host_is(host),
         Matter::Name => rules.anything(),
     }
 }

@@ -7,6 +7,7 @@ use crate::script::Word;
 use crate::subject::{self, Reach};
 use crate::words::{WordPattern, base_name, has_glob};
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use protocol::hosts::HostRule;
 use protocol::judgement::RuleEffect;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -27,6 +28,7 @@ pub(crate) struct ToolRules {
     anything: Option<Index>,
     words: WordRules,
     paths: PathRules,
+    hosts: Vec<(HostRule, Index)>,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +73,7 @@ impl Shelf {
                 Pattern::Anything => of_tool.anything = of_tool.anything.or(Some(index)),
                 Pattern::Words(words) => of_tool.words.add(words, index),
                 Pattern::Path(path) => of_tool.paths.patterns.push((path, index)),
+                Pattern::Host(host) => of_tool.hosts.push((host, index)),
             }
         }
         for of_tool in shelf.tools.values_mut() {
@@ -142,6 +145,21 @@ impl ToolRules {
             }
         }
         caught
+    }
+
+    /// The first rule that speaks of all that is asked for of a host.
+    pub(crate) fn host_is(&self, asked: &HostRule) -> Option<Index> {
+        self.host(|rule| rule.covers(asked))
+    }
+
+    /// The first rule that speaks of any of it.
+    pub(crate) fn host_caught(&self, asked: &HostRule) -> Option<Index> {
+        self.host(|rule| rule.meets(asked))
+    }
+
+    fn host(&self, fits: impl Fn(&HostRule) -> bool) -> Option<Index> {
+        let named = self.hosts.iter().find(|(rule, _)| fits(rule)).map(|(_, index)| *index);
+        named.into_iter().chain(self.anything).min()
     }
 
     /// The first rule that fits this path.

@@ -9,6 +9,8 @@ pub(crate) enum Subject {
     Command,
     /// The real paths that a call names.
     Path(Reach),
+    /// The hosts that a call asks for.
+    Host,
     /// Nothing: only a rule for every call of the tool can speak of it.
     Nothing,
 }
@@ -142,13 +144,15 @@ pub(crate) const RIGHTS: &[Known] = &[
     known("network", ToolKind::Mutation, Subject::Command),
     known("git-admin", ToolKind::Mutation, Subject::Command),
     known("directory", ToolKind::Mutation, Subject::Path(Reach::Below)),
+    known("host", ToolKind::Mutation, Subject::Host),
 ];
 
 /// The right that is asked for, as rules name it.
 pub(crate) fn right(widening: &Widening) -> &'static str {
     match widening {
         // Who may have all of it may have some hosts.
-        Widening::Network | Widening::Hosts(_) => "network",
+        Widening::Network => "network",
+        Widening::Hosts(_) => "host",
         Widening::GitAdmin => "git-admin",
         Widening::Directory(_) => "directory",
     }

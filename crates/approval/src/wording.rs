@@ -3,6 +3,7 @@
 use crate::grammar;
 use crate::offers::sayable;
 use crate::paths::Spot;
+use crate::rights;
 use crate::script::{Simple, Unread, Word, is_hidden};
 use crate::subject;
 use protocol::call::ProbedPath;
@@ -148,7 +149,7 @@ pub(crate) fn visible(text: &str) -> String {
 /// Which rule or flag would have given the rights.
 fn what_widens(case: &Case, project: &Path) -> String {
     let mut text = "No mode gives that, and no rule for the command itself.".to_owned();
-    for widening in &case.widens {
+    for widening in &rights::each(&case.widens) {
         let (field, flag) = match widening {
             Widening::Network => ("network", ", or start agentd with `--net on`"),
             Widening::Hosts(_) => ("hosts", ", or start agentd with `--allow-host`"),
@@ -172,7 +173,8 @@ fn what_widens(case: &Case, project: &Path) -> String {
 fn right_for(widening: &Widening, case: &Case, project: &Path) -> Option<String> {
     let right = subject::right(widening);
     match widening {
-        Widening::Network | Widening::Hosts(_) | Widening::GitAdmin => {
+        Widening::Hosts(hosts) => hosts.first().map(|host| format!("{right}:{host}")),
+        Widening::Network | Widening::GitAdmin => {
             Some(format!("{right}:{}", rule_for(case, project)?.split_once(':')?.1))
         }
         Widening::Directory(dir) => {

@@ -5,7 +5,9 @@ mod bench;
 
 use approval::{Rules, needs_probe};
 use bench::{Outcome, PROJECT, command, on_paths, outcome, rule_set, rules, unprobed};
-use protocol::judgement::{Audience, Basis, Case, Mode, Question, ToolKind, Verdict, Widening};
+use protocol::judgement::{
+    Audience, Basis, Case, Mode, Question, RuleEffect, ToolKind, Verdict, Widening,
+};
 
 fn asked(rules: &Rules, case: &Case) -> Question {
     match rules.judge(case) {
@@ -571,7 +573,7 @@ fn a_right_is_given_by_its_own_name_alone() {
                 Verdict::Allow(Basis::Rights(by)) => {
                     assert_eq!(by.len(), 1, "{rule}");
                     assert_eq!(by[0].text, rule);
-                    assert!(approval::gives(&by[0], &widening), "{rule}");
+                    assert!(approval::give(&by, std::slice::from_ref(&widening)), "{rule}");
                 }
                 other @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => {
                     panic!("{rule}: {other:?}")
@@ -623,6 +625,102 @@ fn a_right_is_given_by_its_own_name_alone() {
             Outcome::Asked,
             "{other}"
         );
+    }
+}
+
+/// The hosts that a call asks for, against a rule that allows and one that denies.
+#[test]
+fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
+    let asking = |hosts: &[&str]| {
+        let mut case = command("cargo fetch");
+        let hosts = hosts.iter().map(|host| host.parse().unwrap()).collect();
+        case.widens.push(Widening::Hosts(hosts));
+        case
+    };
+    use Outcome::{Allowed, Asked, Denied};
+    for (rule, hosts, allowed, denied) in [
+        ("host:crates.io", &["crates.io"][..], Allowed, Denied),
+        ("host:Crates.IO.", &["crates.io"], Allowed, Denied),
+        ("host:crates.io", &["static.crates.io"], Asked, Asked),
+        ("host:crates.io", &["mycrates.io"], Asked, Asked),
+        ("host:crates.io", &["crates.io.example.org"], Asked, Asked),
+        ("host:crates.io", &["crates.io:443"], Allowed, Denied),
+        // A denial without a port is one of all ports, a permission of the web's.
+        ("host:crates.io", &["crates.io:22"], Asked, Denied),
+        ("host:crates.io", &["crates.io:*"], Asked, Denied),
+        ("host:crates.io:443", &["crates.io"], Asked, Denied),
+        ("host:crates.io:443", &["crates.io:80"], Asked, Asked),
+        ("host:crates.io:*", &["crates.io:22"], Allowed, Denied),
+        ("host:*.crates.io", &["static.crates.io"], Allowed, Denied),
+        ("host:*.crates.io", &["a.b.crates.io"], Allowed, Denied),
+        ("host:*.crates.io", &["crates.io"], Asked, Asked),
+        ("host:*.crates.io", &["*.crates.io"], Allowed, Denied),
+        ("host:*.crates.io", &["mycrates.io"], Asked, Asked),
+        // What is asked for holds what is denied.
+        ("host:static.crates.io", &["*.crates.io"], Asked, Denied),
+        ("host:*.static.crates.io", &["*.crates.io"], Asked, Denied),
+        ("host", &["crates.io:22"], Allowed, Denied),
+        ("host:*", &["crates.io"], Allowed, Denied),
+        // All of them or none, and each may have a rule of its own.
+        ("host:crates.io", &["crates.io", "example.org"], Asked, Denied),
+        ("host:crates.io", &["example.org", "crates.io"], Asked, Denied),
+        // The network holds every host.
+        ("network:cargo *", &["crates.io"], Allowed, Denied),
+        ("network", &["crates.io:22"], Allowed, Denied),
+        ("network:cargo build", &["crates.io"], Asked, Asked),
+        ("git-admin", &["crates.io"], Asked, Asked),
+        ("bash:cargo *", &["crates.io"], Asked, Denied),
+    ] {
+        let case = asking(hosts);
+        let judge = rules(Mode::Auto, &["bash:*", rule], &[], &[]);
+        assert_eq!(outcome(&judge, &case), allowed, "allow {rule} for {hosts:?}");
+        let judge = rules(Mode::Auto, &["bash:*", "host", "network"], &[], &[rule]);
+        // Where the denial does not meet it, what allows all hosts does.
+        let denied = if denied == Asked { Allowed } else { denied };
+        assert_eq!(outcome(&judge, &case), denied, "deny {rule} for {hosts:?}");
+        let judge = rules(Mode::Auto, &["bash:*", "host", "network"], &[rule], &[]);
+        let asks = if denied == Denied { Asked } else { Allowed };
+        assert_eq!(outcome(&judge, &case), asks, "ask {rule} for {hosts:?}");
+    }
+    let two = asking(&["crates.io", "example.org:22"]);
+    let given = ["bash:*", "host:example.org:22", "host:crates.io"];
+    match rules(Mode::DontAsk, &given, &[], &[]).judge(&two) {
+        Verdict::Allow(Basis::Rights(by)) => {
+            let texts: Vec<_> = by.iter().map(|rule| rule.text.as_str()).collect();
+            assert_eq!(texts, ["host:crates.io", "host:example.org:22"], "one for each");
+            assert!(approval::give(&by, &two.widens));
+            assert!(!approval::give(&by[..1], &two.widens));
+            let swapped = [by[1].clone(), by[0].clone()];
+            assert!(!approval::give(&swapped, &two.widens), "each for its own");
+        }
+        other @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => panic!("{other:?}"),
+    }
+    // What the supervisor looks at once more: the right's own name, and that it is given.
+    let one = asking(&["crates.io"]).widens;
+    let rule = |effect, text: &str| protocol::judgement::Rule { effect, ..approval::learned(text) };
+    for (effect, text, gives) in [
+        (RuleEffect::Allow, "host:crates.io", true),
+        (RuleEffect::Allow, "network:cargo *", true),
+        (RuleEffect::Deny, "host:crates.io", false),
+        (RuleEffect::Ask, "host", false),
+        (RuleEffect::Allow, "host:example.org", false),
+        (RuleEffect::Allow, "bash:cargo *", false),
+        (RuleEffect::Allow, "git-admin", false),
+        (RuleEffect::Allow, "directory:/srv", false),
+        (RuleEffect::Allow, "host:nonsense/", false),
+    ] {
+        assert_eq!(approval::give(&[rule(effect, text)], &one), gives, "{effect:?} {text}");
+    }
+    // What a refusal says would give them does.
+    let refuses = rules(Mode::DontAsk, &["bash:*"], &[], &[]);
+    for host in ["`host:crates.io`", "`host:example.org:22`"] {
+        assert!(refusal(&refuses, &two).contains(host), "{host}: {}", refusal(&refuses, &two));
+    }
+    for wrong in
+        ["host:https://a.org", "host:127.0.0.1", "host:a.org/x", "host:a.org:0", "host:ex*.org"]
+    {
+        let error = Rules::new(&rule_set(Mode::Ask, &[wrong], &[], &[])).unwrap_err().to_string();
+        assert!(error.contains("`*.crates.io`"), "{wrong}: {error}");
     }
 }
 

@@ -76,6 +76,63 @@ impl HostRule {
     }
 }
 
+/// Two rules compared, for whoever judges one that is asked for by others.
+impl HostRule {
+    /// Whether it speaks of all that the other does.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        let names = match (self.names, other.names) {
+            (Names::Itself, Names::Itself) => self.name == other.name,
+            (Names::Itself, Names::Below) => false,
+            (Names::Below, Names::Itself) => other.is_below(&self.name),
+            (Names::Below, Names::Below) => self.name == other.name || other.is_below(&self.name),
+        };
+        names
+            && match (self.ports, other.ports) {
+                (Ports::Any, _) | (Ports::Web, Ports::Web) => true,
+                (Ports::Web, Ports::One(port)) => WEB_PORTS.contains(&port),
+                (Ports::One(own), Ports::One(port)) => own == port,
+                (Ports::Web, Ports::Any) | (Ports::One(_), Ports::Web | Ports::Any) => false,
+            }
+    }
+
+    /// Whether there is anything that both speak of.
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
+        let names = match (self.names, other.names) {
+            (Names::Itself, Names::Itself) => self.name == other.name,
+            (Names::Itself, Names::Below) => self.is_below(&other.name),
+            (Names::Below, Names::Itself) => other.is_below(&self.name),
+            (Names::Below, Names::Below) => {
+                self.name == other.name || self.is_below(&other.name) || other.is_below(&self.name)
+            }
+        };
+        names
+            && match (self.ports, other.ports) {
+                (Ports::Any, _) | (_, Ports::Any) | (Ports::Web, Ports::Web) => true,
+                (Ports::Web, Ports::One(port)) | (Ports::One(port), Ports::Web) => {
+                    WEB_PORTS.contains(&port)
+                }
+                (Ports::One(own), Ports::One(port)) => own == port,
+            }
+    }
+
+    /// The same on every port, where it names none: as a denial means it.
+    #[must_use]
+    pub fn on_every_port(self) -> Self {
+        let ports = match self.ports {
+            Ports::Web => Ports::Any,
+            named @ (Ports::One(_) | Ports::Any) => named,
+        };
+        Self { ports, ..self }
+    }
+
+    /// Whether its name lies below this one.
+    fn is_below(&self, name: &str) -> bool {
+        self.name.strip_suffix(name).is_some_and(|below| below.ends_with('.'))
+    }
+}
+
 impl FromStr for HostRule {
     type Err = NoHostRule;
 
@@ -167,6 +224,48 @@ mod tests {
         ] {
             let parsed: HostRule = rule.parse().unwrap();
             assert_eq!(parsed.admits(name, port), expected, "{rule} {name} {port}");
+        }
+    }
+
+    #[test]
+    fn what_a_rule_covers_and_what_it_meets() {
+        for (rule, other, covers, meets) in [
+            ("a.org", "a.org", true, true),
+            ("a.org", "b.a.org", false, false),
+            ("a.org", "*.a.org", false, false),
+            ("a.org", "aa.org", false, false),
+            ("*.a.org", "a.org", false, false),
+            ("*.a.org", "b.a.org", true, true),
+            ("*.a.org", "*.a.org", true, true),
+            ("*.a.org", "*.b.a.org", true, true),
+            ("*.a.org", "*.ba.org", false, false),
+            ("*.b.a.org", "*.a.org", false, true),
+            ("b.a.org", "*.a.org", false, true),
+            ("a.org", "a.org:443", true, true),
+            ("a.org", "a.org:22", false, false),
+            ("a.org", "a.org:*", false, true),
+            ("a.org:443", "a.org", false, true),
+            ("a.org:443", "a.org:443", true, true),
+            ("a.org:443", "a.org:80", false, false),
+            ("a.org:443", "a.org:*", false, true),
+            ("a.org:22", "a.org", false, false),
+            ("a.org:*", "a.org", true, true),
+            ("a.org:*", "a.org:22", true, true),
+            ("a.org:*", "a.org:*", true, true),
+        ] {
+            let [left, right] = [rule, other].map(|text| text.parse::<HostRule>().unwrap());
+            assert_eq!(left.covers(&right), covers, "{rule} covers {other}");
+            assert_eq!(left.meets(&right), meets, "{rule} meets {other}");
+            assert_eq!(right.meets(&left), meets, "{other} meets {rule}");
+        }
+    }
+
+    #[test]
+    fn a_denial_without_a_port_is_one_of_every_port() {
+        for (text, wanted) in
+            [("a.org", "a.org:*"), ("*.a.org", "*.a.org:*"), ("a.org:22", "a.org:22")]
+        {
+            assert_eq!(text.parse::<HostRule>().unwrap().on_every_port().to_string(), wanted);
         }
     }
 

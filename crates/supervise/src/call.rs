@@ -702,10 +702,7 @@ impl CallLife {
 fn gives(basis: &Basis, widens: &[Widening]) -> bool {
     match basis {
         Basis::Person(_) => true,
-        Basis::Rights(rules) => {
-            rules.len() == widens.len()
-                && rules.iter().zip(widens).all(|(rule, right)| approval::gives(rule, right))
-        }
+        Basis::Rights(rules) => approval::give(rules, widens),
         Basis::Rule(_)
         | Basis::Mode(_)
         | Basis::Query

@@ -159,7 +159,7 @@ pub(crate) fn decided(
         decision,
         basis: basis(why),
         requested: Some(policy(requested)),
-        rights: rights
+        rights: approval::each(rights)
             .iter()
             .enumerate()
             .map(|(at, asked)| right(asked, by_rule(why, at)))
