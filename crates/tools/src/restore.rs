@@ -93,10 +93,11 @@ fn put_back(files: &[KeptFile], site: &Site<'_>) -> Result<Answer, Failure> {
     let mut effects = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         if let Err(failure) = step.forward() {
-            // The last first, so that each finds what it left.
-            let stuck: Vec<&str> = steps[..number]
+            // The last first, so that each finds what it left. The one that failed may be half done.
+            let stuck: Vec<&str> = steps[..=number]
                 .iter()
                 .rev()
+                .filter(|done| !now(&done.target.real).is_ok_and(|now| now == done.file.after))
                 .filter_map(|done| done.back(site).err().map(|_| done.file.path.as_str()))
                 .collect();
             let all = match stuck.is_empty() {
@@ -154,6 +155,16 @@ fn plan<'a>(files: &'a [KeptFile], site: &Site<'_>) -> Result<Vec<Step<'a>>, Fai
             (true, None) => before(&plain, &target)?,
             (true, Some(_)) | (false, _) => None,
         };
+        if found.as_ref().is_some_and(|found| found.bytes.is_none()) {
+            return Err(Failure::new(
+                Code::TooLarge,
+                format!(
+                    "{} is too large now to be held while it is put back, so nothing was put back",
+                    site.shown(path)
+                ),
+                "Edit by hand what you want to be otherwise.",
+            ));
+        }
         steps.push(Step { file, target, found, link });
     }
     match conflicts.is_empty() {

@@ -13,5 +13,6 @@ mod multi_edit;
 mod probe;
 mod project;
 mod read;
+mod restore;
 mod scope;
 mod write;
