@@ -9,8 +9,18 @@ use std::path::Path;
 /// Reads at most so many bytes of a regular file; whether there was more is told in the text.
 /// `None` where nothing is there; an error in words where it cannot be used.
 pub(crate) fn read(path: &Path, most: usize) -> Result<Option<String>, String> {
+    // A link may lead to the same words under another name, but not to what is no such text: nobody
+    // was asked whether that may be read.
+    let real = path.canonicalize();
+    if let Ok(real) = &real
+        && path.is_symlink()
+        && real.extension() != path.extension()
+    {
+        return Err(format!("it is a link to {}, which is no .md file", real.display()));
+    }
     // Without waiting: a FIFO in its place would hold the store up for ever.
-    let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let opened = real.and_then(|real| OpenOptions::new().read(true).custom_flags(flags).open(real));
     let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

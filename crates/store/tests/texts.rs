@@ -113,3 +113,28 @@ fn a_project_s_instructions_come_first_and_one_file_of_them() {
     assert!(told.contains("Use spaces."), "the other one holds: {told}");
     assert_eq!(troubles, ["AGENTS.md of the project is not followed: it is no regular file"]);
 }
+
+#[test]
+fn a_link_is_followed_to_such_a_text_only() {
+    let shelf = Shelf::new();
+    let project = shelf.project("a");
+    fs::write(project.join(".env"), "---\ndescription: x\n---\nKEY=hidden\n").unwrap();
+    fs::write(project.join("CLAUDE.md"), "Use spaces.\n").unwrap();
+    symlink("CLAUDE.md", project.join("AGENTS.md")).unwrap();
+    let (told, troubles) = shelf.store("a", "s").foreword();
+    assert!(told.contains("from its AGENTS.md") && told.ends_with("Use spaces.\n"), "{told}");
+    assert!(troubles.is_empty(), "{troubles:?}");
+    // What it leads to may be what nobody may read.
+    fs::remove_file(project.join("AGENTS.md")).unwrap();
+    symlink(".env", project.join("AGENTS.md")).unwrap();
+    let skill = project.join(".agents/skills/peek");
+    fs::create_dir_all(&skill).unwrap();
+    symlink("../../../.env", skill.join("SKILL.md")).unwrap();
+    let mut store = shelf.store("a", "s");
+    let (told, troubles) = store.foreword();
+    assert!(!told.contains("hidden") && told.contains("from its CLAUDE.md"), "{told}");
+    assert_eq!(troubles.len(), 2, "{troubles:?}");
+    assert!(troubles[0].contains("AGENTS.md") && troubles[0].contains(".env"), "{troubles:?}");
+    let activated = store.call("skill_activate", json!({"name": "peek"})).text;
+    assert!(activated.contains("[not_found]") && !activated.contains("hidden"), "{activated}");
+}
