@@ -3,11 +3,13 @@
 
 mod support;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::{Arc, Mutex};
 use support::anthropic::{Answer, Server, call};
-use support::{Desk, run};
+use support::{Desk, child_of, run, send, until};
 
 const AUTO: [&str; 2] = ["--permission-mode", "auto"];
 
@@ -143,4 +145,44 @@ fn another_session_s_changes_are_not_undone_here() {
     let said = calls(&desk, &AUTO, &[("undo_list", json!({})), undo(1)]);
     assert!(said[0].contains("no file tool changed anything"), "{said:?}");
     assert!(said[1].contains("[not_found]"), "{said:?}");
+}
+
+#[test]
+fn copies_that_come_too_late_put_nothing_back() {
+    let desk = Desk::new();
+    desk.write("a", "before");
+    let agentd = Arc::new(Mutex::new(None::<u32>));
+    let leader = Arc::clone(&agentd);
+    let store = move || {
+        until("the run is known", || leader.lock().unwrap().is_some());
+        let supervisor = child_of(leader.lock().unwrap().unwrap(), "agentd-supervisor").unwrap();
+        until("its store", || child_of(supervisor, "agentd-store").is_some());
+        child_of(supervisor, "agentd-store").unwrap()
+    };
+    let says = |tool: &str, input: Value| Answer::says([call("toolu_1", tool, &input.to_string())]);
+    let server = Server::answering(move |number, _| match number {
+        1 => {
+            send(store(), Signal::SIGSTOP);
+            says("write", json!({"path": "a", "content": "after"}))
+        }
+        2 => {
+            // Only now it looks at the file.
+            send(store(), Signal::SIGCONT);
+            says("undo_list", json!({}))
+        }
+        3 => says("undo_restore", json!({"id": 1})),
+        _ => Answer::text("Done."),
+    });
+    let mut child =
+        desk.with_server(&server, &[&["-p", "Go."], &AUTO[..]].concat()).spawn().unwrap();
+    *agentd.lock().unwrap() = Some(child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let said: Vec<String> = server.requests()[1..]
+        .iter()
+        .map(|request| request.body["messages"].as_array().unwrap().last().unwrap().to_string())
+        .collect();
+    assert!(!said[0].contains("Error"), "{said:?}");
+    assert!(said[1].contains("1 write") && said[1].contains("end was not seen"), "{said:?}");
+    assert!(said[2].contains("[not_covered]"), "{said:?}");
+    assert_eq!(desk.read("a"), "after");
 }

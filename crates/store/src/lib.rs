@@ -4,7 +4,8 @@
 //! [`Store::step`] takes a word of the supervisor and says what follows. The files: `database` is
 //! one SQLite file that is never in the way, `memory` the three scopes of it, `instructions` and
 //! `skills` are read from `texts` that people wrote, with `front` before them; `terms` is what is
-//! looked for, `undo` the copies of what file tools change, `failure` what a call is told that could not be done.
+//! looked for, `undo` the copies of what file tools change, `found` how they are made, `failure` what
+//! a call is told that could not be done.
 //!
 //! What always holds: a call is done once, however often it is asked for, since what it changed
 //! and what it came to are written together under its name; a file that is damaged is set aside
@@ -12,6 +13,7 @@
 
 mod database;
 mod failure;
+mod found;
 mod front;
 mod instructions;
 mod memory;

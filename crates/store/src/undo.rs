@@ -7,6 +7,7 @@
 use crate::Answer;
 use crate::database::{Database, now};
 use crate::failure::{Code, Failure, arguments};
+use crate::found::{Found, NOT_KEPT, UNKNOWN, digest_now, look};
 use crate::terms::line;
 use protocol::call::Call;
 use protocol::confinement::FilePath;
@@ -14,18 +15,10 @@ use protocol::ids::CallId;
 use protocol::store::{KeptFile, StoreSetup, Was};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Largest file of which a copy is kept.
-const LARGEST: u64 = 8 << 20;
 /// Most bytes of one call: they go back in one message.
 const OF_A_CALL: u64 = 12 << 20;
-/// Most files of one call.
-const FILES: usize = 2_000;
 /// Most calls of a session, and most bytes of all of them; the oldest go first.
 const CALLS: u32 = 500;
 const BYTES: i64 = 256 << 20;
@@ -60,15 +53,6 @@ pub(crate) struct Undo {
 #[derive(Debug, Deserialize)]
 struct Restore {
     id: u32,
-}
-
-/// What was found at a path.
-struct Found {
-    path: String,
-    kind: &'static str,
-    mode: u32,
-    bytes: Vec<u8>,
-    digest: Option<String>,
 }
 
 /// A row of the list.
@@ -138,11 +122,20 @@ impl Undo {
     pub(crate) fn ended(&mut self, call: &CallId) -> Result<(), Failure> {
         let paths = self.file.look(|connection| {
             let mut rows = connection.prepare(
-                "SELECT path FROM file JOIN change ON change.id = change WHERE call = ?1 AND ended = 0",
+                "SELECT path, kind FROM file JOIN change ON change.id = change \
+                 WHERE call = ?1 AND ended = 0",
             )?;
-            rows.query_map([call.number], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()
+            let rows = rows.query_map([call.number], |row| {
+                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+            })?;
+            rows.collect::<Result<Vec<_>, _>>()
         })?;
-        let after: Vec<_> = paths.into_iter().map(|path| (digest_now(&path), path)).collect();
+        let now = |path: &str, kind: &str| match kind {
+            NOT_KEPT => Some(UNKNOWN.to_owned()),
+            _ => digest_now(path),
+        };
+        let after: Vec<_> =
+            paths.into_iter().map(|(path, kind)| (now(&path, &kind), path)).collect();
         if after.is_empty() {
             return Ok(());
         }
@@ -191,8 +184,13 @@ impl Undo {
                 let path = Path::new(path);
                 let path = path.strip_prefix(&self.project).unwrap_or(path).display();
                 let did = match (before, after) {
-                    _ if kind == NOT_KEPT => "not covered: too large, or no file",
+                    _ if kind == NOT_KEPT => {
+                        "not covered: too large, no file, or outside the project"
+                    }
                     _ if !row.ended => "its end was not seen",
+                    (_, Some(after)) if after == UNKNOWN => {
+                        "not covered: too large now, or outside the project"
+                    }
                     (None, _) => "made",
                     (Some(_), None) => "removed",
                     (Some(_), Some(_)) => "changed",
@@ -252,13 +250,18 @@ impl Undo {
                 let message = format!("no copy was kept of {path}, so nothing is put back");
                 return Err(Failure::new(Code::NotCovered, message, hint));
             };
+            if after.as_deref() == Some(UNKNOWN) {
+                let message = format!(
+                    "nobody knows what the call left at {path}: it is too large, or outside the \
+                     project; so nothing is put back"
+                );
+                return Err(Failure::new(Code::NotCovered, message, hint));
+            }
             kept.push(KeptFile { path, before, after });
         }
         Ok(kept)
     }
 }
-
-const NOT_KEPT: &str = "not kept";
 
 fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
     let mut changes =
@@ -284,81 +287,4 @@ fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
         rows.push(row);
     }
     Ok(rows)
-}
-
-/// Looks at one path, and at all below it where it is a directory.
-fn look(path: &Path, room: &mut u64, found: &mut Vec<Found>) {
-    let named = path.to_string_lossy().into_owned();
-    let mut add = |kind, mode, bytes, digest| {
-        found.push(Found { path: named.clone(), kind, mode, bytes, digest });
-    };
-    let Ok(meta) = path.symlink_metadata() else {
-        return add("absent", 0, Vec::new(), None);
-    };
-    let mode = meta.permissions().mode();
-    if meta.is_dir() {
-        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-        let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        entries.sort();
-        if entries.len() + found.len() > FILES {
-            found.push(not_kept(named));
-            return;
-        }
-        for entry in entries {
-            look(&entry, room, found);
-        }
-        return;
-    }
-    if meta.is_symlink() {
-        return match digest_now(&named) {
-            Some(digest) => add("link", mode, Vec::new(), Some(digest)),
-            None => add("absent", 0, Vec::new(), None),
-        };
-    }
-    let bytes = (meta.is_file() && meta.len() <= LARGEST.min(*room)).then(|| read(path)).flatten();
-    match bytes {
-        Some(bytes) => {
-            *room = room.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-            let digest = hex(&Sha256::digest(&bytes));
-            add("file", mode, bytes, Some(digest));
-        }
-        None => found.push(not_kept(named)),
-    }
-}
-
-fn not_kept(path: String) -> Found {
-    Found { path, kind: NOT_KEPT, mode: 0, bytes: Vec::new(), digest: Some(NOT_KEPT.to_owned()) }
-}
-
-fn read(path: &Path) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
-    (u64::try_from(bytes.len()).unwrap_or(u64::MAX) <= LARGEST).then_some(bytes)
-}
-
-/// What is at a path, as the wire has it.
-fn digest_now(path: &str) -> Option<String> {
-    let meta = Path::new(path).symlink_metadata().ok()?;
-    if meta.is_symlink() {
-        let leads_to = std::fs::read_link(path).ok()?;
-        return Some(format!("{}{}", KeptFile::LINK, leads_to.to_string_lossy()));
-    }
-    if !meta.is_file() {
-        return Some("no file".to_owned());
-    }
-    let mut hash = Sha256::new();
-    let mut file = File::open(path).ok()?;
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Some(hex(&hash.finalize())),
-            Ok(length) => hash.update(&buffer[..length]),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(_) => return Some("unreadable".to_owned()),
-        }
-    }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -108,6 +108,11 @@ impl Kept {
 }
 
 impl Kept {
+    /// A word, and all that is said to it.
+    pub fn say(&mut self, word: ToStore) -> Vec<FromStore> {
+        self.store.step(word)
+    }
+
     /// What the model is told first, and what is logged of it.
     pub fn foreword(&self) -> (String, Vec<String>) {
         let (mut told, mut troubles) = (String::new(), Vec::new());

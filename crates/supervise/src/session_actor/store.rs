@@ -119,8 +119,11 @@ impl SessionState {
                 self.tell_call(&call, CallInput::Stored(result));
             }
             FromStore::Kept(call) => {
-                if let Some(done) = self.store.copying.remove(&call) {
-                    let _ = done.send(());
+                if let Some(done) = self.store.copying.remove(&call)
+                    && done.send(()).is_err()
+                {
+                    // The call went on without: some of it may be what the call itself wrote.
+                    self.store.kept.remove(&call);
                 }
             }
             FromStore::Settled(call) => {
@@ -152,7 +155,10 @@ impl SessionState {
 
     /// A call is over: what it left can be seen.
     pub(super) fn call_is_over(&mut self, call: &CallId) {
-        self.store.copying.remove(call);
+        if self.store.copying.remove(call).is_some() {
+            // A store that was asked and has not answered looks at the files only now.
+            self.store.kept.remove(call);
+        }
         if let Some(seen) = self.store.kept.get_mut(call) {
             *seen = Seen::Ended;
             self.say_ended(call.clone());

@@ -1,0 +1,144 @@
+//! What is at a path: a copy of it before a call, its digest after. For `undo`.
+//!
+//! What cannot be copied whole, or not known again for certain, is marked as that: what is put back is
+//! all that there was.
+
+use protocol::store::KeptFile;
+use sha2::{Digest, Sha256};
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Largest file of which a copy is kept.
+const LARGEST: u64 = 8 << 20;
+/// Largest file whose digest is taken.
+const HASHED: u64 = 64 << 20;
+/// Most files of one call.
+const FILES: usize = 2_000;
+
+/// The kind, and in the place of a digest, of what no copy was kept of.
+pub(crate) const NOT_KEPT: &str = "not kept";
+/// In the place of a digest: what a call left could not be read, or is too large.
+pub(crate) const UNKNOWN: &str = "unknown";
+
+/// What was found at a path.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub path: String,
+    pub kind: &'static str,
+    pub mode: u32,
+    pub bytes: Vec<u8>,
+    pub digest: Option<String>,
+}
+
+/// Looks at one path, and at all below it where it is a directory.
+pub(crate) fn look(path: &Path, room: &mut u64, found: &mut Vec<Found>) {
+    let named = path.to_string_lossy().into_owned();
+    let mut add = |kind, mode, bytes, digest| {
+        found.push(Found { path: named.clone(), kind, mode, bytes, digest });
+    };
+    let meta = match path.symlink_metadata() {
+        // Under another name it could not be put back.
+        Ok(_) if path.to_str().is_none() => return found.push(not_kept(named)),
+        Ok(meta) => meta,
+        Err(error) if is_gone(&error) => {
+            return add("absent", 0, Vec::new(), None);
+        }
+        Err(_) => return found.push(not_kept(named)),
+    };
+    let mode = meta.permissions().mode();
+    if meta.is_dir() {
+        let entries = std::fs::read_dir(path)
+            .and_then(|entries| entries.take(FILES + 1).collect::<Result<Vec<_>, _>>());
+        let mut entries: Vec<PathBuf> = match entries {
+            Ok(entries) if entries.len() + found.len() <= FILES => {
+                entries.iter().map(std::fs::DirEntry::path).collect()
+            }
+            // Half of a directory would come back as if it were all of it.
+            Ok(_) | Err(_) => return found.push(not_kept(named)),
+        };
+        entries.sort();
+        for entry in entries {
+            look(&entry, room, found);
+        }
+        return;
+    }
+    if meta.is_symlink() {
+        return match digest_now(&named) {
+            Some(digest) => add("link", mode, Vec::new(), Some(digest)),
+            None => add("absent", 0, Vec::new(), None),
+        };
+    }
+    let bytes = (meta.is_file() && meta.len() <= LARGEST.min(*room)).then(|| read(path)).flatten();
+    match bytes {
+        Some(bytes) => {
+            *room = room.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+            let digest = hex(&Sha256::digest(&bytes));
+            add("file", mode, bytes, Some(digest));
+        }
+        None => found.push(not_kept(named)),
+    }
+}
+
+fn not_kept(path: String) -> Found {
+    Found { path, kind: NOT_KEPT, mode: 0, bytes: Vec::new(), digest: Some(NOT_KEPT.to_owned()) }
+}
+
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path).ok()??.take(LARGEST + 1).read_to_end(&mut bytes).ok()?;
+    (u64::try_from(bytes.len()).unwrap_or(u64::MAX) <= LARGEST).then_some(bytes)
+}
+
+/// Opens a regular file, none where something else is there. Somebody may put a link or a FIFO in
+/// its place at any moment: neither is followed or waited for.
+fn open(path: &Path) -> std::io::Result<Option<File>> {
+    let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
+/// What is at a path, as the wire has it; [`UNKNOWN`] where that cannot be found out.
+pub(crate) fn digest_now(path: &str) -> Option<String> {
+    let unknown = Some(UNKNOWN.to_owned());
+    let meta = match Path::new(path).symlink_metadata() {
+        Ok(meta) => meta,
+        Err(error) if is_gone(&error) => return None,
+        Err(_) => return unknown,
+    };
+    if meta.is_symlink() {
+        return match std::fs::read_link(path) {
+            Ok(leads_to) => Some(format!("{}{}", KeptFile::LINK, leads_to.to_string_lossy())),
+            Err(_) => unknown,
+        };
+    }
+    if !meta.is_file() {
+        return Some("no file".to_owned());
+    }
+    // While it is read, nobody else is answered.
+    let small = meta.len() <= HASHED;
+    let Some(file) = small.then(|| open(Path::new(path)).ok()).flatten().flatten() else {
+        return unknown;
+    };
+    let (mut file, mut hash) = (file.take(HASHED + 1), Sha256::new());
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut buffer) {
+            // It grew.
+            Ok(0) if file.limit() == 0 => return unknown,
+            Ok(0) => return Some(hex(&hash.finalize())),
+            Ok(length) => hash.update(&buffer[..length]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return unknown,
+        }
+    }
+}
+
+fn is_gone(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
