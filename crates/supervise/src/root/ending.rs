@@ -10,10 +10,16 @@ use ractor::{ActorId, ActorRef};
 use std::collections::HashSet;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// How long all sessions together may take. Their calls and workers have a few seconds; what takes
 /// longer waits for a disk. What of it is not written is found when the session is opened again.
 const SESSIONS: Duration = Duration::from_secs(10);
+/// How long all sessions together may take to say whether work is under way. They answer at once; one
+/// that waits for its disk does not, and must not hold back the others' turns meanwhile.
+pub(super) const LOOK: Duration = Duration::from_secs(5);
+/// Why it did not say.
+pub(super) const SILENT: &str = "it does not answer; most likely it waits for its disk";
 /// How long the broker may take, who is killed after two.
 const BROKER: Duration = Duration::from_secs(3);
 
@@ -38,20 +44,9 @@ impl RootState {
             self.sessions.iter().map(|(id, actor)| (id.clone(), pause(actor))).collect();
         let myself = myself.clone();
         tokio::spawn(async move {
+            let until = Instant::now() + LOOK;
             for (session, glance) in asked {
-                match glance.await.map(|glance| glance.state) {
-                    Ok(SessionState::Working) => busy.push(format!("{session} (a turn runs)")),
-                    Ok(SessionState::Asking(_)) => {
-                        busy.push(format!("{session} (a question waits for an answer)"));
-                    }
-                    Ok(
-                        SessionState::Ended
-                        | SessionState::Idle
-                        | SessionState::Degraded(_)
-                        | SessionState::Unreadable(_),
-                    )
-                    | Err(_) => {}
-                }
+                busy.extend(at_work(until, glance).await.map(|why| format!("{session} ({why})")));
             }
             if busy.is_empty() {
                 let paused = paused.iter().map(|session| session.get_id()).collect();
@@ -164,6 +159,22 @@ impl RootState {
             let _ = tokio::time::timeout(BROKER, gone).await;
             myself.stop(None);
         });
+    }
+}
+
+/// What keeps a session from being ended, if anything does.
+async fn at_work(until: Instant, glance: oneshot::Receiver<Glance>) -> Option<&'static str> {
+    match tokio::time::timeout_at(until, glance).await.map(|glance| glance.map(|it| it.state)) {
+        Ok(Ok(SessionState::Working)) => Some("a turn runs"),
+        Ok(Ok(SessionState::Asking(_))) => Some("a question waits for an answer"),
+        Ok(Ok(
+            SessionState::Ended
+            | SessionState::Idle
+            | SessionState::Degraded(_)
+            | SessionState::Unreadable(_),
+        ))
+        | Ok(Err(_)) => None,
+        Err(_) => Some(SILENT),
     }
 }
 

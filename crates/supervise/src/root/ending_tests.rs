@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::super::rig::{Peer, live, root_in, shut_down};
-use super::pause;
+use super::{at_work, pause};
 use crate::session_actor::SessionMsg;
 use journal::Record;
 use protocol::client::{
@@ -13,7 +13,7 @@ use protocol::session::OpenTurn;
 use std::path::Path;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// The prompts that wait on disk.
 fn waiting(place: &Path, session: &SessionId) -> Vec<String> {
@@ -98,5 +98,21 @@ async fn a_prompt_behind_the_end_of_its_session_waits_on_disk() {
     actor.send_message(SessionMsg::Prompt("too late".to_owned())).unwrap();
     closed.await.unwrap();
     assert_eq!(waiting(place.path(), &session), ["too late"]);
+    shut_down(&root, ended).await;
+}
+
+#[tokio::test]
+async fn a_session_that_does_not_answer_holds_no_end_up_for_ever() {
+    let place = tempfile::tempdir().unwrap();
+    let (root, ended, project) = root_in(place.path()).await;
+    let mut peer = Peer::of(&root);
+    let session = peer.open(&project, Start::New).await;
+    let until = Instant::now() + Duration::from_secs(20);
+    let idle = pause(&live(&root, &session).await.unwrap());
+    assert_eq!(at_work(until, idle).await, None);
+    // Held by a disk that is gone, it would keep the question and say nothing.
+    let (_held, silent) = oneshot::channel();
+    let why = at_work(Instant::now() + Duration::from_millis(50), silent).await;
+    assert!(why.unwrap().contains("does not answer"));
     shut_down(&root, ended).await;
 }

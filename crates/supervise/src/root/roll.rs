@@ -1,6 +1,7 @@
 //! The roll of sessions: what is on disk, with what is live of it; and how one is ended or removed.
 
 use super::RootState;
+use super::ending::{LOOK, SILENT};
 use crate::book::chain;
 use crate::plan::OpenFailure;
 use crate::session_actor::SessionMsg;
@@ -11,6 +12,7 @@ use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
 use std::path::Path;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// Characters of the first prompt that stand for the session.
 const TITLE: usize = 60;
@@ -23,14 +25,21 @@ impl RootState {
         tokio::spawn(async move {
             let rows = tokio::task::spawn_blocking(move || on_disk(&sessions)).await;
             let mut rows = rows.unwrap_or_default();
+            let until = Instant::now() + LOOK;
             for (session, glance) in glances {
-                let (Ok(glance), Some(row)) =
-                    (glance.await, rows.iter_mut().find(|row| row.session == session))
-                else {
+                let glance = tokio::time::timeout_at(until, glance).await;
+                let Some(row) = rows.iter_mut().find(|row| row.session == session) else {
                     continue;
                 };
-                (row.state, row.clients) = (glance.state, glance.clients);
-                row.turns = Some(glance.turns);
+                match glance {
+                    Ok(Ok(glance)) => {
+                        (row.state, row.clients) = (glance.state, glance.clients);
+                        row.turns = Some(glance.turns);
+                    }
+                    // It ended meanwhile: what is on disk holds.
+                    Ok(Err(_)) => {}
+                    Err(_) => row.state = SessionState::Degraded(SILENT.to_owned()),
+                }
             }
             rows.sort_by_key(|row| std::cmp::Reverse(row.last));
             let _ = reply.send(rows);
