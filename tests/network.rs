@@ -10,7 +10,9 @@ use protocol::hosts::HostRule;
 use protocol::judgement::{Answer as Said, Mode, Widening};
 use protocol::session::OpenTurn;
 use serde_json::json;
+use std::io::{Read, Write};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 use support::anthropic::{Answer, Server, call};
 use support::attempt::{Attempt, attempt, python};
 use support::daemon::Wire;
@@ -22,6 +24,8 @@ fn addresses(name: &str, asked_before: usize) -> Vec<Ipv4Addr> {
     match name {
         "allowed.test" | "cdn.allowed.test" => vec![PUBLIC],
         "other.test" => vec![OTHER],
+        // As a domain with a wildcard that the machine searches.
+        "nowhere.test.lan.test" => vec![OTHER],
         "private.test" => vec![PRIVATE],
         "metadata.test" => vec![METADATA],
         "mixed.test" => vec![PUBLIC, PRIVATE],
@@ -94,6 +98,92 @@ fn allowed_hosts_are_reached_and_no_others() {
         assert_eq!(
             tried.ended["enforced"]["network"],
             "allow-list (own namespace, through our proxy)"
+        );
+    });
+}
+
+/// What a list names is reached by that name alone; what a rule denies is not, however wide the list.
+#[test]
+fn a_list_leads_to_no_host_that_it_does_not_name_nor_to_one_that_a_rule_denies() {
+    within("a_list_leads_to_no_host_that_it_does_not_name_nor_to_one_that_a_rule_denies", || {
+        needs("curl");
+        let names = Names::serve(addresses);
+        let allowed = std::net::TcpListener::bind((PUBLIC, 80)).unwrap();
+        let body = std::thread::spawn(move || whole_request(&allowed.accept().unwrap().0));
+        let other = Site::serve(OTHER, 80, |_| page("never\n"));
+        let desk = Desk::new();
+        desk.write(".agentd/config.toml", "[permissions]\ndeny = [\"host:other.test\"]\n");
+        let flags = ["--allow-host", "nowhere.test", "--allow-host", "*.test"];
+        let tried = attempt(&desk, "A", &flags, |_| {
+            "curl -s -o /dev/null -w 'nowhere %{http_code}\\n' http://nowhere.test/; \
+                 curl -s -w 'other %{http_code}\\n' http://OTHER.test/; \
+                 curl -s -X GET -H 'transfer-encoding: chunked' -d body http://allowed.test/"
+                .to_owned()
+        });
+        let words = &tried.words;
+        assert!(words.contains("nowhere 502\n"), "{}", tried.explain());
+        let found = [names.asked("nowhere.test"), names.asked("nowhere.test.lan.test")];
+        assert_eq!(found, [1, 0], "{}", tried.explain());
+        let denied = "agentd: other.test:80 was refused: a rule denies it.\nother 403\n";
+        assert!(words.contains(denied), "{}", tried.explain());
+        assert_eq!(other.heads(), Vec::<String>::new(), "{}", tried.explain());
+        assert!(words.contains("allowed page"), "the positive control: {}", tried.explain());
+        let got = body.join().unwrap();
+        assert!(got.contains("\r\n\r\n4\r\nbody\r\n0\r\n"), "the body goes with it: {got}");
+        let lines = decided(&tried);
+        assert!(lines.contains(&"other.test:80: refused: a rule denies it".into()), "{lines:?}");
+    });
+}
+
+/// One request with its body in pieces, after which it is answered.
+fn whole_request(mut stream: &std::net::TcpStream) -> String {
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let (mut got, mut more) = (Vec::new(), [0; 4096]);
+    while !got.ends_with(b"\r\n0\r\n\r\n") {
+        match stream.read(&mut more) {
+            Ok(read) if read > 0 => got.extend(&more[..read]),
+            _ => break,
+        }
+    }
+    stream.write_all(page("allowed page\n").as_bytes()).unwrap();
+    String::from_utf8_lossy(&got).into_owned()
+}
+
+/// A tunnel counts as a connection as long as it is open.
+#[test]
+fn a_proxy_carries_so_many_at_once_and_the_next_waits() {
+    within("a_proxy_carries_so_many_at_once_and_the_next_waits", || {
+        let _names = Names::serve(addresses);
+        let site = std::net::TcpListener::bind((PUBLIC, 443)).unwrap();
+        std::thread::spawn(move || {
+            for stream in site.incoming().flatten() {
+                // Open until the other side has closed it.
+                std::thread::spawn(move || std::io::copy(&mut &stream, &mut std::io::sink()));
+            }
+        });
+        let program = python(
+            "import os, socket\n\
+             host, port = os.environ['http_proxy'][7:].split(':')\n\
+             def tunnel():\n    \
+                 one = socket.create_connection((host, int(port)), 60)\n    \
+                 one.sendall(b'CONNECT allowed.test:443 HTTP/1.1\\r\\n\\r\\n')\n    \
+                 return one\n\
+             tunnels = [tunnel() for _ in range(256)]\n\
+             print('open:', sum(b' 200 ' in one.recv(1000) for one in tunnels))\n\
+             more = tunnel()\n\
+             more.settimeout(2)\n\
+             try: print('served', more.recv(1000))\n\
+             except TimeoutError: print('the next waits')\n\
+             tunnels.pop().close()\n\
+             more.settimeout(60)\n\
+             print('then:', more.recv(1000)[:12])",
+        );
+        let tried = allowing(&Desk::new(), &["allowed.test"], &program);
+        let words = &tried.words;
+        assert!(
+            words.contains("open: 256\nthe next waits\nthen: b'HTTP/1.1 200'"),
+            "{}",
+            tried.explain()
         );
     });
 }

@@ -62,7 +62,10 @@ fn set_up() {
     }
     let kept = tempfile::Builder::new().prefix("agentd-i").tempdir().unwrap().keep();
     for (name, text) in [
-        ("resolv.conf", "nameserver 127.0.0.1\noptions timeout:2 attempts:1\n"),
+        (
+            "resolv.conf",
+            "nameserver 127.0.0.1\nsearch lan.test\noptions ndots:5 timeout:2 attempts:1\n",
+        ),
         ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: dns\n"),
     ] {
         let own = kept.join(name);

@@ -65,5 +65,5 @@ mod words;
 pub use error::{Fault, RuleError};
 pub use examples::try_examples;
 pub use named::{Named, What, programs};
-pub use rights::{each, give};
+pub use rights::{denied_hosts, each, give};
 pub use rules::{COMMAND_CAP, Rules, check, learned, needs_probe};

@@ -8,6 +8,7 @@ use crate::pattern::{self, Pattern};
 use crate::rules::{Matter, Rules};
 use crate::subject;
 use crate::wording::{self, Way};
+use protocol::hosts::HostRule;
 use protocol::judgement::{Basis, Case, Rule, RuleEffect, Verdict, Widening};
 use std::path::Path;
 
@@ -33,6 +34,17 @@ pub fn each(widens: &[Widening]) -> Vec<Widening> {
 pub fn give(rules: &[Rule], widens: &[Widening]) -> bool {
     let asked = each(widens);
     rules.len() == asked.len() && rules.iter().zip(&asked).all(|(rule, right)| gives(rule, right))
+}
+
+/// The hosts that rules deny by name: what a session's list names more widely does not lead there.
+#[must_use]
+pub fn denied_hosts(rules: &[Rule]) -> Vec<HostRule> {
+    let denied = rules.iter().filter(|rule| rule.effect == RuleEffect::Deny);
+    let hosts = denied.filter_map(|rule| match pattern::parse(rule).map(|parsed| parsed.pattern) {
+        Ok(Pattern::Host(host)) => Some(host),
+        Ok(Pattern::Anything | Pattern::Words(_) | Pattern::Path(_)) | Err(_) => None,
+    });
+    hosts.collect()
 }
 
 /// Whether this rule is of those that give this right.

@@ -711,6 +711,16 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
     ] {
         assert_eq!(approval::give(&[rule(effect, text)], &one), gives, "{effect:?} {text}");
     }
+    // What holds for hosts that the session's own list names: denials by name, on every port.
+    let given = [
+        rule(RuleEffect::Deny, "host:evil.example.org"),
+        rule(RuleEffect::Allow, "host:example.org"),
+        rule(RuleEffect::Deny, "host"),
+        rule(RuleEffect::Deny, "bash:curl *"),
+        rule(RuleEffect::Deny, "host:*.ads.example:8443"),
+    ];
+    let denied: Vec<_> = approval::denied_hosts(&given).iter().map(ToString::to_string).collect();
+    assert_eq!(denied, ["evil.example.org:*", "*.ads.example:8443"]);
     // What a refusal says would give them does.
     let refuses = rules(Mode::DontAsk, &["bash:*"], &[], &[]);
     for host in ["`host:crates.io`", "`host:example.org:22`"] {

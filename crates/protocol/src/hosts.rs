@@ -5,6 +5,8 @@ use crate::{Decode, Encode};
 use std::fmt;
 use std::str::FromStr;
 
+/// Why a place is refused that a rule denies.
+pub const DENIED: &str = "a rule denies it";
 /// Longest name of a host, by the rules of DNS.
 const LONGEST_NAME: usize = 253;
 /// Longest part between two dots.

@@ -64,6 +64,8 @@ pub enum Errand {
     Proxy {
         /// Where it may lead.
         hosts: Vec<HostRule>,
+        /// Where it may not, though `hosts` names it.
+        denied: Vec<HostRule>,
     },
 }
 

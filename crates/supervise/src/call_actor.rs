@@ -20,6 +20,7 @@ use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::{Call, Remedy};
 use protocol::client::ProcessRow;
 use protocol::confinement::{Confinement, Network, Profile, Refusal, RefusalKind};
+use protocol::hosts::HostRule;
 use protocol::ids::Generation;
 use protocol::judgement::{Basis, Verdict};
 use protocol::store::{StoreLink, ToStore};
@@ -65,6 +66,8 @@ pub(crate) enum CallMsg {
 pub(crate) struct CallPlan {
     pub(crate) facts: CallFacts,
     pub(crate) confinement: Confinement,
+    /// Hosts that rules deny, whatever list of the cage names them.
+    pub(crate) denied_hosts: Vec<HostRule>,
     /// The program that looks at its paths and runs it.
     pub(crate) runner: tools::Runner,
     pub(crate) place: Place,

@@ -28,6 +28,8 @@ pub(crate) enum ProxyInput<S> {
     Told(Decided),
     /// The proxy is gone, for this cause; or could not be started.
     Ended(String),
+    /// The proxy is gone, for this cause, and not of its own accord: it may not have said all.
+    Cut(String),
 }
 
 /// What is to be done, in this order.
@@ -57,7 +59,7 @@ enum Phase {
     Serving,
     /// It died while the command ran, which goes on without network.
     Lost,
-    /// The command is over, by this cause.
+    /// The command is over, by this cause; the proxy's last word is still to come.
     Finishing(String),
     Over,
 }
@@ -120,6 +122,15 @@ impl<S> Proxy<S> {
                 Vec::new()
             }
             ProxyInput::Ended(cause) => self.ended(cause),
+            ProxyInput::Cut(cause) => {
+                if let Phase::Finishing(_) = self.phase {
+                    self.decided.cut = Some(format!(
+                        "the proxy {cause} before it had said all: bytes and repetitions are not \
+                         all on record"
+                    ));
+                }
+                self.ended(cause)
+            }
         }
     }
 
@@ -327,6 +338,28 @@ mod tests {
         assert!(lines[2].contains(":net allow HOST"), "{lines:?}");
         assert_eq!(lines[3], "exit code: 0");
         assert!(matches!(**end, CallInput::RunnerEnded { .. }));
+    }
+
+    #[test]
+    fn a_proxy_that_dies_before_its_last_word_is_on_record() {
+        for (end, cut) in [
+            (ProxyInput::Ended("exited with code 0".into()), None),
+            (ProxyInput::Cut("was ended by signal 9".into()), Some("was ended by signal 9")),
+        ] {
+            let mut proxy = serving();
+            proxy.step(ProxyInput::Told(refused("evil.example:443")));
+            proxy.step(ProxyInput::Reported(report("exit code: 0")));
+            proxy.step(ProxyInput::RunnerEnded("exited with code 0".into()));
+            let effects = proxy.step(end);
+            let [ProxyEffect::Pass(done), _] = &effects[..] else { panic!("{effects:?}") };
+            let CallInput::Done(report) = &**done else { panic!("{done:?}") };
+            let said = proxy.decided().cut.as_deref();
+            assert_eq!(said.is_some(), cut.is_some(), "{said:?}");
+            if let Some(cut) = cut {
+                assert!(said.is_some_and(|said| said.contains(cut)), "{said:?}");
+                assert!(report.result.text.contains(cut), "{}", report.result.text);
+            }
+        }
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! What was decided, kept small: equal decisions are one line with a count, and after a number of
-//! lines only their count is kept, so that a loop cannot flood the record.
+//! lines only their count is kept, so that a loop cannot flood the record. What was reached has lines
+//! of its own, so that many refusals cannot keep it out.
 
 use protocol::confinement::{Connection, Passage};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Lines kept in full.
+/// Lines kept in full, of connections that were made, and as many of all others.
 const KEPT: usize = 200;
 /// Most bytes of what a command wrote as a place, or a server or resolver as a reason.
 const WORDS: usize = 300;
@@ -63,7 +64,9 @@ impl Ledger {
             return (Known::Before, Arc::clone(&line.carried));
         }
         let carried = Arc::<Carried>::default();
-        if lines.lines.len() < KEPT {
+        let reached = |decision: &Passage| matches!(decision, Passage::Made { .. });
+        let alike = |line: &&Line| reached(&line.decision) == reached(&decision);
+        if lines.lines.iter().filter(alike).count() < KEPT {
             let line = Line { place, decision, count: 1, carried: Arc::clone(&carried) };
             lines.lines.push(line);
             return (Known::New, carried);
@@ -149,6 +152,21 @@ mod tests {
         }
         let (lines, uncounted) = ledger.read();
         assert_eq!((lines.len(), uncounted), (KEPT, 1000 - KEPT as u64));
+    }
+
+    #[test]
+    fn refusals_cannot_keep_out_what_was_reached() {
+        let ledger = Ledger::default();
+        for number in 0..1000 {
+            ledger.add(&format!("{number}.example:443"), refused("x"));
+        }
+        let made = Passage::Made { address: "192.0.2.1:443".to_owned() };
+        let (known, carried) = ledger.add("allowed.example:443", made.clone());
+        carried.sent(9);
+        let (lines, uncounted) = ledger.read();
+        let last = lines.last().map(|line| (line.decision.clone(), line.sent));
+        assert_eq!((known, last), (Known::New, Some((made, 9))));
+        assert_eq!(uncounted, 1000 - KEPT as u64);
     }
 
     #[test]

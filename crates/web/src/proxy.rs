@@ -9,14 +9,16 @@ use crate::ledger::{Carried, Known, Ledger};
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::Incoming;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{
+    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
+};
 use hyper::http::uri::{PathAndQuery, Scheme, Uri};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use protocol::confinement::{Connection, Passage};
-use protocol::hosts::{HostRule, NOT_LISTED, host_name};
+use protocol::hosts::{DENIED, HostRule, NOT_LISTED, host_name};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -26,9 +28,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Connections at once: a wide parallel download fits, and the descriptors of this process do not
+/// Connections at once, tunnels among them: a wide parallel download fits, and the descriptors of this process do not
 /// run out. Further ones wait.
 const AT_ONCE: usize = 256;
 /// Bytes and lines of the head of a request: far above what any program sends.
@@ -61,6 +63,7 @@ type Told = dyn Fn(Vec<Connection>, u64) + Send + Sync;
 #[derive(Clone)]
 pub struct Proxy {
     hosts: Arc<[HostRule]>,
+    denied: Arc<[HostRule]>,
     ledger: Ledger,
     told: Arc<Told>,
 }
@@ -72,12 +75,14 @@ impl std::fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// For these hosts. `told` is called with all decisions when one was made that is like none before.
+    /// For these hosts, without those that are denied. `told` is called with all decisions when one was made that is like none before.
     pub fn new(
         hosts: Vec<HostRule>,
+        denied: Vec<HostRule>,
         told: impl Fn(Vec<Connection>, u64) + Send + Sync + 'static,
     ) -> Self {
-        Self { hosts: hosts.into(), ledger: Ledger::default(), told: Arc::new(told) }
+        let (hosts, denied) = (hosts.into(), denied.into());
+        Self { hosts, denied, ledger: Ledger::default(), told: Arc::new(told) }
     }
 
     /// What was decided so far, and how many decisions more than are listed.
@@ -96,17 +101,14 @@ impl Proxy {
                 continue;
             };
             let proxy = self.clone();
-            tokio::spawn(async move {
-                proxy.converse(stream).await;
-                drop(place);
-            });
+            tokio::spawn(async move { proxy.converse(stream, Arc::new(place)).await });
         }
     }
 
     /// All requests of one connection.
-    async fn converse(&self, stream: TcpStream) {
+    async fn converse(&self, stream: TcpStream, place: Arc<OwnedSemaphorePermit>) {
         let answer =
-            service_fn(|request| async { Ok::<_, Infallible>(self.answer(request).await) });
+            service_fn(|request| async { Ok::<_, Infallible>(self.answer(request, &place).await) });
         // What goes wrong here the command has seen: it is its connection.
         let _ = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
@@ -118,15 +120,23 @@ impl Proxy {
             .await;
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(
+        &self,
+        request: Request<Incoming>,
+        held: &Arc<OwnedSemaphorePermit>,
+    ) -> Response<Body> {
         let target = match target(&request) {
             Ok(target) => target,
             Err(Unclear::Refused(place, why)) => return self.refused(&place, why),
             Err(Unclear::NoProxyRequest) => return words(StatusCode::BAD_REQUEST, PLAIN_REQUEST),
         };
         let Target { place, name, port } = &target;
-        if !self.hosts.iter().any(|rule| rule.admits(name, *port)) {
+        let named = |rules: &[HostRule]| rules.iter().any(|rule| rule.admits(name, *port));
+        if !named(&self.hosts) {
             return self.refused(place, NOT_LISTED.to_owned());
+        }
+        if named(&self.denied) {
+            return self.refused(place, DENIED.to_owned());
         }
         let (stream, address) = match dial(name, *port).await {
             Ok(made) => made,
@@ -140,15 +150,18 @@ impl Proxy {
         let carried = self.note(place, Passage::Made { address: address.to_string() });
         let stream = Counted { stream, carried };
         match *request.method() == Method::CONNECT {
-            true => tunnel(request, stream),
+            true => tunnel(request, stream, Arc::clone(held)),
             false => forward(request, stream, &target, address).await,
         }
     }
 
     fn refused(&self, place: &str, why: String) -> Response<Body> {
-        let text = format!(
-            "agentd: {place} was refused: {why}. A person can allow a host with :net allow HOST.\n"
-        );
+        // A host that is on the list already is not reached by allowing it again.
+        let way_on = match why == NOT_LISTED {
+            true => " A person can allow a host with :net allow HOST.",
+            false => "",
+        };
+        let text = format!("agentd: {place} was refused: {why}.{way_on}\n");
         self.note(place, Passage::Refused { why });
         words(StatusCode::FORBIDDEN, &text)
     }
@@ -166,7 +179,7 @@ impl Proxy {
 /// What a request is for.
 #[derive(Debug, PartialEq, Eq)]
 struct Target {
-    /// As the command wrote it, with its port.
+    /// The name with its port, in one spelling.
     place: String,
     name: String,
     port: u16,
@@ -207,12 +220,19 @@ fn target<B>(request: &Request<B>) -> Result<Target, Unclear> {
         let why = "an address is on no allow-list; hosts are reached by their names".to_owned();
         return Err(Unclear::Refused(place, why));
     };
+    // One spelling, so that a host is one line of the record however often it is respelled.
+    let place = format!("{name}:{port}");
     Ok(Target { place, name, port })
 }
 
-/// Bytes both ways, whatever they are.
-fn tunnel(request: Request<Incoming>, mut stream: Counted) -> Response<Body> {
+/// Bytes both ways, whatever they are. It lives on after the connection's requests, in its place.
+fn tunnel(
+    request: Request<Incoming>,
+    mut stream: Counted,
+    place: Arc<OwnedSemaphorePermit>,
+) -> Response<Body> {
     tokio::spawn(async move {
+        let _place = place;
         if let Ok(upgraded) = hyper::upgrade::on(request).await {
             let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(upgraded), &mut stream).await;
         }
@@ -255,6 +275,11 @@ fn for_server(mut request: Request<Incoming>, target: &Target) -> Option<Request
     let path = request.uri().path_and_query().cloned().unwrap_or(root);
     *request.uri_mut() = Uri::from(path);
     strip(request.headers_mut());
+    if request.body().size_hint().exact().is_none() {
+        // Without it the body of a GET, which has no length, would be left out.
+        let chunked = HeaderValue::from_static("chunked");
+        request.headers_mut().insert(TRANSFER_ENCODING, chunked);
+    }
     let host = match target.port {
         80 => target.name.clone(),
         port => format!("{}:{port}", target.name),
@@ -353,6 +378,7 @@ mod tests {
         ] {
             let target = asked(method, uri).unwrap();
             assert_eq!((target.name.as_str(), target.port), (name, port), "{method} {uri}");
+            assert_eq!(target.place, format!("{name}:{port}"), "one spelling");
         }
     }
 

@@ -12,7 +12,7 @@ use web::Proxy;
 
 /// Carries until the supervisor says that the command is over, or is gone itself.
 pub(crate) fn carry(
-    hosts: Vec<HostRule>,
+    (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
     socket: OwnedFd,
     words: Receiver<ToTool>,
     say: &Say,
@@ -32,7 +32,7 @@ pub(crate) fn carry(
         .context("no thread for the channel")?;
     // Each decision of a new kind is told at once, to be on record whatever becomes of this process.
     let teller = say.clone();
-    let proxy = Proxy::new(hosts, move |connections, uncounted| {
+    let proxy = Proxy::new(hosts, denied, move |connections, uncounted| {
         // Nobody to tell: the channel's end comes in as the next word.
         let _ = teller.send(&FromTool::Proxied { connections, uncounted });
     });

@@ -58,9 +58,9 @@ fn run() -> anyhow::Result<()> {
         }
     };
     let done = match errand {
-        Errand::Proxy { hosts } => {
+        Errand::Proxy { hosts, denied } => {
             let socket = words.recv_fd()?;
-            carry::carry(hosts, socket, words, &say)
+            carry::carry((hosts, denied), socket, words, &say)
         }
         Errand::Probe { .. }
         | Errand::ProbeRestore(_)

@@ -223,7 +223,7 @@ goldens! {
             timeout_ms: 120_000,
             max_result_chars: 30_000,
         },
-        Proxy => Errand::Proxy { hosts: vec![host()] },
+        Proxy => Errand::Proxy { hosts: vec![host()], denied: vec![host()] },
     }
     tool::ToTool {
         Hold => ToTool::Hold,

@@ -4,12 +4,16 @@
 use super::{Beside, CallMsg, CallState, Stage, not_started};
 use crate::call::CallInput;
 use crate::grant::Grant;
-use crate::life::{Life, Report};
+use crate::life::{Cause, Life, Report};
 use crate::proxy::{Decided, Proxy, ProxyEffect, ProxyInput};
 use protocol::tool::{Errand, FromTool, ToTool};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
 use tools::Runner;
+
+/// A name is looked up as it is written: with one of the machine's search domains behind it, it would
+/// be a host that is on no list.
+const NO_SEARCH: (&str, &str) = ("LOCALDOMAIN", ".");
 
 impl CallState {
     /// Starts it; its cage is built while the runner builds the command's.
@@ -18,7 +22,9 @@ impl CallState {
         myself: &ActorRef<CallMsg>,
         grant: &Grant,
     ) -> Result<(), CallInput> {
-        let started = self.plan.spawner.tool(grant, Runner::Web).await;
+        let (name, value) = NO_SEARCH;
+        let spawner = self.plan.spawner.with(&[(name.to_owned(), value.to_owned())]);
+        let started = spawner.tool(grant, Runner::Web).await;
         let started = started.map_err(|error| not_started(&error))?;
         let (call, generation) = (myself.clone(), self.generation);
         let life = Life::begin(started, generation, self.plan.hello, move |report| {
@@ -81,7 +87,11 @@ impl CallState {
             }
             Report::Ended(cause) => {
                 beside.life = None;
-                return self.proxy_step(myself, ProxyInput::Ended(cause.to_string())).await;
+                let ended = match matches!(cause, Cause::Exited(0)) {
+                    true => ProxyInput::Ended,
+                    false => ProxyInput::Cut,
+                };
+                return self.proxy_step(myself, ended(cause.to_string())).await;
             }
         };
         let input = match word {
@@ -110,8 +120,9 @@ impl CallState {
             match effect {
                 ProxyEffect::Serve(socket) => {
                     let hosts = self.plan.confinement.hosts.clone();
+                    let denied = self.plan.denied_hosts.clone();
                     if let Some(Beside { life: Some(life), .. }) = &self.proxy {
-                        life.send(&ToTool::Go(Errand::Proxy { hosts }));
+                        life.send(&ToTool::Go(Errand::Proxy { hosts, denied }));
                         life.send_descriptor(socket);
                     }
                 }

@@ -12,7 +12,7 @@ use crate::to_disk::{self, Place};
 use journal::Record;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::Event;
-use protocol::confinement::{Confinement, Profile};
+use protocol::confinement::{Confinement, Network, Profile};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::session::ToSession;
@@ -49,9 +49,14 @@ impl SessionState {
             }
         };
         let id = call.id;
+        let denied_hosts = match confinement.network {
+            Network::Listed => approval::denied_hosts(&self.plan.rules.rules),
+            Network::Off | Network::On => Vec::new(),
+        };
         let plan = CallPlan {
             facts: CallFacts { standing, ..facts },
             confinement,
+            denied_hosts,
             runner,
             place,
             hello: self.times.hello,

@@ -59,8 +59,8 @@ fn network_of(
     }
     listable(&Change::Network(Network::Listed), &plan.confinement)
         .map_err(|failure| no_list(&failure.message))?;
-    let more: Vec<HostRule> =
-        found.hosts.iter().filter(|host| !hosts.contains(host)).cloned().collect();
+    let has = |host: &&HostRule| hosts.iter().any(|own| own.covers(host));
+    let more: Vec<HostRule> = found.hosts.iter().filter(|host| !has(host)).cloned().collect();
     hosts.extend(more.iter().cloned());
     Ok((Network::Listed, hosts, more))
 }
