@@ -119,6 +119,15 @@ impl HostRule {
             }
     }
 
+    /// Whether it speaks of all hosts of a top-level domain: `*.com`.
+    #[must_use]
+    pub fn is_of_a_whole_top(&self) -> bool {
+        match self.names {
+            Names::Itself => false,
+            Names::Below => !self.name.contains('.'),
+        }
+    }
+
     /// The same on every port, where it names none: as a denial means it.
     #[must_use]
     pub fn on_every_port(self) -> Self {
@@ -268,6 +277,19 @@ mod tests {
             [("a.org", "a.org:*"), ("*.a.org", "*.a.org:*"), ("a.org:22", "a.org:22")]
         {
             assert_eq!(text.parse::<HostRule>().unwrap().on_every_port().to_string(), wanted);
+        }
+    }
+
+    #[test]
+    fn a_whole_top_level_domain_is_known_as_one() {
+        for (text, whole) in [
+            ("*.com", true),
+            ("*.Com.:*", true),
+            ("com", false),
+            ("*.a.com", false),
+            ("a.com", false),
+        ] {
+            assert_eq!(text.parse::<HostRule>().unwrap().is_of_a_whole_top(), whole, "{text}");
         }
     }
 

@@ -11,7 +11,8 @@ use protocol::confinement::{Network, Profile};
 use protocol::hosts::HostRule;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub(super) struct Bash;
 
@@ -30,7 +31,7 @@ pub(super) struct Input {
     network: WantedNetwork,
     /// Hosts that it must reach where the session's network does not lead there, such as crates.io,
     /// *.crates.io or example.org:8443; nothing else is opened. Has to be approved.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "judgeable")]
     hosts: Vec<WantedHost>,
     /// Whether it may change git's own settings and hooks (.git/config, .git/hooks), as git remote
     /// add, git push -u and git branch -m do; keep is the usual. Asking for write has to be approved.
@@ -40,6 +41,27 @@ pub(super) struct Input {
     /// person is asked about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     directory: Option<String>,
+}
+
+/// Most hosts of one call: a person reads each of them in a question.
+const MOST_HOSTS: usize = 20;
+
+/// Hosts that a person can judge: not so many that one is overlooked, none that stands for half the
+/// internet.
+fn judgeable<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<WantedHost>, D::Error> {
+    let hosts = Vec::<WantedHost>::deserialize(from)?;
+    if hosts.len() > MOST_HOSTS {
+        return Err(D::Error::custom(format!(
+            "`hosts` takes at most {MOST_HOSTS}, and here are {}",
+            hosts.len()
+        )));
+    }
+    match hosts.iter().find(|WantedHost(host)| host.is_of_a_whole_top()) {
+        Some(WantedHost(host)) => Err(D::Error::custom(format!(
+            "`{host}` is every host of a top-level domain; name those that the command needs"
+        ))),
+        None => Ok(hosts),
+    }
 }
 
 /// A host that it asks for.
@@ -106,7 +128,8 @@ impl Tool for Bash {
 
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         check(&input.command)?;
-        let Input { command, timeout_ms, network: _, hosts: _, git_settings: _, directory: _ } = input;
+        let Input { command, timeout_ms, network: _, hosts: _, git_settings: _, directory: _ } =
+            input;
         command::run(
             Wanted {
                 argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), command.clone()],
@@ -136,4 +159,25 @@ fn check(command: &str) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::arguments::interpret;
+    use serde_json::json;
+
+    #[test]
+    fn the_hosts_of_a_call_are_few_and_none_is_a_whole_top_level_domain() {
+        let asked = |hosts: &[String]| {
+            let input = json!({ "command": "true", "hosts": hosts }).to_string();
+            interpret("bash", &input).map(|found| found.hosts.len()).map_err(|no| no.to_string())
+        };
+        let many = |count: usize| (0..count).map(|n| format!("h{n}.example")).collect::<Vec<_>>();
+        assert_eq!(asked(&many(20)), Ok(20));
+        assert_eq!(asked(&["*.crates.io".to_owned()]), Ok(1));
+        for (hosts, said) in [(many(21), "at most 20"), (vec!["*.com".to_owned()], "top-level")] {
+            let no = asked(&hosts);
+            assert!(no.as_ref().is_err_and(|no| no.contains(said)), "{no:?}");
+        }
+    }
 }
