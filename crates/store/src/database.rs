@@ -129,9 +129,12 @@ impl Database {
         &mut self,
         work: impl Fn(&mut Connection) -> Result<T, Trouble>,
     ) -> Result<T, Failure> {
+        let there = file(&self.path);
         match self.opened().and_then(&work) {
             Ok(done) => return Ok(done),
             Err(Trouble::Failed(failure)) => return Err(failure),
+            // Another session was faster, and what is there now is its new one.
+            Err(Trouble::Damaged(_)) if file(&self.path) != there => self.open = None,
             Err(Trouble::Damaged(error)) => self.set_aside(&error)?,
         }
         self.opened().and_then(work).map_err(|trouble| match trouble {

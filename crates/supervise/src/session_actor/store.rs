@@ -82,9 +82,9 @@ impl SessionState {
                 let begin = ToStore::Begin(self.plan.store.clone());
                 let _ = self.store.slot.send_message(SlotMsg::Send(begin));
                 self.tell_calls(|| CallInput::StoreBack);
-                let ended = self.store.kept.iter().filter(|(_, seen)| **seen == Seen::Ended);
-                let ended: Vec<CallId> = ended.map(|(call, _)| call.clone()).collect();
-                ended.into_iter().for_each(|call| self.say_ended(call));
+                // What calls left that ended without it, somebody else may have changed meanwhile:
+                // that would pass for theirs, and be undone with it.
+                self.store.kept.retain(|_, seen| *seen == Seen::Begun);
             }
             SlotEvent::Word { word, heard: _heard } => self.heard_store(myself, word).await,
             SlotEvent::Down { cause, failed } => {
