@@ -81,7 +81,8 @@ pub(crate) fn look(path: &Path, room: &mut u64, found: &mut Vec<Found>) {
     }
 }
 
-fn not_kept(path: String) -> Found {
+/// No copy is kept of what is there.
+pub(crate) fn not_kept(path: String) -> Found {
     Found { path, kind: NOT_KEPT, mode: 0, bytes: Vec::new(), digest: Some(NOT_KEPT.to_owned()) }
 }
 

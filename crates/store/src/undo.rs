@@ -7,7 +7,7 @@
 use crate::Answer;
 use crate::database::{Database, now};
 use crate::failure::{Code, Failure, arguments};
-use crate::found::{Found, NOT_KEPT, UNKNOWN, digest_now, look};
+use crate::found::{Found, NOT_KEPT, UNKNOWN, digest_now, look, not_kept};
 use crate::terms::line;
 use protocol::call::Call;
 use protocol::confinement::FilePath;
@@ -87,7 +87,12 @@ impl Undo {
         let mut room = OF_A_CALL;
         let mut found = Vec::new();
         for path in paths {
+            let before = found.len();
             look(Path::new(path), &mut room, &mut found);
+            if found.len() == before {
+                // A directory without a file in it: it does not come back, which is to be said.
+                found.push(not_kept(path.clone()));
+            }
         }
         self.file.change(|transaction| {
             let time = i64::try_from(now()).unwrap_or(i64::MAX);

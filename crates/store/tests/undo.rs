@@ -50,6 +50,10 @@ fn a_directory_comes_back_whole_or_not_at_all() {
     fs::write(odd.join(OsStr::from_bytes(b"\xff")), "y").unwrap();
     let refused = undo(&mut store, 2, &odd, || fs::remove_dir_all(&odd).unwrap()).unwrap_err();
     assert_eq!(refused.code.as_deref(), Some("not_covered"), "{refused:?}");
+    let empty = project.join("empty");
+    fs::create_dir(&empty).unwrap();
+    let refused = undo(&mut store, 3, &empty, || fs::remove_dir(&empty).unwrap()).unwrap_err();
+    assert!(refused.text.contains("no copy was kept"), "{refused:?}");
 }
 
 #[test]
