@@ -15,12 +15,13 @@ pub(super) struct MemoryAdd;
 /// Where something is remembered.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub(super) enum Scope {
-    /// Until this session is removed.
+    // Until this session is removed.
     Session,
-    /// In every session of this project.
+    // In every session of this project.
     Project,
-    /// In every project of this person.
+    // In every project of this person.
     User,
 }
 
@@ -29,7 +30,8 @@ pub(super) enum Scope {
 pub(super) struct Input {
     /// What to remember, in a sentence or two that will be understood without this conversation.
     text: String,
-    /// Where it holds; project where it is left out.
+    /// Where it holds: until this session is removed, in every session of this project, or in every
+    /// project of this user; project where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<Scope>,
 }

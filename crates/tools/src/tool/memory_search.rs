@@ -15,12 +15,13 @@ pub(super) struct MemorySearch;
 /// Where something is remembered.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub(super) enum Scope {
-    /// Until this session is removed.
+    // Until this session is removed.
     Session,
-    /// In every session of this project.
+    // In every session of this project.
     Project,
-    /// In every project of this person.
+    // In every project of this person.
     User,
 }
 
