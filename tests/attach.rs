@@ -306,6 +306,7 @@ fn a_lost_daemon_is_followed_by_another_while_the_terminal_stays() {
     one.shows("y once");
     support::send(daemon.pid, Signal::SIGKILL);
     one.shows("the connection is lost");
+    one.listens();
     one.shows("y once");
     one.press(&["y"]);
     one.shows("Changed.");
@@ -451,6 +452,7 @@ fn settings_are_changed_and_a_copy_is_gone_on_with() {
     is_as_kept("settings", &one.screen(), &desk);
     one.enters(":fork");
     one.shows("a copy of");
+    one.listens();
     one.enters("go on");
     one.shows("Second.");
     one.enters(":audit");
@@ -463,6 +465,7 @@ fn settings_are_changed_and_a_copy_is_gone_on_with() {
     one.enters(":clear");
     let cleared = one.shows("this is the new session");
     assert!(!cleared.contains("Third."), "{cleared}");
+    one.listens();
     one.enters("who are you");
     one.shows("Fourth.");
     let last = server.requests().last().unwrap().body.clone();

@@ -193,6 +193,8 @@ fn failure_21_the_daemon_dies_and_nothing_starts_it_again() {
     let ended = script.wait_with_output().unwrap();
     assert!(ended.status.success(), "{ended:?}");
     assert!(String::from_utf8_lossy(&ended.stdout).contains("whole"), "{ended:?}");
+    person.shows("the connection is lost");
+    person.listens();
     person.enters("are you there?");
     person.shows("And again.");
     assert_eq!(Wire::to(&desk.door()).pid, second, "one for both");

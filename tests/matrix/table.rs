@@ -132,7 +132,6 @@ impl Cell {
             Fault::Kill | Fault::Stop | Fault::Abort | Fault::Exit => false,
         };
         match (self.target, self.fault, self.step.lives) {
-            (Target::Store, ..) => Some("there is no such process yet"),
             (Target::Command, ..) if on_a_channel => Some("a command has no channel"),
             (Target::Command, Fault::Exit, _) => Some("a command that exits with 0 has succeeded"),
             (Target::Command, _, Lives::Command) => None,

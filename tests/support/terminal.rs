@@ -125,6 +125,14 @@ impl Terminal<'_> {
         self.until(words, |screen| screen.contains(words))
     }
 
+    /// Waits until a session has told all that it had to tell and takes words; those typed before
+    /// stay in the line.
+    #[track_caller]
+    pub fn listens(&self) {
+        let states = ["ready · session", "working · session"];
+        self.until("a live session", |screen| states.iter().any(|state| screen.contains(state)));
+    }
+
     /// Waits until this stands nowhere on the screen; the screen.
     #[track_caller]
     pub fn shows_no_more(&self, words: &str) -> String {

@@ -21,7 +21,9 @@ impl Patterns {
             texts.iter().map(|text| pattern(language, text)).collect::<Result<_, _>>()?;
         let in_doubt = |text: &&String| {
             let code = language.grammar.pre_process_pattern(text.trim());
-            parsed(language, &code).is_ok_and(|tree| has_errors(&tree))
+            let broken = |code: &str| parsed(language, code).is_ok_and(|tree| has_errors(&tree));
+            // An expression lacks nothing but what makes a statement of it.
+            broken(&code) && broken(&format!("{code};"))
         };
         let doubtful = texts.iter().filter(in_doubt).cloned().collect();
         Ok(Self { language, patterns, doubtful })

@@ -74,9 +74,9 @@ async fn attempt(
     let mut intake = Intake::new(endpoint.server().api);
     while let Some(bytes) = stream.next().await.map_err(named)? {
         if let Some(recorder) = recorder {
-            recorder.chunk(bytes.as_ref());
+            recorder.chunk(&bytes);
         }
-        let taken = intake.read(bytes.as_ref()).map_err(named)?;
+        let taken = intake.read(&bytes).map_err(named)?;
         if taken.progress {
             stream.progressed();
         }

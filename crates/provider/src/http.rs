@@ -8,8 +8,11 @@ use protocol::provider::{Api, Patience, Server};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Proxy, Response, StatusCode, Url};
 use std::error::Error;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 /// Most of an error's body that is read.
 const ERROR_BODY_CAP: usize = 64 << 10;
@@ -18,6 +21,15 @@ const ERROR_BODY_CAP: usize = 64 << 10;
 /// used again.
 const DRAIN_TIME: Duration = Duration::from_millis(50);
 const DRAIN_CAP: usize = 64 << 10;
+
+/// So many small pieces, each so soon behind the one before, and the next is left to grow for as
+/// long: a server that sends byte by byte does not cost a wake-up a byte.
+const FLOOD: u32 = 16;
+const LULL: Duration = Duration::from_millis(2);
+const SMALL: usize = 1 << 10;
+
+/// Most that is handed on at once.
+const PIECE: usize = 16 << 10;
 
 /// Where requests go.
 #[derive(Debug)]
@@ -40,6 +52,11 @@ pub struct Stream {
     byte_clock: Duration,
     progress_clock: Duration,
     progress: Instant,
+    /// When the last piece was handed on, and how many small ones came in a row, without a pause.
+    handed: Instant,
+    in_a_row: u32,
+    /// How the body ended behind what was handed on already.
+    end: Option<Result<(), Fault>>,
 }
 
 impl Endpoint {
@@ -131,6 +148,9 @@ impl Endpoint {
             byte_clock: self.byte_clock,
             progress_clock: self.progress_clock,
             progress: Instant::now(),
+            handed: Instant::now(),
+            in_a_row: 0,
+            end: None,
         })
     }
 
@@ -155,24 +175,59 @@ impl Endpoint {
 }
 
 impl Stream {
-    /// The next bytes; none at the end of the body.
+    /// The next bytes, with those that have come behind them; none at the end of the body.
     ///
     /// # Errors
     /// When the connection breaks or one of the clocks runs out.
-    pub async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, Fault> {
-        let bytes_by = Instant::now() + self.byte_clock;
-        let progress_by = self.progress + self.progress_clock;
-        match timeout_at(bytes_by.min(progress_by), self.response.chunk()).await {
-            Ok(Ok(bytes)) => Ok(bytes),
-            Ok(Err(error)) => {
-                Err(Fault::broken(format!("the stream broke: {}", innermost(&error))))
-            }
-            Err(_) if progress_by < bytes_by => Err(Fault::broken(format!(
-                "the stream made no progress for {:.1} s (provider.progress_timeout)",
-                self.progress_clock.as_secs_f64()
-            ))),
-            Err(_) => Err(silent(self.byte_clock)),
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Fault> {
+        if let Some(end) = self.end.take() {
+            return end.map(|()| None);
         }
+        let floods = self.in_a_row >= FLOOD;
+        if floods {
+            sleep_until(self.handed + LULL).await;
+        }
+        let asked = Instant::now();
+        let bytes_by = asked + self.byte_clock;
+        let progress_by = self.progress + self.progress_clock;
+        let mut all = match timeout_at(bytes_by.min(progress_by), self.response.chunk()).await {
+            Ok(Ok(Some(bytes))) => Vec::from(bytes),
+            Ok(Ok(None)) => return Ok(None),
+            Ok(Err(error)) => return Err(broke(&error)),
+            Err(_) if progress_by < bytes_by => {
+                return Err(Fault::broken(format!(
+                    "the stream made no progress for {:.1} s (provider.progress_timeout)",
+                    self.progress_clock.as_secs_f64()
+                )));
+            }
+            Err(_) => return Err(silent(self.byte_clock)),
+        };
+        let paused = asked.elapsed() > LULL;
+        while all.len() < PIECE {
+            match self.there().await {
+                Poll::Ready(Ok(Some(bytes))) => all.extend_from_slice(bytes.as_ref()),
+                Poll::Ready(Ok(None)) => {
+                    self.end = Some(Ok(()));
+                    return Ok(Some(all));
+                }
+                Poll::Ready(Err(error)) => {
+                    self.end = Some(Err(broke(&error)));
+                    return Ok(Some(all));
+                }
+                Poll::Pending => break,
+            }
+        }
+        let large = if floods { PIECE } else { SMALL };
+        let flows = !paused && all.len() < large;
+        self.in_a_row = if flows { self.in_a_row.saturating_add(1) } else { 0 };
+        self.handed = Instant::now();
+        Ok(Some(all))
+    }
+
+    /// What has come already, without a wait.
+    async fn there(&mut self) -> Poll<reqwest::Result<Option<impl AsRef<[u8]> + use<>>>> {
+        let mut chunk = pin!(self.response.chunk());
+        poll_fn(|context| Poll::Ready(chunk.as_mut().poll(context))).await
     }
 
     /// Sets the progress clock back: an event other than a ping has come.
@@ -272,6 +327,10 @@ fn setup(words: impl Into<String>) -> Fault {
 fn silent(clock: Duration) -> Fault {
     let seconds = clock.as_secs_f64();
     Fault::broken(format!("the server sent nothing for {seconds:.1} s (provider.byte_timeout)"))
+}
+
+fn broke(error: &reqwest::Error) -> Fault {
+    Fault::broken(format!("the stream broke: {}", innermost(error)))
 }
 
 /// The first cause, which is what people can act on; the layers above repeat each other.

@@ -27,10 +27,7 @@ pub(crate) enum Command {
 const COMMANDS: &[(&str, &str)] = &[
     (":q", "leave; the session goes on"),
     (":net on, :net off", "network of the commands that start from now on"),
-    (
-        ":net allow HOST",
-        "such as crates.io or *.crates.io: commands reach the hosts you allowed, no others",
-    ),
+    (":net allow HOST", "crates.io, *.crates.io: only those are reached"),
     (
         ":mode MODE",
         "what happens to calls that no rule speaks of:\n\
