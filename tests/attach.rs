@@ -326,7 +326,7 @@ fn words_that_a_dying_daemon_did_not_take_come_back_to_the_line() {
     one.enters("are you there?");
     one.shows_no_more("> are you there?");
     support::send(daemon.pid, Signal::SIGKILL);
-    one.shows("this was not taken; Enter sends it again");
+    one.shows("perhaps not taken: look above, then Enter sends it");
     one.shows("> are you there?");
     assert_eq!(server.requests().len(), 1, "it is for the person to say");
     one.press(&["Enter"]);

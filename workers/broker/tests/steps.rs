@@ -5,7 +5,6 @@ use broker_worker::{Broker, OPEN_CAP};
 use proptest::prelude::*;
 use protocol::broker::{FromBroker, ToBroker};
 use protocol::call::Call;
-use protocol::confinement::Profile;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
     Answer, Audience, Basis, Case, Mode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,

@@ -463,7 +463,7 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
     };
     let mut lost = said();
     assert_eq!(back(&mut lost, None), "second\ntyped");
-    assert!(lost.hint.is_some_and(|hint| hint.contains("Enter sends it again")));
+    assert!(lost.hint.is_some_and(|hint| hint.contains("Enter sends it")));
     let kept = Event::Prompt { text: "second".to_owned() };
     let queued = Event::Queue { texts: vec!["second".to_owned()] };
     for on_disk in [event(2, kept), event(1, queued)] {

@@ -149,7 +149,7 @@ impl Screen {
         let lost = std::mem::take(&mut self.unsure);
         if !lost.is_empty() {
             self.give_back(lost);
-            self.hint = Some("this was not taken; Enter sends it again".to_owned());
+            self.hint = Some("perhaps not taken: look above, then Enter sends it".to_owned());
         }
         match self.entrance.prompt.take() {
             Some(text) => {
