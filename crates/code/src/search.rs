@@ -1,8 +1,8 @@
 //! Code found by what it looks like.
 
 use crate::language::Language;
-use crate::symbols::around;
-use crate::{Node, has_errors, parsed};
+use crate::symbols::{around, one_line};
+use crate::{Node, Tree, has_errors, parsed};
 use ast_grep_core::matcher::NodeMatch;
 use ast_grep_core::meta_var::MetaVariable;
 use ast_grep_core::{Language as _, Pattern, PatternError};
@@ -30,15 +30,45 @@ impl Patterns {
     }
 }
 
+/// Pieces of a pattern inside each other: it is made by a function that calls itself for each.
+const DEEPEST: u32 = 256;
+
+/// Whether more nodes than that stand inside each other.
+fn too_deep(tree: &Tree) -> bool {
+    let mut cursor = tree.root().get_inner_node().walk();
+    // The cursor's own depth is counted anew at each call.
+    let mut depth = 0;
+    while depth <= DEEPEST {
+        if cursor.goto_first_child() {
+            depth += 1;
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return false;
+            }
+            depth -= 1;
+        }
+    }
+    true
+}
+
 /// One pattern, or why it is none.
 pub(crate) fn pattern(language: &Language, text: &str) -> Result<Pattern, Misfit> {
     let invalid = |why: String, hint: &str| Misfit {
         code: Code::InvalidPattern,
-        message: format!("the pattern {text:?} {why}"),
+        message: format!("the pattern {:?} {why}", one_line(text)),
         hint: hint.to_owned(),
     };
     if text.trim().is_empty() {
         return Err(invalid("is empty".to_owned(), "Write the code to find."));
+    }
+    let code = language.grammar.pre_process_pattern(text.trim());
+    if too_deep(&parsed(language, &code)?) {
+        return Err(invalid(
+            format!("is nested deeper than {DEEPEST}"),
+            "Name the innermost piece; a match is found however deep it stands.",
+        ));
     }
     let made = Pattern::try_new(text.trim(), language.grammar).map_err(|error| match error {
         PatternError::MultipleNode(_) => invalid(

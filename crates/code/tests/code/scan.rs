@@ -78,6 +78,12 @@ fn a_pattern_that_is_none_is_an_error_and_one_of_another_language_a_note() {
         let text = project.fails("scan", input, "invalid_pattern");
         assert!(text.contains("the pattern"), "{text}");
     }
+    let deep = format!("{}1{}", "(".repeat(100_000), ")".repeat(100_000));
+    let text =
+        project.fails("scan", json!({"patterns": [deep], "language": "rust"}), "invalid_pattern");
+    assert!(text.contains("nested deeper than 256"), "{text}");
+    let usual = format!("{}go($A){}", "(".repeat(50), ")".repeat(50));
+    project.ok("scan", json!({"patterns": [usual], "language": "rust"}));
     let two = project.ok("scan", json!({"patterns": ["go(1) go(2)"], "language": "rust"}));
     assert!(two.contains("[by itself \"go(1) go(2)\" is not whole as Rust"), "{two}");
     let text = project.ok("scan", json!({"patterns": ["go($A)"]}));
