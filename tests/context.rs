@@ -141,15 +141,15 @@ fn what_changed_in_a_pinned_file_goes_with_one_request_in_the_form_of_each_vendo
     for vendor in VENDORS {
         let desk = Desk::new();
         desk.write("notes.md", "as pinned\n");
-        // What they write stands in none of the commands.
+        // What they write stands in none of the commands, and could not stand in a digest.
         let write =
             |id: &str, command: &str| call(id, "bash", &json!({ "command": command }).to_string());
         let server = Server::of(
             vendor,
             [
                 vendor.says([
-                    write("call_1", "echo a$((40+1)) > notes.md"),
-                    write("call_2", "echo b$((40+2)) >> notes.md"),
+                    write("call_1", "echo gamma$((40+1)) > notes.md"),
+                    write("call_2", "echo omega$((40+2)) >> notes.md"),
                 ]),
                 vendor.says([call("call_3", "ls", "{}")]),
                 vendor.text("done"),
@@ -166,10 +166,10 @@ fn what_changed_in_a_pinned_file_goes_with_one_request_in_the_form_of_each_vendo
         assert!(seen.iter().all(|seen| seen.raw.contains("as pinned")), "{vendor:?}");
         assert!(!seen[0].raw.contains("UPDATED]"), "{vendor:?}");
         let (block, mark) = block(vendor, &seen[1].body).expect("a block behind the results");
-        let expected = format!("{mark}\n<file path=\"notes.md\">\na41\nb42\n</file>");
+        let expected = format!("{mark}\n<file path=\"notes.md\">\ngamma41\nomega42\n</file>");
         assert_eq!(block, expected, "{vendor:?}");
         assert_eq!(seen[1].raw.matches("UPDATED]").count(), 1, "{vendor:?}");
-        assert!(!seen[2].raw.contains("UPDATED]") && !seen[2].raw.contains("b42"), "{vendor:?}");
+        assert!(!seen[2].raw.contains("UPDATED]") && !seen[2].raw.contains("omega42"), "{vendor:?}");
         // A script is told of the calls that the model made, and of no others.
         let results = ran.out.lines().filter(|line| line.contains("tool_result\"")).count();
         assert_eq!(results, 3, "{vendor:?}: {}", ran.out);
@@ -179,8 +179,8 @@ fn what_changed_in_a_pinned_file_goes_with_one_request_in_the_form_of_each_vendo
         assert_eq!(looks.count(), 2, "{vendor:?}: {audit:?}");
         let session = fs::read_dir(desk.state().join("sessions")).unwrap().next().unwrap().unwrap();
         let journal = fs::read_to_string(session.path().join("journal.jsonl")).unwrap();
-        assert!(journal.contains("[pinned file: 8 bytes, sha256 "), "{vendor:?}: {journal}");
-        assert!(!journal.contains("b42"), "{vendor:?}: {journal}");
+        assert!(journal.contains("[pinned file: 16 bytes, sha256 "), "{vendor:?}: {journal}");
+        assert!(!journal.contains("omega42"), "{vendor:?}: {journal}");
     }
 }
 
