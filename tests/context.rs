@@ -169,7 +169,10 @@ fn what_changed_in_a_pinned_file_goes_with_one_request_in_the_form_of_each_vendo
         let expected = format!("{mark}\n<file path=\"notes.md\">\ngamma41\nomega42\n</file>");
         assert_eq!(block, expected, "{vendor:?}");
         assert_eq!(seen[1].raw.matches("UPDATED]").count(), 1, "{vendor:?}");
-        assert!(!seen[2].raw.contains("UPDATED]") && !seen[2].raw.contains("omega42"), "{vendor:?}");
+        assert!(
+            !seen[2].raw.contains("UPDATED]") && !seen[2].raw.contains("omega42"),
+            "{vendor:?}"
+        );
         // A script is told of the calls that the model made, and of no others.
         let results = ran.out.lines().filter(|line| line.contains("tool_result\"")).count();
         assert_eq!(results, 3, "{vendor:?}: {}", ran.out);
