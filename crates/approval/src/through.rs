@@ -201,10 +201,12 @@ pub(crate) fn find_runs(words: &[Word]) -> Option<Vec<Vec<Word>>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// A command that begins with a program's name, not with an option.
+/// A command that begins with a program's name: not with an option, and not with a variable, which
+/// `env` and `time` set for what stands behind it.
 fn command(words: Vec<Word>) -> Option<Inner> {
     let program = words.first()?.known()?;
-    (!program.starts_with('-')).then_some(Inner::Command(words))
+    let named = !program.starts_with('-') && !program.contains('=');
+    named.then_some(Inner::Command(words))
 }
 
 /// What stands behind the listed options. The second kind takes a value: in the same word, or in

@@ -435,6 +435,26 @@ fn a_star_covers_no_word_that_runs_another_program() {
 }
 
 /// Commands in which a denied one can be seen, with a mode that lets everything else pass.
+/// A `*` in the program's place stands for a program, not for a variable that is set for the next.
+#[test]
+fn a_star_covers_no_variable() {
+    let judge = rules(Mode::DontAsk, &["bash:* build"], &[], &[]);
+    for text in ["x build", "env x build", "env NO_COLOR=1 x build", "time x build"] {
+        assert_eq!(outcome(&judge, &command(text)), Outcome::Allowed, "{text}");
+    }
+    for text in [
+        "a=b build",
+        "env a=b build",
+        "env LD_PRELOAD=./x build",
+        "env NO_COLOR=1 a=b build",
+        "time a=b build",
+        "nice env a=b build",
+        "xargs env a=b build",
+    ] {
+        assert_eq!(outcome(&judge, &command(text)), Outcome::RefusedByMode, "{text}");
+    }
+}
+
 #[test]
 fn what_a_denial_sees() {
     let judge = rules(Mode::Auto, &["bash:*"], &[], DENY);
