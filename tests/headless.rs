@@ -6,8 +6,11 @@ mod support;
 
 use serde_json::{Value, json};
 use std::fs;
-use support::anthropic::{Answer, Server, call};
-use support::{Desk, run};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use support::anthropic::{Answer, Server, call, text, thinking};
+use support::{Desk, needs, run};
 
 /// What became of a call and of its run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,4 +173,93 @@ fn what_the_model_is_told_would_allow_it_does() {
     let ran = run(desk.with_server(&script(), &["-p", "do it", "--allowed-tools", rule]));
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(desk.project().join("made").exists());
+}
+
+/// What a small script makes of a run's stream that was written to the shape which readers share.
+fn read_by_a_script(stream: &str) -> (Option<i32>, String, String) {
+    needs("python3");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stream_json/read.py");
+    let mut child = Command::new("python3")
+        .arg(script)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It may have stopped reading at a broken line.
+    let _ = child.stdin.take().unwrap().write_all(stream.as_bytes());
+    let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+    let words = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), words(stdout), words(stderr))
+}
+
+const STREAM: [&str; 4] = ["-p", "do it", "--output-format", "stream-json"];
+
+#[test]
+fn a_script_that_knows_the_common_shape_reads_the_stream() {
+    let desk = Desk::new();
+    desk.write("a.txt", "apple\n");
+    let server = Server::scripted([
+        Answer::says([
+            thinking("Hm.", "c2ln"),
+            text("I look."),
+            call("toolu_1", "read", r#"{"path":"a.txt"}"#),
+            call("toolu_2", "read", r#"{"path":"none.txt"}"#),
+        ]),
+        Answer::text("It says `apple`."),
+    ]);
+    let ran = run(desk.with_server(&server, &STREAM));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let (code, told, err) = read_by_a_script(&ran.out);
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{}", ran.out);
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].starts_with("session ") && lines[0].ends_with(" tools"), "{told}");
+    assert_eq!(
+        lines[1..5],
+        [
+            "thinks Hm. (signed: True)",
+            "says I look.",
+            r#"calls read {"path": "a.txt"} as toolu_1"#,
+            r#"calls read {"path": "none.txt"} as toolu_2"#,
+        ]
+    );
+    assert!(told.contains("toolu_1 came back: 1\tapple\n"), "{told}");
+    assert!(told.contains("toolu_2 failed: Error [not_found]"), "{told}");
+    assert!(told.contains("\nsays It says `apple`.\ncost 0.00"), "{told}");
+    assert_eq!(*lines.last().unwrap(), "success after 2 turns: It says `apple`.");
+}
+
+#[test]
+fn the_script_tells_a_failed_run_and_complains_of_a_broken_stream() {
+    let desk = Desk::new();
+    let look = Answer::says([call("toolu_1", "ls", "{}")]);
+    let server = Server::scripted([look]);
+    let ran = run(desk.with_server(&server, &[&STREAM[..], &["--max-turns", "1"]].concat()));
+    assert_eq!(ran.code, 12, "{}", ran.err);
+    let (code, told, err) = read_by_a_script(&ran.out);
+    assert_eq!(code, Some(1), "{told}{err}");
+    assert!(told.contains("error_max_turns after 1 turns"), "{told}");
+    // A run that never had a session has its result too.
+    let ran = run(desk.agentd(&STREAM));
+    assert_eq!(ran.code, 13, "{}", ran.err);
+    let (code, told, err) = read_by_a_script(&ran.out);
+    assert_eq!(code, Some(1), "{told}{err}");
+    assert!(told.contains("error_during_execution after 0 turns"), "{told}");
+    // What is no such stream is not taken for one.
+    let server = Server::scripted([Answer::text("fine")]);
+    let good = run(desk.with_server(&server, &STREAM)).out;
+    let lines: Vec<&str> = good.lines().collect();
+    assert_eq!(read_by_a_script(&good).0, Some(0));
+    let cut = format!("{}\n{}\n", lines[0], &lines[1][..20]);
+    let unfinished = lines[..2].join("\n");
+    let foreign = good.replace("\"duration_api_ms\"", "\"duration\"");
+    for (stream, complaint) in [
+        (cut.as_str(), "line 2: JSONDecodeError"),
+        (unfinished.as_str(), "ended without a result"),
+        (foreign.as_str(), "line 3: KeyError: 'duration_api_ms'"),
+    ] {
+        let (code, _, err) = read_by_a_script(stream);
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains(complaint), "{complaint}: {err}");
+    }
 }

@@ -38,7 +38,7 @@ impl View for StreamJsonView {
     }
 }
 
-/// The result of a run that failed before it had a session.
+/// The result of a run that failed before it had a session. What readers take without asking is there.
 #[must_use]
 pub fn failure_line(message: &str) -> String {
     object(&[
@@ -46,7 +46,10 @@ pub fn failure_line(message: &str) -> String {
         ("subtype", "error_during_execution".into()),
         ("is_error", true.into()),
         ("result", message.into()),
+        ("session_id", "".into()),
         ("num_turns", 0.into()),
+        ("duration_ms", 0.into()),
+        ("duration_api_ms", 0.into()),
         ("error", message.into()),
     ])
 }
@@ -144,7 +147,9 @@ fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, 
 fn content(block: &Block) -> Value {
     match block {
         Block::Text { text } => json!({"type": "text", "text": text}),
-        Block::Thinking { text, raw: _ } => json!({"type": "thinking", "thinking": text}),
+        Block::Thinking { text, raw } => {
+            json!({"type": "thinking", "thinking": text, "signature": signature(raw)})
+        }
         Block::ToolUse { id, name, input } => {
             json!({"type": "tool_use", "id": id, "name": name, "input": arguments(input)})
         }
@@ -152,6 +157,12 @@ fn content(block: &Block) -> Value {
             "type": "tool_result", "tool_use_id": id, "content": text, "is_error": is_error,
         }),
     }
+}
+
+/// The vendor's signature of its reasoning; empty where it gave none. Readers take it without asking.
+fn signature(raw: &str) -> Value {
+    let raw: Value = serde_json::from_str(raw).unwrap_or_default();
+    raw.get("signature").filter(|it| it.is_string()).cloned().unwrap_or_else(|| "".into())
 }
 
 /// Arguments as the object they are; as text where the model kept to no JSON.
@@ -177,7 +188,8 @@ fn result(opened: &OpenedSession, conclusion: &Conclusion) -> Vec<(&'static str,
         ("result", text.as_str().into()),
         ("session_id", opened.session.0.as_str().into()),
         ("num_turns", conclusion.num_turns.into()),
-        ("duration_ms", conclusion.duration_ms.into()),
+        ("duration_ms", conclusion.took.all_ms.into()),
+        ("duration_api_ms", conclusion.took.model_ms.into()),
         ("usage", tokens(conclusion.usage)),
         ("permission_denials", denials.into()),
     ];

@@ -9,6 +9,7 @@
 
 mod attach;
 mod blocks;
+mod calling;
 mod colour;
 mod connection;
 mod cost;
@@ -45,5 +46,5 @@ pub use spawn::{
 };
 pub use supervisors::{OwnSupervisors, Supervisors};
 pub use text::TextView;
-pub use transcript::{Conclusion, OpenedSession, Transcript};
+pub use transcript::{Conclusion, OpenedSession, Took, Transcript};
 pub use view::{Moment, Shown, View};

@@ -4,6 +4,7 @@
 //! the clock, in one closed enum, and writes what the view says. A supervisor that is lost is
 //! followed by another, which goes on with the session from the last event that was seen.
 
+use crate::calling::Calling;
 use crate::ear::{Ear, Heard, QUIET, UNANSWERED};
 use crate::supervisors::Supervisors;
 use crate::transcript::{Conclusion, OpenedSession, Transcript};
@@ -155,6 +156,7 @@ pub fn run(
         prompt: Prompt::ToBeSaid,
         wanted,
         lives: 1,
+        calling: Calling::default(),
     };
     run.go(began)
 }
@@ -221,6 +223,7 @@ struct Run<'a> {
     wanted: Option<SyncSender<()>>,
     /// Supervisors so far.
     lives: u32,
+    calling: Calling,
 }
 
 impl Run<'_> {
@@ -234,8 +237,8 @@ impl Run<'_> {
         let (mut began, mut wrong) = (began, None);
         loop {
             self.follow(&mut transcript)?;
-            let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let conclusion = transcript.conclude(duration_ms, self.stopped.map(why));
+            let took = std::mem::take(&mut self.calling).took(began);
+            let conclusion = transcript.conclude(took, self.stopped.map(why));
             let shown = self.view.show(&transcript, Moment::Concluded(&conclusion));
             self.write(&shown);
             let goes_on = self.stopped.is_none() && conclusion.degraded.is_none();
@@ -441,6 +444,7 @@ impl Run<'_> {
             return;
         }
         transcript.update(event);
+        self.calling.now(transcript.open_calls());
         let shown = self.view.show(transcript, Moment::Happened(event));
         self.write(&shown);
         if self.output == Output::Closed && self.stopped.is_none() {

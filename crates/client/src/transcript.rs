@@ -64,6 +64,15 @@ pub struct Transcript {
     degraded: Option<String>,
 }
 
+/// Times of a run, in milliseconds of wall time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Took {
+    /// From its beginning to its end.
+    pub all_ms: u64,
+    /// Of that, the time in which no call ran: the model was waited for.
+    pub model_ms: u64,
+}
+
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conclusion {
@@ -83,8 +92,8 @@ pub struct Conclusion {
     pub cost: Option<u64>,
     /// Tokens that the model's context still has room for, where that is known.
     pub context_left: Option<u64>,
-    /// Wall time in milliseconds.
-    pub duration_ms: u64,
+    /// How long it took.
+    pub took: Took,
     /// Calls refused because nobody could be asked: tool and arguments.
     pub nobody_to_ask: Vec<Call>,
     /// Calls whose cage could not be made.
@@ -167,9 +176,14 @@ impl Transcript {
         self.end.is_some() || self.degraded.is_some()
     }
 
+    /// How many calls have not ended.
+    pub(crate) fn open_calls(&self) -> usize {
+        self.calls.values().filter(|known| known.result.is_none()).count()
+    }
+
     /// The run so far as its conclusion. `stopped` says why it was ended from outside.
     #[must_use]
-    pub fn conclude(&self, duration_ms: u64, stopped: Option<&str>) -> Conclusion {
+    pub fn conclude(&self, took: Took, stopped: Option<&str>) -> Conclusion {
         let coded = |code: &'static str| {
             self.calls.values().filter(move |known| {
                 known.result.as_ref().is_some_and(|result| result.code.as_deref() == Some(code))
@@ -188,7 +202,7 @@ impl Transcript {
             usage: self.usage,
             cost: self.opened.facts.prices.and_then(|prices| cost(self.usage, prices)),
             context_left: context_left(self.last_usage, self.opened.facts),
-            duration_ms,
+            took,
             nobody_to_ask: coded(NOBODY_TO_ASK).map(|known| known.call.clone()).collect(),
             uncaged: u32::try_from(coded(SANDBOX_UNAVAILABLE).count()).unwrap_or(u32::MAX),
         }

@@ -3,7 +3,7 @@
 
 use client::{
     Colour, Conclusion, JsonView, Moment, OpenedSession, Shown, StreamJsonView, Terminal, TextView,
-    Transcript, View, failure_line,
+    Took, Transcript, View, failure_line,
 };
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{Event, ModelFacts};
@@ -63,7 +63,7 @@ fn events(end: TurnEnd, code: Option<&str>) -> Vec<Event> {
         Event::TextDelta { text: "I wi".into() },
         answer(vec![
             Block::Text { text: "I will.".into() },
-            Block::Thinking { text: "hm".into(), raw: "{}".into() },
+            Block::Thinking { text: "hm".into(), raw: "{\"signature\":\"c2ln\"}".into() },
             Block::ToolUse { id, name, input },
         ]),
         Event::Proposed { call: call() },
@@ -87,7 +87,7 @@ fn shown(view: &mut dyn View, events: &[Event]) -> (String, String, Conclusion) 
         take(view.show(&transcript, Moment::Happened(event)));
     }
     assert!(transcript.is_over());
-    let conclusion = transcript.conclude(1234, None);
+    let conclusion = transcript.conclude(Took { all_ms: 1234, model_ms: 1000 }, None);
     take(view.show(&transcript, Moment::Concluded(&conclusion)));
     (all.out, all.err, conclusion)
 }
@@ -121,6 +121,8 @@ fn stream_json_is_the_shape_that_scripts_read() {
     assert_eq!((&last["subtype"], &last["is_error"]), (&json!("success"), &json!(false)));
     assert_eq!(last["result"], "It is\u{1b}[2J done.");
     assert_eq!((&last["num_turns"], &last["duration_ms"]), (&json!(2), &json!(1234)));
+    assert_eq!(last["duration_api_ms"], 1000);
+    assert_eq!(content[1]["signature"], "c2ln");
     let known = json!({"input_tokens": 20, "output_tokens": 4});
     assert_eq!(last["usage"], known, "what is not known is left out");
     assert!(last.get("total_cost_usd").is_none());

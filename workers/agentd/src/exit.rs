@@ -142,7 +142,7 @@ impl From<Exit> for ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use client::{OpenedSession, Transcript};
+    use client::{OpenedSession, Took, Transcript};
     use protocol::call::{Call, Outcome, ToolResult};
     use protocol::client::Event;
     use protocol::ids::{CallId, SessionId};
@@ -177,7 +177,7 @@ mod tests {
         if let Some(end) = end {
             transcript.update(&Event::TurnEnded { end });
         }
-        Finished { conclusion: transcript.conclude(1, None), session, stopped }
+        Finished { conclusion: transcript.conclude(Took::default(), None), session, stopped }
     }
 
     #[test]
