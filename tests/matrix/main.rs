@@ -8,7 +8,7 @@
 //! The executables must have hooks:
 //!
 //! ```sh
-//! RUSTFLAGS='--cfg agentd_hooks' cargo test --target-dir target/hooks --test matrix every_cell -- --ignored --nocapture
+//! tests/hooks/cargo test --test matrix every_cell -- --ignored --nocapture
 //! ```
 //!
 //! `MATRIX_ONLY` keeps the cells whose name holds it, `MATRIX_SEED` and `MATRIX_CELLS` choose the
@@ -71,7 +71,7 @@ fn hooks_leave_their_mark() {
 /// What is void, by its reason, and what is to be tried.
 fn sorted() -> (BTreeMap<&'static str, Vec<String>>, Vec<Cell>) {
     if cfg!(not(agentd_hooks)) {
-        panic!("these executables have no hooks: build with RUSTFLAGS='--cfg agentd_hooks'");
+        panic!("these executables have no hooks: run it by `tests/hooks/cargo test --test matrix`");
     }
     let only = std::env::var("MATRIX_ONLY").unwrap_or_default();
     let (mut void, mut cells) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());

@@ -1,16 +1,13 @@
 //! Whether rules allow a command: every program that it would run, one by one.
 
 use crate::grammar;
-use crate::script::{Simple, Unread, Word};
+use crate::script::{Simple, Word};
 use crate::shelf::{Index, ToolRules};
 use crate::through::{self, Inner};
 use crate::words::base_name;
 
 /// Deepest text within a text that is looked into to allow it.
 const DEPTH_CAP: usize = 4;
-
-/// The command as far as it could be read. A script has at least one program in it.
-pub(crate) type Script = Result<Vec<Simple>, Unread>;
 
 /// What stands beside a command, as far as it matters for it.
 #[derive(Debug, Clone, Copy)]

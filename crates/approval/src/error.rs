@@ -80,6 +80,9 @@ pub enum Fault {
     },
 }
 
+/// A fault and the byte of the rule's text where it is.
+pub(crate) type Found = (usize, Fault);
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

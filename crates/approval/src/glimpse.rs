@@ -1,11 +1,10 @@
 //! The generous reading's second half: every command that can be seen in a text, through wrappers
 //! such as `env` and `sh -c` too.
 
-use crate::command::Script;
 use crate::grammar;
 use crate::lex::{self, Piece, Quotes};
 use crate::programs::{Trait, Traits};
-use crate::script::{Simple, Word};
+use crate::script::{Script, Simple, Word};
 use crate::words::has_glob;
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -4,8 +4,7 @@
 //! project. One that begins with a slash starts at the project or at the root of the file system. A
 //! pattern that fits a directory fits all below it.
 
-use crate::error::Fault;
-use crate::pattern::Found;
+use crate::error::{Fault, Found};
 use crate::subject::Reach;
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use protocol::judgement::RuleEffect;

@@ -1,6 +1,6 @@
 //! The text of a rule, read: `tool:pattern`, `Tool(pattern)` or `tool`.
 
-use crate::error::{Fault, RuleError};
+use crate::error::{Fault, Found, RuleError};
 use crate::paths::PathPattern;
 use crate::subject::{self, Known, Subject};
 use crate::words::WordPattern;
@@ -28,9 +28,6 @@ pub(crate) enum Pattern {
     /// These hosts.
     Host(HostRule),
 }
-
-/// A fault and the byte of the rule's text where it is.
-pub(crate) type Found = (usize, Fault);
 
 /// Reads a rule.
 pub(crate) fn parse(rule: &Rule) -> Result<Parsed, RuleError> {

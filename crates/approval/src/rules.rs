@@ -1,6 +1,6 @@
 //! The judgement of one call by the rules of its session.
 
-use crate::command::{self, Script};
+use crate::command;
 use crate::digest::digest;
 use crate::error::{Fault, RuleError};
 use crate::glimpse::{self, Glimpse, TooDeep};
@@ -8,6 +8,7 @@ use crate::grammar;
 use crate::offers;
 use crate::paths::Spot;
 use crate::pattern::{self, Parsed};
+use crate::script::Script;
 use crate::shelf::{Index, Shelf, ToolRules};
 use crate::subject::{self, Reach, Subject};
 use crate::wording::{self, Way};

@@ -63,6 +63,9 @@ impl fmt::Display for Simple {
     }
 }
 
+/// A command as far as it could be read: at least one program.
+pub(crate) type Script = Result<Vec<Simple>, Unread>;
+
 /// Why it cannot be known what a text runs, so that no rule can allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unread {

@@ -3,8 +3,7 @@
 //! `*` alone at the end stands for any further words, none included; `*` alone elsewhere for one
 //! word; inside a word it stands for any letters of that word, none included.
 
-use crate::error::Fault;
-use crate::pattern::Found;
+use crate::error::{Fault, Found};
 use crate::script::Word as Known;
 
 /// A pattern for one simple command.
