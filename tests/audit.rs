@@ -3,6 +3,7 @@
 
 mod support;
 
+use journal::{Audit, AuditRecord, Retention};
 use serde_json::json;
 use std::fs;
 use support::anthropic::{Answer, Server, call};
@@ -106,4 +107,54 @@ fn audit_verify_finds_a_changed_script() {
     fs::write(&script, text.replacen("echo", "rm -", 1)).unwrap();
     let said = verified(&desk, &lines);
     assert!(said.contains("that it names is gone or changed"), "{said}");
+}
+
+#[test]
+fn a_log_of_several_files_is_read_as_one() {
+    let (desk, _) = four_calls();
+    let audit = desk.state().join("audit");
+    // Someone before put a file away after each record, and so does whoever writes next.
+    let often = Retention { file_bytes: 1, ..Retention::default() };
+    let note =
+        |text: &str| AuditRecord::Unknown(json!({ "event": text }).as_object().unwrap().clone());
+    let put_away = |retention, notes: &[&str]| {
+        let mut audit = Audit::open_bounded(&audit, retention).unwrap();
+        for text in notes {
+            audit.append(&note(text)).unwrap();
+        }
+        audit.sync().unwrap();
+    };
+    put_away(often, &["a", "b", "c"]);
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "bash", r#"{"command":"echo behind"}"#)]),
+        Answer::text("done"),
+    ]);
+    assert_eq!(desk.ask(&server, &["--permission-mode", "auto"]).code, 0);
+    let said = |arguments: &[&str]| run(desk.agentd(&[&["audit"], arguments].concat())).out;
+    let whole = said(&["verify"]);
+    assert!(whole.starts_with("audit verify: ok (13 records, 5 anchors"), "{whole}");
+    let all = said(&["ls"]);
+    assert_eq!(all.matches(" bash ").count(), 5, "{all}");
+    assert!(all.contains("echo 1") && all.contains("echo behind"), "{all}");
+    assert_eq!(said(&["export"]).lines().count(), 10);
+    let first = all.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    assert!(said(&["show", first]).contains("echo 1"));
+
+    // One in the middle taken away, which holds the record 9.
+    let middle = audit.join("log-000000000009.jsonl");
+    let kept = fs::read(&middle).unwrap();
+    fs::remove_file(&middle).unwrap();
+    let ran = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let fault = "log-000000000010.jsonl, line 1: records 9 to 9 are missing before it";
+    assert!(ran.out.contains(fault), "{}", ran.out);
+    fs::write(&middle, kept).unwrap();
+
+    // The oldest removed by the bounds: the log says where it begins, and nothing is wrong with it.
+    put_away(Retention { all_bytes: 1, ..often }, &["d", "e"]);
+    let ran = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.starts_with("audit verify: ok ("), "{}", ran.out);
+    assert!(ran.out.contains("the log begins at record "), "{}", ran.out);
+    assert!(ran.out.contains("were removed because it was full"), "{}", ran.out);
 }

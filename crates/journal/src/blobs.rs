@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 /// Why a kept text cannot be used or kept.
 #[derive(Debug, thiserror::Error)]
@@ -49,8 +50,9 @@ impl Blobs {
     pub fn put(&self, text: &str) -> Result<Digest, BlobError> {
         let digest = Digest::of(text.as_bytes());
         let path = self.path(digest);
-        // A damaged one is written anew: the right bytes are at hand.
-        if self.get(digest).is_err() {
+        // A damaged one is written anew: the right bytes are at hand. One that is there is marked as
+        // wanted now, or it might be removed as one that nobody names.
+        if self.get(digest).is_err() || mark(&path).is_err() {
             self.write(&path, text).map_err(|source| BlobError::Write { path, source })?;
         }
         Ok(digest)
@@ -73,6 +75,21 @@ impl Blobs {
             return Err(BlobError::Changed { path });
         }
         Ok(text)
+    }
+
+    /// Removes a text, unless it was wanted within this time.
+    pub fn remove(&self, digest: Digest, spared: Duration) -> io::Result<()> {
+        let path = self.path(digest);
+        let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        let wanted = match fs::metadata(&path).and_then(|found| found.modified()) {
+            Err(error) if gone(&error) => return Ok(()),
+            wanted => wanted?,
+        };
+        // A time to come is none that passed.
+        if wanted.elapsed().is_ok_and(|since| since >= spared) {
+            return fs::remove_file(&path).or_else(|error| gone(&error).then_some(()).ok_or(error));
+        }
+        Ok(())
     }
 
     /// Whether the text of that digest is there, with this length where one is known: without
@@ -118,4 +135,8 @@ impl Blobs {
         }
         written
     }
+}
+
+fn mark(path: &Path) -> io::Result<()> {
+    fs::OpenOptions::new().append(true).open(path)?.set_modified(SystemTime::now())
 }

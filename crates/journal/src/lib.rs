@@ -9,6 +9,7 @@
 //! | `sessions/<id>/journal.jsonl` | [`Journal`] | `{"seq","time","kind",…,"crc"}` |
 //! | `sessions/<id>/blobs/<sha256>` | [`Journal`] | texts over 64 KiB, put back when read |
 //! | `audit/log.jsonl` | [`Audit`] | `{"seq","time","event",…,"prev","hash"}` |
+//! | `audit/log-<first seq>.jsonl` | [`Audit`] | the files before it, of 16 MiB or 30 days |
 //! | `audit/scripts/<sha256>` | [`Audit`] | every script, and inputs over 64 KiB |
 //!
 //! **Damage.** A line that a crash cut short is moved aside and kept. Anything else that does not
@@ -21,6 +22,12 @@
 //! **Opening** checks every line and reads the front of most ([`Past`] is what still holds); texts kept
 //! beside the journal are looked for then, and read when they are needed. There is no index and no
 //! checkpoint that could be wrong. `cargo bench -p journal` measures it.
+//!
+//! **Bounds of the audit log.** A full file is put away by one rename, and the chain goes on in the next
+//! ([`Retention`]). The oldest goes, with the texts that no other record names, when all of it is above
+//! 1 GiB or 400 days; a record of that, durable before, names the last that was removed by its hash.
+//! [`verify`] takes that place alone for a beginning: a file that was removed in the middle, or more at
+//! the beginning, is damage. A death at any moment leaves one of the states that this goes on from.
 //!
 //! **Sync errors.** After a failed write or sync a [`Journal`] or [`Audit`] takes nothing more.
 //! The kernel may have dropped the pages and answer a second sync with success; asking again would
@@ -54,11 +61,12 @@ mod words;
 pub use anchors::{Anchor, Anchors, anchors};
 pub use audit::chain::LineFault;
 pub use audit::entry::{
-    AuditEntry, AuditRecord, Connection, Decided, Decision, Ended, Enforced, Level, Limits,
-    Passage, Policy, ProcessUsage, Refusal, RefusalKind, Tier,
+    AuditEntry, AuditRecord, Bound, Connection, Decided, Decision, Ended, Enforced, Level, Limits,
+    Passage, Policy, ProcessUsage, Refusal, RefusalKind, Removed, Tier,
 };
 pub use audit::list::{AuditReader, AuditedCall, Filter, ListError, Which, calls, entries, script};
 pub use audit::log::{Audit, AuditError};
+pub use audit::retention::Retention;
 pub use audit::verify::{Fault, FaultKind, Verification, VerifyError, verify};
 pub use blobs::BlobError;
 pub use digest::{Digest, NotADigest};

@@ -116,6 +116,13 @@ pub(crate) fn seq(line: &[u8]) -> Option<u64> {
     rest.starts_with(b",").then_some(seq)
 }
 
+/// The number and the time that a line begins with, unchecked.
+pub(crate) fn seq_and_time(line: &[u8]) -> Option<(u64, u64)> {
+    let (seq, rest) = number(line.strip_prefix(br#"{"seq":"#)?)?;
+    let (time, rest) = number(rest.strip_prefix(br#","time":"#)?)?;
+    rest.starts_with(b",").then_some((seq, time))
+}
+
 /// The number that these bytes begin with, and what stands behind it.
 fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0_u64;

@@ -40,6 +40,10 @@ fn write(dir: &Path, lines: &[String]) {
         .unwrap();
 }
 
+fn at(line: u64, kind: FaultKind) -> Fault {
+    Fault { file: FILE.to_owned(), line, kind }
+}
+
 fn faults(dir: &Path, anchors: &[Anchor]) -> Vec<Fault> {
     verify(dir, anchors).unwrap().faults
 }
@@ -61,11 +65,13 @@ fn what_another_has_written_of_a_lost_call_is_found_and_not_written_again() {
     let anchors = log(dir.path(), 2);
     let end = |session: &str, call| match ended(session, call, vec![]) {
         AuditRecord::Ended(end) => end,
-        AuditRecord::Decided(_) | AuditRecord::Unknown(_) => unreachable!(),
+        AuditRecord::Decided(_) | AuditRecord::Removed(_) | AuditRecord::Unknown(_) => {
+            unreachable!()
+        }
     };
     let decision = |session: &str, call| match decided(session, call, Decision::Denied) {
         AuditRecord::Decided(decided) => decided,
-        AuditRecord::Ended(_) | AuditRecord::Unknown(_) => unreachable!(),
+        AuditRecord::Ended(_) | AuditRecord::Removed(_) | AuditRecord::Unknown(_) => unreachable!(),
     };
     let mut audit = Audit::open(dir.path()).unwrap();
     let mut lost =
@@ -89,7 +95,7 @@ fn a_log_that_never_was_is_whole_unless_an_anchor_speaks_of_it() {
     let none = dir.path().join("none");
     assert!(verify(&none, &[]).unwrap().is_whole());
     let cut = FaultKind::Cut { session: "s1".to_owned(), record: 2 };
-    assert_eq!(faults(&none, &anchors), [Fault { line: 1, kind: cut }]);
+    assert_eq!(faults(&none, &anchors), [at(1, cut)]);
     assert_eq!(entries(&none).unwrap().count(), 0);
 }
 
@@ -116,7 +122,7 @@ fn a_changed_line_is_named() {
     let mut lines = lines(dir.path());
     lines[2] = lines[2].replace("echo 2", "echo 9");
     write(dir.path(), &lines);
-    let changed = Fault { line: 3, kind: FaultKind::Changed(LineFault::Hash) };
+    let changed = at(3, FaultKind::Changed(LineFault::Hash));
     assert_eq!(faults(dir.path(), &anchors), std::slice::from_ref(&changed));
     assert_eq!(faults(dir.path(), &[]), [changed]);
 }
@@ -128,12 +134,12 @@ fn removed_lines_are_named() {
     let mut lines = lines(dir.path());
     lines.drain(2..4);
     write(dir.path(), &lines);
-    let removed = Fault { line: 3, kind: FaultKind::Removed { from: 3, to: 4 } };
+    let removed = at(3, FaultKind::Removed { from: 3, to: 4 });
     assert_eq!(faults(dir.path(), &[]), std::slice::from_ref(&removed));
     assert_eq!(faults(dir.path(), &anchors), [removed]);
     lines.remove(0);
     write(dir.path(), &lines);
-    let first = Fault { line: 1, kind: FaultKind::Removed { from: 1, to: 1 } };
+    let first = at(1, FaultKind::Removed { from: 1, to: 1 });
     assert_eq!(faults(dir.path(), &[])[0], first);
 }
 
@@ -149,7 +155,7 @@ fn inserted_lines_are_named() {
     let mut lines = lines(dir.path());
     lines.insert(2, self::lines(forged.path())[2].clone());
     write(dir.path(), &lines);
-    let inserted = Fault { line: 3, kind: FaultKind::Inserted };
+    let inserted = at(3, FaultKind::Inserted);
     assert_eq!(faults(dir.path(), &[]), std::slice::from_ref(&inserted));
     assert_eq!(faults(dir.path(), &anchors), [inserted]);
     lines[2] = "rubbish".to_owned();
@@ -183,7 +189,7 @@ fn a_cut_end_is_found_by_the_anchors_alone() {
     write(dir.path(), &lines);
     assert_eq!(faults(dir.path(), &[]), [], "the chain by itself cannot know");
     let cut = FaultKind::Cut { session: "s1".to_owned(), record: 6 };
-    assert_eq!(faults(dir.path(), &anchors), [Fault { line: 5, kind: cut }]);
+    assert_eq!(faults(dir.path(), &anchors), [at(5, cut)]);
 }
 
 #[test]
@@ -199,7 +205,7 @@ fn a_chain_written_anew_is_found_by_the_anchors() {
     assert_eq!(faults(dir.path(), &[]), [], "the chain by itself cannot know");
     let rewritten = FaultKind::Rewritten { session: "s1".to_owned() };
     let found = faults(dir.path(), &anchors);
-    assert_eq!(found[0], Fault { line: 2, kind: rewritten });
+    assert_eq!(found[0], at(2, rewritten));
     assert_eq!(found.len(), 3);
 }
 
@@ -241,7 +247,7 @@ fn anchors_come_from_the_journals() {
     assert!(verify(&dir, &found.found).unwrap().is_whole());
     write(&dir, &lines(&dir)[..3]);
     let cut = FaultKind::Cut { session: "s2".to_owned(), record: 4 };
-    assert_eq!(faults(&dir, &found.found), [Fault { line: 4, kind: cut }]);
+    assert_eq!(faults(&dir, &found.found), [at(4, cut)]);
     assert_eq!(anchors(&state.path().join("none")).unwrap().found, []);
 }
 
@@ -261,7 +267,7 @@ fn scripts_are_kept_and_checked() {
     assert!(found.is_whole());
     assert_eq!(found.texts, 2);
     fs::write(dir.path().join("scripts").join(digest.to_string()), "ls\n").unwrap();
-    assert_eq!(faults(dir.path(), &[]), [Fault { line: 1, kind: FaultKind::Text { digest } }]);
+    assert_eq!(faults(dir.path(), &[]), [at(1, FaultKind::Text { digest })]);
     assert!(script(dir.path(), digest).is_err());
 }
 

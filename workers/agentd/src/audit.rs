@@ -10,7 +10,9 @@ use crate::failure::{Failure, chain};
 use crate::output::print;
 use crate::place::Place;
 use jiff::{SignedDuration, Timestamp};
-use journal::{Anchors, AuditedCall, Filter, ListError, ReadError, Verification, Which};
+use journal::{
+    Anchors, AuditedCall, Bound, Filter, ListError, ReadError, Removed, Verification, Which,
+};
 use std::path::Path;
 
 pub(crate) use list::{refusals, table};
@@ -79,11 +81,26 @@ fn verdict(found: &Verification) -> String {
         "{} records, {} anchors in session journals, {} kept texts",
         found.lines, found.anchors, found.texts
     );
+    let begins = found.removed.as_ref().map_or_else(String::new, begins);
     if found.is_whole() {
-        return format!("audit verify: ok ({counts})\n");
+        return format!("audit verify: ok ({counts})\n{begins}");
     }
     let faults: String = found.faults.iter().map(|fault| format!("  {fault}\n")).collect();
-    format!("audit verify: NOT as written ({counts})\n{faults}")
+    format!("audit verify: NOT as written ({counts})\n{faults}{begins}")
+}
+
+/// Where a log begins whose oldest records were removed as its bounds say.
+fn begins(removed: &Removed) -> String {
+    format!(
+        "the log begins at record {}: those before it, all older than {} UTC, were removed because {}, \
+         which the log itself says\n",
+        removed.to + 1,
+        words::time(removed.before),
+        match removed.bound {
+            Bound::Size => "it was full",
+            Bound::Age => "of their age",
+        }
+    )
 }
 
 fn meant(filter: &AuditFilter) -> Result<Filter, Failure> {

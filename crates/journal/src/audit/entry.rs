@@ -20,7 +20,7 @@ pub struct AuditEntry {
     pub hash: Digest,
 }
 
-/// The two moments of a call.
+/// The two moments of a call, and what is done with the log itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AuditRecord {
@@ -28,6 +28,8 @@ pub enum AuditRecord {
     Decided(Decided),
     /// The call ended, or was found cut short.
     Ended(Ended),
+    /// The oldest records were removed, since the log had reached its bounds.
+    Removed(Removed),
     /// A record newer than this build, as it is on disk.
     #[serde(skip_deserializing, untagged)]
     Unknown(Map<String, Value>),
@@ -134,6 +136,32 @@ pub struct Ended {
     /// SHA-256 of the result's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Digest>,
+}
+
+/// Which records were removed: all up to one, which this names by its hash. So the log can begin behind
+/// that one and nowhere else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removed {
+    /// The first of them.
+    pub from: u64,
+    /// The last of them.
+    pub to: u64,
+    /// The last one's hash, which the first that stays goes on from.
+    pub to_hash: Digest,
+    /// When that last one's successor was written, in milliseconds of Unix time: all of them are older.
+    pub before: u64,
+    /// Which bound was reached.
+    pub bound: Bound,
+}
+
+/// What the log as a whole is bounded by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// Bytes of its files and of the texts kept beside them.
+    Size,
+    /// Age of its records.
+    Age,
 }
 
 /// What is asked of the cage.
@@ -311,7 +339,7 @@ fn is_zero(number: &u64) -> bool {
 
 impl AuditRecord {
     /// The events this build knows.
-    const EVENTS: [&str; 2] = ["decided", "ended"];
+    const EVENTS: [&str; 3] = ["decided", "ended", "removed"];
 
     /// Session and number of the call it is about; of a record unknown here, if it says.
     #[must_use]
@@ -319,6 +347,7 @@ impl AuditRecord {
         match self {
             Self::Decided(decided) => Some((&decided.session, decided.call)),
             Self::Ended(ended) => Some((&ended.session, ended.call)),
+            Self::Removed(_) => None,
             Self::Unknown(fields) => {
                 let number = fields.get("call")?.as_u64()?;
                 Some((fields.get("session")?.as_str()?, u32::try_from(number).ok()?))

@@ -1,15 +1,14 @@
 //! Reads the audit log for people: call by call, filtered, or record by record. It believes what
 //! stands there; whether the log was tampered with is [`crate::verify`]'s question.
 
+use super::files::Lines;
 use super::{FILE, SCRIPTS, chain};
 use crate::blobs::{BlobError, Blobs};
-use crate::line::LINE_CAP;
 use crate::{AuditEntry, AuditRecord, Decision, Digest, Head, LineFault, Outcome, bulk};
 use memchr::memmem;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why a record cannot be shown.
@@ -26,9 +25,9 @@ pub enum ListError {
     /// A line is damaged; those behind it can still be read.
     #[error("line {line} of the audit log {path} is damaged; see `agentd audit verify`")]
     Damaged {
-        /// The log.
+        /// The file of the log.
         path: PathBuf,
-        /// Counted from 1.
+        /// Counted from 1 in it.
         line: u64,
         /// What is wrong.
         #[source]
@@ -56,15 +55,12 @@ pub enum ListError {
     },
 }
 
-/// The records of the log, in order. A line that cannot be used is an error of its own, and the
-/// next is read; an error of the file ends it.
+/// The records of the log, in order, through all of its files. A line that cannot be used is an error
+/// of its own, and the next is read; an error of a file ends it.
 #[derive(Debug)]
 pub struct AuditReader {
-    /// Absent where there is no log yet, and after its end.
-    input: Option<BufReader<File>>,
-    path: PathBuf,
+    lines: Lines,
     scripts: Blobs,
-    line: u64,
 }
 
 /// Reads the log in this directory; a log that does not exist yet has no records.
@@ -72,13 +68,9 @@ pub struct AuditReader {
 /// # Errors
 /// Where it may not be read.
 pub fn entries(dir: &Path) -> Result<AuditReader, ListError> {
-    let path = dir.join(FILE);
-    let input = match File::open(&path) {
-        Ok(file) => Some(BufReader::with_capacity(64 << 10, file)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(source) => return Err(ListError::Io { path, source }),
-    };
-    Ok(AuditReader { input, path, scripts: Blobs::at(dir.join(SCRIPTS)), line: 0 })
+    let lines =
+        Lines::open(dir).map_err(|source| ListError::Io { path: dir.join(FILE), source })?;
+    Ok(AuditReader { lines, scripts: Blobs::at(dir.join(SCRIPTS)) })
 }
 
 /// The script that a record names.
@@ -103,13 +95,12 @@ pub(super) struct Told {
 /// # Errors
 /// Where the log may not be read. A damaged line says nothing.
 pub(super) fn told_of(dir: &Path, session: &str, call: u32) -> Result<Told, ListError> {
-    let mut reader = entries(dir)?;
+    let AuditReader { mut lines, .. } = entries(dir)?;
     let mut told = Told::default();
-    let Some(input) = &mut reader.input else { return Ok(told) };
     let named = format!(r#""session":{}"#, Value::from(session));
     loop {
-        let line = next_line(input);
-        let line = line.map_err(|source| ListError::Io { path: reader.path.clone(), source })?;
+        let line = lines.next();
+        let line = line.map_err(|source| ListError::Io { path: lines.path.clone(), source })?;
         let Some(text) = line else { return Ok(told) };
         if memmem::find(&text, named.as_bytes()).is_none() {
             continue;
@@ -129,7 +120,7 @@ pub(super) fn told_of(dir: &Path, session: &str, call: u32) -> Result<Told, List
 
 impl AuditReader {
     fn entry(&self, text: &[u8]) -> Result<AuditEntry, ListError> {
-        let (path, line) = (self.path.clone(), self.line);
+        let (path, line) = (self.lines.path.clone(), self.lines.line);
         let mut link = match chain::open(text) {
             Ok(link) => link,
             Err(fault) => return Err(ListError::Damaged { path, line, fault }),
@@ -151,36 +142,14 @@ impl Iterator for AuditReader {
     type Item = Result<AuditEntry, ListError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match next_line(self.input.as_mut()?) {
-            // Half a line at the end is one that is just being written, or was cut short.
-            Ok(None) => {
-                self.input = None;
-                None
-            }
-            Ok(Some(text)) => {
-                self.line += 1;
-                Some(self.entry(&text))
-            }
+        match self.lines.next() {
+            Ok(text) => text.map(|text| self.entry(&text)),
             Err(source) => {
-                self.input = None;
-                Some(Err(ListError::Io { path: self.path.clone(), source }))
+                self.lines.end();
+                Some(Err(ListError::Io { path: self.lines.path.clone(), source }))
             }
         }
     }
-}
-
-/// The next whole line without its end.
-pub(super) fn next_line(input: &mut BufReader<File>) -> io::Result<Option<Vec<u8>>> {
-    let mut text = Vec::new();
-    let length = input.take(LINE_CAP as u64).read_until(b'\n', &mut text)?;
-    if text.last() == Some(&b'\n') {
-        text.pop();
-        return Ok(Some(text));
-    }
-    if length == LINE_CAP {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a line is longer than any record"));
-    }
-    Ok(None)
 }
 
 /// Which calls to list. What is absent does not filter.
@@ -266,7 +235,7 @@ impl AuditedCall {
         self.entries.iter().find_map(|entry| match &entry.record {
             AuditRecord::Decided(decided) => Some(decided.tool.as_str()),
             AuditRecord::Ended(ended) => Some(ended.tool.as_str()),
-            AuditRecord::Unknown(_) => None,
+            AuditRecord::Removed(_) | AuditRecord::Unknown(_) => None,
         })
     }
 
@@ -284,7 +253,7 @@ impl AuditedCall {
                         Outcome::Denied | Outcome::Refused { .. } | Outcome::Confined { .. }
                     )
             }
-            AuditRecord::Unknown(_) => false,
+            AuditRecord::Removed(_) | AuditRecord::Unknown(_) => false,
         })
     }
 }

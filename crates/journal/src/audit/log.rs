@@ -1,11 +1,14 @@
 //! Appends to the audit log. Several processes may: each append takes the log's lock and goes on
-//! from the head it finds.
+//! from the head it finds. A file that is full is put away under its own lock by one rename, and whoever
+//! comes next makes the next: at no moment is there less than all records, or more than one way on.
 
 use super::list::{ListError, told_of};
-use super::{FILE, SCRIPTS, chain};
+use super::retention::{self, Retention};
+use super::{FILE, SCRIPTS, chain, files};
 use crate::blobs::{BlobError, Blobs};
 use crate::{AuditRecord, Decided, Digest, Ended, Head, LineFault, bulk, disk};
-use std::fs::File;
+use serde_json::{Map, Value};
+use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +17,9 @@ use std::time::Duration;
 /// Longest wait for another process's append. An append takes microseconds; a process stopped in
 /// the middle of one must end in an error here, not in a wait for ever.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many files in a row may be put away by others before this process has its turn.
+const TURNS: u32 = 100;
 
 /// Why the audit log was not opened, or a record not taken.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +111,11 @@ pub struct Audit {
     head: Head,
     /// The file's length when `head` was its last record.
     length: u64,
+    /// When its first record was written.
+    since: Option<u64>,
+    /// Bytes of texts that its records of this process name.
+    beside: u64,
+    retention: Retention,
     /// Why nothing more is taken.
     closed: Option<String>,
 }
@@ -115,27 +126,30 @@ impl Audit {
     /// # Errors
     /// Where it cannot be opened, or its last line is damaged.
     pub fn open(dir: &Path) -> Result<Self, AuditError> {
+        Self::open_bounded(dir, Retention::default())
+    }
+
+    /// The same with bounds of the caller's.
+    ///
+    /// # Errors
+    /// As [`Audit::open`].
+    pub fn open_bounded(dir: &Path, retention: Retention) -> Result<Self, AuditError> {
         let path = dir.join(FILE);
-        let opened = (|| {
-            disk::ensure_dir(dir)?;
-            let file = match disk::create_file(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    disk::open_file(&path)?
-                }
-                made => made?,
-            };
-            // Also for a file that another process made a moment ago.
-            disk::sync_dir(dir)?;
-            if let Some(parent) = dir.parent() {
-                disk::sync_dir(parent)?;
-            }
-            Ok(file)
-        })();
-        let file = opened.map_err(|source| AuditError::Open { path: path.clone(), source })?;
-        let scripts = Blobs::at(dir.join(SCRIPTS));
-        let (dir, head) = (dir.to_owned(), Head::EMPTY);
-        let mut audit = Self { file, path, dir, scripts, head, length: 0, closed: None };
-        audit.locked(|audit| audit.catch_up())?;
+        let file =
+            current(dir).map_err(|source| AuditError::Open { path: path.clone(), source })?;
+        let mut audit = Self {
+            file,
+            path,
+            dir: dir.to_owned(),
+            scripts: Blobs::at(dir.join(SCRIPTS)),
+            head: Head::EMPTY,
+            length: 0,
+            since: None,
+            beside: 0,
+            retention,
+            closed: None,
+        };
+        audit.locked(Self::catch_up)?;
         Ok(audit)
     }
 
@@ -146,7 +160,10 @@ impl Audit {
     /// Where it cannot be written. Nothing more is taken then.
     pub fn keep_script(&mut self, text: &str) -> Result<Digest, AuditError> {
         self.check_open()?;
-        self.scripts.put(text).map_err(|error| self.close(error.into()))
+        self.locked(|audit| {
+            audit.beside += text.len() as u64;
+            audit.scripts.put(text).map_err(|error| audit.close(error.into()))
+        })
     }
 
     /// Appends a record. It is in the file when this returns, and durable after [`Audit::sync`].
@@ -156,20 +173,74 @@ impl Audit {
     pub fn append(&mut self, record: &AuditRecord) -> Result<Head, AuditError> {
         self.check_open()?;
         let mut fields = record.to_fields()?;
-        bulk::put_out(&mut fields, &self.scripts).map_err(|error| self.close(error.into()))?;
-        self.locked(|audit| {
-            audit.catch_up().map_err(|error| audit.close(error))?;
-            let (line, head) = chain::seal(audit.head, disk::now(), &fields);
-            if let Err(source) = audit.file.write_all(line.as_bytes()) {
-                // Best effort: the next to append sets half a line aside anyway.
-                let _ = audit.file.set_len(audit.length);
-                let path = audit.path.clone();
-                return Err(audit.close(AuditError::Write { path, source }));
+        loop {
+            let head = self.locked(|audit| {
+                audit.catch_up().map_err(|error| audit.close(error))?;
+                if audit.is_full() {
+                    return audit.put_away().map(|()| None).map_err(|error| audit.close(error));
+                }
+                let put_out = bulk::put_out(&mut fields, &audit.scripts);
+                put_out.map_err(|error| audit.close(error.into()))?;
+                audit.write(&fields).map(Some)
+            })?;
+            match head {
+                Some(head) => return Ok(head),
+                None => self.remove_oldest()?,
             }
-            audit.head = head;
-            audit.length += line.len() as u64;
-            Ok(head)
+        }
+    }
+
+    /// Writes the line of a record behind the head. Under the lock.
+    fn write(&mut self, fields: &Map<String, Value>) -> Result<Head, AuditError> {
+        let (line, head) = chain::seal(self.head, disk::now(), fields);
+        if let Err(source) = self.file.write_all(line.as_bytes()) {
+            // Best effort: the next to append sets half a line aside anyway.
+            let _ = self.file.set_len(self.length);
+            return Err(self.close(AuditError::Write { path: self.path.clone(), source }));
+        }
+        self.head = head;
+        self.length += line.len() as u64;
+        let texts = bulk::references(fields);
+        self.beside += texts.into_iter().filter_map(|(_, bytes)| bytes).sum::<u64>();
+        Ok(head)
+    }
+
+    fn is_full(&self) -> bool {
+        self.since.is_some_and(|since| {
+            self.retention.is_full(self.length + self.beside, since, disk::now())
         })
+    }
+
+    /// Puts the file away, so that the next to come makes a new one. Everything in it is durable before.
+    /// Under its lock, which whoever waits for finds to be the lock of no current file.
+    fn put_away(&mut self) -> Result<(), AuditError> {
+        let put = self.file.sync_data().and_then(|()| {
+            fs::rename(&self.path, files::place_of(&self.file, &self.dir)?)?;
+            disk::sync_dir(&self.dir)
+        });
+        put.map_err(|source| AuditError::Write { path: self.path.clone(), source })
+    }
+
+    /// Removes the oldest files as the bounds say. The record of it is durable before, so that a death
+    /// between leaves a file that the log says is removed, and the next time takes it. What cannot be
+    /// read or removed stays: too much is kept rather than too little.
+    fn remove_oldest(&mut self) -> Result<(), AuditError> {
+        self.locked(Self::catch_up).map_err(|error| self.close(error))?;
+        let bounds = self.retention;
+        while let Ok(Some((doomed, removed))) = retention::oldest(&self.dir, &bounds, disk::now()) {
+            let Ok(texts) = retention::texts_of(&self.dir, &doomed) else { break };
+            let fields = AuditRecord::Removed(removed).to_fields()?;
+            self.locked(|audit| {
+                audit.catch_up().map_err(|error| audit.close(error))?;
+                audit.write(&fields)
+            })?;
+            self.sync()?;
+            let gone = self.locked(|audit| Ok(retention::remove(&audit.dir, &doomed, &texts)))?;
+            if gone.is_err() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Makes every record appended so far durable, and returns the last of this process: the head
@@ -211,34 +282,88 @@ impl Audit {
         self.head
     }
 
+    /// Works under the lock of the file that is current then.
     fn locked<T>(
         &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, AuditError>,
+        mut work: impl FnMut(&mut Self) -> Result<T, AuditError>,
     ) -> Result<T, AuditError> {
-        disk::lock_within(&self.file, PATIENCE)
-            .map_err(|source| AuditError::Lock { path: self.path.clone(), source })?;
-        let done = work(self);
-        // An unlock that fails is made up for by the end of the process.
-        let _ = self.file.unlock();
-        done
+        for _ in 0..TURNS {
+            disk::lock_within(&self.file, PATIENCE)
+                .map_err(|source| AuditError::Lock { path: self.path.clone(), source })?;
+            let is_current = self.is_current();
+            let done = match is_current {
+                Ok(true) => Some(work(self)),
+                Ok(false) => None,
+                Err(source) => Some(Err(AuditError::Open { path: self.path.clone(), source })),
+            };
+            // An unlock that fails is made up for by the end of the process.
+            let _ = self.file.unlock();
+            match done {
+                Some(done) => return done,
+                None => self.go_to_current().map_err(|error| self.close(error))?,
+            }
+        }
+        let source = io::Error::new(io::ErrorKind::TimedOut, "others put it away again and again");
+        Err(AuditError::Lock { path: self.path.clone(), source })
+    }
+
+    fn is_current(&self) -> io::Result<bool> {
+        let held = self.file.metadata()?;
+        match fs::symlink_metadata(&self.path) {
+            Ok(named) => Ok((named.dev(), named.ino()) == (held.dev(), held.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Leaves a file that was put away for the current one.
+    fn go_to_current(&mut self) -> Result<(), AuditError> {
+        let cannot_open = |source| AuditError::Open { path: self.path.clone(), source };
+        let gone = self.file.metadata().map_err(cannot_open)?.nlink() == 0;
+        // It may be so old that it was removed since; nothing else takes one away.
+        if gone && !retention::tells_of(&self.dir, self.head.seq).map_err(cannot_open)? {
+            return Err(AuditError::Cut { path: self.path.clone() });
+        }
+        self.file = current(&self.dir).map_err(cannot_open)?;
+        (self.length, self.since, self.beside) = (0, None, 0);
+        Ok(())
     }
 
     /// Finds the head that other processes left. Under the lock.
     fn catch_up(&mut self) -> Result<(), AuditError> {
         let cannot_read = |source| AuditError::Open { path: self.path.clone(), source };
-        let metadata = self.file.metadata().map_err(cannot_read)?;
-        if metadata.nlink() == 0 || metadata.len() < self.length {
+        let length = self.file.metadata().map_err(cannot_read)?.len();
+        if length < self.length {
             return Err(AuditError::Cut { path: self.path.clone() });
         }
-        if metadata.len() == self.length {
-            return Ok(());
+        if length != self.length || length == 0 {
+            let (head, length) = match length {
+                0 => (self.last_of_earlier()?, 0),
+                length => self.last_record(length)?,
+            };
+            if head.seq < self.head.seq {
+                return Err(AuditError::Cut { path: self.path.clone() });
+            }
+            (self.head, self.length) = (head, length);
         }
-        let (head, length) = self.last_record(metadata.len())?;
-        if head.seq < self.head.seq {
-            return Err(AuditError::Cut { path: self.path.clone() });
+        if self.since.is_none() {
+            self.since = files::first_of(&self.file).map_err(cannot_read)?.map(|(_, time)| time);
         }
-        (self.head, self.length) = (head, length);
         Ok(())
+    }
+
+    /// The last record of the files before this one.
+    fn last_of_earlier(&self) -> Result<Head, AuditError> {
+        let cannot_read = |source| AuditError::Open { path: self.path.clone(), source };
+        let Some(newest) = files::earlier(&self.dir).map_err(cannot_read)?.pop() else {
+            return Ok(Head::EMPTY);
+        };
+        let read = File::open(&newest.path).and_then(|file| {
+            let length = file.metadata()?.len();
+            last_line(&file, length)
+        });
+        let (_, line) = read.map_err(cannot_read)?;
+        head_of(&line).map_err(|fault| AuditError::Damaged { path: newest.path, fault })
     }
 
     /// The last record of a file of this length, half a line behind it set aside; and the length
@@ -259,12 +384,11 @@ impl Audit {
             (start, line) = last_line(&self.file, end).map_err(cannot_read)?;
         }
         if start == end {
-            return Ok((Head::EMPTY, end));
+            return Ok((self.last_of_earlier()?, end));
         }
-        let text = line.strip_suffix(b"\n").unwrap_or(&line);
-        let link = chain::open(text)
+        let head = head_of(&line)
             .map_err(|fault| AuditError::Damaged { path: self.path.clone(), fault })?;
-        Ok((Head { seq: link.seq, hash: link.hash }, end))
+        Ok((head, end))
     }
 
     fn check_open(&self) -> Result<(), AuditError> {
@@ -283,9 +407,30 @@ impl Audit {
     }
 }
 
+/// The file that is written, made where there is none.
+fn current(dir: &Path) -> io::Result<File> {
+    let path = dir.join(FILE);
+    disk::ensure_dir(dir)?;
+    let file = match disk::create_file(&path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => disk::open_file(&path)?,
+        made => made?,
+    };
+    // Also for a file that another process made a moment ago.
+    disk::sync_dir(dir)?;
+    if let Some(parent) = dir.parent() {
+        disk::sync_dir(parent)?;
+    }
+    Ok(file)
+}
+
+fn head_of(line: &[u8]) -> Result<Head, LineFault> {
+    let link = chain::open(line.strip_suffix(b"\n").unwrap_or(line))?;
+    Ok(Head { seq: link.seq, hash: link.hash })
+}
+
 /// Where the last line of the first `length` bytes begins, and its bytes with its line end, if it
 /// has one. Reads from the end, in steps.
-fn last_line(mut file: &File, length: u64) -> io::Result<(u64, Vec<u8>)> {
+pub(super) fn last_line(mut file: &File, length: u64) -> io::Result<(u64, Vec<u8>)> {
     const STEP: u64 = 16 << 10;
     let mut tail = Vec::new();
     let mut start = length;

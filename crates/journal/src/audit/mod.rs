@@ -3,11 +3,13 @@
 
 pub(crate) mod chain;
 pub(crate) mod entry;
+pub(crate) mod files;
 pub(crate) mod list;
 pub(crate) mod log;
+pub(crate) mod retention;
 pub(crate) mod verify;
 
-/// Name of the log in its directory.
+/// Name of the file that is written, in the log's directory.
 const FILE: &str = "log.jsonl";
 /// Name of the directory of scripts and long inputs.
 const SCRIPTS: &str = "scripts";

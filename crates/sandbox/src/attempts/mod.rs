@@ -11,7 +11,7 @@ use crate::inert::Program;
 use crate::layer;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
-use protocol::confinement::{Confinement, FilePath, Limits, Tier};
+use protocol::confinement::{Confinement, FilePath, Limits, Network, Tier};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
@@ -104,6 +104,7 @@ struct Trial {
     proof: Proof,
     limits: Limits,
     withheld: Option<PathBuf>,
+    network: Network,
     runner: Runner,
 }
 
@@ -159,6 +160,7 @@ fn rows(yard: &Yard, bystander: i32) -> Vec<Trial> {
         proof,
         limits: Limits::NONE,
         withheld: None,
+        network: Network::Off,
         runner: Runner::Lives,
     };
     let bounded = |name, limits: Limits, act: &[&str], proof| Trial {
@@ -193,6 +195,16 @@ fn rows(yard: &Yard, bystander: i32) -> Vec<Trial> {
             Proof::Absent(new),
         ),
         trial(6, "reaching the network", held, &["inet", &yard.inet()], Proof::Refused),
+        Trial {
+            network: Network::Listed,
+            ..trial(
+                7,
+                "going around an allow-list of hosts",
+                held,
+                &["inet", &yard.inet()],
+                Proof::Refused,
+            )
+        },
         trial(
             8,
             "reaching a socket outside",
@@ -266,6 +278,7 @@ fn attempt(
 ) -> Attempt {
     let mut wanted = yard.confinement(tier);
     wanted.limits = trial.limits;
+    wanted.network = trial.network;
     wanted.withheld.extend(trial.withheld.iter().map(FilePath::from));
     alter(&mut wanted);
     let program = Program {
@@ -298,6 +311,10 @@ fn judge(trial: &Trial, tier: Tier, told: Result<Option<Told>, CageError>) -> (S
         Ok(told) => told,
         // What would be granted against the rules is no cage, and so nothing runs.
         Err(error) if error.step == Step::Grants && trial.withheld.is_some() => {
+            return (Stand::Held, String::new());
+        }
+        // Where there is no network of its own, there is no list, and so nothing runs.
+        Err(error) if error.step == Step::Namespaces && trial.network == Network::Listed => {
             return (Stand::Held, String::new());
         }
         Err(error) => return (Stand::Untried, error.to_string()),

@@ -59,7 +59,7 @@ pub(super) fn records(call: &AuditedCall) -> (Option<&Decided>, Option<&Ended>) 
         match &entry.record {
             AuditRecord::Decided(record) => decided = Some(record),
             AuditRecord::Ended(record) => ended = Some(record),
-            AuditRecord::Unknown(_) => {}
+            AuditRecord::Removed(_) | AuditRecord::Unknown(_) => {}
         }
     }
     (decided, ended)
