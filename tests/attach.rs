@@ -447,8 +447,8 @@ fn settings_are_changed_and_a_copy_is_gone_on_with() {
     one.shows("net ON");
     one.enters(":mode auto");
     one.shows("mode auto ·");
-    one.enters(":undo");
-    one.shows(":undo is not there yet");
+    one.enters(":frok");
+    one.shows("there is no command :frok");
     is_as_kept("settings", &one.screen(), &desk);
     one.enters(":fork");
     one.shows("a copy of");

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::{Arc, Mutex};
 use support::anthropic::{Answer, Server, call};
+use support::terminal::Tmux;
 use support::{Desk, child_of, run, send, until};
 
 const AUTO: [&str; 2] = ["--permission-mode", "auto"];
@@ -185,4 +186,90 @@ fn copies_that_come_too_late_put_nothing_back() {
     assert!(said[1].contains("1 write") && said[1].contains("end was not seen"), "{said:?}");
     assert!(said[2].contains("[not_covered]"), "{said:?}");
     assert_eq!(desk.read("a"), "after");
+}
+
+#[test]
+fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
+    let desk = Desk::new();
+    desk.write("a", "one\n");
+    let edit = json!({"path": "a", "old_string": "one", "new_string": "two"}).to_string();
+    let made = json!({"path": "made", "content": "x"}).to_string();
+    let server = Server::scripted([
+        Answer::says([call(
+            "toolu_1",
+            "write",
+            &json!({"path": "first", "content": "1"}).to_string(),
+        )]),
+        Answer::text("First."),
+        Answer::says([call("toolu_2", "edit", &edit), call("toolu_3", "write", &made)]),
+        Answer::text("Second."),
+        Answer::text("I see."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let arguments = ["new", "--permission-mode", "auto", "begin"];
+    let one = tmux.run("one", &desk.with_server(&server, &arguments), (90, 40));
+    one.shows("First.");
+    one.shows("ready");
+    one.enters("and then");
+    one.shows("Second.");
+    one.shows("ready");
+    // It is asked about like any change: the mode holds for what a person begins too.
+    one.enters(":mode ask");
+    one.shows("mode ask");
+    one.enters(":undo");
+    one.shows("undo_restore 4: may it run?");
+    assert!(desk.project().join("made").exists(), "not before the answer");
+    one.press(&["y"]);
+    one.shows("undo_restore 5: may it run?");
+    assert!(!desk.project().join("made").exists());
+    one.press(&["y"]);
+    one.shows("Taken back: write (call 3), edit (call 2).");
+    one.shows("ready");
+    assert_eq!(desk.read("a"), "one\n");
+    assert!(desk.project().join("first").exists(), "that was an earlier turn's");
+    // What a mode refuses, it refuses a person's undoing too.
+    one.enters(":mode plan");
+    one.shows("mode plan");
+    one.enters(":undo");
+    one.shows("Not taken back: write (call 1):");
+    one.shows("ready");
+    assert!(desk.project().join("first").exists());
+    one.enters(":mode auto");
+    one.shows("mode auto");
+    one.enters(":undo");
+    one.shows("Taken back: write (call 1).");
+    assert!(!desk.project().join("first").exists());
+    one.enters(":undo");
+    one.shows("There is nothing to take back");
+    one.shows("ready");
+    assert_eq!(server.requests().len(), 4, "no model was asked for any of it");
+    one.enters("what now?");
+    one.shows("I see.");
+    let told = server.requests()[4].body["messages"].to_string();
+    assert!(told.contains("Taken back: write (call 3), edit (call 2)."), "{told}");
+    // Each is on record like any call, and so is who allowed it.
+    let ended = desk.ended(4);
+    assert_eq!(
+        (&ended["tool"], &ended["outcome"]["how"]),
+        (&"undo_restore".into(), &"done".into())
+    );
+    let verified = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(verified.code, 0, "{}", verified.err);
+}
+
+#[test]
+fn a_script_takes_changes_back_too() {
+    let desk = Desk::new();
+    desk.write("a", "before");
+    calls(&desk, &AUTO, &[("write", json!({"path": "a", "content": "after"}))]);
+    let server = Server::scripted([]);
+    let undo =
+        |flags: &[&str]| run(desk.with_server(&server, &[&["-p", ":undo", "-c"], flags].concat()));
+    // Nobody can be asked, so nothing is put back.
+    let ran = undo(&[]);
+    assert_eq!((ran.code, desk.read("a").as_str()), (10, "after"), "{ran:?}");
+    let ran = undo(&AUTO);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Taken back: write (call 1).\n"), "{ran:?}");
+    assert_eq!(desk.read("a"), "before");
 }

@@ -31,6 +31,17 @@ pub struct OfferedTool {
     pub kind: crate::judgement::ToolKind,
     /// Other names that models say for it.
     pub aliases: Vec<OtherName>,
+    /// Whether what it changes is copied first, so that it can be taken back.
+    pub copies: Copies,
+}
+
+/// Whether files are copied before a call changes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Copies {
+    /// They are.
+    Kept,
+    /// They are not, or it changes none.
+    None,
 }
 
 /// Another name of a tool.

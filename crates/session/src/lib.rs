@@ -3,8 +3,8 @@
 //! [`Session::step`] takes one word of the supervisor and says what follows from it. The files:
 //! `answer` joins a stream to blocks, `history` is what the model is sent, `batch` orders
 //! calls, `own` answers those that need no process, `compact` makes room in the model's context,
-//! `pinned` shows files that a person pinned, `known` tells tools by their names, `made_up` holds the results that no tool gave. Used by
-//! `agentd-session` only.
+//! `pinned` shows files that a person pinned, `undo` takes changes back, `known` tells tools by their
+//! names, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
 //!
 //! What always holds, whatever words come in whatever order: every request is legal for the
 //! vendors, a call runs only from an answer that ended with the call whole, and each call of an
@@ -21,6 +21,7 @@ mod made_up;
 mod nearest;
 mod own;
 mod pinned;
+mod undo;
 
 use answer::{Answer, Wanted};
 use batch::Batch;
@@ -38,6 +39,7 @@ use protocol::session::{
 };
 use protocol::upkeep::{LogLevel, LogLine};
 use std::collections::VecDeque;
+use undo::{Changes, Undoing};
 
 /// One conversation.
 #[derive(Debug)]
@@ -45,6 +47,8 @@ pub struct Session {
     setup: SessionSetup,
     history: History,
     pinned: Pinned,
+    /// What of files can be taken back.
+    changes: Changes,
     phase: Phase,
     /// Prompts that came while a turn ran, the oldest first.
     queue: VecDeque<String>,
@@ -67,6 +71,8 @@ enum Phase {
     Calling { batch: Batch, stopping: bool },
     /// The ends of reads of pinned files; then the model is asked.
     Looking { batch: Batch, stopping: bool },
+    /// The ends of calls that take changes back.
+    Undoing(Undoing),
 }
 
 /// Facts about the running turn that its next decision needs.
@@ -87,6 +93,7 @@ impl Session {
         Self {
             history: History::new(limits(&setup)),
             pinned: Pinned::new(setup.pinned.clone()),
+            changes: Changes::default(),
             setup,
             phase: Phase::Replaying,
             queue: VecDeque::new(),
@@ -101,10 +108,12 @@ impl Session {
         match word {
             ToSession::Begin(_) => out.warn("a second Begin was ignored"),
             ToSession::Replay(happened) => match self.phase {
-                Phase::Replaying => self.history.apply(&happened),
-                Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } | Phase::Looking { .. } => {
-                    out.warn("a Replay after ReplayDone was ignored");
-                }
+                Phase::Replaying => self.take_in(&happened),
+                Phase::Idle
+                | Phase::Asking(_)
+                | Phase::Calling { .. }
+                | Phase::Looking { .. }
+                | Phase::Undoing(_) => out.warn("a Replay after ReplayDone was ignored"),
             },
             ToSession::ReplayDone { then } => self.replay_done(then, &mut out),
             ToSession::Prompt { text } => {
@@ -132,9 +141,11 @@ impl Session {
     fn replay_done(&mut self, then: OpenTurn, out: &mut Out) {
         match self.phase {
             Phase::Replaying => {}
-            Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } | Phase::Looking { .. } => {
-                return out.warn("a second ReplayDone was ignored");
-            }
+            Phase::Idle
+            | Phase::Asking(_)
+            | Phase::Calling { .. }
+            | Phase::Looking { .. }
+            | Phase::Undoing(_) => return out.warn("a second ReplayDone was ignored"),
         }
         let goes_on = then == OpenTurn::GoesOn && self.history.in_turn();
         let mut batch = Batch::default();
@@ -164,6 +175,10 @@ impl Session {
         if self.history.ends_with_answer() && batch.is_over() {
             return self.end_turn(TurnEnd::Done, out);
         }
+        // It has no model to ask, and a change that may be half taken back is for a person to see.
+        if self.changes.undoing() {
+            return self.end_turn(TurnEnd::Interrupted, out);
+        }
         self.phase = Phase::Calling { batch, stopping: false };
         self.go_on_calling(out);
     }
@@ -173,12 +188,15 @@ impl Session {
         while let Phase::Idle = self.phase {
             let Some(text) = self.queue.pop_front() else { return };
             let blank = text.trim().is_empty();
+            let undo = undo::is_undo(&text);
             self.turn = Turn::default();
             self.pinned.outdate();
             self.commit(Happened::Prompt { text }, out);
             if blank {
                 // Nothing to send; a vendor refuses blank text.
                 self.commit(Happened::TurnEnded { end: TurnEnd::Done }, out);
+            } else if undo {
+                self.undo(out);
             } else {
                 self.ask(out);
             }
@@ -394,6 +412,9 @@ impl Session {
     }
 
     fn call_ended(&mut self, call: CallId, result: ToolResult, out: &mut Out) {
+        if let Phase::Undoing(_) = self.phase {
+            return self.undone(call, result, out);
+        }
         let (Phase::Calling { batch, .. } | Phase::Looking { batch, .. }) = &mut self.phase else {
             return;
         };
@@ -404,7 +425,7 @@ impl Session {
             return self.go_on_looking(out);
         }
         // Durable already, so it is taken in but not committed again.
-        self.history.apply(&Happened::Result { call, use_id, result });
+        self.take_in(&Happened::Result { call, use_id, result });
         self.go_on_calling(out);
     }
 
@@ -452,6 +473,7 @@ impl Session {
     fn interrupt(&mut self, out: &mut Out) {
         match &mut self.phase {
             Phase::Replaying | Phase::Idle => {}
+            Phase::Undoing(_) => self.stop_undoing(out),
             Phase::Asking(answer) => {
                 out.words.push(FromSession::CancelAsk);
                 let answer = std::mem::take(answer);
@@ -468,9 +490,11 @@ impl Session {
                 }
                 match self.phase {
                     Phase::Looking { .. } => self.go_on_looking(out),
-                    Phase::Replaying | Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } => {
-                        self.go_on_calling(out)
-                    }
+                    Phase::Replaying
+                    | Phase::Idle
+                    | Phase::Asking(_)
+                    | Phase::Calling { .. }
+                    | Phase::Undoing(_) => self.go_on_calling(out),
                 }
             }
         }
@@ -479,7 +503,11 @@ impl Session {
     /// A person wants room. It holds from the next request on, whatever runs now.
     fn compact(&mut self, out: &mut Out) {
         match self.phase {
-            Phase::Idle | Phase::Asking(_) | Phase::Calling { .. } | Phase::Looking { .. } => {
+            Phase::Idle
+            | Phase::Asking(_)
+            | Phase::Calling { .. }
+            | Phase::Looking { .. }
+            | Phase::Undoing(_) => {
                 if !self.make_room(out) {
                     out.words.push(FromSession::NotCompacted);
                 }
@@ -521,8 +549,13 @@ impl Session {
         self.next_turn(out);
     }
 
+    fn take_in(&mut self, happened: &Happened) {
+        self.history.apply(happened);
+        self.changes.apply(happened, &self.setup.tools);
+    }
+
     fn commit(&mut self, happened: Happened, out: &mut Out) {
-        self.history.apply(&happened);
+        self.take_in(&happened);
         out.words.push(FromSession::Commit(happened));
     }
 }

@@ -590,8 +590,9 @@ impl CallState {
         let refused = refused.chain(proxied).chain(tampered).collect();
         let record = to_disk::conclusion(call, &conclusion, head);
         let seen = seen::record(conclusion.report.as_ref());
-        let (call, result) = (call.id.clone(), conclusion.result);
-        let concluded = Concluded { record, seen, call, result, refused, unaudited };
+        let Call { id, tool, .. } = call.clone();
+        let result = conclusion.result;
+        let concluded = Concluded { record, seen, call: id, tool, result, refused, unaudited };
         let _ = self.plan.session.send_message(SessionMsg::Concluded(Box::new(concluded)));
         myself.stop(None);
     }

@@ -13,7 +13,7 @@ use protocol::content::ToolSpec;
 use protocol::ids::SessionId;
 use protocol::judgement::{Mode, RuleSet, ToolKind};
 use protocol::provider::{Auth, Server, Source};
-use protocol::session::{OfferedTool, OtherName, SessionSetup};
+use protocol::session::{Copies, OfferedTool, OtherName, SessionSetup};
 use protocol::store::StoreSetup;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -366,6 +366,7 @@ fn offered(spec: &tools::Spec) -> OfferedTool {
         },
         kind: spec.kind,
         aliases: spec.aliases.iter().map(other_name).collect(),
+        copies: if spec.profile == Profile::Mutate { Copies::Kept } else { Copies::None },
     }
 }
 

@@ -160,6 +160,7 @@ pub(crate) struct Concluded {
     /// What it saw of files, which is kept too.
     pub(crate) seen: Option<Record>,
     pub(crate) call: CallId,
+    pub(crate) tool: String,
     pub(crate) result: ToolResult,
     pub(crate) refused: Vec<String>,
     /// Why it is not in the audit log.

@@ -16,6 +16,7 @@ pub(crate) enum Command {
     Pin(String),
     Unpin(String),
     Compact,
+    Undo,
     Clear,
     Fork,
     Audit,
@@ -44,6 +45,10 @@ const COMMANDS: &[(&str, &str)] = &[
         "pin a file: the model sees it, and what changes in it,\nfrom the next request on",
     ),
     (":drop FILE", "pin it no more"),
+    (
+        ":undo",
+        "take back what file tools changed last, all of that turn;\nagain: what they changed before",
+    ),
     (":clear", "a new session here; attach comes back to this one"),
     (":fork", "a copy of this session, and go on there"),
     (":earlier", "events before those shown"),
@@ -60,9 +65,6 @@ const KEYS: &[(&str, &str)] = &[
     ("Tab", "from a question to the input line and back"),
 ];
 
-/// Commands that are named in other agents and in our plans, and are not there.
-const NOT_THERE: &[&str] = &["undo"];
-
 /// What `text`, which begins with a colon, means; or what to say about it.
 pub(crate) fn parse(text: &str) -> Result<Command, String> {
     let mut words = text.trim_start_matches(':').split_whitespace();
@@ -74,6 +76,7 @@ pub(crate) fn parse(text: &str) -> Result<Command, String> {
     match name {
         "q" | "quit" => none(Command::Quit),
         "compact" => none(Command::Compact),
+        "undo" => none(Command::Undo),
         "clear" => none(Command::Clear),
         "fork" => none(Command::Fork),
         "audit" => none(Command::Audit),
@@ -104,9 +107,6 @@ pub(crate) fn parse(text: &str) -> Result<Command, String> {
         "drop" => Ok(Command::Unpin(rest)),
         "add-dir" if rest.is_empty() => Err("name a directory, as in :add-dir ../lib".to_owned()),
         "add-dir" => Ok(Command::AddDirectory(rest)),
-        other if NOT_THERE.contains(&other) => {
-            Err(format!(":{other} is not there yet; :help lists what is"))
-        }
         other => Err(format!("there is no command :{other}; :help lists them")),
     }
 }
@@ -132,6 +132,7 @@ mod tests {
         assert_eq!(parse(":q"), Ok(Command::Quit));
         assert_eq!(parse(":clear"), Ok(Command::Clear));
         assert_eq!(parse(":compact"), Ok(Command::Compact));
+        assert_eq!(parse(":undo"), Ok(Command::Undo));
         assert_eq!(parse(":model m-2"), Ok(Command::Model("m-2".to_owned())));
         assert_eq!(parse(":net on"), Ok(Command::Network(Network::On)));
         assert_eq!(parse(":net allow"), Ok(Command::Network(Network::Listed)));
@@ -149,7 +150,7 @@ mod tests {
             (":drop", "name a file"),
             (":model", "name a model"),
             (":model a b", "one word"),
-            (":undo", "not there yet"),
+            (":undo 3", "no further"),
             (":q now", "no further"),
             (":frok", "no command :frok"),
         ] {
@@ -170,6 +171,7 @@ mod tests {
             "add x",
             "drop x",
             "compact",
+            "undo",
             "clear",
             "fork",
             "earlier",

@@ -185,6 +185,10 @@ impl Screen {
             return self.say_hint("not connected yet; the text stays here");
         }
         let text = self.editor.take();
+        self.prompt(text)
+    }
+
+    fn prompt(&mut self, text: String) -> Vec<Effect> {
         if !self.blocks.questions().is_empty() {
             self.focus = Focus::Question;
         }
@@ -211,6 +215,7 @@ impl Screen {
             | Command::Mode(_)
             | Command::Model(_)
             | Command::Compact
+            | Command::Undo
             | Command::Pin(_)
             | Command::Unpin(_)
             | Command::AddDirectory(_) => true,
@@ -233,6 +238,11 @@ impl Screen {
             Command::AddDirectory(named) => vec![Effect::AddDirectory(named)],
             Command::Pin(file) => self.change(Change::Pin(file)),
             Command::Unpin(file) => self.change(Change::Unpin(file)),
+            Command::Undo if self.link != Link::Live => {
+                self.say_hint("not connected yet; say it again in a moment")
+            }
+            // It waits its turn as words for the model do, and is one of the session's turns.
+            Command::Undo => self.prompt(":undo".to_owned()),
             Command::Compact => self.to_session(|session| FromClient::Compact { session }),
             Command::Help => {
                 let leave = format!("{} d", self.entrance.leader);

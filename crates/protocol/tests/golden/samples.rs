@@ -16,6 +16,10 @@ use protocol::tool::JudgedPath;
 use protocol::upkeep::LogLine;
 
 goldens! {
+    session::Copies {
+        Kept => protocol::session::Copies::Kept,
+        None => protocol::session::Copies::None,
+    }
     session::Happened {
         Prompt => Happened::Prompt { text: text("prompt") },
         Answer => Happened::Answer { round: 300, blocks: blocks(), usage: usage() },
@@ -632,6 +636,7 @@ fn setup() -> SessionSetup {
             spec: tool_spec(),
             kind: protocol::judgement::ToolKind::Query,
             aliases: vec![OtherName { name: text("LS"), defaults: text("{}") }],
+            copies: protocol::session::Copies::Kept,
         }],
         max_rounds: 25,
         max_calls: 100,

@@ -7,7 +7,8 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::ToolKind;
 use protocol::provider::{Delta, FromProvider};
 use protocol::session::{
-    FromSession, Happened, OfferedTool, OpenTurn, OtherName, SessionSetup, ToSession, TurnEnd,
+    Copies, FromSession, Happened, OfferedTool, OpenTurn, OtherName, SessionSetup, ToSession,
+    TurnEnd,
 };
 use session::Session;
 use std::collections::HashSet;
@@ -21,6 +22,10 @@ pub fn tool(name: &str, kind: ToolKind, aliases: &[&str]) -> OfferedTool {
         },
         kind,
         aliases: aliases.iter().map(|a| other_name(a)).collect(),
+        copies: match name {
+            "write" | "edit" | "undo_restore" => Copies::Kept,
+            _ => Copies::None,
+        },
     }
 }
 

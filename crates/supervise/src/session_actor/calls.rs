@@ -41,9 +41,9 @@ impl SessionState {
             Ok(found) => found,
             Err(result) => {
                 let record = no_call(&call, &result);
-                let (call, refused) = (call.id, Vec::new());
-                let concluded =
-                    Concluded { record, seen: None, call, result, refused, unaudited: None };
+                let Call { id: call, tool, .. } = call;
+                let (seen, refused, unaudited) = (None, Vec::new(), None);
+                let concluded = Concluded { record, seen, call, tool, result, refused, unaudited };
                 let _ = myself.send_message(SessionMsg::Concluded(Box::new(concluded)));
                 return;
             }
@@ -136,11 +136,11 @@ impl SessionState {
     }
 
     pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
-        let Concluded { mut record, seen, call, result, refused, unaudited } = concluded;
+        let Concluded { mut record, seen, call, tool, result, refused, unaudited } = concluded;
         self.calls.remove(&call);
         self.call_is_over(&call);
         self.questions.remove(&call);
-        let shown = shown(&mut record, &result);
+        let shown = shown(&mut record, &tool, &result);
         let event = Event::CallEnded { call: call.clone(), result: shown, refused };
         if let Some(seen) = &seen {
             self.seen.take_in(seen);
@@ -190,10 +190,11 @@ impl SessionState {
 
 /// What is kept and shown of a result: of a pinned file's text a digest, since a copy of it in every
 /// round would soon be all that a journal holds.
-fn shown(record: &mut Record, result: &ToolResult) -> ToolResult {
+fn shown(record: &mut Record, tool: &str, result: &ToolResult) -> ToolResult {
     let mut shown = result.clone();
     if let Record::Result { use_id, text, full, is_error: false, .. } = record
         && use_id.is_empty()
+        && tool == "read"
     {
         let digest = journal::Digest::of(text.as_bytes());
         *text = format!("[pinned file: {} bytes, sha256 {digest}]", text.len());

@@ -1,0 +1,222 @@
+//! `:undo`: what file tools changed in the newest turn that changed anything is taken back, one call of
+//! `undo_restore` after another, the newest change first. Those calls go the way of all others; no
+//! model asked for them, and it is told what became of them. Pure.
+
+use crate::{Out, Phase, Session};
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::content::{Block, Usage};
+use protocol::ids::CallId;
+use protocol::session::{Copies, Happened, OfferedTool, TurnEnd};
+
+/// The prompt that asks for it.
+const UNDO: &str = ":undo";
+/// The tool that takes a change back.
+const RESTORE: &str = "undo_restore";
+/// What it answers where there is nothing to be had, now or later.
+const NOTHING_KEPT: [&str; 2] = ["not_covered", "not_found"];
+
+/// Whether a prompt is none for the model.
+pub(crate) fn is_undo(prompt: &str) -> bool {
+    prompt.trim() == UNDO
+}
+
+/// A call that changed files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Change {
+    /// The turn it ran in, by the number of prompts.
+    turn: u32,
+    call: u32,
+    tool: String,
+}
+
+/// The changes of a conversation that were not taken back, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    turn: u32,
+    /// Whether that turn is an undoing.
+    undoing: bool,
+    /// Calls that have no result yet.
+    open: Vec<Call>,
+    done: Vec<Change>,
+}
+
+impl Changes {
+    /// Takes in one thing that happened.
+    pub(crate) fn apply(&mut self, happened: &Happened, tools: &[OfferedTool]) {
+        match happened {
+            Happened::Prompt { text } => {
+                self.turn = self.turn.saturating_add(1);
+                self.undoing = is_undo(text);
+            }
+            Happened::Called { call } => {
+                let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
+                if tool.is_some_and(|tool| tool.copies == Copies::Kept) {
+                    self.open.push(call.clone());
+                }
+            }
+            Happened::Result { call, result, .. } => self.ended(call, result),
+            Happened::Answer { .. } | Happened::TurnEnded { .. } | Happened::Compacted { .. } => {}
+        }
+    }
+
+    /// Whether the newest turn is an undoing.
+    pub(crate) fn undoing(&self) -> bool {
+        self.undoing
+    }
+
+    fn ended(&mut self, call: &CallId, result: &ToolResult) {
+        let Some(at) = self.open.iter().position(|open| open.id == *call) else { return };
+        let Call { id, use_id, tool, input } = self.open.remove(at);
+        if tool == RESTORE && (!result.is_error || has_nothing(result)) {
+            let back = restored(&input);
+            self.done.retain(|change| Some(change.call) != back);
+        }
+        // What a person took back is not taken back in turn by the next `:undo`.
+        if may_have_changed(result) && !(tool == RESTORE && use_id.is_empty()) {
+            self.done.push(Change { turn: self.turn, call: id.number, tool });
+        }
+    }
+
+    /// Those of the newest turn that has any, the oldest first.
+    fn newest(&self) -> Vec<Change> {
+        let turn = self.done.last().map(|change| change.turn);
+        self.done.iter().filter(|change| Some(change.turn) == turn).cloned().collect()
+    }
+}
+
+/// Whether there is nothing that could be put back, now or later.
+fn has_nothing(result: &ToolResult) -> bool {
+    result.code.as_deref().is_some_and(|code| NOTHING_KEPT.contains(&code))
+}
+
+/// The call whose change was taken back.
+fn restored(input: &str) -> Option<u32> {
+    let input: serde_json::Value = serde_json::from_str(input).ok()?;
+    u32::try_from(input.get("id")?.as_u64()?).ok()
+}
+
+fn may_have_changed(result: &ToolResult) -> bool {
+    match result.outcome {
+        Outcome::Interrupted
+        | Outcome::Crashed
+        | Outcome::TimedOut
+        | Outcome::OutOfMemory
+        | Outcome::Signalled { .. } => true,
+        Outcome::Done
+        | Outcome::Failed
+        | Outcome::Exited { .. }
+        | Outcome::Denied
+        | Outcome::Refused { .. }
+        | Outcome::Confined { .. }
+        | Outcome::Invalid => !result.is_error,
+    }
+}
+
+/// An undoing that runs.
+#[derive(Debug)]
+pub(crate) struct Undoing {
+    /// Still to be taken back, the newest last.
+    left: Vec<Change>,
+    /// The call that runs, and what it takes back.
+    running: Option<(CallId, Change)>,
+    back: Vec<Change>,
+    /// What could not be, and why.
+    failed: Vec<(Change, String)>,
+    course: Course,
+}
+
+/// Whether an undoing goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Course {
+    On,
+    /// One could not be taken back, and nothing is certain of those before it.
+    Stuck,
+    /// A person stopped it.
+    Stopped,
+}
+
+impl Undoing {
+    /// What became of it, for the person and the model.
+    fn words(&self) -> String {
+        let name = |change: &Change| format!("{} (call {})", change.tool, change.call);
+        let mut said = Vec::new();
+        if !self.back.is_empty() {
+            let back: Vec<_> = self.back.iter().map(name).collect();
+            said.push(format!("Taken back: {}.", back.join(", ")));
+        }
+        for (change, why) in &self.failed {
+            let why = why.trim_end_matches('.');
+            said.push(format!("Not taken back: {}: {why}.", name(change)));
+        }
+        if !self.left.is_empty() {
+            let left: Vec<_> = self.left.iter().rev().map(name).collect();
+            said.push(format!("Left as it is, since it came before: {}.", left.join(", ")));
+        }
+        match said.is_empty() {
+            true => "There is nothing to take back: no file tool changed a file here that is not \
+                     taken back already. What commands changed is not kept."
+                .to_owned(),
+            false => said.join("\n"),
+        }
+    }
+}
+
+impl Session {
+    /// Takes the newest changes back.
+    pub(crate) fn undo(&mut self, out: &mut Out) {
+        self.phase = Phase::Undoing(Undoing {
+            left: self.changes.newest(),
+            running: None,
+            back: Vec::new(),
+            failed: Vec::new(),
+            course: Course::On,
+        });
+        self.go_on_undoing(out);
+    }
+
+    fn go_on_undoing(&mut self, out: &mut Out) {
+        let Phase::Undoing(undoing) = &mut self.phase else { return };
+        let next = match undoing.course {
+            Course::On => undoing.left.pop(),
+            Course::Stuck => None,
+            Course::Stopped => return self.end_turn(TurnEnd::Interrupted, out),
+        };
+        let Some(change) = next else {
+            let (round, usage) = (self.round, Usage::default());
+            let blocks = vec![Block::Text { text: undoing.words() }];
+            self.commit(Happened::Answer { round, blocks, usage }, out);
+            return self.end_turn(TurnEnd::Done, out);
+        };
+        let number = self.history.last_call().saturating_add(1);
+        let id = CallId { session: self.setup.id.clone(), number };
+        let input = serde_json::json!({ "id": change.call }).to_string();
+        undoing.running = Some((id.clone(), change));
+        let call = Call { id, use_id: String::new(), tool: RESTORE.to_owned(), input };
+        self.commit(Happened::Called { call: call.clone() }, out);
+        out.words.push(crate::FromSession::Run(call));
+    }
+
+    /// A person wants it to stop: what runs is ended, and what is left stays.
+    pub(crate) fn stop_undoing(&mut self, out: &mut Out) {
+        let Phase::Undoing(undoing) = &mut self.phase else { return };
+        undoing.course = Course::Stopped;
+        let running = undoing.running.iter().map(|(id, _)| id.clone());
+        out.words.extend(running.map(crate::FromSession::CancelCall));
+    }
+
+    /// A call ended while an undoing runs; its result is durable.
+    pub(crate) fn undone(&mut self, call: CallId, result: ToolResult, out: &mut Out) {
+        let Phase::Undoing(undoing) = &mut self.phase else { return };
+        // Any other is late: it has its result already.
+        let Some((_, change)) = undoing.running.take_if(|(id, _)| *id == call) else { return };
+        match result.is_error {
+            false => undoing.back.push(change),
+            true => undoing.failed.push((change, result.summary.clone())),
+        }
+        if result.is_error && !has_nothing(&result) && undoing.course == Course::On {
+            undoing.course = Course::Stuck;
+        }
+        self.take_in(&Happened::Result { call, use_id: String::new(), result });
+        self.go_on_undoing(out);
+    }
+}

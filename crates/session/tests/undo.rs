@@ -1,0 +1,180 @@
+//! `:undo`: which changes are taken back, in which order, and what is told of it.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+mod talk;
+
+use protocol::call::{Call, Outcome, ToolResult};
+use protocol::content::{Block, StopReason};
+use protocol::judgement::ToolKind;
+use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
+use session::Session;
+use talk::*;
+
+fn with_undo() -> SessionSetup {
+    let mut setup = setup();
+    setup.tools.push(tool("edit", ToolKind::Mutation, &[]));
+    setup.tools.push(tool("undo_restore", ToolKind::Mutation, &[]));
+    setup
+}
+
+fn failed(code: &str, summary: &str) -> ToolResult {
+    ToolResult {
+        outcome: Outcome::Failed,
+        text: summary.into(),
+        summary: summary.into(),
+        is_error: true,
+        code: Some(code.into()),
+    }
+}
+
+/// One turn of these calls, all of which work; they are numbered from `first`.
+fn turn(talk: &mut Talk, first: u32, tools: &[&'static str]) {
+    talk.prompt("go");
+    let ids = ["a", "b", "c", "d"];
+    let calls: Vec<Say> =
+        ids.iter().zip(tools).map(|(id, tool)| Say::Use(id, tool, "{\"path\":\"x\"}")).collect();
+    talk.answer(&calls, StopReason::ToolUse);
+    for number in (first..).take(tools.len()) {
+        talk.call_ended(number, "ok");
+    }
+    talk.answer(&[Say::Text("Done.")], StopReason::EndTurn);
+}
+
+/// The call that is let go, and what it takes back.
+fn restores(words: &[FromSession]) -> Option<(u32, String)> {
+    let calls = runs(words);
+    assert!(calls.len() < 2, "one after another");
+    let Call { id, use_id, tool, input } = calls.into_iter().next()?;
+    assert_eq!((use_id.as_str(), tool.as_str()), ("", "undo_restore"), "no model asked for it");
+    Some((id.number, input))
+}
+
+fn ends(talk: &mut Talk, number: u32, result: ToolResult) -> Vec<FromSession> {
+    talk.tell(ToSession::CallEnded { call: call_id(number), result })
+}
+
+/// What was said of it in the end.
+fn told(words: &[FromSession]) -> String {
+    let text = words.iter().find_map(|word| match word {
+        FromSession::Commit(Happened::Answer { blocks, .. }) => match blocks.as_slice() {
+            [Block::Text { text }] => Some(text.clone()),
+            other => panic!("{other:?}"),
+        },
+        _ => None,
+    });
+    assert_eq!(requests(words).len(), 0, "no model is asked");
+    text.unwrap_or_else(|| panic!("{words:?}"))
+}
+
+#[test]
+fn the_newest_turn_that_changed_files_is_taken_back_its_newest_change_first() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write"]);
+    turn(&mut talk, 2, &["edit", "bash", "write", "read"]);
+    turn(&mut talk, 6, &["read"]);
+    let words = talk.prompt(":undo");
+    assert_eq!(words[0], FromSession::Commit(Happened::Prompt { text: ":undo".into() }));
+    assert_eq!(restores(&words), Some((7, "{\"id\":4}".into())), "no commands, and no looks");
+    let words = ends(&mut talk, 7, done("put back"));
+    assert_eq!(restores(&words), Some((8, "{\"id\":2}".into())));
+    let words = ends(&mut talk, 8, done("put back"));
+    assert_eq!(told(&words), "Taken back: write (call 4), edit (call 2).");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Done));
+    // Again: the turn before it. And then there is nothing.
+    let words = talk.prompt(" :undo ");
+    assert_eq!(restores(&words), Some((9, "{\"id\":1}".into())));
+    ends(&mut talk, 9, done("put back"));
+    assert!(told(&talk.prompt(":undo")).starts_with("There is nothing to take back"));
+    // The model hears of it with the next prompt.
+    talk.prompt("and now?");
+    let request = talk.request();
+    assert_eq!(lawful(request), Ok(()));
+    let text = format!("{:?}", request.messages);
+    assert!(text.contains("Taken back: write (call 1)") && text.contains("and now?"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_taken_back_stops_it_and_what_was_never_kept_does_not() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write", "edit", "edit"]);
+    talk.prompt(":undo");
+    let words = ends(&mut talk, 4, failed("not_covered", "too large to keep"));
+    assert_eq!(restores(&words), Some((5, "{\"id\":2}".into())));
+    let words = ends(&mut talk, 5, failed("stale", "x was changed by somebody else"));
+    assert_eq!(
+        told(&words),
+        "Not taken back: edit (call 3): too large to keep.\n\
+         Not taken back: edit (call 2): x was changed by somebody else.\n\
+         Left as it is, since it came before: write (call 1)."
+    );
+    // What was never kept is not tried again; the other is.
+    let words = talk.prompt(":undo");
+    assert_eq!(restores(&words), Some((6, "{\"id\":2}".into())));
+}
+
+#[test]
+fn a_person_stops_it_and_goes_on_with_the_rest() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write", "edit"]);
+    talk.prompt(":undo");
+    let words = talk.tell(ToSession::Interrupt);
+    assert_eq!(words, [FromSession::CancelCall(call_id(3))]);
+    assert_eq!(talk.prompt("meanwhile"), [], "it waits");
+    let words = ends(&mut talk, 3, done("put back"));
+    assert!(
+        words.contains(&FromSession::Commit(Happened::TurnEnded { end: TurnEnd::Interrupted }))
+    );
+    assert_eq!(requests(&words).len(), 1, "the next prompt has its turn");
+    talk.answer(&[Say::Text("Yes?")], StopReason::EndTurn);
+    assert_eq!(restores(&talk.prompt(":undo")), Some((4, "{\"id\":1}".into())));
+}
+
+#[test]
+fn a_call_that_a_model_took_back_is_not_taken_back_again_but_its_undoing_is() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write"]);
+    talk.prompt("take it back");
+    talk.answer(&[Say::Use("z", "undo_restore", "{\"id\":1}")], StopReason::ToolUse);
+    talk.call_ended(2, "put back");
+    talk.answer(&[Say::Text("Done.")], StopReason::EndTurn);
+    assert_eq!(restores(&talk.prompt(":undo")), Some((3, "{\"id\":2}".into())));
+    ends(&mut talk, 3, done("put back"));
+    assert!(told(&talk.prompt(":undo")).starts_with("There is nothing"));
+}
+
+/// A conversation that died in the middle of it: what was taken back is known, nothing runs by
+/// itself, and a model is not asked.
+#[test]
+fn an_undoing_that_was_cut_short_is_not_gone_on_with_by_itself() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write", "edit"]);
+    talk.prompt(":undo");
+    ends(&mut talk, 3, done("put back"));
+    let mut journal: Vec<Happened> = Vec::new();
+    for word in &talk.said {
+        match word {
+            FromSession::Commit(happened) => journal.push(happened.clone()),
+            FromSession::Run(call) if call.id.number < 4 => journal.push(Happened::Result {
+                call: call.id.clone(),
+                use_id: call.use_id.clone(),
+                result: done("ok"),
+            }),
+            _ => {}
+        }
+    }
+    let lost = failed("interrupted", "interrupted");
+    let lost = ToolResult { outcome: Outcome::Interrupted, ..lost };
+    let use_id = String::new();
+    journal.push(Happened::Result { call: call_id(4), use_id, result: lost });
+    let mut talk = Talk { session: Session::new(with_undo()), said: Vec::new() };
+    journal.into_iter().for_each(|happened| drop(talk.tell(ToSession::Replay(happened))));
+    let words = talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    assert_eq!(
+        words,
+        [
+            FromSession::Ready,
+            FromSession::Commit(Happened::TurnEnded { end: TurnEnd::Interrupted })
+        ]
+    );
+    assert_eq!(restores(&talk.prompt(":undo")), Some((5, "{\"id\":1}".into())));
+}
