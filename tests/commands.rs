@@ -228,6 +228,22 @@ fn a_session_is_copied_stopped_and_removed_and_its_records_of_calls_stay() {
 }
 
 #[test]
+fn a_session_is_removed_where_no_daemon_runs_and_none_is_left_behind() {
+    let desk = Desk::new();
+    let (id, other) = (session(&desk, &[]), session(&desk, &[]));
+    // `run` sees to it that no process is left.
+    let removed = run(desk.agentd(&["rm", &id]));
+    assert!(removed.code == 0 && removed.err.contains("is removed"), "{removed:?}");
+    assert_eq!((state(&desk, &id), state(&desk, &other)), ("gone".into(), "ended".into()));
+    assert_eq!(run(desk.agentd(&["daemon", "status"])).code, 15, "no daemon was started for it");
+    // One that somebody holds stays.
+    let held = fs::File::open(journal(&desk, &other)).unwrap();
+    held.lock().unwrap();
+    let refused = run(desk.agentd(&["rm", &other]));
+    assert_eq!((refused.code, state(&desk, &other).as_str()), (75, "ended"), "{refused:?}");
+}
+
+#[test]
 fn a_running_turn_is_stopped_in_order_or_killed_at_once() {
     for (command, mark) in [("stop", "4713"), ("kill", "4714")] {
         let desk = Desk::new();

@@ -135,6 +135,13 @@ fn a_disk_that_hangs_does_not_keep_a_supervisor_from_its_end() {
         own.count()
     };
     assert!(workers() > 2, "the positive control");
+    // Who asks for what runs is told of a session that waits for its disk, and does not wait with it.
+    terminal.prompt(&session, "this waits on a disk that does not answer");
+    let ps = run(desk.agentd(&["ps"]));
+    assert!(ps.code == 0 && ps.out.contains("agentd-broker"), "{ps:?}");
+    assert!(ps.out.contains(&session.0) && ps.out.contains("does not answer"), "{ps:?}");
+    let ls = run(desk.agentd(&["ls"]));
+    assert!(ls.code == 0 && ls.out.contains(&session.0), "{ls:?}");
     support::send(supervisor.pid(), nix::sys::signal::Signal::SIGTERM);
     let mut last = None;
     while let Some(word) = terminal.hear_if_any() {

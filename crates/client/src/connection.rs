@@ -151,7 +151,7 @@ impl Connection {
     ///
     /// # Errors
     /// Where the supervisor is gone, or did not answer in time.
-    pub(crate) fn ask_within(
+    pub fn ask_within(
         &mut self,
         word: &FromClient,
         patience: Duration,

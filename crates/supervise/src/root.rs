@@ -16,7 +16,7 @@ use crate::session_actor::{Glance, SessionMsg};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::times::SlotTimes;
-use ending::Ended;
+use ending::{Ended, LOOK, SILENT};
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{
     DaemonStatus, Ending, Opening, ProcessRow, SessionRow, ToClient, Unfinished,
@@ -30,6 +30,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 /// An open session and the word that says so.
 pub(crate) type OpenedSession = (ActorRef<SessionMsg>, ToClient);
@@ -307,21 +308,16 @@ impl RootState {
     fn describe(&self, reply: oneshot::Sender<Vec<ProcessRow>>) {
         let (row, broker) = oneshot::channel();
         let _ = self.broker.send_message(SlotMsg::Describe(row));
-        let asked: Vec<_> = self
-            .sessions
-            .values()
-            .map(|session| {
-                let (rows, answer) = oneshot::channel();
-                let _ = session.send_message(SessionMsg::Describe(rows));
-                answer
-            })
-            .collect();
+        let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
+            let (rows, answer) = oneshot::channel();
+            let _ = session.send_message(SessionMsg::Describe(rows));
+            (id.clone(), answer)
+        };
+        let asked: Vec<_> = self.sessions.iter().map(ask).collect();
         tokio::spawn(async move {
             let mut rows = vec![own_row()];
             rows.extend(broker.await);
-            for answer in asked {
-                rows.extend(answer.await.unwrap_or_default());
-            }
+            rows.extend(described(Instant::now() + LOOK, asked).await);
             let _ = reply.send(rows);
         });
     }
@@ -350,6 +346,28 @@ impl RootState {
         };
         self.sessions.iter().map(ask).collect()
     }
+}
+
+/// The processes of these sessions. One that waits for its disk says nothing, and is told so.
+async fn described(
+    until: Instant,
+    asked: Vec<(SessionId, oneshot::Receiver<Vec<ProcessRow>>)>,
+) -> Vec<ProcessRow> {
+    let mut rows = Vec::new();
+    for (session, answer) in asked {
+        match tokio::time::timeout_at(until, answer).await {
+            Ok(found) => rows.extend(found.unwrap_or_default()),
+            Err(_) => rows.push(ProcessRow {
+                worker: "agentd-session".to_owned(),
+                session: Some(session),
+                pid: 0,
+                generation: 0,
+                restarts: 0,
+                last_cause: Some(SILENT.to_owned()),
+            }),
+        }
+    }
+    rows
 }
 
 fn own_row() -> ProcessRow {

@@ -111,7 +111,7 @@ fn status(daemon: &DaemonSupervisors<'_>, json: bool) -> Result<Exit, Failure> {
 }
 
 fn ask(mut connection: Connection) -> Result<DaemonStatus, Failure> {
-    let answer = door::ask(&mut connection, &FromClient::Status)?;
+    let answer = door::ask_at_once(&mut connection, &FromClient::Status)?;
     let ToClient::Status(status) = answer else { return Err(door::unexpected(&answer)) };
     Ok(status)
 }

@@ -6,7 +6,12 @@ use crate::place::Place;
 use crate::ps::{connect, sockets};
 use client::{ChannelError, Connection};
 use protocol::client::{FailedKind, FromClient, Opening, ToClient};
+use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// Longest wait for what a supervisor knows. It gives its sessions five seconds to say how they are.
+const AT_ONCE: Duration = Duration::from_secs(15);
 
 /// Connections to all supervisors that run: to the daemon first, then to those of one run each.
 pub(crate) fn running(place: &Place) -> Vec<Connection> {
@@ -14,9 +19,29 @@ pub(crate) fn running(place: &Place) -> Vec<Connection> {
     sockets(&place.dirs.runtime).iter().filter_map(|socket| connect(socket).ok()).collect()
 }
 
-/// Asks, and waits for the answer.
+/// Asks, and waits for the answer, however long what is asked for takes.
 pub(crate) fn ask(connection: &mut Connection, word: &FromClient) -> Result<ToClient, Failure> {
     answered(connection, word, &[])
+}
+
+/// Asks what is known at once: one that does not say it in time is stopped or stuck.
+pub(crate) fn ask_at_once(
+    connection: &mut Connection,
+    word: &FromClient,
+) -> Result<ToClient, Failure> {
+    let pid = connection.supervisor_pid();
+    let answer = connection.ask_within(word, AT_ONCE).map_err(|error| {
+        let silent =
+            matches!(&error, ChannelError::Io(error) if error.kind() == io::ErrorKind::WouldBlock);
+        if silent {
+            Failure::internal(format!("the supervisor (process {pid}) gives no answer"))
+                .exit(Exit::SupervisorUnreachable)
+                .hint("`agentd daemon stop --force` ends one that is stopped or stuck")
+        } else {
+            lost(&error)
+        }
+    })?;
+    checked(answer)
 }
 
 /// Opens a session, and waits for its name.
@@ -33,10 +58,15 @@ fn answered(
     word: &FromClient,
     papers: &[OwnedFd],
 ) -> Result<ToClient, Failure> {
-    let lost =
-        |error: ChannelError| Failure::internal(chain(&error)).exit(Exit::SupervisorUnreachable);
-    connection.send(word, papers).map_err(lost)?;
-    let word = connection.recv().map_err(lost)?;
+    connection.send(word, papers).map_err(|error| lost(&error))?;
+    checked(connection.recv().map_err(|error| lost(&error))?)
+}
+
+fn lost(error: &ChannelError) -> Failure {
+    Failure::internal(chain(error)).exit(Exit::SupervisorUnreachable)
+}
+
+fn checked(word: ToClient) -> Result<ToClient, Failure> {
     if let ToClient::Failed { kind, message } = word {
         return Err(failed(kind, message));
     }

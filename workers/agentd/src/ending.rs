@@ -7,9 +7,9 @@ use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::opening::{KeyNeed, opening};
 use crate::output::print;
-use crate::place::Place;
+use crate::place::{KEY_VARIABLES, Place};
 use crate::sessions;
-use client::beside_self;
+use client::{Connection, Launch, PrivateSupervisor, beside_self};
 use protocol::client::{Ending, FromClient, Start, ToClient};
 use protocol::judgement::Audience;
 use serde_json::json;
@@ -28,13 +28,27 @@ pub(crate) fn end(beginning: &str, ending: Ending) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Removes an ended session. The daemon does it, which alone writes there.
+/// Removes an ended session. A supervisor does it, which alone writes there: the daemon where it runs,
+/// else one that ends with this.
 pub(crate) fn remove(beginning: &str) -> Result<Exit, Failure> {
     let place = Place::of_process()?;
     let session = sessions::named(&place, beginning)?;
     let executable = beside_self("agentd-supervisor")?;
-    let mut connection = daemon::of(&place, &executable)?.find_or_start()?;
-    door::do_it(&mut connection, &FromClient::Remove { session: session.clone() })?;
+    let word = FromClient::Remove { session: session.clone() };
+    match daemon::of(&place, &executable)?.find()? {
+        Some(mut connection) => door::do_it(&mut connection, &word)?,
+        None => {
+            let launch = Launch { executable: &executable, without: KEY_VARIABLES, with: &[] };
+            let own = PrivateSupervisor::start(&launch)?;
+            let removed = Connection::open(own.socket(), own.token())
+                .map_err(Failure::from)
+                .and_then(|mut connection| door::do_it(&mut connection, &word));
+            own.end().map_err(|error| {
+                Failure::internal(format!("cannot tell how agentd-supervisor ended: {error}"))
+            })?;
+            removed?;
+        }
+    }
     eprintln!("agentd: session {session} is removed; its audit records stay");
     Ok(Exit::Done)
 }

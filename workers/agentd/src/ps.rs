@@ -46,7 +46,7 @@ pub(crate) fn connect(socket: &Path) -> Result<Connection, Failure> {
 }
 
 pub(crate) fn processes(connection: &mut Connection) -> Result<Vec<ProcessRow>, Failure> {
-    let answer = door::ask(connection, &FromClient::Ps)?;
+    let answer = door::ask_at_once(connection, &FromClient::Ps)?;
     let ToClient::Processes(rows) = answer else { return Err(door::unexpected(&answer)) };
     Ok(rows)
 }

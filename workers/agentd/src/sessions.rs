@@ -36,12 +36,15 @@ pub(crate) fn rows(place: &Place) -> Vec<SessionRow> {
     rows
 }
 
-/// What a supervisor lists; nothing where it cannot.
+/// What a supervisor lists; where it does not, that is said, and the disk has the word.
 fn listed(connection: &mut Connection) -> Vec<SessionRow> {
-    match door::ask(connection, &FromClient::List) {
-        Ok(ToClient::Sessions(rows)) => rows,
-        Ok(_) | Err(_) => Vec::new(),
-    }
+    let failure = match door::ask_at_once(connection, &FromClient::List) {
+        Ok(ToClient::Sessions(rows)) => return rows,
+        Ok(other) => door::unexpected(&other),
+        Err(failure) => failure,
+    };
+    eprintln!("agentd: {}; what it does is not known here", failure.message());
+    Vec::new()
 }
 
 /// The supervisor that has this session live.

@@ -1,6 +1,7 @@
 //! Ends that meet somebody who has just come or just spoken.
 #![allow(clippy::unwrap_used)]
 
+use super::super::described;
 use super::super::rig::{Peer, live, root_in, shut_down};
 use super::{at_work, pause};
 use crate::session_actor::SessionMsg;
@@ -114,5 +115,15 @@ async fn a_session_that_does_not_answer_holds_no_end_up_for_ever() {
     let (_held, silent) = oneshot::channel();
     let why = at_work(Instant::now() + Duration::from_millis(50), silent).await;
     assert!(why.unwrap().contains("does not answer"));
+    // Nor does it hide the processes of the others.
+    let (_held, silent) = oneshot::channel();
+    let (reply, answer) = oneshot::channel();
+    live(&root, &session).await.unwrap().send_message(SessionMsg::Describe(reply)).unwrap();
+    let stuck = SessionId("stuck".to_owned());
+    let asked = vec![(stuck.clone(), silent), (session.clone(), answer)];
+    let rows = described(Instant::now() + Duration::from_secs(1), asked).await;
+    assert_eq!(rows[0].session, Some(stuck));
+    assert!(rows[0].last_cause.as_ref().unwrap().contains("does not answer"), "{rows:?}");
+    assert!(rows[1..].iter().any(|row| row.pid > 0), "the positive control: {rows:?}");
     shut_down(&root, ended).await;
 }
