@@ -939,3 +939,36 @@ fn what_was_recorded_on_any_interface_is_played_back_without_a_server() {
         assert!(ran.err.contains("departs from the recording"), "{vendor:?}: {}", ran.err);
     });
 }
+
+#[test]
+fn a_recording_is_played_as_it_was_where_somebody_asks_for_it() {
+    let desk = Desk::new();
+    let file = desk.outside().join("recording").display().to_string();
+    let play = |ms: u32, more: &[&str]| {
+        let say =
+            "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}";
+        let chunk = json!({"chunk": {"ms": ms, "text": format!("{say}\n\ndata: [DONE]\n\n")}});
+        let request =
+            json!({"request": {"round": 1, "shape": ["user: \"go\""], "api": "openai-chat"}});
+        fs::write(&file, format!("{}\n{request}\n{chunk}\n", json!({"agentd_recording": 1})))
+            .unwrap();
+        let ran = run(desk.agentd(&[&["-p", "go", "--replay", &file], more].concat()));
+        assert_eq!((ran.code, ran.out.as_str()), (0, "hi\n"), "{more:?}: {}", ran.err);
+        ran.took
+    };
+    // An hour, which nobody waits for.
+    play(3_600_000, &[]);
+    play(3_600_000, &["--replay-speed", "full"]);
+    let took = play(1_500, &["--replay-speed", "recorded"]);
+    assert!(took >= Duration::from_millis(1_500), "{took:?}");
+    configure(&desk, "[provider]\nreplay_speed = 'recorded'\n");
+    let took = play(1_500, &[]);
+    assert!(took >= Duration::from_millis(1_500), "{took:?}");
+
+    // Who waits for it can stop it.
+    let begun = Instant::now();
+    fs::write(&file, fs::read_to_string(&file).unwrap().replace(":1500", ":3600000")).unwrap();
+    let ran = run(desk.agentd(&["-p", "go", "--replay", &file, "--timeout", "2"]));
+    assert_eq!(ran.code, 124, "{}{}", ran.out, ran.err);
+    assert!(begun.elapsed() < LONGEST, "{:?}", begun.elapsed());
+}

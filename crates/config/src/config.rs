@@ -16,7 +16,7 @@ use protocol::client::ModelFacts;
 use protocol::confinement::{Level, Limits, Network, Tier};
 use protocol::hosts::HostRule;
 use protocol::judgement::{Audience, Example, Mode, Rule, RuleEffect, RuleSet};
-use protocol::provider::{Auth, Effort, Patience};
+use protocol::provider::{Auth, Effort, Patience, ReplaySpeed};
 use std::path::{Path, PathBuf};
 
 /// What holds for one session.
@@ -79,6 +79,8 @@ pub struct ProviderConfig {
     pub max_tokens: u32,
     /// Waits and tries.
     pub patience: Patience,
+    /// How quickly a recording answers.
+    pub replay_speed: ReplaySpeed,
     /// Where the key comes from, where one is set. It stays where it is.
     pub key: Option<KeySource>,
     /// Whether the base URL is this machine.
@@ -268,6 +270,10 @@ fn provider(
             byte_timeout_ms: settings.number("provider.byte_timeout")?,
             progress_timeout_ms: settings.number("provider.progress_timeout")?,
             connect_timeout_ms: settings.number("provider.connect_timeout")?,
+        },
+        replay_speed: match settings.text("provider.replay_speed")? {
+            "recorded" => ReplaySpeed::Recorded,
+            _ => ReplaySpeed::Full,
         },
         key,
         proxy: proxy::proxy_for(&base_url, https_proxy.as_deref(), no_proxy.as_deref()),

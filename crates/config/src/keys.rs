@@ -93,6 +93,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("provider.byte_timeout", Time(100, DAY), Anything),
     key("provider.progress_timeout", Time(100, DAY), Anything),
     key("provider.connect_timeout", Time(100, DAY), Anything),
+    key("provider.replay_speed", Word(&["full", "recorded"]), Anything),
     key("permissions.mode", Word(MODES), Tighten(LaterWord)),
     key("permissions.allow", Rules, Nothing),
     key("permissions.ask", Rules, Anything),

@@ -25,7 +25,16 @@ pub enum Source {
     /// A server.
     Server(Server),
     /// A recorded session, read from the descriptor passed as `Paper::Replay`.
-    Replay,
+    Replay(ReplaySpeed),
+}
+
+/// How quickly a recording answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum ReplaySpeed {
+    /// Without a wait.
+    Full,
+    /// As it was when it was recorded.
+    Recorded,
 }
 
 /// A server, and how it is spoken to.

@@ -8,7 +8,7 @@ use crate::play::play;
 use crate::recording::{Recorder, Recording};
 use crate::telling::{Say, Telling};
 use protocol::content::ModelRequest;
-use protocol::provider::{Auth, FromProvider, Patience, Source};
+use protocol::provider::{Auth, FromProvider, Patience, ReplaySpeed, Source};
 use protocol::upkeep::{LogLevel, LogLine};
 use std::fs::File;
 
@@ -43,7 +43,7 @@ pub struct Provider {
 #[derive(Debug)]
 enum Origin {
     Server(Box<Endpoint>),
-    Recording(Recording),
+    Recording(Recording, ReplaySpeed),
 }
 
 impl Provider {
@@ -74,8 +74,8 @@ impl Provider {
             Telling { round: request.round, attempt: 1, of: self.patience.tries, any: false, say };
         match &self.origin {
             Err(fault) => telling.give_up(fault, &self.patience),
-            Ok(Origin::Recording(recording)) => {
-                if let Err(fault) = play(recording, request, &mut telling) {
+            Ok(Origin::Recording(recording, speed)) => {
+                if let Err(fault) = play((recording, *speed), request, &mut telling).await {
                     telling.give_up(&fault, &self.patience);
                 }
             }
@@ -101,14 +101,14 @@ impl Provider {
 
 fn origin(setup: &Setup) -> Result<Origin, Fault> {
     match &setup.source {
-        Source::Replay => {
+        Source::Replay(speed) => {
             let departed = |words: String| Fault::new(Cause::Departed, words);
             let file = setup
                 .replay
                 .as_ref()
                 .ok_or_else(|| departed("no recording was given to replay".to_owned()))?;
             let recording = Recording::read(file).map_err(|error| departed(error.to_string()))?;
-            Ok(Origin::Recording(recording))
+            Ok(Origin::Recording(recording, *speed))
         }
         Source::Server(server) => {
             let no_key = |words: String| Fault::new(Cause::NoKey, words);

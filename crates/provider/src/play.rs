@@ -2,13 +2,15 @@
 
 use crate::fault::{Cause, Fault};
 use crate::intake::Intake;
-use crate::recording::{Beat, Recording};
+use crate::recording::{Happened, Recording};
 use crate::telling::Telling;
 use protocol::content::ModelRequest;
+use protocol::provider::ReplaySpeed;
+use tokio::time::{Instant, sleep_until};
 
-/// Plays a recorded answer as fast as it can.
-pub(crate) fn play(
-    recording: &Recording,
+/// Plays a recorded answer.
+pub(crate) async fn play(
+    (recording, speed): (&Recording, ReplaySpeed),
     request: &ModelRequest,
     telling: &mut Telling<'_>,
 ) -> Result<(), Fault> {
@@ -16,9 +18,15 @@ pub(crate) fn play(
     let round = recording.answer_to(request).map_err(departed)?;
     telling.of = round.tries.unwrap_or(telling.of);
     let mut intake = Some(Intake::new(round.api));
+    let begun = Instant::now();
     for beat in &round.beats {
-        match beat {
-            Beat::Bytes(bytes) => {
+        match (speed, begun.checked_add(beat.at)) {
+            (ReplaySpeed::Recorded, Some(then)) => sleep_until(then).await,
+            // A time that no clock has was never recorded.
+            (ReplaySpeed::Recorded, None) | (ReplaySpeed::Full, _) => {}
+        }
+        match &beat.happened {
+            Happened::Bytes(bytes) => {
                 let Some(taken) = intake.as_mut().map(|intake| intake.read(bytes)) else {
                     continue;
                 };
@@ -30,15 +38,15 @@ pub(crate) fn play(
                     Err(_) => intake = None,
                 }
             }
-            Beat::Retrying(retry) => {
+            Happened::Retrying(retry) => {
                 telling.retrying(retry.clone());
                 intake = Some(Intake::new(round.api));
             }
-            Beat::Failed { kind, message } => {
+            Happened::Failed { kind, message } => {
                 telling.failed(*kind, message.clone());
                 return Ok(());
             }
-            Beat::Cancelled => {
+            Happened::Cancelled => {
                 return Err(departed(format!(
                     "request {} was dropped here when it was recorded",
                     request.round

@@ -15,13 +15,15 @@
 //!   before it, and no shape is compared.
 //! - `{"chunk":{"ms":12,"text":"event: …"}}`: what one read of the network brought, in server-sent
 //!   events, and when, in milliseconds since the request; `"base64"` in place of `"text"` where the
-//!   read cut a letter in two. The time is for people: a recording plays as fast as it can.
+//!   read cut a letter in two. The time counts where a recording is played as it was
+//!   (`provider.replay_speed`); else it plays as fast as it can. Without a time it is at once.
 //! - or, by hand, `{"say":[{"text":"I look."},{"call":"read","input":{"path":"a.rs"}}]}`: the whole
 //!   answer in short. Pieces are `text`, `thinking` (with `signature`) and `call` (with `input`,
 //!   `{}` if left out, and `id`, made up if left out); the reason to stop follows from them.
-//! - `{"retrying":{"attempt":2,"of":5,"wait_ms":480,"reason":"…"}}`: the attempt broke there; the
-//!   chunks of the next one follow. The wait is told again, not waited.
-//! - `{"failed":{"kind":"overloaded","message":"…"}}`: the request failed for good.
+//! - `{"retrying":{"ms":900,"attempt":2,"of":5,"wait_ms":480,"reason":"…"}}`: the attempt broke
+//!   there; the chunks of the next one follow. The wait is told again; what was waited is in their
+//!   times.
+//! - `{"failed":{"ms":900,"kind":"overloaded","message":"…"}}`: the request failed for good.
 //! - `{"cancelled":1}`: it was dropped there; a replay that comes here says that it departs.
 //!
 //! Where one number occurs twice (the provider was restarted and asked again), the last counts.
@@ -32,8 +34,16 @@ mod say;
 mod shape;
 mod write;
 
-pub(crate) use line::Retry;
-pub(crate) use replay::Beat;
+pub(crate) use replay::Happened;
 pub use replay::{Recording, RecordingError};
 pub use shape::shape;
 pub use write::Recorder;
+
+/// An attempt broke and another follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Retry {
+    pub attempt: u32,
+    pub of: u32,
+    pub wait_ms: u64,
+    pub reason: String,
+}

@@ -7,7 +7,7 @@ mod support;
 
 use anthropic::{Answer, Server, call, text, thinking};
 use protocol::content::{Block, Message, ModelRequest, Role, StopReason};
-use protocol::provider::{Failure, FromProvider, Source};
+use protocol::provider::{Failure, FromProvider, ReplaySpeed, Source};
 use provider::{Provider, Setup};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -16,7 +16,7 @@ use support::{ask, call_block, request, results, setup, text_block, user, whole}
 
 fn replay(file: &File) -> Provider {
     Provider::new(Setup {
-        source: Source::Replay,
+        source: Source::Replay(ReplaySpeed::Full),
         key: None,
         replay: Some(file.try_clone().unwrap()),
         ..setup("")
@@ -84,7 +84,7 @@ fn a_recording_replays_to_the_same_words() {
     // With other patience, and twice.
     let mut setup = setup("");
     setup.patience.tries = 1;
-    setup.source = Source::Replay;
+    setup.source = Source::Replay(ReplaySpeed::Full);
     setup.replay = Some(file);
     let mut again = Provider::new(setup);
     for _ in 0..2 {
@@ -106,6 +106,49 @@ fn a_restarted_provider_goes_on_with_the_same_file_and_the_last_answer_counts() 
     assert_eq!(content(&mut file).matches("agentd_recording").count(), 1);
     let answer = whole(&ask(&mut replay(&file), &conversation()[0]));
     assert_eq!(answer.blocks, [text_block("second")]);
+}
+
+#[test]
+fn a_recording_answers_at_once_or_as_it_was() {
+    const TIMED: &str = r#"{"agentd_recording":1}
+{"request":null}
+{"chunk":{"ms":70000,"text":"event: message_start\ndata: {\"type\":\"message_start\"}\n\n"}}
+{"chunk":{"ms":70001,"text":"data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"half\"}}\n\n"}}
+{"retrying":{"ms":130000,"attempt":2,"of":5,"wait_ms":480,"reason":"silence"}}
+{"failed":{"ms":3600000,"kind":"overloaded","message":"busy"}}
+{"request":null}
+{"chunk":{"text":"data: nothing"}}
+{"retrying":{"attempt":2,"of":5,"wait_ms":480,"reason":"an older recording"}}
+{"say":[{"text":"hi"}]}
+"#;
+    let told = |speed, round| {
+        let mut provider = Provider::new(Setup {
+            source: Source::Replay(speed),
+            replay: Some(written(TIMED)),
+            ..setup("")
+        });
+        // Its clock moves on only when nothing is left to do but wait, and then at once.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let begun = tokio::time::Instant::now();
+            let mut told = Vec::new();
+            let mut say = |word: FromProvider| told.push((begun.elapsed().as_millis(), word));
+            provider.answer(&request(round, vec![user("go")]), &mut say).await;
+            told
+        })
+    };
+    let (at_once, as_it_was) = (told(ReplaySpeed::Full, 1), told(ReplaySpeed::Recorded, 1));
+    let times = |told: &[(u128, FromProvider)]| told.iter().map(|(at, _)| *at).collect::<Vec<_>>();
+    assert_eq!(times(&at_once), [0, 0, 0]);
+    assert_eq!(times(&as_it_was), [70_001, 130_000, 3_600_000]);
+    let words = |told: Vec<(u128, FromProvider)>| told.into_iter().map(|(_, word)| word);
+    assert!(words(at_once).eq(words(as_it_was)));
+    // Without times there is nothing to wait for.
+    assert_eq!(times(&told(ReplaySpeed::Recorded, 2)).last(), Some(&0));
 }
 
 const BY_HAND: &str = r#"{"agentd_recording":1}
@@ -197,7 +240,7 @@ fn a_dropped_or_torn_answer_is_no_answer() {
         failed(&written(&torn)).starts_with("the recording breaks off in the answer to request 1")
     );
     assert!(failed(&written("")).starts_with("the recording does not begin with"));
-    let no_file = Setup { source: Source::Replay, ..setup("") };
+    let no_file = Setup { source: Source::Replay(ReplaySpeed::Full), ..setup("") };
     let answer = whole(&ask(&mut Provider::new(no_file), &conversation()[0]));
     assert_eq!(
         answer.failed.unwrap(),

@@ -231,7 +231,7 @@ fn source(config: &Config) -> Source {
             headers: config.provider.headers.clone(),
             effort: config.provider.effort,
         }),
-        ProviderName::Replay => Source::Replay,
+        ProviderName::Replay => Source::Replay(config.provider.replay_speed),
     }
 }
 

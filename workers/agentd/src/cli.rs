@@ -352,6 +352,9 @@ pub(crate) struct SessionFlags {
     /// Let this recording answer in place of a provider.
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
+    /// How quickly the recording answers.
+    #[arg(long, value_enum, value_name = "SPEED", requires = "replay")]
+    pub(crate) replay_speed: Option<ReplaySpeed>,
     /// Follow the project's own configuration for this run, also where it allows more.
     #[arg(long)]
     pub(crate) trust_project: bool,
@@ -433,6 +436,15 @@ impl ProviderFlag {
             Self::Replay => "replay",
         }
     }
+}
+
+/// Speeds of a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReplaySpeed {
+    /// Without a wait
+    Full,
+    /// As it was when it was recorded
+    Recorded,
 }
 
 /// Shapes of the output.

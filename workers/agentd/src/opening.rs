@@ -1,7 +1,7 @@
 //! What a session is opened with: the flags, the environment and the configuration in one word,
 //! with the descriptors that ride behind it.
 
-use crate::cli::{Net, ProviderFlag, SessionFlags};
+use crate::cli::{Net, ProviderFlag, ReplaySpeed, SessionFlags};
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::place::{Place, TrustFlag, real_dir};
@@ -121,6 +121,11 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, Failure> {
         }
         (Some(provider), None) => set("provider.name", provider.word()),
         (None, None) => {}
+    }
+    match flags.replay_speed {
+        Some(ReplaySpeed::Full) => set("provider.replay_speed", "full"),
+        Some(ReplaySpeed::Recorded) => set("provider.replay_speed", "recorded"),
+        None => {}
     }
     if let Some(model) = &flags.model {
         set("provider.model", model);

@@ -11,7 +11,8 @@ use protocol::Link;
 use protocol::content::{Block, Message, ModelRequest, Role, StopReason};
 use protocol::ids::Generation;
 use protocol::provider::{
-    Api, Auth, Delta, Failure, FromProvider, Paper, Patience, ProviderLink, Source, ToProvider,
+    Api, Auth, Delta, Failure, FromProvider, Paper, Patience, ProviderLink, ReplaySpeed, Source,
+    ToProvider,
 };
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -246,13 +247,17 @@ fn answers_pings_and_cancels_in_its_cage() {
         std::thread::sleep(Duration::from_millis(1));
     }
     worker.send(&ToProvider::Ping(2));
-    let mut next = worker.next();
-    while let FromProvider::Delta { .. } = next {
-        next = worker.next();
-    }
-    assert_eq!(next, FromProvider::Pong(2), "a ping is answered in mid-stream");
+    let behind_the_pieces = |worker: &mut Worker| {
+        let mut word = worker.next();
+        while let FromProvider::Delta { .. } = word {
+            word = worker.next();
+        }
+        word
+    };
+    let pong = behind_the_pieces(&mut worker);
+    assert_eq!(pong, FromProvider::Pong(2), "a ping is answered in mid-stream");
     worker.send(&ToProvider::Cancel);
-    assert_eq!(worker.next(), FromProvider::Cancelled { round: 2 });
+    assert_eq!(behind_the_pieces(&mut worker), FromProvider::Cancelled { round: 2 });
     // A cancel that comes too late is nothing.
     worker.send(&ToProvider::Cancel);
     assert_eq!(says(&worker.answer(3)), "again");
@@ -299,7 +304,8 @@ fn papers_are_taken_in_their_order() {
     let then = worker.answer(1);
     assert_eq!(says(&then), "once");
     drop(worker);
-    let mut worker = Worker::configured(Source::Replay, &[(Paper::Replay, &recording)]);
+    let mut worker =
+        Worker::configured(Source::Replay(ReplaySpeed::Full), &[(Paper::Replay, &recording)]);
     assert_eq!(worker.answer(1), then);
     let mut text = String::new();
     recording.rewind().unwrap();

@@ -82,7 +82,11 @@ goldens! {
             headers: vec![(text("x-a"), text("b"))],
             effort: Some(protocol::provider::Effort::High),
         }),
-        Replay => Source::Replay,
+        Replay => Source::Replay(protocol::provider::ReplaySpeed::Recorded),
+    }
+    provider::ReplaySpeed {
+        Full => ReplaySpeed::Full,
+        Recorded => ReplaySpeed::Recorded,
     }
     provider::Api {
         Anthropic => Api::Anthropic,
@@ -107,7 +111,7 @@ goldens! {
     }
     provider::ToProvider {
         Configure => ToProvider::Configure {
-            source: protocol::provider::Source::Replay,
+            source: protocol::provider::Source::Replay(protocol::provider::ReplaySpeed::Full),
             patience: patience(),
             proxy: Some(text("http://proxy")),
             papers: vec![protocol::provider::Paper::Key, protocol::provider::Paper::Record],

@@ -18,7 +18,8 @@ pub(super) enum Line<'a> {
     #[serde(borrow)]
     Chunk(Chunk<'a>),
     Say(Vec<Said>),
-    Retrying(Retry),
+    #[serde(borrow)]
+    Retrying(Retrying<'a>),
     Failed(Failed),
     Cancelled(u32),
 }
@@ -73,13 +74,16 @@ pub(super) enum Said {
 }
 
 /// An attempt broke and another follows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Retry {
+pub(super) struct Retrying<'a> {
+    #[serde(default)]
+    pub ms: u64,
     pub attempt: u32,
     pub of: u32,
     pub wait_ms: u64,
-    pub reason: String,
+    #[serde(borrow)]
+    pub reason: Cow<'a, str>,
 }
 
 /// [`Api`] as the file names it, in the words of `provider.name`.
@@ -127,6 +131,8 @@ impl From<ApiName> for Api {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Failed {
+    #[serde(default)]
+    pub ms: u64,
     pub kind: Kind,
     pub message: String,
 }

@@ -1,7 +1,7 @@
 //! Reading a recording and finding the answer to a request in it; pure but for the reading.
 
-use super::line::{Chunk, Line, Request, Retry, VERSION};
-use super::{say, shape};
+use super::line::{Chunk, Failed, Line, Request, Retrying, VERSION};
+use super::{Retry, say, shape};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::content::ModelRequest;
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 /// Largest recording in bytes. Stops a wrong file from filling memory.
 const RECORDING_CAP: usize = 512 << 20;
@@ -35,7 +36,15 @@ pub(crate) struct Round {
 
 /// One thing that happened while an answer came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Beat {
+pub(crate) struct Beat {
+    /// Since the request.
+    pub(crate) at: Duration,
+    pub(crate) happened: Happened,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Happened {
     /// One read of the network.
     Bytes(Vec<u8>),
     /// The attempt broke.
@@ -178,16 +187,22 @@ fn opened(request: Option<Request<'_>>, last: u32) -> (u32, Round) {
 }
 
 fn beat(line: Line<'_>, round: u32) -> Result<Beat, &'static str> {
-    Ok(match line {
-        Line::Chunk(chunk) => Beat::Bytes(bytes(chunk)?),
-        Line::Say(said) => Beat::Bytes(say::stream(&said, round).into_bytes()),
-        Line::Retrying(retry) => Beat::Retrying(retry),
-        Line::Failed(said) => Beat::Failed { kind: said.kind.into(), message: said.message },
-        Line::Cancelled(_) => Beat::Cancelled,
+    let (ms, happened) = match line {
+        Line::Chunk(chunk) => (chunk.ms, Happened::Bytes(bytes(chunk)?)),
+        Line::Say(said) => (0, Happened::Bytes(say::stream(&said, round).into_bytes())),
+        Line::Retrying(Retrying { ms, attempt, of, wait_ms, reason }) => {
+            let reason = reason.into_owned();
+            (ms, Happened::Retrying(Retry { attempt, of, wait_ms, reason }))
+        }
+        Line::Failed(Failed { ms, kind, message }) => {
+            (ms, Happened::Failed { kind: kind.into(), message })
+        }
+        Line::Cancelled(_) => (0, Happened::Cancelled),
         Line::AgentdRecording(_) => return Err("a second first line"),
         // Taken before.
         Line::Request(_) => return Err("a request in a request"),
-    })
+    };
+    Ok(Beat { at: Duration::from_millis(ms), happened })
 }
 
 fn bytes(chunk: Chunk<'_>) -> Result<Vec<u8>, &'static str> {
@@ -237,7 +252,10 @@ mod tests {
         assert!(recording.answer_to(&request(1, "anything")).is_ok());
         assert_eq!(
             recording.answer_to(&request(2, "go")).unwrap().beats,
-            [Beat::Bytes(b"da".into()), Beat::Bytes(b"ta".into())]
+            [(3, b"da"), (0, b"ta")].map(|(ms, bytes)| Beat {
+                at: Duration::from_millis(ms),
+                happened: Happened::Bytes(bytes.to_vec()),
+            })
         );
         assert_eq!(
             recording.answer_to(&request(2, "stop")).unwrap_err(),

@@ -1,7 +1,7 @@
 //! Writing a recording as the conversation goes.
 
-use super::line::{Chunk, Failed, Line, Request, Retry, VERSION};
-use super::shape;
+use super::line::{Chunk, Failed, Line, Request, Retrying, VERSION};
+use super::{Retry, shape};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::content::ModelRequest;
@@ -55,7 +55,7 @@ impl Recorder {
 
     /// One read of the network brought these bytes.
     pub fn chunk(&mut self, bytes: &[u8]) {
-        let ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let ms = self.ms();
         let (text, base64) = match std::str::from_utf8(bytes) {
             Ok(text) => (Some(Cow::Borrowed(text)), None),
             Err(_) => (None, Some(STANDARD.encode(bytes))),
@@ -65,12 +65,19 @@ impl Recorder {
 
     /// The attempt broke and another follows.
     pub(crate) fn retrying(&mut self, retry: &Retry) {
-        self.line(&Line::Retrying(retry.clone()));
+        self.line(&Line::Retrying(Retrying {
+            ms: self.ms(),
+            attempt: retry.attempt,
+            of: retry.of,
+            wait_ms: retry.wait_ms,
+            reason: Cow::Borrowed(&retry.reason),
+        }));
     }
 
     /// The request failed for good.
     pub fn failed(&mut self, kind: Failure, message: &str) {
-        self.line(&Line::Failed(Failed { kind: kind.into(), message: message.to_owned() }));
+        let failed = Failed { ms: self.ms(), kind: kind.into(), message: message.to_owned() };
+        self.line(&Line::Failed(failed));
     }
 
     /// The request was dropped.
@@ -81,6 +88,11 @@ impl Recorder {
     /// The failure that ended the recording, once.
     pub fn take_failure(&mut self) -> Option<io::Error> {
         self.failure.take()
+    }
+
+    /// Since the request.
+    fn ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     fn line(&mut self, line: &Line<'_>) {
