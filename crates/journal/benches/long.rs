@@ -104,10 +104,22 @@ fn records_of(call: u32, text: &str) -> [Record; 4] {
     let tool = "bash".to_owned();
     let (outcome, summary) = (Outcome::Exited { code: 0 }, "exit 0".to_owned());
     let (text, is_error, code, audit) = (text.to_owned(), false, None, None);
+    let recalled = None;
     [
         Record::Proposed { call, use_id: use_id.clone(), tool, tool_kind, input },
         Record::Approved { call, tool_kind, basis: journal::Basis::Query },
         Record::Start { call, tool_kind },
-        Record::Result { call, use_id, outcome, text, full: None, summary, is_error, code, audit },
+        Record::Result {
+            call,
+            use_id,
+            outcome,
+            text,
+            full: None,
+            summary,
+            is_error,
+            code,
+            recalled,
+            audit,
+        },
     ]
 }

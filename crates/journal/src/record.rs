@@ -192,6 +192,9 @@ pub enum Record {
         /// A stable word for the kind of failure.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
+        /// The call that was given this answer first, where nothing was looked at anew.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        recalled: Option<u32>,
         /// Where the audit log stood, as [`crate::Audit::sync`] gave it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         audit: Option<Head>,

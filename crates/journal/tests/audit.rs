@@ -219,8 +219,18 @@ fn anchors_come_from_the_journals() {
         audit.append(&decided(id, 1, Decision::Allowed)).unwrap();
         audit.append(&ended(id, 1, vec![])).unwrap();
         let head = audit.sync().unwrap();
-        let Record::Result { call, use_id, outcome, text, full, summary, is_error, code, .. } =
-            sample::result(1, &"long".repeat(50_000))
+        let Record::Result {
+            call,
+            use_id,
+            outcome,
+            text,
+            full,
+            summary,
+            is_error,
+            code,
+            recalled,
+            ..
+        } = sample::result(1, &"long".repeat(50_000))
         else {
             unreachable!()
         };
@@ -235,6 +245,7 @@ fn anchors_come_from_the_journals() {
                 summary,
                 is_error,
                 code,
+                recalled,
                 audit,
             })
             .unwrap();

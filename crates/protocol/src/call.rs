@@ -157,6 +157,39 @@ impl std::fmt::Display for Tampered {
     }
 }
 
+/// What a query looked at: while all of it is as it was, so is its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Evidence {
+    /// When the looking began, in nanoseconds of Unix time.
+    pub began: i64,
+    /// Each file, and each directory whose entries counted.
+    pub parts: Vec<Part>,
+}
+
+/// Something that was looked at, as it was before that.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Part {
+    /// A real path.
+    pub path: String,
+    /// Absent where nothing was there.
+    pub was: Option<Stamp>,
+}
+
+/// By what a file is told apart from what it is later. Times are nanoseconds of Unix time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct Stamp {
+    /// The filesystem.
+    pub device: u64,
+    /// The file in it.
+    pub inode: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// When its content was changed; anybody may set it.
+    pub modified: i64,
+    /// When anything of it was changed; nobody can set it.
+    pub changed: i64,
+}
+
 /// The runner's account of a finished call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Report {
@@ -168,6 +201,8 @@ pub struct Report {
     pub effects: Vec<Effect>,
     /// The files that it read or wrote, each as it was then.
     pub seen: Vec<SeenFile>,
+    /// What a query's answer was made from; absent where not all of it can be told apart later.
+    pub evidence: Option<Evidence>,
     /// What the kernel refused, the first 200 in order.
     pub refusals: Vec<Refusal>,
     /// How many more were refused after those.

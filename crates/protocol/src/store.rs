@@ -3,9 +3,11 @@
 //! `Begin` → `Ready` and `Foreword` → any number of `Do`, each answered by one `Answered`. A `Do` that was not
 //! answered may be said again to a new life under the same call: what was done for it once is not
 //! done again. `Keep` (answered by `Kept`) before a call changes files and `Ended` (answered by
-//! `Settled`) after it make it undoable; `Fetch` asks for what undoing it takes.
+//! `Settled`) after it make it undoable; `Fetch` asks for what undoing it takes. `Recall` (answered by
+//! `Recalled`) asks whether a query's answer is known and proven fresh, `Remember` keeps one, and
+//! `Outdate` says what is not as it was.
 
-use crate::call::{Call, ToolResult};
+use crate::call::{Call, Probe, Report, ToolResult};
 use crate::confinement::{Confinement, FilePath};
 use crate::ids::{CallId, SessionId};
 use crate::upkeep::LogLine;
@@ -56,8 +58,48 @@ pub enum ToStore {
     Ended(CallId),
     /// A call of `undo_restore`: what it is to put back.
     Fetch(Call),
+    /// A query: is its answer known?
+    Recall(Asked),
+    /// The answer of a query, with its evidence.
+    Remember {
+        /// The query.
+        asked: Asked,
+        /// What it came to.
+        report: Report,
+    },
+    /// This is not as it was. No answer.
+    Outdate(Changed),
     /// Answered by `Pong` with the same number.
     Ping(u64),
+}
+
+/// A query, with what else its answer depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Asked {
+    /// The query, its arguments normalised.
+    pub call: Call,
+    /// Most characters of the result.
+    pub max_result_chars: u32,
+}
+
+/// What a call may have changed, however it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Changed {
+    /// What is at these real paths, and what contains it.
+    Paths(Vec<String>),
+    /// Nobody knows.
+    Anything,
+}
+
+/// An answer that was given before, and whose evidence is as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Recalled {
+    /// What a look at the path finds.
+    pub probe: Probe,
+    /// The number of the call that it was given to.
+    pub by: u32,
+    /// The answer.
+    pub report: Report,
 }
 
 /// A path as it was before a call, and as the call left it.
@@ -118,6 +160,13 @@ pub enum FromStore {
         call: CallId,
         /// What was asked for.
         files: Result<Vec<KeptFile>, ToolResult>,
+    },
+    /// The answer to `Recall`.
+    Recalled {
+        /// The call.
+        call: CallId,
+        /// Absent where nothing is known, or it is not proven fresh.
+        found: Option<Box<Recalled>>,
     },
     /// Alive.
     Pong(u64),

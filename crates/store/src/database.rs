@@ -28,6 +28,15 @@ const LEDGER: &str = "CREATE TABLE IF NOT EXISTS done (
     UNIQUE (session, call)
 );";
 
+/// What of a file outlives a loss of power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durable {
+    /// All that was said to be kept.
+    Always,
+    /// Whatever the system had written by then; the file stays whole.
+    UnlessPowerFails,
+}
+
 /// One file.
 #[derive(Debug)]
 pub(crate) struct Database {
@@ -35,6 +44,7 @@ pub(crate) struct Database {
     schema: &'static str,
     /// What it is to people: `this project's memory`.
     what: &'static str,
+    durable: Durable,
     open: Option<Open>,
     /// What was set aside since somebody asked.
     damages: Vec<String>,
@@ -64,8 +74,13 @@ impl From<rusqlite::Error> for Trouble {
 }
 
 impl Database {
-    pub(crate) fn at(path: PathBuf, schema: &'static str, what: &'static str) -> Self {
-        Self { path, schema, what, open: None, damages: Vec::new() }
+    pub(crate) fn at(
+        path: PathBuf,
+        schema: &'static str,
+        what: &'static str,
+        durable: Durable,
+    ) -> Self {
+        Self { path, schema, what, durable, open: None, damages: Vec::new() }
     }
 
     /// What was set aside, for people; said once.
@@ -113,12 +128,17 @@ impl Database {
         })
     }
 
+    /// Whether anything was ever written.
+    pub(crate) fn is_there(&self) -> bool {
+        self.path.exists()
+    }
+
     /// Looks something up. What was never written has nothing in it, and is not made for a look.
     pub(crate) fn look<T: Default>(
         &mut self,
         look: impl Fn(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Failure> {
-        if !self.path.exists() {
+        if !self.is_there() {
             return Ok(T::default());
         }
         self.with(|connection| Ok(look(connection)?))
@@ -182,8 +202,11 @@ impl Database {
         let connection = Connection::open(&self.path)?;
         connection.busy_timeout(PATIENCE)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
-        // What was said to be kept is kept when the power fails.
-        connection.pragma_update(None, "synchronous", "full")?;
+        let synchronous = match self.durable {
+            Durable::Always => "full",
+            Durable::UnlessPowerFails => "normal",
+        };
+        connection.pragma_update(None, "synchronous", synchronous)?;
         connection.pragma_update(None, "temp_store", "memory")?;
         // A schema of somebody else's making must not run what it likes.
         connection.pragma_update(None, "trusted_schema", false)?;

@@ -4,16 +4,19 @@
 //! [`Store::step`] takes a word of the supervisor and says what follows. The files: `database` is
 //! one SQLite file that is never in the way, `memory` the three scopes of it, `instructions` and
 //! `skills` are read from `texts` that people wrote, with `front` before them; `terms` is what is
-//! looked for, `undo` the copies of what file tools change, `found` how they are made, `failure` what
-//! a call is told that could not be done.
+//! looked for, `undo` the copies of what file tools change, `found` how they are made, `cache` what
+//! queries were answered before, `fresh` the proof that it still holds, `failure` what a call is told
+//! that could not be done.
 //!
 //! What always holds: a call is done once, however often it is asked for, since what it changed
 //! and what it came to are written together under its name; a file that is damaged is set aside
 //! and never overwritten; nothing of one project is seen from another, which has its own directory.
 
+mod cache;
 mod database;
 mod failure;
 mod found;
+mod fresh;
 mod front;
 mod instructions;
 mod memory;
@@ -22,6 +25,7 @@ mod terms;
 mod texts;
 mod undo;
 
+use cache::Cache;
 use failure::{Code, Failure};
 use memory::Memory;
 use protocol::call::{Call, Outcome, ToolResult};
@@ -37,6 +41,7 @@ pub struct Store {
     memory: Memory,
     skills: Skills,
     undo: Undo,
+    cache: Cache,
     project: PathBuf,
 }
 
@@ -56,7 +61,8 @@ impl Store {
         let project = setup.confinement.project.to_path();
         let home = setup.confinement.home.as_ref().map(|home| home.to_path());
         let skills = Skills::of(project.clone(), home);
-        Self { memory: Memory::of(setup), skills, undo: Undo::of(setup), project }
+        let (memory, undo, cache) = (Memory::of(setup), Undo::of(setup), Cache::of(setup));
+        Self { memory, skills, undo, cache, project }
     }
 
     /// What the model is told beside the system prompt, and what of it could not be read.
@@ -87,6 +93,27 @@ impl Store {
                 let files = self.undo.fetch(&call).map_err(|why| result(&call.tool, Err(why)));
                 vec![FromStore::Fetched { call: call.id, files }]
             }
+            ToStore::Recall(asked) => {
+                let found = self.cache.recall(&asked);
+                let call = asked.call.id;
+                match found {
+                    Ok(found) => {
+                        let found = found.map(Box::new);
+                        self.noted(Ok(()), Some(FromStore::Recalled { call, found }))
+                    }
+                    Err(why) => {
+                        self.noted(Err(why), Some(FromStore::Recalled { call, found: None }))
+                    }
+                }
+            }
+            ToStore::Remember { asked, report } => {
+                let kept = self.cache.remember(&asked, report);
+                self.noted(kept, None)
+            }
+            ToStore::Outdate(changed) => {
+                let outdated = self.cache.outdate(&changed);
+                self.noted(outdated, None)
+            }
             ToStore::Ping(number) => vec![FromStore::Pong(number)],
         }
     }
@@ -96,6 +123,12 @@ impl Store {
         let failed = done.err().map(|failure| format!("what could be undone: {failure}"));
         let said = self.undo.damages().into_iter().chain(failed).map(warn);
         said.chain([answer]).collect()
+    }
+
+    /// The same, of answers that are kept.
+    fn noted(&mut self, done: Result<(), Failure>, answer: Option<FromStore>) -> Vec<FromStore> {
+        let failed = done.err().map(|failure| format!("what was read before: {failure}"));
+        self.cache.damages().into_iter().chain(failed).map(warn).chain(answer).collect()
     }
 
     fn answer(&mut self, call: &Call) -> Vec<FromStore> {

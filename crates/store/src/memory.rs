@@ -2,7 +2,7 @@
 //! Each scope is a file of its own, so that nothing of one project is in reach of another.
 
 use crate::Answer;
-use crate::database::{Database, now};
+use crate::database::{Database, Durable, now};
 use crate::failure::{Code, Failure, arguments};
 use crate::terms::{line, query};
 use protocol::call::Call;
@@ -106,9 +106,24 @@ impl Memory {
         let session = project.join("sessions").join(&setup.session.0);
         let user = setup.user_store.to_path();
         Self {
-            session: Database::at(session.join("memory.db"), SCHEMA, "this session's memory"),
-            project: Database::at(project.join("memory.db"), SCHEMA, "this project's memory"),
-            user: Database::at(user.join("memory.db"), SCHEMA, "the person's memory"),
+            session: Database::at(
+                session.join("memory.db"),
+                SCHEMA,
+                "this session's memory",
+                Durable::Always,
+            ),
+            project: Database::at(
+                project.join("memory.db"),
+                SCHEMA,
+                "this project's memory",
+                Durable::Always,
+            ),
+            user: Database::at(
+                user.join("memory.db"),
+                SCHEMA,
+                "the person's memory",
+                Durable::Always,
+            ),
         }
     }
 

@@ -5,7 +5,7 @@
 //! is slow, and one for which nothing could be kept says so in the list.
 
 use crate::Answer;
-use crate::database::{Database, now};
+use crate::database::{Database, Durable, now};
 use crate::failure::{Code, Failure, arguments};
 use crate::found::{Found, NOT_KEPT, UNKNOWN, digest_now, look, not_kept};
 use crate::terms::line;
@@ -68,7 +68,8 @@ struct Row {
 impl Undo {
     pub(crate) fn of(setup: &StoreSetup) -> Self {
         let session = setup.project_store.to_path().join("sessions").join(&setup.session.0);
-        let file = Database::at(session.join("undo.db"), SCHEMA, "what could be undone");
+        let file =
+            Database::at(session.join("undo.db"), SCHEMA, "what could be undone", Durable::Always);
         Self { file, project: setup.confinement.project.to_path() }
     }
 

@@ -4,12 +4,14 @@
 //! disk before the next effect, so that their order here *is* "disk before deed". Steps 4 to 8 of
 //! the path; see the README's table.
 
+mod known;
+
 use crate::seen::Seen;
 use protocol::call::{Call, Outcome, Probe, Report, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, Case, Question, ToolKind, Verdict, Widening};
-use protocol::store::KeptFile;
+use protocol::store::{Changed, KeptFile, Recalled};
 use protocol::tool::{Errand, JudgedPath};
 
 /// What the model reads of a question that nobody answered.
@@ -40,6 +42,7 @@ pub(crate) struct CallFacts {
     pub(crate) answerer: Answerer,
     /// Whether it can be undone.
     pub(crate) undo: Undo,
+    pub(crate) known: Known,
     /// What its arguments rest on: the files as the model knows them, where that matters.
     pub(crate) seen: Seen,
 }
@@ -53,6 +56,19 @@ pub(crate) enum Undo {
     Kept,
     /// The same, and it puts back what was kept for another.
     Restores,
+}
+
+/// What answers that are kept have to do with a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// Nothing.
+    Not,
+    /// Its own may be among them.
+    Asked,
+    /// It outdates those about its paths, however it ends.
+    OutdatesPaths,
+    /// It outdates all of them, however it ends.
+    OutdatesAll,
 }
 
 /// Who does a call that is allowed.
@@ -114,6 +130,9 @@ pub(crate) enum CallInput {
     RunnerEnded {
         cause: String,
     },
+    /// From the store: the answer as it was given before, proven fresh; or there is none, or nobody
+    /// knows in time.
+    Recalled(Option<Box<Recalled>>),
     /// From the store: what is to be put back, or what the call comes to instead.
     Fetched(Result<Vec<KeptFile>, ToolResult>),
     /// From the store: what it came to.
@@ -136,6 +155,12 @@ pub(crate) enum CallInput {
 /// What is done for a call, in this order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CallEffect {
+    /// Ask the store whether the answer is known.
+    Recall(Call),
+    /// Have the store keep this answer.
+    Remember(Box<Report>),
+    /// Tell the store what is not as it was.
+    Outdate(Changed),
     /// Start a runner under a probe's grant and send it this once its cage stands.
     Look(Errand),
     Judge(Case),
@@ -181,6 +206,8 @@ pub(crate) struct Conclusion {
     pub(crate) result: ToolResult,
     pub(crate) report: Option<Report>,
     pub(crate) enforced: Option<Enforced>,
+    /// The call that was given this answer first, where nothing was looked at anew.
+    pub(crate) recalled: Option<u32>,
     /// Whether it was cut short after `Go`, before it, or not at all.
     pub(crate) cut: Cut,
 }
@@ -196,6 +223,8 @@ pub(crate) enum Cut {
 #[derive(Debug)]
 enum Phase {
     New,
+    /// The store was asked whether the answer is known.
+    Recalling,
     /// The store was asked what is to be put back.
     Fetching,
     Looking,
@@ -217,6 +246,8 @@ pub(crate) struct CallLife {
     /// What is to be put back.
     files: Vec<KeptFile>,
     probe: Option<Probe>,
+    /// The answer, if it is known; given once the call is allowed.
+    recalled: Option<Box<Recalled>>,
     verdict: Option<Verdict>,
     standing: Option<Standing>,
     enforced: Option<Enforced>,
@@ -246,6 +277,7 @@ impl CallLife {
             phase: Phase::New,
             files: Vec::new(),
             probe: None,
+            recalled: None,
             verdict: None,
             enforced: None,
             unjudgeable: None,
@@ -277,10 +309,12 @@ impl CallLife {
                 Vec::new()
             }
             CallInput::RunnerEnded { cause } => self.runner_ended(cause),
+            CallInput::Recalled(found) => self.recalled(found),
             CallInput::Fetched(files) => self.fetched(files),
             CallInput::Stored(result) => match self.phase {
                 Phase::AtStore => self.conclude(result, Cut::No),
                 Phase::New
+                | Phase::Recalling
                 | Phase::Fetching
                 | Phase::Looking
                 | Phase::Judging
@@ -293,9 +327,12 @@ impl CallLife {
             CallInput::StoreBack => self.store_back(),
             CallInput::Cancel => self.cancel(),
             CallInput::Overdue => match self.phase {
-                Phase::Over | Phase::New | Phase::Fetching | Phase::Judging | Phase::AtStore => {
-                    Vec::new()
-                }
+                Phase::Over
+                | Phase::New
+                | Phase::Recalling
+                | Phase::Fetching
+                | Phase::Judging
+                | Phase::AtStore => Vec::new(),
                 Phase::Looking | Phase::Starting | Phase::Running | Phase::Reported(_) => {
                     vec![CallEffect::KillRunner]
                 }
@@ -314,6 +351,14 @@ impl CallLife {
                 }
             };
         }
+        if self.facts.known == Known::Asked && self.storeless.is_none() {
+            self.phase = Phase::Recalling;
+            return vec![CallEffect::Recall(self.facts.call.clone())];
+        }
+        self.look_or_judge()
+    }
+
+    fn look_or_judge(&mut self) -> Vec<CallEffect> {
         match self.facts.probed {
             Probed::Before => {
                 self.phase = Phase::Looking;
@@ -334,8 +379,9 @@ impl CallLife {
     fn broker_back(&mut self) -> Vec<CallEffect> {
         self.unjudgeable = None;
         match self.phase {
-            Phase::Judging => self.judge(),
+            Phase::Judging => self.forget_recalled().unwrap_or_else(|| self.judge()),
             Phase::New
+            | Phase::Recalling
             | Phase::Fetching
             | Phase::Looking
             | Phase::Starting
@@ -422,6 +468,12 @@ impl CallLife {
                 let decided = CallEffect::AuditDecided(verdict.clone());
                 let approved = Fact::Approved(basis.clone());
                 let kept = CallEffect::Record(vec![approved, Fact::Start]);
+                if let Some(found) = self.recalled.take() {
+                    let approved = Fact::Approved(basis);
+                    let mut effects = vec![decided, CallEffect::Record(vec![approved])];
+                    effects.extend(self.conclude_known(*found));
+                    return effects;
+                }
                 match self.facts.answerer.clone() {
                     Answerer::Runner => {
                         self.phase = Phase::Starting;
@@ -458,7 +510,11 @@ impl CallLife {
                 effects.extend(self.conclude(result, Cut::No));
                 effects
             }
-            Verdict::Ask(question) => self.ask(question),
+            // An answer takes its time, and the files may change meanwhile.
+            Verdict::Ask(question) => match self.forget_recalled() {
+                Some(effects) => std::iter::once(CallEffect::Forget).chain(effects).collect(),
+                None => self.ask(question),
+            },
         }
     }
 
@@ -550,6 +606,7 @@ impl CallLife {
                 self.conclude(failed(outcome, "sandbox_unavailable", text), Cut::No)
             }
             Phase::New
+            | Phase::Recalling
             | Phase::Fetching
             | Phase::Judging
             | Phase::Running
@@ -597,6 +654,10 @@ impl CallLife {
                 self.phase = Phase::Fetching;
                 Vec::new()
             }
+            Phase::Recalling => {
+                self.phase = Phase::Recalling;
+                Vec::new()
+            }
             Phase::New | Phase::Judging | Phase::Over => Vec::new(),
         }
     }
@@ -606,6 +667,9 @@ impl CallLife {
     fn store_lost(&mut self, cause: String, back: ComesBack) -> Vec<CallEffect> {
         if back == ComesBack::Never {
             self.storeless = Some(cause.clone());
+        }
+        if matches!(self.phase, Phase::Recalling) {
+            return self.recalled(None);
         }
         if !matches!(self.phase, Phase::AtStore | Phase::Fetching) {
             return Vec::new();
@@ -627,6 +691,7 @@ impl CallLife {
             Phase::AtStore => vec![CallEffect::AskStore(self.facts.call.clone())],
             Phase::Fetching => vec![CallEffect::Fetch(self.facts.call.clone())],
             Phase::New
+            | Phase::Recalling
             | Phase::Looking
             | Phase::Judging
             | Phase::Starting
@@ -644,7 +709,7 @@ impl CallLife {
     fn cancel(&mut self) -> Vec<CallEffect> {
         self.cancelled = true;
         match self.phase {
-            Phase::New | Phase::Fetching | Phase::Judging => {
+            Phase::New | Phase::Recalling | Phase::Fetching | Phase::Judging => {
                 let mut effects = vec![CallEffect::Forget];
                 effects.extend(self.never_begun());
                 effects
@@ -692,9 +757,10 @@ impl CallLife {
         cut: Cut,
     ) -> Vec<CallEffect> {
         self.phase = Phase::Over;
+        let known = self.for_the_store(report.as_ref());
         let enforced = self.enforced.take();
-        let conclusion = Conclusion { result, report, enforced, cut };
-        vec![CallEffect::Conclude(Box::new(conclusion))]
+        let conclusion = Conclusion { result, report, enforced, recalled: None, cut };
+        known.into_iter().chain([CallEffect::Conclude(Box::new(conclusion))]).collect()
     }
 }
 

@@ -23,7 +23,7 @@ use protocol::confinement::{Confinement, Network, Profile, Refusal, RefusalKind}
 use protocol::hosts::HostRule;
 use protocol::ids::Generation;
 use protocol::judgement::{Basis, Verdict};
-use protocol::store::{StoreLink, ToStore};
+use protocol::store::{Asked, StoreLink, ToStore};
 use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
 use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
@@ -44,6 +44,9 @@ const LOOK: Duration = Duration::from_secs(60);
 const CANCEL: Duration = Duration::from_secs(3);
 /// How long the copies that make a call undoable may take.
 const COPIES: Duration = Duration::from_secs(2);
+/// How long the store may take to say whether an answer is known. A runner needs some ten
+/// milliseconds for a new one.
+const RECALL: Duration = Duration::from_millis(200);
 /// How long a runner may stay after its report.
 const LEAVE: Duration = Duration::from_secs(5);
 
@@ -428,6 +431,21 @@ impl CallState {
                 self.copied = Some(copied);
                 Ok(())
             }
+            CallEffect::Recall(call) => {
+                self.tell_store(ToStore::Recall(self.asked(call)));
+                let unknown = || CallMsg::Input(CallInput::Recalled(None));
+                self.timers.push(myself.send_after(RECALL, unknown));
+                Ok(())
+            }
+            CallEffect::Remember(report) => {
+                let asked = self.asked(self.plan.facts.call.clone());
+                self.tell_store(ToStore::Remember { asked, report: *report });
+                Ok(())
+            }
+            CallEffect::Outdate(changed) => {
+                self.tell_store(ToStore::Outdate(changed));
+                Ok(())
+            }
             CallEffect::Fetch(call) => {
                 let _ = self.plan.store.send_message(SlotMsg::Send(ToStore::Fetch(call)));
                 Ok(())
@@ -595,6 +613,14 @@ impl CallState {
         let concluded = Concluded { record, seen, call: id, tool, result, refused, unaudited };
         let _ = self.plan.session.send_message(SessionMsg::Concluded(Box::new(concluded)));
         myself.stop(None);
+    }
+
+    fn tell_store(&self, word: ToStore) {
+        let _ = self.plan.store.send_message(SlotMsg::Send(word));
+    }
+
+    fn asked(&self, call: Call) -> Asked {
+        Asked { call, max_result_chars: self.plan.facts.max_result_chars }
     }
 
     fn tell_runner(&self, word: &ToTool) {

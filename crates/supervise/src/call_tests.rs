@@ -1,5 +1,6 @@
 //! The life of a call, case by case.
 
+use super::known::LARGEST_KNOWN;
 use super::*;
 use crate::seen::Seen;
 use protocol::call::ProcessUsage;
@@ -16,6 +17,7 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
     CallFacts {
         answerer: Answerer::Runner,
         undo: Undo::Not,
+        known: Known::Not,
         call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
         kind,
         judged_as: kind,
@@ -62,6 +64,7 @@ fn report(text: &str) -> Report {
         full: None,
         effects: Vec::new(),
         seen: Vec::new(),
+        evidence: None,
         refusals: Vec::new(),
         refusals_uncounted: 0,
         tampered: Vec::new(),
@@ -409,6 +412,9 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::CancelRunner
             | CallEffect::KillRunner
             | CallEffect::Tell(_)
+            | CallEffect::Recall(_)
+            | CallEffect::Remember(_)
+            | CallEffect::Outdate(_)
             | CallEffect::Conclude(_) => false,
         };
         assert!(!effects.iter().any(started), "{effects:?}");
@@ -502,4 +508,160 @@ fn what_a_call_changes_is_kept_and_what_it_only_reads_is_not() {
         let effects = life.step(allow());
         assert_eq!(matches!(effects[1], CallEffect::Keep(_)), kept, "{effects:?}");
     }
+}
+
+fn asked_before(probed: Probed) -> CallLife {
+    let facts = facts(ToolKind::Query, probed);
+    CallLife::new(CallFacts { known: Known::Asked, command: None, ..facts })
+}
+
+fn question() -> Question {
+    Question {
+        call: facts(ToolKind::Query, Probed::Not).call.id,
+        tool: "read".into(),
+        input: "{}".into(),
+        preview: String::new(),
+        confinement: String::new(),
+        reason: String::new(),
+        widens: Vec::new(),
+        offers: Vec::new(),
+        deadline: 0,
+        digest: "d".into(),
+    }
+}
+
+fn known() -> CallInput {
+    let path = protocol::call::ProbedPath {
+        named: "a".into(),
+        real: "/p/a".into(),
+        in_scope: true,
+        digest: None,
+    };
+    let probe = Probe { paths: vec![path], diff: String::new() };
+    CallInput::Recalled(Some(Box::new(Recalled { probe, by: 1, report: report("known") })))
+}
+
+#[test]
+fn a_known_answer_is_judged_and_then_given_without_a_process() {
+    let mut life = asked_before(Probed::Before);
+    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Recall(_)]));
+    let effects = life.step(known());
+    let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
+    let looked = case.probe.as_ref().map(|probe| probe.paths[0].real.as_str());
+    assert_eq!(looked, Some("/p/a"), "judged by where it leads");
+    let effects = life.step(allow());
+    let [CallEffect::AuditDecided(_), CallEffect::Record(facts), CallEffect::Conclude(_)] =
+        &effects[..]
+    else {
+        panic!("{effects:?}")
+    };
+    assert!(matches!(facts[..], [Fact::Approved(_)]), "nothing was started");
+    assert_eq!(conclusion(&effects).result.text, "known");
+    assert_eq!(conclusion(&effects).recalled, Some(1));
+}
+
+#[test]
+fn a_known_answer_is_denied_as_any_other() {
+    let mut life = asked_before(Probed::Before);
+    life.step(CallInput::Begin);
+    life.step(known());
+    let deny = Verdict::Deny(Basis::NobodyToAsk("a rule".into()), "no".into());
+    let effects = life.step(CallInput::Verdict(deny));
+    assert_eq!(conclusion(&effects).result.text, "no");
+    assert_eq!(conclusion(&effects).recalled, None);
+}
+
+#[test]
+fn what_is_not_known_or_not_in_time_is_looked_up() {
+    let lost = || CallInput::StoreLost { cause: "died".into(), comes_back: ComesBack::Soon };
+    for nothing in [CallInput::Recalled(None), lost()] {
+        let mut life = asked_before(Probed::Before);
+        life.step(CallInput::Begin);
+        assert!(matches!(life.step(nothing)[..], [CallEffect::Look(_)]));
+        // The store's word comes too late.
+        assert!(life.step(known()).is_empty());
+    }
+    // Nobody is asked who is not there.
+    let mut life = asked_before(Probed::Not);
+    life.step(CallInput::StoreLost { cause: "failed".into(), comes_back: ComesBack::Never });
+    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
+}
+
+#[test]
+fn a_known_answer_does_not_outlive_a_wait() {
+    // While the broker is away, or a person thinks, the files may change.
+    let mut life = asked_before(Probed::Not);
+    life.step(CallInput::Begin);
+    life.step(known());
+    let effects = life.step(CallInput::BrokerBack);
+    let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
+    assert_eq!(case.probe, None);
+    assert!(life.step(allow()).iter().any(|effect| matches!(effect, CallEffect::Start(_))));
+
+    let mut life = asked_before(Probed::Before);
+    life.step(CallInput::Begin);
+    life.step(known());
+    let effects = life.step(CallInput::Verdict(Verdict::Ask(question())));
+    assert!(matches!(effects[..], [CallEffect::Forget, CallEffect::Look(_)]), "{effects:?}");
+}
+
+#[test]
+fn an_answer_with_evidence_is_kept_and_one_that_is_large_is_not() {
+    let evidence = protocol::call::Evidence { began: 1, parts: Vec::new() };
+    let ends = |known, report: Report| {
+        let facts = facts(ToolKind::Query, Probed::Not);
+        let mut life = CallLife::new(CallFacts { known, ..facts });
+        life.step(CallInput::Begin);
+        life.step(CallInput::Recalled(None));
+        life.step(allow());
+        life.step(caged());
+        life.step(CallInput::Done(report));
+        life.step(ended())
+    };
+    let proven = Report { evidence: Some(evidence), ..report("fine") };
+    let effects = ends(Known::Asked, proven.clone());
+    assert!(matches!(effects[..], [CallEffect::Remember(_), CallEffect::Conclude(_)]));
+    let large = Report { full: Some("x".repeat(LARGEST_KNOWN)), ..proven.clone() };
+    for (known, report) in
+        [(Known::Asked, report("fine")), (Known::Asked, large), (Known::Not, proven)]
+    {
+        assert!(matches!(ends(known, report)[..], [CallEffect::Conclude(_)]));
+    }
+}
+
+#[test]
+fn who_may_have_written_outdates_before_anybody_hears_of_its_end() {
+    let outdates = |known, last: Vec<CallInput>| {
+        let facts = facts(ToolKind::Mutation, Probed::Before);
+        let mut life = CallLife::new(CallFacts { known, ..facts });
+        life.step(CallInput::Begin);
+        let path = protocol::call::ProbedPath {
+            named: "a".into(),
+            real: "/p/a".into(),
+            in_scope: true,
+            digest: None,
+        };
+        life.step(CallInput::Looked(Ok(Probe { paths: vec![path], diff: String::new() })));
+        let effects = last.into_iter().map(|input| life.step(input)).last().unwrap_or_default();
+        assert!(matches!(effects.last(), Some(CallEffect::Conclude(_))), "{effects:?}");
+        let mut outdated = None;
+        for effect in effects {
+            if let CallEffect::Outdate(changed) = effect {
+                outdated = Some(changed);
+            }
+        }
+        outdated
+    };
+    let mut failed = report("it failed");
+    failed.result.is_error = true;
+    let whole = || vec![allow(), caged(), CallInput::Done(failed.clone()), ended()];
+    let cut_short = || vec![allow(), caged(), ended()];
+    let denied = Verdict::Deny(Basis::NobodyToAsk("x".into()), "no".into());
+    let denied = vec![CallInput::Verdict(denied)];
+    let paths = Some(Changed::Paths(vec!["/p/a".into()]));
+    assert_eq!(outdates(Known::OutdatesPaths, whole()), paths);
+    assert_eq!(outdates(Known::OutdatesPaths, cut_short()), paths);
+    assert_eq!(outdates(Known::OutdatesAll, cut_short()), Some(Changed::Anything));
+    assert_eq!(outdates(Known::OutdatesAll, denied), None, "it never ran");
+    assert_eq!(outdates(Known::Not, whole()), None);
 }

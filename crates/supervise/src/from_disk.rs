@@ -56,6 +56,7 @@ fn happened(
             is_error,
             code,
             full: _,
+            recalled: _,
             audit: _,
         } => {
             use_ids.remove(&call);
@@ -118,6 +119,7 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
             code,
             use_id: _,
             full: _,
+            recalled: _,
             audit: _,
         } => {
             let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };

@@ -50,6 +50,7 @@ fn end(open: &OpenCall) -> Record {
         summary: text.lines().next().unwrap_or_default().to_owned(),
         is_error: true,
         code: Some(code.to_owned()),
+        recalled: None,
         audit: None,
     };
     match &open.refused {

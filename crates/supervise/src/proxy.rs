@@ -265,6 +265,7 @@ mod tests {
             full: None,
             effects: Vec::new(),
             seen: Vec::new(),
+            evidence: None,
             refusals: Vec::new(),
             refusals_uncounted: 0,
             tampered: Vec::new(),

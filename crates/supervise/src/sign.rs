@@ -64,6 +64,7 @@ impl Sign for FromStore {
             | Self::Kept(_)
             | Self::Settled(_)
             | Self::Fetched { .. }
+            | Self::Recalled { .. }
             | Self::Pong(_) => Said::Something,
         }
     }

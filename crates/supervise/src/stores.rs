@@ -67,6 +67,21 @@ pub(crate) fn forget(state: &Path, session: &SessionId) {
     }
 }
 
+/// Removes the answers that were kept for a session which a person has ended.
+pub(crate) fn forget_answers(state: &Path, session: &SessionId) {
+    let stores = std::fs::read_dir(state.join("store")).into_iter().flatten().flatten();
+    for store in stores {
+        let kept = store.path().join("sessions").join(&session.0);
+        for file in ["cache.db", "cache.db-wal", "cache.db-shm"] {
+            match std::fs::remove_file(kept.join(file)) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => tracing::error!(kept = %kept.display(), file, %error, "not removed"),
+            }
+        }
+    }
+}
+
 /// A project's own: its last name for people, and a digest of all of it.
 fn name(project: &Path) -> PathBuf {
     let digest = Sha256::digest(project.as_os_str().as_bytes());

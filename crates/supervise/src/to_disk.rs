@@ -35,6 +35,7 @@ pub(crate) fn happened(happened: Happened, kind: impl Fn(&str) -> ToolKind) -> R
             summary: result.summary,
             is_error: result.is_error,
             code: result.code,
+            recalled: None,
             audit: None,
         },
         Happened::TurnEnded { end } => Record::TurnEnded { end: turn_end(end) },
@@ -119,6 +120,7 @@ pub(crate) fn conclusion(
                 summary: result.summary,
                 is_error: result.is_error,
                 code: result.code,
+                recalled: conclusion.recalled,
                 audit,
             }
         }
@@ -241,6 +243,7 @@ pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: &Ran) -> journal:
         connections: ran.decided.connections.iter().map(connection).collect(),
         connections_uncounted: ran.decided.uncounted,
         connections_cut: ran.decided.cut.clone(),
+        recalled: conclusion.recalled,
         output: Some(journal::Digest::of(conclusion.result.text.as_bytes())),
     }
 }
@@ -324,6 +327,7 @@ pub(crate) fn lost(session: &SessionId, call: &OpenCall, now: u64) -> journal::E
         connections: Vec::new(),
         connections_uncounted: 0,
         connections_cut: None,
+        recalled: None,
         output: None,
     }
 }

@@ -6,6 +6,7 @@
 use crate::control::visible;
 use crate::open;
 use crate::scope::Place;
+use crate::trail::Trail;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use nix::fcntl::{AT_FDCWD, OFlag};
@@ -49,6 +50,7 @@ pub(crate) struct Walk {
     rules: Vec<Rules>,
     notes: Vec<String>,
     unread: usize,
+    trail: Trail,
 }
 
 #[derive(Debug)]
@@ -71,28 +73,38 @@ impl Walk {
     /// A walk through `root`, a real path that the call names: that it is itself ignored does not
     /// matter. Rules hold from the granted directory around it on, none from above.
     pub fn new(place: &Place, root: &Path, depth: Depth) -> Self {
-        let mut walk =
-            Self { depth, levels: Vec::new(), rules: Vec::new(), notes: Vec::new(), unread: 0 };
+        let mut walk = Self {
+            depth,
+            levels: Vec::new(),
+            rules: Vec::new(),
+            notes: Vec::new(),
+            unread: 0,
+            trail: Trail::default(),
+        };
         let top = place.root_of(root).unwrap_or(root);
         let mut above: Vec<&Path> =
             root.ancestors().skip(1).take_while(|path| path.starts_with(top)).collect();
         above.reverse();
         for directory in above {
+            walk.trail.at(directory);
             walk.load(directory);
         }
         walk.descend(root.to_owned());
         walk
     }
 
-    /// What a result says about the walk: rules that were not honoured, directories not read.
-    pub fn notes(mut self) -> Vec<String> {
+    /// What a result says about the walk: rules that were not honoured, directories not read; and
+    /// what counted on it.
+    pub fn end(mut self) -> (Vec<String>, Trail) {
         if self.unread > 0 {
             self.notes.push(format!("[{} directories could not be read]", self.unread));
+            self.trail.lose();
         }
-        self.notes
+        (self.notes, self.trail)
     }
 
     fn descend(&mut self, directory: PathBuf) {
+        self.trail.at(&directory);
         let Ok(listed) = directory.read_dir() else {
             self.unread += 1;
             return;
@@ -111,6 +123,11 @@ impl Walk {
         let mut read = |name: &str| {
             let mut builder = GitignoreBuilder::new(directory);
             let path = directory.join(name);
+            self.trail.at(&path);
+            if path.is_symlink() {
+                // What lies on the way it leads is not noted.
+                self.trail.lose();
+            }
             match text_of(&path) {
                 Ok(Some(text)) => {
                     for line in text.lines() {

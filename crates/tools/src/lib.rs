@@ -55,6 +55,7 @@ mod source;
 mod spec;
 mod syntax;
 mod tool;
+mod trail;
 
 pub use arguments::{Interpreted, Invalid, interpret};
 pub use cancel::Cancel;
@@ -64,7 +65,7 @@ pub use probe::probe;
 pub use restore::{probe_restore, restore};
 pub use run::{CommandSide, Order, run, run_command};
 pub use scope::Place;
-pub use spec::{Alias, Premise, Runner, Spec};
+pub use spec::{Alias, Lasting, Premise, Runner, Spec};
 pub use syntax::{
     Engine, Entry, Find, Match, Misfit, Outline, Piece, Placed, Renamed, Search, Syntax, TreeEdit,
 };

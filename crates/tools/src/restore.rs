@@ -61,6 +61,7 @@ pub fn restore(
         effects,
         // What is put back was not read: an edit of it needs a look first.
         seen: Vec::new(),
+        evidence: None,
         refusals: Vec::new(),
         refusals_uncounted: 0,
         tampered: Vec::new(),

@@ -7,8 +7,9 @@ use crate::failure::{Code, Failure};
 use crate::live::Show;
 use crate::scope::Place;
 use crate::site::{Account, Site};
+use crate::spec::Lasting;
 use crate::syntax::Engine;
-use crate::tool::works;
+use crate::tool::{specs, works};
 use nix::sys::resource::{UsageWho, getrusage};
 use protocol::call::{Effect, Outcome, ProcessUsage, Report, ToolResult};
 use protocol::confinement::Profile;
@@ -78,11 +79,17 @@ pub fn run_command(
 fn run_at(order: &Order<'_>, mut site: Site<'_>) -> Report {
     let (result, full, effects) = attempt(order, &mut site);
     let account = site.account;
+    let lasts = specs()
+        .iter()
+        .any(|spec| spec.name == order.tool && spec.lasting == Lasting::WhileUnchanged);
+    // An error may have other causes than the files.
+    let lasts = lasts && result.outcome == Outcome::Done && !result.is_error;
     Report {
         result,
         full,
         effects,
         seen: account.seen,
+        evidence: lasts.then(|| account.trail.evidence()).flatten(),
         refusals: account.refusals,
         refusals_uncounted: account.refusals_uncounted,
         tampered: account.tampered,

@@ -8,6 +8,7 @@ use crate::protected;
 use crate::run::CommandSide;
 use crate::scope::{End, Place, access_denied, trace};
 use crate::syntax::{Engine, Syntax};
+use crate::trail::Trail;
 use protocol::call::{ProcessUsage, SeenFile, Tampered};
 use protocol::confinement::Refusal;
 use protocol::tool::JudgedPath;
@@ -38,6 +39,8 @@ pub(crate) struct Site<'a> {
 pub(crate) struct Account {
     /// What the model knows of files after this call.
     pub seen: Vec<SeenFile>,
+    /// What its answer was made from.
+    pub trail: Trail,
     /// What the kernel refused, the first in order.
     pub refusals: Vec<Refusal>,
     /// How many more.

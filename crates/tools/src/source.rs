@@ -4,7 +4,7 @@ use crate::failure::{Code, Failure};
 use crate::kinds;
 use crate::open;
 use crate::site::Target;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read;
 
 /// Larger files are hardly written by people, and a syntax tree takes some thirty times the bytes.
@@ -63,8 +63,9 @@ pub(crate) fn text(file: &File, size: u64) -> Result<String, NoText> {
     })
 }
 
-/// The text of a file that a call names.
-pub(crate) fn named(target: &Target) -> Result<String, Failure> {
+/// The text of a file that a call names, and what the file was before it was read.
+pub(crate) fn named(target: &Target) -> Result<(String, Metadata), Failure> {
     let (file, meta) = open::regular(target)?;
-    text(&file, meta.len()).map_err(|error| error.failure(&target.named))
+    let text = text(&file, meta.len()).map_err(|error| error.failure(&target.named))?;
+    Ok((text, meta))
 }

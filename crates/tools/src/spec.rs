@@ -61,6 +61,15 @@ pub enum Premise {
     FilesAsRead,
 }
 
+/// For how long a tool's answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lasting {
+    /// It is asked anew each time.
+    Never,
+    /// While every file that it was made from is as it was. The tool notes each on its trail.
+    WhileUnchanged,
+}
+
 /// One tool as the table has it, without the code that runs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
@@ -74,6 +83,8 @@ pub struct Spec {
     pub runner: Runner,
     /// What its arguments rest on.
     pub premise: Premise,
+    /// For how long its answer holds.
+    pub lasting: Lasting,
     /// The program that has to be installed; the tool is not offered where it is not.
     pub program: Option<&'static str>,
     /// What the model is told.
@@ -137,6 +148,9 @@ pub(crate) trait Tool {
     /// What its arguments rest on.
     const PREMISE: Premise = Premise::Nothing;
 
+    /// For how long its answer holds.
+    const LASTING: Lasting = Lasting::Never;
+
     /// What the look before a verdict sees at a path.
     const LOOK: Look = Look::Content;
 
@@ -160,6 +174,7 @@ pub(crate) const fn spec_of<T: Tool>() -> Spec {
         profile: T::PROFILE,
         runner: T::RUNNER,
         premise: T::PREMISE,
+        lasting: T::LASTING,
         program: T::PROGRAM,
         description: T::DESCRIPTION,
         aliases: T::ALIASES,

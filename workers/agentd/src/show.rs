@@ -111,13 +111,18 @@ fn words(entry: &Entry, calls: Calls) -> String {
             format!("   {call} not allowed: {}\n", one_line(message, LINE))
         }
         Record::Expired { call } => format!("   {call} nobody answered in time\n"),
-        Record::Result { call, summary, text, full, .. } => match calls {
-            Calls::InALine => format!("   {call} {}\n", one_line(summary, LINE)),
-            // The model got a part of it.
-            Calls::Whole => {
-                format!("   {call} {summary}\n{}", indented(full.as_ref().unwrap_or(text)))
+        Record::Result { call, summary, text, full, recalled, .. } => {
+            let again = recalled
+                .map_or(String::new(), |by| format!(" (as for call {by}; nothing had changed)"));
+            match calls {
+                Calls::InALine => format!("   {call} {}{again}\n", one_line(summary, LINE)),
+                // The model got a part of it.
+                Calls::Whole => {
+                    let text = indented(full.as_ref().unwrap_or(text));
+                    format!("   {call} {summary}{again}\n{text}")
+                }
             }
-        },
+        }
         Record::Interrupted { call, cause, progress, .. } => {
             let ran = match progress {
                 journal::Progress::NeverStarted => "it never ran",

@@ -36,7 +36,15 @@ fn run() -> anyhow::Result<()> {
         match words.recv() {
             Ok(ToStore::Begin(setup)) => break setup,
             Ok(ToStore::Ping(number)) => say.send(&FromStore::Pong(number))?,
-            Ok(ToStore::Do(_) | ToStore::Keep { .. } | ToStore::Ended(_) | ToStore::Fetch(_)) => {
+            Ok(
+                ToStore::Do(_)
+                | ToStore::Keep { .. }
+                | ToStore::Ended(_)
+                | ToStore::Fetch(_)
+                | ToStore::Recall(_)
+                | ToStore::Remember { .. }
+                | ToStore::Outdate(_),
+            ) => {
                 bail!("a word came before Begin")
             }
             Err(ChannelError::Closed) => return Ok(()),

@@ -133,6 +133,9 @@ pub struct Ended {
     /// Why those are not all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections_cut: Option<String>,
+    /// The call of this session whose answer was given again, proven fresh; no process ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recalled: Option<u32>,
     /// SHA-256 of the result's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Digest>,

@@ -45,6 +45,7 @@ pub fn result(call: u32, text: &str) -> Record {
         summary: "exit 3".to_owned(),
         is_error: true,
         code: Some("exit".to_owned()),
+        recalled: Some(1),
         audit: Some(Head { seq: 2, hash: Digest::of(b"x") }),
     }
 }
@@ -185,6 +186,7 @@ pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
         connections: vec![],
         connections_uncounted: 0,
         connections_cut: None,
+        recalled: Some(1),
         output: Some(Digest::of(b"output")),
     })
 }

@@ -11,7 +11,7 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Case, Question, Rule, RuleSet};
 use protocol::provider::Patience;
 use protocol::session::{OfferedTool, OtherName, SessionSetup};
-use protocol::store::{KeptFile, StoreSetup};
+use protocol::store::{Asked, Changed, KeptFile, Recalled, StoreSetup};
 use protocol::tool::JudgedPath;
 use protocol::upkeep::LogLine;
 
@@ -176,7 +176,14 @@ goldens! {
         },
         Ended => ToStore::Ended(call_id()),
         Fetch => ToStore::Fetch(call()),
+        Recall => ToStore::Recall(asked()),
+        Remember => ToStore::Remember { asked: asked(), report: report() },
+        Outdate => ToStore::Outdate(Changed::Anything),
         Ping => ToStore::Ping(7),
+    }
+    store::Changed {
+        Paths => Changed::Paths(vec![text("/p/a")]),
+        Anything => Changed::Anything,
     }
     store::Was {
         Absent => Was::Absent,
@@ -190,6 +197,10 @@ goldens! {
         Kept => FromStore::Kept(call_id()),
         Settled => FromStore::Settled(call_id()),
         Fetched => FromStore::Fetched { call: call_id(), files: Ok(vec![kept_file()]) },
+        Recalled => FromStore::Recalled {
+            call: call_id(),
+            found: Some(Box::new(Recalled { probe: probe(), by: 3, report: report() })),
+        },
         Pong => FromStore::Pong(7),
         Log => FromStore::Log(log()),
     }
@@ -794,6 +805,19 @@ fn report() -> Report {
         full: Some(text("all of it")),
         effects: vec![protocol::call::Effect::Ran(text("ls"))],
         seen: vec![protocol::call::SeenFile { path: text("/p/a"), digest: text("00ff") }],
+        evidence: Some(protocol::call::Evidence {
+            began: 5,
+            parts: vec![protocol::call::Part {
+                path: text("/p/a"),
+                was: Some(protocol::call::Stamp {
+                    device: 1,
+                    inode: 2,
+                    size: 3,
+                    modified: 4,
+                    changed: 5,
+                }),
+            }],
+        }),
         refusals: vec![Refusal {
             kind: protocol::confinement::RefusalKind::Predicted,
             syscall: text("openat"),
@@ -810,6 +834,10 @@ fn report() -> Report {
         usage: ProcessUsage { cpu_ms: 1, peak_kib: 2, written_bytes: 3 },
         command_pid: Some(70_001),
     }
+}
+
+fn asked() -> Asked {
+    Asked { call: call(), max_result_chars: 30_000 }
 }
 
 fn kept_file() -> KeptFile {

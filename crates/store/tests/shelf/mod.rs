@@ -100,6 +100,7 @@ impl Kept {
                 | FromStore::Kept(_)
                 | FromStore::Settled(_)
                 | FromStore::Fetched { .. }
+                | FromStore::Recalled { .. }
                 | FromStore::Pong(_) => {}
             }
         }
@@ -125,6 +126,7 @@ impl Kept {
                 | FromStore::Kept(_)
                 | FromStore::Settled(_)
                 | FromStore::Fetched { .. }
+                | FromStore::Recalled { .. }
                 | FromStore::Pong(_) => {}
             }
         }

@@ -60,6 +60,7 @@ impl CallState {
             | CallInput::Fetched(_)
             | CallInput::StoreLost { .. }
             | CallInput::StoreBack
+            | CallInput::Recalled(_)
             | CallInput::DiskFailed(_)) => return self.carry_out(myself, input).await,
         };
         self.proxy_step(myself, input).await;

@@ -60,8 +60,10 @@ impl RootState {
         };
         let (done, gone) = oneshot::channel();
         let _ = actor.send_message(SessionMsg::Close(ending, done));
+        let (state, session) = (self.settings.dirs.state.clone(), session.clone());
         tokio::spawn(async move {
             let _ = gone.await;
+            stores::forget_answers(&state, &session);
             let _ = reply.send(Ok(()));
         });
     }

@@ -3,7 +3,7 @@
 use super::replay::Told;
 use super::rights;
 use super::{Concluded, SessionMsg, SessionState, rules};
-use crate::call::{Answerer, CallFacts, CallInput, Probed, Undo};
+use crate::call::{Answerer, CallFacts, CallInput, Known, Probed, Undo};
 use crate::call_actor::{CallActor, CallMsg, CallPlan};
 use crate::plan::in_words;
 use crate::seen::Seen;
@@ -17,7 +17,7 @@ use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::session::ToSession;
 use ractor::{Actor, ActorRef};
-use tools::{Premise, Runner};
+use tools::{Lasting, Premise, Runner};
 
 /// Longest arguments of a call in bytes. They go over the broker's wire twice, with a diff beside
 /// them, and must stay below its cap; nobody judges more by eye either.
@@ -111,6 +111,13 @@ impl SessionState {
             (Profile::Mutate, _) => Undo::Kept,
             (_, _) => Undo::Not,
         };
+        let known = match (found.spec.lasting, found.spec.profile, found.spec.kind) {
+            // What is pinned is always read anew.
+            (Lasting::WhileUnchanged, _, _) if !call.use_id.is_empty() => Known::Asked,
+            (_, Profile::Mutate, _) => Known::OutdatesPaths,
+            (_, Profile::Command, ToolKind::Mutation) => Known::OutdatesAll,
+            (_, _, _) => Known::Not,
+        };
         let looked = !found.paths.is_empty()
             && approval::needs_probe(&self.plan.rules, found.spec.name, found.spec.kind);
         let facts = CallFacts {
@@ -127,6 +134,7 @@ impl SessionState {
             standing: None,
             answerer,
             undo,
+            known,
             seen: match found.spec.premise {
                 Premise::FilesAsRead => self.seen.clone(),
                 Premise::Nothing => Seen::default(),

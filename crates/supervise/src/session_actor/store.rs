@@ -118,6 +118,9 @@ impl SessionState {
             FromStore::Answered { call, result } => {
                 self.tell_call(&call, CallInput::Stored(result));
             }
+            FromStore::Recalled { call, found } => {
+                self.tell_call(&call, CallInput::Recalled(found));
+            }
             FromStore::Kept(call) => {
                 if let Some(done) = self.store.copying.remove(&call)
                     && done.send(()).is_err()

@@ -6,7 +6,7 @@ use crate::arguments::Facts;
 use crate::discovery::{Depth, Walk};
 use crate::failure::{Code, Failure};
 use crate::site::Site;
-use crate::spec::{Alias, Tool};
+use crate::spec::{Alias, Lasting, Tool};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
@@ -43,6 +43,8 @@ impl Tool for Glob {
         in a .gitignore: *.rs matches at any depth, /src/**/*.rs only there. Ignored files are left out.";
     const ALIASES: &'static [Alias] = &[Alias::plain("file-find"), Alias::plain("find_files")];
 
+    const LASTING: Lasting = Lasting::WhileUnchanged;
+
     fn facts(input: &Input) -> Facts {
         Facts { paths: vec![input.path.clone()], ..Facts::default() }
     }
@@ -64,7 +66,12 @@ impl Tool for Glob {
                 continue;
             }
             total += 1;
-            let changed = found.path.symlink_metadata().and_then(|meta| meta.modified());
+            let meta = found.path.symlink_metadata();
+            match &meta {
+                Ok(meta) => site.account.trail.is(&found.path, meta),
+                Err(_) => site.account.trail.lose(),
+            }
+            let changed = meta.and_then(|meta| meta.modified());
             newest.insert((Reverse(changed.unwrap_or(SystemTime::UNIX_EPOCH)), found.path));
             if newest.len() > FILES {
                 newest.pop_last();
@@ -77,7 +84,9 @@ impl Tool for Glob {
         };
         let summary = format!("{total} files match");
         let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
-        answer.footer = walk.notes();
+        let (notes, trail) = walk.end();
+        site.account.trail.join(trail);
+        answer.footer = notes;
         if total > FILES {
             answer.footer.push(format!(
                 "[the newest {FILES} of {total}; {} left out, narrow the pattern or the path]",

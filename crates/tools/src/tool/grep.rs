@@ -10,7 +10,8 @@ use crate::kinds;
 use crate::lines::cut_line;
 use crate::open;
 use crate::site::{Site, Target};
-use crate::spec::{Alias, Tool};
+use crate::spec::{Alias, Lasting, Tool};
+use crate::trail::Trail;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use protocol::call::Effect;
@@ -63,6 +64,8 @@ impl Tool for Grep {
     const ALIASES: &'static [Alias] =
         &[Alias::plain("search_files"), Alias::plain("file-search"), Alias::plain("search")];
 
+    const LASTING: Lasting = Lasting::WhileUnchanged;
+
     fn facts(input: &Input) -> Facts {
         Facts { paths: vec![input.path.clone()], ..Facts::default() }
     }
@@ -78,6 +81,7 @@ impl Tool for Grep {
             open::refuse_other_kinds(&target.named, kind)?;
             search.alone(&target, site)?;
         }
+        site.account.trail.join(std::mem::take(&mut search.trail));
         Ok(search.answer(notes, &target))
     }
 }
@@ -116,6 +120,7 @@ struct Search {
     found: Found,
     searched: usize,
     unread: Vec<String>,
+    trail: Trail,
 }
 
 /// What became of one file.
@@ -136,7 +141,8 @@ impl Search {
             .heap_limit(Some(LINE_BYTES))
             .build();
         let found = Found { with_context: context > 0, ..Found::default() };
-        Self { searcher, regex, found, searched: 0, unread: Vec::new() }
+        let (unread, trail) = (Vec::new(), Trail::default());
+        Self { searcher, regex, found, searched: 0, unread, trail }
     }
 
     /// Searches a file that the call names itself.
@@ -173,13 +179,16 @@ impl Search {
                 continue;
             }
             if let Err(error) = self.one(&file.path, site) {
+                self.trail.lose();
                 self.unread.push(format!("{} ({error})", self.found.name));
             }
             if self.found.full {
                 break;
             }
         }
-        Ok(walk.notes())
+        let (notes, trail) = walk.end();
+        self.trail.join(trail);
+        Ok(notes)
     }
 
     fn one(&mut self, path: &Path, site: &Site<'_>) -> io::Result<Looked> {
@@ -188,6 +197,10 @@ impl Search {
         let flags = nix::fcntl::OFlag::O_RDONLY;
         let fd = open::beneath(nix::fcntl::AT_FDCWD, path, flags, nix::sys::stat::Mode::empty())?;
         let mut file = File::from(fd);
+        match file.metadata() {
+            Ok(meta) => self.trail.is(path, &meta),
+            Err(_) => self.trail.lose(),
+        }
         let mut start = Vec::with_capacity(kinds::SNIFFED);
         (&file).take(kinds::SNIFFED as u64).read_to_end(&mut start)?;
         if start.contains(&0) {

@@ -7,7 +7,8 @@ use crate::discovery::{Depth, Walk};
 use crate::failure::{Code, Failure};
 use crate::kinds;
 use crate::site::Site;
-use crate::spec::{Alias, Tool};
+use crate::spec::{Alias, Lasting, Tool};
+use crate::trail::Trail;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -44,6 +45,8 @@ impl Tool for Ls {
     const ALIASES: &'static [Alias] =
         &[Alias::plain("list_directory"), Alias::plain("list_dir"), Alias::plain("file-list")];
 
+    const LASTING: Lasting = Lasting::WhileUnchanged;
+
     fn facts(input: &Input) -> Facts {
         Facts { paths: vec![input.path.clone()], ..Facts::default() }
     }
@@ -66,7 +69,7 @@ impl Tool for Ls {
         }
         let mut body = String::new();
         for (_, name) in &entries {
-            body.push_str(&line(&target.real.join(name)));
+            body.push_str(&line(&target.real.join(name), &mut site.account.trail));
             body.push('\n');
         }
         let shown = site.shown(&target.real);
@@ -75,7 +78,9 @@ impl Tool for Ls {
         }
         let summary = format!("{shown}: {total} entries");
         let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
-        answer.footer = walk.notes();
+        let (notes, trail) = walk.end();
+        site.account.trail.join(trail);
+        answer.footer = notes;
         if total > ENTRIES {
             answer.footer.push(format!(
                 "[{ENTRIES} of {total} entries; {} left out, find them with glob]",
@@ -99,16 +104,23 @@ pub(super) fn directory(real: &Path, named: &str) -> Result<(), Failure> {
     }
 }
 
-fn line(path: &Path) -> String {
+fn line(path: &Path, trail: &mut Trail) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let name = visible(&name);
     match path.symlink_metadata() {
         Ok(meta) if meta.is_symlink() => {
+            trail.is(path, &meta);
             let target = path.read_link().unwrap_or_default();
             format!("l {} {name} -> {}", meta.len(), visible(&target.to_string_lossy()))
         }
-        Ok(meta) => format!("{} {} {name}", kinds::letter(meta.file_type()), meta.len()),
+        Ok(meta) => {
+            trail.is(path, &meta);
+            format!("{} {} {name}", kinds::letter(meta.file_type()), meta.len())
+        }
         // Removed between the listing and the look.
-        Err(_) => format!("? ? {name}"),
+        Err(_) => {
+            trail.lose();
+            format!("? ? {name}")
+        }
     }
 }

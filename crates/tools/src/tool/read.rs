@@ -9,7 +9,7 @@ use crate::lines::{LINE_CHARS, Line, NotUtf8, skip};
 use crate::open;
 use crate::replace::LOADED_MAX;
 use crate::site::{Site, Target};
-use crate::spec::{Alias, Tool};
+use crate::spec::{Alias, Lasting, Tool};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -60,6 +60,8 @@ impl Tool for Read {
         Alias::plain("view_file"),
     ];
 
+    const LASTING: Lasting = Lasting::WhileUnchanged;
+
     fn facts(input: &Input) -> Facts {
         Facts { paths: vec![input.path.clone()], ..Facts::default() }
     }
@@ -67,6 +69,7 @@ impl Tool for Read {
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         let target = site.existing(&input.path)?;
         let (file, meta) = open::regular(&target)?;
+        site.account.trail.is(&target.real, &meta);
         if meta.len() > WHOLE_MAX && input.offset.is_none() && input.limit.is_none() {
             return Err(Failure::new(
                 Code::TooLarge,

@@ -10,15 +10,16 @@ use crate::lines::cut_line;
 use crate::open;
 use crate::site::{Site, Target};
 use crate::source;
-use crate::spec::{Alias, Runner, Tool};
+use crate::spec::{Alias, Lasting, Runner, Tool};
 use crate::syntax::{Match, Misfit, Search, Syntax};
+use crate::trail::Trail;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::path::Path;
 
 /// The search ends after so many files of a language it reads.
@@ -65,6 +66,8 @@ impl Tool for Scan {
         code, with what each metavariable stands for. For plain text use grep.";
     const ALIASES: &'static [Alias] = &[Alias::plain("code-scan"), Alias::plain("ast_grep")];
 
+    const LASTING: Lasting = Lasting::WhileUnchanged;
+
     fn facts(input: &Input) -> Facts {
         Facts { paths: vec![input.path.clone()], ..Facts::default() }
     }
@@ -84,11 +87,14 @@ impl Tool for Scan {
                 Some(language) => language,
                 None => return Err(unsupported(syntax, &format!("{:?}", target.named))),
             };
-            let text = source::named(&target)?;
+            let (text, meta) = source::named(&target)?;
+            looked.trail.is(&target.real, &meta);
             let search = searches.of(language).as_ref().map_err(|misfit| misfit.clone())?;
             looked.file(&site.shown(&target.real), &text, search.as_ref());
         }
         searches.left_out(&mut looked)?;
+        let trail = std::mem::take(&mut looked.trail);
+        site.account.trail.join(trail);
         Ok(looked.answer(&target))
     }
 }
@@ -139,23 +145,30 @@ fn beneath(
             break;
         }
         match read(&found.path) {
-            Ok(text) => looked.file(&site.shown(&found.path), &text, search.as_ref()),
-            Err(source::NoText::Binary(_)) => {}
+            Ok((text, meta)) => {
+                looked.trail.is(&found.path, &meta);
+                looked.file(&site.shown(&found.path), &text, search.as_ref());
+            }
+            // What was no text may be some later.
+            Err(source::NoText::Binary(_)) => looked.trail.at(&found.path),
             Err(why) => {
+                looked.trail.lose();
                 let shown = site.shown(&found.path);
                 looked.unread.push(why.failure(&shown).message);
             }
         }
     }
-    Ok(walk.notes())
+    let (notes, trail) = walk.end();
+    looked.trail.join(trail);
+    Ok(notes)
 }
 
-fn read(path: &Path) -> Result<String, source::NoText> {
+fn read(path: &Path) -> Result<(String, Metadata), source::NoText> {
     let flags = nix::fcntl::OFlag::O_RDONLY;
     let fd = open::beneath(nix::fcntl::AT_FDCWD, path, flags, nix::sys::stat::Mode::empty());
     let file = File::from(fd.map_err(|errno| source::NoText::Io(errno.into()))?);
-    let size = file.metadata().map_err(source::NoText::Io)?.len();
-    source::text(&file, size)
+    let meta = file.metadata().map_err(source::NoText::Io)?;
+    Ok((source::text(&file, meta.len())?, meta))
 }
 
 /// The patterns made ready, once for each language that is met.
@@ -209,6 +222,7 @@ struct Looked {
     cut: bool,
     unread: Vec<String>,
     notes: Vec<String>,
+    trail: Trail,
 }
 
 impl Looked {

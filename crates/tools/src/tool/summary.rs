@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::lines::cut_line;
 use crate::site::Site;
 use crate::source;
-use crate::spec::{Alias, Runner, Tool};
+use crate::spec::{Alias, Lasting, Runner, Tool};
 use crate::syntax::Outline;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
@@ -43,15 +43,18 @@ impl Tool for Summary {
     const ALIASES: &'static [Alias] =
         &[Alias::plain("get_file_summary"), Alias::plain("file-summary"), Alias::plain("outline")];
 
+    const LASTING: Lasting = Lasting::WhileUnchanged;
+
     fn facts(input: &Input) -> Facts {
         Facts { paths: vec![input.path.clone()], ..Facts::default() }
     }
 
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let syntax = site.syntax()?;
         let target = site.existing(&input.path)?;
-        let text = source::named(&target)?;
+        let (text, meta) = source::named(&target)?;
+        site.account.trail.is(&target.real, &meta);
         site.go_on()?;
+        let syntax = site.syntax()?;
         let (lines, bytes) = (text.lines().count(), text.len());
         let outline = syntax.outline(&target.real, &text);
         let shown = site.shown(&target.real);

@@ -92,6 +92,10 @@ impl Page {
             Some(cage) => self.cage(cage),
             None => self.line("enforced", "nothing: no cage was made, and nothing was run"),
         }
+        if let Some(by) = ended.recalled {
+            let text = format!("as for call {by} of the session: nothing it was made from changed");
+            self.line("answer", &text);
+        }
         let code = ended.code.as_ref().map_or_else(String::new, |code| format!(" [{code}]"));
         self.line("end", &format!("{}{code}", words::outcome(&ended.outcome)));
         if let Some(started) = ended.started {
