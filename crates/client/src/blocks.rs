@@ -219,7 +219,7 @@ impl Blocks {
                 vec![Item::Note(format!("no room was made: {reason}"))]
             }
             Event::Degraded { reason } => vec![Item::Trouble(reason.clone())],
-            Event::Queue { .. } => Vec::new(),
+            Event::Queue { .. } | Event::Model { .. } => Vec::new(),
         }
     }
 

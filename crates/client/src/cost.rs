@@ -27,6 +27,33 @@ pub(crate) fn cost(usage: Usage, prices: Prices) -> Option<u64> {
     u64::try_from(sum / 1_000_000).ok()
 }
 
+/// What the answers of a session cost so far, each by the price of the model that gave it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Spent {
+    /// There was none.
+    #[default]
+    Nothing,
+    /// Millionths of a dollar.
+    Micros(u64),
+    /// One had no price.
+    Unknown,
+}
+
+impl Spent {
+    /// One more answer.
+    pub(crate) fn answered(&mut self, usage: Usage, prices: Option<Prices>) {
+        let counted = usage.input.is_some() || usage.output.is_some();
+        let more = prices.and_then(|prices| cost(usage, prices));
+        *self = match (*self, more) {
+            // Where the vendor counted nothing, as of an answer that was stopped, nothing is added.
+            (before, None) if !counted => before,
+            (Self::Nothing, Some(more)) => Self::Micros(more),
+            (Self::Micros(before), Some(more)) => Self::Micros(before.saturating_add(more)),
+            (Self::Unknown, _) | (_, None) => Self::Unknown,
+        };
+    }
+}
+
 /// Tokens for which the model has room behind the newest answer.
 pub(crate) fn context_left(newest: Usage, facts: ModelFacts) -> Option<u64> {
     let Usage { input, output, cache_read, cache_write } = newest;
@@ -85,5 +112,20 @@ mod tests {
             [in_dollars(0), in_dollars(1234), in_dollars(1_234_567)],
             ["$0.0000", "$0.0012", "$1.23"]
         );
+    }
+
+    #[test]
+    fn each_answer_has_the_price_of_its_model_and_one_without_leaves_the_sum_out() {
+        let usage = Usage { input: Some(1000), output: Some(0), ..Usage::default() };
+        let cheap = Prices { input: 1_000_000, ..PRICES };
+        let mut spent = Spent::default();
+        spent.answered(usage, Some(PRICES));
+        assert_eq!(spent, Spent::Micros(3000));
+        spent.answered(Usage::default(), None);
+        spent.answered(usage, Some(cheap));
+        assert_eq!(spent, Spent::Micros(4000));
+        spent.answered(usage, None);
+        spent.answered(usage, Some(PRICES));
+        assert_eq!(spent, Spent::Unknown);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::blocks::Block;
 use crate::colour::Colour;
-use crate::cost::{context_left, cost, in_dollars};
+use crate::cost::{Spent, context_left, in_dollars};
 use crate::plain::{one_line, plain};
 use crate::screen::{Focus, Link, Screen, Turn};
 use crate::text::gist;
@@ -193,7 +193,7 @@ fn settings(screen: &Screen) -> String {
     if let (Some(input), Some(output)) = (screen.usage.input, screen.usage.output) {
         words.push(format!("{} in {} out", count(input), count(output)));
     }
-    if let Some(cost) = facts.of_model.prices.and_then(|prices| cost(screen.usage, prices)) {
+    if let Spent::Micros(cost) = screen.spent {
         words.push(in_dollars(cost));
     }
     if let Some(left) = context_left(screen.last_usage, facts.of_model) {

@@ -9,6 +9,7 @@ mod tests;
 mod words;
 
 use crate::blocks::{Blocks, Item};
+use crate::cost::Spent;
 use editor::Editor;
 use protocol::client::{
     FailedKind, FromClient, ModelFacts, Others, Rights, Since, Start, ToClient,
@@ -179,6 +180,8 @@ pub struct Screen {
     pub(crate) usage: Usage,
     /// Of the newest answer.
     pub(crate) last_usage: Usage,
+    /// What all answers cost.
+    pub(crate) spent: Spent,
     pub(crate) pending: Pending,
     /// Prompts that were said and are not known to be on disk.
     said: Vec<String>,
@@ -218,6 +221,7 @@ impl Screen {
             hint: None,
             usage: Usage::default(),
             last_usage: Usage::default(),
+            spent: Spent::default(),
             pending: Pending::Nothing,
             said: Vec::new(),
             unsure: Vec::new(),

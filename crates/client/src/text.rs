@@ -54,6 +54,7 @@ impl TextView {
             | Event::Learned { .. }
             | Event::Compacted { .. }
             | Event::NotCompacted { .. }
+            | Event::Model { .. }
             | Event::AnswerRejected { .. }
             | Event::TurnEnded { .. }
             | Event::Degraded { .. } => String::new(),

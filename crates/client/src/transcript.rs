@@ -62,6 +62,14 @@ pub struct Transcript {
     words: String,
     end: Option<TurnEnd>,
     degraded: Option<String>,
+    priced: Priced,
+}
+
+/// Whether all answers of a run have one price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Priced {
+    ByOne,
+    ByTwo,
 }
 
 /// Times of a run, in milliseconds of wall time.
@@ -121,6 +129,7 @@ impl Transcript {
             words: String::new(),
             end: None,
             degraded: None,
+            priced: Priced::ByOne,
         }
     }
 
@@ -151,6 +160,14 @@ impl Transcript {
                     known.result = Some(result.clone());
                     known.refused.clone_from(refused);
                 }
+            }
+            // What was used before had another price, and no sum of both is known.
+            Event::Model { name, facts } => {
+                if self.opened.model != *name && self.answers > 0 {
+                    self.priced = Priced::ByTwo;
+                }
+                self.opened.model.clone_from(name);
+                self.opened.facts = *facts;
             }
             Event::TurnEnded { end } => self.end = Some(end.clone()),
             Event::Degraded { reason } => self.degraded = Some(reason.clone()),
@@ -200,7 +217,12 @@ impl Transcript {
             fault,
             num_turns: self.answers,
             usage: self.usage,
-            cost: self.opened.facts.prices.and_then(|prices| cost(self.usage, prices)),
+            cost: match self.priced {
+                Priced::ByOne => {
+                    self.opened.facts.prices.and_then(|prices| cost(self.usage, prices))
+                }
+                Priced::ByTwo => None,
+            },
             context_left: context_left(self.last_usage, self.opened.facts),
             took,
             nobody_to_ask: coded(NOBODY_TO_ASK).map(|known| known.call.clone()).collect(),

@@ -477,6 +477,14 @@ pub enum Event {
         /// Who, by the name of their terminal.
         by: String,
     },
+    /// The model that is asked from now on, and what is known of it: said before `Attached`, and behind
+    /// a change of the model. Not kept.
+    Model {
+        /// The vendor's name of it.
+        name: String,
+        /// What is known.
+        facts: ModelFacts,
+    },
     /// An answer holds longer than its call: this rule allows from now on. Comes before the
     /// decision that it is part of.
     Learned {

@@ -1,6 +1,7 @@
 //! What a session is to be, from what its client asked for and what the configuration says: text
 //! and paths in, a plan out. Used by the session actor when it starts.
 
+mod joined;
 mod model;
 
 use crate::book::chain;

@@ -12,6 +12,7 @@ mod learning;
 mod model;
 mod past;
 mod pausing;
+mod pinning;
 mod replay;
 mod retiring;
 mod rights;

@@ -268,12 +268,23 @@ fn commands_change_settings_and_everybody_sees_it() {
     assert_eq!(screen.facts.network, Some(Network::Off), "until the supervisor says so");
     screen.update(event(1, Event::Changed { change, by: "terminal 1".to_owned() }));
     assert_eq!(screen.facts.network, Some(Network::On));
-    press(&mut screen, ":undo");
+    press(&mut screen, ":frok");
     let effects = screen.update(Input::Key(Key::Enter));
     assert!(
-        matches!(&effects[..], [Effect::Show(Item::Trouble(said))] if said.contains("not there")),
+        matches!(&effects[..], [Effect::Show(Item::Trouble(said))] if said.contains("no command")),
         "{effects:?}"
     );
+}
+
+#[test]
+fn undoing_is_said_as_words_are_and_comes_back_like_them_where_nobody_took_it() {
+    let mut screen = screen();
+    press(&mut screen, ":undo");
+    let want = FromClient::Prompt { session: session(), text: ":undo".to_owned() };
+    assert_eq!(screen.update(Input::Key(Key::Enter)), [Effect::Say(want)]);
+    assert_eq!(screen.unconfirmed(), [":undo"]);
+    screen.update(event(1, Event::Prompt { text: ":undo".to_owned() }));
+    assert!(screen.unconfirmed().is_empty());
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 use super::{Effect, Focus, Leaving, Link, Moving, Screen, Turn};
 use crate::blocks::{Blocks, Item};
+use crate::cost::Spent;
 use crate::transcript::sum;
 use protocol::client::{
     Change, Event, FailedKind, FromClient, ModelFacts, Numbered, Others, Parting, Rights, ToClient,
 };
 use protocol::confinement::Network;
+use protocol::content::Usage;
 use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
 use protocol::judgement::Mode;
@@ -136,6 +138,9 @@ impl Screen {
         self.queue.clear();
         self.said.clear();
         self.unsure.clear();
+        self.usage = Usage::default();
+        self.last_usage = Usage::default();
+        self.spent = Spent::default();
         self.first_seq = None;
         self.last_seq = 0;
     }
@@ -225,6 +230,7 @@ impl Screen {
                 self.turn = Turn::Working;
                 self.usage = sum(self.usage, *usage);
                 self.last_usage = *usage;
+                self.spent.answered(*usage, self.facts.of_model.prices);
             }
             Event::Prompt { text } => {
                 self.turn = Turn::Working;
@@ -256,11 +262,19 @@ impl Screen {
                 Change::Mode(mode) => self.facts.mode = Some(*mode),
                 Change::Model(name) => {
                     self.facts.model.clone_from(name);
-                    // What is known is known of the other.
+                    // What is known is known of the other, and what of this one is said next. Of
+                    // answers that are told again nobody knows which of the two gave them.
                     self.facts.of_model = ModelFacts::default();
+                    if self.link == Link::Replaying {
+                        self.spent = Spent::Unknown;
+                    }
                 }
                 Change::AddDirectory(_) | Change::Pin(_) | Change::Unpin(_) => {}
             },
+            Event::Model { name, facts } => {
+                self.facts.model.clone_from(name);
+                self.facts.of_model = *facts;
+            }
             Event::Learned { .. } | Event::Compacted { .. } | Event::NotCompacted { .. } => {}
             Event::AnswerRejected { .. } => self.hint = None,
         }
@@ -312,6 +326,7 @@ fn is_kept(event: &Event) -> bool {
         | Event::Output { .. }
         | Event::Queue { .. }
         | Event::NotCompacted { .. }
+        | Event::Model { .. }
         | Event::AnswerRejected { .. } => false,
         Event::Prompt { .. }
         | Event::Answer { .. }

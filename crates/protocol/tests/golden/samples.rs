@@ -374,6 +374,7 @@ goldens! {
         },
         TurnEnded => Event::TurnEnded { end: protocol::session::TurnEnd::Truncated },
         Compacted => Event::Compacted { dropped: 4 },
+        Model => Event::Model { name: text("m"), facts: protocol::client::ModelFacts::default() },
         NotCompacted => Event::NotCompacted { reason: text("short") },
         Queue => Event::Queue { texts: vec![text("next")] },
         Changed => Event::Changed {

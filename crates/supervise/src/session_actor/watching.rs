@@ -84,6 +84,12 @@ impl Session {
         }
     }
 
+    /// What is asked now, for who looks on.
+    pub(super) fn model_event(&self) -> Event {
+        let (name, facts) = (self.plan.setup.model.clone(), self.plan.config.provider.facts);
+        Event::Model { name, facts }
+    }
+
     fn word(&self, seq: u64, event: Event) -> ToClient {
         ToClient::Event { session: self.plan.id.clone(), seq, event }
     }
@@ -143,6 +149,7 @@ impl Session {
                 .iter()
                 .map(ToString::to_string)
                 .chain(self.plan.notes.iter().cloned())
+                .chain(self.plan.not_followed(&order.opening))
                 .collect(),
         };
         // Gone already, it is told nothing.
@@ -237,6 +244,7 @@ impl Session {
         if !texts.is_empty() {
             words.push(self.word(self.last_seq, Event::Queue { texts }));
         }
+        words.push(self.word(self.last_seq, self.model_event()));
         words.push(ToClient::Attached { session: self.plan.id.clone() });
         self.watchers.retain(|watcher| !watcher.is(&client));
         let watcher = Watcher { client, feed, behind: AtomicBool::new(false) };

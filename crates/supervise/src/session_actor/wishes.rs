@@ -1,7 +1,7 @@
 //! What people want of a session beside answers: prompts, which wait on disk while a turn runs, and
 //! changes of its settings, which hold for calls that start later.
 
-use super::{SessionMsg, SessionState, rules};
+use super::{SessionMsg, SessionState, pinning, rules};
 use crate::book::chain;
 use crate::client_actor::ClientMsg;
 use crate::plan::OpenFailure;
@@ -112,10 +112,17 @@ impl SessionState {
                     Err(error) => return fail(client, FailedKind::Internal, error.to_string()),
                 }
             }
-            Change::Pin(file) => match self.may_be_pinned(&file) {
-                Ok(()) => Change::Pin(file),
-                Err(why) => return fail(client, FailedKind::Usage, why),
-            },
+            Change::Pin(file) => {
+                let may = self.may_be_pinned(&file);
+                let shown = match may {
+                    Ok(()) => pinning::can_be_shown(&self.plan.confinement, &file).await,
+                    no => no,
+                };
+                match shown {
+                    Ok(()) => Change::Pin(file),
+                    Err(why) => return fail(client, FailedKind::Usage, why),
+                }
+            }
             Change::Unpin(file) => match self.is_pinned(&file) {
                 Ok(()) => Change::Unpin(file),
                 Err(why) => return fail(client, FailedKind::NotFound, why),
@@ -175,9 +182,10 @@ impl SessionState {
         }
         let word = self.plan.model_word();
         let _ = self.conversation.send_message(SlotMsg::Send(word));
+        self.tell(&self.model_event());
     }
 
-    /// Whether the file itself can be shown is found out when it is read.
+    /// Whether there is room for one more file, and this one is none of those there.
     fn may_be_pinned(&self, file: &str) -> Result<(), String> {
         let pinned = &self.plan.setup.pinned;
         if file.trim().is_empty() || file.len() > 4096 || file.contains(char::is_control) {
