@@ -156,6 +156,7 @@ fn what_a_tool_prints_moves_no_cursor_and_its_block_shows_what_was_refused() {
     for words in ["> print", "  ab\n", "  refused: ", "exit code: 3"] {
         assert!(screen.contains(words), "{words:?} is not in:\n{screen}");
     }
+    assert_eq!(screen.matches("exit code: 3").count(), 1, "it is said once:\n{screen}");
 }
 
 #[test]
@@ -203,10 +204,7 @@ fn a_terminal_that_knows_nothing_gets_lines_and_answers_with_lines() {
     one.enters("y");
     one.shows("Changed.");
     assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
-    // Of the turn's end it is told nothing; who leaves before it leaves a turn that runs.
-    let idle = || run(desk.agentd(&["ls", "--json"])).out.contains(r#""state":"idle""#);
-    support::until("the turn has ended", idle);
-    std::thread::sleep(Duration::from_millis(300));
+    is_as_kept("dumb_end", &one.shows("the turn is over"), &desk);
     one.press(&["C-d"]);
     assert_eq!(one.ends(), 0);
 }
@@ -323,7 +321,9 @@ fn words_that_a_dying_daemon_did_not_take_come_back_to_the_line() {
     one.shows("Answer 1.");
     one.shows("ready");
     support::send(daemon.pid, Signal::SIGSTOP);
-    one.enters("are you there?");
+    one.types("are you there?");
+    one.shows("> are you there?");
+    one.press(&["Enter"]);
     one.shows_no_more("> are you there?");
     support::send(daemon.pid, Signal::SIGKILL);
     one.shows("perhaps not taken: look above, then Enter sends it");
@@ -475,4 +475,104 @@ fn settings_are_changed_and_a_copy_is_gone_on_with() {
     assert_eq!(one.ends(), 0, "{}", one.screen());
     let listed = run(desk.agentd(&["ls", "--json"]));
     assert_eq!(listed.out.lines().count(), 3, "{}", listed.out);
+}
+
+#[test]
+fn what_is_known_of_a_model_is_known_after_a_change_and_after_coming_back() {
+    let desk = Desk::new();
+    let config = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let model = "[models.cheap]\nmodel = \"cheap-1\"\ncontext = 40000\n\
+                 price = { input = 1.0, output = 1.0, cache_read = 1.0, cache_write = 1.0 }\n";
+    std::fs::write(&config, model).unwrap();
+    let server = Server::answering(|n, _| Answer::text(&format!("Answer {n}.")));
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let wide = (170, 30);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), wide);
+    one.shows("Answer 1.");
+    let before = one.shows("$0.0");
+    assert!(!before.contains("40.0k left"), "{before}");
+    one.enters(":model cheap");
+    one.shows("model cheap from the next request on");
+    // The room is that of the new model, as soon as it is asked and before it answers.
+    one.shows("40.0k left");
+    one.enters("and now");
+    one.shows("Answer 2.");
+    let after = one.shows("ready");
+    assert!(after.contains("cheap-1") && after.contains("$0.0"), "both answers are paid: {after}");
+    detach(&one);
+    // Who comes back with flags that do not hold there is told so.
+    desk.write("notes.md", "x");
+    let flags = ["attach", "--model", "third", "--context", "notes.md", "--net", "on"];
+    let two = tmux.run("two", &typed(&desk, &server, &flags), wide);
+    two.listens();
+    let screen = two.shows("k left");
+    for words in [
+        "--model third is not followed",
+        "`:model third` changes that",
+        "--context notes.md is not followed",
+        "`:add notes.md` pins it",
+        "--net on is not followed",
+    ] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    assert!(screen.contains("cheap-1") && screen.contains("net off"), "{screen}");
+    detach(&two);
+    // Those that say what holds are no news.
+    let three = tmux.run("three", &typed(&desk, &server, &["attach", "--net", "off"]), wide);
+    three.listens();
+    assert!(!three.screen().contains("not followed"), "{}", three.screen());
+}
+
+#[test]
+fn what_we_say_is_folded_between_words() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("Hi.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), (40, 30));
+    one.shows("Hi.");
+    one.shows("ready");
+    one.enters(":net on");
+    one.shows("network on for");
+    one.enters(":frok");
+    one.shows("lists them");
+    one.enters(":add nowhere.txt");
+    is_as_kept("folded", &one.shows("(os error 2)"), &desk);
+}
+
+#[test]
+fn a_file_that_cannot_be_shown_is_told_at_once_and_is_not_pinned() {
+    let desk = Desk::new();
+    desk.write("notes.md", "pinned words");
+    desk.write("sub/x", "x");
+    std::fs::write(desk.project().join("large"), vec![b'x'; 2_000_000]).unwrap();
+    std::fs::write(desk.project().join("bytes"), [0x7f, b'E', b'L', b'F', 0, 0]).unwrap();
+    let outside = desk.outside().join("secret");
+    std::fs::write(&outside, "x").unwrap();
+    std::os::unix::fs::symlink(&outside, desk.project().join("link")).unwrap();
+    let server = Server::answering(|n, _| Answer::text(&format!("Answer {n}.")));
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), (120, 40));
+    one.shows("Answer 1.");
+    one.shows("ready");
+    for (named, why) in [
+        ("nowhere.md", "nowhere.md cannot be pinned: No such file"),
+        ("sub", "sub cannot be pinned: it is not a regular file"),
+        ("large", "large cannot be pinned: it has 2000000 bytes"),
+        ("bytes", "bytes cannot be pinned: it is no text"),
+        ("link", "link cannot be pinned: it lies outside"),
+    ] {
+        one.enters(&format!(":add {named}"));
+        one.shows(why);
+    }
+    one.enters(":add notes.md");
+    let screen = one.shows("notes.md is pinned from the next request on");
+    assert_eq!(screen.matches("is pinned").count(), 1, "{screen}");
+    one.enters("now");
+    one.shows("Answer 2.");
+    let asked = server.requests()[1].body["messages"].to_string();
+    assert!(asked.contains("pinned words") && !asked.contains("nowhere.md"), "{asked}");
 }

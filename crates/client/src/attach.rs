@@ -12,6 +12,7 @@ use crate::ear::{Ear, Heard, QUIET, UNANSWERED};
 use crate::line_view::{Around, LineView};
 use crate::live::{Live, asking, live};
 use crate::one_shot::RunError;
+use crate::plain::folded;
 use crate::screen::{Effect, Entrance, Input, Key, Leaving, Screen};
 use crate::supervisors::Supervisors;
 use ipc::{ChannelError, Sender};
@@ -271,7 +272,7 @@ impl Attached<'_> {
                 self.said = Said::Something;
                 let _ = self.say.send(&word);
             }
-            Effect::Show(item) => self.finished.push_str(&self.view.lines(&item)),
+            Effect::Show(item) => self.show(item),
             Effect::ShowEarlier(items) => {
                 self.show(Item::Note("earlier:".to_owned()));
                 items.into_iter().for_each(|item| self.show(item));
@@ -310,7 +311,8 @@ impl Attached<'_> {
     }
 
     fn show(&mut self, item: Item) {
-        self.finished.push_str(&self.view.lines(&item));
+        let columns = usize::from(terminal::size().0);
+        self.finished.push_str(&self.view.in_columns(columns).lines(&item));
     }
 
     /// Goes on with the session under another supervisor.
@@ -396,7 +398,8 @@ impl Attached<'_> {
         let asking = self.screen.hint.clone().or_else(|| asking(&self.screen));
         if asking != self.told {
             if let Some(words) = &asking {
-                text.push_str(&format!("{words}\n"));
+                let columns = usize::from(terminal::size().0);
+                text.push_str(&format!("{}\n", folded(words, columns, 0)));
             }
             self.told = asking;
         }

@@ -2,9 +2,10 @@
 
 use crate::blocks::{Block, Item};
 use crate::colour::Colour;
-use crate::plain::{one_line, plain};
+use crate::plain::{folded, one_line, plain};
 use crate::text::gist;
 use crate::transcript::fault_of;
+use protocol::call::ToolResult;
 use protocol::client::Change;
 use protocol::confinement::Network;
 use protocol::judgement::{Question, Widening};
@@ -31,13 +32,22 @@ pub enum Around {
 pub struct LineView {
     colour: Colour,
     around: Around,
+    /// Of the terminal. What we say ourselves is folded to it; what the model or a tool says is not,
+    /// so that it can be copied as it is.
+    columns: usize,
 }
 
 impl LineView {
     /// `around` says what a person sees beside the lines.
     #[must_use]
     pub fn new(colour: Colour, around: Around) -> Self {
-        Self { colour, around }
+        Self { colour, around, columns: usize::MAX }
+    }
+
+    /// The same in a terminal of so many columns.
+    #[must_use]
+    pub fn in_columns(self, columns: usize) -> Self {
+        Self { columns, ..self }
     }
 
     /// The lines of an item, each with its end.
@@ -58,6 +68,7 @@ impl LineView {
             Item::Decided { tool, allowed, basis } => {
                 let word = if *allowed { "allowed" } else { "not allowed" };
                 let line = format!("  {} {word}: {}", plain(tool), one_line(basis, LINE));
+                let line = folded(&line, self.columns, 2);
                 let line = if *allowed { self.colour.green(&line) } else { self.colour.red(&line) };
                 format!("{line}\n")
             }
@@ -66,15 +77,26 @@ impl LineView {
             Item::Changed(change, by) => {
                 self.dim_line(&format!("{} (by {})", changed(change), one_line(by, LINE)))
             }
-            Item::Note(text) => ended(&self.colour.dim(plain(text).trim_end_matches('\n'))),
-            Item::Trouble(text) => {
-                let text = format!("agentd: {}", plain(text).trim_end_matches('\n'));
-                ended(&self.colour.red(&text))
+            Item::Note(text) => {
+                let text = folded(plain(text).trim_end_matches('\n'), self.columns, 0);
+                ended(&self.colour.dim(&text))
             }
+            Item::Trouble(text) => ended(&self.trouble(text)),
         }
     }
 
+    fn trouble(&self, text: &str) -> String {
+        let text = format!("agentd: {}", plain(text).trim_end_matches('\n'));
+        self.colour.red(&folded(&text, self.columns, 0))
+    }
+
+    /// A line that we say.
     fn dim_line(&self, text: &str) -> String {
+        format!("{}\n", self.colour.dim(&folded(&plain(text), self.columns, 0)))
+    }
+
+    /// A line of what a call printed.
+    fn dim_as_it_is(&self, text: &str) -> String {
         format!("{}\n", self.colour.dim(&plain(text)))
     }
 
@@ -89,9 +111,7 @@ impl LineView {
         let basis = basis.as_deref().map(|basis| one_line(basis, LINE)).unwrap_or_default();
         let mut text = self.heading(&call.tool, &gist(call), &basis);
         if let Some(result) = result {
-            if result.text.trim() != result.summary.trim() {
-                text.push_str(&self.output(&result.text));
-            }
+            text.push_str(&self.output(without_summary(result)));
             let summary = format!("  {}", one_line(&result.summary, LINE));
             let summary = match result.is_error {
                 true => self.colour.red(&summary),
@@ -116,10 +136,11 @@ impl LineView {
         let left_out = lines.len().saturating_sub(OUTPUT_LINES);
         let mut text = String::new();
         if left_out > 0 {
-            text.push_str(&self.dim_line(&format!("  … {left_out} lines")));
+            let lines = if left_out == 1 { "line" } else { "lines" };
+            text.push_str(&self.dim_line(&format!("  … {left_out} {lines}")));
         }
         for line in &lines[left_out..] {
-            text.push_str(&self.dim_line(&format!("  {line}")));
+            text.push_str(&self.dim_as_it_is(&format!("  {line}")));
         }
         text
     }
@@ -138,10 +159,12 @@ impl LineView {
             };
             text.push_str(&format!("{line}\n"));
         }
-        text.push_str(&format!("  why:   {}\n", plain(reason)));
-        text.push_str(&format!("  cage:  {}\n", plain(confinement)));
+        // Further rows stand behind the word at the beginning.
+        let about = |line: String| folded(&line, self.columns, 7);
+        text.push_str(&about(format!("  why:   {}\n", plain(reason))));
+        text.push_str(&about(format!("  cage:  {}\n", plain(confinement))));
         for widening in widens {
-            let line = format!("  wider: {}", wider(widening));
+            let line = about(format!("  wider: {}", wider(widening)));
             text.push_str(&format!("{}\n", self.colour.red(&line)));
         }
         for offer in offers {
@@ -153,11 +176,11 @@ impl LineView {
     fn turn_end(&self, end: &TurnEnd) -> String {
         match (end, fault_of(end)) {
             (TurnEnd::Interrupted, _) => self.dim_line("the turn was stopped"),
-            (_, Some(fault)) => {
-                let fault = format!("agentd: {}", plain(&fault));
-                format!("{}\n", self.colour.red(&fault))
-            }
-            (_, None) => "\n".to_owned(),
+            (_, Some(fault)) => format!("{}\n", self.trouble(&fault)),
+            (_, None) => match self.around {
+                Around::LiveRows => "\n".to_owned(),
+                Around::Nothing => self.dim_line("the turn is over; type what comes next"),
+            },
         }
     }
 }
@@ -176,6 +199,16 @@ pub(crate) fn wider(widening: &Widening) -> String {
         Widening::GitAdmin => {
             "what .git/config, hooks and their like hold, for this call alone".to_owned()
         }
+    }
+}
+
+/// What a call printed, without its last line where the summary, which stands below it, begins so.
+fn without_summary(result: &ToolResult) -> &str {
+    let text = result.text.trim_end();
+    let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
+    match result.summary.trim().strip_prefix(last.trim()) {
+        Some(rest) if rest.is_empty() || rest.starts_with(',') => before,
+        Some(_) | None => text,
     }
 }
 

@@ -25,6 +25,39 @@ pub fn one_line(text: &str, most: usize) -> String {
     format!("{cut}…")
 }
 
+/// Lines that are wider than so many columns, folded between words; each further row stands below the
+/// first word of its line, or `under` columns behind that. What has no spaces is left to the terminal.
+#[must_use]
+pub fn folded(text: &str, width: usize, under: usize) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| folded_line(line, width, under)).collect();
+    lines.join("\n")
+}
+
+fn folded_line(line: &str, width: usize, under: usize) -> String {
+    if columns(line) <= width {
+        return line.to_owned();
+    }
+    let indent = line.len() - line.trim_start().len();
+    let below = indent + under;
+    // In a terminal as narrow as that nothing is gained.
+    if below + 8 > width {
+        return line.to_owned();
+    }
+    let mut rows = vec![line[..indent].to_owned()];
+    // What stands between words stays as it is within a row, so that columns of a table do.
+    for word in line[indent..].split_inclusive(' ') {
+        let row = rows.last().map_or(0, |row| columns(row));
+        if row + columns(word.trim_end()) > width && row > below {
+            rows.push(" ".repeat(below));
+        }
+        if let Some(row) = rows.last_mut() {
+            row.push_str(word);
+        }
+    }
+    let rows: Vec<&str> = rows.iter().map(|row| row.trim_end()).collect();
+    rows.join("\n")
+}
+
 /// Columns that a text takes in a terminal.
 #[must_use]
 pub fn columns(text: &str) -> usize {
@@ -40,5 +73,18 @@ mod tests {
         assert_eq!(plain("a\u{1b}[2Jb\r\n\tc\u{202e}d"), "a\u{fffd}[2Jb\u{fffd}\n\tc\u{fffd}d");
         assert_eq!(one_line("a\n  b\u{7}", 9), "a b\u{fffd}");
         assert_eq!(one_line("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn lines_are_folded_between_words_and_stand_below_their_first() {
+        let text = "  one two three four\nshort";
+        assert_eq!(folded(text, 80, 0), text);
+        assert_eq!(folded(text, 13, 0), "  one two\n  three four\nshort");
+        assert_eq!(folded("why:   one two three", 16, 7), "why:   one two\n       three");
+        let long = "x".repeat(40);
+        assert_eq!(folded(&format!("see {long} there"), 20, 0), format!("see\n{long}\nthere"));
+        assert_eq!(folded("日本 日本 日本 日本", 10, 0), "日本 日本\n日本 日本");
+        assert_eq!(folded("one two", 5, 0), "one two", "too narrow to be worth it");
+        assert_eq!(folded("", 10, 2), "");
     }
 }
