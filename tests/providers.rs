@@ -61,6 +61,36 @@ fn whole(vendor: Vendor) -> Answer {
     vendor.says([text("I look. \u{e9}"), effect("call_1")])
 }
 
+fn two(vendor: Vendor) -> Answer {
+    vendor.says([effect("call_1"), effect("call_2")])
+}
+
+fn at_one_place(body: String) -> String {
+    body.replace("index\":1", "index\":0")
+}
+
+fn without_ids(body: String) -> String {
+    let named = |body: String, id: &str| {
+        body.replace(&format!("\"id\":\"{id}\","), "")
+            .replace(&format!("\"call_id\":\"{id}\","), "")
+    };
+    named(named(body, "call_1"), "call_2")
+}
+
+fn large() -> String {
+    "x".repeat(4 << 20)
+}
+
+/// An event of this vendor's that proves nothing but that the server lives.
+fn ping(vendor: Vendor) -> &'static str {
+    match vendor {
+        Vendor::Anthropic => "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+        Vendor::Responses => "event: keepalive\ndata: {\"type\":\"keepalive\"}\n\n",
+        Vendor::Chat => "data: {\"choices\":[]}\n\n",
+        Vendor::Gemini => "data: {\"usageMetadata\":{\"promptTokenCount\":1}}\n\n",
+    }
+}
+
 /// The answer behind the results.
 fn done(vendor: Vendor) -> Answer {
     vendor.text("done")
@@ -90,6 +120,17 @@ fn google_error(details: &[serde_json::Value]) -> Vec<u8> {
 fn google_delay(delay: &str) -> Vec<u8> {
     google_error(&[json!({"@type": "type.googleapis.com/google.rpc.RetryInfo",
                           "retryDelay": delay})])
+}
+
+fn nothing_but(ping: &str) -> Answer {
+    Answer::raw(200, "text/event-stream", ping.repeat(60).as_bytes())
+        .in_pieces_of(ping.len())
+        .paced(Duration::from_millis(50))
+}
+
+fn zipped() -> Answer {
+    let bytes = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xcbH\xcd\xc9\xc9\x07\x00";
+    Answer::raw(200, "text/event-stream", bytes)
 }
 
 /// The body with one more event behind the half of its events.
@@ -182,7 +223,8 @@ fn odd() -> Vec<Row> {
             |v| {
                 let pace = |a: Answer| {
                     let piece = a.len() / 12;
-                    a.in_pieces_of(piece).paced(Duration::from_millis(120))
+                    // Longer in all than any silence may be.
+                    a.in_pieces_of(piece).paced(Duration::from_millis(LONG.byte_ms / 10))
                 };
                 fine(v, pace)
             },
@@ -191,28 +233,19 @@ fn odd() -> Vec<Row> {
         row(
             "4 MiB in one piece",
             ALL,
-            |v| vec![v.says([text(&"x".repeat(4 << 20)), effect("call_1")]), done(v)],
-            good(),
+            |v| vec![whole(v), v.repeats(&large(), 1)],
+            came(&large(), 1, 2, 0),
         ),
         row(
             "two calls at index 0",
             &[Vendor::Chat],
-            |v| {
-                let two = v.says([effect("call_1"), effect("call_2")]);
-                vec![two.edited(|b| b.replace("\"index\":1", "\"index\":0")), done(v)]
-            },
+            |v| vec![two(v).edited(at_one_place), done(v)],
             came("done", 2, 2, 0),
         ),
         row(
             "calls without ids",
-            &[Vendor::Chat, Vendor::Gemini],
-            |v| {
-                let two = v.says([effect("call_1"), effect("call_2")]);
-                let strip = |b: String| {
-                    b.replace("\"id\":\"call_1\",", "").replace("\"id\":\"call_2\",", "")
-                };
-                vec![two.edited(strip), done(v)]
-            },
+            &[Vendor::Responses, Vendor::Chat, Vendor::Gemini],
+            |v| vec![two(v).edited(without_ids), done(v)],
             came("done", 2, 2, 0),
         ),
         row(
@@ -310,14 +343,18 @@ fn broken() -> Vec<Row> {
             |v| retried(v, whole(v).stalled_after(half(v), Duration::from_secs(4))),
             again(),
         ),
+        row("nothing but keep-alives", ALL, |v| retried(v, nothing_but(": ping\n\n")), again()),
+        row("nothing but pings", ALL, |v| retried(v, nothing_but(ping(v))), again()),
         row(
-            "nothing but keep-alives",
-            ALL,
-            |v| {
-                let pings = ": ping\n\n".repeat(60);
-                let pings = Answer::raw(200, "text/event-stream", pings.as_bytes());
-                retried(v, pings.in_pieces_of(8).paced(Duration::from_millis(50)))
-            },
+            "two calls at one place",
+            &[Vendor::Anthropic, Vendor::Responses],
+            |v| retried(v, two(v).edited(at_one_place)),
+            again(),
+        ),
+        row(
+            "a call that nobody can name",
+            &[Vendor::Anthropic],
+            |v| retried(v, whole(v).edited(without_ids)),
             again(),
         ),
         row(
@@ -341,13 +378,10 @@ fn broken() -> Vec<Row> {
         row(
             "compressed although nobody asked",
             ALL,
-            |v| {
-                let bytes = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xcbH\xcd\xc9\xc9\x07\x00";
-                let zipped = Answer::raw(200, "text/event-stream", bytes);
-                retried(v, zipped.header("content-encoding", "gzip"))
-            },
+            |v| retried(v, zipped().header("content-encoding", "gzip")),
             again(),
         ),
+        row("compressed, and nobody says so", ALL, |v| retried(v, zipped()), again()),
         row("429 without a wait", ALL, |v| retried(v, v.status(429, "Slow down")), again()),
         row(
             "429 with a wait in the body",
@@ -427,6 +461,15 @@ fn last_words() -> Vec<Row> {
             came("", 1, 3, 1),
         ),
         row(
+            "an answer that fills the context, with a call in it",
+            &[Vendor::Anthropic],
+            |_| {
+                let said = [text("I look."), effect("call_1")];
+                vec![Answer::stopped(said, "model_context_window_exceeded")]
+            },
+            came("", 0, 1, 1),
+        ),
+        row(
             "a refusal with a call in it",
             ALL,
             |v| vec![v.stopped([text("No."), effect("call_1")], Stop::Refused)],
@@ -477,23 +520,32 @@ fn last_words() -> Vec<Row> {
     ]
 }
 
-/// No row may take longer: the longest waits for two silences of 700 ms, on a busy machine.
-const LONGEST: Duration = Duration::from_secs(20);
+/// No row may take longer: the longest lasts four seconds, on a busy machine.
+const LONGEST: Duration = Duration::from_secs(30);
 
-fn patient(desk: &Desk, tries: usize) {
-    let patience = format!(
-        "tries = {tries}\nmax_wait = '40ms'\nbyte_timeout = '700ms'\nprogress_timeout = '1500ms'"
-    );
-    configure(desk, &format!("[provider]\n{patience}\n"));
+/// How long a silence may be, and how often is tried.
+#[derive(Clone, Copy)]
+struct Patience {
+    tries: usize,
+    byte_ms: u64,
+    progress_ms: u64,
 }
 
-fn came_of(vendor: Vendor, answers: Vec<Answer>) -> (Came, Run) {
-    came_within(vendor, answers, 3)
-}
+/// For answers that are waited for in vain.
+const SHORT: Patience = Patience { tries: 3, byte_ms: 700, progress_ms: 1500 };
+/// For answers that are good, so that none is given up because the machine is busy.
+const LONG: Patience = Patience { tries: 3, byte_ms: 3_000, progress_ms: 15_000 };
 
-fn came_within(vendor: Vendor, answers: Vec<Answer>, tries: usize) -> (Came, Run) {
+fn came_of(vendor: Vendor, answers: Vec<Answer>, patience: Patience) -> (Came, Run) {
     let desk = Desk::new();
-    patient(&desk, tries);
+    let Patience { tries, byte_ms, progress_ms } = patience;
+    configure(
+        &desk,
+        &format!(
+            "[provider]\ntries = {tries}\nmax_wait = '40ms'\nbyte_timeout = '{byte_ms}ms'\n\
+             progress_timeout = '{progress_ms}ms'\n"
+        ),
+    );
     let server = Server::of(vendor, answers);
     let arguments = ["-p", "do it", "--output-format", "json", "--permission-mode", "auto"];
     let ran = run(desk.with_vendor(vendor, &server, &arguments));
@@ -511,11 +563,11 @@ fn came_within(vendor: Vendor, answers: Vec<Answer>, tries: usize) -> (Came, Run
     (came, ran)
 }
 
-fn hold(vendor: Vendor, rows: Vec<Row>) {
+fn hold(vendor: Vendor, rows: Vec<Row>, patience: Patience) {
     let rows: Vec<Row> = rows.into_iter().filter(|row| row.on.contains(&vendor)).collect();
     let wrong = Mutex::new(Vec::new());
     side_by_side(&rows, |row| {
-        let (came, ran) = came_of(vendor, (row.answers)(vendor));
+        let (came, ran) = came_of(vendor, (row.answers)(vendor), patience);
         if came != row.came {
             let came = format!("{}: {came:?}, not {:?}", row.what, row.came);
             wrong.lock().unwrap().push(format!("{came}\n{}{}", ran.out, ran.err));
@@ -541,24 +593,24 @@ fn side_by_side<T: Sync>(all: &[T], each: impl Fn(&T) + Sync) {
 }
 
 macro_rules! each_vendor {
-    ($($name:ident: $vendor:expr, $rows:expr;)+) => {
-        $(#[test] fn $name() { hold($vendor, $rows) })+
+    ($($name:ident: $vendor:expr, $rows:expr, $patience:expr;)+) => {
+        $(#[test] fn $name() { hold($vendor, $rows, $patience) })+
     };
 }
 
 each_vendor! {
-    anthropic_odd_answers_are_taken: Vendor::Anthropic, odd();
-    anthropic_broken_answers_are_struck_and_asked_for_again: Vendor::Anthropic, broken();
-    anthropic_refusals_end_the_turn: Vendor::Anthropic, last_words();
-    responses_odd_answers_are_taken: Vendor::Responses, odd();
-    responses_broken_answers_are_struck_and_asked_for_again: Vendor::Responses, broken();
-    responses_refusals_end_the_turn: Vendor::Responses, last_words();
-    chat_odd_answers_are_taken: Vendor::Chat, odd();
-    chat_broken_answers_are_struck_and_asked_for_again: Vendor::Chat, broken();
-    chat_refusals_end_the_turn: Vendor::Chat, last_words();
-    gemini_odd_answers_are_taken: Vendor::Gemini, odd();
-    gemini_broken_answers_are_struck_and_asked_for_again: Vendor::Gemini, broken();
-    gemini_refusals_end_the_turn: Vendor::Gemini, last_words();
+    anthropic_odd_answers_are_taken: Vendor::Anthropic, odd(), LONG;
+    anthropic_broken_answers_are_struck_and_asked_for_again: Vendor::Anthropic, broken(), SHORT;
+    anthropic_refusals_end_the_turn: Vendor::Anthropic, last_words(), LONG;
+    responses_odd_answers_are_taken: Vendor::Responses, odd(), LONG;
+    responses_broken_answers_are_struck_and_asked_for_again: Vendor::Responses, broken(), SHORT;
+    responses_refusals_end_the_turn: Vendor::Responses, last_words(), LONG;
+    chat_odd_answers_are_taken: Vendor::Chat, odd(), LONG;
+    chat_broken_answers_are_struck_and_asked_for_again: Vendor::Chat, broken(), SHORT;
+    chat_refusals_end_the_turn: Vendor::Chat, last_words(), LONG;
+    gemini_odd_answers_are_taken: Vendor::Gemini, odd(), LONG;
+    gemini_broken_answers_are_struck_and_asked_for_again: Vendor::Gemini, broken(), SHORT;
+    gemini_refusals_end_the_turn: Vendor::Gemini, last_words(), LONG;
 }
 
 #[test]
@@ -584,7 +636,7 @@ fn an_answer_that_ends_behind_or_inside_any_of_its_events_is_no_answer() {
             let broken = cuts.iter().map(|at| first.clone().ended_after(*at));
             let answers: Vec<Answer> = broken.chain([first.clone(), done(vendor)]).collect();
             let requests = answers.len();
-            let (came, ran) = came_within(vendor, answers, 20);
+            let (came, ran) = came_of(vendor, answers, Patience { tries: 20, ..SHORT });
             assert_eq!(came, self::came("done", 2, requests, 0), "{vendor:?}: {}", ran.err);
         }
     });
@@ -869,9 +921,39 @@ fn what_must_be_echoed_is_echoed_on_every_interface() {
             effect("call_2"),
         ]);
         let again = vendor.says([thinking("And?", "YWdhaW4="), effect("call_3")]);
-        let (came, ran) = came_of(vendor, vec![first, again, done(vendor)]);
+        let (came, ran) = came_of(vendor, vec![first, again, done(vendor)], LONG);
         // The server refuses a request whose signatures are missing, changed or misplaced.
         assert_eq!(came, self::came("done", 3, 3, 0), "{vendor:?}: {}", ran.err);
+    });
+}
+
+/// The rows on arguments end where something is missing; this is where nothing is.
+#[test]
+fn a_call_without_arguments_runs_where_its_tool_needs_none() {
+    side_by_side(&VENDORS, |&vendor| {
+        let empty = vendor.says([call("call_1", "ls", "{}")]);
+        let absent = match vendor {
+            Vendor::Anthropic | Vendor::Responses | Vendor::Chat => {
+                vendor.says([call("call_2", "ls", "")])
+            }
+            Vendor::Gemini => vendor
+                .says([call("call_2", "ls", "{}")])
+                .edited(|body| body.replace("\"args\":{},", "")),
+        };
+        let server = Server::of(vendor, [empty, absent, done(vendor)]);
+        let desk = Desk::new();
+        desk.write("a-file-here", "");
+        let ran = run(desk.with_vendor(vendor, &server, &["-p", "look"]));
+        assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{vendor:?}: {}", ran.err);
+        for seen in server.requests() {
+            assert_eq!(seen.refused, None, "{vendor:?}");
+        }
+        let kept = conversation(&desk);
+        let results: Vec<_> = kept.iter().filter(|record| record["kind"] == "RESULT").collect();
+        assert_eq!(results.len(), 2, "{vendor:?}: {kept:?}");
+        for result in results {
+            assert!(result.to_string().contains("a-file-here"), "{vendor:?}: {result}");
+        }
     });
 }
 

@@ -2,8 +2,8 @@
 //! answers what the test wrote down, refuses what the real one refuses (see `anthropic_rules.rs`),
 //! and remembers what it was asked.
 //!
-//! Included with `#[path]` by the tests of `provider` and by the end-to-end tests. Std and
-//! `serde_json` only; one thread a connection; keeps connections alive; counts everything.
+//! Included with `#[path]` by the tests of `provider` and by the end-to-end tests. Std,
+//! `protocol` and `serde_json` only; one thread a connection; keeps connections alive; counts everything.
 //!
 //! ```ignore
 //! let server = Server::scripted([

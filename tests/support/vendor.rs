@@ -2,6 +2,7 @@
 
 use super::rules::Refusal;
 use super::{Answer, Issued, Say, chat, gemini, responses};
+use protocol::provider::Api;
 use serde_json::Value;
 
 /// Whose interface a server speaks.
@@ -26,6 +27,16 @@ pub enum Stop {
 }
 
 impl Vendor {
+    /// As the provider is told of it.
+    pub fn api(self) -> Api {
+        match self {
+            Self::Anthropic => Api::Anthropic,
+            Self::Responses => Api::Responses,
+            Self::Chat => Api::Chat,
+            Self::Gemini => Api::Gemini,
+        }
+    }
+
     /// As `--provider` says it.
     pub fn word(self) -> &'static str {
         match self {

@@ -66,7 +66,7 @@ fn every_fuzz_target_is_replayed() {
         .collect();
     // The reader of commands is replayed where it is: `crates/approval/tests/replay.rs`.
     files.retain(|name| name != "script");
-    // So are the vendors' decoders: `crates/provider/tests/any_bytes.rs`.
+    // So are the vendors' decoders: `crates/provider/tests/streams.rs`.
     files.retain(|name| !name.starts_with("decode_"));
     files.sort();
     let mut names: Vec<_> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();

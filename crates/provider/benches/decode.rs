@@ -45,12 +45,7 @@ fn as_json(stream: &str) {
 }
 
 fn decoding(vendor: Vendor, letters: usize, target: f64) {
-    let api = match vendor {
-        Vendor::Anthropic => Api::Anthropic,
-        Vendor::Responses => Api::Responses,
-        Vendor::Chat => Api::Chat,
-        Vendor::Gemini => Api::Gemini,
-    };
+    let api = vendor.api();
     // Lines of 64 letters, so that one in 64 is escaped.
     let words = format!("{}\n", "lorem ip ".repeat(7));
     let words: String = words.chars().cycle().take(letters).collect();

@@ -90,6 +90,24 @@ pub enum Misfit {
     TooLarge,
 }
 
+impl Misfit {
+    pub(crate) fn lacks(event: &str, what: &'static str) -> Self {
+        Self::Lacks { event: event.to_owned(), what }
+    }
+
+    pub(crate) fn out_of_place(event: &str, index: u32) -> Self {
+        Self::OutOfPlace { event: event.to_owned(), index }
+    }
+}
+
+/// Tokens of a vendor whose count of the prompt holds what the cache gave and took; ours does not.
+pub(crate) fn with_cache_apart(prompt: Option<u64>, cache: (Option<u64>, Option<u64>)) -> Usage {
+    let (cache_read, cache_write) = cache;
+    let cached = cache_read.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
+    let input = prompt.map(|all| all.saturating_sub(cached));
+    Usage { input, output: None, cache_read, cache_write }
+}
+
 /// What is left of [`CONTENT_CAP`]; every piece of an answer goes through it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Room {

@@ -1,24 +1,20 @@
-//! One stream a vendor, split at every byte and ended at every byte: the pieces are the same, and
-//! nothing is whole before its terminal event is.
+//! One stream a vendor, split at every byte, ended at every byte, and spoilt: the pieces are the same
+//! however it is split, and nothing is whole before its terminal event is. The same that the fuzz
+//! targets hold.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../../../tests/support/anthropic.rs"]
 mod anthropic;
+#[path = "../../../tests/fuzz/src/decoders.rs"]
+mod decoders;
 
 use anthropic::vendor::{VENDORS, Vendor};
 use anthropic::{call, text, thinking};
-use protocol::provider::{Api, Delta};
+use decoders::joined;
+use proptest::prelude::*;
+use protocol::provider::Delta;
 use provider::intake::Intake;
 use provider::step::Step;
-
-fn api(vendor: Vendor) -> Api {
-    match vendor {
-        Vendor::Anthropic => Api::Anthropic,
-        Vendor::Responses => Api::Responses,
-        Vendor::Chat => Api::Chat,
-        Vendor::Gemini => Api::Gemini,
-    }
-}
 
 fn stream(vendor: Vendor) -> String {
     let said = [
@@ -30,25 +26,6 @@ fn stream(vendor: Vendor) -> String {
     vendor.says(said).body()
 }
 
-/// Neighbouring pieces of one block joined, however they came.
-fn joined(steps: Vec<Step>) -> Vec<Step> {
-    let mut all: Vec<Step> = Vec::new();
-    for step in steps {
-        if let (Some(Step::Piece { index: open, delta: before }), Step::Piece { index, delta }) =
-            (all.last_mut(), &step)
-            && open == index
-            && let (Delta::Text(words), Delta::Text(more))
-            | (Delta::Thinking(words), Delta::Thinking(more))
-            | (Delta::ToolInput(words), Delta::ToolInput(more)) = (before, delta)
-        {
-            words.push_str(more);
-            continue;
-        }
-        all.push(step);
-    }
-    all
-}
-
 fn is_end(step: &Step) -> bool {
     matches!(step, Step::Ended(_))
 }
@@ -58,7 +35,7 @@ fn split_at_every_byte_it_says_the_same() {
     for vendor in VENDORS {
         let body = stream(vendor).into_bytes();
         let read = |pieces: &[&[u8]]| {
-            let mut intake = Intake::new(api(vendor));
+            let mut intake = Intake::new(vendor.api());
             let steps = pieces.iter().flat_map(|piece| intake.read(piece).unwrap().steps);
             joined(steps.collect())
         };
@@ -93,7 +70,7 @@ fn ended_at_every_byte_nothing_is_whole_before_its_terminal_event() {
         let body = stream(vendor);
         let end = terminal(vendor, &body);
         for cut in 0..body.len() {
-            let mut intake = Intake::new(api(vendor));
+            let mut intake = Intake::new(vendor.api());
             let mut steps = intake.read(&body.as_bytes()[..cut]).unwrap().steps;
             if !steps.iter().any(is_end) {
                 steps.extend(intake.finish().unwrap_or_default());
@@ -103,6 +80,64 @@ fn ended_at_every_byte_nothing_is_whole_before_its_terminal_event() {
             if !torn {
                 assert_eq!(steps.iter().any(is_end), cut >= end, "{vendor:?} at {cut} of {end}");
             }
+        }
+    }
+}
+
+/// What is done to a stream at a place of it.
+#[derive(Debug, Clone)]
+enum Spoil {
+    Set(usize, u8),
+    Cut(usize, usize),
+    Again(usize, usize),
+}
+
+fn spoil() -> impl Strategy<Value = Spoil> {
+    let byte = prop_oneof![any::<u8>(), proptest::sample::select(&b"\r\n{}[]\",:0 d"[..])];
+    prop_oneof![
+        (any::<usize>(), byte).prop_map(|(at, byte)| Spoil::Set(at, byte)),
+        (any::<usize>(), 1_usize..40).prop_map(|(at, length)| Spoil::Cut(at, length)),
+        (any::<usize>(), 1_usize..200).prop_map(|(at, length)| Spoil::Again(at, length)),
+    ]
+}
+
+fn spoilt(mut bytes: Vec<u8>, spoils: Vec<Spoil>) -> Vec<u8> {
+    for spoil in spoils {
+        let place = |at: usize| at % bytes.len().max(1);
+        match spoil {
+            Spoil::Set(at, byte) => {
+                let at = place(at);
+                bytes[at] = byte;
+            }
+            Spoil::Cut(at, length) => {
+                let at = place(at);
+                let end = (at + length).min(bytes.len() - 1).max(at);
+                bytes.drain(at..end);
+            }
+            Spoil::Again(at, length) => {
+                let at = place(at);
+                let again = bytes[at..(at + length).min(bytes.len())].to_vec();
+                bytes.splice(at..at, again);
+            }
+        }
+    }
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_spoilt_stream_breaks_nothing_and_says_the_same_however_it_is_split(
+        piece in 1_u8..,
+        spoils in proptest::collection::vec(spoil(), 0..6),
+        noise in proptest::collection::vec(any::<u8>(), 0..200),
+    ) {
+        for vendor in VENDORS {
+            let mut bytes = vec![piece];
+            bytes.extend(spoilt(stream(vendor).into_bytes(), spoils.clone()));
+            decoders::any(vendor.api(), &bytes);
+            decoders::any(vendor.api(), &noise);
         }
     }
 }

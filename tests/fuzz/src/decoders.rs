@@ -27,7 +27,7 @@ fn read(api: Api, bytes: &[u8], piece: usize) -> Option<Vec<Step>> {
 }
 
 /// Neighbouring pieces of one block joined, however they came.
-fn joined(steps: Vec<Step>) -> Vec<Step> {
+pub fn joined(steps: Vec<Step>) -> Vec<Step> {
     let mut all: Vec<Step> = Vec::new();
     for step in steps {
         if let (Some(Step::Piece { index: open, delta: before }), Step::Piece { index, delta }) =

@@ -88,9 +88,9 @@ impl Decoder {
 
     fn block_start(&mut self, event: &Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
         let index = index_of(event)?;
-        let raw = event.content_block.ok_or_else(|| lacks(event, "content_block"))?;
+        let raw = event.content_block.ok_or_else(|| Misfit::lacks(&event.kind, "content_block"))?;
         if self.blocks.contains_key(&index) {
-            return Err(out_of_place(event, index));
+            return Err(Misfit::out_of_place(&event.kind, index));
         }
         let start: BlockStart<'_> = serde_json::from_str(raw.get())
             .map_err(|source| Misfit::Format { event: event.kind.to_string(), source })?;
@@ -117,8 +117,8 @@ impl Decoder {
                 Block::Redacted { raw }
             }
             "tool_use" => {
-                let id = start.id.ok_or_else(|| lacks(event, "id"))?;
-                let name = start.name.ok_or_else(|| lacks(event, "name"))?;
+                let id = start.id.ok_or_else(|| Misfit::lacks(&event.kind, "id"))?;
+                let name = start.name.ok_or_else(|| Misfit::lacks(&event.kind, "name"))?;
                 self.say(index, Delta::ToolStart { id, name }, out)?;
                 Block::Tool {
                     at_start: start.input.map(RawValue::get).map(str::to_owned),
@@ -134,10 +134,12 @@ impl Decoder {
     fn block_delta(&mut self, mut event: Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
         let index = index_of(&event)?;
         let Some(delta): Option<WireDelta<'_>> = event.delta.take() else {
-            return Err(lacks(&event, "delta"));
+            return Err(Misfit::lacks(&event.kind, "delta"));
         };
         let said = match (self.blocks.get_mut(&index), delta.kind.as_ref()) {
-            (None | Some(Block::Closed), _) => return Err(out_of_place(&event, index)),
+            (None | Some(Block::Closed), _) => {
+                return Err(Misfit::out_of_place(&event.kind, index));
+            }
             (Some(Block::Unknown), _) => None,
             (Some(Block::Text { opened }), "text_delta") => {
                 let text = delta.text.unwrap_or_default();
@@ -159,7 +161,7 @@ impl Decoder {
                 Some(Delta::ToolInput(json))
             }
             (Some(_), "text_delta" | "thinking_delta" | "signature_delta" | "input_json_delta") => {
-                return Err(out_of_place(&event, index));
+                return Err(Misfit::out_of_place(&event.kind, index));
             }
             // Citations, and what is newer than this build.
             (Some(_), _) => None,
@@ -173,7 +175,7 @@ impl Decoder {
     fn block_stop(&mut self, event: &Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
         let index = index_of(event)?;
         let done = match self.blocks.insert(index, Block::Closed) {
-            None | Some(Block::Closed) => return Err(out_of_place(event, index)),
+            None | Some(Block::Closed) => return Err(Misfit::out_of_place(&event.kind, index)),
             // A block that never opened needs no end.
             Some(Block::Unknown | Block::Text { opened: false }) => return Ok(()),
             Some(Block::Text { opened: true }) => Delta::BlockDone,
@@ -270,17 +272,7 @@ fn thinking_block(text: &str, signature: &str) -> String {
 }
 
 fn index_of(event: &Event<'_>) -> Result<u32, Misfit> {
-    event.index.ok_or_else(|| lacks(event, "index"))
-}
-
-fn lacks(event: &Event<'_>, what: &'static str) -> Misfit {
-    let event = event.kind.to_string();
-    Misfit::Lacks { event, what }
-}
-
-fn out_of_place(event: &Event<'_>, index: u32) -> Misfit {
-    let event = event.kind.to_string();
-    Misfit::OutOfPlace { event, index }
+    event.index.ok_or_else(|| Misfit::lacks(&event.kind, "index"))
 }
 
 #[cfg(test)]

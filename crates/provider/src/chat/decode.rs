@@ -247,7 +247,7 @@ impl Decoder {
                 continue;
             }
             if !call.begun {
-                return Err(Misfit::Lacks { event: "tool_calls".to_owned(), what: "name" });
+                return Err(Misfit::lacks("tool_calls", "name"));
             }
             if let Some(fields) = &call.beside {
                 let raw = beside::write(Api::Chat, Place::With, fields);

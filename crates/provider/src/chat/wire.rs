@@ -1,5 +1,6 @@
 //! One chunk of a stream as types, every field optional. Used by `decode` alone.
 
+use crate::step::with_cache_apart;
 use protocol::content::Usage;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
@@ -129,12 +130,7 @@ impl Tokens {
         let details = self.prompt_tokens_details;
         let read = details.and_then(|d| d.cached_tokens).or(self.prompt_cache_hit_tokens);
         let write = details.and_then(|d| d.cache_write_tokens);
-        let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));
-        Usage {
-            input: self.prompt_tokens.map(|all| all.saturating_sub(cached)),
-            output: self.completion_tokens,
-            cache_read: read,
-            cache_write: write,
-        }
+        let cache = (read, write);
+        Usage { output: self.completion_tokens, ..with_cache_apart(self.prompt_tokens, cache) }
     }
 }

@@ -158,7 +158,7 @@ impl Decoder {
         signature: Option<&str>,
         out: &mut Vec<Step>,
     ) -> Result<(), Misfit> {
-        let lacks = |what| Misfit::Lacks { event: "functionCall".to_owned(), what };
+        let lacks = |what| Misfit::lacks("functionCall", what);
         if call.will_continue == Some(true) {
             return Err(lacks("whole arguments"));
         }

@@ -1,5 +1,6 @@
 //! One piece of a stream as types, every field optional. Used by `decode` alone.
 
+use crate::step::with_cache_apart;
 use protocol::content::Usage;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -92,15 +93,13 @@ pub(super) struct Tokens {
 
 impl Tokens {
     pub(super) fn usage(self) -> Usage {
-        let cached = self.cached_content_token_count;
+        let cache = (self.cached_content_token_count, None);
         Usage {
-            input: self.prompt_token_count.map(|all| all.saturating_sub(cached.unwrap_or(0))),
             output: match (self.candidates_token_count, self.thoughts_token_count) {
                 (None, None) => None,
                 (said, thought) => Some(said.unwrap_or(0).saturating_add(thought.unwrap_or(0))),
             },
-            cache_read: cached,
-            cache_write: None,
+            ..with_cache_apart(self.prompt_token_count, cache)
         }
     }
 }

@@ -83,7 +83,7 @@ impl Decoder {
             }
             "response.output_item.done" => {
                 let index = index_of(&event)?;
-                let raw = event.item.ok_or_else(|| lacks(&event, "item"))?;
+                let raw = event.item.ok_or_else(|| Misfit::lacks(&event.kind, "item"))?;
                 self.done(index, raw, out)?;
             }
             "response.completed" => {
@@ -116,9 +116,9 @@ impl Decoder {
 
     fn added(&mut self, event: &Event<'_>, out: &mut Vec<Step>) -> Result<(), Misfit> {
         let index = index_of(event)?;
-        let raw = event.item.ok_or_else(|| lacks(event, "item"))?;
+        let raw = event.item.ok_or_else(|| Misfit::lacks(&event.kind, "item"))?;
         if self.items.contains_key(&index) {
-            return Err(out_of_place(event, index));
+            return Err(Misfit::out_of_place(&event.kind, index));
         }
         let item = parse(&event.kind, raw)?;
         let coming = match item.kind.as_ref() {
@@ -154,7 +154,7 @@ impl Decoder {
         match self.items.entry(index).or_insert(Coming::Message { said: false }) {
             Coming::Message { said } => *said |= !words.is_empty(),
             Coming::Reasoning | Coming::Call { .. } | Coming::Other | Coming::Done => {
-                return Err(out_of_place(&event, index));
+                return Err(Misfit::out_of_place(&event.kind, index));
             }
         }
         match words.is_empty() {
@@ -170,7 +170,7 @@ impl Decoder {
             Coming::Reasoning if words.is_empty() => Ok(()),
             Coming::Reasoning => self.room.say(block(index), Delta::Thinking(words), out),
             Coming::Message { .. } | Coming::Call { .. } | Coming::Other | Coming::Done => {
-                Err(out_of_place(&event, index))
+                Err(Misfit::out_of_place(&event.kind, index))
             }
         }
     }
@@ -183,7 +183,7 @@ impl Decoder {
     ) -> Result<(), Misfit> {
         let index = index_of(event)?;
         let Some(Coming::Call { said, whole: false }) = self.items.get_mut(&index) else {
-            return Err(out_of_place(event, index));
+            return Err(Misfit::out_of_place(&event.kind, index));
         };
         if more.is_empty() {
             return Ok(());
@@ -200,7 +200,7 @@ impl Decoder {
     ) -> Result<(), Misfit> {
         let index = index_of(event)?;
         let Some(Coming::Call { said, whole }) = self.items.get_mut(&index) else {
-            return Err(out_of_place(event, index));
+            return Err(Misfit::out_of_place(&event.kind, index));
         };
         *whole = true;
         if std::mem::replace(said, true) || all.is_empty() {
@@ -376,17 +376,7 @@ fn skip_unless_ours(
 }
 
 fn index_of(event: &Event<'_>) -> Result<u32, Misfit> {
-    event.output_index.ok_or_else(|| lacks(event, "output_index"))
-}
-
-fn lacks(event: &Event<'_>, what: &'static str) -> Misfit {
-    let event = event.kind.to_string();
-    Misfit::Lacks { event, what }
-}
-
-fn out_of_place(event: &Event<'_>, index: u32) -> Misfit {
-    let event = event.kind.to_string();
-    Misfit::OutOfPlace { event, index }
+    event.output_index.ok_or_else(|| Misfit::lacks(&event.kind, "output_index"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The vendor's events and items as types, every field optional: which ones must be there is judged
 //! in `decode`. Used by `decode` alone.
 
+use crate::step::with_cache_apart;
 use protocol::content::{StopReason, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -115,12 +116,6 @@ impl Tokens {
         let details = self.input_tokens_details;
         let read = details.and_then(|d| d.cached_tokens);
         let write = details.and_then(|d| d.cache_write_tokens);
-        let cached = read.unwrap_or(0).saturating_add(write.unwrap_or(0));
-        Usage {
-            input: self.input_tokens.map(|all| all.saturating_sub(cached)),
-            output: self.output_tokens,
-            cache_read: read,
-            cache_write: write,
-        }
+        Usage { output: self.output_tokens, ..with_cache_apart(self.input_tokens, (read, write)) }
     }
 }
