@@ -72,6 +72,41 @@ fn doctor_finds_a_cage_that_does_not_hold() {
     assert_eq!(run(plain).code, 0, "the positive control");
 }
 
+/// What holds in this session, and not in another; and beside a refusal, how more is given.
+#[test]
+fn the_model_is_told_what_its_cage_holds_back() {
+    let script =
+        "echo x > /etc/agentd-canary; timeout 1 bash -c 'echo > /dev/tcp/93.184.216.34/80'; true";
+    let input = json!({ "command": script }).to_string();
+    let told = |tier: &str, flags: &[&str]| {
+        let desk = Desk::new();
+        let calls = [call("toolu_1", "bash", &input)];
+        let server = Server::scripted([Answer::says(calls), Answer::text("done")]);
+        let flags = [&["-p", "do it", "--permission-mode", "auto"], flags].concat();
+        let mut command = desk.with_server(&server, &flags);
+        command.env("AGENTD_SANDBOX_TIER", tier);
+        let ran = run(command);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let requests = server.requests();
+        let result = requests[1].body["messages"].as_array().unwrap().last().unwrap().to_string();
+        (requests[0].body["system"].to_string(), result)
+    };
+    let (write, open) = ("[only the project, added directories", "[the network is not open;");
+    for (tier, loopback) in [("A", "itself on 127.0.0.1 can be"), ("B", "not even 127.0.0.1")] {
+        let (system, result) = told(tier, &[]);
+        assert!(system.contains("Commands have no network"), "{tier}: {system}");
+        assert!(system.contains(loopback), "{tier}: {system}");
+        assert!(!system.contains("{held_back}"), "{tier}: {system}");
+        assert!(result.contains(write) && result.contains(open), "{tier}: {result}");
+    }
+    let (system, result) = told("A", &["--allow-host", "*.allowed.test"]);
+    assert!(system.contains("Commands reach *.allowed.test and no other host"), "{system}");
+    assert!(result.contains(open), "around the proxy: {result}");
+    let (system, result) = told("B", &["--net", "on"]);
+    assert!(system.contains("Commands have the network."), "{system}");
+    assert!(result.contains(write) && !result.contains(open), "{result}");
+}
+
 #[test]
 fn nothing_is_written_outside_the_project() {
     for tier in TIERS {

@@ -222,7 +222,7 @@ fn changed(change: &Change) -> String {
             "network to the allowed hosts for the commands that start from now on".into()
         }
         Change::Host(host) => format!(
-            "network to {host}, and to the other allowed hosts, for the commands that start from now on"
+            "network to {host}, beside the other hosts of the list, for the commands that start from now on"
         ),
         Change::Mode(mode) => format!("mode {}", mode.name()),
         Change::Model(name) => format!("model {name} from the next request on"),

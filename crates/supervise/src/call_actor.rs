@@ -9,7 +9,7 @@ use crate::call::{CallEffect, CallFacts, CallInput, CallLife, Conclusion};
 use crate::grant::Grant;
 use crate::hold::Hold;
 use crate::life::{Life, Report};
-use crate::proxy::Proxy;
+use crate::proxy::{Attempt, Proxy};
 use crate::pulse::{Look, Pulse};
 use crate::seen;
 use crate::session_actor::{Concluded, SessionMsg};
@@ -62,7 +62,8 @@ pub(crate) enum CallMsg {
     Late(Generation, Stage),
     /// Time to look whether the question's deadline, in Unix time, is over.
     Deadline(u64),
-    Describe(oneshot::Sender<ProcessRow>),
+    /// Its runner, and the proxy beside it.
+    Describe(oneshot::Sender<Vec<ProcessRow>>),
 }
 
 /// What a call is begun with.
@@ -135,6 +136,8 @@ pub(crate) struct CallState {
     life: CallLife,
     runner: Option<Runner>,
     proxy: Option<Beside>,
+    /// What the next proxy is.
+    proxy_attempt: Attempt,
     generation: Generation,
     /// Ended with the call, so that a session of many calls does not carry them all.
     timers: Vec<Timer>,
@@ -175,6 +178,7 @@ impl Actor for CallActor {
             plan,
             runner: None,
             proxy: None,
+            proxy_attempt: Attempt::First,
             generation: Generation(0),
             timers: Vec::new(),
             looking: None,
@@ -227,7 +231,7 @@ impl Actor for CallActor {
                 None
             }
             CallMsg::Describe(reply) => {
-                let _ = reply.send(state.row());
+                let _ = reply.send(state.rows());
                 None
             }
         };
@@ -635,11 +639,17 @@ impl CallState {
         self.generation = self.generation.next();
     }
 
-    fn row(&self) -> ProcessRow {
+    fn rows(&self) -> Vec<ProcessRow> {
+        let pid = self.runner.as_ref().map_or(0, |runner| runner.life.pid);
+        let runner = self.row_of(self.plan.runner, pid);
+        std::iter::once(runner).chain(self.proxy_row()).collect()
+    }
+
+    fn row_of(&self, executable: tools::Runner, pid: u32) -> ProcessRow {
         ProcessRow {
-            worker: self.plan.runner.executable().to_owned(),
+            worker: executable.executable().to_owned(),
             session: Some(self.plan.facts.call.id.session.clone()),
-            pid: self.runner.as_ref().map_or(0, |runner| runner.life.pid),
+            pid,
             generation: self.generation.0,
             restarts: 0,
             last_cause: None,

@@ -265,11 +265,18 @@ fn setup(
 fn system(confinement: &Confinement, foreword: &str) -> String {
     let own = include_str!("../../../config/system.md")
         .replace("{project}", &confinement.project.to_path().display().to_string())
-        .replace("{network}", &network_in_words(confinement));
+        .replace("{network}", &network_in_words(confinement))
+        .replace("{held_back}", &indented(&tools::held_back(confinement)));
     match foreword {
         "" => own,
         foreword => format!("{own}\n{foreword}"),
     }
+}
+
+/// As items beneath an item.
+fn indented(sentences: &[String]) -> String {
+    let items: Vec<_> = sentences.iter().map(|sentence| format!("  - {sentence}")).collect();
+    items.join("\n")
 }
 
 /// The network of a command, for the model and for questions.
@@ -313,6 +320,19 @@ impl Plan {
         self.setup.system = system(&self.confinement, &self.foreword);
     }
 
+    /// A change as all that it opens: where it goes over to a list of hosts, those that stand on it already
+    /// are named too.
+    pub(crate) fn spelled_out(&self, change: Change) -> Vec<Change> {
+        let lists = matches!(change, Change::Network(Network::Listed) | Change::Host(_));
+        if !lists || self.confinement.network == Network::Listed {
+            return vec![change];
+        }
+        let others = self.confinement.hosts.iter().cloned().map(Change::Host);
+        let mut changes: Vec<_> = others.filter(|other| *other != change).collect();
+        changes.push(change);
+        changes
+    }
+
     /// A person changed a setting; it holds for calls that start later.
     pub(crate) fn change(&mut self, change: &Change) {
         match change {
@@ -343,6 +363,7 @@ impl Plan {
                 if !self.confinement.added.contains(path) {
                     self.confinement.added.push(path.clone());
                 }
+                self.say_first();
             }
         }
     }

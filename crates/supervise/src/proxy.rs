@@ -43,6 +43,15 @@ pub(crate) enum ProxyEffect<S> {
     Pass(Box<CallInput>),
 }
 
+/// What follows where a proxy dies before its command is let go. Nothing of the call has happened then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// Both are started again, silently, as with a runner that dies.
+    First,
+    /// The call is not run.
+    Last,
+}
+
 /// What a proxy decided, the first in order, and how many more.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Decided {
@@ -67,6 +76,7 @@ enum Phase {
 /// One command's proxy.
 #[derive(Debug)]
 pub(crate) struct Proxy<S> {
+    attempt: Attempt,
     phase: Phase,
     door: Option<S>,
     ready: bool,
@@ -76,8 +86,9 @@ pub(crate) struct Proxy<S> {
 }
 
 impl<S> Proxy<S> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(attempt: Attempt) -> Self {
         Self {
+            attempt,
             phase: Phase::Gathering,
             door: None,
             ready: false,
@@ -122,6 +133,13 @@ impl<S> Proxy<S> {
                 Vec::new()
             }
             ProxyInput::Ended(cause) => self.ended(cause),
+            ProxyInput::Cut(cause)
+                if matches!(self.phase, Phase::Gathering) && self.attempt == Attempt::First =>
+            {
+                self.phase = Phase::Over;
+                let cause = format!("lost the proxy of its allow-list, which {cause},");
+                vec![pass(CallInput::RunnerEnded { cause })]
+            }
             ProxyInput::Cut(cause) => {
                 if let Phase::Finishing(_) = self.phase {
                     self.decided.cut = Some(format!(
@@ -207,7 +225,7 @@ fn noted(text: &str, decided: &Decided) -> String {
         notes.push(format!("[it refused {more} more; agentd audit show has the record]"));
     }
     if refused.iter().any(|line| line.contains(protocol::hosts::NOT_LISTED)) {
-        notes.push(WAY_ON.to_owned());
+        notes.extend(tools::Barrier::Host.way_on());
     }
     notes.extend(decided.cut.as_ref().map(|cut| format!("[{cut}]")));
     if notes.is_empty() {
@@ -218,10 +236,6 @@ fn noted(text: &str, decided: &Decided) -> String {
         None => format!("{}\n{text}", notes.join("\n")),
     }
 }
-
-/// How a host comes onto the list.
-const WAY_ON: &str = "[only hosts of the session's allow-list can be reached; a call of bash may ask for \
-                      more with `hosts`, and a person can add one with :net allow HOST]";
 
 /// What was refused, for screens and the model.
 pub(crate) fn refusal(connection: &Connection) -> Option<String> {
@@ -275,7 +289,7 @@ mod tests {
     }
 
     fn serving() -> Proxy<u8> {
-        let mut proxy = Proxy::new();
+        let mut proxy = Proxy::new(Attempt::First);
         assert_eq!(proxy.step(ProxyInput::Caged), []);
         assert_eq!(proxy.step(ProxyInput::Door(7)), []);
         let effects = proxy.step(ProxyInput::RunnerCaged(enforced()));
@@ -302,7 +316,7 @@ mod tests {
             let mut inputs =
                 vec![ProxyInput::Caged, ProxyInput::Door(7), ProxyInput::RunnerCaged(enforced())];
             let last = inputs.remove(last);
-            let mut proxy = Proxy::new();
+            let mut proxy = Proxy::new(Attempt::First);
             for input in inputs {
                 assert_eq!(proxy.step(input), []);
             }
@@ -312,13 +326,32 @@ mod tests {
 
     #[test]
     fn without_a_proxy_nothing_runs() {
-        let mut proxy = Proxy::<u8>::new();
+        for (attempt, end) in [
+            // By its own word, so that another would say the same.
+            (Attempt::First, ProxyInput::Ended("has no cage (layer: no)".into())),
+            (Attempt::Last, ProxyInput::Cut("has no cage (layer: no)".into())),
+        ] {
+            let mut proxy = Proxy::<u8>::new(attempt);
+            proxy.step(ProxyInput::RunnerCaged(enforced()));
+            let effects = proxy.step(end);
+            let [ProxyEffect::Pass(input)] = &effects[..] else { panic!("{effects:?}") };
+            let CallInput::Uncaged { step, reason } = &**input else { panic!("{input:?}") };
+            assert_eq!(step, "network");
+            assert!(reason.contains("has no cage"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_that_dies_before_its_command_is_let_go_is_the_runner_s_end() {
+        let mut proxy = Proxy::<u8>::new(Attempt::First);
         proxy.step(ProxyInput::RunnerCaged(enforced()));
-        let effects = proxy.step(ProxyInput::Ended("exited with code 11".into()));
+        let effects = proxy.step(ProxyInput::Cut("was ended by signal 9".into()));
         let [ProxyEffect::Pass(input)] = &effects[..] else { panic!("{effects:?}") };
-        let CallInput::Uncaged { step, reason } = &**input else { panic!("{input:?}") };
-        assert_eq!(step, "network");
-        assert!(reason.contains("exited with code 11"), "{reason}");
+        let CallInput::RunnerEnded { cause } = &**input else { panic!("{input:?}") };
+        assert!(cause.contains("was ended by signal 9"), "{cause}");
+        // What is still heard of the two says nothing more.
+        assert_eq!(proxy.step(ProxyInput::Door(7)), []);
+        assert_eq!(proxy.step(ProxyInput::Caged), []);
     }
 
     #[test]
@@ -379,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_runner_that_dies_before_its_command_is_let_go_is_told_at_once() {
-        let mut proxy = Proxy::<u8>::new();
+        let mut proxy = Proxy::<u8>::new(Attempt::First);
         proxy.step(ProxyInput::Caged);
         let effects = proxy.step(ProxyInput::RunnerEnded("was ended by signal 9".into()));
         let cause = "was ended by signal 9".to_owned();

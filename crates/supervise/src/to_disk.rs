@@ -326,11 +326,19 @@ pub(crate) fn lost(session: &SessionId, call: &OpenCall, now: u64) -> journal::E
         granted: Vec::new(),
         connections: Vec::new(),
         connections_uncounted: 0,
-        connections_cut: None,
+        // What it says is left out where there was no list.
+        connections_cut: match call.progress {
+            journal::Progress::NeverStarted => None,
+            journal::Progress::MayHaveRun => Some(PROXY_LOST.to_owned()),
+        },
         recalled: None,
         output: None,
     }
 }
+
+/// Of a call with an allow-list whose supervisor died.
+const PROXY_LOST: &str =
+    "what the proxy decided was lost with the supervisor: no connection of it is on record";
 
 fn block(block: Block) -> journal::Block {
     match block {

@@ -2,6 +2,7 @@
 //! that run one: `bash`, `run` and those of git.
 
 use crate::answer::Answer;
+use crate::barriers::{self, Barrier};
 use crate::caches;
 use crate::capture::{self, Printed};
 use crate::control::visible;
@@ -17,6 +18,7 @@ use protocol::confinement::{Refusal, RefusalKind};
 use sandbox::{Bound, CageError, Ending, Exceeded, Exit, Program, Step};
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 /// The kernel takes no longer argument.
@@ -187,7 +189,7 @@ fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) 
     if matches!(ending.exit, Exit::Code(ENDED_BY_SIZE) | Exit::Signal(SIGXFSZ)) {
         footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
     }
-    footer.extend(way_to_git(&ending));
+    footer.extend(ways_on(&ending, &site.place.project));
     let (outcome, code, exit) = verdict(over, ending.exit, time);
     let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
     footer.push(exit);
@@ -272,15 +274,21 @@ fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, St
     (outcome, Some(code), format!("exit code: 137 (ended with all its processes: it used {what})"))
 }
 
-/// How a call may change git's settings, where this one tried.
-fn way_to_git(ending: &Ending) -> Option<String> {
-    let refused = ending.refusals.iter().any(|refusal| is_gits(&refusal.detail));
+/// How more is given than this call had, where it tried to do more: each way once.
+fn ways_on(ending: &Ending, project: &Path) -> Vec<String> {
+    let of = |refusal: &Refusal| match is_gits(&refusal.detail) {
+        true => Some(Barrier::Git),
+        false => barriers::of(refusal, project),
+    };
     let held = |name: &Tampered| name.remedy != Remedy::Granted && is_gits(&name.path);
-    (refused || ending.tampered.iter().any(held)).then(|| {
-        "[git's settings and hooks stay as they are; a call with git_settings \"write\" may change \
-         them once that right, git-admin, is given to it]"
-            .to_owned()
-    })
+    let gits = ending.tampered.iter().filter(|name| held(name)).map(|_| Barrier::Git);
+    let mut met: Vec<Barrier> = Vec::new();
+    for barrier in ending.refusals.iter().filter_map(of).chain(gits) {
+        if !met.contains(&barrier) {
+            met.push(barrier);
+        }
+    }
+    met.into_iter().filter_map(Barrier::way_on).collect()
 }
 
 /// Whether this names settings or hooks of git, its submodules' and worktrees' too.

@@ -22,6 +22,7 @@
 
 mod answer;
 mod arguments;
+mod barriers;
 mod caches;
 mod cancel;
 mod capture;
@@ -58,6 +59,7 @@ mod tool;
 mod trail;
 
 pub use arguments::{Interpreted, Invalid, interpret};
+pub use barriers::{Barrier, held_back};
 pub use cancel::Cancel;
 pub use failure::Code;
 pub use live::{Show, Shown};

@@ -26,9 +26,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 /// Connections at once, tunnels among them: a wide parallel download fits, and the descriptors of this process do not
 /// run out. Further ones wait.
@@ -40,6 +41,9 @@ const HEAD_LINES: usize = 100;
 const HEAD_TIME: Duration = Duration::from_secs(60);
 /// After a failed `accept`, most likely of descriptors, before the next.
 const BREATH: Duration = Duration::from_millis(100);
+/// How long what a command sent before its end may take on its way: long for a live server, and short
+/// for who waits for the call.
+const LAST_BYTES: Duration = Duration::from_secs(2);
 
 /// What is said of one hop, and not handed on.
 const OF_ONE_HOP: [&str; 9] = [
@@ -91,40 +95,65 @@ impl Proxy {
         self.ledger.read()
     }
 
-    /// Carries what comes over this socket, for ever.
-    pub async fn serve(&self, socket: TcpListener) {
+    /// Carries what comes over this socket until the command is over; then what it sent before its end
+    /// goes on its way, in a bounded time.
+    pub async fn serve<T>(&self, socket: TcpListener, over: impl Future<Output = T>) -> T {
         let places = Arc::new(Semaphore::new(AT_ONCE));
-        loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-            let Ok((stream, _)) = socket.accept().await else {
-                tokio::time::sleep(BREATH).await;
-                continue;
-            };
-            let proxy = self.clone();
-            tokio::spawn(async move { proxy.converse(stream, Arc::new(place)).await });
-        }
+        let sending = Arc::new(Semaphore::new(AT_ONCE));
+        let carry = async {
+            loop {
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+                match socket.accept().await {
+                    Ok((stream, _)) => self.begin(stream, place, &sending),
+                    Err(_) => tokio::time::sleep(BREATH).await,
+                }
+            }
+        };
+        let why = tokio::select! {
+            why = over => why,
+            // It never ends.
+            () = carry => std::future::pending().await,
+        };
+        let last = async {
+            // Connections that wait were made by the command; no further ones come.
+            while let Ok(Ok((stream, _))) = timeout(Duration::ZERO, socket.accept()).await {
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+                self.begin(stream, place, &sending);
+            }
+            // All of them: nothing is on its way any more.
+            let _ = sending.acquire_many(AT_ONCE as u32).await;
+        };
+        // What a server does not take in this time it does not get.
+        let _ = timeout(LAST_BYTES, last).await;
+        why
+    }
+
+    fn begin(&self, stream: TcpStream, place: OwnedSemaphorePermit, sending: &Arc<Semaphore>) {
+        // There are as many as places, so one is free.
+        let Ok(sends) = Arc::clone(sending).try_acquire_owned() else { return };
+        let proxy = self.clone();
+        let held = Held { place: Arc::new(place), sends: Arc::new(sends) };
+        tokio::spawn(async move { proxy.converse(stream, held).await });
     }
 
     /// All requests of one connection.
-    async fn converse(&self, stream: TcpStream, place: Arc<OwnedSemaphorePermit>) {
+    async fn converse(&self, stream: TcpStream, held: Held) {
         let answer =
-            service_fn(|request| async { Ok::<_, Infallible>(self.answer(request, &place).await) });
-        // What goes wrong here the command has seen: it is its connection.
+            service_fn(|request| async { Ok::<_, Infallible>(self.answer(request, &held).await) });
+        // What goes wrong here the command has seen: it is its connection. One that has closed its
+        // side may have sent a request before.
         let _ = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIME)
             .max_buf_size(HEAD_BYTES)
             .max_headers(HEAD_LINES)
+            .half_close(true)
             .serve_connection(TokioIo::new(stream), answer)
             .with_upgrades()
             .await;
     }
 
-    async fn answer(
-        &self,
-        request: Request<Incoming>,
-        held: &Arc<OwnedSemaphorePermit>,
-    ) -> Response<Body> {
+    async fn answer(&self, request: Request<Incoming>, held: &Held) -> Response<Body> {
         let target = match target(&request) {
             Ok(target) => target,
             Err(Unclear::Refused(place, why)) => return self.refused(&place, why),
@@ -150,7 +179,7 @@ impl Proxy {
         let carried = self.note(place, Passage::Made { address: address.to_string() });
         let stream = Counted { stream, carried };
         match *request.method() == Method::CONNECT {
-            true => tunnel(request, stream, Arc::clone(held)),
+            true => tunnel(request, stream, held.clone()),
             false => forward(request, stream, &target, address).await,
         }
     }
@@ -225,16 +254,41 @@ fn target<B>(request: &Request<B>) -> Result<Target, Unclear> {
     Ok(Target { place, name, port })
 }
 
-/// Bytes both ways, whatever they are. It lives on after the connection's requests, in its place.
-fn tunnel(
-    request: Request<Incoming>,
-    mut stream: Counted,
+/// What a connection keeps from the proxy's bounded number of each: by itself and by its tunnel.
+#[derive(Clone)]
+struct Held {
     place: Arc<OwnedSemaphorePermit>,
-) -> Response<Body> {
+    /// Until all that the command sent is sent on.
+    sends: Arc<OwnedSemaphorePermit>,
+}
+
+/// Bytes both ways, whatever they are. It lives on after the connection's requests, in its place.
+fn tunnel(request: Request<Incoming>, stream: Counted, held: Held) -> Response<Body> {
     tokio::spawn(async move {
-        let _place = place;
-        if let Ok(upgraded) = hyper::upgrade::on(request).await {
-            let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(upgraded), &mut stream).await;
+        let Held { place: _place, sends } = held;
+        let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
+        let (mut of_command, mut to_command) = tokio::io::split(TokioIo::new(upgraded));
+        let (mut of_server, mut to_server) = tokio::io::split(stream);
+        let up = async move {
+            let copied = tokio::io::copy(&mut of_command, &mut to_server).await;
+            let sent = copied.is_ok() && to_server.shutdown().await.is_ok();
+            drop(sends);
+            sent
+        };
+        let down = async move {
+            let copied = tokio::io::copy(&mut of_server, &mut to_command).await;
+            let _ = to_command.shutdown().await;
+            if copied.is_err() {
+                // Nobody listens any more. Left unread, it would make the kernel drop what is still on
+                // its way to the server.
+                let _ = tokio::io::copy(&mut of_server, &mut tokio::io::sink()).await;
+            }
+        };
+        tokio::pin!(up, down);
+        // What is sent goes on without an answer; an answer needs somebody who can be sent to.
+        tokio::select! {
+            sent = &mut up => if sent { down.await },
+            () = &mut down => drop(up.await),
         }
     });
     Response::new(Empty::new().map_err(never).boxed())

@@ -38,12 +38,9 @@ pub(crate) fn carry(
     });
     let why = runtime.block_on(async {
         let socket = tokio::net::TcpListener::from_std(socket)?;
-        tokio::select! {
-            () = proxy.serve(socket) => anyhow::Ok(Over::Gone),
-            why = ended => Ok(why.unwrap_or(Over::Gone)),
-        }
+        anyhow::Ok(proxy.serve(socket, ended).await.unwrap_or(Over::Gone))
     })?;
-    // What is still under way is of a command that is dead; a look-up holds up nobody.
+    // What is still under way a server does not take; a look-up holds up nobody.
     runtime.shutdown_background();
     match why {
         Over::Asked => {

@@ -86,6 +86,8 @@ pub fn script(dir: &Path, digest: Digest) -> Result<String, BlobError> {
 pub(super) struct Told {
     /// Its decision.
     pub decided: bool,
+    /// Whether its network was to be an allow-list.
+    pub listed: bool,
     /// Where it says that it ended.
     pub end: Option<Head>,
 }
@@ -110,7 +112,12 @@ pub(super) fn told_of(dir: &Path, session: &str, call: u32) -> Result<Told, List
         if !is("session", session.into()) || !is("call", call.into()) {
             continue;
         }
-        told.decided |= is("event", "decided".into());
+        if is("event", "decided".into()) {
+            told.decided = true;
+            let requested = link.fields.get("requested");
+            told.listed =
+                requested.and_then(|policy| policy.get("network")) == Some(&"allow".into());
+        }
         if is("event", "ended".into()) {
             told.end = Some(Head { seq: link.seq, hash: link.hash });
             return Ok(told);

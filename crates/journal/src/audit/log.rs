@@ -260,11 +260,12 @@ impl Audit {
 
     /// Appends what is known of a lost call, its decision and its end, as far as the log does not
     /// have it: whoever wrote it may have died before anything else knew of it. Returns the place of
-    /// the end, which is durable after [`Audit::sync`].
+    /// the end, which is durable after [`Audit::sync`]. What the end says of lost connections counts where
+    /// the network was decided to be an allow-list, and is left out elsewhere.
     ///
     /// # Errors
     /// As [`Audit::append`], and where the log cannot be searched.
-    pub fn append_lost(&mut self, decided: Decided, ended: Ended) -> Result<Head, AuditError> {
+    pub fn append_lost(&mut self, decided: Decided, mut ended: Ended) -> Result<Head, AuditError> {
         let told = told_of(&self.dir, &ended.session, ended.call);
         let told = told.map_err(|source| AuditError::Search { path: self.path.clone(), source })?;
         if let Some(end) = told.end {
@@ -273,6 +274,7 @@ impl Audit {
         if !told.decided {
             self.append(&AuditRecord::Decided(decided))?;
         }
+        ended.connections_cut = ended.connections_cut.filter(|_| told.listed);
         self.append(&AuditRecord::Ended(ended))
     }
 

@@ -5,7 +5,8 @@ use super::{Beside, CallMsg, CallState, Stage, not_started};
 use crate::call::CallInput;
 use crate::grant::Grant;
 use crate::life::{Cause, Life, Report};
-use crate::proxy::{Decided, Proxy, ProxyEffect, ProxyInput};
+use crate::proxy::{Attempt, Decided, Proxy, ProxyEffect, ProxyInput};
+use protocol::client::ProcessRow;
 use protocol::tool::{Errand, FromTool, ToTool};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
@@ -31,8 +32,13 @@ impl CallState {
             let _ = call.send_message(CallMsg::Proxy(generation, report));
         })
         .map_err(|error| not_started(&error))?;
+        // The session goes on only when it is gone too.
+        let held = self.plan.hold.share(life.pid).map_err(|error| not_started(&error))?;
+        life.send(&ToTool::Hold);
+        life.send_descriptor(held);
         life.send(&ToTool::Confine(grant.confinement().clone()));
-        self.proxy = Some(Beside { machine: Proxy::new(), life: Some(life) });
+        let attempt = std::mem::replace(&mut self.proxy_attempt, Attempt::Last);
+        self.proxy = Some(Beside { machine: Proxy::new(attempt), life: Some(life) });
         self.allow(myself, Stage::Proxy);
         Ok(())
     }
@@ -136,6 +142,12 @@ impl CallState {
                 ProxyEffect::Pass(input) => self.carry_out(myself, *input).await,
             }
         }
+    }
+
+    /// Its row, while it lives.
+    pub(super) fn proxy_row(&self) -> Option<ProcessRow> {
+        let life = self.proxy.as_ref()?.life.as_ref()?;
+        Some(self.row_of(Runner::Web, life.pid))
     }
 
     /// A proxy that is still at this is stuck, or stopped; its end is dealt with as any other.

@@ -307,14 +307,18 @@ impl Session {
         let (row, answer) = oneshot::channel();
         let _ = self.store.slot.send_message(SlotMsg::Describe(row));
         ask(answer);
-        for call in self.calls.values() {
-            let (row, answer) = oneshot::channel();
-            let _ = call.send_message(CallMsg::Describe(row));
-            ask(answer);
-        }
+        let calls = self.calls.values().map(|call| {
+            let (rows, answer) = oneshot::channel();
+            let _ = call.send_message(CallMsg::Describe(rows));
+            answer
+        });
+        let calls: Vec<_> = calls.collect();
         tokio::spawn(async move {
             for answer in asked {
                 answers.extend(answer.await);
+            }
+            for answer in calls {
+                answers.extend(answer.await.unwrap_or_default());
             }
             let _ = reply.send(answers);
         });

@@ -136,12 +136,14 @@ impl SessionState {
             Change::Model(name) => return self.change_model(client, name, by).await,
             change @ Change::Mode(_) => change,
         };
-        if self.record(vec![to_disk::changed(&change, by)]).await.is_err() {
+        let changes = self.plan.spelled_out(change.clone());
+        let records = changes.iter().map(|change| to_disk::changed(change, by.clone())).collect();
+        if self.record(records).await.is_err() {
             return;
         }
-        self.plan.change(&change);
+        changes.iter().for_each(|change| self.plan.change(change));
         match change {
-            Change::Network(_) | Change::Host(_) => {
+            Change::Network(_) | Change::Host(_) | Change::AddDirectory(_) => {
                 let text = self.plan.setup.system.clone();
                 let word = ToSession::System { text };
                 let _ = self.conversation.send_message(SlotMsg::Send(word));
@@ -154,7 +156,7 @@ impl SessionState {
                 let word = ToSession::Pinned { files };
                 let _ = self.conversation.send_message(SlotMsg::Send(word));
             }
-            Change::AddDirectory(_) | Change::Model(_) => {}
+            Change::Model(_) => {}
         }
     }
 

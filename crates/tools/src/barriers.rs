@@ -1,0 +1,230 @@
+//! What holds a command back, one row each: the sentence that the model is told before anything runs, for
+//! the cage that this session really has, and the one beside a refusal, which says how more is given.
+//! For the system prompt, for results of commands, and for what the proxy of an allow-list refused.
+
+use protocol::confinement::{Confinement, GitSettings, Network, Refusal, RefusalKind, Tier};
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// What a refusal is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Barrier {
+    /// Changing what lies outside the grants.
+    Outside,
+    /// The network, or this part of it.
+    Network,
+    /// A host that is on no list.
+    Host,
+    /// Git's settings and hooks.
+    Git,
+    /// Terminals of a program's own.
+    Terminal,
+}
+
+/// A row: what it is about, what the model is told of it before, and how more is given.
+struct Row {
+    barrier: Barrier,
+    told: fn(&Confinement) -> Option<String>,
+    way_on: Option<&'static str>,
+}
+
+/// The table, in the order in which the model reads it.
+const ROWS: [Row; 5] = [
+    Row {
+        barrier: Barrier::Outside,
+        told: outside,
+        way_on: Some(
+            "only the project, added directories and the temporary directory can be changed; a call of \
+             bash may ask for one more with `directory`, and a person can add one with :add-dir DIR",
+        ),
+    },
+    Row {
+        barrier: Barrier::Network,
+        told: network,
+        way_on: Some(
+            "the network is not open; a call of bash may ask for `hosts` or `network`, and a person can \
+             open it with :net allow HOST or :net on",
+        ),
+    },
+    Row {
+        barrier: Barrier::Host,
+        told: |_| None,
+        way_on: Some(
+            "only hosts of the session's allow-list can be reached; a call of bash may ask for more with \
+             `hosts`, and a person can add one with :net allow HOST",
+        ),
+    },
+    Row {
+        barrier: Barrier::Git,
+        told: git,
+        way_on: Some(
+            "git's settings and hooks stay as they are; a call with git_settings \"write\" may change \
+             them once that right, git-admin, is given to it",
+        ),
+    },
+    Row { barrier: Barrier::Terminal, told: terminal, way_on: None },
+];
+
+impl Barrier {
+    /// How more is given, as a line beside a refusal.
+    #[must_use]
+    pub fn way_on(self) -> Option<String> {
+        let row = ROWS.iter().find(|row| row.barrier == self)?;
+        row.way_on.map(|way| format!("[{way}]"))
+    }
+}
+
+/// What holds this session's commands back, a sentence each.
+#[must_use]
+pub fn held_back(confinement: &Confinement) -> Vec<String> {
+    ROWS.iter().filter_map(|row| (row.told)(confinement)).collect()
+}
+
+fn outside(confinement: &Confinement) -> Option<String> {
+    let added: String =
+        confinement.added.iter().map(|dir| format!(", in {}", dir.to_path().display())).collect();
+    Some(format!(
+        "Files can be changed in the project{added} and in the temporary directory, and nowhere else; of \
+         the home directory only tool chains can be read."
+    ))
+}
+
+fn network(confinement: &Confinement) -> Option<String> {
+    let own = match confinement.highest_tier {
+        Tier::A => "servers that a call starts itself on 127.0.0.1 can be reached by that call",
+        Tier::B | Tier::C => "not even 127.0.0.1 can be reached",
+    };
+    Some(match (confinement.network, confinement.hosts.as_slice()) {
+        (Network::On, _) => "Commands have the network.".to_owned(),
+        (Network::Off, _) | (Network::Listed, []) => format!("Commands have no network; {own}."),
+        (Network::Listed, hosts) => {
+            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+            format!(
+                "Commands reach {} and no other host, through the proxy that `http_proxy` and its like \
+                 name; {own}.",
+                hosts.join(", ")
+            )
+        }
+    })
+}
+
+fn git(confinement: &Confinement) -> Option<String> {
+    let held = match confinement.highest_tier {
+        Tier::A => "cannot be changed",
+        Tier::B | Tier::C => "are put back after a call that changes them",
+    };
+    match confinement.git {
+        GitSettings::Kept => Some(format!(
+            "Git's settings and hooks, `.agentd`, and other names that are run or believed later {held}."
+        )),
+        GitSettings::Writable => None,
+    }
+}
+
+fn terminal(confinement: &Confinement) -> Option<String> {
+    match confinement.highest_tier {
+        Tier::A => None,
+        Tier::B | Tier::C => Some("Programs cannot open terminals of their own.".to_owned()),
+    }
+}
+
+/// What a command in this project was refused, as far as there is a way to more.
+pub(crate) fn of(refusal: &Refusal, project: &Path) -> Option<Barrier> {
+    let Refusal { kind, syscall, detail, .. } = refusal;
+    let to_inet = match syscall.as_str() {
+        "connect" | "sendto" | "sendmsg" | "sendmmsg" => {
+            detail.split_whitespace().any(|word| word.parse::<SocketAddr>().is_ok())
+        }
+        "socket" => detail.starts_with("AF_INET"),
+        _ => false,
+    };
+    if to_inet {
+        return Some(Barrier::Network);
+    }
+    // The path comes first in the words for it.
+    let changes =
+        *kind == RefusalKind::Predicted && syscall != "connect" && detail.starts_with('/');
+    (changes && !Path::new(detail).starts_with(project)).then_some(Barrier::Outside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::confinement::{FilePath, Level, Limits, Profile};
+
+    fn confinement(highest_tier: Tier, network: Network) -> Confinement {
+        Confinement {
+            profile: Profile::Command,
+            project: FilePath::from(Path::new("/proj")),
+            added: Vec::new(),
+            temp: FilePath::from(Path::new("/tmp/t")),
+            home: None,
+            tool_homes: Vec::new(),
+            withheld: Vec::new(),
+            network,
+            hosts: Vec::new(),
+            git: GitSettings::Kept,
+            highest_tier,
+            level: Level::Required,
+            limits: Limits::NONE,
+        }
+    }
+
+    #[test]
+    fn each_row_stands_once_and_is_told_or_has_a_way_on() {
+        for (at, row) in ROWS.iter().enumerate() {
+            assert_eq!(ROWS.iter().position(|other| other.barrier == row.barrier), Some(at));
+            let told = (row.told)(&confinement(Tier::B, Network::Off)).is_some();
+            assert!(told || row.way_on.is_some(), "{:?}", row.barrier);
+        }
+    }
+
+    #[test]
+    fn the_model_is_told_what_holds_in_this_session_and_nothing_else() {
+        let all = |tier, network| held_back(&confinement(tier, network)).join("\n");
+        let of_tier = [
+            (Tier::A, "itself on 127.0.0.1 can be reached by that call", "cannot be changed"),
+            (Tier::B, "not even 127.0.0.1", "are put back after a call"),
+        ];
+        for (tier, own, names) in of_tier {
+            let off = all(tier, Network::Off);
+            assert!(off.contains("Commands have no network") && off.contains(own), "{off}");
+            assert!(off.contains(names), "{off}");
+            assert_eq!(off.contains("open terminals of their own"), tier == Tier::B, "{off}");
+            let on = all(tier, Network::On);
+            assert!(on.contains("Commands have the network.") && !on.contains(own), "{on}");
+        }
+        let mut listed = confinement(Tier::A, Network::Listed);
+        assert!(held_back(&listed).join("\n").contains("Commands have no network"), "no host yet");
+        listed.hosts.extend("*.crates.io".parse());
+        let told = held_back(&listed).join("\n");
+        assert!(told.contains("reach *.crates.io and no other host"), "{told}");
+        listed.added.push(FilePath::from(Path::new("/more")));
+        listed.git = GitSettings::Writable;
+        let told = held_back(&listed).join("\n");
+        assert!(told.contains("in the project, in /more and in the temporary"), "{told}");
+        assert!(!told.contains("settings and hooks"), "{told}");
+    }
+
+    #[test]
+    fn a_refusal_is_about_what_a_person_can_open() {
+        let (refused, predicted) = (RefusalKind::Refused, RefusalKind::Predicted);
+        for (kind, syscall, detail, barrier) in [
+            (predicted, "connect", "93.184.216.34:80", Some(Barrier::Network)),
+            (predicted, "connect", "[2606:2800::1]:443", Some(Barrier::Network)),
+            (predicted, "connect", "127.0.0.1:5432 of the host", Some(Barrier::Network)),
+            (refused, "socket", "AF_INET stream socket", Some(Barrier::Network)),
+            (refused, "socket", "AF_ALG type 5 socket", None),
+            (predicted, "connect", "/run/docker.sock", None),
+            (predicted, "openat", "/etc/hosts for writing", Some(Barrier::Outside)),
+            (predicted, "mkdirat", "/projects/x, making it", Some(Barrier::Outside)),
+            (predicted, "openat", "/proj/.envrc for writing", None),
+            (refused, "mount", "mounting /etc", None),
+            (predicted, "kill", "SIGKILL to pid 1", None),
+        ] {
+            let (syscall, detail) = (syscall.to_owned(), detail.to_owned());
+            let refusal = Refusal { kind, syscall, detail, errno: 1, pid: 1, count: 1 };
+            assert_eq!(of(&refusal, Path::new("/proj")), barrier, "{refusal:?}");
+        }
+    }
+}
