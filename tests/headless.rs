@@ -233,12 +233,12 @@ fn a_script_that_knows_the_common_shape_reads_the_stream() {
 fn the_script_tells_a_failed_run_and_complains_of_a_broken_stream() {
     let desk = Desk::new();
     let look = Answer::says([call("toolu_1", "ls", "{}")]);
-    let server = Server::scripted([look]);
+    let server = Server::scripted([look, Answer::text("So far.")]);
     let ran = run(desk.with_server(&server, &[&STREAM[..], &["--max-turns", "1"]].concat()));
     assert_eq!(ran.code, 12, "{}", ran.err);
     let (code, told, err) = read_by_a_script(&ran.out);
     assert_eq!(code, Some(1), "{told}{err}");
-    assert!(told.contains("error_max_turns after 1 turns"), "{told}");
+    assert!(told.contains("error_max_turns after 2 turns"), "{told}");
     // A run that never had a session has its result too.
     let ran = run(desk.agentd(&STREAM));
     assert_eq!(ran.code, 13, "{}", ran.err);

@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::anthropic::{Answer, Server, call, text, thinking};
+use support::anthropic::{Answer, Seen, Server, call, text, thinking};
 use support::{Desk, run};
 
 const AUTO: [&str; 2] = ["--permission-mode", "auto"];
@@ -178,8 +178,26 @@ fn thirty_rounds_are_stopped_visibly_at_twenty_five() {
     });
     let ran = desk.ask(&server, &AUTO);
     assert_eq!(ran.code, 12, "{}", ran.err);
-    assert_eq!(server.requests().len(), 25);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 26, "once more, for words");
+    let forbidden = |seen: &Seen| seen.body["tool_choice"]["type"] == "none";
+    assert!(!requests[..25].iter().any(forbidden) && forbidden(&requests[25]));
+    let audit = desk.audit();
+    let decided = audit.iter().filter(|record| record["event"] == "decided");
+    assert_eq!(decided.count(), 25, "what came instead of words did not run");
     assert_eq!(ran.json()["subtype"], "error_max_turns");
+}
+
+#[test]
+fn a_turn_whose_rounds_are_used_up_ends_with_words() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "ls", "{}")]),
+        Answer::text("Half of it is done."),
+    ]);
+    let ran = desk.ask(&server, &["--max-turns", "1"]);
+    assert_eq!(ran.code, 12, "{}", ran.err);
+    assert_eq!(ran.result(), "Half of it is done.");
 }
 
 #[test]

@@ -83,6 +83,18 @@ pub struct ModelRequest {
     pub max_tokens: u32,
     /// What changed in files that a person pinned; sent with this request and no other.
     pub updated: Option<FilesUpdated>,
+    /// Whether the answer may call tools.
+    pub calls: MayCall,
+}
+
+/// Whether an answer may call tools. They are named in the request all the same: the vendors want to
+/// know those of earlier calls, and their caches the same beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum MayCall {
+    /// As it likes.
+    Yes,
+    /// Words only: what a turn may call is used up.
+    No,
 }
 
 /// Pinned files as they are now. How it is marked is the vendor's custom.

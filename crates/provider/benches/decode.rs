@@ -93,6 +93,7 @@ fn main() {
         messages: (0..101).map(message).collect(),
         max_tokens: 1,
         updated: None,
+        calls: protocol::content::MayCall::Yes,
     };
     let length = anthropic::encode(&request, None).unwrap().len();
     let time = best(50, || drop(black_box(anthropic::encode(&request, None).unwrap())));

@@ -1,6 +1,6 @@
 //! What the encoders of all vendors share; called by them alone.
 
-use protocol::content::ToolSpec;
+use protocol::content::{MayCall, ModelRequest, ToolSpec};
 use protocol::provider::Effort;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -27,6 +27,12 @@ pub enum EncodeError {
     /// A string that does not serialise; cannot happen.
     #[error("the request cannot be written as JSON")]
     Json(#[source] serde_json::Error),
+}
+
+/// Whether tools are offered and none of them may be called.
+pub(crate) fn calls_are_forbidden(request: &ModelRequest) -> bool {
+    // Vendors refuse a choice among no tools.
+    request.calls == MayCall::No && !request.tools.is_empty()
 }
 
 /// JSON that is an object, byte for byte.

@@ -1,7 +1,10 @@
-//! What changed in pinned files, in the form of each vendor.
+//! What some requests have beside the conversation, in the form of each vendor: what changed in pinned
+//! files, and that no tool may be called.
 #![allow(clippy::unwrap_used)]
 
-use protocol::content::{Block, FilesUpdated, Message, ModelRequest, Role, UpdatePlace};
+use protocol::content::{
+    Block, FilesUpdated, MayCall, Message, ModelRequest, Role, ToolSpec, UpdatePlace,
+};
 use protocol::provider::{Api, Auth, Server};
 use provider::api::encode;
 use serde_json::{Value, json};
@@ -25,6 +28,7 @@ fn request(last: Vec<Block>, place: Option<UpdatePlace>) -> ModelRequest {
         ],
         max_tokens: 100,
         updated: place.map(|place| FilesUpdated { text: format!("{BLOCK}\n"), place }),
+        calls: MayCall::Yes,
     }
 }
 
@@ -124,5 +128,31 @@ fn nothing_is_marked_where_nothing_changed() {
     for api in [Api::Anthropic, Api::Responses, Api::Chat, Api::Gemini] {
         let body = body(api, &request(two_results(), None)).to_string();
         assert!(!body.contains("UPDATED"), "{body}");
+    }
+}
+
+#[test]
+fn that_no_tool_may_be_called_is_said_beside_the_tools() {
+    let forms = [
+        (Api::Anthropic, "/tool_choice/type", "none"),
+        (Api::Responses, "/tool_choice", "none"),
+        (Api::Chat, "/tool_choice", "none"),
+        (Api::Gemini, "/toolConfig/functionCallingConfig/mode", "NONE"),
+    ];
+    for (api, place, word) in forms {
+        let mut asked = request(two_results(), None);
+        asked.tools = vec![ToolSpec {
+            name: "write".into(),
+            description: "d".into(),
+            input_schema: r#"{"type":"object"}"#.into(),
+        }];
+        assert_eq!(body(api, &asked).pointer(place), None, "{api:?}: as it likes");
+        asked.calls = MayCall::No;
+        let forbidden = body(api, &asked);
+        assert_eq!(forbidden.pointer(place), Some(&json!(word)), "{api:?}");
+        assert!(forbidden["tools"].to_string().contains("write"), "{api:?}: {forbidden}");
+        // Vendors refuse a choice where there is nothing to choose.
+        asked.tools.clear();
+        assert_eq!(body(api, &asked).pointer(place), None, "{api:?}: no tools");
     }
 }

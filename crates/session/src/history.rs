@@ -392,6 +392,11 @@ impl History {
         if rounds_left > 0 && self.rounds_of_turn == near(rounds) {
             notices.push(format!("{rounds_left} of {rounds} rounds are left in this turn."));
         }
+        if rounds_left == 0 {
+            notices.push(format!(
+                "The {rounds} rounds of this turn are used up: no more tools can be called."
+            ));
+        }
         if notices.is_empty() {
             return None;
         }

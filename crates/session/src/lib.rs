@@ -30,7 +30,7 @@ use known::{find, input};
 use made_up::{NotRun, resolve};
 use pinned::Pinned;
 use protocol::call::{Call, ToolResult};
-use protocol::content::{Block, ModelRequest, StopReason, Usage};
+use protocol::content::{Block, MayCall, ModelRequest, StopReason, Usage};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::provider::{Failure, FromProvider};
@@ -82,6 +82,8 @@ struct Turn {
     asked_again: bool,
     /// Room was made because the vendor found the request too long.
     made_room: bool,
+    /// The model was asked for words only: what the turn may call is used up.
+    last_words: bool,
     /// Answers whose calls were refused because the calls of the turn are used up.
     over_budget: u32,
 }
@@ -160,6 +162,10 @@ impl Session {
             // tells any more; such a call does not run.
             let cut = wanted.input.trim() == "{}";
             match resolve(&wanted, &self.setup.tools) {
+                Ok(_) if goes_on && self.is_over() => {
+                    let most = self.setup.max_rounds.max(1);
+                    self.answer_call(call.id, call.use_id, &NotRun::Rounds { most }, out);
+                }
                 Ok(tool) if goes_on && !cut => batch.push(call, order(tool)),
                 Ok(_) => self.answer_call(call.id, call.use_id, &NotRun::Lost, out),
                 Err(_) if !goes_on => self.answer_call(call.id, call.use_id, &NotRun::Lost, out),
@@ -173,7 +179,8 @@ impl Session {
             return self.next_turn(out);
         }
         if self.history.ends_with_answer() && batch.is_over() {
-            return self.end_turn(TurnEnd::Done, out);
+            let end = if self.is_over() { self.rounds_used_up() } else { TurnEnd::Done };
+            return self.end_turn(end, out);
         }
         // It has no model to ask, and a change that may be half taken back is for a person to see.
         if self.changes.undoing() {
@@ -181,6 +188,15 @@ impl Session {
         }
         self.phase = Phase::Calling { batch, stopping: false };
         self.go_on_calling(out);
+    }
+
+    /// Whether even the answer that may call nothing was given.
+    fn is_over(&self) -> bool {
+        self.history.rounds_of_turn() > self.setup.max_rounds.max(1)
+    }
+
+    fn rounds_used_up(&self) -> TurnEnd {
+        TurnEnd::RoundsUsedUp { rounds: self.setup.max_rounds.max(1) }
     }
 
     /// Starts the oldest queued prompt's turn, if none runs.
@@ -204,9 +220,8 @@ impl Session {
     }
 
     fn ask(&mut self, out: &mut Out) {
-        let rounds = self.history.rounds_of_turn();
-        if rounds >= self.setup.max_rounds.max(1) {
-            return self.end_turn(TurnEnd::RoundsUsedUp { rounds }, out);
+        if self.is_over() {
+            return self.end_turn(self.rounds_used_up(), out);
         }
         let paths = self.pinned.to_read();
         if paths.is_empty() {
@@ -233,6 +248,9 @@ impl Session {
         if let (Some(text), Some(first)) = (self.pinned.front(), messages.first_mut()) {
             first.blocks.insert(0, Block::Text { text });
         }
+        // A turn always ends with words: behind its last round the model is asked for nothing else.
+        let rounds = self.history.rounds_of_turn() >= self.setup.max_rounds.max(1);
+        self.turn.last_words = rounds || self.turn.over_budget > 0;
         self.round = self.round.saturating_add(1);
         out.words.push(FromSession::Ask(ModelRequest {
             round: self.round,
@@ -242,6 +260,7 @@ impl Session {
             messages,
             max_tokens: self.setup.max_tokens,
             updated: self.pinned.updated(),
+            calls: if self.turn.last_words { MayCall::No } else { MayCall::Yes },
         }));
         self.phase = Phase::Asking(Answer::default());
     }
@@ -289,7 +308,20 @@ impl Session {
             self.turn.made_room = true;
             return self.ask(out);
         }
-        self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
+        // Those words were a courtesy: that they do not come is not why the turn ends.
+        let end = match self.turn.last_words {
+            true => self.used_up(),
+            false => TurnEnd::ProviderFailed { kind, message },
+        };
+        self.end_turn(end, out);
+    }
+
+    /// What of the turn is used up.
+    fn used_up(&self) -> TurnEnd {
+        match self.turn.over_budget {
+            0 => self.rounds_used_up(),
+            _ => TurnEnd::CallsUsedUp { calls: self.setup.max_calls },
+        }
     }
 
     /// The answer is whole: it is kept, its calls are named, and the turn goes on or ends.
@@ -310,6 +342,16 @@ impl Session {
             | StopReason::MaxTokens
             | StopReason::StopSequence
             | StopReason::PauseTurn
+            | StopReason::Other(_)
+                if self.is_over() =>
+            {
+                Runs::NoMoreRounds
+            }
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::MaxTokens
+            | StopReason::StopSequence
+            | StopReason::PauseTurn
             | StopReason::Other(_) => Runs::WithinBudget,
         };
         let called = !ended.wanted.is_empty();
@@ -322,6 +364,16 @@ impl Session {
             StopReason::ContextFull => {
                 self.make_room(out);
                 self.end_turn(TurnEnd::Truncated, out);
+            }
+            StopReason::EndTurn
+            | StopReason::ToolUse
+            | StopReason::MaxTokens
+            | StopReason::StopSequence
+            | StopReason::PauseTurn
+            | StopReason::Other(_)
+                if self.is_over() =>
+            {
+                self.end_turn(self.rounds_used_up(), out);
             }
             StopReason::EndTurn
             | StopReason::ToolUse
@@ -370,6 +422,7 @@ impl Session {
         for (place, (wanted, call)) in named.into_iter().enumerate() {
             let why = match (runs, resolve(wanted, &self.setup.tools)) {
                 (Runs::Nothing, _) => NotRun::AnswerNotUsed,
+                (Runs::NoMoreRounds, _) => NotRun::Rounds { most: self.setup.max_rounds.max(1) },
                 (Runs::WithinBudget, _) if place >= within => {
                     over_budget = true;
                     NotRun::Budget { most: self.setup.max_calls }
@@ -597,6 +650,8 @@ fn order(tool: &OfferedTool) -> ToolKind {
 #[derive(Debug, Clone, Copy)]
 enum Runs {
     Nothing,
+    /// They came though none were wanted.
+    NoMoreRounds,
     WithinBudget,
 }
 

@@ -17,6 +17,8 @@ pub(crate) enum NotRun {
     Cut { tool: String, came: usize },
     /// The calls of the turn are used up.
     Budget { most: u32 },
+    /// The rounds of the turn are used up.
+    Rounds { most: u32 },
     /// The context is full, or the model declined in the same answer.
     AnswerNotUsed,
     /// A person stopped the turn before this call began.
@@ -36,6 +38,11 @@ impl NotRun {
                 Outcome::Refused { rule: "budget.calls".to_owned() },
                 "budget_used_up",
                 "the calls of this turn are used up",
+            ),
+            Self::Rounds { .. } => (
+                Outcome::Refused { rule: "budget.rounds".to_owned() },
+                "budget_used_up",
+                "the rounds of this turn are used up",
             ),
             Self::AnswerNotUsed => (Outcome::Denied, "not_run", "not run"),
             Self::Stopped => (Outcome::Denied, "not_run", "not run: the turn was stopped"),
@@ -72,6 +79,9 @@ impl NotRun {
                 "The {most} tool calls of this turn are used up; this one did not run. Answer with \
                  what you have."
             ),
+            Self::Rounds { most } => {
+                format!("The {most} rounds of this turn are used up; this call did not run.")
+            }
             Self::AnswerNotUsed => {
                 "The call did not run, since its answer was not used.".to_owned()
             }

@@ -4,7 +4,7 @@
 mod talk;
 
 use protocol::call::Outcome;
-use protocol::content::{Block, Role, StopReason, Usage};
+use protocol::content::{Block, MayCall, Role, StopReason, Usage};
 use protocol::provider::{Delta, Failure, FromProvider};
 use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
 use talk::*;
@@ -192,11 +192,56 @@ fn after_25_rounds_the_turn_stops_visibly_and_the_next_goes_on() {
                 if text.contains("2 of 25 rounds are left")));
         }
     }
-    assert_eq!(requests(&talk.said).len(), 25);
-    assert_eq!(talk.last_end(), Some(TurnEnd::RoundsUsedUp { rounds: 25 }));
+    // Once more, for words.
+    assert_eq!(requests(&talk.said).len(), 26);
+    let may: Vec<_> = requests(&talk.said).iter().map(|asked| asked.calls).collect();
+    assert_eq!(may[..25], [MayCall::Yes; 25]);
+    assert_eq!(may[25], MayCall::No);
+    assert!(!talk.request().tools.is_empty(), "its calls so far stay known");
+    let last = talk.request().messages.last().unwrap();
+    assert!(matches!(&last.blocks[0], Block::ToolResult { text, .. }
+        if text.contains("The 25 rounds of this turn are used up")));
+    let words = talk.answer(&[Say::Text("half of it is done")], StopReason::EndTurn);
+    assert_eq!(ended(&words), Some(&TurnEnd::RoundsUsedUp { rounds: 25 }));
     talk.prompt("more");
     assert_eq!(lawful(talk.request()), Ok(()));
-    assert_eq!(talk.round(), 26);
+    assert_eq!(talk.round(), 27);
+    assert_eq!(talk.request().calls, MayCall::Yes);
+}
+
+#[test]
+fn a_turn_whose_rounds_are_used_up_ends_whatever_comes_instead_of_words() {
+    let used_up = Some(TurnEnd::RoundsUsedUp { rounds: 1 });
+    let at_its_end = || {
+        let mut talk = Talk::ready(SessionSetup { max_rounds: 1, ..setup() });
+        talk.prompt("go");
+        talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
+        talk.call_ended(1, "text");
+        assert_eq!(talk.request().calls, MayCall::No);
+        talk
+    };
+    // Calls: none runs, and each has its result.
+    let mut talk = at_its_end();
+    let both = [Say::Use("x", "read", "{}"), Say::Use("y", "write", "{}")];
+    let words = talk.answer(&both, StopReason::ToolUse);
+    assert!(runs(&words).is_empty());
+    assert_eq!(results(&words).len(), 2);
+    assert_eq!(results(&words)[1].1.code.as_deref(), Some("budget_used_up"));
+    assert_eq!(talk.last_end(), used_up);
+    // Nothing, or half a sentence.
+    let half = [Say::Text("half a sen")];
+    for (said, stop) in [(&[][..], StopReason::EndTurn), (&half[..], StopReason::MaxTokens)] {
+        let mut talk = at_its_end();
+        talk.answer(said, stop);
+        assert_eq!(talk.last_end(), used_up);
+    }
+    // A server that will not have it.
+    let mut talk = at_its_end();
+    let (round, message) = (talk.round(), "no tool_choice here".to_owned());
+    talk.tell(ToSession::Stream(FromProvider::Failed { round, kind: Failure::Rejected, message }));
+    assert_eq!(talk.last_end(), used_up);
+    talk.prompt("more");
+    assert_eq!(lawful(talk.request()), Ok(()));
 }
 
 #[test]

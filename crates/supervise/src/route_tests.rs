@@ -12,6 +12,7 @@ fn request(round: u32) -> ModelRequest {
         messages: Vec::new(),
         max_tokens: 1,
         updated: None,
+        calls: protocol::content::MayCall::Yes,
     }
 }
 

@@ -212,6 +212,7 @@ fn request(round: u32) -> ModelRequest {
         }],
         max_tokens: 100,
         updated: None,
+        calls: protocol::content::MayCall::Yes,
     }
 }
 

@@ -522,6 +522,10 @@ goldens! {
         Left => Remedy::Left { why: text("too large") },
         Granted => Remedy::Granted,
     }
+    content::MayCall {
+        Yes => protocol::content::MayCall::Yes,
+        No => protocol::content::MayCall::No,
+    }
     content::Role {
         User => Role::User,
         Assistant => Role::Assistant,
@@ -676,6 +680,7 @@ fn request() -> ModelRequest {
             text: text("a.md"),
             place: protocol::content::UpdatePlace::InsideLastResult,
         }),
+        calls: protocol::content::MayCall::No,
     }
 }
 

@@ -5,7 +5,7 @@
 //! speaker, nothing empty); that every call has its result is the session's duty.
 
 use super::wire::Named;
-use crate::body::{EncodeError, effort_word, object};
+use crate::body::{EncodeError, calls_are_forbidden, effort_word, object};
 use crate::updates;
 use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec, UpdatePlace};
 use protocol::provider::Effort;
@@ -56,6 +56,7 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
             .filter(|_| is_adaptive(&request.model))
             .map(|effort| OutputConfig { effort: effort_word(effort) }),
         tools: tools(&request.tools)?,
+        tool_choice: calls_are_forbidden(request).then_some(ToolChoice { r#type: "none" }),
         system: match request.system.trim() {
             "" => Vec::new(),
             _ => vec![Content::text(&request.system).marked()],
@@ -76,9 +77,16 @@ struct Body<'a> {
     output_config: Option<OutputConfig>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoice>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Content<'a>>,
     messages: Vec<Turn<'a>>,
+}
+
+#[derive(Serialize)]
+struct ToolChoice {
+    r#type: &'static str,
 }
 
 #[derive(Serialize)]

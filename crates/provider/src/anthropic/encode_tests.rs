@@ -12,6 +12,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
         messages,
         max_tokens: 9,
         updated: None,
+        calls: protocol::content::MayCall::Yes,
     }
 }
 

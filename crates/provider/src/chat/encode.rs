@@ -1,7 +1,7 @@
 //! A request as the body of `POST …/chat/completions`, in the form that all these servers take.
 
 use crate::beside::{self, Place};
-use crate::body::{EncodeError, Tool, arguments, effort_word, object, tools};
+use crate::body::{EncodeError, Tool, arguments, calls_are_forbidden, effort_word, object, tools};
 use crate::updates;
 use protocol::content::{Block, Message, ModelRequest, Role};
 use protocol::provider::{Api, Effort};
@@ -44,6 +44,7 @@ pub fn encode(
             .into_iter()
             .map(|function| Offered { r#type: "function", function })
             .collect(),
+        tool_choice: calls_are_forbidden(request).then_some("none"),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
         max_completion_tokens,
@@ -59,6 +60,8 @@ struct Body<'a> {
     messages: Vec<Turn<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Offered<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
     stream: bool,
     stream_options: StreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,7 +2,7 @@
 
 use super::MADE_UP;
 use crate::beside::{self, Place};
-use crate::body::{EncodeError, object, tools};
+use crate::body::{EncodeError, calls_are_forbidden, object, tools};
 use crate::updates;
 use protocol::content::{Block, Message, ModelRequest, Role, ToolSpec};
 use protocol::provider::{Api, Effort};
@@ -44,6 +44,8 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
         },
         contents,
         tools: declarations(&request.tools)?,
+        tool_config: calls_are_forbidden(request)
+            .then_some(ToolConfig { function_calling_config: CallingConfig { mode: "NONE" } }),
         generation_config: Generation {
             max_output_tokens: request.max_tokens,
             thinking_config: effort.map(|effort| Thinking::of(effort, &request.model)),
@@ -74,7 +76,20 @@ struct Body<'a> {
     contents: Vec<Content<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Declarations<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_config: Option<ToolConfig>,
     generation_config: Generation,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolConfig {
+    function_calling_config: CallingConfig,
+}
+
+#[derive(Serialize)]
+struct CallingConfig {
+    mode: &'static str,
 }
 
 #[derive(Serialize)]

@@ -231,6 +231,7 @@ mod tests {
             }],
             max_tokens: 1,
             updated: None,
+            calls: protocol::content::MayCall::Yes,
         }
     }
 

@@ -2,7 +2,7 @@
 //! model said goes back in order, its reasoning encrypted as it came.
 
 use crate::beside::{self, Place};
-use crate::body::{EncodeError, Tool, arguments, effort_word, object, tools};
+use crate::body::{EncodeError, Tool, arguments, calls_are_forbidden, effort_word, object, tools};
 use crate::updates;
 use protocol::content::{Block, Message, ModelRequest, Role};
 use protocol::provider::{Api, Effort};
@@ -37,6 +37,7 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
             .into_iter()
             .map(|tool| Offered { r#type: "function", tool, strict: false })
             .collect(),
+        tool_choice: calls_are_forbidden(request).then_some("none"),
         stream: true,
         store: false,
         include: match reasons(&request.model) {
@@ -62,6 +63,8 @@ struct Body<'a> {
     input: Vec<Item<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Offered<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
     stream: bool,
     store: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]

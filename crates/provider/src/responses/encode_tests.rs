@@ -30,6 +30,7 @@ fn request(model: &str, turns: Vec<(Role, Vec<Block>)>) -> ModelRequest {
         messages: turns.into_iter().map(|(role, blocks)| Message { role, blocks }).collect(),
         max_tokens: 9,
         updated: None,
+        calls: protocol::content::MayCall::Yes,
     }
 }
 

@@ -64,6 +64,7 @@ pub fn request(round: u32, messages: Vec<Message>) -> ModelRequest {
         messages,
         max_tokens: 1000,
         updated: None,
+        calls: protocol::content::MayCall::Yes,
     }
 }
 
