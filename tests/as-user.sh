@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Runs the test executables that `cargo test` has built as an unprivileged user. Run it as root, with
-# the CARGO_TARGET_DIR of that build; the directory must be readable by all.
+# Runs the test executables that `cargo test` has built as an unprivileged user: all of them, or those
+# named behind the user (`tests/as-user.sh 65534 bounds cage`). Run it as root, with the
+# CARGO_TARGET_DIR of that build; the directory must be readable by all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 user=${1:-65534}
+only=()
+for name in "${@:2}"; do only+=(--test "$name"); done
 
 list=$(mktemp)
-cargo test --workspace --locked --no-run --message-format=json 2>/dev/null \
+cargo test --workspace "${only[@]}" --locked --no-run --message-format=json 2>/dev/null \
   | python3 -c '
 import json, sys
 for line in sys.stdin:

@@ -129,3 +129,38 @@ fn on_a_read_only_file_system_a_command_runs_and_writes_nothing() {
         assert!(told.all("err").join(" ").contains("Read-only"), "{told:?}");
     }
 }
+
+/// As most containers are: parts of `/proc` lie beneath mounts, and then the kernel gives nobody a fresh
+/// one. Root of the machine gets one all the same.
+#[test]
+fn where_proc_is_masked_a_cage_is_lower_or_refused_with_its_reason() {
+    must_be_root();
+    let masked = |user: u32, words: &[&str]| {
+        let out = Command::new("unshare")
+            .args(["-m", "sh", "-c", "mount -t tmpfs -o ro x /proc/sys && exec \"$@\"", "sh"])
+            .args(["setpriv", "--clear-groups", "--reuid", &user.to_string()])
+            .args(["--regid", &user.to_string(), ATTEMPT])
+            .args(words)
+            .output()
+            .unwrap();
+        Told::from(&out)
+    };
+    let (yard, _) = yard_of_nobody();
+    let caged = |yard: &Yard, user, tier| {
+        let inner = yard.runner(tier, &[], &["sh", "-c", "echo ran"]);
+        let words: Vec<&str> = inner.get_args().map(|word| word.to_str().unwrap()).collect();
+        masked(user, &words)
+    };
+    let found = masked(NOBODY, &["host"]);
+    assert_eq!(found.one("tier"), "B", "{found:?}");
+    let failed = found.all("step").into_iter().find(|step| step.contains("Failed")).unwrap();
+    assert!(failed.contains("/proc is shown, since a fresh one was refused"), "{failed}");
+    let told = caged(&yard, NOBODY, "a");
+    assert_eq!(told.one("uncaged"), "root", "{told:?}");
+    assert!(told.one("reason").contains("best-effort"), "the way on: {told:?}");
+    assert!(told.all("out").is_empty(), "{told:?}");
+    assert_eq!(caged(&yard, NOBODY, "b").in_tier("b").printed(), "ran");
+    let yard = Yard::new();
+    assert_eq!(masked(0, &["host"]).one("tier"), "A");
+    assert_eq!(caged(&yard, 0, "a").in_tier("a").printed(), "ran");
+}

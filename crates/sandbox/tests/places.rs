@@ -22,6 +22,23 @@ fn a_project_that_is_the_home_is_granted_and_nothing_beside_it() {
 }
 
 #[test]
+fn a_project_inside_the_home_opens_nothing_beside_it() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let project = yard.home.join("work");
+        std::fs::create_dir(&project).unwrap();
+        let script = "echo x > new && cat new; cat ../.secret; echo x > ../beside; ls ..";
+        let options = ["project", project.to_str().unwrap()];
+        let told = yard.cage(tier, &options, &["sh", "-c", script]);
+        assert_eq!(told.in_tier(tier).one("exit") == "0", tier == "a", "{told:?}");
+        let said = told.printed();
+        assert!(said.starts_with('x') && !said.contains(yard::SECRET), "{told:?}");
+        assert!(project.join("new").exists(), "the project itself is granted");
+        assert!(!yard.home.join("beside").exists(), "{told:?}");
+    }
+}
+
+#[test]
 fn without_a_home_nothing_of_it_is_granted() {
     for tier in TIERS {
         let yard = Yard::new();
