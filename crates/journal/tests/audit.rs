@@ -5,8 +5,8 @@
 mod sample;
 
 use journal::{
-    Anchor, Audit, AuditError, AuditRecord, Decided, Decision, Fault, FaultKind, Filter, Head,
-    Journal, LineFault, Record, Which, anchors, calls, entries, script, verify,
+    Anchor, Audit, AuditError, AuditRecord, Decided, Decision, Ended, Fault, FaultKind, Filter,
+    Head, Journal, LineFault, Record, Which, anchors, calls, entries, script, verify,
 };
 use proptest::prelude::*;
 use sample::{decided, ended, header, refusal};
@@ -85,6 +85,19 @@ fn what_another_has_written_of_a_lost_call_is_found_and_not_written_again() {
     // Decided, and lost before its end.
     audit.append(&decided("s3", 1, Decision::Allowed)).unwrap();
     assert_eq!(audit.append_lost(decision("s3", 1), end("s3", 1)).unwrap().seq, 10);
+    // What was lost of connections is said where the network was an allow-list.
+    for (call, network, said) in [(1, "allow", true), (2, "off", false)] {
+        let mut decided = decision("s4", call);
+        if let Some(policy) = &mut decided.requested {
+            network.clone_into(&mut policy.network);
+        }
+        audit.append(&AuditRecord::Decided(decided.clone())).unwrap();
+        let lost = Ended { connections_cut: Some("lost".to_owned()), ..end("s4", call) };
+        audit.append_lost(decided, lost).unwrap();
+        let last = entries(dir.path()).unwrap().last().unwrap().unwrap();
+        let AuditRecord::Ended(ended) = last.record else { panic!("{last:?}") };
+        assert_eq!(ended.connections_cut.is_some(), said, "{network}");
+    }
     assert_eq!(faults(dir.path(), &anchors), []);
 }
 
