@@ -402,6 +402,12 @@ fn broken() -> Vec<Row> {
             |v| retried(v, Answer::raw(502, "text/html", b"<html>Bad gateway")),
             again(),
         ),
+        row(
+            "thinking that belongs to another conversation by now",
+            &[Vendor::Anthropic],
+            |v| retried(v, v.status(400, "The block is bound to a different conversation.")),
+            again(),
+        ),
         row("529", ALL, |v| retried(v, v.status(529, "Overloaded")), again()),
         row(
             "broken in every try",

@@ -91,7 +91,7 @@ static VENDORS: [Vendor; 4] = [
         api: Api::Anthropic,
         base_url: "https://api.anthropic.com",
         base_url_variable: "ANTHROPIC_BASE_URL",
-        model: Some("claude-sonnet-4-5"),
+        model: Some("claude-sonnet-5-5"),
         model_variable: "ANTHROPIC_MODEL",
         keys: &[key("ANTHROPIC_API_KEY", Auth::ApiKey), key("ANTHROPIC_AUTH_TOKEN", Auth::Bearer)],
     },

@@ -72,10 +72,10 @@ impl Provider {
     pub async fn answer(&mut self, request: &ModelRequest, say: Say<'_>) {
         let mut telling =
             Telling { round: request.round, attempt: 1, of: self.patience.tries, any: false, say };
-        match &self.origin {
+        match &mut self.origin {
             Err(fault) => telling.give_up(fault, &self.patience),
             Ok(Origin::Recording(recording, speed)) => {
-                if let Err(fault) = play((recording, *speed), request, &mut telling).await {
+                if let Err(fault) = play((&*recording, *speed), request, &mut telling).await {
                     telling.give_up(&fault, &self.patience);
                 }
             }

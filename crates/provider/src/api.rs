@@ -6,12 +6,28 @@ use crate::{anthropic, chat, gemini, responses};
 use protocol::content::ModelRequest;
 use protocol::provider::{Api, Auth, Server};
 
+/// What a server does with thinking of earlier answers that it cannot take back any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OldThinking {
+    /// It does as it does by itself.
+    Sent,
+    /// It leaves it out.
+    LeftOut,
+}
+
 /// The body of a request.
 ///
 /// # Errors
 /// [`EncodeError`].
-pub fn encode(server: &Server, request: &ModelRequest) -> Result<String, EncodeError> {
+pub fn encode(
+    server: &Server,
+    request: &ModelRequest,
+    old: OldThinking,
+) -> Result<String, EncodeError> {
     match server.api {
+        Api::Anthropic if old == OldThinking::LeftOut => {
+            anthropic::encode_leaving_out(request, server.effort)
+        }
         Api::Anthropic => anthropic::encode(request, server.effort),
         Api::Responses => responses::encode(request, server.effort),
         Api::Chat => chat::encode(request, server.effort, &server.base_url),
@@ -60,6 +76,14 @@ pub(crate) fn headers(api: Api) -> &'static [(&'static str, &'static str)] {
     match api {
         Api::Anthropic => &[("anthropic-version", anthropic::VERSION)],
         Api::Responses | Api::Chat | Api::Gemini => &[],
+    }
+}
+
+/// Whether a refusal is one that the same request without old thinking would not meet.
+pub(crate) fn is_for_old_thinking(api: Api, refusal: &str) -> bool {
+    match api {
+        Api::Anthropic => anthropic::is_bound_elsewhere(refusal),
+        Api::Responses | Api::Chat | Api::Gemini => false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! One request to a server, from its first try to its end; called by [`crate::Provider`].
 
-use crate::api::encode;
+use crate::api::{OldThinking, encode, is_for_old_thinking};
 use crate::fault::Fault;
 use crate::http::Endpoint;
 use crate::intake::Intake;
@@ -14,13 +14,14 @@ use std::time::Duration;
 
 /// Asks a server until it answers or the policy gives up.
 pub(crate) async fn ask(
-    endpoint: &Endpoint,
+    endpoint: &mut Endpoint,
     request: &ModelRequest,
     patience: &Patience,
     recorder: &mut Option<Recorder>,
     telling: &mut Telling<'_>,
 ) {
-    let body = match encode(endpoint.server(), request) {
+    let encoded = |endpoint: &Endpoint| encode(endpoint.server(), request, endpoint.old_thinking());
+    let mut body = match encoded(endpoint) {
         Ok(body) => body,
         Err(error) => return telling.give_up(&error.into(), patience),
     };
@@ -32,6 +33,21 @@ pub(crate) async fn ask(
         else {
             return;
         };
+        if endpoint.old_thinking() == OldThinking::Sent
+            && is_for_old_thinking(endpoint.server().api, &fault.words)
+        {
+            // No try is lost: it is another request, and there is one such in the life of a provider.
+            endpoint.leave_old_thinking_out();
+            match encoded(endpoint) {
+                Ok(anew) => body = anew,
+                Err(error) => return telling.give_up(&error.into(), patience),
+            }
+            telling.log(
+                "what stands before earlier thinking has changed, and this model takes such thinking \
+                 back no more: the server is asked to leave it out from now on",
+            );
+            continue;
+        }
         match decide(&fault, telling.attempt, patience, random()) {
             Decision::Again { wait } => {
                 let retry = Retry {

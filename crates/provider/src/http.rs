@@ -1,7 +1,8 @@
 //! The only file that opens connections: one POST whose answer is read piece by piece, under two
 //! clocks and no total timeout. Used by [`crate::Provider`] alone.
 
-use crate::api;
+use crate::anthropic;
+use crate::api::{self, OldThinking};
 use crate::fault::{Cause, Fault, HEADERS, Refusal};
 use crate::key::Key;
 use protocol::provider::{Api, Patience, Server};
@@ -39,6 +40,7 @@ pub struct Endpoint {
     url: Url,
     server: Server,
     headers: HeaderMap,
+    old_thinking: OldThinking,
     byte_clock: Duration,
     progress_clock: Duration,
 }
@@ -103,6 +105,7 @@ impl Endpoint {
             url,
             server: server.clone(),
             headers,
+            old_thinking: OldThinking::Sent,
             byte_clock: Duration::from_millis(patience.byte_timeout_ms),
             progress_clock: Duration::from_millis(patience.progress_timeout_ms),
         })
@@ -152,6 +155,19 @@ impl Endpoint {
             in_a_row: 0,
             end: None,
         })
+    }
+
+    /// What the server does with thinking that it cannot take back.
+    pub fn old_thinking(&self) -> OldThinking {
+        self.old_thinking
+    }
+
+    /// From now on each request asks the server to leave it out.
+    pub fn leave_old_thinking_out(&mut self) {
+        self.old_thinking = OldThinking::LeftOut;
+        let (name, value) = anthropic::LEAVES_OUT;
+        // Beside those that the configuration may name.
+        self.headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
 
     /// How the server is spoken to.

@@ -5,6 +5,7 @@ use crate::recording::Retry;
 use crate::retry::{Decision, decide};
 use crate::step::Step;
 use protocol::provider::{Failure, FromProvider, Patience};
+use protocol::upkeep::{LogLevel, LogLine};
 
 /// Where the words about an answer go.
 pub(crate) type Say<'a> = &'a mut dyn FnMut(FromProvider);
@@ -63,6 +64,11 @@ impl Telling<'_> {
             wait_ms: retry.wait_ms,
             reason: retry.reason,
         });
+    }
+
+    /// For the log.
+    pub(crate) fn log(&mut self, text: &str) {
+        (self.say)(FromProvider::Log(LogLine { level: LogLevel::Info, text: text.to_owned() }));
     }
 
     pub(crate) fn failed(&mut self, kind: Failure, message: String) {

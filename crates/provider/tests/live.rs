@@ -110,6 +110,50 @@ fn a_conversation_with_thinking_and_parallel_calls_over_one_connection() {
 }
 
 #[test]
+fn thinking_that_a_model_takes_back_no_more_is_left_out_from_then_on() {
+    const REFUSED: &str = "messages.1.content.0: Invalid `signature` in `thinking` block. The block \
+                           is bound to a different conversation. Remove the block, or set \
+                           `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".";
+    let refusal = || Answer::status(400, "invalid_request_error", REFUSED);
+    let server = Server::scripted([
+        Answer::text("a"),
+        refusal(),
+        Answer::text("b"),
+        Answer::text("c"),
+        refusal(),
+    ]);
+    let mut provider = Provider::new(setup(&server.url()));
+    let mut logged = 0;
+    let mut answered = |round| {
+        let mut words = ask(&mut provider, &request(round, vec![user("go")]));
+        let all = words.len();
+        words.retain(|word| !matches!(word, FromProvider::Log(_)));
+        logged += all - words.len();
+        whole(&words)
+    };
+    for (round, words) in [(1, "a"), (2, "b"), (3, "c")] {
+        assert_eq!(answered(round), says(words));
+    }
+    let asked = server.requests();
+    let left_out: Vec<(bool, bool)> = asked
+        .iter()
+        .map(|seen| {
+            let beta =
+                ("anthropic-beta".to_owned(), "thinking-binding-controls-2026-08-01".to_owned());
+            let behavior = &seen.body["thinking"]["block_binding"]["prefix_mismatch_behavior"];
+            (behavior == "drop_block", seen.headers.contains(&beta))
+        })
+        .collect();
+    assert_eq!(left_out, [(false, false), (false, false), (true, true), (true, true)]);
+    // Refused all the same, it is not asked again and again.
+    let (kind, words) = answered(4).failed.unwrap();
+    assert_eq!(kind, Failure::Rejected);
+    assert!(words.contains("bound to a different conversation"), "{words}");
+    assert_eq!(server.requests().len(), 5);
+    assert_eq!(logged, 1);
+}
+
+#[test]
 fn what_the_server_refuses_is_said_in_its_words() {
     // Positive control of the server's rules: the same without its result is refused.
     let server = Server::scripted([

@@ -6,7 +6,7 @@ use protocol::content::{
     Block, FilesUpdated, MayCall, Message, ModelRequest, Role, ToolSpec, UpdatePlace,
 };
 use protocol::provider::{Api, Auth, Server};
-use provider::api::encode;
+use provider::api::{OldThinking, encode};
 use serde_json::{Value, json};
 
 const BLOCK: &str = "<file path=\"a.md\">\nnew\n</file>";
@@ -49,7 +49,7 @@ fn body(api: Api, request: &ModelRequest) -> Value {
         headers: Vec::new(),
         effort: None,
     };
-    serde_json::from_str(&encode(&server, request).unwrap()).unwrap()
+    serde_json::from_str(&encode(&server, request, OldThinking::Sent).unwrap()).unwrap()
 }
 
 #[test]

@@ -24,6 +24,27 @@ use std::borrow::Cow;
 /// # Errors
 /// [`EncodeError`].
 pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, EncodeError> {
+    body(request, effort.and_then(|effort| thinking(effort, request)), effort)
+}
+
+/// The same for a server that shall leave thinking out that it cannot take back any more. Only models
+/// that weigh their thinking themselves know of that, and they think without being told to.
+///
+/// # Errors
+/// [`EncodeError`].
+pub(crate) fn encode_leaving_out(
+    request: &ModelRequest,
+    effort: Option<Effort>,
+) -> Result<String, EncodeError> {
+    let block_binding = Some(BlockBinding { prefix_mismatch_behavior: "drop_block" });
+    body(request, Some(Thinking::Adaptive { block_binding }), effort)
+}
+
+fn body(
+    request: &ModelRequest,
+    thinking: Option<Thinking>,
+    effort: Option<Effort>,
+) -> Result<String, EncodeError> {
     let (said, behind) = match &request.updated {
         None => (Cow::Borrowed(request.messages.as_slice()), None),
         Some(updated) => match updated.place {
@@ -51,7 +72,7 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
         model: &request.model,
         max_tokens: request.max_tokens,
         stream: true,
-        thinking: effort.and_then(|effort| thinking(effort, request)),
+        thinking,
         output_config: effort
             .filter(|_| is_adaptive(&request.model))
             .map(|effort| OutputConfig { effort: effort_word(effort) }),
@@ -102,9 +123,17 @@ struct Tool<'a> {
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Thinking {
     /// As long as the model finds right for its effort.
-    Adaptive,
+    Adaptive {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        block_binding: Option<BlockBinding>,
+    },
     /// So long at most.
     Enabled { budget_tokens: u32 },
+}
+
+#[derive(Serialize)]
+struct BlockBinding {
+    prefix_mismatch_behavior: &'static str,
 }
 
 #[derive(Serialize)]
@@ -118,7 +147,7 @@ struct OutputConfig {
 fn thinking(effort: Effort, request: &ModelRequest) -> Option<Thinking> {
     const LEAST: u32 = 1024;
     if is_adaptive(&request.model) {
-        return Some(Thinking::Adaptive);
+        return Some(Thinking::Adaptive { block_binding: None });
     }
     let wanted = match effort {
         Effort::Low => 2048,

@@ -176,6 +176,12 @@ fn models_that_weigh_their_thinking_are_told_an_effort_and_older_ones_a_budget()
         assert_eq!(sent(model, 64_000), (budget, "null".to_owned()), "{model}");
         assert_eq!(sent(model, 1000), ("null".to_owned(), "null".to_owned()), "{model}: no room");
     }
-    let body = encode(&request(vec![user(vec![text("a")])]), None).unwrap();
+    let ask = request(vec![user(vec![text("a")])]);
+    let leaves_out = r#""thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}"#;
+    for effort in [None, Some(Effort::Low)] {
+        let body = encode_leaving_out(&ask, effort).unwrap();
+        assert!(body.contains(leaves_out), "{body}");
+    }
+    let body = encode(&ask, None).unwrap();
     assert!(!body.contains("thinking") && !body.contains("output_config"), "{body}");
 }
