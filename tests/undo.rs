@@ -195,11 +195,11 @@ fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
     let edit = json!({"path": "a", "old_string": "one", "new_string": "two"}).to_string();
     let made = json!({"path": "made", "content": "x"}).to_string();
     let server = Server::scripted([
-        Answer::says([call(
-            "toolu_1",
-            "write",
-            &json!({"path": "first", "content": "1"}).to_string(),
-        )]),
+        // Calls that change nothing are numbered too.
+        Answer::says([
+            call("toolu_0", "ls", "{}"),
+            call("toolu_1", "write", &json!({"path": "first", "content": "1"}).to_string()),
+        ]),
         Answer::text("First."),
         Answer::says([call("toolu_2", "edit", &edit), call("toolu_3", "write", &made)]),
         Answer::text("Second."),
@@ -218,13 +218,13 @@ fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
     one.enters(":mode ask");
     one.shows("mode ask");
     one.enters(":undo");
-    one.shows("undo_restore 4: may it run?");
+    one.shows("undo_restore 5: may it run?");
     assert!(desk.project().join("made").exists(), "not before the answer");
     one.press(&["y"]);
-    one.shows("undo_restore 5: may it run?");
+    one.shows("undo_restore 6: may it run?");
     assert!(!desk.project().join("made").exists());
     one.press(&["y"]);
-    one.shows("Taken back: write (call 3), edit (call 2).");
+    one.shows("Taken back: write (call 4), edit (call 3).");
     one.shows("ready");
     assert_eq!(desk.read("a"), "one\n");
     assert!(desk.project().join("first").exists(), "that was an earlier turn's");
@@ -232,13 +232,13 @@ fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
     one.enters(":mode plan");
     one.shows("mode plan");
     one.enters(":undo");
-    one.shows("Not taken back: write (call 1):");
+    one.shows("Not taken back: write (call 2):");
     one.shows("ready");
     assert!(desk.project().join("first").exists());
     one.enters(":mode auto");
     one.shows("mode auto");
     one.enters(":undo");
-    one.shows("Taken back: write (call 1).");
+    one.shows("Taken back: write (call 2).");
     assert!(!desk.project().join("first").exists());
     one.enters(":undo");
     one.shows("There is nothing to take back");
@@ -247,9 +247,9 @@ fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
     one.enters("what now?");
     one.shows("I see.");
     let told = server.requests()[4].body["messages"].to_string();
-    assert!(told.contains("Taken back: write (call 3), edit (call 2)."), "{told}");
+    assert!(told.contains("Taken back: write (call 4), edit (call 3)."), "{told}");
     // Each is on record like any call, and so is who allowed it.
-    let ended = desk.ended(4);
+    let ended = desk.ended(5);
     assert_eq!(
         (&ended["tool"], &ended["outcome"]["how"]),
         (&"undo_restore".into(), &"done".into())

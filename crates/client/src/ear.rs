@@ -2,7 +2,7 @@
 //! connection, and what makes silence a loss.
 
 use crate::connection::Connection;
-use crate::one_shot::RunError;
+use crate::run_error::RunError;
 use crate::supervisors::Supervisors;
 use ipc::{ChannelError, Receiver, Sender};
 use protocol::client::{FromClient, Opening, ToClient};

@@ -21,6 +21,7 @@ mod line_view;
 mod live;
 mod one_shot;
 mod plain;
+mod run_error;
 mod screen;
 mod spawn;
 mod supervisors;
@@ -38,8 +39,9 @@ pub use daemon::{DaemonError, DaemonSupervisors};
 pub use json::{JsonView, StreamJsonView, failure_line};
 pub use key::{KeyFileError, key_of_file, seal_key};
 pub use line_view::{Around, LineView};
-pub use one_shot::{Finished, Input, Prompts, RunError, Stop, Task, run};
+pub use one_shot::{Finished, Input, Prompts, Task, run};
 pub use plain::{columns, one_line, plain};
+pub use run_error::{RunError, Stop};
 pub use screen::{Effect, Entrance, Input as ScreenInput, Key, Leaving, Screen};
 pub use spawn::{
     Launch, PrivateSupervisor, SpawnError, become_daemon, beside_self, key_of_command,

@@ -4,10 +4,13 @@
 //! the clock, in one closed enum, and writes what the view says. A supervisor that is lost is
 //! followed by another, which goes on with the session from the last event that was seen.
 
+mod task;
+
 use crate::calling::Calling;
-use crate::ear::{Ear, Heard, QUIET, UNANSWERED};
+use crate::ear::{Ear, QUIET, UNANSWERED};
+use crate::run_error::{RunError, Stop};
 use crate::supervisors::Supervisors;
-use crate::transcript::{Conclusion, OpenedSession, Transcript};
+use crate::transcript::{OpenedSession, Transcript};
 use crate::view::{Moment, Shown, View};
 use ipc::{ChannelError, Sender};
 use protocol::client::{
@@ -16,9 +19,10 @@ use protocol::client::{
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
+
+pub use task::{Finished, Input, Prompts, Task};
 
 /// Words held for a view that is slower than the supervisor, before the supervisor waits.
 const QUEUE: usize = 256;
@@ -27,99 +31,6 @@ const GRACE: Duration = Duration::from_secs(4);
 /// So many supervisors may be lost in one run. One that is killed is an accident; one that dies
 /// each time it sees this session is a fault that another start does not mend.
 const LIVES: u32 = 3;
-
-/// What is to be done.
-#[derive(Debug)]
-pub struct Task {
-    /// The session.
-    pub opening: Opening,
-    /// The descriptors that `opening.papers` names.
-    pub papers: Vec<OwnedFd>,
-    /// The words for the model.
-    pub prompt: String,
-    /// What is said after them.
-    pub more: Prompts,
-    /// Longest time for all of it.
-    pub time_limit: Option<Duration>,
-}
-
-/// Prompts behind the first, each said when the turn of the one before it is over.
-pub enum Prompts {
-    /// There is none.
-    One,
-    /// The next one, or why it is none; blocks until it is there, and has none at the end.
-    Following(Box<dyn FnMut() -> Option<Result<String, String>> + Send>),
-}
-
-impl std::fmt::Debug for Prompts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::One => "One",
-            Self::Following(_) => "Following",
-        })
-    }
-}
-
-/// Something that comes in.
-#[derive(Debug)]
-// Each is moved once; a box for each word would cost more than it saves.
-#[allow(clippy::large_enum_variant)]
-pub enum Input {
-    /// A word of the supervisor.
-    Word(ToClient),
-    /// The supervisor is gone.
-    Lost(ChannelError),
-    /// A signal that asks this process to end.
-    Signal(i32),
-    /// The next prompt, or why it is none; nothing where there are no more.
-    Next(Option<Result<String, String>>),
-    /// The time limit is reached.
-    TimeOver,
-}
-
-/// Why a run was ended from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// A signal.
-    Signal(i32),
-    /// The time limit.
-    TimeLimit,
-    /// Nobody reads the output any more.
-    OutputClosed,
-}
-
-/// A run that had a session.
-#[derive(Debug)]
-pub struct Finished {
-    /// What it came to.
-    pub conclusion: Conclusion,
-    /// The session.
-    pub session: SessionId,
-    /// Why it was ended, unless by itself.
-    pub stopped: Option<Stop>,
-}
-
-/// Why there was no session, or it was lost.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The supervisor did not do what was asked.
-    #[error("{message}")]
-    Failed {
-        /// What kind.
-        kind: FailedKind,
-        /// In its words, with a way on.
-        message: String,
-    },
-    /// The supervisor is gone, and no other took its place.
-    #[error("the connection to the supervisor is lost")]
-    Lost(#[source] ChannelError),
-    /// There is no supervisor to connect to.
-    #[error(transparent)]
-    NoSupervisor(Box<dyn std::error::Error + Send + Sync>),
-    /// It was ended before the session was open.
-    #[error("ended before the session was open")]
-    Stopped(Stop),
-}
 
 /// Runs one prompt to its end. `signals` is given the sender into which signals go.
 ///
@@ -175,16 +86,6 @@ fn read_prompts(
         }
     });
     wanted
-}
-
-impl Heard for Input {
-    fn word(word: ToClient) -> Self {
-        Self::Word(word)
-    }
-
-    fn lost(error: ChannelError) -> Self {
-        Self::Lost(error)
-    }
 }
 
 /// Whether somebody reads the output.

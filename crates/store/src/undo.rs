@@ -52,6 +52,7 @@ pub(crate) struct Undo {
 
 #[derive(Debug, Deserialize)]
 struct Restore {
+    /// The call's number, which is the change's for all who ask.
     id: u32,
 }
 
@@ -59,6 +60,7 @@ struct Restore {
 #[derive(Default)]
 struct Row {
     id: i64,
+    call: u32,
     tool: String,
     time: i64,
     ended: bool,
@@ -204,7 +206,7 @@ impl Undo {
                 format!("{path} ({did})")
             })
             .collect();
-        format!("{} {}, {ago}: {}\n", row.id, row.tool, line(&files.join(", "), 400))
+        format!("{} {}, {ago}: {}\n", row.call, row.tool, line(&files.join(", "), 400))
     }
 
     /// What it takes to undo one of them.
@@ -212,10 +214,11 @@ impl Undo {
         let Restore { id } = arguments(&call.input)?;
         let row = self.file.look(|connection| {
             let ended = connection
-                .query_row("SELECT ended FROM change WHERE id = ?1", [id], |row| row.get(0))
+                .query_row("SELECT ended FROM change WHERE call = ?1", [id], |row| row.get(0))
                 .optional()?;
             let mut files = connection.prepare(
-                "SELECT path, kind, mode, bytes, before, after FROM file WHERE change = ?1 \
+                "SELECT path, kind, mode, bytes, before, after FROM file \
+                 WHERE change = (SELECT id FROM change WHERE call = ?1) \
                  AND (before IS NOT after OR kind = 'not kept') ORDER BY path",
             )?;
             let files = files.query_map([id], |row| {
@@ -270,8 +273,8 @@ impl Undo {
 }
 
 fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
-    let mut changes =
-        connection.prepare("SELECT id, tool, time, ended FROM change ORDER BY id DESC LIMIT ?1")?;
+    let mut changes = connection
+        .prepare("SELECT id, tool, time, ended, call FROM change ORDER BY id DESC LIMIT ?1")?;
     let mut files = connection
         .prepare("SELECT path, kind, before, after FROM file WHERE change = ?1 ORDER BY path")?;
     let found = changes.query_map([LISTED], |row| {
@@ -280,6 +283,7 @@ fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
             tool: row.get(1)?,
             time: row.get(2)?,
             ended: row.get(3)?,
+            call: row.get(4)?,
             files: Vec::new(),
         })
     })?;

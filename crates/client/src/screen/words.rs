@@ -229,7 +229,10 @@ impl Screen {
             Event::Answer { blocks: _, usage } => {
                 self.turn = Turn::Working;
                 self.usage = sum(self.usage, *usage);
-                self.last_usage = *usage;
+                // One that was stopped has none, nor has what an undoing comes to.
+                if *usage != Usage::default() {
+                    self.last_usage = *usage;
+                }
                 self.spent.answered(*usage, self.facts.of_model.prices);
             }
             Event::Prompt { text } => {

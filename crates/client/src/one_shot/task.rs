@@ -1,0 +1,80 @@
+//! What a run is given, what comes in while it goes on, and what it is in the end.
+
+use crate::ear::Heard;
+use crate::run_error::Stop;
+use crate::transcript::Conclusion;
+use ipc::ChannelError;
+use protocol::client::{Opening, ToClient};
+use protocol::ids::SessionId;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// What is to be done.
+#[derive(Debug)]
+pub struct Task {
+    /// The session.
+    pub opening: Opening,
+    /// The descriptors that `opening.papers` names.
+    pub papers: Vec<OwnedFd>,
+    /// The words for the model.
+    pub prompt: String,
+    /// What is said after them.
+    pub more: Prompts,
+    /// Longest time for all of it.
+    pub time_limit: Option<Duration>,
+}
+
+/// Prompts behind the first, each said when the turn of the one before it is over.
+pub enum Prompts {
+    /// There is none.
+    One,
+    /// The next one, or why it is none; blocks until it is there, and has none at the end.
+    Following(Box<dyn FnMut() -> Option<Result<String, String>> + Send>),
+}
+
+impl std::fmt::Debug for Prompts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::One => "One",
+            Self::Following(_) => "Following",
+        })
+    }
+}
+
+/// Something that comes in.
+#[derive(Debug)]
+// Each is moved once; a box for each word would cost more than it saves.
+#[allow(clippy::large_enum_variant)]
+pub enum Input {
+    /// A word of the supervisor.
+    Word(ToClient),
+    /// The supervisor is gone.
+    Lost(ChannelError),
+    /// A signal that asks this process to end.
+    Signal(i32),
+    /// The next prompt, or why it is none; nothing where there are no more.
+    Next(Option<Result<String, String>>),
+    /// The time limit is reached.
+    TimeOver,
+}
+
+impl Heard for Input {
+    fn word(word: ToClient) -> Self {
+        Self::Word(word)
+    }
+
+    fn lost(error: ChannelError) -> Self {
+        Self::Lost(error)
+    }
+}
+
+/// A run that had a session.
+#[derive(Debug)]
+pub struct Finished {
+    /// What it came to.
+    pub conclusion: Conclusion,
+    /// The session.
+    pub session: SessionId,
+    /// Why it was ended, unless by itself.
+    pub stopped: Option<Stop>,
+}

@@ -1,0 +1,38 @@
+//! Why there was no session, or a run of one was ended: for the loops `one_shot` and `attach`, and for
+//! `ear`, which both listen with.
+
+use ipc::ChannelError;
+use protocol::client::FailedKind;
+
+/// Why a run was ended from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// A signal.
+    Signal(i32),
+    /// The time limit.
+    TimeLimit,
+    /// Nobody reads the output any more.
+    OutputClosed,
+}
+
+/// Why there was no session, or it was lost.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The supervisor did not do what was asked.
+    #[error("{message}")]
+    Failed {
+        /// What kind.
+        kind: FailedKind,
+        /// In its words, with a way on.
+        message: String,
+    },
+    /// The supervisor is gone, and no other took its place.
+    #[error("the connection to the supervisor is lost")]
+    Lost(#[source] ChannelError),
+    /// There is no supervisor to connect to.
+    #[error(transparent)]
+    NoSupervisor(Box<dyn std::error::Error + Send + Sync>),
+    /// It was ended before the session was open.
+    #[error("ended before the session was open")]
+    Stopped(Stop),
+}
