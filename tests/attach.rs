@@ -224,6 +224,10 @@ fn without_colour_nothing_is_coloured() {
     let colourful = tmux.run("two", &typed(&desk, &server, &arguments), SIZE);
     colourful.shows("y once");
     assert!(colourful.coloured().contains("\u{1b}[31m"), "the positive control");
+    colourful.press(&["Escape"]);
+    colourful.shows("ready");
+    let listed = run(desk.agentd(&["audit", "ls"])).out;
+    assert!(listed.contains("interrupted: never started"), "nobody allowed it: {listed}");
 }
 
 #[test]

@@ -42,10 +42,7 @@ fn row(call: &AuditedCall) -> [String; 7] {
         call.entries.first().map(|entry| words::time(entry.time)).unwrap_or_default(),
         one_line(call.tool().unwrap_or("?"), 20),
         decided.map_or("-", |decided| words::decision(decided.decision)).to_owned(),
-        ended.map_or_else(
-            || "open".to_owned(),
-            |ended| one_line(&words::outcome(&ended.outcome), 32),
-        ),
+        ended.map_or_else(|| "open".to_owned(), |ended| one_line(&words::end(ended, decided), 32)),
         if refused == 0 { "-".to_owned() } else { refused.to_string() },
         decided.map(|decided| one_line(&words::gist(&decided.input), GIST)).unwrap_or_default(),
     ]

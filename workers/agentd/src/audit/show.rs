@@ -97,7 +97,7 @@ impl Page {
             self.line("answer", &text);
         }
         let code = ended.code.as_ref().map_or_else(String::new, |code| format!(" [{code}]"));
-        self.line("end", &format!("{}{code}", words::outcome(&ended.outcome)));
+        self.line("end", &format!("{}{code}", words::end(ended, decided)));
         if let Some(started) = ended.started {
             let took = ended.ended.saturating_sub(started);
             self.line("time", &format!("started {} UTC, took {took} ms", words::time(started)));

@@ -1,7 +1,9 @@
 //! Words of the record in plain language.
 
 use jiff::Timestamp;
-use journal::{Basis, Connection, Decision, Outcome, Passage, Refusal, RefusalKind};
+use journal::{
+    Basis, Connection, Decided, Decision, Ended, Outcome, Passage, Refusal, RefusalKind,
+};
 use nix::errno::Errno;
 use serde_json::Value;
 
@@ -35,7 +37,15 @@ pub(super) fn basis(basis: &Basis) -> String {
     }
 }
 
-/// How the call ended.
+/// How the call ended. One that nobody allowed was cut short before it began.
+pub(super) fn end(ended: &Ended, decided: Option<&Decided>) -> String {
+    let allowed = decided.is_none_or(|decided| decided.decision == Decision::Allowed);
+    if ended.outcome == Outcome::Interrupted && !allowed {
+        return "interrupted: never started".to_owned();
+    }
+    outcome(&ended.outcome)
+}
+
 pub(crate) fn outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Done => "done".to_owned(),
