@@ -39,6 +39,8 @@ pub(crate) enum ProxyEffect<S> {
     Serve(S),
     /// The command is over: the proxy shall say the rest and end.
     Finish,
+    /// The runner shall end in order, with nothing run.
+    EndRunner,
     /// For the call's life.
     Pass(Box<CallInput>),
 }
@@ -66,6 +68,9 @@ enum Phase {
     /// Not all three that are needed are there.
     Gathering,
     Serving,
+    /// It died, for this cause, before the command was let go: the runner is to end, and both to be started
+    /// again.
+    Restarting(String),
     /// It died while the command ran, which goes on without network.
     Lost,
     /// The command is over, by this cause; the proxy's last word is still to come.
@@ -136,9 +141,8 @@ impl<S> Proxy<S> {
             ProxyInput::Cut(cause)
                 if matches!(self.phase, Phase::Gathering) && self.attempt == Attempt::First =>
             {
-                self.phase = Phase::Over;
-                let cause = format!("lost the proxy of its allow-list, which {cause},");
-                vec![pass(CallInput::RunnerEnded { cause })]
+                self.phase = Phase::Restarting(cause);
+                vec![ProxyEffect::EndRunner]
             }
             ProxyInput::Cut(cause) => {
                 if let Phase::Finishing(_) = self.phase {
@@ -170,13 +174,16 @@ impl<S> Proxy<S> {
     }
 
     fn runner_ended(&mut self, cause: String) -> Vec<ProxyEffect<S>> {
-        match self.phase {
+        match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Serving => {
                 self.phase = Phase::Finishing(cause);
                 vec![ProxyEffect::Finish]
             }
+            Phase::Restarting(of_proxy) => {
+                let cause = format!("lost the proxy of its allow-list, which {of_proxy},");
+                vec![pass(CallInput::RunnerEnded { cause })]
+            }
             Phase::Gathering | Phase::Lost | Phase::Finishing(_) | Phase::Over => {
-                self.phase = Phase::Over;
                 self.handed_on(cause)
             }
         }
@@ -197,6 +204,10 @@ impl<S> Proxy<S> {
                 Vec::new()
             }
             Phase::Finishing(runner) => self.handed_on(runner),
+            waiting @ Phase::Restarting(_) => {
+                self.phase = waiting;
+                Vec::new()
+            }
             Phase::Lost | Phase::Over => Vec::new(),
         }
     }
@@ -345,13 +356,16 @@ mod tests {
     fn a_proxy_that_dies_before_its_command_is_let_go_is_the_runner_s_end() {
         let mut proxy = Proxy::<u8>::new(Attempt::First);
         proxy.step(ProxyInput::RunnerCaged(enforced()));
-        let effects = proxy.step(ProxyInput::Cut("was ended by signal 9".into()));
-        let [ProxyEffect::Pass(input)] = &effects[..] else { panic!("{effects:?}") };
-        let CallInput::RunnerEnded { cause } = &**input else { panic!("{input:?}") };
-        assert!(cause.contains("was ended by signal 9"), "{cause}");
+        let cut = ProxyInput::Cut("was ended by signal 9".into());
+        assert_eq!(proxy.step(cut), [ProxyEffect::EndRunner]);
         // What is still heard of the two says nothing more.
         assert_eq!(proxy.step(ProxyInput::Door(7)), []);
         assert_eq!(proxy.step(ProxyInput::Caged), []);
+        // Only then, so that no two runners of a call live at once.
+        let effects = proxy.step(ProxyInput::RunnerEnded("exited with code 0".into()));
+        let [ProxyEffect::Pass(input)] = &effects[..] else { panic!("{effects:?}") };
+        let CallInput::RunnerEnded { cause } = &**input else { panic!("{input:?}") };
+        assert!(cause.contains("was ended by signal 9"), "{cause}");
     }
 
     #[test]

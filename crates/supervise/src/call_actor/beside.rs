@@ -139,6 +139,8 @@ impl CallState {
                     }
                     self.allow(myself, Stage::Proxied);
                 }
+                // Its time for the cage holds for this too.
+                ProxyEffect::EndRunner => self.tell_runner(&ToTool::Cancel),
                 ProxyEffect::Pass(input) => self.carry_out(myself, *input).await,
             }
         }
