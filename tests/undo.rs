@@ -273,3 +273,28 @@ fn a_script_takes_changes_back_too() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "Taken back: write (call 1).\n"), "{ran:?}");
     assert_eq!(desk.read("a"), "before");
 }
+
+#[test]
+fn a_file_that_was_put_back_is_read_again_before_it_is_edited() {
+    let desk = Desk::new();
+    desk.write("a", "one\ntwo\n");
+    let edit = |old: &str| json!({"path": "a", "old_string": old, "new_string": "x"});
+    let said = calls(
+        &desk,
+        &AUTO,
+        &[
+            ("read", json!({"path": "a"})),
+            ("edit", edit("one")),
+            undo(2),
+            ("edit", edit("two")),
+            ("read", json!({"path": "a"})),
+            ("edit", edit("two")),
+        ],
+    );
+    assert!(!said[2].contains("Error"), "{said:?}");
+    assert!(said[3].contains("Error [stale]"), "{said:?}");
+    // It is read anew, though it holds what the first read found.
+    assert!(said[4].contains("1\\tone"), "{said:?}");
+    assert!(said[5].contains("edited a"), "{said:?}");
+    assert_eq!(desk.read("a"), "one\nx\n");
+}

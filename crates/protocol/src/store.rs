@@ -7,7 +7,7 @@
 //! `Recalled`) asks whether a query's answer is known and proven fresh, `Remember` keeps one, and
 //! `Outdate` says what is not as it was.
 
-use crate::call::{Call, Probe, Report, ToolResult};
+use crate::call::{Call, Effect, Probe, Report, SeenFile, ToolResult};
 use crate::confinement::{Confinement, FilePath};
 use crate::ids::{CallId, SessionId};
 use crate::upkeep::LogLine;
@@ -55,7 +55,12 @@ pub enum ToStore {
         paths: Vec<String>,
     },
     /// A call for which something was kept is over, however it ended.
-    Ended(CallId),
+    Ended {
+        /// The call.
+        call: CallId,
+        /// What it says it did; absent where it could not say, and the files are looked at.
+        did: Option<Did>,
+    },
     /// A call of `undo_restore`: what it is to put back.
     Fetch(Call),
     /// A query: is its answer known?
@@ -71,6 +76,15 @@ pub enum ToStore {
     Outdate(Changed),
     /// Answered by `Pong` with the same number.
     Ping(u64),
+}
+
+/// All that a call did to files, in its own words: what else is otherwise now, somebody else did.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Did {
+    /// What it changed, made and took away.
+    pub effects: Vec<Effect>,
+    /// What it left, where it knows.
+    pub left: Vec<SeenFile>,
 }
 
 /// A query, with what else its answer depends on.

@@ -5,7 +5,7 @@
 //! asked again, the call is told the same and nothing is done twice.
 
 use crate::Answer;
-use crate::failure::{Failure, is_damage};
+use crate::failure::{Code, Failure, is_damage};
 use protocol::ids::CallId;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::fs::DirBuilder;
@@ -60,15 +60,31 @@ struct Open {
 /// Why something was not done here.
 enum Trouble {
     Failed(Failure),
-    /// The file is to blame.
-    Damaged(rusqlite::Error),
+    /// The file is to blame, and how.
+    Damaged(String),
 }
 
 impl From<rusqlite::Error> for Trouble {
     fn from(error: rusqlite::Error) -> Self {
         match is_damage(&error) {
-            true => Self::Damaged(error),
+            true => Self::Damaged(error.to_string()),
             false => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        match failure.code {
+            Code::Damaged => Self::Damaged(failure.message),
+            Code::InvalidArguments
+            | Code::NotFound
+            | Code::TooLarge
+            | Code::DiskFull
+            | Code::Busy
+            | Code::UnknownTool
+            | Code::NotCovered
+            | Code::Io => Self::Failed(failure),
         }
     }
 }
@@ -100,7 +116,7 @@ impl Database {
             if let Some(done) = done(&transaction, call)? {
                 return Ok(done);
             }
-            let answer = change(&transaction).map_err(Trouble::Failed)?;
+            let answer = change(&transaction)?;
             transaction.execute(
                 "INSERT INTO done (session, call, text, summary) VALUES (?1, ?2, ?3, ?4)",
                 params![call.session.0, call.number, answer.text, answer.summary],
@@ -122,7 +138,7 @@ impl Database {
         self.with(|connection| {
             let transaction =
                 connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let done = change(&transaction).map_err(Trouble::Failed)?;
+            let done = change(&transaction)?;
             transaction.commit()?;
             Ok(done)
         })
@@ -159,7 +175,7 @@ impl Database {
         }
         self.opened().and_then(work).map_err(|trouble| match trouble {
             Trouble::Failed(failure) => failure,
-            Trouble::Damaged(error) => error.into(),
+            Trouble::Damaged(why) => still_damaged(self.what, &why),
         })
     }
 
@@ -186,7 +202,7 @@ impl Database {
             DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(|error| {
                 let message = format!("{}: {error}", directory.display());
                 Trouble::Failed(Failure::new(
-                    crate::Code::Io,
+                    Code::Io,
                     message,
                     "Go on without it, and tell the person.",
                 ))
@@ -194,10 +210,7 @@ impl Database {
         }
         // Something that is no file is in the way as much as a file that is no database.
         if self.path.symlink_metadata().is_ok_and(|there| !there.is_file()) {
-            return Err(Trouble::Damaged(rusqlite::Error::SqliteFailure(
-                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_NOTADB),
-                Some("it is no regular file".to_owned()),
-            )));
+            return Err(Trouble::Damaged("it is no regular file".to_owned()));
         }
         let connection = Connection::open(&self.path)?;
         connection.busy_timeout(PATIENCE)?;
@@ -212,10 +225,7 @@ impl Database {
         connection.pragma_update(None, "trusted_schema", false)?;
         let whole: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         if whole != "ok" {
-            return Err(Trouble::Damaged(rusqlite::Error::SqliteFailure(
-                rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT),
-                Some(whole),
-            )));
+            return Err(Trouble::Damaged(whole));
         }
         connection.execute_batch(LEDGER)?;
         connection.execute_batch(self.schema)?;
@@ -223,7 +233,7 @@ impl Database {
     }
 
     /// Moves the file away under a name of its own, with what belongs to it.
-    fn set_aside(&mut self, error: &rusqlite::Error) -> Result<(), Failure> {
+    fn set_aside(&mut self, why: &str) -> Result<(), Failure> {
         self.open = None;
         let kept = free_name(&self.path);
         for ending in ["", "-wal", "-shm"] {
@@ -233,7 +243,7 @@ impl Database {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
                     return Err(Failure::new(
-                        crate::Code::Damaged,
+                        Code::Damaged,
                         format!("{} is damaged and cannot be moved: {error}", from.display()),
                         "Go on without it, and tell the person.",
                     ));
@@ -241,7 +251,7 @@ impl Database {
             }
         }
         self.damages.push(format!(
-            "{} was damaged ({error}); it was set aside as {} and a new one was begun",
+            "{} was damaged ({why}); it was set aside as {} and a new one was begun",
             self.what,
             kept.display()
         ));
@@ -263,9 +273,14 @@ fn file(path: &Path) -> Option<(u64, u64)> {
     path.symlink_metadata().ok().map(|there| (there.dev(), there.ino()))
 }
 
+fn still_damaged(what: &str, why: &str) -> Failure {
+    let message = format!("{what} is damaged ({why}), and so was the new one");
+    Failure::new(Code::Damaged, message, "Go on without it, and tell the person.")
+}
+
 fn gone(path: &Path) -> Failure {
     let message = format!("{} was taken away as it was opened", path.display());
-    Failure::new(crate::Code::Io, message, "Try again.")
+    Failure::new(Code::Io, message, "Try again.")
 }
 
 /// A name beside it that nobody has.

@@ -85,8 +85,8 @@ impl Store {
                 let kept = self.undo.keep(&call, &tool, &paths);
                 self.said(kept, FromStore::Kept(call))
             }
-            ToStore::Ended(call) => {
-                let ended = self.undo.ended(&call);
+            ToStore::Ended { call, did } => {
+                let ended = self.undo.ended(&call, did.as_ref());
                 self.said(ended, FromStore::Settled(call))
             }
             ToStore::Fetch(call) => {

@@ -9,10 +9,10 @@ use crate::database::{Database, Durable, now};
 use crate::failure::{Code, Failure, arguments};
 use crate::found::{Found, NOT_KEPT, UNKNOWN, digest_now, look, not_kept};
 use crate::terms::line;
-use protocol::call::Call;
+use protocol::call::{Call, Effect};
 use protocol::confinement::FilePath;
 use protocol::ids::CallId;
-use protocol::store::{KeptFile, StoreSetup, Was};
+use protocol::store::{Did, KeptFile, StoreSetup, Was};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -126,24 +126,29 @@ impl Undo {
         })
     }
 
-    /// A call is over: what it left is known now. One that changed nothing is forgotten.
-    pub(crate) fn ended(&mut self, call: &CallId) -> Result<(), Failure> {
+    /// A call is over: what it left is known now, from itself where it could say. One that changed
+    /// nothing is forgotten.
+    pub(crate) fn ended(&mut self, call: &CallId, did: Option<&Did>) -> Result<(), Failure> {
         let paths = self.file.look(|connection| {
             let mut rows = connection.prepare(
-                "SELECT path, kind FROM file JOIN change ON change.id = change \
+                "SELECT path, kind, before FROM file JOIN change ON change.id = change \
                  WHERE call = ?1 AND ended = 0",
             )?;
             let rows = rows.query_map([call.number], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+                let (path, kind): (String, String) = (row.get(0)?, row.get(1)?);
+                Ok((path, kind, row.get::<_, Option<String>>(2)?))
             })?;
             rows.collect::<Result<Vec<_>, _>>()
         })?;
-        let now = |path: &str, kind: &str| match kind {
-            NOT_KEPT => Some(UNKNOWN.to_owned()),
-            _ => digest_now(path),
+        let after = |path: &str, kind: &str, before: Option<String>| match (kind, did) {
+            (NOT_KEPT, _) => Some(UNKNOWN.to_owned()),
+            (_, None) => digest_now(path),
+            (_, Some(did)) => left(did, path, before),
         };
-        let after: Vec<_> =
-            paths.into_iter().map(|(path, kind)| (now(&path, &kind), path)).collect();
+        let after: Vec<_> = paths
+            .into_iter()
+            .map(|(path, kind, before)| (after(&path, &kind, before), path))
+            .collect();
         if after.is_empty() {
             return Ok(());
         }
@@ -270,6 +275,34 @@ impl Undo {
         }
         Ok(kept)
     }
+}
+
+/// What a call left at a path, by its own account. Somebody else's changes are not its.
+fn left(did: &Did, path: &str, before: Option<String>) -> Option<String> {
+    let at = |own: &String| Path::new(path).starts_with(own);
+    let own = did.effects.iter().rev().find_map(|effect| match effect {
+        Effect::Deleted(own) if at(own) => Some(Changed::Away),
+        Effect::Written(own) | Effect::Created(own) if own == path => Some(Changed::There),
+        Effect::Deleted(_)
+        | Effect::Written(_)
+        | Effect::Created(_)
+        | Effect::Read(_)
+        | Effect::Ran(_) => None,
+    });
+    match own {
+        None => before,
+        Some(Changed::Away) => None,
+        Some(Changed::There) => match did.left.iter().rev().find(|file| file.path == path) {
+            Some(file) => Some(file.digest.clone()),
+            None => digest_now(path),
+        },
+    }
+}
+
+/// How a call changed what was at a path.
+enum Changed {
+    There,
+    Away,
 }
 
 fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {

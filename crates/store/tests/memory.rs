@@ -192,3 +192,52 @@ fn two_sessions_write_to_one_project() {
         shelf.store("a", "s").call("memory_search", json!({"query": "shared", "limit": 20}));
     assert!(found.text.contains("[… 40 more"), "{}", found.text);
 }
+
+#[test]
+fn damage_that_shows_only_in_the_middle_of_a_change_is_set_aside_at_once() {
+    let shelf = Shelf::new();
+    let file = shelf.project_store("a").join("memory.db");
+    let mut store = shelf.store("a", "s");
+    for number in 0..12 {
+        let text = format!("before {number} {}", "x".repeat(2_000));
+        store.call("memory_add", json!({"text": text}));
+    }
+    // All of it goes into the file itself; the store has it open and was content with it.
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other.pragma_update(None, "user_version", 7).unwrap();
+    other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    // What is asked before the change itself is whole.
+    let mut whole =
+        other.prepare("SELECT rootpage FROM sqlite_master WHERE tbl_name = 'done'").unwrap();
+    let whole = whole.query_map([], |row| row.get(0)).unwrap();
+    let whole: Vec<u32> = whole.map(Result::unwrap).chain([1]).collect();
+    let mut bytes = fs::read(&file).unwrap();
+    for (page, number) in bytes.chunks_mut(4096).zip(1..) {
+        if !whole.contains(&number) {
+            page[..100].fill(0xff);
+        }
+    }
+    let there = fs::File::options().write(true).open(&file).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&there, &bytes, 0).unwrap();
+    let said = store.call("memory_add", json!({"text": "after"}));
+    assert!(!said.is_error, "{said:?}");
+    assert!(said.text.starts_with("Note: this project's memory was damaged ("), "{said:?}");
+    assert!(said.text.contains("remembered as p1"), "{said:?}");
+}
+
+#[test]
+fn one_who_writes_for_too_long_is_not_waited_for() {
+    let shelf = Shelf::new();
+    let mut store = shelf.store("a", "s");
+    store.call("memory_add", json!({"text": "one"}));
+    let other = rusqlite::Connection::open(shelf.project_store("a").join("memory.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let said = store.call_as(7, "memory_add", json!({"text": "two"}));
+    assert_eq!(said.code.as_deref(), Some("busy"), "{said:?}");
+    assert!(said.text.contains("Nothing was changed; try again."), "{said:?}");
+    let found = store.call("memory_search", json!({"query": "one"})).text;
+    assert!(found.contains("p1"), "who only looks does not wait: {found}");
+    other.execute_batch("ROLLBACK").unwrap();
+    let said = store.call_as(7, "memory_add", json!({"text": "two"}));
+    assert!(said.text.contains("remembered as p2"), "the same call, done now: {said:?}");
+}

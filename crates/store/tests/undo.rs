@@ -3,9 +3,9 @@
 
 mod shelf;
 
-use protocol::call::{Call, ToolResult};
+use protocol::call::{Call, Effect, SeenFile, ToolResult};
 use protocol::ids::{CallId, SessionId};
-use protocol::store::{FromStore, KeptFile, ToStore, Was};
+use protocol::store::{Did, FromStore, KeptFile, ToStore, Was};
 use serde_json::json;
 use shelf::{Kept, Shelf};
 use std::ffi::OsStr;
@@ -25,7 +25,8 @@ fn undo(
     let keep = ToStore::Keep { call: id.clone(), tool: "delete".to_owned(), paths };
     assert_eq!(store.say(keep), [FromStore::Kept(id.clone())]);
     call();
-    assert_eq!(store.say(ToStore::Ended(id.clone())), [FromStore::Settled(id.clone())]);
+    let ended = ToStore::Ended { call: id.clone(), did: None };
+    assert_eq!(store.say(ended), [FromStore::Settled(id.clone())]);
     let input = json!({"id": number}).to_string();
     let fetch = Call { id, use_id: "toolu".to_owned(), tool: "undo_restore".to_owned(), input };
     match store.say(ToStore::Fetch(fetch)).as_slice() {
@@ -73,4 +74,39 @@ fn what_a_call_left_is_not_read_for_ever() {
     assert_eq!(refused.code.as_deref(), Some("not_covered"), "{refused:?}");
     let list = store.call("undo_list", json!({})).text;
     assert!(list.contains("file (not covered: too large now"), "{list}");
+}
+
+#[test]
+fn what_somebody_else_changes_before_the_store_looks_is_not_the_call_s() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    let files = ["written", "deleted/x", "untouched"].map(|name| project.join(name));
+    fs::create_dir(project.join("deleted")).unwrap();
+    for file in &files {
+        fs::write(file, "before").unwrap();
+    }
+    let text = |path: &Path| path.to_str().unwrap().to_owned();
+    let id = CallId { session: SessionId("s".to_owned()), number: 1 };
+    let paths = files.iter().map(|file| text(file)).collect();
+    store.say(ToStore::Keep { call: id.clone(), tool: "write".to_owned(), paths });
+    // The store was stopped, and by the time it hears of the end all of them are another's.
+    for file in &files {
+        fs::write(file, "another's").unwrap();
+    }
+    let digest = "d".repeat(64);
+    let did = Did {
+        effects: vec![
+            Effect::Written(text(&files[0])),
+            Effect::Deleted(text(&project.join("deleted"))),
+        ],
+        left: vec![SeenFile { path: text(&files[0]), digest: digest.clone() }],
+    };
+    store.say(ToStore::Ended { call: id.clone(), did: Some(did) });
+    let input = json!({"id": 1}).to_string();
+    let fetch = Call { id, use_id: "toolu".to_owned(), tool: "undo_restore".to_owned(), input };
+    let said = store.say(ToStore::Fetch(fetch));
+    let [FromStore::Fetched { files: Ok(kept), .. }] = said.as_slice() else { panic!("{said:?}") };
+    let kept: Vec<_> = kept.iter().map(|file| (file.path.clone(), file.after.clone())).collect();
+    // What the call left is told from what is there, so that putting back finds the conflict.
+    assert_eq!(kept, [(text(&files[1]), None), (text(&files[0]), Some(digest))]);
 }

@@ -23,7 +23,7 @@ use protocol::confinement::{Confinement, Network, Profile, Refusal, RefusalKind}
 use protocol::hosts::HostRule;
 use protocol::ids::Generation;
 use protocol::judgement::{Basis, Verdict};
-use protocol::store::{Asked, StoreLink, ToStore};
+use protocol::store::{Asked, Did, StoreLink, ToStore};
 use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
 use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
@@ -612,9 +612,10 @@ impl CallState {
         let refused = refused.chain(proxied).chain(tampered).collect();
         let record = to_disk::conclusion(call, &conclusion, head);
         let seen = seen::record(conclusion.report.as_ref());
+        let did = did(&conclusion);
         let Call { id, tool, .. } = call.clone();
         let result = conclusion.result;
-        let concluded = Concluded { record, seen, call: id, tool, result, refused, unaudited };
+        let concluded = Concluded { record, seen, did, call: id, tool, result, refused, unaudited };
         let _ = self.plan.session.send_message(SessionMsg::Concluded(Box::new(concluded)));
         myself.stop(None);
     }
@@ -674,6 +675,12 @@ impl Stage {
 /// second try must not follow either.
 fn not_started(error: &dyn std::error::Error) -> CallInput {
     CallInput::Uncaged { step: "start".to_owned(), reason: error.to_string() }
+}
+
+/// What a call says it did to files. One that failed or was cut short may not know.
+fn did(conclusion: &Conclusion) -> Option<Did> {
+    let report = conclusion.report.as_ref().filter(|report| !report.result.is_error)?;
+    Some(Did { effects: report.effects.clone(), left: report.seen.clone() })
 }
 
 /// One refusal as the screens show it.

@@ -49,7 +49,7 @@ use protocol::judgement::{Audience, Question, Rule, Verdict};
 use protocol::provider::FromProvider;
 use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{OpenTurn, SessionLink, ToSession};
-use protocol::store::{StoreLink, ToStore};
+use protocol::store::{Did, StoreLink, ToStore};
 use protocol::upkeep::LogLevel;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use replay::Told;
@@ -160,6 +160,8 @@ pub(crate) struct Concluded {
     pub(crate) record: Record,
     /// What it saw of files, which is kept too.
     pub(crate) seen: Option<Record>,
+    /// What it says it did to files, if it can.
+    pub(crate) did: Option<Did>,
     pub(crate) call: CallId,
     pub(crate) tool: String,
     pub(crate) result: ToolResult,

@@ -39,7 +39,7 @@ fn run() -> anyhow::Result<()> {
             Ok(
                 ToStore::Do(_)
                 | ToStore::Keep { .. }
-                | ToStore::Ended(_)
+                | ToStore::Ended { .. }
                 | ToStore::Fetch(_)
                 | ToStore::Recall(_)
                 | ToStore::Remember { .. }

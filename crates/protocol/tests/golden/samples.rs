@@ -174,7 +174,13 @@ goldens! {
             tool: text("write"),
             paths: vec![text("/p/a")],
         },
-        Ended => ToStore::Ended(call_id()),
+        Ended => ToStore::Ended {
+            call: call_id(),
+            did: Some(protocol::store::Did {
+                effects: report().effects,
+                left: report().seen,
+            }),
+        },
         Fetch => ToStore::Fetch(call()),
         Recall => ToStore::Recall(asked()),
         Remember => ToStore::Remember { asked: asked(), report: report() },

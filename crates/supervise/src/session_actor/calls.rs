@@ -42,8 +42,9 @@ impl SessionState {
             Err(result) => {
                 let record = no_call(&call, &result);
                 let Call { id: call, tool, .. } = call;
-                let (seen, refused, unaudited) = (None, Vec::new(), None);
-                let concluded = Concluded { record, seen, call, tool, result, refused, unaudited };
+                let (seen, did, refused, unaudited) = (None, None, Vec::new(), None);
+                let concluded =
+                    Concluded { record, seen, did, call, tool, result, refused, unaudited };
                 let _ = myself.send_message(SessionMsg::Concluded(Box::new(concluded)));
                 return;
             }
@@ -144,9 +145,9 @@ impl SessionState {
     }
 
     pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
-        let Concluded { mut record, seen, call, tool, result, refused, unaudited } = concluded;
+        let Concluded { mut record, seen, did, call, tool, result, refused, unaudited } = concluded;
         self.calls.remove(&call);
-        self.call_is_over(&call);
+        self.call_is_over(&call, did);
         self.questions.remove(&call);
         let shown = shown(&mut record, &tool, &result);
         let event = Event::CallEnded { call: call.clone(), result: shown, refused };

@@ -7,7 +7,7 @@ use crate::call_actor::CallMsg;
 use crate::slot::{SlotEvent, SlotMsg};
 use protocol::ids::CallId;
 use protocol::session::ToSession;
-use protocol::store::{FromStore, StoreLink, ToStore};
+use protocol::store::{Did, FromStore, StoreLink, ToStore};
 use ractor::ActorRef;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -157,19 +157,16 @@ impl SessionState {
     }
 
     /// A call is over: what it left can be seen.
-    pub(super) fn call_is_over(&mut self, call: &CallId) {
+    pub(super) fn call_is_over(&mut self, call: &CallId, did: Option<Did>) {
         if self.store.copying.remove(call).is_some() {
             // A store that was asked and has not answered looks at the files only now.
             self.store.kept.remove(call);
         }
         if let Some(seen) = self.store.kept.get_mut(call) {
             *seen = Seen::Ended;
-            self.say_ended(call.clone());
+            let word = ToStore::Ended { call: call.clone(), did };
+            let _ = self.store.slot.send_message(SlotMsg::Send(word));
         }
-    }
-
-    fn say_ended(&self, call: CallId) {
-        let _ = self.store.slot.send_message(SlotMsg::Send(ToStore::Ended(call)));
     }
 
     /// A call that has just begun would wait for ever for a store that has failed.
