@@ -1,6 +1,7 @@
 //! `rewrite`, its replacements: what is changed, what is refused, that nothing else moves.
 
 use crate::project;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn replace(pattern: &str, replacement: &str) -> Value {
@@ -142,4 +143,55 @@ fn the_look_before_the_verdict_shows_the_diff() {
     let probe = look(call("a.rs", &[replace("none($A)", "x($A)")]));
     assert!(probe.diff.contains("would change nothing") && probe.diff.contains("no_match"));
     assert_eq!(project.content("a.rs"), "fn a() { go(1) }\n");
+}
+
+/// A line of code or of prose in it, and how it ends.
+fn lines() -> impl Strategy<Value = Vec<(usize, bool)>> {
+    proptest::collection::vec((0..LINES.len(), any::<bool>()), 1..12)
+}
+
+const LINES: [&str; 7] = [
+    "old(1);",
+    "\told( 2,\u{e9} )  ; ",
+    "keep(old);",
+    "// old(3)",
+    "  \u{1f600}\t",
+    "const s = \"old(4)\";",
+    "if (x) { old(5) }",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whatever else stands there, layout, odd letters, both kinds of line ends, a byte order mark, no
+    /// end of the last line: only the name of what is called changes, and a second time nothing does.
+    #[test]
+    fn no_byte_beside_the_matches_changes(lines in lines(), mark in any::<bool>(), end in any::<bool>()) {
+        let mut text = if mark { "\u{feff}".to_owned() } else { String::new() };
+        let mut calls = 0;
+        for (place, (line, crlf)) in lines.iter().enumerate() {
+            // Code that does not parse is another matter.
+            let line = if LINES[*line].contains('\u{1f600}') { "  // \u{1f600}\t" } else { LINES[*line] };
+            calls += usize::from(line.contains("old(") && !line.contains("//") && !line.contains('"'));
+            text.push_str(line);
+            if end || place + 1 < lines.len() {
+                text.push_str(if *crlf { "\r\n" } else { "\n" });
+            }
+        }
+        let project = project(&[("a.js", text.as_str())]);
+        let rename = json!([{"replace": {"rule": {"kind": "identifier", "regex": "^old$", "inside": {
+            "kind": "call_expression", "field": "function"}}, "replacement": "fresh"}}]);
+        let rename = json!({"path": "a.js", "edits": rename});
+        if calls == 0 {
+            project.fails("rewrite", rename, "no_match");
+            prop_assert_eq!(project.content("a.js"), text);
+            return Ok(());
+        }
+        project.ok("rewrite", rename.clone());
+        let after = project.content("a.js");
+        prop_assert_eq!(after.matches("fresh(").count(), calls);
+        prop_assert_eq!(after.replace("fresh(", "old("), text);
+        project.fails("rewrite", rename, "no_match");
+        prop_assert_eq!(project.content("a.js"), after);
+    }
 }
