@@ -5,16 +5,30 @@
 mod support;
 
 use serde_json::{Value, json};
+use std::net::{Ipv4Addr, TcpListener};
 use std::process::Command;
 use support::anthropic::{Answer, Server, call};
+use support::internet::{Site, page};
 use support::{Desk, needs, run};
 
 // A round for each tool, which are more than a turn has by itself.
 const AUTO: [&str; 4] = ["--permission-mode", "auto", "--max-turns", "60"];
 
 /// Tool, arguments, what its result holds, and how it ends.
-fn script() -> Vec<(&'static str, Value, &'static str, &'static str)> {
+fn script(port: u16) -> Vec<(&'static str, Value, &'static str, &'static str)> {
     vec![
+        (
+            "web_search",
+            json!({"query": "crabs"}),
+            "1. On crabs\n   https://example.org/crabs\n",
+            "done",
+        ),
+        (
+            "web_fetch",
+            json!({"url": format!("http://localhost:{port}/crabs")}),
+            "\n\nCrabs walk sideways.",
+            "done",
+        ),
         (
             "checklist_create",
             json!({"group": "all", "title": "Every tool", "items": ["look", "change"]}),
@@ -107,7 +121,23 @@ fn every_tool_goes_the_whole_way() {
     }
     let greet = "---\nname: greet\ndescription: Says hello.\n---\nSay hello to $ARGUMENTS.\n";
     desk.write(".agents/skills/greet/SKILL.md", greet);
-    let answers = script().into_iter().zip(1..).map(|((tool, input, ..), number)| {
+    // On this machine, which is reached only where the person says so.
+    let port = TcpListener::bind("localhost:0").unwrap().local_addr().unwrap().port();
+    let _web = Site::serve(Ipv4Addr::LOCALHOST, port, |head| match head {
+        head if head.starts_with("GET /search?q=crabs ") => page(
+            "<!doctype html><div class=result><a class=result__a \
+             href='//duckduckgo.com/l/?uddg=https%3A%2F%2Fexample.org%2Fcrabs'>On crabs</a></div>",
+        ),
+        _ => page("Crabs walk sideways."),
+    });
+    let config = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let settings = format!(
+        "[web]\nsearch_url = \"http://localhost:{port}/search\"\nprivate_networks = \"allow\"\n\
+         [permissions]\nallow = [\"web_search\", \"web_fetch:localhost:{port}/crabs\"]\n"
+    );
+    std::fs::write(config, settings).unwrap();
+    let answers = script(port).into_iter().zip(1..).map(|((tool, input, ..), number)| {
         Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
     });
     let server = Server::scripted(answers.chain([Answer::text("All used.")]));
@@ -117,7 +147,7 @@ fn every_tool_goes_the_whole_way() {
     let requests = server.requests();
     let offered = requests[0].body["tools"].as_array().unwrap();
     let offered: Vec<&str> = offered.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    for (at, (tool, _, words, how)) in script().into_iter().enumerate() {
+    for (at, (tool, _, words, how)) in script(port).into_iter().enumerate() {
         let messages = requests[at + 1].body["messages"].as_array().unwrap();
         let result = messages.last().unwrap()["content"][0].to_string();
         let wanted = serde_json::to_string(words).unwrap();
@@ -132,7 +162,7 @@ fn every_tool_goes_the_whole_way() {
         assert_eq!(ended["enforced"].is_null(), own, "{tool}: {ended:#}");
     }
     for tool in offered {
-        assert!(script().iter().any(|row| row.0 == tool), "{tool} is not tried here");
+        assert!(script(port).iter().any(|row| row.0 == tool), "{tool} is not tried here");
     }
     let verified = run(desk.agentd(&["audit", "verify"]));
     assert_eq!(verified.code, 0, "{}", verified.err);

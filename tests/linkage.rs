@@ -48,7 +48,7 @@ const EXECUTABLES: [(&str, &str, &[&str]); 9] = [
         env!("CARGO_BIN_EXE_agentd-code"),
         &["reqwest", "rustls", "hyper", "tokio", "ractor"],
     ),
-    ("agentd-web", env!("CARGO_BIN_EXE_agentd-web"), &["ractor", "grep_searcher"]),
+    ("agentd-web", env!("CARGO_BIN_EXE_agentd-web"), &["ractor", "tree_sitter"]),
 ];
 
 fn holds(executable: &[u8], name: &str) -> bool {
@@ -83,6 +83,7 @@ fn the_search_finds_what_is_there() {
         ("agentd-store", "rusqlite"),
         ("agentd-code", "tree_sitter"),
         ("agentd-web", "hyper"),
+        ("agentd-web", "rustls"),
         ("agentd", "clap_builder"),
     ] {
         let (_, path, _) = EXECUTABLES.iter().find(|(known, ..)| *known == name).unwrap();

@@ -103,6 +103,7 @@ impl fmt::Display for Fault {
                 let example = match crate::subject::find(tool).map(|known| known.subject) {
                     Some(Subject::Command) if tool.starts_with("git") => "git status",
                     Some(Subject::Command) => "cargo test",
+                    Some(Subject::Page) => "https://docs.rs/serde",
                     Some(Subject::Path(_) | Subject::Host | Subject::Nothing) | None => {
                         "src/main.rs"
                     }

@@ -1,6 +1,7 @@
 //! Examples beside a rule: calls that it speaks of and calls that it does not, tried when its file
 //! is read. A rule that says something else than its author thought is found there, not in use.
 
+use crate::address;
 use crate::command;
 use crate::error::{Fault, RuleError};
 use crate::glimpse::glimpses;
@@ -43,6 +44,10 @@ fn one(example: &Example) -> Result<(), RuleError> {
             (Ok(host), RuleEffect::Deny | RuleEffect::Ask) => rules.host_caught(&host).is_some(),
             (Err(_), _) => false,
         },
+        Subject::Page => address::page(what).is_some_and(|page| match rule.effect {
+            RuleEffect::Allow => rules.page_is(&page).is_some(),
+            RuleEffect::Deny | RuleEffect::Ask => rules.page_caught(&page).is_some(),
+        }),
         // Of every call, as there is nothing to tell them apart by.
         Subject::Nothing => true,
         Subject::Path(_) => {

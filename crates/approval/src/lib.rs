@@ -37,6 +37,7 @@
 //! Who calls it: the broker worker; the command line for `rules check` and `config check`; the
 //! supervisor for [`needs_probe`] and [`give`], and before a session begins for [`try_examples`].
 
+mod address;
 mod command;
 mod digest;
 mod error;
@@ -65,5 +66,5 @@ mod words;
 pub use error::{Fault, RuleError};
 pub use examples::try_examples;
 pub use named::{Named, What, programs};
-pub use rights::{denied_hosts, each, give};
+pub use rights::{denied_hosts, each, give, to_read};
 pub use rules::{COMMAND_CAP, Rules, check, learned, needs_probe};

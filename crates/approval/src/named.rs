@@ -22,6 +22,8 @@ pub struct Named {
 pub enum What {
     /// This text, for a shell.
     Command(String),
+    /// This page of the web, as written; none where the tool names none.
+    Page(Option<String>),
     /// This path, as written; none where the tool works on the whole project.
     Path(Option<String>),
 }
@@ -48,6 +50,7 @@ impl Named {
                 return Err(Fault::NothingToJudge { tool: tool.name });
             }
             (Subject::Path(_), _, path) => What::Path(path),
+            (Subject::Page, _, page) => What::Page(page),
             (Subject::Host | Subject::Nothing, _, None) => What::Path(None),
             (Subject::Host | Subject::Nothing, _, Some(_)) => {
                 return Err(Fault::NothingToMatch { tool: tool.name });

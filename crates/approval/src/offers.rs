@@ -3,6 +3,7 @@
 use crate::paths::Spot;
 use crate::programs::{Trait, Traits};
 use crate::script::{Simple, Word};
+use protocol::judgement::Case;
 
 /// Programs of which `NAME *` would allow nearly anything: interpreters, those that run a program
 /// that an option or a file of theirs names, and those that change or send whatever they are told
@@ -188,6 +189,12 @@ pub(crate) fn of_path(tool: &str, spot: &Spot) -> Vec<String> {
     }
     let dir = path.rsplit_once('/').map(|(dir, _)| format!("{tool}:./{dir}/**"));
     std::iter::once(format!("{tool}:./{path}")).chain(dir).collect()
+}
+
+/// For a page of the web: its host. Where it lies there is the server's business.
+pub(crate) fn of_page(case: &Case) -> Vec<String> {
+    let page = case.page.iter().map(|page| format!("{}:{}", case.call.tool, page.server));
+    page.collect()
 }
 
 /// Whether a word can stand in a rule as it is.

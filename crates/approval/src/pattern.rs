@@ -1,5 +1,6 @@
 //! The text of a rule, read: `tool:pattern`, `Tool(pattern)` or `tool`.
 
+use crate::address::AddressPattern;
 use crate::error::{Fault, Found, RuleError};
 use crate::paths::PathPattern;
 use crate::subject::{self, Known, Subject};
@@ -27,6 +28,8 @@ pub(crate) enum Pattern {
     Path(PathPattern),
     /// These hosts.
     Host(HostRule),
+    /// Pages of the web.
+    Page(AddressPattern),
 }
 
 /// Reads a rule.
@@ -93,7 +96,11 @@ fn read(rule: &Rule) -> Result<Parsed, Found> {
                 RuleEffect::Deny | RuleEffect::Ask => host.on_every_port(),
             })
         }
-        (Some(body), Subject::Nothing) if body.trim() == "*" => Pattern::Anything,
+        (Some(body), Subject::Nothing | Subject::Page) if body.trim() == "*" => Pattern::Anything,
+        (Some(body), Subject::Page) => {
+            let page = AddressPattern::parse(body.trim(), rule.effect);
+            Pattern::Page(page.map_err(|error| (body_at, Fault::Host(error.to_string())))?)
+        }
         (Some(_), Subject::Nothing) => {
             return Err((body_at, Fault::NothingToMatch { tool: tool.name }));
         }

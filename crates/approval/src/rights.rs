@@ -3,13 +3,16 @@
 //! `host:*.crates.io`); a rule for the command does not, nor does a mode. Each host is a right of its
 //! own; rules about the network speak of all of them. For `rules`, and [`give`] for the supervisor.
 
+use crate::offers;
 use crate::paths::Spot;
 use crate::pattern::{self, Pattern};
 use crate::rules::{Matter, Rules};
-use crate::subject;
+use crate::subject::{self, Subject};
 use crate::wording::{self, Way};
+use protocol::confinement::Network;
 use protocol::hosts::HostRule;
 use protocol::judgement::{Basis, Case, Rule, RuleEffect, Verdict, Widening};
+use protocol::web::WebAddress;
 use std::path::Path;
 
 /// No directory that is asked for lies in the project, which a call has already.
@@ -31,9 +34,21 @@ pub fn each(widens: &[Widening]) -> Vec<Widening> {
 
 /// Whether these rules give all that is asked for: one for each right, in their order.
 #[must_use]
-pub fn give(rules: &[Rule], widens: &[Widening]) -> bool {
+pub fn give(rules: &[Rule], tool: &str, widens: &[Widening]) -> bool {
     let asked = each(widens);
-    rules.len() == asked.len() && rules.iter().zip(&asked).all(|(rule, right)| gives(rule, right))
+    let gives = |(rule, right)| gives(rule, tool, right);
+    rules.len() == asked.len() && rules.iter().zip(&asked).all(gives)
+}
+
+/// What reading this page needs beyond a session with this network and these hosts.
+#[must_use]
+pub fn to_read(page: &WebAddress, network: Network, hosts: &[HostRule]) -> Option<Widening> {
+    let within = match network {
+        Network::On => true,
+        Network::Listed => hosts.iter().any(|host| host.covers(&page.server)),
+        Network::Off => false,
+    };
+    (!within).then(|| Widening::Hosts(vec![page.server.clone()]))
 }
 
 /// The hosts that rules deny by name: what a session's list names more widely does not lead there.
@@ -42,13 +57,14 @@ pub fn denied_hosts(rules: &[Rule]) -> Vec<HostRule> {
     let denied = rules.iter().filter(|rule| rule.effect == RuleEffect::Deny);
     let hosts = denied.filter_map(|rule| match pattern::parse(rule).map(|parsed| parsed.pattern) {
         Ok(Pattern::Host(host)) => Some(host),
-        Ok(Pattern::Anything | Pattern::Words(_) | Pattern::Path(_)) | Err(_) => None,
+        Ok(Pattern::Anything | Pattern::Words(_) | Pattern::Path(_) | Pattern::Page(_))
+        | Err(_) => None,
     });
     hosts.collect()
 }
 
 /// Whether this rule is of those that give this right.
-fn gives(rule: &Rule, widening: &Widening) -> bool {
+fn gives(rule: &Rule, tool: &str, widening: &Widening) -> bool {
     let named = |right: &str| pattern::tool_of(rule).is_some_and(|known| known.name == right);
     let hosts = match widening {
         Widening::Hosts(hosts) => hosts,
@@ -59,9 +75,13 @@ fn gives(rule: &Rule, widening: &Widening) -> bool {
     let speaks = match pattern::parse(rule).map(|parsed| parsed.pattern) {
         Ok(Pattern::Host(own)) => hosts.iter().all(|host| own.covers(host)),
         Ok(Pattern::Anything | Pattern::Words(_)) => true,
+        Ok(Pattern::Page(own)) => hosts.iter().all(|host| own.host.covers(host)),
         Ok(Pattern::Path(_)) | Err(_) => false,
     };
-    rule.effect == RuleEffect::Allow && speaks && (named("host") || named("network"))
+    // A tool of the web asks for no host but that of its page, so that a rule for it gives both.
+    let of_web = subject::tool(tool).is_some_and(|known| known.subject == Subject::Page);
+    let by_name = named("host") || named("network") || (of_web && named(tool));
+    rule.effect == RuleEffect::Allow && speaks && by_name
 }
 
 /// A right that is asked for, by each name that rules have for it, and what they are matched by.
@@ -82,7 +102,10 @@ impl Rules {
         let asked = rights.iter().zip(&matters).map(|(right, own)| {
             let own = (subject::right(right), own.as_ref().unwrap_or(of_call));
             let all = matches!(right, Widening::Hosts(_)).then_some(("network", of_call));
-            Asked { by: std::iter::once(own).chain(all).collect() }
+            let tool =
+                subject::tool(&case.call.tool).filter(|known| known.subject == Subject::Page);
+            let page = tool.map(|known| (known.name, of_call));
+            Asked { by: std::iter::once(own).chain(all).chain(page).collect() }
         });
         let asked: Vec<_> = asked.collect();
         for (right, matter) in asked.iter().flat_map(|asked| &asked.by) {
@@ -100,7 +123,8 @@ impl Rules {
                 Some(index) => rules.push(self.rules[index].clone()),
                 None => {
                     let reason = wording::widens(case);
-                    return Err(Box::new(self.ask(case, reason, Vec::new(), Way::Rights)));
+                    let offers = offers::of_page(case);
+                    return Err(Box::new(self.ask(case, reason, offers, Way::Rights)));
                 }
             }
         }

@@ -17,6 +17,7 @@ use protocol::hosts::HostRule;
 use protocol::judgement::{
     Audience, Basis, Case, Mode, Question, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
 };
+use protocol::web::WebAddress;
 use std::path::{Path, PathBuf};
 
 /// Longest command in bytes: the kernel takes no longer argument, so no shell could be started with
@@ -47,7 +48,7 @@ pub fn check(rules: &[Rule]) -> Vec<RuleError> {
 pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
     let known = subject::find(tool).filter(|known| known.name == tool);
     match (known.map(|known| known.subject), kind) {
-        (Some(Subject::Command | Subject::Host | Subject::Nothing), _)
+        (Some(Subject::Command | Subject::Host | Subject::Page | Subject::Nothing), _)
         | (None, ToolKind::Query) => false,
         (Some(Subject::Path(_)) | None, ToolKind::Mutation) => true,
         (Some(Subject::Path(_)), ToolKind::Query) => rules
@@ -75,6 +76,8 @@ pub(crate) enum Matter {
     Directory(Spot),
     /// A host that it would reach.
     Host(HostRule),
+    /// A page of the web that it would read.
+    Page(WebAddress),
     /// Nothing but the tool's name.
     Name,
 }
@@ -169,6 +172,10 @@ impl Rules {
         let known = subject::find(&case.call.tool).filter(|known| known.name == case.call.tool);
         match known.map(|known| known.subject) {
             None | Some(Subject::Host | Subject::Nothing) => Ok(Matter::Name),
+            Some(Subject::Page) => {
+                let page = case.page.as_deref().cloned().ok_or("the call names no page of the web")?;
+                Ok(Matter::Page(page))
+            }
             Some(Subject::Command) => {
                 let command = case
                     .command
@@ -249,6 +256,7 @@ impl Rules {
                 Some((index, format!("/{}", spot.absolute)))
             }
             Matter::Host(host) => rules.host_caught(host).map(|index| (index, host.to_string())),
+            Matter::Page(page) => rules.page_caught(page).map(|index| (index, page.to_string())),
             Matter::Name => rules.anything().map(|index| (index, String::new())),
         }
     }
@@ -290,6 +298,7 @@ impl Rules {
             | Matter::Paths { .. }
             | Matter::Directory(_)
             | Matter::Host(_)
+            | Matter::Page(_)
             | Matter::Name => wording::no_rule(case),
         }
     }
@@ -306,7 +315,7 @@ impl Rules {
                 [place] => offers::of_path(&case.call.tool, &place.real),
                 _ => Vec::new(),
             },
-            Matter::Directory(_) | Matter::Host(_) | Matter::Name => Vec::new(),
+            Matter::Directory(_) | Matter::Host(_) | Matter::Page(_) | Matter::Name => Vec::new(),
         };
         missing.into_iter().filter(|rule| self.would_allow(rule, case, matter)).collect()
     }
@@ -326,6 +335,7 @@ impl Rules {
             Matter::Command { script: Err(_), .. }
             | Matter::Directory(_)
             | Matter::Host(_)
+            | Matter::Page(_)
             | Matter::Name => false,
         }
     }
@@ -393,6 +403,7 @@ fn allowed_by(rules: &ToolRules, matter: &Matter) -> Option<Index> {
         }
         Matter::Directory(spot) => rules.path_is(spot),
         Matter::Host(host) => rules.host_is(host),
+        Matter::Page(page) => rules.page_is(page),
         Matter::Name => rules.anything(),
     }
 }

@@ -1,5 +1,6 @@
 //! The rules of one effect, sorted by tool so that a thousand of them are searched quickly.
 
+use crate::address::AddressPattern;
 use crate::glimpse::Glimpse;
 use crate::paths::{PathPattern, Spot};
 use crate::pattern::{Parsed, Pattern};
@@ -9,6 +10,7 @@ use crate::words::{WordPattern, base_name, has_glob};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use protocol::hosts::HostRule;
 use protocol::judgement::RuleEffect;
+use protocol::web::WebAddress;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -29,6 +31,7 @@ pub(crate) struct ToolRules {
     words: WordRules,
     paths: PathRules,
     hosts: Vec<(HostRule, Index)>,
+    pages: Vec<(AddressPattern, Index)>,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +77,7 @@ impl Shelf {
                 Pattern::Words(words) => of_tool.words.add(words, index),
                 Pattern::Path(path) => of_tool.paths.patterns.push((path, index)),
                 Pattern::Host(host) => of_tool.hosts.push((host, index)),
+                Pattern::Page(page) => of_tool.pages.push((page, index)),
             }
         }
         for of_tool in shelf.tools.values_mut() {
@@ -160,6 +164,18 @@ impl ToolRules {
     fn host(&self, fits: impl Fn(&HostRule) -> bool) -> Option<Index> {
         let named = self.hosts.iter().find(|(rule, _)| fits(rule)).map(|(_, index)| *index);
         named.into_iter().chain(self.anything).min()
+    }
+
+    /// The first rule that speaks of this page.
+    pub(crate) fn page_is(&self, page: &WebAddress) -> Option<Index> {
+        let named = self.pages.iter().find(|(rule, _)| rule.is(page)).map(|(_, index)| *index);
+        named.into_iter().chain(self.anything).min()
+    }
+
+    /// The first rule that catches this page, by itself or by its host.
+    pub(crate) fn page_caught(&self, page: &WebAddress) -> Option<Index> {
+        let named = self.pages.iter().find(|(rule, _)| rule.catches(page)).map(|(_, index)| *index);
+        named.into_iter().chain(self.host_caught(&page.server)).min()
     }
 
     /// The first rule that fits this path.

@@ -11,6 +11,8 @@ pub(crate) enum Subject {
     Path(Reach),
     /// The hosts that a call asks for.
     Host,
+    /// The page of the web that a call asks for.
+    Page,
     /// Nothing: only a rule for every call of the tool can speak of it.
     Nothing,
 }
@@ -76,7 +78,7 @@ impl Known {
                 (Share::Whole | Share::Against, _) => before.far,
                 (Share::AgainstNamed, RuleEffect::Deny | RuleEffect::Ask) => Reach::Named,
             };
-            Some((tool(like.tool)?, Ruled { tool: like.tool, far }))
+            Some((find(like.tool)?, Ruled { tool: like.tool, far }))
         };
         std::iter::successors(Some((self, own)), likes).map(|(_, ruled)| ruled)
     }
@@ -125,6 +127,9 @@ pub(crate) const TOOLS: &[Known] = &[
     known("git_diff", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_log", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_show", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
+    // What may not be reached may not be read, whatever gives the network.
+    known("web_search", ToolKind::Query, Subject::Page).like("host", Share::Against),
+    known("web_fetch", ToolKind::Query, Subject::Page).like("host", Share::Against),
     known("history_search", ToolKind::Query, Subject::Nothing),
     known("memory_search", ToolKind::Query, Subject::Nothing),
     known("memory_add", ToolKind::Query, Subject::Nothing),

@@ -1,7 +1,7 @@
 //! What people and models read: why a call was refused or is asked about, and what would allow it.
 
 use crate::grammar;
-use crate::offers::sayable;
+use crate::offers::{self, sayable};
 use crate::paths::Spot;
 use crate::rights;
 use crate::script::{Simple, Unread, Word, is_hidden};
@@ -148,6 +148,11 @@ pub(crate) fn visible(text: &str) -> String {
 
 /// Which rule or flag would have given the rights.
 fn what_widens(case: &Case, project: &Path) -> String {
+    if let Some(rule) = case.page.as_ref().and(right_of_page(case)) {
+        return format!(
+            "No mode gives that. A person can allow it with `{rule}` under permissions.allow, for one run with --allowed-tools '{rule}', or start agentd with `--net on`."
+        );
+    }
     let mut text = "No mode gives that, and no rule for the command itself.".to_owned();
     for widening in &rights::each(&case.widens) {
         let (field, flag) = match widening {
@@ -167,6 +172,11 @@ fn what_widens(case: &Case, project: &Path) -> String {
         ));
     }
     text
+}
+
+/// The rule that lets a tool of the web read the pages of its host.
+fn right_of_page(case: &Case) -> Option<String> {
+    offers::of_page(case).into_iter().next()
 }
 
 /// The narrowest rule that gives exactly this right to this call.

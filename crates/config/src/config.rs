@@ -17,6 +17,7 @@ use protocol::confinement::{Level, Limits, Network, Tier};
 use protocol::hosts::HostRule;
 use protocol::judgement::{Audience, Example, Mode, Rule, RuleEffect, RuleSet};
 use protocol::provider::{Auth, Effort, Patience, ReplaySpeed};
+use protocol::web::{PrivateNetworks, WebSettings};
 use std::path::{Path, PathBuf};
 
 /// What holds for one session.
@@ -38,6 +39,8 @@ pub struct Config {
     pub context: ContextConfig,
     /// Bounds of a turn.
     pub budget: Budget,
+    /// Tools of the web.
+    pub web: WebSettings,
     /// The terminal of a person.
     pub ui: UiConfig,
     /// Waits and restarts of the supervisor.
@@ -204,6 +207,13 @@ impl Config {
             network: Network::parse(settings.text("net.mode")?)
                 .ok_or(ConfigError::Incomplete { key: "net.mode" })?,
             hosts: hosts(settings.list("net.allow")?)?,
+            web: WebSettings {
+                search_url: settings.text("web.search_url")?.to_owned(),
+                private: match settings.text("web.private_networks")? {
+                    "allow" => PrivateNetworks::Reached,
+                    _ => PrivateNetworks::Refused,
+                },
+            },
             tools: ToolsConfig {
                 max_result_chars: narrow(settings, "tools.max_result_chars")?,
                 timeout_ms: settings.number("tools.timeout_ms")?,

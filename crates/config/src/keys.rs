@@ -108,6 +108,9 @@ pub(crate) const KEYS: &[Key] = &[
     key("net.mode", Word(&["on", "allow", "off"]), Tighten(LaterWord)),
     // A project that names its own hosts chooses where what it reads is sent.
     key("net.allow", Hosts, Nothing),
+    // A search page of somebody else would be told all that is looked for.
+    key("web.search_url", Url, Nothing),
+    key("web.private_networks", Word(&["allow", "refuse"]), Tighten(LaterWord)),
     // A result of fewer characters than this has no room for its exit line.
     key("tools.max_result_chars", Count(1_000, 10_000_000), Anything),
     // The largest is the contract of `bash`: ten minutes.

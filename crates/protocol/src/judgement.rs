@@ -4,6 +4,7 @@ use crate::call::{Call, Probe};
 use crate::confinement::FilePath;
 use crate::hosts::HostRule;
 use crate::ids::CallId;
+use crate::web::WebAddress;
 use crate::{Decode, Encode};
 
 /// Whether a tool looks or changes.
@@ -130,6 +131,8 @@ pub struct Case {
     pub kind: ToolKind,
     /// The text of the command, for tools that run one.
     pub command: Option<String>,
+    /// The page of the web that it asks for, for tools that do.
+    pub page: Option<Box<WebAddress>>,
     /// What was found at its paths; absent for calls that name none or that no rule could deny.
     pub probe: Option<Probe>,
     /// Its confinement in plain words, for the question.

@@ -21,6 +21,7 @@ pub mod session;
 pub mod store;
 pub mod tool;
 pub mod upkeep;
+pub mod web;
 
 pub(crate) use bincode::{Decode, Encode};
 

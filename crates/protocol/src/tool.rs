@@ -8,6 +8,7 @@ use crate::confinement::{Confinement, Connection, Enforced};
 use crate::hosts::HostRule;
 use crate::store::KeptFile;
 use crate::upkeep::LogLine;
+use crate::web::WebSettings;
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -57,6 +58,17 @@ pub enum Errand {
         /// Longest time for a command in milliseconds where the call names none.
         timeout_ms: u64,
         /// Most characters of the result for the model.
+        max_result_chars: u32,
+    },
+    /// For `agentd-web`: run this call of a tool of the web.
+    Web {
+        /// The tool's real name.
+        tool: String,
+        /// Its arguments as JSON.
+        input: String,
+        /// What the person set.
+        settings: WebSettings,
+        /// As in `Run`.
         max_result_chars: u32,
     },
     /// For `agentd-web`: until `Cancel`, carry what a command asks for over the socket whose

@@ -613,12 +613,16 @@ impl Session {
     }
 }
 
+/// Who makes a result cuts it; this is a last bound for those that are not. A page of the web may
+/// have so many characters, whatever others are cut to.
+const PAGE: usize = 41_000;
+
 /// What the model is told of before it is reached, and what a request may hold.
 fn limits(setup: &SessionSetup) -> Limits {
     Limits {
         rounds: setup.max_rounds.max(1),
         calls: setup.max_calls,
-        result_chars: usize::try_from(setup.max_result_chars).unwrap_or(usize::MAX),
+        result_chars: usize::try_from(setup.max_result_chars).unwrap_or(usize::MAX).max(PAGE),
         context: setup.context.and_then(|tokens| usize::try_from(tokens).ok()),
         answer_tokens: usize::try_from(setup.max_tokens).unwrap_or(usize::MAX),
     }

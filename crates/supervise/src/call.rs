@@ -13,6 +13,7 @@ use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, Case, Question, ToolKind, Verdict, Widening};
 use protocol::store::{Changed, KeptFile, Recalled};
 use protocol::tool::{Errand, JudgedPath};
+use protocol::web::{WebAddress, WebSettings};
 
 /// What the model reads of a question that nobody answered.
 pub(crate) const EXPIRED: &str = "Not run: a person was asked about this call and nobody answered \
@@ -28,6 +29,8 @@ pub(crate) struct CallFacts {
     pub(crate) judged_as: ToolKind,
     /// The text of the command, for tools that run one.
     pub(crate) command: Option<String>,
+    /// The page of the web that it asks for, for tools that do.
+    pub(crate) page: Option<WebAddress>,
     /// Whether its paths must be looked at before it is judged.
     pub(crate) probed: Probed,
     /// Its cage in plain words.
@@ -45,6 +48,8 @@ pub(crate) struct CallFacts {
     pub(crate) known: Known,
     /// What its arguments rest on: the files as the model knows them, where that matters.
     pub(crate) seen: Seen,
+    /// What the person set, for tools of the web.
+    pub(crate) web: Option<WebSettings>,
 }
 
 /// What undoing has to do with a call.
@@ -445,6 +450,7 @@ impl CallLife {
             call: self.facts.call.clone(),
             kind: self.facts.judged_as,
             command: self.facts.command.clone(),
+            page: self.facts.page.clone().map(Box::new),
             probe: self.probe.clone(),
             confinement: self.facts.confinement.clone(),
             widens: self.facts.widens.clone(),
@@ -456,7 +462,7 @@ impl CallLife {
             return Vec::new();
         }
         match verdict {
-            Verdict::Allow(basis) if !gives(&basis, &self.facts.widens) => {
+            Verdict::Allow(basis) if !gives(&basis, &self.facts.call.tool, &self.facts.widens) => {
                 let why = "it asks for more than the session has, which no person and no rule for that gave";
                 self.judged(Verdict::Deny(
                     Basis::Unjudgeable(why.to_owned()),
@@ -585,13 +591,17 @@ impl CallLife {
                 max_result_chars: self.facts.max_result_chars,
             };
         }
+        let max_result_chars = self.facts.max_result_chars;
+        if let Some(settings) = self.facts.web.clone() {
+            return Errand::Web { tool, input, settings, max_result_chars };
+        }
         Errand::Run {
             tool,
             input,
             judged,
             env: self.facts.env.clone(),
             timeout_ms: self.facts.timeout_ms,
-            max_result_chars: self.facts.max_result_chars,
+            max_result_chars,
         }
     }
 
@@ -765,10 +775,10 @@ impl CallLife {
 }
 
 /// Whether this gives a call rights beyond the session's, if it asks for any.
-fn gives(basis: &Basis, widens: &[Widening]) -> bool {
+fn gives(basis: &Basis, tool: &str, widens: &[Widening]) -> bool {
     match basis {
         Basis::Person(_) => true,
-        Basis::Rights(rules) => approval::give(rules, widens),
+        Basis::Rights(rules) => approval::give(rules, tool, widens),
         Basis::Rule(_)
         | Basis::Mode(_)
         | Basis::Query

@@ -21,6 +21,8 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
         call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
         kind,
         judged_as: kind,
+        page: None,
+        web: None,
         command: Some("true".into()),
         probed,
         confinement: "may write: this project; network: off".into(),

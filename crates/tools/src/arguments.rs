@@ -9,6 +9,7 @@ use crate::tool::specs;
 use protocol::call::{Outcome, ToolResult};
 use protocol::confinement::{GitSettings, Network};
 use protocol::hosts::HostRule;
+use protocol::web::WebAddress;
 use serde_json::{Map, Value};
 
 /// What a verdict needs to know about a call.
@@ -26,6 +27,8 @@ pub(crate) struct Facts {
     pub git: Option<GitSettings>,
     /// One more directory that it asks for, as it names it.
     pub directory: Option<String>,
+    /// The page that it asks for.
+    pub page: Option<WebAddress>,
 }
 
 /// A call that is one.
@@ -47,6 +50,8 @@ pub struct Interpreted {
     pub git: GitSettings,
     /// One more directory that it asks for on its own, as it names it.
     pub directory: Option<String>,
+    /// The page of the web that it asks for.
+    pub page: Option<WebAddress>,
 }
 
 /// Why something is no call.
@@ -184,9 +189,9 @@ pub fn interpret(name: &str, input_json: &str) -> Result<Interpreted, Invalid> {
         }
     }
     let (input, facts) = (spec.check)(Value::Object(input))?;
-    let Facts { paths, command, network, hosts, git, directory } = facts;
+    let Facts { paths, command, network, hosts, git, directory, page } = facts;
     let git = git.unwrap_or(GitSettings::Kept);
-    Ok(Interpreted { spec, input, paths, command, network, hosts, git, directory })
+    Ok(Interpreted { spec, input, paths, command, network, hosts, git, directory, page })
 }
 
 /// Checks and normalises the arguments of one tool; see [`Spec`].

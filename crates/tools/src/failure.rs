@@ -48,6 +48,16 @@ pub enum Code {
     UnknownSymbol,
     /// An edit after which the file could not be read as its language any more.
     BrokenSyntax,
+    /// A server that is not found or does not answer.
+    Unreachable,
+    /// A server in a private network, or this machine itself.
+    PrivateAddress,
+    /// A page that leads to another host.
+    Redirected,
+    /// A server that answered that it cannot or will not.
+    HttpError,
+    /// A page that is no text.
+    UnsupportedContent,
     /// No tool of that name.
     UnknownTool,
     /// No space left, or a quota reached.
@@ -90,6 +100,11 @@ impl Code {
             Self::UnknownMetavariable => "unknown_metavariable",
             Self::UnknownSymbol => "unknown_symbol",
             Self::BrokenSyntax => "broken_syntax",
+            Self::Unreachable => "unreachable",
+            Self::PrivateAddress => "private_address",
+            Self::Redirected => "redirected",
+            Self::HttpError => "http_error",
+            Self::UnsupportedContent => "unsupported_content",
             Self::UnknownTool => "unknown_tool",
             Self::DiskFull => "disk_full",
             Self::TimedOut => "timed_out",

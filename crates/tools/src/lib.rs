@@ -57,6 +57,7 @@ mod spec;
 mod syntax;
 mod tool;
 mod trail;
+mod web;
 
 pub use arguments::{Interpreted, Invalid, interpret};
 pub use barriers::{Barrier, held_back};
@@ -72,3 +73,4 @@ pub use syntax::{
     Engine, Entry, Find, Match, Misfit, Outline, Piece, Placed, Renamed, Search, Syntax, TreeEdit,
 };
 pub use tool::specs;
+pub use web::{Hit, Page, Web, web_address, web_url};

@@ -9,6 +9,7 @@ use crate::run::CommandSide;
 use crate::scope::{End, Place, access_denied, trace};
 use crate::syntax::{Engine, Syntax};
 use crate::trail::Trail;
+use crate::web::Web;
 use protocol::call::{ProcessUsage, SeenFile, Tampered};
 use protocol::confinement::Refusal;
 use protocol::tool::JudgedPath;
@@ -28,7 +29,7 @@ pub(crate) struct Site<'a> {
     pub cancel: &'a Cancel,
     /// The cage and its surroundings, where the tool runs a command.
     pub command: Option<CommandSide<'a>>,
-    /// What reads syntax trees, where this program can.
+    /// What this program can beside files and commands.
     pub engine: Engine<'a>,
     /// What the tool has to say beside its answer.
     pub account: Account,
@@ -79,9 +80,18 @@ impl Site<'_> {
     pub fn syntax(&self) -> Result<&dyn Syntax, Failure> {
         match self.engine {
             Engine::Trees(syntax) => Ok(syntax),
-            Engine::Without => {
-                Err(Failure::new(Code::UnknownTool, "this program cannot run it", ""))
-            }
+            Engine::Without | Engine::Web(_) => Err(not_here()),
+        }
+    }
+
+    /// What reaches the web.
+    ///
+    /// # Errors
+    /// `unknown_tool` in a program that has none.
+    pub fn web(&self) -> Result<&dyn Web, Failure> {
+        match self.engine {
+            Engine::Web(web) => Ok(web),
+            Engine::Without | Engine::Trees(_) => Err(not_here()),
         }
     }
 
@@ -216,4 +226,9 @@ pub(crate) fn not_found(target: &Target) -> Failure {
         format!("In the same directory there is {}.", near.join(", "))
     };
     Failure::new(Code::NotFound, format!("there is no {:?}", target.named), hint)
+}
+
+/// The table has the tool; another program runs it.
+fn not_here() -> Failure {
+    Failure::new(Code::UnknownTool, "this program cannot run it", "")
 }

@@ -4,16 +4,19 @@
 
 use crate::failure::{Code, Failure};
 use crate::spec::Runner;
+use crate::web::Web;
 use std::ops::Range;
 use std::path::Path;
 
-/// Whether the program that runs a call can read syntax trees.
+/// What the program that runs a call can beside files and commands.
 #[derive(Clone, Copy)]
 pub enum Engine<'a> {
-    /// It cannot: `agentd-tool`.
+    /// Nothing: `agentd-tool`.
     Without,
-    /// It can: `agentd-code`.
+    /// Read syntax trees: `agentd-code`.
     Trees(&'a dyn Syntax),
+    /// Reach the web: `agentd-web`.
+    Web(&'a dyn Web),
 }
 
 impl Engine<'_> {
@@ -23,6 +26,7 @@ impl Engine<'_> {
         match self {
             Self::Without => Runner::Tool,
             Self::Trees(_) => Runner::Code,
+            Self::Web(_) => Runner::Web,
         }
     }
 }

@@ -2,6 +2,9 @@
 //! what is connected to is one of exactly those. The only file of this crate that opens connections.
 
 use crate::ranges::barred;
+use protocol::web::PrivateNetworks;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::{TcpStream, lookup_host};
@@ -15,7 +18,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 const TRIED: usize = 4;
 
 /// Why there is no connection.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum NoWay {
     /// What the name leads to may not be reached.
     Barred(String),
@@ -23,9 +26,34 @@ pub(crate) enum NoWay {
     Failed(String),
 }
 
+impl fmt::Display for NoWay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Barred(why) | Self::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for NoWay {}
+
+/// Looks names up for a client of HTTP, which then connects to exactly what was judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names(pub PrivateNetworks);
+
+impl Resolve for Names {
+    fn resolve(&self, name: Name) -> Resolving {
+        let private = self.0;
+        Box::pin(async move {
+            // The client puts the port in.
+            let addresses = look_up(name.as_str(), 0, private).await?;
+            Ok(Box::new(addresses.into_iter()) as Addrs)
+        })
+    }
+}
+
 /// Looks up and connects.
 pub(crate) async fn dial(name: &str, port: u16) -> Result<(TcpStream, SocketAddr), NoWay> {
-    let addresses = look_up(name, port).await?;
+    let addresses = look_up(name, port, PrivateNetworks::Refused).await?;
     let mut last = String::new();
     for address in addresses.into_iter().take(TRIED) {
         match timeout(CONNECT, TcpStream::connect(address)).await {
@@ -39,14 +67,22 @@ pub(crate) async fn dial(name: &str, port: u16) -> Result<(TcpStream, SocketAddr
 
 /// The addresses of a name, all of them fit to be reached. A name that has one that is not is refused
 /// as a whole: whoever made it so has something in mind.
-async fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, NoWay> {
+async fn look_up(
+    name: &str,
+    port: u16,
+    private: PrivateNetworks,
+) -> Result<Vec<SocketAddr>, NoWay> {
     let failed = |why: String| NoWay::Failed(format!("the name cannot be looked up: {why}"));
     let found = match timeout(LOOK_UP, lookup_host((name, port))).await {
         Ok(found) => found.map_err(|error| failed(error.to_string()))?,
         Err(_) => return Err(failed(format!("no answer in {} s", LOOK_UP.as_secs()))),
     };
     let addresses: Vec<SocketAddr> = found.collect();
-    match judged(&addresses) {
+    let barred = match private {
+        PrivateNetworks::Refused => judged(&addresses),
+        PrivateNetworks::Reached => None,
+    };
+    match barred {
         Some(why) => Err(NoWay::Barred(why)),
         None if addresses.is_empty() => Err(failed("it has no address".to_owned())),
         None => Ok(addresses),

@@ -3,11 +3,18 @@
 //! For `agentd-web` only. [`barred`] says of each address whether it is one that nothing of ours leads
 //! to; `dial` looks a name up once and connects to exactly the address that was judged; [`Proxy`]
 //! carries what a command asks for to the hosts of its list; `ledger` keeps what was decided.
+//! [`Fetcher`] is the engine of the web's tools: `fetch` asks a server and follows it on its host,
+//! `body` makes text of what it sent, `page` prose of that, `results` a list of a search's page.
 
+mod body;
 mod dial;
+mod fetch;
 mod ledger;
+mod page;
 mod proxy;
 mod ranges;
+mod results;
 
+pub use fetch::Fetcher;
 pub use proxy::Proxy;
 pub use ranges::barred;

@@ -47,6 +47,7 @@ fn judged(text: &str) -> Verdict {
         call: Call { id, use_id: "toolu_1".into(), tool, input },
         kind: ToolKind::Mutation,
         command: Some(text.into()),
+        page: None,
         probe: None,
         confinement: String::new(),
         widens: Vec::new(),

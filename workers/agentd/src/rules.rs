@@ -58,26 +58,36 @@ impl Checked {
         let config = settings::sound(project)?;
         let rules = Rules::new(&config.rule_set(project, Audience::Person))
             .map_err(|error| Failure::config(chain(&error)))?;
-        let (command, probe) = match named.what {
-            What::Command(command) => (Some(command), None),
+        let (command, probe, page) = match named.what {
+            What::Command(command) => (Some(command), None, None),
+            What::Page(url) => {
+                let url = url.unwrap_or_else(|| config.web.search_url.clone());
+                let page = tools::web_url(&url).map_err(Failure::user)?;
+                (None, None, tools::web_address(&page))
+            }
             What::Path(path) => {
                 let paths =
                     path.map(|path| look(&path, named.kind, project, &config)).transpose()?;
                 let probe = Probe { paths: paths.into_iter().collect(), diff: String::new() };
-                (None, Some(probe))
+                (None, Some(probe), None)
             }
         };
         let programs = command.as_deref().map(programs);
         let id = CallId { session: SessionId(String::new()), number: 1 };
         let (tool, kind) = (named.tool.to_owned(), named.kind);
         let (use_id, input) = (String::new(), "{}".to_owned());
+        let widens = page
+            .iter()
+            .filter_map(|page| approval::to_read(page, config.network, &config.hosts))
+            .collect();
         let case = Case {
             call: Call { id, use_id, tool, input },
             kind,
             command,
+            page: page.map(Box::new),
             probe,
             confinement: String::new(),
-            widens: Vec::new(),
+            widens,
         };
         Ok(Self { call: call.to_owned(), programs, verdict: rules.judge(&case) })
     }

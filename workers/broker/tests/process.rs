@@ -141,6 +141,7 @@ fn it_judges() {
             },
             kind: ToolKind::Mutation,
             command: Some(command.into()),
+            page: None,
             probe: None,
             confinement: String::new(),
             widens: Vec::new(),

@@ -44,6 +44,7 @@ fn case(number: u32, command: &str) -> Case {
         },
         kind: ToolKind::Mutation,
         command: Some(command.into()),
+        page: None,
         probe: None,
         confinement: "network: off".into(),
         widens: Vec::new(),

@@ -6,6 +6,7 @@
 //! never stops the draining of its pipes.
 
 mod listen;
+pub use listen::start as listen;
 mod screen;
 
 use anyhow::bail;
@@ -163,8 +164,10 @@ fn answer(
             };
             FromTool::Done(report)
         }
-        // That is for `agentd-web`.
-        (Errand::Proxy { .. }, _) => FromTool::Proxied { connections: Vec::new(), uncounted: 0 },
+        // These are for `agentd-web`.
+        (Errand::Web { .. } | Errand::Proxy { .. }, _) => {
+            FromTool::Proxied { connections: Vec::new(), uncounted: 0 }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tools::Cancel;
 const LAST_RESORT: Duration = Duration::from_secs(10);
 
 /// Asks `cancel` when the supervisor does, or is gone; answers it that this process lives.
-pub(crate) fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::Say) {
+pub fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::Say) {
     thread::spawn(move || {
         loop {
             match words.recv() {

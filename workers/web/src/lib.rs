@@ -2,7 +2,8 @@
 //!
 //! As the proxy of a command's allow-list it is confined first (`web`: network, resolver, no file of
 //! anybody), then given hosts and the socket inside the command's network, and carries until it is
-//! told that the command is over. It learns nothing else of the call.
+//! told that the command is over. It learns nothing else of the call. For a tool of the web it is the
+//! call's own process: the same cage, one page, its text.
 
 mod carry;
 
@@ -12,8 +13,13 @@ use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
 use sandbox::{Cage, CageError, Step};
 use std::process::ExitCode;
+use tools::{Cancel, Engine, Order, Place};
+use web::Fetcher;
 
 type Say = ipc::Sender<FromTool>;
+
+/// A page keeps its 40,000 characters, and its title, whatever other results are cut to.
+const PAGE: u32 = 41_000;
 
 /// The program.
 pub fn main() -> ExitCode {
@@ -61,6 +67,20 @@ fn run() -> anyhow::Result<()> {
         Errand::Proxy { hosts, denied } => {
             let socket = words.recv_fd()?;
             carry::carry((hosts, denied), socket, words, &say)
+        }
+        Errand::Web { tool, input, settings, max_result_chars } => {
+            let cancel = Cancel::new()?;
+            tool_worker::listen(words, cancel.clone(), say.clone());
+            let order = Order {
+                tool: &tool,
+                input: &input,
+                judged: &[],
+                max_result_chars: max_result_chars.max(PAGE),
+                profile: confinement.profile,
+            };
+            let (place, web) = (Place::from(&confinement), Fetcher::new(settings));
+            let report = tools::run(&order, &place, &cancel, Engine::Web(&web));
+            Ok(say.send(&FromTool::Done(report))?)
         }
         Errand::Probe { .. }
         | Errand::ProbeRestore(_)

@@ -51,6 +51,7 @@ fn case(tool: &str, kind: ToolKind) -> Case {
         },
         kind,
         command: None,
+        page: None,
         probe: None,
         confinement: "may write: this project; network: off".into(),
         widens: Vec::new(),

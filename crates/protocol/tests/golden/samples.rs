@@ -14,6 +14,7 @@ use protocol::session::{OfferedTool, OtherName, SessionSetup};
 use protocol::store::{Asked, Changed, KeptFile, Recalled, StoreSetup};
 use protocol::tool::JudgedPath;
 use protocol::upkeep::LogLine;
+use protocol::web::{PrivateNetworks, WebAddress, WebSettings};
 
 goldens! {
     session::Copies {
@@ -248,7 +249,20 @@ goldens! {
             timeout_ms: 120_000,
             max_result_chars: 30_000,
         },
+        Web => Errand::Web {
+            tool: text("web_fetch"),
+            input: text("{}"),
+            settings: WebSettings {
+                search_url: text("https://example.org/"),
+                private: PrivateNetworks::Refused,
+            },
+            max_result_chars: 30_000,
+        },
         Proxy => Errand::Proxy { hosts: vec![host()], denied: vec![host()] },
+    }
+    web::PrivateNetworks {
+        Refused => PrivateNetworks::Refused,
+        Reached => PrivateNetworks::Reached,
     }
     tool::ToTool {
         Hold => ToTool::Hold,
@@ -737,10 +751,15 @@ fn case() -> Case {
         call: call(),
         kind: protocol::judgement::ToolKind::Mutation,
         command: Some(text("ls")),
+        page: Some(Box::new(page())),
         probe: Some(probe()),
         confinement: text("no network"),
         widens: vec![protocol::judgement::Widening::Network],
     }
+}
+
+fn page() -> WebAddress {
+    WebAddress { server: host(), host: text("example.org"), port: 443, path: text("/a") }
 }
 
 fn question() -> Question {

@@ -106,7 +106,8 @@ impl SessionState {
             }
             (Answerer::Runner, _) => {}
         }
-        let (widens, confinement) = rights::asked(&self.plan, &found).await?;
+        let page = rights::page(&self.plan, &found)?;
+        let (widens, confinement) = rights::asked(&self.plan, &found, page.as_ref()).await?;
         let undo = match (found.spec.profile, found.spec.name) {
             (_, "undo_restore") => Undo::Restores,
             (Profile::Mutate, _) => Undo::Kept,
@@ -126,6 +127,7 @@ impl SessionState {
             kind: found.spec.kind,
             judged_as: found.spec.judged_as(),
             command: found.command,
+            page,
             probed: if looked { Probed::Before } else { Probed::Not },
             confinement: in_words(&confinement),
             widens,
@@ -140,6 +142,7 @@ impl SessionState {
                 Premise::FilesAsRead => self.seen.clone(),
                 Premise::Nothing => Seen::default(),
             },
+            web: (found.spec.profile == Profile::Web).then(|| self.plan.config.web.clone()),
         };
         Ok((facts, confinement, found.spec.runner))
     }

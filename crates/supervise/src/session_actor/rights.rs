@@ -4,9 +4,10 @@
 use crate::plan::{Plan, listable, real_dir};
 use protocol::call::{Outcome, ToolResult};
 use protocol::client::Change;
-use protocol::confinement::{Confinement, FilePath, GitSettings, Network};
+use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Profile};
 use protocol::hosts::HostRule;
 use protocol::judgement::Widening;
+use protocol::web::WebAddress;
 use std::path::{Path, PathBuf};
 use tools::Interpreted;
 
@@ -14,9 +15,16 @@ use tools::Interpreted;
 pub(super) async fn asked(
     plan: &Plan,
     found: &Interpreted,
+    page: Option<&WebAddress>,
 ) -> Result<(Vec<Widening>, Confinement), ToolResult> {
-    let (network, hosts, more) = network_of(plan, found)?;
     let (profile, git) = (found.spec.profile, found.git);
+    if let Some(page) = page {
+        // Its process has the network and nothing else; whom it asks is what must be allowed.
+        let more = approval::to_read(page, plan.network, &plan.confinement.hosts);
+        let confinement = Confinement { profile, network: Network::On, ..plan.confinement.clone() };
+        return Ok((more.into_iter().collect(), confinement));
+    }
+    let (network, hosts, more) = network_of(plan, found)?;
     let mut confinement = Confinement { profile, network, hosts, git, ..plan.confinement.clone() };
     let mut widens = Vec::new();
     match (network, plan.network) {
@@ -40,6 +48,18 @@ pub(super) async fn asked(
         GitSettings::Writable => widens.push(Widening::GitAdmin),
     }
     Ok((widens, confinement))
+}
+
+/// The page that a call of a tool of the web asks for: what it names, or the search's.
+pub(super) fn page(plan: &Plan, found: &Interpreted) -> Result<Option<WebAddress>, ToolResult> {
+    match (&found.page, found.spec.profile) {
+        (None, Profile::Web) => {
+            let url = tools::web_url(&plan.config.web.search_url);
+            let page = url.map_err(|why| none(&format!("web.search_url: {why}")))?;
+            Ok(tools::web_address(&page))
+        }
+        (page, _) => Ok(page.clone()),
+    }
 }
 
 /// The network of a call, its hosts where it is an allow-list, and those that the session has not.

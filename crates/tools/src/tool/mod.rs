@@ -24,6 +24,8 @@ tools! {
     git_diff::GitDiff,
     git_log::GitLog,
     git_show::GitShow,
+    web_search::WebSearch,
+    web_fetch::WebFetch,
     history_search::HistorySearch,
     memory_search::MemorySearch,
     memory_add::MemoryAdd,

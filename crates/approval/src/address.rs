@@ -1,0 +1,142 @@
+//! Patterns for pages of the web: a host, and a path on it where a rule names one. For `pattern`.
+
+use protocol::hosts::{HostRule, NoHostRule, host_name};
+use protocol::judgement::RuleEffect;
+use protocol::web::WebAddress;
+
+/// A pattern for pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AddressPattern {
+    /// Whose pages.
+    pub host: HostRule,
+    /// The path's letters between each two `*`, which stand for any letters, `/` too; none where
+    /// the rule speaks of all of the host.
+    path: Option<Vec<String>>,
+}
+
+impl AddressPattern {
+    /// Reads `docs.rs`, `docs.rs/serde/*`, `*.example.org:8443/api/*`.
+    pub(crate) fn parse(text: &str, effect: RuleEffect) -> Result<Self, NoHostRule> {
+        let (host, path) = match text.split_once('/') {
+            Some((host, path)) => (host, Some(format!("/{path}"))),
+            None => (text, None),
+        };
+        let host: HostRule = host.parse()?;
+        let host = match effect {
+            RuleEffect::Allow => host,
+            RuleEffect::Deny | RuleEffect::Ask => host.on_every_port(),
+        };
+        let path = path.filter(|path| path != "/*");
+        Ok(Self { host, path: path.map(|path| path.split('*').map(str::to_owned).collect()) })
+    }
+
+    /// Whether this page is one that the pattern speaks of.
+    pub(crate) fn is(&self, page: &WebAddress) -> bool {
+        self.host.admits(&page.host, page.port)
+            && self.path.as_ref().is_none_or(|pieces| fits(pieces, &page.path))
+    }
+
+    /// The same for a denial, which also sees what a server could take the path for.
+    pub(crate) fn catches(&self, page: &WebAddress) -> bool {
+        let read = |path: &str| WebAddress { path: path.to_owned(), ..page.clone() };
+        let plain = unescaped(&page.path);
+        let single = plain.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
+        self.is(page) || self.is(&read(&plain)) || self.is(&read(&format!("/{single}")))
+    }
+}
+
+/// A page as an example beside a rule names it: `docs.rs/serde`, with or without `https://`.
+pub(crate) fn page(text: &str) -> Option<WebAddress> {
+    let text = text.trim();
+    let rest = text.strip_prefix("https://").unwrap_or(text);
+    let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let path = if path.is_empty() { "/" } else { path };
+    let (name, port) = match server.split_once(':') {
+        Some((name, port)) => (name, port.parse().ok()?),
+        None => (server, 443),
+    };
+    let (host, path) = (host_name(name)?, path.to_owned());
+    Some(WebAddress { server: server.parse().ok()?, host, port, path })
+}
+
+/// The first and the last piece are tied to the ends; each between is taken as early as it is found.
+fn fits(pieces: &[String], path: &str) -> bool {
+    let [first, middle @ .., last] = pieces else {
+        return pieces.first().is_some_and(|whole| whole == path);
+    };
+    let Some(mut rest) = path.strip_prefix(first.as_str()) else { return false };
+    for piece in middle {
+        let Some(at) = rest.find(piece.as_str()) else { return false };
+        rest = &rest[at + piece.len()..];
+    }
+    rest.ends_with(last.as_str())
+}
+
+/// Every percent sign undone.
+fn unescaped(path: &str) -> String {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((byte, behind)) = rest.split_first() {
+        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.filter(|_| *byte == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(meant) => {
+                bytes.push(meant);
+                rest = &behind[2..];
+            }
+            None => {
+                bytes.push(*byte);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn page(host: &str, port: u16, path: &str) -> WebAddress {
+        let server = format!("{host}:{port}").parse().unwrap();
+        WebAddress { server, host: host.to_owned(), port, path: path.to_owned() }
+    }
+
+    #[test]
+    fn which_pages_a_pattern_speaks_of() {
+        for (pattern, host, port, path, expected) in [
+            ("docs.rs", "docs.rs", 443, "/serde", true),
+            ("docs.rs/*", "docs.rs", 443, "/", true),
+            ("docs.rs/*", "docs.rs", 80, "/a/b", true),
+            ("docs.rs/*", "docs.rs", 8443, "/", false),
+            ("docs.rs/*", "evil.docs.rs", 443, "/", false),
+            ("docs.rs/*", "docs.rs.evil.net", 443, "/", false),
+            ("*.docs.rs/*", "a.docs.rs", 443, "/", true),
+            ("docs.rs/serde/*", "docs.rs", 443, "/serde/latest/x", true),
+            ("docs.rs/serde/*", "docs.rs", 443, "/serde", false),
+            ("docs.rs/serde/*", "docs.rs", 443, "/serde-evil/x", false),
+            ("docs.rs/*/api", "docs.rs", 443, "/a/b/api", true),
+            ("docs.rs/*/api", "docs.rs", 443, "/a/b/api/x", false),
+            ("docs.rs/", "docs.rs", 443, "/", true),
+            ("docs.rs/", "docs.rs", 443, "/x", false),
+            ("docs.rs:8443/x", "docs.rs", 8443, "/x", true),
+        ] {
+            let read = AddressPattern::parse(pattern, RuleEffect::Allow).unwrap();
+            assert_eq!(read.is(&page(host, port, path)), expected, "{pattern} {host}{path}");
+        }
+    }
+
+    #[test]
+    fn a_denial_sees_through_spellings_and_on_every_port() {
+        let denial = AddressPattern::parse("a.org/private/*", RuleEffect::Deny).unwrap();
+        for path in ["/private/x", "//private/x", "/private%2Fx", "/private//x", "/%2Fprivate/x"] {
+            assert!(denial.catches(&page("a.org", 443, path)), "{path}");
+        }
+        assert!(denial.catches(&page("a.org", 8443, "/private/x")));
+        for path in ["/public/x", "/privateer/x", "/%"] {
+            assert!(!denial.catches(&page("a.org", 443, path)), "{path}");
+        }
+        assert!(AddressPattern::parse("10.0.0.1/x", RuleEffect::Deny).is_err());
+        assert!(AddressPattern::parse("https://a.org/x", RuleEffect::Deny).is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! What the tools of the web ask of the engine that has the network: an address in, text out. The
+//! engine is linked into `agentd-web` only. Addresses are read here, so that what a rule is asked
+//! about and what is fetched are one.
+
+use crate::cancel::Cancel;
+use crate::syntax::Misfit;
+use protocol::hosts::{HostRule, host_name};
+use protocol::web::WebAddress;
+use url::Url;
+
+/// Longest address; servers and programs take no longer ones.
+const LONGEST: usize = 8 * 1024;
+
+/// Has the network. Both look at nothing but what their arguments name.
+pub trait Web {
+    /// The text of a page.
+    ///
+    /// # Errors
+    /// `unreachable`, `private_address`, `redirected`, `http_error`, `unsupported_content`,
+    /// `timed_out`, `interrupted`.
+    fn page(&self, url: &Url, cancel: &Cancel) -> Result<Page, Misfit>;
+
+    /// What a search finds, the best first.
+    ///
+    /// # Errors
+    /// As for a page.
+    fn search(&self, query: &str, limit: usize, cancel: &Cancel) -> Result<Vec<Hit>, Misfit>;
+}
+
+/// A page as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Where it was found in the end.
+    pub url: String,
+    /// Its title; empty where it has none.
+    pub title: String,
+    /// What it says.
+    pub text: String,
+    /// Whether its end was not read, since it is longer than what is.
+    pub cut: bool,
+}
+
+/// One thing that a search found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// Its title.
+    pub title: String,
+    /// Where it is.
+    pub url: String,
+    /// What the search shows of it.
+    pub snippet: String,
+}
+
+/// Reads an address that somebody wrote: a page of the web by its name. A link that only leads
+/// through a search engine is taken for what it leads to.
+///
+/// # Errors
+/// Why it is none that can be fetched, in words.
+pub fn web_url(text: &str) -> Result<Url, String> {
+    let text = text.trim();
+    if text.len() > LONGEST {
+        return Err(format!("the address is longer than {LONGEST} bytes"));
+    }
+    let shown: String = text.chars().take(200).collect();
+    let read = |text: &str| {
+        Url::parse(text).map_err(|error| format!("{shown:?} is no address of the web: {error}"))
+    };
+    let url = read(text)?;
+    let url = match led_to(&url) {
+        Some(target) => read(&target)?,
+        None => url,
+    };
+    match url.scheme() {
+        "http" | "https" => {}
+        other => return Err(format!("{other} is not fetched, only http and https")),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("an address with a name or a password before its host is not fetched".into());
+    }
+    if url.host_str().and_then(host_name).is_none() {
+        return Err(format!(
+            "{shown:?} does not name its host; addresses in numbers are not fetched"
+        ));
+    }
+    Ok(url)
+}
+
+/// The same as rules see it.
+#[must_use]
+pub fn web_address(url: &Url) -> Option<WebAddress> {
+    let host = url.host_str().and_then(host_name)?;
+    let port = url.port_or_known_default()?;
+    // Ports that nobody wrote are those of the web.
+    let server = match url.port() {
+        None => host.clone(),
+        Some(port) => format!("{host}:{port}"),
+    };
+    let server: HostRule = server.parse().ok()?;
+    Some(WebAddress { server, host, port, path: plain(url.path()) })
+}
+
+/// Where a link of DuckDuckGo's result page leads.
+fn led_to(url: &Url) -> Option<String> {
+    let host = url.host_str()?;
+    let theirs = host == "duckduckgo.com" || host.ends_with(".duckduckgo.com");
+    if !theirs || !matches!(url.path(), "/l" | "/l/") {
+        return None;
+    }
+    url.query_pairs().find(|(name, _)| name == "uddg").map(|(_, target)| target.into_owned())
+}
+
+/// A path with letters written out that need no percent sign: `/%70rivate` is `/private` to servers.
+fn plain(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(at) = rest.find('%') {
+        out.push_str(&rest[..at]);
+        let sign = rest.get(at..at + 3);
+        let byte = sign.and_then(|sign| u8::from_str_radix(&sign[1..], 16).ok()).map(char::from);
+        match (byte, sign) {
+            (Some(c), _) if c.is_ascii_alphanumeric() || "-._~".contains(c) => out.push(c),
+            (_, Some(sign)) => out.push_str(&sign.to_ascii_uppercase()),
+            (_, None) => {
+                out.push_str(&rest[at..]);
+                return out;
+            }
+        }
+        rest = &rest[at + 3..];
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn an_address_is_read_as_rules_see_it() {
+        for (text, server, port, path) in [
+            ("https://Docs.RS/serde/latest?x=1#y", "docs.rs", 443, "/serde/latest"),
+            ("http://docs.rs", "docs.rs", 80, "/"),
+            ("https://docs.rs:8443/a/../b/./c", "docs.rs:8443", 8443, "/b/c"),
+            ("https://docs.rs/%70rivate/%2e%2e/a%2fb", "docs.rs", 443, "/a%2Fb"),
+            (" https://docs.rs./a b ", "docs.rs", 443, "/a%20b"),
+            (
+                "https://duckduckgo.com/l/?uddg=https%3A%2F%2Fexample.org%2Fa&rut=1",
+                "example.org",
+                443,
+                "/a",
+            ),
+        ] {
+            let address = web_address(&web_url(text).unwrap()).unwrap();
+            let found = (address.server.to_string(), address.port, address.path);
+            assert_eq!(found, (server.to_owned(), port, path.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_of_the_web_is_told() {
+        for (text, words) in [
+            ("", "no address"),
+            ("docs.rs/serde", "no address"),
+            ("file:///etc/passwd", "only http and https"),
+            ("ftp://example.org/x", "only http and https"),
+            ("https://me:secret@example.org/", "a password"),
+            ("https://me@example.org/", "a password"),
+            ("http://127.0.0.1/", "in numbers"),
+            ("http://2130706433/", "in numbers"),
+            ("http://0x7f.1/", "in numbers"),
+            ("http://[::1]/", "in numbers"),
+            ("https://duckduckgo.com/l/?uddg=file%3A%2F%2F%2Fetc", "only http and https"),
+            ("https://duckduckgo.com/l/?uddg=http%3A%2F%2F10.0.0.1", "in numbers"),
+        ] {
+            let why = web_url(text).unwrap_err();
+            assert!(why.contains(words), "{text}: {why}");
+        }
+        assert!(web_url(&format!("https://a.org/{}", "x".repeat(LONGEST))).is_err());
+    }
+}

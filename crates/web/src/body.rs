@@ -1,0 +1,210 @@
+//! What a server sent, as text: unpacked within a bound, in the letters that it says or shows. Pure;
+//! for `fetch`.
+
+use encoding_rs::{Encoding, UTF_8};
+use flate2::read::{GzDecoder, ZlibDecoder};
+use std::io::Read;
+
+/// Most bytes of a page that are read, packed or unpacked.
+pub(crate) const CAP: usize = 8 << 20;
+/// Where a page names its letters, by HTML's rule.
+const PRESCAN: usize = 1024;
+
+/// What came, and what the server says of it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Body {
+    /// `content-type`, as sent.
+    pub content_type: String,
+    /// `content-encoding`, as sent.
+    pub packed: String,
+    /// At most [`CAP`].
+    pub bytes: Vec<u8>,
+    /// Whether more would have come.
+    pub cut: bool,
+}
+
+/// What kind of text it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A page, to be made prose of.
+    Html,
+    /// As it is.
+    Plain,
+}
+
+/// A body, read.
+#[derive(Debug)]
+pub(crate) struct Text {
+    pub kind: Kind,
+    pub text: String,
+    pub cut: bool,
+}
+
+/// Unpacks and decodes.
+///
+/// # Errors
+/// Why it is no text that can be read, in words.
+pub(crate) fn text(body: Body) -> Result<Text, String> {
+    let Body { content_type, packed, bytes, cut } = body;
+    let (bytes, cut) = unpacked(&packed, bytes, cut)?;
+    let (mime, charset) = named(&content_type);
+    let kind = kind(&mime, &bytes).ok_or_else(|| match mime.as_str() {
+        "" => format!("it is no text ({} bytes of an unnamed kind)", bytes.len()),
+        mime => format!("it is {mime}, of which no text is made ({} bytes)", bytes.len()),
+    })?;
+    let encoding = charset.or_else(|| match kind {
+        Kind::Html => charset_of_page(&bytes),
+        Kind::Plain => None,
+    });
+    // A byte order mark has the last word.
+    let (text, ..) = encoding.unwrap_or(UTF_8).decode(&bytes);
+    Ok(Text { kind, text: text.into_owned(), cut })
+}
+
+/// The bytes themselves. We ask for them as they are; some servers pack anyway.
+fn unpacked(packed: &str, bytes: Vec<u8>, cut: bool) -> Result<(Vec<u8>, bool), String> {
+    let packed = packed.trim().to_ascii_lowercase();
+    let mut out = Vec::new();
+    let room = CAP as u64 + 1;
+    let read = match packed.as_str() {
+        "" | "identity" => return Ok((bytes, cut)),
+        "gzip" | "x-gzip" => GzDecoder::new(&bytes[..]).take(room).read_to_end(&mut out),
+        "deflate" => ZlibDecoder::new(&bytes[..]).take(room).read_to_end(&mut out),
+        other => return Err(format!("it came packed with {other}, which nobody asked for")),
+    };
+    match read {
+        Ok(_) => {}
+        // The end of what was cut is missing, and what stands before it is good.
+        Err(_) if cut && !out.is_empty() => {}
+        Err(error) => {
+            return Err(format!("it says that it is packed with {packed} and is not: {error}"));
+        }
+    }
+    let longer = out.len() > CAP;
+    out.truncate(CAP);
+    Ok((out, cut || longer))
+}
+
+/// The kind, in lower case, and the letters that a `content-type` names.
+fn named(content_type: &str) -> (String, Option<&'static Encoding>) {
+    let mut parts = content_type.split(';');
+    let mime = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
+    let charset = parts.find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        let value = value.trim().trim_matches('"');
+        name.trim()
+            .eq_ignore_ascii_case("charset")
+            .then(|| Encoding::for_label(value.as_bytes()))?
+    });
+    (mime, charset)
+}
+
+fn kind(mime: &str, bytes: &[u8]) -> Option<Kind> {
+    let subtype = mime.rsplit(['/', '+']).next().unwrap_or_default();
+    match mime {
+        "text/html" | "application/xhtml+xml" => Some(Kind::Html),
+        "" | "application/octet-stream" => {
+            let front = &bytes[..bytes.len().min(PRESCAN)];
+            let start = front.trim_ascii_start().to_ascii_lowercase();
+            if start.starts_with(b"<!doctype html") || start.starts_with(b"<html") {
+                return Some(Kind::Html);
+            }
+            let text = !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok();
+            text.then_some(Kind::Plain)
+        }
+        _ if mime.starts_with("text/") => Some(Kind::Plain),
+        _ => matches!(subtype, "json" | "xml" | "javascript" | "yaml" | "x-yaml" | "toml" | "x-sh")
+            .then_some(Kind::Plain),
+    }
+}
+
+/// What a page says of itself: `<meta charset=…>`, or the older way of writing it.
+fn charset_of_page(bytes: &[u8]) -> Option<&'static Encoding> {
+    let front = String::from_utf8_lossy(&bytes[..bytes.len().min(PRESCAN)]).to_ascii_lowercase();
+    let behind = &front[front.find("<meta")?..];
+    let value =
+        behind[behind.find("charset=")? + "charset=".len()..].trim_start_matches(['"', '\'']);
+    let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !"-_:.".contains(c));
+    Encoding::for_label(&value.as_bytes()[..end.unwrap_or(value.len())])
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::{GzEncoder, ZlibEncoder};
+    use std::io::Write;
+
+    fn body(content_type: &str, packed: &str, bytes: &[u8]) -> Body {
+        let (content_type, packed) = (content_type.to_owned(), packed.to_owned());
+        Body { content_type, packed, bytes: bytes.to_vec(), cut: false }
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut packer = GzEncoder::new(Vec::new(), Compression::best());
+        packer.write_all(bytes).unwrap();
+        packer.finish().unwrap()
+    }
+
+    #[test]
+    fn kinds_and_letters() {
+        for (content_type, bytes, kind, text) in [
+            ("text/html; charset=utf-8", &b"<p>\xc3\xa4"[..], Kind::Html, "<p>ä"),
+            ("Text/HTML; Charset=\"ISO-8859-1\"", b"<p>\xe4", Kind::Html, "<p>ä"),
+            (
+                "text/html",
+                b"<meta charset='windows-1252'>\x80",
+                Kind::Html,
+                "<meta charset='windows-1252'>€",
+            ),
+            (
+                "text/html",
+                b"<meta http-equiv=x content='text/html; charset=koi8-r'>\xc1",
+                Kind::Html,
+                "<meta http-equiv=x content='text/html; charset=koi8-r'>а",
+            ),
+            ("text/plain; charset=nonsense", b"a\xff", Kind::Plain, "a\u{fffd}"),
+            ("text/plain; charset=iso-8859-1", b"\xef\xbb\xbfa", Kind::Plain, "a"),
+            ("application/json", b"{}", Kind::Plain, "{}"),
+            ("application/ld+json", b"{}", Kind::Plain, "{}"),
+            ("", b"  <!DOCTYPE html><p>", Kind::Html, "  <!DOCTYPE html><p>"),
+            ("application/octet-stream", b"words", Kind::Plain, "words"),
+        ] {
+            let read = super::text(body(content_type, "", bytes)).unwrap();
+            assert_eq!((read.kind, read.text.as_str()), (kind, text), "{content_type}");
+        }
+        for (content_type, bytes, words) in [
+            ("application/pdf", &b"%PDF"[..], "application/pdf"),
+            ("image/png", b"\x89PNG", "image/png"),
+            ("", b"a\0b", "no text"),
+        ] {
+            let why = super::text(body(content_type, "", bytes)).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_is_packed_is_unpacked_within_the_bound() {
+        let packed = gzip(b"words");
+        assert_eq!(text(body("text/plain", "gzip", &packed)).unwrap().text, "words");
+        let mut packer = ZlibEncoder::new(Vec::new(), Compression::best());
+        packer.write_all(b"words").unwrap();
+        let deflated = packer.finish().unwrap();
+        assert_eq!(text(body("text/plain", "deflate", &deflated)).unwrap().text, "words");
+        // A bomb of 64 MiB.
+        let read = text(body("text/plain", "gzip", &gzip(&vec![b'a'; 64 << 20]))).unwrap();
+        assert_eq!((read.text.len(), read.cut), (CAP, true));
+        // What came of a longer one.
+        let many: String = (0..4000).map(|number| (number * 7919 % 10_007).to_string()).collect();
+        let packed = gzip(many.as_bytes());
+        let half = Body { cut: true, ..body("text/plain", "gzip", &packed[..packed.len() / 2]) };
+        assert!(text(half).is_ok_and(|read| read.cut));
+        for (packed, bytes, words) in
+            [("gzip", &b"plain words"[..], "and is not"), ("br", b"x", "nobody asked for")]
+        {
+            let why = text(body("text/plain", packed, bytes)).unwrap_err();
+            assert!(why.contains(words), "{why}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The engine of the web's tools: one request to a named server, followed on that server only.
+//! Nothing is sent but the address: no cookies, no key, no name of a page before.
+
+use crate::body::{self, Body, CAP, Kind};
+use crate::dial::{Names, NoWay};
+use crate::page;
+use crate::results::results;
+use protocol::web::{PrivateNetworks, WebSettings};
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, LOCATION,
+};
+use reqwest::{Client, Response};
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use tools::{Cancel, Code, Hit, Misfit, Page, Web, web_address, web_url};
+use url::Url;
+
+/// A page has so long in all, from the look at its name to its last byte.
+const TIME: Duration = Duration::from_secs(15);
+/// Most answers of a server that lead further.
+const HOPS: usize = 3;
+/// How often a page that loads looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(50);
+/// Servers are told who asks.
+const AGENT: &str = concat!("agentd/", env!("CARGO_PKG_VERSION"));
+
+/// Fetches for one call.
+#[derive(Debug)]
+pub struct Fetcher {
+    settings: WebSettings,
+}
+
+impl Fetcher {
+    /// An engine that connects to nothing yet.
+    #[must_use]
+    pub fn new(settings: WebSettings) -> Self {
+        Self { settings }
+    }
+
+    /// What a server has at this address, within the time of one page.
+    fn text(&self, url: &Url, cancel: &Cancel) -> Result<(Url, body::Text), Misfit> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| broken(&error.to_string()))?;
+        let (at, body) = runtime.block_on(async {
+            tokio::select! {
+                got = tokio::time::timeout(TIME, get(url.clone(), self.settings.private)) => {
+                    got.unwrap_or_else(|_| Err(too_slow(url)))
+                }
+                () = asked(cancel) => Err(misfit(
+                    Code::Interrupted, "the call was ended before it was through".into(), "")),
+            }
+        })?;
+        // What is still looked up must not hold the answer up.
+        runtime.shutdown_background();
+        let text = body::text(body)
+            .map_err(|why| misfit(Code::UnsupportedContent, format!("{at}: {why}"), ""))?;
+        Ok((at, text))
+    }
+}
+
+impl Web for Fetcher {
+    fn page(&self, url: &Url, cancel: &Cancel) -> Result<Page, Misfit> {
+        let (at, body::Text { kind, text, cut }) = self.text(url, cancel)?;
+        let url = at.to_string();
+        match kind {
+            Kind::Plain => Ok(Page { url, title: String::new(), text, cut }),
+            Kind::Html => {
+                let prose = page::prose(text, url.clone())
+                    .map_err(|why| misfit(Code::UnsupportedContent, format!("{url}: {why}"), ""))?;
+                Ok(Page { url, title: prose.title, text: prose.text, cut })
+            }
+        }
+    }
+
+    fn search(&self, query: &str, limit: usize, cancel: &Cancel) -> Result<Vec<Hit>, Misfit> {
+        let mut url = web_url(&self.settings.search_url).map_err(|why| {
+            misfit(Code::InvalidArguments, format!("web.search_url: {why}"), "Tell the person.")
+        })?;
+        url.query_pairs_mut().append_pair("q", query);
+        let (at, body::Text { text, .. }) = self.text(&url, cancel)?;
+        results(&text, limit).ok_or_else(|| {
+            let host = at.host_str().unwrap_or_default();
+            let why =
+                format!("{host} answered with no page of results; it may take us for a robot");
+            misfit(Code::HttpError, why, "Try later, or fetch a page that is known.")
+        })
+    }
+}
+
+/// Asks, and follows on the same server.
+async fn get(mut url: Url, private: PrivateNetworks) -> Result<(Url, Body), Misfit> {
+    url.set_fragment(None);
+    let begun = web_address(&url).map(|address| address.host);
+    for _ in 0..=HOPS {
+        let request = client(private, url.scheme())?
+            .get(url.clone())
+            .header(ACCEPT, "text/html, text/markdown;q=0.9, text/plain;q=0.9, application/json;q=0.8, */*;q=0.5")
+            // A packed answer could be a thousand times as large as it looks.
+            .header(ACCEPT_ENCODING, "identity");
+        let response = request.send().await.map_err(|error| no_way(&url, &error))?;
+        let status = response.status();
+        if status.is_redirection() && response.headers().contains_key(LOCATION) {
+            let next = led_to(&url, &response)?;
+            let same = web_address(&next).map(|address| address.host) == begun;
+            if !same || url.port() != next.port() {
+                return Err(misfit(
+                    Code::Redirected,
+                    format!("{url} leads to another server: {next}"),
+                    "Fetch that address by a call of its own.",
+                ));
+            }
+            url = next;
+            continue;
+        }
+        if !status.is_success() {
+            let hint = match status.as_u16() {
+                404 | 410 => "Look for the right address with web_search.",
+                401 | 403 => "The page is not for everybody.",
+                429 | 500..=599 => "Try later.",
+                _ => "",
+            };
+            return Err(misfit(Code::HttpError, format!("{url} answered {status}"), hint));
+        }
+        return Ok((url.clone(), read(&url, response).await?));
+    }
+    Err(misfit(Code::Redirected, format!("{url} leads further after {HOPS} steps"), ""))
+}
+
+/// Makes a client that connects to what was judged and nothing else.
+fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, Misfit> {
+    // Fails only when one is installed already, which is as good.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .user_agent(AGENT)
+        .redirect(reqwest::redirect::Policy::none())
+        .dns_resolver(Arc::new(Names(private)))
+        .no_proxy();
+    if scheme == "http" {
+        // No certificates: it can make no TLS connection, and reads no file for one.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build().map_err(|error| broken(&innermost(&error).to_string()))
+}
+
+/// Where an answer leads.
+fn led_to(url: &Url, response: &Response) -> Result<Url, Misfit> {
+    let target = header(response, LOCATION);
+    let next = url.join(&target).map_err(|error| error.to_string());
+    next.and_then(|next| web_url(next.as_str()))
+        .map_err(|why| misfit(Code::Redirected, format!("{url} leads to {target:?}: {why}"), ""))
+}
+
+async fn read(url: &Url, mut response: Response) -> Result<Body, Misfit> {
+    let mut body = Body {
+        content_type: header(&response, CONTENT_TYPE),
+        packed: header(&response, CONTENT_ENCODING),
+        ..Body::default()
+    };
+    while let Some(piece) = response.chunk().await.map_err(|error| no_way(url, &error))? {
+        let room = CAP - body.bytes.len();
+        body.bytes.extend_from_slice(&piece[..piece.len().min(room)]);
+        if piece.len() > room {
+            body.cut = true;
+            break;
+        }
+    }
+    Ok(body)
+}
+
+fn header(response: &Response, name: HeaderName) -> String {
+    let value = response.headers().get(name).map(|value| value.as_bytes());
+    String::from_utf8_lossy(value.unwrap_or_default()).chars().take(2000).collect()
+}
+
+/// Resolves when the call is to end. A page takes seconds, so that a look now and then is enough.
+async fn asked(cancel: &Cancel) {
+    while !cancel.asked() {
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn no_way(url: &Url, error: &reqwest::Error) -> Misfit {
+    let host = url.host_str().unwrap_or_default();
+    let mut source: Option<&(dyn Error + 'static)> = error.source();
+    while let Some(cause) = source {
+        if let Some(NoWay::Barred(why)) = cause.downcast_ref() {
+            return misfit(
+                Code::PrivateAddress,
+                format!("{host} is not reached: {why}"),
+                "A person can let pages of private networks be fetched: web.allow_private.",
+            );
+        }
+        source = cause.source();
+    }
+    let hint = "Check the address, or go on without it.";
+    misfit(Code::Unreachable, format!("{host} cannot be read: {}", innermost(error)), hint)
+}
+
+fn too_slow(url: &Url) -> Misfit {
+    let why = format!("{url} did not come whole in {} s", TIME.as_secs());
+    misfit(Code::TimedOut, why, "Go on without it, or try later.")
+}
+
+fn broken(why: &str) -> Misfit {
+    misfit(Code::Io, format!("no client of HTTP could be made: {why}"), "Tell the person.")
+}
+
+fn misfit(code: Code, message: String, hint: &str) -> Misfit {
+    Misfit { code, message, hint: hint.to_owned() }
+}
+
+fn innermost(error: &reqwest::Error) -> &dyn Error {
+    let mut last: &dyn Error = error;
+    while let Some(cause) = last.source() {
+        last = cause;
+    }
+    last
+}

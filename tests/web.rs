@@ -1,0 +1,207 @@
+//! The tools of the web, end to end: real processes in their cage, real names and pages in a small
+//! internet of the test's own.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+use support::anthropic::{Answer, Server, call};
+use support::internet::{METADATA, Names, OTHER, PRIVATE, PUBLIC, Site, leads_to, page, within};
+use support::{Desk, run};
+
+fn addresses(name: &str, _asked_before: usize) -> Vec<Ipv4Addr> {
+    match name {
+        "allowed.test" => vec![PUBLIC],
+        "other.test" => vec![OTHER],
+        "private.test" => vec![PRIVATE],
+        "metadata.test" => vec![METADATA],
+        "mixed.test" => vec![PUBLIC, PRIVATE],
+        _ => Vec::new(),
+    }
+}
+
+/// Calls, one a round, and what the model was told of each.
+fn told(desk: &Desk, flags: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
+    let answers = calls.iter().zip(1..).map(|((tool, input), number)| {
+        Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
+    });
+    let server = Server::scripted(answers.chain([Answer::text("done")]).collect::<Vec<_>>());
+    run(desk.with_server(&server, &[&["-p", "go"], flags].concat()));
+    let requests = server.requests();
+    let told = (1..=calls.len()).map(|at| {
+        let message = requests[at].body["messages"].as_array().unwrap().last().unwrap().clone();
+        let content = &message["content"][0]["content"];
+        content.as_str().or_else(|| content[0]["text"].as_str()).unwrap().to_owned()
+    });
+    told.collect()
+}
+
+fn fetch(url: &str) -> (&'static str, Value) {
+    ("web_fetch", json!({ "url": url }))
+}
+
+fn html(title: &str, text: &str) -> String {
+    let body = format!(
+        "<html><head><title>{title}</title><script>evil()</script></head><body><p>{text}</p></body></html>"
+    );
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+#[test]
+fn a_page_is_read_from_an_allowed_host_and_from_no_other() {
+    within("a_page_is_read_from_an_allowed_host_and_from_no_other", || {
+        let _names = Names::serve(addresses);
+        let site = Site::serve(PUBLIC, 80, |_| html("A page", "Words of the page."));
+        let other = Site::serve(OTHER, 80, |_| page("never\n"));
+        let desk = Desk::new();
+        let rule = "web_fetch:allowed.test/docs/*";
+        let told = told(
+            &desk,
+            &["--permission-mode", "auto", "--allowed-tools", rule],
+            &[
+                fetch("http://allowed.test/docs/a?b=c#d"),
+                fetch("http://allowed.test/private"),
+                fetch("http://other.test/"),
+                ("fetch_url", json!({"url": "http://allowed.test/docs/b"})),
+            ],
+        );
+        assert_eq!(
+            told[0],
+            "URL: http://allowed.test/docs/a?b=c\nTitle: A page\n\nWords of the page."
+        );
+        for refused in &told[1..3] {
+            assert!(refused.contains("it asks for more than this session has"), "{refused}");
+            assert!(refused.contains("No mode gives that"), "{refused}");
+        }
+        assert!(told[2].contains("`web_fetch:other.test`"), "the way on: {}", told[2]);
+        assert!(told[3].contains("Words of the page."), "{}", told[3]);
+        let heads = site.heads();
+        assert_eq!(heads.len(), 2, "{heads:?}");
+        assert!(heads[0].starts_with("GET /docs/a?b=c HTTP/1.1\r\n"), "{}", heads[0]);
+        for word in ["cookie", "referer", "authorization"] {
+            assert!(!heads[0].to_lowercase().contains(word), "{}", heads[0]);
+        }
+        assert_eq!(other.heads(), Vec::<String>::new());
+        let ended = desk.ended(1);
+        assert_eq!(ended["outcome"]["how"], "done", "{ended:#}");
+        assert_eq!(ended["enforced"]["profile"], "web", "{ended:#}");
+    });
+}
+
+/// What a name leads to is judged, not what it is called; and so is each step of a page that leads on.
+#[test]
+fn no_name_and_no_step_leads_into_a_private_network_or_to_another_host() {
+    within("no_name_and_no_step_leads_into_a_private_network_or_to_another_host", || {
+        let _names = Names::serve(addresses);
+        let site = Site::serve(PUBLIC, 80, |head| match head.split(' ').nth(1).unwrap() {
+            "/on" => leads_to("/end"),
+            "/end" => page("the end\n"),
+            "/round" => leads_to("/round"),
+            "/other" => leads_to("http://other.test/"),
+            "/number" => leads_to("http://10.0.0.7/"),
+            "/file" => leads_to("file:///etc/passwd"),
+            "/port" => leads_to("http://allowed.test:8080/"),
+            other => page(other),
+        });
+        let private = Site::serve(PRIVATE, 80, |_| page("secret\n"));
+        let desk = Desk::new();
+        let rows = [
+            ("http://allowed.test/on", "URL: http://allowed.test/end\n\nthe end"),
+            ("http://allowed.test/round", "[redirected]"),
+            ("http://allowed.test/other", "leads to another server: http://other.test/"),
+            ("http://allowed.test/number", "[redirected]"),
+            ("http://allowed.test/file", "[redirected]"),
+            ("http://allowed.test/port", "leads to another server"),
+            ("http://private.test/", "[private_address]"),
+            ("http://metadata.test/", "[private_address]"),
+            ("http://mixed.test/", "[private_address]"),
+            ("http://nowhere.test/", "[unreachable]"),
+            ("http://10.0.0.7/", "[invalid_arguments]"),
+            ("http://allowed.test/last", "/last"),
+        ];
+        let calls: Vec<_> = rows.iter().map(|(url, _)| fetch(url)).collect();
+        let told = told(&desk, &["--net", "on"], &calls);
+        for ((url, words), told) in rows.iter().zip(&told) {
+            assert!(told.contains(words), "{url}: {told}");
+        }
+        assert_eq!(private.heads(), Vec::<String>::new());
+        assert_eq!(site.heads().len(), 1 + 1 + 4 + 4 + 1, "{:?}", site.heads());
+    });
+}
+
+#[test]
+fn a_denied_host_is_not_read_though_the_network_is_on() {
+    within("a_denied_host_is_not_read_though_the_network_is_on", || {
+        let _names = Names::serve(addresses);
+        let site = Site::serve(PUBLIC, 80, |_| page("public\n"));
+        let other = Site::serve(OTHER, 80, |_| page("never\n"));
+        let desk = Desk::new();
+        let deny =
+            "[permissions]\ndeny = [\"host:other.test\", \"web_fetch:allowed.test/private/*\"]\n";
+        desk.write(".agentd/config.toml", deny);
+        let told = told(
+            &desk,
+            &["--net", "on"],
+            &[
+                fetch("http://allowed.test/"),
+                fetch("http://allowed.test/%70rivate/x"),
+                fetch("http://other.test/"),
+                fetch("http://other.test:8080/"),
+            ],
+        );
+        assert!(told[0].contains("public"), "{}", told[0]);
+        for refused in &told[1..] {
+            assert!(refused.contains("forbids it"), "{refused}");
+        }
+        assert_eq!((site.heads().len(), other.heads().len()), (1, 0));
+    });
+}
+
+#[test]
+fn what_a_server_does_wrong_is_told() {
+    within("what_a_server_does_wrong_is_told", || {
+        let _names = Names::serve(addresses);
+        let head = |more: &str, body: &str| {
+            format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{more}\r\n{body}")
+        };
+        let _site = Site::serve(PUBLIC, 80, move |asked| match asked.split(' ').nth(1).unwrap() {
+            "/missing" => "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned(),
+            "/picture" => head("content-type: image/png\r\n", "x"),
+            "/liar" => head("content-type: text/plain\r\ncontent-encoding: gzip\r\n", "plain"),
+            "/strange" => head("content-type: text/plain\r\ncontent-encoding: br\r\n", "x"),
+            "/short" => head("content-type: text/plain\r\ncontent-length: 99\r\n", "x"),
+            "/noise" => "not http at all\r\n\r\n".to_owned(),
+            "/long" => head("content-type: text/plain\r\n", &"line of words\n".repeat(10_000)),
+            _ => head("content-type: application/json\r\n", "{\"a\": 1}"),
+        });
+        let desk = Desk::new();
+        let rows = [
+            ("missing", "Error [http_error] web_fetch: http://allowed.test/missing answered 404"),
+            ("picture", "[unsupported_content]"),
+            ("liar", "[unsupported_content]"),
+            ("strange", "[unsupported_content]"),
+            ("short", "[unreachable]"),
+            ("noise", "[unreachable]"),
+            ("json", "{\"a\": 1}"),
+        ];
+        let urls = rows.iter().map(|(path, _)| *path).chain(["long"]);
+        let calls: Vec<_> =
+            urls.map(|path| fetch(&format!("http://allowed.test/{path}"))).collect();
+        let told = told(&desk, &["--net", "on"], &calls);
+        for ((path, words), told) in rows.iter().zip(&told) {
+            assert!(told.contains(words), "{path}: {told}");
+        }
+        let long = &told[rows.len()];
+        let count = long.chars().count();
+        assert!((39_000..=40_500).contains(&count), "a page keeps its 40,000: {count}");
+        assert!(
+            long.contains("characters left out here; fetch a narrower page"),
+            "{}",
+            &long[..200]
+        );
+    });
+}
