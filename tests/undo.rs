@@ -275,6 +275,25 @@ fn a_script_takes_changes_back_too() {
 }
 
 #[test]
+fn what_a_person_changed_since_does_not_hold_up_what_was_changed_before_it() {
+    let desk = Desk::new();
+    let resumed = [&AUTO[..], &["-c"]].concat();
+    let write = |path: &str| [("write", json!({"path": path, "content": "the model's"}))];
+    desk.write("b", "before");
+    calls(&desk, &resumed[..2], &[("read", json!({"path": "b"})), write("b")[0].clone()]);
+    calls(&desk, &resumed, &write("a"));
+    desk.write("a", "a person's");
+    let server = Server::scripted([]);
+    let undo = || run(desk.with_server(&server, &[&["-p", ":undo"], &resumed[..]].concat()));
+    let ran = undo();
+    assert!(ran.out.starts_with("Not taken back: write (call 3)"), "{ran:?}");
+    assert_eq!((ran.code, desk.read("b").as_str()), (1, "the model's"), "no success: {ran:?}");
+    let ran = undo();
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Taken back: write (call 2).\n"), "{ran:?}");
+    assert_eq!((desk.read("a"), desk.read("b")), ("a person's".into(), "before".into()));
+}
+
+#[test]
 fn a_file_that_was_put_back_is_read_again_before_it_is_edited() {
     let desk = Desk::new();
     desk.write("a", "one\ntwo\n");

@@ -182,9 +182,8 @@ impl Session {
             let end = if self.is_over() { self.rounds_used_up() } else { TurnEnd::Done };
             return self.end_turn(end, out);
         }
-        // It has no model to ask, and a change that may be half taken back is for a person to see.
         if self.changes.undoing() {
-            return self.end_turn(TurnEnd::Interrupted, out);
+            return self.undoing_was_cut_short(out);
         }
         self.phase = Phase::Calling { batch, stopping: false };
         self.go_on_calling(out);
@@ -308,12 +307,15 @@ impl Session {
             self.turn.made_room = true;
             return self.ask(out);
         }
-        // Those words were a courtesy: that they do not come is not why the turn ends.
-        let end = match self.turn.last_words {
-            true => self.used_up(),
-            false => TurnEnd::ProviderFailed { kind, message },
-        };
-        self.end_turn(end, out);
+        // Those words were a courtesy: that they do not come is not why the turn ends. A recording that
+        // was left is, wherever that shows.
+        if self.turn.last_words && kind != Failure::RecordingDeparted {
+            out.warn(&format!(
+                "the last words of a turn whose budget is used up did not come: {message}"
+            ));
+            return self.end_turn(self.used_up(), out);
+        }
+        self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
     }
 
     /// What of the turn is used up.

@@ -14,6 +14,8 @@ const UNDO: &str = ":undo";
 const RESTORE: &str = "undo_restore";
 /// What it answers where there is nothing to be had, now or later.
 const NOTHING_KEPT: [&str; 2] = ["not_covered", "not_found"];
+/// What is answered where nobody looked at the files.
+const NOBODY_THERE: &str = "store_unavailable";
 
 /// Whether a prompt is none for the model.
 pub(crate) fn is_undo(prompt: &str) -> bool {
@@ -27,6 +29,8 @@ struct Change {
     turn: u32,
     call: u32,
     tool: String,
+    /// An undoing could not take it back: the next one goes past it.
+    tried: bool,
 }
 
 /// The changes of a conversation that were not taken back, the oldest first.
@@ -47,6 +51,10 @@ impl Changes {
             Happened::Prompt { text } => {
                 self.turn = self.turn.saturating_add(1);
                 self.undoing = is_undo(text);
+                // Past the oldest it begins anew: what stood in the way may be gone.
+                if self.undoing && self.done.iter().all(|change| change.tried) {
+                    self.done.iter_mut().for_each(|change| change.tried = false);
+                }
             }
             Happened::Called { call } => {
                 let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
@@ -67,26 +75,42 @@ impl Changes {
     fn ended(&mut self, call: &CallId, result: &ToolResult) {
         let Some(at) = self.open.iter().position(|open| open.id == *call) else { return };
         let Call { id, use_id, tool, input } = self.open.remove(at);
-        if tool == RESTORE && (!result.is_error || has_nothing(result)) {
-            let back = restored(&input);
-            self.done.retain(|change| Some(change.call) != back);
+        if tool == RESTORE && use_id.is_empty() {
+            // What a person took back is not taken back in turn by the next `:undo`.
+            return self.tried(restored(&input), result);
         }
-        // What a person took back is not taken back in turn by the next `:undo`.
-        if may_have_changed(result) && !(tool == RESTORE && use_id.is_empty()) {
-            self.done.push(Change { turn: self.turn, call: id.number, tool });
+        // What a model took back stays: its undoing is taken back first, and then that.
+        if may_have_changed(result) {
+            self.done.push(Change { turn: self.turn, call: id.number, tool, tried: false });
         }
     }
 
-    /// Those of the newest turn that has any, the oldest first.
+    /// An undoing's call for this change has ended.
+    fn tried(&mut self, back: Option<u32>, result: &ToolResult) {
+        if !result.is_error || has_nothing(result) {
+            self.done.retain(|change| Some(change.call) != back);
+        } else if will_not(result) {
+            let of_it = self.done.iter_mut().filter(|change| Some(change.call) == back);
+            of_it.for_each(|change| change.tried = true);
+        }
+    }
+
+    /// Those of the newest turn that has any still to be tried, the oldest first.
     fn newest(&self) -> Vec<Change> {
-        let turn = self.done.last().map(|change| change.turn);
-        self.done.iter().filter(|change| Some(change.turn) == turn).cloned().collect()
+        let untried = || self.done.iter().filter(|change| !change.tried);
+        let turn = untried().next_back().map(|change| change.turn);
+        untried().filter(|change| Some(change.turn) == turn).cloned().collect()
     }
 }
 
 /// Whether there is nothing that could be put back, now or later.
 fn has_nothing(result: &ToolResult) -> bool {
     result.code.as_deref().is_some_and(|code| NOTHING_KEPT.contains(&code))
+}
+
+/// Whether the files as they are now stood in the way. A mode, a person or a death says nothing of them.
+fn will_not(result: &ToolResult) -> bool {
+    result.outcome == Outcome::Failed && result.code.as_deref() != Some(NOBODY_THERE)
 }
 
 /// The call whose change was taken back.
@@ -150,13 +174,27 @@ impl Undoing {
         }
         if !self.left.is_empty() {
             let left: Vec<_> = self.left.iter().rev().map(name).collect();
-            said.push(format!("Left as it is, since it came before: {}.", left.join(", ")));
+            let why = match self.course {
+                Course::On | Course::Stuck => "since it came before",
+                Course::Stopped => "since a person stopped it",
+            };
+            said.push(format!("Left as it is, {why}: {}.", left.join(", ")));
         }
         match said.is_empty() {
             true => "There is nothing to take back: no file tool changed a file here that is not \
                      taken back already. What commands changed is not kept."
                 .to_owned(),
             false => said.join("\n"),
+        }
+    }
+
+    /// How its turn ends: for a script it is no success where nothing was taken back that there was.
+    fn end(&self) -> TurnEnd {
+        let nothing_done = self.back.is_empty() && !self.failed.is_empty();
+        match self.course {
+            Course::Stopped => TurnEnd::Interrupted,
+            Course::On | Course::Stuck if nothing_done => TurnEnd::Interrupted,
+            Course::On | Course::Stuck => TurnEnd::Done,
         }
     }
 }
@@ -178,14 +216,11 @@ impl Session {
         let Phase::Undoing(undoing) = &mut self.phase else { return };
         let next = match undoing.course {
             Course::On => undoing.left.pop(),
-            Course::Stuck => None,
-            Course::Stopped => return self.end_turn(TurnEnd::Interrupted, out),
+            Course::Stuck | Course::Stopped => None,
         };
         let Some(change) = next else {
-            let (round, usage) = (self.round, Usage::default());
-            let blocks = vec![Block::Text { text: undoing.words() }];
-            self.commit(Happened::Answer { round, blocks, usage }, out);
-            return self.end_turn(TurnEnd::Done, out);
+            let (text, end) = (undoing.words(), undoing.end());
+            return self.end_undoing(text, end, out);
         };
         let number = self.history.last_call().saturating_add(1);
         let id = CallId { session: self.setup.id.clone(), number };
@@ -194,6 +229,21 @@ impl Session {
         let call = Call { id, use_id: String::new(), tool: RESTORE.to_owned(), input };
         self.commit(Happened::Called { call: call.clone() }, out);
         out.words.push(crate::FromSession::Run(call));
+    }
+
+    /// It died in the middle. It has no model to ask, and a change that may be half taken back is for
+    /// a person to see.
+    pub(crate) fn undoing_was_cut_short(&mut self, out: &mut Out) {
+        let text = "The undoing was cut short: some of it may be taken back already, and the next \
+                    `:undo` goes on with the rest.";
+        self.end_undoing(text.to_owned(), TurnEnd::Interrupted, out);
+    }
+
+    fn end_undoing(&mut self, text: String, end: TurnEnd, out: &mut Out) {
+        let (round, usage) = (self.round, Usage::default());
+        let blocks = vec![Block::Text { text }];
+        self.commit(Happened::Answer { round, blocks, usage }, out);
+        self.end_turn(end, out);
     }
 
     /// A person wants it to stop: what runs is ended, and what is left stays.

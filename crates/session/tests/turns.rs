@@ -278,6 +278,34 @@ fn an_answer_after_a_refused_call_ends_the_turn_as_used_up() {
     assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 0 }));
 }
 
+/// Words that do not come are no other end, but they are not passed over in silence.
+#[test]
+fn last_words_that_do_not_come_are_told_to_the_log_and_a_departed_replay_is_an_end() {
+    use protocol::provider::Failure;
+    let failing = |kind: Failure| {
+        let mut talk = Talk::ready(protocol::session::SessionSetup { max_calls: 0, ..setup() });
+        talk.prompt("go");
+        talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
+        let (round, message) = (talk.round(), "the server said 529".to_owned());
+        talk.tell(ToSession::Stream(FromProvider::Failed { round, kind, message }))
+    };
+    let words = failing(Failure::Overloaded);
+    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 0 }));
+    let logged = |word: &FromSession| {
+        matches!(word, FromSession::Log(line)
+        if line.text.contains("the server said 529"))
+    };
+    assert!(words.iter().any(logged), "{words:?}");
+    let words = failing(Failure::RecordingDeparted);
+    assert!(
+        matches!(
+            ended(&words),
+            Some(TurnEnd::ProviderFailed { kind: Failure::RecordingDeparted, .. })
+        ),
+        "{words:?}"
+    );
+}
+
 #[test]
 fn a_call_cut_by_max_tokens_does_not_run_and_the_model_hears_of_it() {
     let mut talk = Talk::ready(setup());

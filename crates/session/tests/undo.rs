@@ -107,9 +107,33 @@ fn what_cannot_be_taken_back_stops_it_and_what_was_never_kept_does_not() {
          Not taken back: edit (call 2): x was changed by somebody else.\n\
          Left as it is, since it came before: write (call 1)."
     );
-    // What was never kept is not tried again; the other is.
+    // What was never kept is not tried again, and what stood in the way is gone past.
     let words = talk.prompt(":undo");
-    assert_eq!(restores(&words), Some((6, "{\"id\":2}".into())));
+    assert_eq!(restores(&words), Some((6, "{\"id\":1}".into())));
+}
+
+#[test]
+fn what_somebody_changed_since_does_not_keep_older_turns_from_being_taken_back() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write"]);
+    turn(&mut talk, 2, &["edit"]);
+    // A mode says nothing of the file: that change is still the next.
+    talk.prompt(":undo");
+    let refused = Outcome::Refused { rule: "mode plan".into() };
+    ends(&mut talk, 3, ToolResult { outcome: refused, ..failed("denied", "the mode") });
+    assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted), "no success for a script");
+    assert_eq!(restores(&talk.prompt(":undo")), Some((4, "{\"id\":2}".into())));
+    let words = ends(&mut talk, 4, failed("stale", "x was changed by somebody else"));
+    assert!(told(&words).starts_with("Not taken back: edit (call 2)"), "{words:?}");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted), "no success for a script");
+    assert_eq!(restores(&talk.prompt(":undo")), Some((5, "{\"id\":1}".into())));
+    ends(&mut talk, 5, done("put back"));
+    assert_eq!(talk.last_end(), Some(TurnEnd::Done));
+    // That is all but one, which may go now.
+    assert_eq!(restores(&talk.prompt(":undo")), Some((6, "{\"id\":2}".into())));
+    ends(&mut talk, 6, done("put back"));
+    assert!(told(&talk.prompt(":undo")).starts_with("There is nothing"));
+    assert_eq!(talk.last_end(), Some(TurnEnd::Done), "there was nothing to fail");
 }
 
 #[test]
@@ -125,12 +149,16 @@ fn a_person_stops_it_and_goes_on_with_the_rest() {
         words.contains(&FromSession::Commit(Happened::TurnEnded { end: TurnEnd::Interrupted }))
     );
     assert_eq!(requests(&words).len(), 1, "the next prompt has its turn");
+    let request = format!("{:?}", talk.request().messages);
+    let said =
+        "Taken back: edit (call 2).\\nLeft as it is, since a person stopped it: write (call 1).";
+    assert!(request.contains(said), "the model is told: {request}");
     talk.answer(&[Say::Text("Yes?")], StopReason::EndTurn);
     assert_eq!(restores(&talk.prompt(":undo")), Some((4, "{\"id\":1}".into())));
 }
 
 #[test]
-fn a_call_that_a_model_took_back_is_not_taken_back_again_but_its_undoing_is() {
+fn a_call_that_a_model_took_back_is_taken_back_behind_its_undoing() {
     let mut talk = Talk::ready(with_undo());
     turn(&mut talk, 1, &["write"]);
     talk.prompt("take it back");
@@ -139,7 +167,25 @@ fn a_call_that_a_model_took_back_is_not_taken_back_again_but_its_undoing_is() {
     talk.answer(&[Say::Text("Done.")], StopReason::EndTurn);
     assert_eq!(restores(&talk.prompt(":undo")), Some((3, "{\"id\":2}".into())));
     ends(&mut talk, 3, done("put back"));
+    // The file is what the model made of it again.
+    assert_eq!(restores(&talk.prompt(":undo")), Some((4, "{\"id\":1}".into())));
+    ends(&mut talk, 4, done("put back"));
     assert!(told(&talk.prompt(":undo")).starts_with("There is nothing"));
+}
+
+#[test]
+fn a_turn_that_wrote_and_took_it_back_is_taken_back_as_a_whole() {
+    let mut talk = Talk::ready(with_undo());
+    talk.prompt("go");
+    talk.answer(&[Say::Use("a", "write", "{\"path\":\"x\"}")], StopReason::ToolUse);
+    talk.call_ended(1, "ok");
+    talk.answer(&[Say::Use("z", "undo_restore", "{\"id\":1}")], StopReason::ToolUse);
+    talk.call_ended(2, "put back");
+    talk.answer(&[Say::Text("Done.")], StopReason::EndTurn);
+    assert_eq!(restores(&talk.prompt(":undo")), Some((3, "{\"id\":2}".into())));
+    assert_eq!(restores(&ends(&mut talk, 3, done("put back"))), Some((4, "{\"id\":1}".into())));
+    let words = ends(&mut talk, 4, done("put back"));
+    assert_eq!(told(&words), "Taken back: undo_restore (call 2), write (call 1).");
 }
 
 /// A conversation that died in the middle of it: what was taken back is known, nothing runs by
@@ -169,12 +215,8 @@ fn an_undoing_that_was_cut_short_is_not_gone_on_with_by_itself() {
     let mut talk = Talk { session: Session::new(with_undo()), said: Vec::new() };
     journal.into_iter().for_each(|happened| drop(talk.tell(ToSession::Replay(happened))));
     let words = talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
-    assert_eq!(
-        words,
-        [
-            FromSession::Ready,
-            FromSession::Commit(Happened::TurnEnded { end: TurnEnd::Interrupted })
-        ]
-    );
+    assert!(told(&words).starts_with("The undoing was cut short"), "the model is told: {words:?}");
+    assert_eq!((words.len(), &words[0]), (3, &FromSession::Ready), "{words:?}");
+    assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted));
     assert_eq!(restores(&talk.prompt(":undo")), Some((5, "{\"id\":1}".into())));
 }
