@@ -6,7 +6,7 @@ mod anthropic;
 mod support;
 
 use anthropic::{Answer, Server, call, half_a_call, text, thinking};
-use protocol::content::{Block, Message, Role, StopReason};
+use protocol::content::{Block, Message, ModelRequest, Role, StopReason};
 use protocol::provider::{Api, Auth, Failure, FromProvider, Patience};
 use provider::{Provider, Setup};
 use std::time::{Duration, Instant};
@@ -125,7 +125,9 @@ fn thinking_that_a_model_takes_back_no_more_is_left_out_from_then_on() {
     let mut provider = Provider::new(setup(&server.url()));
     let mut logged = 0;
     let mut answered = |round| {
-        let mut words = ask(&mut provider, &request(round, vec![user("go")]));
+        let model = "claude-opus-4-6".to_owned();
+        let request = ModelRequest { model, ..request(round, vec![user("go")]) };
+        let mut words = ask(&mut provider, &request);
         let all = words.len();
         words.retain(|word| !matches!(word, FromProvider::Log(_)));
         logged += all - words.len();

@@ -28,7 +28,8 @@ pub fn encode(request: &ModelRequest, effort: Option<Effort>) -> Result<String, 
 }
 
 /// The same for a server that shall leave thinking out that it cannot take back any more. Only models
-/// that weigh their thinking themselves know of that, and they think without being told to.
+/// that weigh their thinking themselves know of that, and they think without being told to; to others
+/// nothing is said of it.
 ///
 /// # Errors
 /// [`EncodeError`].
@@ -36,6 +37,9 @@ pub(crate) fn encode_leaving_out(
     request: &ModelRequest,
     effort: Option<Effort>,
 ) -> Result<String, EncodeError> {
+    if !is_adaptive(&request.model) {
+        return encode(request, effort);
+    }
     let block_binding = Some(BlockBinding { prefix_mismatch_behavior: "drop_block" });
     body(request, Some(Thinking::Adaptive { block_binding }), effort)
 }

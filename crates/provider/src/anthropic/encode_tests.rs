@@ -176,11 +176,14 @@ fn models_that_weigh_their_thinking_are_told_an_effort_and_older_ones_a_budget()
         assert_eq!(sent(model, 64_000), (budget, "null".to_owned()), "{model}");
         assert_eq!(sent(model, 1000), ("null".to_owned(), "null".to_owned()), "{model}: no room");
     }
-    let ask = request(vec![user(vec![text("a")])]);
+    let older = request(vec![user(vec![text("a")])]);
+    let ask = ModelRequest { model: "claude-opus-4-6".into(), ..older.clone() };
     let leaves_out = r#""thinking":{"type":"adaptive","block_binding":{"prefix_mismatch_behavior":"drop_block"}}"#;
     for effort in [None, Some(Effort::Low)] {
         let body = encode_leaving_out(&ask, effort).unwrap();
         assert!(body.contains(leaves_out), "{body}");
+        let to_older = encode_leaving_out(&older, effort).unwrap();
+        assert_eq!(to_older, encode(&older, effort).unwrap(), "it does not know of that");
     }
     let body = encode(&ask, None).unwrap();
     assert!(!body.contains("thinking") && !body.contains("output_config"), "{body}");
