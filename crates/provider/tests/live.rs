@@ -229,7 +229,9 @@ fn two_mebibytes_arrive_whole_in_few_words() {
 fn bytes_may_be_split_anywhere() {
     let answer = || Answer::says([text("né"), call("t", "read", "{\"path\":\"ü\"}")]);
     for piece in [1, 2, 3, 7, 64] {
-        let (answer, _) = asked([answer().in_pieces_of(piece)]);
+        let server = Server::scripted([answer().in_pieces_of(piece)]);
+        let mut provider = Provider::new(patient(&server.url()));
+        let answer = whole(&ask(&mut provider, &request(1, vec![user("hi")])));
         assert_eq!(
             answer.blocks,
             [text_block("né"), call_block("t", "read", "{\"path\":\"ü\"}")],
