@@ -112,6 +112,11 @@ impl Cache {
         let (Some(query), Some(device)) = (self.query(asked), self.device) else { return Ok(()) };
         let Some(entry) = Entry::of(&query, asked, report) else { return Ok(()) };
         let evidence = entry.evidence();
+        // A link on the way may lead elsewhere by now: what was read is what the proof is about.
+        let about_it = |part: &Part| part.path == query.real && part.was.is_some();
+        if !evidence.parts.iter().any(about_it) {
+            return Ok(());
+        }
         if !fresh::proves(&evidence, device) || !fresh::holds(&evidence) {
             return Ok(());
         }

@@ -100,7 +100,9 @@ fn the_same_question_in_other_words_is_the_same_question() {
     }
     // The order of keys is none of the question; that of a list is.
     let patterns = r#"{"patterns":["x","y"],"path":"."}"#;
-    remember(&mut store, asked(2, "scan", patterns), answer("found", &[&a]));
+    settle();
+    let project = shelf.project("p");
+    remember(&mut store, asked(2, "scan", patterns), answer("found", &[&project, &a]));
     let known = |store: &mut Kept, input: &str| recall(store, asked(3, "scan", input));
     let found = known(&mut store, r#"{"path":"./","patterns":["x","y"]}"#).unwrap();
     assert_eq!((found.by, found.report.result.text.as_str()), (2, "found"));
@@ -205,7 +207,7 @@ fn a_file_that_was_not_there_counts_as_much() {
     let project = shelf.project("p");
     let (a, rules) = (project.join("a"), project.join(".gitignore"));
     let question = || asked(2, "grep", r#"{"pattern":"x"}"#);
-    remember(&mut store, question(), answer("a:1:x", &[&a, &rules]));
+    remember(&mut store, question(), answer("a:1:x", &[&project, &a, &rules]));
     assert!(recall(&mut store, question()).is_some());
     fs::write(&rules, "a\n").unwrap();
     assert!(recall(&mut store, question()).is_none());
@@ -215,21 +217,37 @@ fn a_file_that_was_not_there_counts_as_much() {
 fn of_257_answers_the_one_goes_that_was_not_asked_for_the_longest() {
     let shelf = Shelf::new();
     let mut store = with_a(&shelf);
-    let a = shelf.project("p").join("a");
+    let project = shelf.project("p");
+    let a = project.join("a");
     // Of a tool whose answers are in memory only; the one of `with_a` is one of the 256.
     let question = |number: u32| {
         asked(number, "grep", &serde_json::json!({ "pattern": number.to_string() }).to_string())
     };
     for number in 1..=255 {
-        remember(&mut store, question(number), answer("x", &[&a]));
+        remember(&mut store, question(number), answer("x", &[&project, &a]));
     }
     assert!(recall(&mut store, question(1)).is_some(), "all have room; it is the newest now");
     assert!(knows(&mut store, "a"));
-    remember(&mut store, question(256), answer("x", &[&a]));
+    remember(&mut store, question(256), answer("x", &[&project, &a]));
     assert!(recall(&mut store, question(2)).is_none(), "the 257th took its place");
     for number in [1, 3, 255, 256] {
         assert!(recall(&mut store, question(number)).is_some(), "{number}");
     }
+}
+
+/// Between the look and the keeping a link on the way may come to lead elsewhere.
+#[test]
+fn an_answer_is_kept_for_what_it_was_made_from_and_for_nothing_else() {
+    let shelf = Shelf::new();
+    let mut store = with_a(&shelf);
+    let (a, b) = (shelf.project("p").join("a"), shelf.project("p").join("b"));
+    fs::write(&b, "other").unwrap();
+    symlink("b", a.with_file_name("link")).unwrap();
+    settle();
+    remember(&mut store, asked(2, "read", r#"{"path":"link"}"#), answer("one", &[&a]));
+    assert!(!knows(&mut store, "b"), "it is what stands in a");
+    remember(&mut store, asked(3, "read", r#"{"path":"link"}"#), answer("other", &[&b]));
+    assert!(knows(&mut store, "b"));
 }
 
 #[test]
