@@ -98,8 +98,9 @@ fn no_name_and_no_step_leads_into_a_private_network_or_to_another_host() {
     within("no_name_and_no_step_leads_into_a_private_network_or_to_another_host", || {
         let _names = Names::serve(addresses);
         let site = Site::serve(PUBLIC, 80, |head| match head.split(' ').nth(1).unwrap() {
-            "/on" => leads_to("/end"),
-            "/end" => page("the end\n"),
+            "/on" => leads_to("/on/?more=1"),
+            "/on/?more=1" => page("the end\n"),
+            "/else" => leads_to("/secret?leak=1"),
             "/round" => leads_to("/round"),
             "/other" => leads_to("http://other.test/"),
             "/number" => leads_to("http://10.0.0.7/"),
@@ -110,12 +111,16 @@ fn no_name_and_no_step_leads_into_a_private_network_or_to_another_host() {
         let private = Site::serve(PRIVATE, 80, |_| page("secret\n"));
         let desk = Desk::new();
         let rows = [
-            ("http://allowed.test/on", "URL: http://allowed.test/end\n\nthe end"),
+            ("http://allowed.test/on", "URL: http://allowed.test/on/?more=1\n\nthe end"),
+            ("http://allowed.test/else", "leads to http://allowed.test/secret?leak=1\n"),
             ("http://allowed.test/round", "[redirected]"),
-            ("http://allowed.test/other", "leads to another server: http://other.test/"),
+            (
+                "http://allowed.test/other",
+                "leads to http://other.test/\nHint: Fetch that address by a call of its own.",
+            ),
             ("http://allowed.test/number", "[redirected]"),
             ("http://allowed.test/file", "[redirected]"),
-            ("http://allowed.test/port", "leads to another server"),
+            ("http://allowed.test/port", "leads to http://allowed.test:8080/"),
             ("http://private.test/", "[private_address]"),
             ("http://metadata.test/", "[private_address]"),
             ("http://mixed.test/", "[private_address]"),
@@ -129,7 +134,7 @@ fn no_name_and_no_step_leads_into_a_private_network_or_to_another_host() {
             assert!(told.contains(words), "{url}: {told}");
         }
         assert_eq!(private.heads(), Vec::<String>::new());
-        assert_eq!(site.heads().len(), 1 + 1 + 4 + 4 + 1, "{:?}", site.heads());
+        assert_eq!(site.heads().len(), 2 + 4 + 5 + 1, "{:?}", site.heads());
     });
 }
 

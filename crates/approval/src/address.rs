@@ -30,18 +30,16 @@ impl AddressPattern {
         Ok(Self { host, path: path.map(|path| path.split('*').map(str::to_owned).collect()) })
     }
 
-    /// Whether this page is one that the pattern speaks of.
+    /// Whether this page is one that the pattern speaks of, whatever a server takes its path for.
     pub(crate) fn is(&self, page: &WebAddress) -> bool {
-        self.host.admits(&page.host, page.port)
-            && self.path.as_ref().is_none_or(|pieces| fits(pieces, &page.path))
+        let all = |pieces: &Vec<String>| readings(&page.path).iter().all(|path| fits(pieces, path));
+        self.host.admits(&page.host, page.port) && self.path.as_ref().is_none_or(all)
     }
 
-    /// The same for a denial, which also sees what a server could take the path for.
+    /// Whether a server could take it for a page that a denial speaks of.
     pub(crate) fn catches(&self, page: &WebAddress) -> bool {
-        let read = |path: &str| WebAddress { path: path.to_owned(), ..page.clone() };
-        let plain = unescaped(&page.path);
-        let single = plain.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
-        self.is(page) || self.is(&read(&plain)) || self.is(&read(&format!("/{single}")))
+        let any = |pieces: &Vec<String>| readings(&page.path).iter().any(|path| fits(pieces, path));
+        self.host.admits(&page.host, page.port) && self.path.as_ref().is_none_or(any)
     }
 }
 
@@ -56,7 +54,7 @@ pub(crate) fn page(text: &str) -> Option<WebAddress> {
         None => (server, 443),
     };
     let (host, path) = (host_name(name)?, path.to_owned());
-    Some(WebAddress { server: server.parse().ok()?, host, port, path })
+    Some(WebAddress { server: format!("{host}:{port}").parse().ok()?, host, port, path })
 }
 
 /// The first and the last piece are tied to the ends; each between is taken as early as it is found.
@@ -70,6 +68,31 @@ fn fits(pieces: &[String], path: &str) -> bool {
         rest = &rest[at + piece.len()..];
     }
     rest.ends_with(last.as_str())
+}
+
+/// What servers make of a path: as it is; its signs undone; its steps taken, too; and less what some
+/// take for parameters.
+fn readings(path: &str) -> Vec<String> {
+    let plain = unescaped(path);
+    let without = |part: &str| part.split(';').next().unwrap_or_default().to_owned();
+    let bare: Vec<String> = plain.split('/').map(without).collect();
+    let (walked, bare) = (walked(&plain), walked(&bare.join("/")));
+    vec![path.to_owned(), plain, walked, bare]
+}
+
+/// The path with `.` and `..` taken, and nothing between two slashes left out.
+fn walked(path: &str) -> String {
+    let path = path.replace('\\', "/");
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    let end = if path.ends_with('/') && !parts.is_empty() { "/" } else { "" };
+    format!("/{}{end}", parts.join("/"))
 }
 
 /// Every percent sign undone.
@@ -120,6 +143,11 @@ mod tests {
             ("docs.rs/", "docs.rs", 443, "/", true),
             ("docs.rs/", "docs.rs", 443, "/x", false),
             ("docs.rs:8443/x", "docs.rs", 8443, "/x", true),
+            ("docs.rs:443/x", "docs.rs", 443, "/x", true),
+            ("docs.rs/public/*", "docs.rs", 443, "/public/..%2Fsecret", false),
+            ("docs.rs/public/*", "docs.rs", 443, "/public/..%5Csecret", false),
+            ("docs.rs/public/*", "docs.rs", 443, "/public/a%2Fb", true),
+            ("docs.rs/public/*", "docs.rs", 443, "/public//a/", true),
         ] {
             let read = AddressPattern::parse(pattern, RuleEffect::Allow).unwrap();
             assert_eq!(read.is(&page(host, port, path)), expected, "{pattern} {host}{path}");
@@ -129,7 +157,17 @@ mod tests {
     #[test]
     fn a_denial_sees_through_spellings_and_on_every_port() {
         let denial = AddressPattern::parse("a.org/private/*", RuleEffect::Deny).unwrap();
-        for path in ["/private/x", "//private/x", "/private%2Fx", "/private//x", "/%2Fprivate/x"] {
+        for path in [
+            "/private/x",
+            "//private/x",
+            "/private%2Fx",
+            "/private//x",
+            "/%2Fprivate/x",
+            "/.%2Fprivate/x",
+            "/public/..%2Fprivate/x",
+            "/public/..%5Cprivate/x",
+            "/private;x=1/x",
+        ] {
             assert!(denial.catches(&page("a.org", 443, path)), "{path}");
         }
         assert!(denial.catches(&page("a.org", 8443, "/private/x")));

@@ -34,9 +34,13 @@ pub fn each(widens: &[Widening]) -> Vec<Widening> {
 
 /// Whether these rules give all that is asked for: one for each right, in their order.
 #[must_use]
-pub fn give(rules: &[Rule], tool: &str, widens: &[Widening]) -> bool {
+pub fn give(
+    rules: &[Rule],
+    (tool, page): (&str, Option<&WebAddress>),
+    widens: &[Widening],
+) -> bool {
     let asked = each(widens);
-    let gives = |(rule, right)| gives(rule, tool, right);
+    let gives = |(rule, right)| gives(rule, (tool, page), right);
     rules.len() == asked.len() && rules.iter().zip(&asked).all(gives)
 }
 
@@ -64,7 +68,7 @@ pub fn denied_hosts(rules: &[Rule]) -> Vec<HostRule> {
 }
 
 /// Whether this rule is of those that give this right.
-fn gives(rule: &Rule, tool: &str, widening: &Widening) -> bool {
+fn gives(rule: &Rule, (tool, page): (&str, Option<&WebAddress>), widening: &Widening) -> bool {
     let named = |right: &str| pattern::tool_of(rule).is_some_and(|known| known.name == right);
     let hosts = match widening {
         Widening::Hosts(hosts) => hosts,
@@ -75,7 +79,9 @@ fn gives(rule: &Rule, tool: &str, widening: &Widening) -> bool {
     let speaks = match pattern::parse(rule).map(|parsed| parsed.pattern) {
         Ok(Pattern::Host(own)) => hosts.iter().all(|host| own.covers(host)),
         Ok(Pattern::Anything | Pattern::Words(_)) => true,
-        Ok(Pattern::Page(own)) => hosts.iter().all(|host| own.host.covers(host)),
+        Ok(Pattern::Page(own)) => {
+            page.is_some_and(|page| own.is(page) && hosts == std::slice::from_ref(&page.server))
+        }
         Ok(Pattern::Path(_)) | Err(_) => false,
     };
     // A tool of the web asks for no host but that of its page, so that a rule for it gives both.
@@ -123,7 +129,8 @@ impl Rules {
                 Some(index) => rules.push(self.rules[index].clone()),
                 None => {
                     let reason = wording::widens(case);
-                    let offers = offers::of_page(case);
+                    // No rule takes the place of one that asks.
+                    let offers = if asks { Vec::new() } else { offers::of_page(case) };
                     return Err(Box::new(self.ask(case, reason, offers, Way::Rights)));
                 }
             }

@@ -150,6 +150,13 @@ impl Rules {
 
     /// The verdict on a call whose rights are settled.
     fn within_rights(&self, case: &Case, matter: &Matter) -> Verdict {
+        // A look is never asked about, but one that leaves the machine can be.
+        if let Matter::Page(_) = matter
+            && let Some((index, _)) = self.caught(&self.ask, &case.call.tool, matter)
+        {
+            let reason = format!("the rule {} asks about it", wording::named(&self.rules[index]));
+            return self.ask(case, reason, Vec::new(), Way::Person);
+        }
         if case.kind == ToolKind::Query {
             return Verdict::Allow(Basis::Query);
         }
@@ -173,7 +180,8 @@ impl Rules {
         match known.map(|known| known.subject) {
             None | Some(Subject::Host | Subject::Nothing) => Ok(Matter::Name),
             Some(Subject::Page) => {
-                let page = case.page.as_deref().cloned().ok_or("the call names no page of the web")?;
+                let page =
+                    case.page.as_deref().cloned().ok_or("the call names no page of the web")?;
                 Ok(Matter::Page(page))
             }
             Some(Subject::Command) => {

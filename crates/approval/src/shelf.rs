@@ -175,7 +175,8 @@ impl ToolRules {
     /// The first rule that catches this page, by itself or by its host.
     pub(crate) fn page_caught(&self, page: &WebAddress) -> Option<Index> {
         let named = self.pages.iter().find(|(rule, _)| rule.catches(page)).map(|(_, index)| *index);
-        named.into_iter().chain(self.host_caught(&page.server)).min()
+        let all = self.words.first_for_everything();
+        named.into_iter().chain(self.host_caught(&page.server)).chain(all).min()
     }
 
     /// The first rule that fits this path.

@@ -573,7 +573,10 @@ fn a_right_is_given_by_its_own_name_alone() {
                 Verdict::Allow(Basis::Rights(by)) => {
                     assert_eq!(by.len(), 1, "{rule}");
                     assert_eq!(by[0].text, rule);
-                    assert!(approval::give(&by, "bash", std::slice::from_ref(&widening)), "{rule}");
+                    assert!(
+                        approval::give(&by, ("bash", None), std::slice::from_ref(&widening)),
+                        "{rule}"
+                    );
                 }
                 other @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => {
                     panic!("{rule}: {other:?}")
@@ -688,10 +691,10 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
         Verdict::Allow(Basis::Rights(by)) => {
             let texts: Vec<_> = by.iter().map(|rule| rule.text.as_str()).collect();
             assert_eq!(texts, ["host:crates.io", "host:example.org:22"], "one for each");
-            assert!(approval::give(&by, "bash", &two.widens));
-            assert!(!approval::give(&by[..1], "bash", &two.widens));
+            assert!(approval::give(&by, ("bash", None), &two.widens));
+            assert!(!approval::give(&by[..1], ("bash", None), &two.widens));
             let swapped = [by[1].clone(), by[0].clone()];
-            assert!(!approval::give(&swapped, "bash", &two.widens), "each for its own");
+            assert!(!approval::give(&swapped, ("bash", None), &two.widens), "each for its own");
         }
         other @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => panic!("{other:?}"),
     }
@@ -709,7 +712,11 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
         (RuleEffect::Allow, "directory:/srv", false),
         (RuleEffect::Allow, "host:nonsense/", false),
     ] {
-        assert_eq!(approval::give(&[rule(effect, text)], "bash", &one), gives, "{effect:?} {text}");
+        assert_eq!(
+            approval::give(&[rule(effect, text)], ("bash", None), &one),
+            gives,
+            "{effect:?} {text}"
+        );
     }
     // What holds for hosts that the session's own list names: denials by name, on every port.
     let given = [

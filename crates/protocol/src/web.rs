@@ -8,7 +8,7 @@ use std::fmt;
 /// The server that a call asks, and what for.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct WebAddress {
-    /// Its name; it speaks of one name and of one port, or of those of the web.
+    /// Its name and port, as what a call asks for.
     pub server: HostRule,
     /// In lower case, without a dot at its end.
     pub host: String,
@@ -18,9 +18,20 @@ pub struct WebAddress {
     pub path: String,
 }
 
+impl WebAddress {
+    /// The server as people write it: without a port that is the web's own.
+    #[must_use]
+    pub fn site(&self) -> String {
+        match self.port {
+            80 | 443 => self.host.clone(),
+            _ => self.server.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for WebAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.server, self.path)
+        write!(f, "{}{}", self.site(), self.path)
     }
 }
 

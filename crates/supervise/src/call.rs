@@ -436,7 +436,11 @@ impl CallLife {
             Ok(probe) => {
                 if let Some(named) = self.facts.seen.changed(&probe) {
                     let result = changed(&self.facts.call.tool, named);
-                    return self.conclude(result, Cut::No);
+                    // It is told to read it again, and must not get what is known of it.
+                    let paths = probe.paths.iter().map(|path| path.real.clone()).collect();
+                    let mut effects = vec![CallEffect::Outdate(Changed::Paths(paths))];
+                    effects.extend(self.conclude(result, Cut::No));
+                    return effects;
                 }
                 self.probe = Some(probe);
                 self.judge()
@@ -462,7 +466,7 @@ impl CallLife {
             return Vec::new();
         }
         match verdict {
-            Verdict::Allow(basis) if !gives(&basis, &self.facts.call.tool, &self.facts.widens) => {
+            Verdict::Allow(basis) if !gives(&basis, &self.facts) => {
                 let why = "it asks for more than the session has, which no person and no rule for that gave";
                 self.judged(Verdict::Deny(
                     Basis::Unjudgeable(why.to_owned()),
@@ -775,10 +779,11 @@ impl CallLife {
 }
 
 /// Whether this gives a call rights beyond the session's, if it asks for any.
-fn gives(basis: &Basis, tool: &str, widens: &[Widening]) -> bool {
+fn gives(basis: &Basis, facts: &CallFacts) -> bool {
+    let CallFacts { call, page, widens, .. } = facts;
     match basis {
         Basis::Person(_) => true,
-        Basis::Rights(rules) => approval::give(rules, tool, widens),
+        Basis::Rights(rules) => approval::give(rules, (&call.tool, page.as_ref()), widens),
         Basis::Rule(_)
         | Basis::Mode(_)
         | Basis::Query

@@ -90,12 +90,7 @@ pub fn web_url(text: &str) -> Result<Url, String> {
 pub fn web_address(url: &Url) -> Option<WebAddress> {
     let host = url.host_str().and_then(host_name)?;
     let port = url.port_or_known_default()?;
-    // Ports that nobody wrote are those of the web.
-    let server = match url.port() {
-        None => host.clone(),
-        Some(port) => format!("{host}:{port}"),
-    };
-    let server: HostRule = server.parse().ok()?;
+    let server: HostRule = format!("{host}:{port}").parse().ok()?;
     Some(WebAddress { server, host, port, path: plain(url.path()) })
 }
 
@@ -139,14 +134,14 @@ mod tests {
     #[test]
     fn an_address_is_read_as_rules_see_it() {
         for (text, server, port, path) in [
-            ("https://Docs.RS/serde/latest?x=1#y", "docs.rs", 443, "/serde/latest"),
-            ("http://docs.rs", "docs.rs", 80, "/"),
+            ("https://Docs.RS/serde/latest?x=1#y", "docs.rs:443", 443, "/serde/latest"),
+            ("http://docs.rs", "docs.rs:80", 80, "/"),
             ("https://docs.rs:8443/a/../b/./c", "docs.rs:8443", 8443, "/b/c"),
-            ("https://docs.rs/%70rivate/%2e%2e/a%2fb", "docs.rs", 443, "/a%2Fb"),
-            (" https://docs.rs./a b ", "docs.rs", 443, "/a%20b"),
+            ("https://docs.rs/%70rivate/%2e%2e/a%2fb", "docs.rs:443", 443, "/a%2Fb"),
+            (" https://docs.rs./a b ", "docs.rs:443", 443, "/a%20b"),
             (
                 "https://duckduckgo.com/l/?uddg=https%3A%2F%2Fexample.org%2Fa&rut=1",
-                "example.org",
+                "example.org:443",
                 443,
                 "/a",
             ),

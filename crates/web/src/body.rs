@@ -5,8 +5,8 @@ use encoding_rs::{Encoding, UTF_8};
 use flate2::read::{GzDecoder, ZlibDecoder};
 use std::io::Read;
 
-/// Most bytes of a page that are read, packed or unpacked.
-pub(crate) const CAP: usize = 8 << 20;
+/// Most bytes of a page that are read, packed or unpacked: fifty times what the model gets of it.
+pub(crate) const CAP: usize = 2 << 20;
 /// Where a page names its letters, by HTML's rule.
 const PRESCAN: usize = 1024;
 

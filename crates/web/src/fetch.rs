@@ -1,4 +1,4 @@
-//! The engine of the web's tools: one request to a named server, followed on that server only.
+//! The engine of the web's tools: one request to a named server, for the page that was judged.
 //! Nothing is sent but the address: no cookies, no key, no name of a page before.
 
 use crate::body::{self, Body, CAP, Kind};
@@ -12,12 +12,18 @@ use reqwest::header::{
 use reqwest::{Client, Response};
 use std::error::Error;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 use tools::{Cancel, Code, Hit, Misfit, Page, Web, web_address, web_url};
 use url::Url;
 
 /// A page has so long in all, from the look at its name to its last byte.
 const TIME: Duration = Duration::from_secs(15);
+/// So long may it take to make text of what came.
+const READING: Duration = Duration::from_secs(10);
+/// Trees of pages are walked by recursion in places; pages nest as deeply as they like.
+const STACK: usize = 256 << 20;
 /// Most answers of a server that lead further.
 const HOPS: usize = 3;
 /// How often a page that loads looks whether it is still wanted.
@@ -42,17 +48,17 @@ impl Fetcher {
     fn text(&self, url: &Url, cancel: &Cancel) -> Result<(Url, body::Text), Misfit> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| broken(&error.to_string()))?;
-        let (at, body) = runtime.block_on(async {
+        let got = runtime.block_on(async {
             tokio::select! {
                 got = tokio::time::timeout(TIME, get(url.clone(), self.settings.private)) => {
                     got.unwrap_or_else(|_| Err(too_slow(url)))
                 }
-                () = asked(cancel) => Err(misfit(
-                    Code::Interrupted, "the call was ended before it was through".into(), "")),
+                () = asked(cancel) => Err(ended()),
             }
-        })?;
+        });
         // What is still looked up must not hold the answer up.
         runtime.shutdown_background();
+        let (at, body) = got?;
         let text = body::text(body)
             .map_err(|why| misfit(Code::UnsupportedContent, format!("{at}: {why}"), ""))?;
         Ok((at, text))
@@ -66,7 +72,8 @@ impl Web for Fetcher {
         match kind {
             Kind::Plain => Ok(Page { url, title: String::new(), text, cut }),
             Kind::Html => {
-                let prose = page::prose(text, url.clone())
+                let at = url.clone();
+                let prose = bounded(cancel, move || page::prose(&text, &at))?
                     .map_err(|why| misfit(Code::UnsupportedContent, format!("{url}: {why}"), ""))?;
                 Ok(Page { url, title: prose.title, text: prose.text, cut })
             }
@@ -79,7 +86,7 @@ impl Web for Fetcher {
         })?;
         url.query_pairs_mut().append_pair("q", query);
         let (at, body::Text { text, .. }) = self.text(&url, cancel)?;
-        results(&text, limit).ok_or_else(|| {
+        bounded(cancel, move || results(&text, limit))?.ok_or_else(|| {
             let host = at.host_str().unwrap_or_default();
             let why =
                 format!("{host} answered with no page of results; it may take us for a robot");
@@ -88,10 +95,36 @@ impl Web for Fetcher {
     }
 }
 
-/// Asks, and follows on the same server.
+/// Does what a hostile page can make slow, with a stack that its depth does not use up. What is not
+/// through in time is left alone: this process ends with the call.
+fn bounded<T: Send + 'static>(
+    cancel: &Cancel,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Misfit> {
+    let (say, said) = mpsc::channel();
+    let worker = thread::Builder::new().stack_size(STACK).spawn(move || drop(say.send(work())));
+    worker.map_err(|error| broken(&error.to_string()))?;
+    let end = Instant::now() + READING;
+    loop {
+        match said.recv_timeout(LOOK) {
+            Ok(done) => return Ok(done),
+            Err(RecvTimeoutError::Timeout) if cancel.asked() => return Err(ended()),
+            Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
+            Err(RecvTimeoutError::Timeout) => {
+                let why = format!("no text could be made of the page in {} s", READING.as_secs());
+                return Err(misfit(Code::TimedOut, why, "Go on without it."));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let why = "the page's reader failed at it".to_owned();
+                return Err(misfit(Code::UnsupportedContent, why, "Go on without it."));
+            }
+        }
+    }
+}
+
+/// Asks, and follows to the same page.
 async fn get(mut url: Url, private: PrivateNetworks) -> Result<(Url, Body), Misfit> {
     url.set_fragment(None);
-    let begun = web_address(&url).map(|address| address.host);
     for _ in 0..=HOPS {
         let request = client(private, url.scheme())?
             .get(url.clone())
@@ -102,11 +135,10 @@ async fn get(mut url: Url, private: PrivateNetworks) -> Result<(Url, Body), Misf
         let status = response.status();
         if status.is_redirection() && response.headers().contains_key(LOCATION) {
             let next = led_to(&url, &response)?;
-            let same = web_address(&next).map(|address| address.host) == begun;
-            if !same || url.port() != next.port() {
+            if !follows(&url, &next) {
                 return Err(misfit(
                     Code::Redirected,
-                    format!("{url} leads to another server: {next}"),
+                    format!("{url} leads to {next}"),
                     "Fetch that address by a call of its own.",
                 ));
             }
@@ -127,6 +159,16 @@ async fn get(mut url: Url, private: PrivateNetworks) -> Result<(Url, Body), Misf
     Err(misfit(Code::Redirected, format!("{url} leads further after {HOPS} steps"), ""))
 }
 
+/// Whether a step leads to the page that was asked for, by the way that it is written or with TLS. What
+/// was judged is one page: any other is a call of its own.
+fn follows(from: &Url, to: &Url) -> bool {
+    let (Some(one), Some(other)) = (web_address(from), web_address(to)) else { return false };
+    let safer = (from.scheme(), one.port, to.scheme(), other.port) == ("http", 80, "https", 443);
+    let way = safer || (from.scheme() == to.scheme() && one.port == other.port);
+    let path = |path: &str| path.trim_end_matches('/').to_owned();
+    way && one.host == other.host && path(&one.path) == path(&other.path)
+}
+
 /// Makes a client that connects to what was judged and nothing else.
 fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, Misfit> {
     // Fails only when one is installed already, which is as good.
@@ -145,7 +187,8 @@ fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, Misfit> {
 
 /// Where an answer leads.
 fn led_to(url: &Url, response: &Response) -> Result<Url, Misfit> {
-    let target = header(response, LOCATION);
+    let target = response.headers().get(LOCATION).map(|value| value.as_bytes());
+    let target = String::from_utf8_lossy(target.unwrap_or_default());
     let next = url.join(&target).map_err(|error| error.to_string());
     next.and_then(|next| web_url(next.as_str()))
         .map_err(|why| misfit(Code::Redirected, format!("{url} leads to {target:?}: {why}"), ""))
@@ -188,13 +231,17 @@ fn no_way(url: &Url, error: &reqwest::Error) -> Misfit {
             return misfit(
                 Code::PrivateAddress,
                 format!("{host} is not reached: {why}"),
-                "A person can let pages of private networks be fetched: web.allow_private.",
+                "A person can let such pages be fetched: web.private_networks = \"allow\".",
             );
         }
         source = cause.source();
     }
     let hint = "Check the address, or go on without it.";
     misfit(Code::Unreachable, format!("{host} cannot be read: {}", innermost(error)), hint)
+}
+
+fn ended() -> Misfit {
+    misfit(Code::Interrupted, "the call was ended before it was through".to_owned(), "")
 }
 
 fn too_slow(url: &Url) -> Misfit {

@@ -3,10 +3,7 @@
 
 use dom_query::Document;
 use dom_smoothie::{Config, Readability, TextMode};
-use std::thread;
 
-/// The tree is walked by recursion in places; pages nest as deeply as they like.
-const STACK: usize = 256 << 20;
 /// Deeper than this no person's page nests, and browsers stop nesting; such a page is not read.
 const DEPTH: usize = 512;
 /// Most elements that are weighed to find the article; of a larger page all text is taken.
@@ -28,13 +25,11 @@ pub(crate) struct Prose {
 ///
 /// # Errors
 /// Why it cannot be read, in words.
-pub(crate) fn prose(html: String, url: String) -> Result<Prose, String> {
-    if depth(&html) > DEPTH {
+pub(crate) fn prose(html: &str, url: &str) -> Result<Prose, String> {
+    if depth(html) > DEPTH {
         return Err(format!("its elements stand more than {DEPTH} deep in each other"));
     }
-    let reader = thread::Builder::new().stack_size(STACK).spawn(move || read(&html, &url));
-    let reader = reader.map_err(|error| format!("it could not be read: {error}"))?;
-    reader.join().map_err(|_| "its reader failed at it".to_owned())
+    Ok(read(html, url))
 }
 
 fn read(html: &str, url: &str) -> Prose {
@@ -127,7 +122,7 @@ mod tests {
     use super::*;
 
     fn prose(html: &str) -> Prose {
-        super::prose(html.to_owned(), "https://example.org/a".to_owned()).unwrap()
+        super::prose(html, "https://example.org/a").unwrap()
     }
 
     #[test]
@@ -164,9 +159,9 @@ mod tests {
         let deep =
             |count: usize| format!("{}words{}", "<div>".repeat(count), "</div>".repeat(count));
         assert!(prose(&deep(DEPTH - 10)).text.contains("words"));
-        let why = super::prose(deep(100_000), String::new()).unwrap_err();
+        let why = super::prose(&deep(100_000), "").unwrap_err();
         assert!(why.contains("deep"), "{why}");
         let unclosed = "<div>".repeat(100_000);
-        assert!(super::prose(unclosed, String::new()).is_err());
+        assert!(super::prose(&unclosed, "").is_err());
     }
 }

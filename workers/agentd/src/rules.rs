@@ -61,7 +61,16 @@ impl Checked {
         let (command, probe, page) = match named.what {
             What::Command(command) => (Some(command), None, None),
             What::Page(url) => {
-                let url = url.unwrap_or_else(|| config.web.search_url.clone());
+                // A search asks its page, whatever is looked for.
+                let url = match (named.tool, url) {
+                    ("web_search", _) => config.web.search_url.clone(),
+                    (_, Some(url)) => url,
+                    (tool, None) => {
+                        let way =
+                            format!("say which page, for example `{tool}:https://docs.rs/serde`");
+                        return Err(Failure::user(way));
+                    }
+                };
                 let page = tools::web_url(&url).map_err(Failure::user)?;
                 (None, None, tools::web_address(&page))
             }
