@@ -150,11 +150,26 @@ fn a_log_of_several_files_is_read_as_one() {
     assert!(ran.out.contains(fault), "{}", ran.out);
     fs::write(&middle, kept).unwrap();
 
-    // The oldest removed by the bounds: the log says where it begins, and nothing is wrong with it.
+    // The oldest removed by the bounds: the log says where it begins, and that is confirmed as the next
+    // call ends.
     put_away(Retention { all_bytes: 1, ..often }, &["d", "e"]);
+    let ran = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.out.contains("which is not confirmed by any session"), "{}", ran.out);
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "bash", r#"{"command":"echo after"}"#)]),
+        Answer::text("done"),
+    ]);
+    assert_eq!(desk.ask(&server, &["--permission-mode", "auto"]).code, 0);
     let ran = run(desk.agentd(&["audit", "verify"]));
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.starts_with("audit verify: ok ("), "{}", ran.out);
     assert!(ran.out.contains("the log begins at record "), "{}", ran.out);
     assert!(ran.out.contains("were removed because it was full"), "{}", ran.out);
+    assert!(ran.out.contains("which the log itself says and a session confirms"), "{}", ran.out);
+    // Without a session nobody can say so.
+    fs::remove_dir_all(desk.state().join("sessions")).unwrap();
+    let ran = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.contains("no session is left that could confirm it"), "{}", ran.out);
 }

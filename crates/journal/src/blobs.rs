@@ -34,6 +34,16 @@ pub enum BlobError {
     },
 }
 
+impl BlobError {
+    /// Whether the text is not there, and not just damaged or hard to read.
+    pub(crate) fn is_gone(&self) -> bool {
+        match self {
+            Self::Read { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Changed { .. } | Self::Write { .. } => false,
+        }
+    }
+}
+
 /// A directory of such files.
 #[derive(Debug, Clone)]
 pub(crate) struct Blobs {

@@ -26,8 +26,8 @@
 //! **Bounds of the audit log.** A full file is put away by one rename, and the chain goes on in the next
 //! ([`Retention`]). The oldest goes, with the texts that no other record names, when all of it is above
 //! 1 GiB or 400 days; a record of that, durable before, names the last that was removed by its hash.
-//! [`verify`] takes that place alone for a beginning: a file that was removed in the middle, or more at
-//! the beginning, is damage. A death at any moment leaves one of the states that this goes on from.
+//! [`verify`] takes that place alone for a beginning, once a session's anchor shows that the record was
+//! there: a file that was removed in the middle, or more at the beginning, is damage. A death at any moment leaves one of the states that this goes on from.
 //!
 //! **Sync errors.** After a failed write or sync a [`Journal`] or [`Audit`] takes nothing more.
 //! The kernel may have dropped the pages and answer a second sync with success; asking again would
@@ -64,10 +64,11 @@ pub use audit::entry::{
     AuditEntry, AuditRecord, Bound, Connection, Decided, Decision, Ended, Enforced, Level, Limits,
     Passage, Policy, ProcessUsage, Refusal, RefusalKind, Removed, Tier,
 };
+pub use audit::fault::{Fault, FaultKind};
 pub use audit::list::{AuditReader, AuditedCall, Filter, ListError, Which, calls, entries, script};
 pub use audit::log::{Audit, AuditError};
 pub use audit::retention::Retention;
-pub use audit::verify::{Fault, FaultKind, Verification, VerifyError, verify};
+pub use audit::verify::{Verification, VerifyError, verify, verify_bounded};
 pub use blobs::BlobError;
 pub use digest::{Digest, NotADigest};
 pub use fork::{ForkError, fork};

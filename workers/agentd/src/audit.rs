@@ -81,7 +81,8 @@ fn verdict(found: &Verification) -> String {
         "{} records, {} anchors in session journals, {} kept texts",
         found.lines, found.anchors, found.texts
     );
-    let begins = found.removed.as_ref().map_or_else(String::new, begins);
+    let begins =
+        found.removed.as_ref().map_or_else(String::new, |removed| begins(removed, found.anchors));
     if found.is_whole() {
         return format!("audit verify: ok ({counts})\n{begins}");
     }
@@ -90,15 +91,19 @@ fn verdict(found: &Verification) -> String {
 }
 
 /// Where a log begins whose oldest records were removed as its bounds say.
-fn begins(removed: &Removed) -> String {
+fn begins(removed: &Removed, anchors: usize) -> String {
     format!(
         "the log begins at record {}: those before it, all older than {} UTC, were removed because {}, \
-         which the log itself says\n",
+         which the log itself says{}\n",
         removed.to + 1,
         words::time(removed.before),
         match removed.bound {
             Bound::Size => "it was full",
             Bound::Age => "of their age",
+        },
+        match anchors {
+            0 => "; no session is left that could confirm it",
+            _ => " and a session confirms",
         }
     )
 }

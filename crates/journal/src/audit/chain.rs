@@ -28,11 +28,21 @@ pub enum LineFault {
     /// Its text is not the text that was hashed.
     #[error("its hash does not fit its text")]
     Hash,
+    /// No record can follow it.
+    #[error("its number is the last that there is")]
+    Number,
 }
 
 /// The line that goes behind `head`, its line end included, and the head it makes.
-pub(crate) fn seal(head: Head, time: u64, fields: &Map<String, Value>) -> (String, Head) {
-    let seq = head.seq + 1;
+///
+/// # Errors
+/// Where no number is left.
+pub(crate) fn seal(
+    head: Head,
+    time: u64,
+    fields: &Map<String, Value>,
+) -> Result<(String, Head), LineFault> {
+    let seq = numbered(head.seq.saturating_add(1))?;
     let mut line = format!(r#"{{"seq":{seq},"time":{time}"#);
     for (name, value) in fields {
         // Writing into a String cannot fail.
@@ -41,7 +51,12 @@ pub(crate) fn seal(head: Head, time: u64, fields: &Map<String, Value>) -> (Strin
     let _ = write!(line, r#","prev":"{}""#, head.hash);
     let hash = Digest::of(line.as_bytes());
     let _ = writeln!(line, r#"{SEAL}{hash}"}}"#);
-    (line, Head { seq, hash })
+    Ok((line, Head { seq, hash }))
+}
+
+/// The number of a record, which has a next.
+fn numbered(seq: u64) -> Result<u64, LineFault> {
+    seq.checked_add(1).map(|_| seq).ok_or(LineFault::Number)
 }
 
 /// The record on this line, which comes without its line end.
@@ -59,7 +74,7 @@ pub(crate) fn open(line: &[u8]) -> Result<Link, LineFault> {
         serde_json::from_slice(line).map_err(|_| LineFault::NoRecord)?;
     fields.remove("hash");
     let mut take = |name: &str| fields.remove(name).ok_or(LineFault::NoRecord);
-    let seq = take("seq")?.as_u64().ok_or(LineFault::NoRecord)?;
+    let seq = numbered(take("seq")?.as_u64().ok_or(LineFault::NoRecord)?)?;
     let time = take("time")?.as_u64().ok_or(LineFault::NoRecord)?;
     let prev = serde_json::from_value(take("prev")?).map_err(|_| LineFault::NoRecord)?;
     Ok(Link { seq, time, prev, hash, fields })

@@ -6,7 +6,7 @@ use crate::line::{LINE_CAP, seq_and_time};
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// What stands around the number of an earlier file's first record. The number has leading zeros, so
@@ -43,6 +43,16 @@ pub(super) fn earlier(dir: &Path) -> io::Result<Vec<Earlier>> {
     Ok(found)
 }
 
+/// The earlier files and which one is written, to tell whether that changed. Between one and the next
+/// there may be none.
+pub(super) fn all(dir: &Path) -> io::Result<(Vec<Earlier>, Option<u64>)> {
+    let current = match fs::metadata(dir.join(FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        found => Some(found?.ino()),
+    };
+    Ok((earlier(dir)?, current))
+}
+
 fn number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix(EARLIER.0)?.strip_suffix(EARLIER.1)?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
@@ -50,7 +60,10 @@ fn number(name: &str) -> Option<u64> {
 
 /// Where the file that is written goes when the next begins: behind all that are there.
 pub(super) fn place_of(current: &File, dir: &Path) -> io::Result<PathBuf> {
-    let behind = earlier(dir)?.last().map_or(1, |newest| newest.number + 1);
+    let newest = earlier(dir)?.last().map_or(0, |newest| newest.number);
+    let behind = newest.checked_add(1).ok_or_else(|| {
+        io::Error::new(io::ErrorKind::InvalidData, "an earlier file has the last name there is")
+    })?;
     // Whether its first line is sound is a question for others.
     let number = first_of(current)?.map_or(behind, |(seq, _)| seq.max(behind));
     Ok(dir.join(format!("{}{number:0DIGITS$}{}", EARLIER.0, EARLIER.1)))

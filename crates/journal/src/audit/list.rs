@@ -2,6 +2,7 @@
 //! stands there; whether the log was tampered with is [`crate::verify`]'s question.
 
 use super::files::Lines;
+use super::retention::tells_of;
 use super::{FILE, SCRIPTS, chain};
 use crate::blobs::{BlobError, Blobs};
 use crate::{AuditEntry, AuditRecord, Decision, Digest, Head, LineFault, Outcome, bulk};
@@ -61,6 +62,7 @@ pub enum ListError {
 pub struct AuditReader {
     lines: Lines,
     scripts: Blobs,
+    dir: PathBuf,
 }
 
 /// Reads the log in this directory; a log that does not exist yet has no records.
@@ -70,7 +72,7 @@ pub struct AuditReader {
 pub fn entries(dir: &Path) -> Result<AuditReader, ListError> {
     let lines =
         Lines::open(dir).map_err(|source| ListError::Io { path: dir.join(FILE), source })?;
-    Ok(AuditReader { lines, scripts: Blobs::at(dir.join(SCRIPTS)) })
+    Ok(AuditReader { lines, scripts: Blobs::at(dir.join(SCRIPTS)), dir: dir.to_owned() })
 }
 
 /// The script that a record names.
@@ -126,19 +128,26 @@ pub(super) fn told_of(dir: &Path, session: &str, call: u32) -> Result<Told, List
 }
 
 impl AuditReader {
-    fn entry(&self, text: &[u8]) -> Result<AuditEntry, ListError> {
+    /// The record on this line; none where the log says that it was removed and its text is gone: a
+    /// death may leave the one without the other.
+    fn entry(&self, text: &[u8]) -> Result<Option<AuditEntry>, ListError> {
         let (path, line) = (self.lines.path.clone(), self.lines.line);
         let mut link = match chain::open(text) {
             Ok(link) => link,
             Err(fault) => return Err(ListError::Damaged { path, line, fault }),
         };
         if let Err(source) = bulk::take_in(&mut link.fields, |digest| self.scripts.get(digest)) {
-            return Err(ListError::Text { path, line, source });
+            let told = source.is_gone().then(|| tells_of(&self.dir, link.seq)).transpose();
+            return match told {
+                Ok(Some(true)) => Ok(None),
+                Ok(Some(false) | None) => Err(ListError::Text { path, line, source }),
+                Err(source) => Err(ListError::Io { path: self.dir.join(FILE), source }),
+            };
         }
         match AuditRecord::from_fields(link.fields) {
             Ok(record) => {
                 let (seq, time, prev, hash) = (link.seq, link.time, link.prev, link.hash);
-                Ok(AuditEntry { seq, time, record, prev, hash })
+                Ok(Some(AuditEntry { seq, time, record, prev, hash }))
             }
             Err(source) => Err(ListError::Fields { path, line, source }),
         }
@@ -149,11 +158,17 @@ impl Iterator for AuditReader {
     type Item = Result<AuditEntry, ListError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match self.lines.next() {
-            Ok(text) => text.map(|text| self.entry(&text)),
-            Err(source) => {
-                self.lines.end();
-                Some(Err(ListError::Io { path: self.lines.path.clone(), source }))
+        loop {
+            match self.lines.next() {
+                Ok(text) => match self.entry(&text?) {
+                    Ok(None) => {}
+                    Ok(Some(entry)) => return Some(Ok(entry)),
+                    Err(error) => return Some(Err(error)),
+                },
+                Err(source) => {
+                    self.lines.end();
+                    return Some(Err(ListError::Io { path: self.lines.path.clone(), source }));
+                }
             }
         }
     }

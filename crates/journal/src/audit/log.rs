@@ -192,7 +192,8 @@ impl Audit {
 
     /// Writes the line of a record behind the head. Under the lock.
     fn write(&mut self, fields: &Map<String, Value>) -> Result<Head, AuditError> {
-        let (line, head) = chain::seal(self.head, disk::now(), fields);
+        let (line, head) = chain::seal(self.head, disk::now(), fields)
+            .map_err(|fault| self.close(AuditError::Damaged { path: self.path.clone(), fault }))?;
         if let Err(source) = self.file.write_all(line.as_bytes()) {
             // Best effort: the next to append sets half a line aside anyway.
             let _ = self.file.set_len(self.length);
@@ -413,16 +414,29 @@ impl Audit {
 fn current(dir: &Path) -> io::Result<File> {
     let path = dir.join(FILE);
     disk::ensure_dir(dir)?;
-    let file = match disk::create_file(&path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => disk::open_file(&path)?,
-        made => made?,
-    };
+    let file = made_or_opened(&path)?;
     // Also for a file that another process made a moment ago.
     disk::sync_dir(dir)?;
     if let Some(parent) = dir.parent() {
         disk::sync_dir(parent)?;
     }
     Ok(file)
+}
+
+fn made_or_opened(path: &Path) -> io::Result<File> {
+    let is = |found: &io::Result<File>, kind| found.as_ref().is_err_and(|it| it.kind() == kind);
+    for _ in 0..TURNS {
+        let made = disk::create_file(path);
+        if !is(&made, io::ErrorKind::AlreadyExists) {
+            return made;
+        }
+        let opened = disk::open_file(path);
+        // Another process put it away between.
+        if !is(&opened, io::ErrorKind::NotFound) {
+            return opened;
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::TimedOut, "others put it away again and again"))
 }
 
 fn head_of(line: &[u8]) -> Result<Head, LineFault> {

@@ -3,6 +3,7 @@
 
 pub(crate) mod chain;
 pub(crate) mod entry;
+pub(crate) mod fault;
 pub(crate) mod files;
 pub(crate) mod list;
 pub(crate) mod log;

@@ -23,7 +23,8 @@ pub struct Retention {
     pub file_age: Duration,
     /// The oldest file goes where all files and texts together are longer.
     pub all_bytes: u64,
-    /// And where all records of it are older.
+    /// And where all records of it are older. A log that says it removed some earlier for their age is
+    /// no whole one to [`crate::verify`].
     pub age: Duration,
 }
 
@@ -42,7 +43,7 @@ impl Retention {
     }
 }
 
-fn older(time: u64, now: u64, age: Duration) -> bool {
+pub(super) fn older(time: u64, now: u64, age: Duration) -> bool {
     u128::from(now.saturating_sub(time)) >= age.as_millis()
 }
 
@@ -143,21 +144,22 @@ pub(super) fn remove(dir: &Path, doomed: &Earlier, texts: &BTreeSet<Digest>) -> 
     }
 }
 
-/// Whether the log says that this record was removed.
+/// Whether the log says, in a record behind it, that this record was removed.
 pub(super) fn tells_of(dir: &Path, seq: u64) -> io::Result<bool> {
     let mut lines = Lines::open(dir)?;
     while let Some(line) = lines.next()? {
-        if removal(&line).is_some_and(|removed| removed.to >= seq) {
+        if removal(&line).is_some_and(|(by, removed)| (seq..by).contains(&removed.to)) {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-/// What was removed, if this line is about that.
-fn removal(line: &[u8]) -> Option<Removed> {
+/// What was removed, if this line is about that; and its own number.
+fn removal(line: &[u8]) -> Option<(u64, Removed)> {
     memchr::memmem::find(line, br#""event":"removed""#)?;
-    removal_of(&chain::open(line).ok()?)
+    let link = chain::open(line).ok()?;
+    Some((link.seq, removal_of(&link)?))
 }
 
 /// What was removed, if this record is about that.

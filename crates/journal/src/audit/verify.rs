@@ -3,25 +3,34 @@
 //! The chain alone finds what was changed, removed or put in by somebody who did not compute all
 //! hashes anew, from one file to the next. The anchors in the session journals find the rest: a log cut
 //! at its end, and a chain that was written anew. A log whose oldest records were removed by its bounds
-//! says so itself, and names the record behind which it begins by its hash.
+//! says so itself, and names the record behind which it begins by its hash. Anybody could write such a
+//! line behind what is left of a log that they cut; so it counts where an anchor at or behind it shows
+//! that it was there when a call ended. Where no session has an anchor, none can show that, and the
+//! chain is all there is.
 
-use super::files::Lines;
-use super::retention::{named, removal_of};
+use super::fault::{Fault, FaultKind};
+use super::files::{self, Lines};
+use super::retention::{Retention, named, older, removal_of};
 use super::{FILE, SCRIPTS, chain};
 use crate::blobs::Blobs;
-use crate::{Anchor, Digest, Head, LineFault, Removed};
+use crate::{Anchor, Bound, Digest, Head, Removed};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// How often a log is read whose texts were removed with its files meanwhile. That happens once in
+/// thousands of calls.
+const TRIES: u32 = 20;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
     /// Lines read.
     pub lines: u64,
-    /// What was removed from its beginning by its bounds, where it says so and begins there.
+    /// What was removed from its beginning by its bounds, where it says so and begins there. An anchor
+    /// confirms that, unless there are none at all.
     pub removed: Option<Removed>,
-    /// Anchors compared.
+    /// Anchors compared with the record that they saw. Those of records that were removed are not.
     pub anchors: usize,
     /// Scripts and long inputs compared with their digests.
     pub texts: u64,
@@ -38,65 +47,6 @@ impl Verification {
     pub fn is_whole(&self) -> bool {
         self.faults.is_empty()
     }
-}
-
-/// Something that is not as it was written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{file}line {line}: {kind}", file = prefix(file))]
-pub struct Fault {
-    /// The file's name.
-    pub file: String,
-    /// Where in it, counted from 1. Behind the last line for what is missing there.
-    pub line: u64,
-    /// What.
-    pub kind: FaultKind,
-}
-
-/// The file is named where it is not the one that is written.
-fn prefix(file: &str) -> String {
-    if file == FILE { String::new() } else { format!("{file}, ") }
-}
-
-/// What can be wrong.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FaultKind {
-    /// The line's bytes changed.
-    #[error("changed: {0}")]
-    Changed(LineFault),
-    /// Records before this line are gone.
-    #[error("records {from} to {to} are missing before it")]
-    Removed {
-        /// The first that is gone.
-        from: u64,
-        /// The last that is gone.
-        to: u64,
-    },
-    /// The line was put in: the chain goes past it.
-    #[error("put in: the record behind it does not follow from it")]
-    Inserted,
-    /// The line is a good record that does not follow from the one before it.
-    #[error("does not follow from the record before it")]
-    Unlinked,
-    /// The log ends before a record that a session journal saw in it.
-    #[error("the log was cut: session {session} saw record {record} in it")]
-    Cut {
-        /// The session.
-        session: String,
-        /// The record of the log.
-        record: u64,
-    },
-    /// The line is another record than the one that a session journal saw in this place.
-    #[error("written anew: session {session} saw another record in this place")]
-    Rewritten {
-        /// The session.
-        session: String,
-    },
-    /// A script or long input that it names is gone or changed.
-    #[error("the text {digest} that it names is gone or changed")]
-    Text {
-        /// The text's digest.
-        digest: Digest,
-    },
 }
 
 /// Why the log could not be verified.
@@ -117,29 +67,90 @@ pub struct VerifyError {
 /// # Errors
 /// Where the log cannot be read.
 pub fn verify(dir: &Path, anchors: &[Anchor]) -> Result<Verification, VerifyError> {
-    let mut walk = Walk::new(anchors, Blobs::at(dir.join(SCRIPTS)));
+    verify_bounded(dir, anchors, Retention::default())
+}
+
+/// The same for a log of other bounds.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_bounded(
+    dir: &Path,
+    anchors: &[Anchor],
+    retention: Retention,
+) -> Result<Verification, VerifyError> {
+    let listed = || files::all(dir).map_err(|source| VerifyError { path: dir.to_owned(), source });
+    let mut tries = 1;
+    loop {
+        let before = listed()?;
+        let found = once(dir, anchors, retention)?;
+        // A text may have been removed as a file was that is said in one that was not there yet.
+        let without_text =
+            found.faults.iter().any(|fault| matches!(fault.kind, FaultKind::Text { .. }));
+        if !without_text || tries == TRIES || listed()? == before {
+            return Ok(found);
+        }
+        tries += 1;
+    }
+}
+
+fn once(dir: &Path, anchors: &[Anchor], retention: Retention) -> Result<Verification, VerifyError> {
+    let mut walk = Walk::new(anchors, Blobs::at(dir.join(SCRIPTS)), retention);
     let failed = |path: &Path, source| VerifyError { path: path.to_owned(), source };
     let mut lines = Lines::open(dir).map_err(|source| failed(&dir.join(FILE), source))?;
     while let Some(text) = lines.next().map_err(|source| failed(&lines.path, source))? {
         walk.line(&lines.path, &text);
     }
-    Ok(walk.finish(anchors.len()))
+    Ok(walk.finish())
 }
 
-/// Where the first record stands, if it is not the first of all.
+/// The first record, if it is not the first of all.
 struct Beginning {
     /// Its line, counted over all files.
     line: u64,
     seq: u64,
-    /// The one before it; unknown where the line before was unreadable.
-    prev: Option<Digest>,
+    time: u64,
+    prev: Digest,
+    /// The number that its line would have in a log of which nothing was removed.
+    expected: u64,
+}
+
+/// A record that tells of a removal.
+struct Told {
+    /// Its line, counted over all files.
+    line: u64,
+    seq: u64,
+    time: u64,
+    removed: Removed,
+    /// Whether the last record that it says is removed was still there, as it names it.
+    is_seen: bool,
+}
+
+impl Beginning {
+    /// Whether this is the line that such a removal leaves as the first.
+    fn follows(&self, Told { time, removed, .. }: &Told, retention: Retention) -> bool {
+        // Files are removed as a whole.
+        self.line == 1
+            && removed.to.checked_add(1) == Some(self.seq)
+            && removed.to_hash == self.prev
+            && removed.before == self.time
+            && match removed.bound {
+                Bound::Size => true,
+                Bound::Age => older(removed.before, *time, retention.age),
+            }
+    }
 }
 
 /// The state between two lines. Lines are counted over all files.
 struct Walk<'a> {
     scripts: Blobs,
+    retention: Retention,
     /// By number of the record they saw, those not yet met.
     anchors: HashMap<u64, Vec<&'a Anchor>>,
+    /// How many were compared, and the highest record that one of them saw as it is; none where there
+    /// are no anchors.
+    compared: usize,
+    confirmed: Option<u64>,
     /// Name and last line of the files before the one that is read, and that one's name.
     files: Vec<(String, u64)>,
     file: String,
@@ -152,21 +163,24 @@ struct Walk<'a> {
     /// Line and number of each good record by its hash, to tell what was put in.
     places: HashMap<Digest, (u64, u64)>,
     beginning: Option<Beginning>,
-    removed: Vec<Removed>,
+    told: Vec<Told>,
     /// Line, number and text of records whose text is gone.
     without_text: Vec<(u64, u64, Digest)>,
     faults: Vec<(u64, FaultKind)>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(all: &'a [Anchor], scripts: Blobs) -> Self {
+    fn new(all: &'a [Anchor], scripts: Blobs, retention: Retention) -> Self {
         let mut anchors: HashMap<u64, Vec<&Anchor>> = HashMap::new();
         for anchor in all.iter().filter(|anchor| anchor.head.seq > 0) {
             anchors.entry(anchor.head.seq).or_default().push(anchor);
         }
         Self {
             scripts,
+            retention,
+            confirmed: (!anchors.is_empty()).then_some(0),
             anchors,
+            compared: 0,
             files: Vec::new(),
             file: FILE.to_owned(),
             lines: 0,
@@ -175,7 +189,7 @@ impl<'a> Walk<'a> {
             broken: false,
             places: HashMap::from([(Digest::NONE, (0, 0))]),
             beginning: None,
-            removed: Vec::new(),
+            told: Vec::new(),
             without_text: Vec::new(),
             faults: Vec::new(),
         }
@@ -194,15 +208,18 @@ impl<'a> Walk<'a> {
                 self.fault(self.lines, FaultKind::Changed(fault));
                 self.broken = true;
                 // It stands for one record, whatever it was.
-                self.head.seq += 1;
+                self.head.seq = self.head.seq.saturating_add(1);
                 return;
             }
         };
         self.check_place(&link);
         self.check_texts(&link);
-        self.removed.extend(removal_of(&link));
+        self.check_removal(&link);
         for anchor in self.anchors.remove(&link.seq).unwrap_or_default() {
-            if anchor.head.hash != link.hash {
+            self.compared += 1;
+            if anchor.head.hash == link.hash {
+                self.confirmed = self.confirmed.max(Some(link.seq));
+            } else {
                 let session = anchor.session.clone();
                 self.fault(self.lines, FaultKind::Rewritten { session });
             }
@@ -214,16 +231,17 @@ impl<'a> Walk<'a> {
 
     /// Whether the record follows from the one before it; if not, why.
     fn check_place(&mut self, link: &chain::Link) {
-        let expected = self.head.seq + 1;
+        let Some(expected) = self.head.seq.checked_add(1) else {
+            return self.fault(self.lines, FaultKind::Unlinked);
+        };
         if link.seq == expected && (self.broken || link.prev == self.head.hash) {
             return;
         }
         // The first good record: whether the log may begin here, the records behind it say.
         let is_first = self.places.len() == 1;
         if is_first && link.seq > expected {
-            let prev = (!self.broken).then_some(link.prev);
-            let seq = link.seq - (self.lines - 1);
-            self.beginning = Some(Beginning { line: self.lines, seq, prev });
+            let (line, seq, time, prev) = (self.lines, link.seq, link.time, link.prev);
+            self.beginning = Some(Beginning { line, seq, time, prev, expected });
             return;
         }
         if let Some((line, seq)) = self.places.get(&link.prev).copied() {
@@ -245,10 +263,27 @@ impl<'a> Walk<'a> {
     fn check_texts(&mut self, link: &chain::Link) {
         for digest in named(link) {
             self.texts += 1;
-            if self.scripts.get(digest).is_err() {
-                self.without_text.push((self.lines, link.seq, digest));
+            match self.scripts.get(digest) {
+                Ok(_) => {}
+                Err(error) if error.is_gone() => {
+                    self.without_text.push((self.lines, link.seq, digest));
+                }
+                Err(_) => self.fault(self.lines, FaultKind::Text { digest }),
             }
         }
+    }
+
+    fn check_removal(&mut self, link: &chain::Link) {
+        let Some(removed) = removal_of(link) else { return };
+        let place = self.places.get(&removed.to_hash);
+        let is_seen = removed.to < link.seq && place.is_some_and(|(_, seq)| *seq == removed.to);
+        let (line, seq, time) = (self.lines, link.seq, link.time);
+        self.told.push(Told { line, seq, time, removed, is_seen });
+    }
+
+    /// Whether an anchor shows that the record was there, or nothing could show it.
+    fn is_confirmed(&self, told: &Told) -> bool {
+        self.confirmed.is_none_or(|confirmed| confirmed >= told.seq)
     }
 
     fn fault(&mut self, line: u64, kind: FaultKind) {
@@ -259,13 +294,18 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn finish(mut self, anchors: usize) -> Verification {
+    fn finish(mut self) -> Verification {
         let removed = self.begins_as_it_says();
-        // A death between may leave records whose removal, and that of their texts, had begun.
-        let gone = self.removed.iter().map(|removed| removed.to).max().unwrap_or_default();
         for (line, seq, digest) in std::mem::take(&mut self.without_text) {
-            if seq > gone {
-                self.fault(line, FaultKind::Text { digest });
+            // A death between may leave records whose removal, and that of their texts, had begun.
+            // The first of those that say so is confirmed first.
+            match self.told.iter().find(|told| told.is_seen && told.removed.to >= seq) {
+                Some(told) if self.is_confirmed(told) => {}
+                Some(told) => {
+                    let (line, to) = (told.line, told.removed.to);
+                    self.fault(line, FaultKind::NotConfirmed { to });
+                }
+                None => self.fault(line, FaultKind::Text { digest }),
             }
         }
         let mut unmet: Vec<_> = std::mem::take(&mut self.anchors).into_values().flatten().collect();
@@ -279,21 +319,33 @@ impl<'a> Walk<'a> {
         self.faults.sort_by_key(|(line, _)| *line);
         let faults = std::mem::take(&mut self.faults);
         let faults = faults.into_iter().map(|(line, kind)| self.placed(line, kind)).collect();
-        let Self { lines, texts, head, .. } = self;
+        let Self { lines, texts, head, compared: anchors, .. } = self;
         Verification { lines, removed, anchors, texts, head, faults }
     }
 
     /// Where the log begins behind what it says was removed, that; else it is a fault.
     fn begins_as_it_says(&mut self) -> Option<Removed> {
-        let Beginning { line, seq, prev } = self.beginning.take()?;
-        let told = self.removed.iter().find(|removed| {
-            removed.to + 1 == seq && prev.is_none_or(|prev| prev == removed.to_hash)
-        });
-        let told = told.cloned();
-        if told.is_none() {
-            self.fault(line, FaultKind::Removed { from: 1, to: seq - 1 });
+        let begins = self.beginning.take()?;
+        let seen = self.anchors.remove(&(begins.seq - 1)).unwrap_or_default();
+        self.compared += seen.len();
+        let fits = |told: &&Told| {
+            begins.follows(told, self.retention)
+                && seen.iter().all(|anchor| anchor.head.hash == told.removed.to_hash)
+        };
+        // One that was said, begun and said again stands there twice; the first is confirmed first.
+        match self.told.iter().find(fits) {
+            Some(told) if self.is_confirmed(told) => Some(told.removed.clone()),
+            Some(told) => {
+                let (line, to) = (told.line, told.removed.to);
+                self.fault(line, FaultKind::NotConfirmed { to });
+                None
+            }
+            None => {
+                let (from, to) = (begins.expected, begins.seq - 1);
+                self.fault(begins.line, FaultKind::Removed { from, to });
+                None
+            }
         }
-        told
     }
 
     /// The fault with its place in its file.
