@@ -4,6 +4,7 @@
 mod support;
 
 use ipc::Hello;
+use nix::sys::signal::Signal;
 use protocol::client::{ClientLink, FromClient, Opening, Start, ToClient, Unfinished};
 use protocol::session::OpenTurn;
 use serde_json::Value;
@@ -84,6 +85,44 @@ fn a_killed_daemon_is_followed_by_another() {
     let second = desk.daemon();
     assert_ne!(first.pid, second.pid);
     std::mem::forget(first);
+}
+
+/// Nobody there is one thing, and somebody who gives no answer is another.
+#[test]
+fn a_stopped_daemon_is_said_to_give_no_answer_and_hides_no_other() {
+    let desk = Desk::new();
+    let ran = run(desk.agentd(&["ps"]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("no supervisor runs"), "{ran:?}");
+    let server = Server::answering(|n, _| match n {
+        1 => Answer::text("slowly").stalled_after(1, Duration::from_secs(60)),
+        _ => Answer::text("Early."),
+    });
+    let mut private = desk.with_server(&server, &["-p", "x"]);
+    let mut private = private.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    support::until("the private one asks", || server.requests().len() == 1);
+    let own = support::child_of(private.id(), "agentd-supervisor").unwrap();
+    let own = support::child_of(own, "agentd-provider").unwrap().to_string();
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    wire.prompt(&session, "go");
+    wire.turn_ends();
+    support::send(daemon.pid, Signal::SIGSTOP);
+    let asked = ["ps", "ls"].map(|command| desk.agentd(&[command]));
+    let [ps, ls] = asked.map(|mut command| {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        std::thread::spawn(move || run(command))
+    });
+    let (ps, ls) = (ps.join().unwrap(), ls.join().unwrap());
+    support::send(daemon.pid, Signal::SIGCONT);
+    support::send(private.id(), Signal::SIGTERM);
+    private.wait().unwrap();
+    assert_eq!(ps.code, 15, "{ps:?}");
+    assert!(ps.err.contains("does not answer") && !ps.err.contains("no supervisor runs"), "{ps:?}");
+    assert!(ps.out.contains(&own), "the other's are shown: {ps:?}");
+    assert!(ls.err.contains("does not answer"), "{ls:?}");
+    assert!(ls.out.contains(&session.0) && ls.out.contains("working"), "{ls:?}");
 }
 
 #[test]

@@ -146,8 +146,11 @@ impl Supervisors for DaemonSupervisors<'_> {
         let connection = match connect(&self.socket) {
             Ok(connection) => Some(connection),
             Err(error) if nobody(&error) => None,
-            // It is ending, or it has just taken another's place.
-            Err(ConnectError::Refused { .. } | ConnectError::Ended) => None,
+            // It is ending, or it has just taken another's place; or it is stopped, and what it may
+            // hold is locked.
+            Err(
+                ConnectError::Refused { .. } | ConnectError::Ended | ConnectError::Silent { .. },
+            ) => None,
             Err(error) => return Err(error.into()),
         };
         let Some(mut connection) = connection else { return Ok(None) };

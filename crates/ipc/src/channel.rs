@@ -129,7 +129,11 @@ pub fn worker<L: Link>() -> Result<Ends<L::To, L::From>, ChannelError> {
 pub fn connect<L: Link>(socket: UnixStream) -> Result<Ends<L::To, L::From>, ChannelError> {
     (&socket).write_all(&Hello::own().to_bytes())?;
     let mut bytes = [0; HELLO_BYTES];
-    (&socket).read_exact(&mut bytes).map_err(|_| ChannelError::Closed)?;
+    (&socket).read_exact(&mut bytes).map_err(|error| {
+        // Whoever says nothing in the time that the socket has is there.
+        let silent = error.kind() == io::ErrorKind::WouldBlock;
+        if silent { ChannelError::Io(error) } else { ChannelError::Closed }
+    })?;
     Hello::from_bytes(&bytes)?.check()?;
     ends::<L::To, L::From>(socket, L::MESSAGE_CAP, L::NAME)
 }

@@ -3,20 +3,59 @@
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::place::Place;
-use crate::ps::{connect, sockets};
-use client::{ChannelError, Connection};
+use crate::ps::sockets;
+use client::{ChannelError, ConnectError, Connection};
 use protocol::client::{FailedKind, FromClient, Opening, ToClient};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Longest wait for what a supervisor knows. It gives its sessions five seconds to say how they are.
 const AT_ONCE: Duration = Duration::from_secs(15);
 
-/// Connections to all supervisors that run: to the daemon first, then to those of one run each.
+/// Connections to all supervisors that run: to the daemon first, then to those of one run each. Of one
+/// that gives no answer that is said, and it hides none of the others.
 pub(crate) fn running(place: &Place) -> Vec<Connection> {
-    // One that has just ended is none that runs.
-    sockets(&place.dirs.runtime).iter().filter_map(|socket| connect(socket).ok()).collect()
+    let reached = |socket: &PathBuf| {
+        reached(socket).unwrap_or_else(|failure| {
+            say_unknown(&failure);
+            None
+        })
+    };
+    sockets(&place.dirs.runtime).iter().filter_map(reached).collect()
+}
+
+/// The supervisor at this socket, or nothing where nobody is there. An error is of one that runs and
+/// does not let itself be spoken to.
+pub(crate) fn reached(socket: &Path) -> Result<Option<Connection>, Failure> {
+    match connect(socket) {
+        Ok(connection) => Ok(Some(connection)),
+        // One that has just ended is none that runs.
+        Err(ConnectError::Ended) => Ok(None),
+        Err(ConnectError::Unreachable { source, .. } | ConnectError::Token { source, .. })
+            if matches!(
+                source.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn connect(socket: &Path) -> Result<Connection, ConnectError> {
+    let path = socket.with_file_name("token");
+    match std::fs::read_to_string(&path) {
+        Ok(token) => Connection::open(socket, token.trim()),
+        Err(source) => Err(ConnectError::Token { path, source }),
+    }
+}
+
+/// A supervisor gave no answer; others may.
+pub(crate) fn say_unknown(failure: &Failure) {
+    eprintln!("agentd: {}; what it does is not known here", failure.message());
 }
 
 /// Asks, and waits for the answer, however long what is asked for takes.

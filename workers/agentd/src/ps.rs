@@ -13,20 +13,25 @@ use std::path::{Path, PathBuf};
 pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
     let place = Place::of_process()?;
     let mut rows = Vec::new();
+    let mut exit = Exit::Done;
     for socket in sockets(&place.dirs.runtime) {
-        // One that has just ended is none that runs.
-        if let Ok(mut connection) = connect(&socket) {
-            rows.extend(processes(&mut connection)?);
+        let reached = door::reached(&socket);
+        match reached.and_then(|found| found.map(|mut it| processes(&mut it)).transpose()) {
+            Ok(found) => rows.extend(found.into_iter().flatten()),
+            Err(failure) => {
+                door::say_unknown(&failure);
+                exit = failure.code();
+            }
         }
     }
     if json {
         print(&lines(&rows));
-    } else if rows.is_empty() {
-        eprintln!("agentd: no supervisor runs; `agentd -p` brings up one for each run");
-    } else {
+    } else if !rows.is_empty() {
         print(&table(&rows));
+    } else if exit == Exit::Done {
+        eprintln!("agentd: no supervisor runs; `agentd -p` brings up one for each run");
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 /// The sockets of supervisors: of the one for all sessions, and of those for one run each.
@@ -37,12 +42,6 @@ pub(crate) fn sockets(runtime: &Path) -> Vec<PathBuf> {
     found.insert(0, runtime.join("socket"));
     found.retain(|socket| socket.exists());
     found
-}
-
-pub(crate) fn connect(socket: &Path) -> Result<Connection, Failure> {
-    let token = std::fs::read_to_string(socket.with_file_name("token"))
-        .map_err(|error| Failure::config(format!("the token cannot be read: {error}")))?;
-    Ok(Connection::open(socket, token.trim())?)
 }
 
 pub(crate) fn processes(connection: &mut Connection) -> Result<Vec<ProcessRow>, Failure> {

@@ -1,10 +1,11 @@
 //! `agentd restart`: another try for a session whose processes have failed, in the supervisor that
 //! holds it.
 
+use crate::door;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::place::Place;
-use crate::ps::{connect, processes, sockets};
+use crate::ps::processes;
 use client::{ChannelError, Connection};
 use protocol::client::{FailedKind, FromClient, ToClient};
 use protocol::ids::SessionId;
@@ -13,20 +14,19 @@ use std::collections::BTreeMap;
 pub(crate) fn main(beginning: &str) -> Result<Exit, Failure> {
     let place = Place::of_process()?;
     let mut found = BTreeMap::new();
-    for socket in sockets(&place.dirs.runtime) {
-        // One that has just ended holds nothing.
-        let Ok(mut connection) = connect(&socket) else { continue };
-        let rows = processes(&mut connection)?;
+    let mut running = door::running(&place);
+    for (at, connection) in running.iter_mut().enumerate() {
+        let rows = processes(connection)?;
         let here = rows.into_iter().filter_map(|row| row.session);
         let here: Vec<SessionId> = here.filter(|id| id.0.starts_with(beginning)).collect();
         for session in here {
-            found.insert(session.0, socket.clone());
+            found.insert(session.0, at);
         }
     }
     let mut found = found.into_iter();
     match (found.next(), found.next()) {
-        (Some((id, socket)), None) if !beginning.is_empty() => {
-            restart(connect(&socket)?, SessionId(id))
+        (Some((id, at)), None) if !beginning.is_empty() => {
+            restart(running.swap_remove(at), SessionId(id))
         }
         (None, _) => Err(Failure::user(format!("no supervisor holds a session {beginning:?}"))
             .hint("a session that is on disk only needs no restart: opening it starts its workers anew")),

@@ -43,7 +43,7 @@ fn listed(connection: &mut Connection) -> Vec<SessionRow> {
         Ok(other) => door::unexpected(&other),
         Err(failure) => failure,
     };
-    eprintln!("agentd: {}; what it does is not known here", failure.message());
+    door::say_unknown(&failure);
     Vec::new()
 }
 
