@@ -10,6 +10,10 @@ use std::os::fd::OwnedFd;
 use tokio::sync::oneshot;
 use web::Proxy;
 
+/// Most names that are looked up at once; each takes a socket beside the two of every connection, and
+/// a process has 1,024.
+const LOOK_UPS: usize = 64;
+
 /// Carries until the supervisor says that the command is over, or is gone itself.
 pub(crate) fn carry(
     (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
@@ -20,6 +24,7 @@ pub(crate) fn carry(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .enable_time()
+        .max_blocking_threads(LOOK_UPS)
         .build()
         .context("no event loop")?;
     let socket = TcpListener::from(socket);
