@@ -4,9 +4,9 @@ use crate::error::{CageError, Step};
 use crate::links::{Link, links_to};
 use crate::policy::{Absent, Access, At, Fresh, Policy, Rule, When};
 use crate::protected::{self, Before, Linked, Territory};
+use crate::secrets::{Piece, beside, readable};
 use crate::sys;
 use nix::errno::Errno;
-use nix::unistd::{AccessFlags, access};
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network};
 use std::fs::File;
 use std::io;
@@ -217,17 +217,21 @@ impl Grants {
             .metadata()
             .map_err(|error| CageError::os(Step::Grants, path.display(), error))?
             .is_dir();
-        let secret: Vec<PathBuf> = rule
-            .except
-            .iter()
-            .map(|name| path.join(name))
-            // What this user cannot read needs no cover: the kernel refuses it by itself.
-            .filter(|path| readable(path))
-            .collect();
+        // What this user cannot read needs no cover: the kernel refuses it by itself.
+        let secret = rule.except.iter().map(Path::new).filter(|name| readable(&path.join(name)));
         match means {
-            Means::Layer if !secret.is_empty() => return self.around(rule, path, &secret),
-            Means::Layer => {}
-            Means::Root => self.covered.extend(secret),
+            Means::Layer => {
+                let secret: Vec<&Path> = secret.collect();
+                if !secret.is_empty() {
+                    for piece in beside(path, &secret)? {
+                        let Piece { path, place, folder } = piece;
+                        let access = rule.access;
+                        self.list.push(Grant { path, access, place, folder, fresh: None });
+                    }
+                    return Ok(());
+                }
+            }
+            Means::Root => self.covered.extend(secret.map(|name| path.join(name))),
         }
         self.list.push(Grant {
             path: real,
@@ -236,39 +240,6 @@ impl Grants {
             folder,
             fresh: rule.fresh,
         });
-        Ok(())
-    }
-
-    /// Grants what lies in a directory, piece by piece, but not `secret`. The directory itself can
-    /// then not be listed: Landlock has no rule that ends at a directory.
-    fn around(&mut self, rule: &Rule, path: &Path, secret: &[PathBuf]) -> Result<(), CageError> {
-        let entries = std::fs::read_dir(path)
-            .map_err(|error| CageError::os(Step::Grants, path.display(), error))?;
-        for entry in entries.flatten() {
-            let inner = entry.path();
-            if secret.contains(&inner) {
-                continue;
-            }
-            if secret.iter().any(|secret| secret.starts_with(&inner)) {
-                self.around(rule, &inner, secret)?;
-                continue;
-            }
-            // A link opens nothing by itself; where it leads is granted or it is not.
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_symlink() {
-                continue;
-            }
-            // A file that went away meanwhile is no loss.
-            let Ok(place) = open(&inner) else { continue };
-            let folder = kind.is_dir();
-            self.list.push(Grant {
-                path: inner,
-                access: rule.access,
-                place: place.into(),
-                folder,
-                fresh: None,
-            });
-        }
         Ok(())
     }
 
@@ -368,20 +339,8 @@ fn withheld_error(grant: &Path, withheld: &Path) -> CageError {
     .hint("work in a directory that does not contain it, or move it with XDG_STATE_HOME and XDG_RUNTIME_DIR")
 }
 
-/// Whether this user could read a secret: the file, or any file right in the directory.
-fn readable(path: &Path) -> bool {
-    match std::fs::read_dir(path) {
-        Ok(entries) => entries.flatten().any(|entry| readable_file(&entry.path())),
-        Err(_) => readable_file(path),
-    }
-}
-
-fn readable_file(path: &Path) -> bool {
-    access(path, AccessFlags::R_OK).is_ok()
-}
-
 /// Opens a place without reading it.
-fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_PATH).open(path)
 }
 

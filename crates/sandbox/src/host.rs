@@ -51,21 +51,21 @@ pub enum StepOutcome {
 #[must_use]
 pub fn host() -> HostProbe {
     let landlock_abi = layer::abi().unwrap_or(0);
-    let mut steps = Vec::new();
-    let mut tier = Tier::C;
-    match Scratch::new() {
-        Ok(scratch) => {
-            for tried in [Tier::A, Tier::B] {
-                let failure = attempt(tried, &scratch).err();
-                steps.extend(account(tried, failure.as_ref()));
-                if failure.is_none() {
-                    tier = tier.max(tried);
-                }
-            }
-        }
-        Err(error) => steps.extend(account(Tier::B, Some(&error))),
-    }
-    HostProbe { tier, landlock_abi, steps }
+    let tried: Vec<(Tier, Option<CageError>)> = match Scratch::new() {
+        Ok(scratch) => [Tier::A, Tier::B]
+            .map(|tier| (tier, attempt(tier, &scratch).err()))
+            .into_iter()
+            .collect(),
+        Err(error) => vec![(Tier::B, Some(error))],
+    };
+    judged(landlock_abi, &tried)
+}
+
+/// What this host allows, from how each tier went: the strongest without a failure.
+fn judged(landlock_abi: u32, tried: &[(Tier, Option<CageError>)]) -> HostProbe {
+    let held = tried.iter().filter(|(_, failure)| failure.is_none()).map(|(tier, _)| *tier);
+    let steps = tried.iter().flat_map(|(tier, failure)| account(*tier, failure.as_ref()));
+    HostProbe { tier: held.max().unwrap_or(Tier::C), landlock_abi, steps: steps.collect() }
 }
 
 /// The steps of a tier up to the one that failed, and beyond.
@@ -191,5 +191,62 @@ mod tests {
         let without = account(Tier::B, None);
         assert!(without.iter().all(|step| step.outcome == StepOutcome::Done));
         assert!(!without.iter().any(|step| step.step == Step::Root));
+    }
+
+    /// Every version of Landlock, with and without namespaces: the tier, and what its record admits.
+    #[test]
+    fn each_version_of_landlock_has_its_tier_and_its_admissions() {
+        use crate::claims::{self, Bounded, Ground, Held, NO_SCOPES, Observed, Root};
+        const SIGNALS: &str = NO_SCOPES;
+        const SOCKETS: &str = "Sockets that other programs keep";
+        let (a, b, c) = (Tier::A, Tier::B, Tier::C);
+        // Version; tier with namespaces, and without; what tier A admits, and tier B.
+        type Row = (u32, Tier, Tier, &'static [&'static str], &'static [&'static str]);
+        let table: [Row; 11] = [
+            (0, c, c, &[], &[]),
+            (1, c, c, &[], &[]),
+            (2, c, c, &[], &[]),
+            (3, a, b, &[SIGNALS, SOCKETS], &[SIGNALS]),
+            (4, a, b, &[SIGNALS, SOCKETS], &[SIGNALS]),
+            (5, a, b, &[SIGNALS, SOCKETS], &[SIGNALS]),
+            (6, a, b, &[SOCKETS], &[]),
+            (7, a, b, &[SOCKETS], &[]),
+            (8, a, b, &[SOCKETS], &[]),
+            (9, a, b, &[], &[]),
+            (10, a, b, &[], &[]),
+        ];
+        for (abi, with, without, of_a, of_b) in table {
+            let failure = || layer::enough(abi).err();
+            let refused = || Some(CageError::new(Step::Namespaces, "refused"));
+            let probe = judged(abi, &[(a, failure()), (b, failure())]);
+            assert_eq!(probe.tier, with, "version {abi}");
+            let lower = judged(abi, &[(a, failure().or_else(refused)), (b, failure())]);
+            assert_eq!(lower.tier, without, "version {abi} without namespaces");
+            if let Some(failure) = failure() {
+                // Below the least nothing runs, and this is what `doctor` says of it.
+                let words = format!("version {abi}; 3 is the least");
+                assert!(failure.reason.contains(&words), "{failure}");
+                let landlock = probe.steps.iter().find(|step| step.step == Step::Landlock);
+                let told = landlock.map(|step| step.outcome.clone());
+                assert_eq!(told, Some(StepOutcome::Failed(failure.reason)));
+                continue;
+            }
+            for (tier, admitted) in [(a, of_a), (b, of_b)] {
+                let said = claims::limits(Ground {
+                    tier,
+                    abi,
+                    network: Network::Off,
+                    processes: Bounded::ByKernel,
+                    memory: Bounded::ByKernel,
+                    root: Root::No,
+                    observed: Observed::Refusals,
+                    held: Held::ByKernel,
+                });
+                for words in [SIGNALS, SOCKETS] {
+                    let says = said.iter().any(|limit| limit.contains(words));
+                    assert_eq!(says, admitted.contains(&words), "{abi}, {tier:?}: {words}");
+                }
+            }
+        }
     }
 }

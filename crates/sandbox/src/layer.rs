@@ -57,7 +57,10 @@ pub(crate) fn abi() -> Result<u32, CageError> {
 }
 
 /// The version again, where a tier can be built on it.
-fn enough(found: u32) -> Result<u32, CageError> {
+///
+/// # Errors
+/// `Step::Landlock` where it is older.
+pub(crate) fn enough(found: u32) -> Result<u32, CageError> {
     if found < FLOOR {
         return Err(CageError::new(
             Step::Landlock,

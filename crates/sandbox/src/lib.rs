@@ -31,6 +31,7 @@ mod protected;
 mod root;
 mod runner;
 mod seccomp;
+mod secrets;
 mod sys;
 mod tree;
 

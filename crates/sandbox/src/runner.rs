@@ -95,6 +95,8 @@ fn tier_a(
     for (place, access) in descriptors.zip(accesses) {
         rules = layer::add(rules, place, access)?;
     }
+    // The rules hold the places from here on; each process below would close them all again.
+    grants.list.clear();
     if wanted.level == Level::Required && !losses.is_empty() {
         return Err(CageError::new(Step::Root, losses.join(" "))
             .hint("`sandbox.level = \"best-effort\"` accepts the loss, `sandbox.tier = \"b\"` does without namespaces"));
@@ -145,6 +147,8 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     let mut grants = Grants::find(wanted, policy, Means::Layer)?;
     let watch = watch(wanted, &grants, Tier::B, abi)?;
     let rules = layer::rules(&grants, tcp(Tier::B, wanted.network))?;
+    // As above; started as root it is all of `/etc`, entry by entry.
+    grants.list.clear();
     privileges::drop_all()?;
     let inner = copy(&rules)?;
     let fence = Fence::raise(rules)?;

@@ -1,0 +1,112 @@
+//! What lies in a directory beside its secrets: Landlock grants a directory whole or not at all. For
+//! `grants` only.
+
+use crate::error::{CageError, Step};
+use crate::grants::open;
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// Something in a directory that is no secret.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub path: PathBuf,
+    /// Opened with `O_PATH`.
+    pub place: OwnedFd,
+    pub folder: bool,
+}
+
+/// The pieces of a directory without `secrets`, which are paths within it. The directory itself can
+/// then not be listed: Landlock has no rule that ends at a directory.
+///
+/// It is listed for each call: a name that came since would be missing, and one that was moved over a
+/// secret would be granted.
+///
+/// # Errors
+/// `Step::Grants` where the directory cannot be listed.
+pub(crate) fn beside(path: &Path, secrets: &[&Path]) -> Result<Vec<Piece>, CageError> {
+    let mut pieces = Vec::new();
+    let entries = std::fs::read_dir(path)
+        .map_err(|error| CageError::os(Step::Grants, path.display(), error))?;
+    for entry in entries.flatten() {
+        // A link opens nothing by itself; where it leads is granted or it is not.
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_symlink() {
+            continue;
+        }
+        let name = entry.file_name();
+        let below: Vec<&Path> =
+            secrets.iter().filter_map(|secret| secret.strip_prefix(&name).ok()).collect();
+        if below.iter().any(|rest| rest.as_os_str().is_empty()) {
+            continue;
+        }
+        let inner = path.join(&name);
+        if !below.is_empty() {
+            pieces.extend(beside(&inner, &below)?);
+            continue;
+        }
+        // A file that went away meanwhile is no loss.
+        let Ok(place) = open(&inner) else { continue };
+        pieces.push(Piece { path: inner, place: place.into(), folder: kind.is_dir() });
+    }
+    Ok(pieces)
+}
+
+/// Whether this user could read a secret: the file, or any file right in the directory.
+pub(crate) fn readable(path: &Path) -> bool {
+    match access(path, AccessFlags::R_OK) {
+        Ok(()) => match std::fs::read_dir(path) {
+            Ok(entries) => {
+                entries.flatten().any(|entry| access(&entry.path(), AccessFlags::R_OK).is_ok())
+            }
+            Err(_) => true,
+        },
+        // Who may pass a directory and not list it may still know a name in it.
+        Err(Errno::EACCES) => access(path, AccessFlags::X_OK).is_ok(),
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn beside_secrets_lies_all_else_and_nothing_that_a_link_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for folder in ["ssl/private", "ssl/certs", "elsewhere"] {
+            std::fs::create_dir_all(at(folder)).unwrap();
+        }
+        for file in ["passwd", "shadow", "shadow.old", "ssl/openssl.cnf", "elsewhere/key"] {
+            std::fs::write(at(file), "x").unwrap();
+        }
+        std::os::unix::fs::symlink(at("elsewhere"), at("apt")).unwrap();
+        let secrets = ["shadow", "ssl/private", "apt/auth.conf"].map(Path::new);
+        let found = beside(dir.path(), &secrets).unwrap();
+        let mut found: Vec<PathBuf> = found.into_iter().map(|piece| piece.path).collect();
+        found.sort();
+        let wanted = ["elsewhere", "passwd", "shadow.old", "ssl/certs", "ssl/openssl.cnf"];
+        assert_eq!(found, wanted.map(at));
+    }
+
+    #[test]
+    fn a_directory_that_one_may_only_pass_is_not_taken_for_unreadable() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("private");
+        std::fs::create_dir(&inner).unwrap();
+        std::fs::write(inner.join("key"), "x").unwrap();
+        let with = |mode| {
+            std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(mode)).unwrap();
+            readable(&inner)
+        };
+        assert!(with(0o755));
+        assert!(with(0o311), "its key can be read by whoever knows the name");
+        assert_eq!(with(0o000), nix::unistd::getuid().is_root());
+        assert!(!readable(&dir.path().join("missing")));
+        with(0o755);
+    }
+}
