@@ -6,8 +6,10 @@ use std::path::Path;
 #[path = "src/policy_source.rs"]
 mod policy_source;
 
-const PROFILES: [&str; 9] =
-    ["probe", "query", "mutate", "command", "session", "broker", "provider", "store", "web"];
+const PROFILES: [&str; 10] = [
+    "probe", "query", "mutate", "command", "session", "broker", "provider", "store", "web",
+    "verify",
+];
 
 fn main() {
     let here = std::env::var("CARGO_MANIFEST_DIR").expect("cargo names the crate's folder");

@@ -123,6 +123,7 @@ pub(crate) const TOOLS: &[Known] = &[
     known("bash", ToolKind::Mutation, Subject::Command),
     known("run", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
     known("powershell", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
+    known("verify", ToolKind::Query, Subject::Command).like("bash", Share::Against),
     known("git_status", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_diff", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_log", ToolKind::Query, Subject::Command).like("bash", Share::Whole),

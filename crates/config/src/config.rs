@@ -11,12 +11,13 @@ use crate::project::Warning;
 use crate::settings::Settings;
 use crate::value::{Beside, Item, Value};
 use crate::vendors::{KeySource, NONE, ProviderName, VENDORS_OWN, Vendor};
-use crate::{proxy, variables};
+use crate::{proxy, variables, verify};
 use protocol::client::ModelFacts;
 use protocol::confinement::{Level, Limits, Network, Tier};
 use protocol::hosts::HostRule;
 use protocol::judgement::{Audience, Example, Mode, Rule, RuleEffect, RuleSet};
 use protocol::provider::{Auth, Effort, Patience, ReplaySpeed};
+use protocol::session::Verifier;
 use protocol::web::{PrivateNetworks, WebSettings};
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,8 @@ pub struct Config {
     pub hosts: Vec<HostRule>,
     /// Bounds of tools.
     pub tools: ToolsConfig,
+    /// What is run after edits.
+    pub verify: VerifyConfig,
     /// Pinned files.
     pub context: ContextConfig,
     /// Bounds of a turn.
@@ -123,6 +126,15 @@ pub struct ToolsConfig {
     pub timeout_ms: u64,
     /// Directories granted beside the project, absolute; links not resolved yet.
     pub add_dirs: Vec<PathBuf>,
+}
+
+/// What is run after edits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerifyConfig {
+    /// None where it is switched off, or the project is not trusted: its build scripts would run.
+    pub commands: Vec<Verifier>,
+    /// Longest time for all of a round, in milliseconds.
+    pub timeout_ms: u64,
 }
 
 /// What a conversation is begun with beside words.
@@ -218,6 +230,13 @@ impl Config {
                 max_result_chars: narrow(settings, "tools.max_result_chars")?,
                 timeout_ms: settings.number("tools.timeout_ms")?,
                 add_dirs: directories(settings.list("tools.add_dirs")?, sources)?,
+            },
+            verify: VerifyConfig {
+                commands: match settings.text("verify.mode")? {
+                    "off" => Vec::new(),
+                    _ => verifiers(settings.list("verify.commands")?)?,
+                },
+                timeout_ms: settings.number("verify.timeout_ms")?,
             },
             context: ContextConfig {
                 files: settings.list("context.files")?.iter().map(|it| it.text.clone()).collect(),
@@ -411,6 +430,18 @@ fn hosts(items: &[Item]) -> Result<Vec<HostRule>, ConfigError> {
         if !found.contains(&rule) {
             found.push(rule);
         }
+    }
+    Ok(found)
+}
+
+/// For the same files the last one holds.
+fn verifiers(items: &[Item]) -> Result<Vec<Verifier>, ConfigError> {
+    let mut found: Vec<Verifier> = Vec::new();
+    for item in items {
+        let bad = ConfigError::Incomplete { key: "verify.commands" };
+        let new = verify::read(&item.text).ok_or(bad)?;
+        found.retain(|old| old.files != new.files);
+        found.push(new);
     }
     Ok(found)
 }

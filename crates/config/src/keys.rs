@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Files,
     /// Hosts; layers add to each other.
     Hosts,
+    /// Commands to run after edits; layers add to each other.
+    Verifiers,
 }
 
 /// Which way is tighter.
@@ -76,7 +78,7 @@ const PROVIDERS: &[&str] = &["anthropic", "openai", "openai-chat", "gemini", "re
 pub(crate) const MODES: &[&str] = &["auto", "accept-edits", "ask", "dont-ask", "plan"];
 
 use FromProject::{Anything, Nothing, Tighten};
-use Kind::{Count, Dirs, Files, Hosts, Name, Rules, Time, Url, Word};
+use Kind::{Count, Dirs, Files, Hosts, Name, Rules, Time, Url, Verifiers, Word};
 use Order::{LaterWord, Smaller, SmallerButZero};
 
 /// All keys.
@@ -116,6 +118,10 @@ pub(crate) const KEYS: &[Key] = &[
     // The largest is the contract of `bash`: ten minutes.
     key("tools.timeout_ms", Count(100, 600_000), Anything),
     key("tools.add_dirs", Dirs, Nothing),
+    // What a project says runs once the project is trusted, as all that is run after edits.
+    key("verify.mode", Word(&["on", "off"]), Tighten(LaterWord)),
+    key("verify.commands", Verifiers, Nothing),
+    key("verify.timeout_ms", Count(100, 600_000), Tighten(Smaller)),
     // They are read as the model reads any file: in scope, and where no rule denies it.
     key("context.files", Files, Anything),
     key("budget.rounds", Count(1, 100_000), Tighten(Smaller)),

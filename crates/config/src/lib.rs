@@ -30,10 +30,11 @@ mod trust;
 mod value;
 mod variables;
 mod vendors;
+mod verify;
 
 pub use config::{
     Budget, Config, ContextConfig, DaemonConfig, Permissions, ProviderConfig, Row, SandboxConfig,
-    ToolsConfig,
+    ToolsConfig, VerifyConfig,
 };
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use environment::{Environment, TOOL_HOMES, command_may_see};

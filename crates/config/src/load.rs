@@ -77,10 +77,12 @@ impl Config {
             named.extend(user.models);
             put_all(user.entries, &mut settings);
         }
+        let mut trusted = sources.trust == Trust::Trusted;
         for (name, layer) in [(PROJECT_FILE, Layer::Project), (PROJECT_LOCAL_FILE, Layer::Local)] {
             let path = sources.project.join(name);
             let file = file_entries(&path, layer)?;
             let standing = standing(&sources.trust, &path, &file, &mut warnings);
+            trusted |= standing == Standing::Trusted;
             project::put_project(file.entries, standing, &mut settings, &mut warnings)?;
             named.extend(project::models(file.models, standing, &mut warnings));
         }
@@ -100,7 +102,11 @@ impl Config {
         }
         put_ceilings(managed, &mut settings);
         let extras = model.map(|model| model.extras).unwrap_or_default();
-        Self::from_settings(&settings, extras, sources, warnings)
+        let mut config = Self::from_settings(&settings, extras, sources, warnings)?;
+        if !trusted {
+            config.verify.commands.clear();
+        }
+        Ok(config)
     }
 }
 

@@ -99,7 +99,10 @@ impl Lined<'_> {
         key: &'static Key,
         value: &Spanned<DeValue<'_>>,
     ) -> Result<Value, ConfigError> {
-        if !matches!(key.kind, Kind::Rules | Kind::Dirs | Kind::Files | Kind::Hosts) {
+        if !matches!(
+            key.kind,
+            Kind::Rules | Kind::Dirs | Kind::Files | Kind::Hosts | Kind::Verifiers
+        ) {
             return value::read(key, &raw(value.get_ref()))
                 .map_err(|unfit| self.bad(key.name, &value.span(), unfit));
         }

@@ -4,6 +4,7 @@ use crate::duration;
 use crate::keys::{Key, Kind};
 use crate::origin::Origin;
 use crate::vendors::VENDORS_OWN;
+use crate::verify;
 use protocol::hosts::HostRule;
 use protocol::judgement::Said;
 
@@ -72,6 +73,9 @@ pub(crate) fn read(key: &Key, raw: &Raw<'_>) -> Result<Value, Unfit> {
         (Kind::Hosts, Raw::Text(text) | Raw::Untyped(text)) => {
             text.parse::<HostRule>().ok().map(|rule| Value::Text(rule.to_string()))
         }
+        (Kind::Verifiers, Raw::Text(text) | Raw::Untyped(text)) => {
+            line(text).filter(|_| verify::read(text).is_some())
+        }
         (Kind::Url, Raw::Text(text) | Raw::Untyped(text)) => url(text),
         (Kind::Word(words), Raw::Text(text) | Raw::Untyped(text)) => {
             words.contains(text).then(|| Value::Text((*text).to_owned()))
@@ -92,7 +96,8 @@ pub(crate) fn read(key: &Key, raw: &Raw<'_>) -> Result<Value, Unfit> {
             | Kind::Rules
             | Kind::Dirs
             | Kind::Files
-            | Kind::Hosts,
+            | Kind::Hosts
+            | Kind::Verifiers,
             Raw::Number(_),
         )
         | (_, Raw::Other(_)) => None,
@@ -121,6 +126,7 @@ pub(crate) fn wanted(kind: Kind) -> String {
         ),
         Kind::Rules => "a list of rules such as [\"bash:cargo *\"]".into(),
         Kind::Hosts => format!("a list of hosts such as {}", HostRule::EXAMPLES),
+        Kind::Verifiers => format!("a list of commands such as [{}]", verify::EXAMPLE),
         Kind::Dirs => "a list of directories such as [\"/srv/data\"]".into(),
         Kind::Files => "a list of files such as [\"src/lib.rs\"]".into(),
     }

@@ -94,13 +94,14 @@ fn untyped(
         wanted: unfit.wanted,
     })?;
     let value = match (key.kind, value) {
-        (Kind::Rules | Kind::Dirs | Kind::Files | Kind::Hosts, Value::Text(text)) => {
-            Value::List(vec![Item {
-                text,
-                origin: Origin { layer, file: place.file.clone(), line: 0 },
-                examples: Vec::new(),
-            }])
-        }
+        (
+            Kind::Rules | Kind::Dirs | Kind::Files | Kind::Hosts | Kind::Verifiers,
+            Value::Text(text),
+        ) => Value::List(vec![Item {
+            text,
+            origin: Origin { layer, file: place.file.clone(), line: 0 },
+            examples: Vec::new(),
+        }]),
         (_, value) => value,
     };
     Ok(Entry { key, value, place, layer })

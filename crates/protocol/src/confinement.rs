@@ -51,6 +51,8 @@ pub enum Profile {
     Store,
     /// What reaches the network for calls that may not themselves: network, certificates, resolver.
     Web,
+    /// Verifiers: a command's cage with the project read-only and no network.
+    Verify,
 }
 
 impl Profile {
@@ -67,6 +69,7 @@ impl Profile {
             Self::Provider => "provider",
             Self::Store => "store",
             Self::Web => "web",
+            Self::Verify => "verify",
         }
     }
 }

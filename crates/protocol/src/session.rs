@@ -53,6 +53,17 @@ pub struct OtherName {
     pub defaults: String,
 }
 
+/// A command that is run after the edits of a round, and whose first errors the model is told.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Verifier {
+    /// Which files it is for: `*.rs`, or a name as it is.
+    pub files: String,
+    /// The file that marks a package; it is run there, or in the project where none is named.
+    pub package: Option<String>,
+    /// For a shell.
+    pub command: String,
+}
+
 /// What a conversation is begun with.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct SessionSetup {
@@ -78,6 +89,8 @@ pub struct SessionSetup {
     pub context: Option<u64>,
     /// Files that a person pinned, as `read` is given them.
     pub pinned: Vec<String>,
+    /// What is run after edits.
+    pub verifiers: Vec<Verifier>,
 }
 
 /// Something that happened for good: what the journal keeps and what is replayed from it.

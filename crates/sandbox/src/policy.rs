@@ -155,6 +155,7 @@ pub(crate) fn of(profile: Profile) -> &'static Policy {
         Profile::Provider => &file::PROVIDER,
         Profile::Store => &file::STORE,
         Profile::Web => &file::WEB,
+        Profile::Verify => &file::VERIFY,
     }
 }
 
@@ -166,7 +167,7 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    const ALL: [Profile; 9] = [
+    const ALL: [Profile; 10] = [
         Profile::Probe,
         Profile::Query,
         Profile::Mutate,
@@ -176,6 +177,7 @@ mod tests {
         Profile::Provider,
         Profile::Store,
         Profile::Web,
+        Profile::Verify,
     ];
 
     #[test]

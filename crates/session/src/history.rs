@@ -379,6 +379,23 @@ impl History {
         self.messages.push(message);
     }
 
+    /// Says something more in the newest results, at the end of this call's.
+    pub fn add_to_result(&mut self, use_id: &str, more: &str) {
+        let Some(last) = self.messages.last_mut() else { return };
+        let of_it = last.blocks.iter_mut().find_map(|block| match block {
+            Block::ToolResult { id, text, .. } if id == use_id => Some(text),
+            Block::ToolResult { .. }
+            | Block::Text { .. }
+            | Block::Thinking { .. }
+            | Block::ToolUse { .. } => None,
+        });
+        if let Some(text) = of_it {
+            text.push_str("\n\n");
+            text.push_str(more);
+            self.uncounted += more.len() + 2;
+        }
+    }
+
     /// What the model is told when this batch of `calls` brought a limit near.
     fn notice(&self, calls: u32) -> Option<String> {
         let Limits { rounds, calls: most, .. } = self.limits;

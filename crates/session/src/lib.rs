@@ -4,7 +4,7 @@
 //! `answer` joins a stream to blocks, `history` is what the model is sent, `batch` orders
 //! calls, `own` answers those that need no process, `compact` makes room in the model's context,
 //! `pinned` shows files that a person pinned, `undo` takes changes back, `known` tells tools by their
-//! names, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
+//! names, `verify` runs what a person configured behind edits, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
 //!
 //! What always holds, whatever words come in whatever order: every request is legal for the
 //! vendors, a call runs only from an answer that ended with the call whole, and each call of an
@@ -22,6 +22,7 @@ mod nearest;
 mod own;
 mod pinned;
 mod undo;
+mod verify;
 
 use answer::{Answer, Wanted};
 use batch::Batch;
@@ -40,6 +41,7 @@ use protocol::session::{
 use protocol::upkeep::{LogLevel, LogLine};
 use std::collections::VecDeque;
 use undo::{Changes, Undoing};
+use verify::Edits;
 
 /// One conversation.
 #[derive(Debug)]
@@ -49,6 +51,8 @@ pub struct Session {
     pinned: Pinned,
     /// What of files can be taken back.
     changes: Changes,
+    /// What of the running round is to be verified.
+    edits: Edits,
     phase: Phase,
     /// Prompts that came while a turn ran, the oldest first.
     queue: VecDeque<String>,
@@ -96,6 +100,7 @@ impl Session {
             history: History::new(limits(&setup)),
             pinned: Pinned::new(setup.pinned.clone()),
             changes: Changes::default(),
+            edits: Edits::default(),
             setup,
             phase: Phase::Replaying,
             queue: VecDeque::new(),
@@ -499,6 +504,10 @@ impl Session {
         if batch.may_have_changed(|call| !own::is_own(&call.tool)) {
             self.pinned.outdate();
         }
+        if !*stopping && self.verify(out) {
+            return self.go_on_calling(out);
+        }
+        let Phase::Calling { stopping, .. } = &self.phase else { return };
         if *stopping {
             self.end_turn(TurnEnd::Interrupted, out);
         } else if self.turn.over_budget > 1 {
@@ -508,6 +517,22 @@ impl Session {
         } else {
             self.ask(out);
         }
+    }
+
+    /// Puts what is to be run behind the round's edits to its calls; whether there was anything.
+    fn verify(&mut self, out: &mut Out) -> bool {
+        let due = self.edits.due(&self.setup.verifiers);
+        let any = !due.is_empty();
+        for (tool, input) in due {
+            let number = self.history.last_call().saturating_add(1);
+            let id = CallId { session: self.setup.id.clone(), number };
+            let call = Call { id, use_id: String::new(), tool, input };
+            self.commit(Happened::Called { call: call.clone() }, out);
+            if let Phase::Calling { batch, .. } = &mut self.phase {
+                batch.push(call, ToolKind::Mutation);
+            }
+        }
+        any
     }
 
     /// Reads the next of the pinned files; once all were read, asks the model.
@@ -607,6 +632,9 @@ impl Session {
     fn take_in(&mut self, happened: &Happened) {
         self.history.apply(happened);
         self.changes.apply(happened, &self.setup.tools);
+        if let Some(finding) = self.edits.apply(happened, &self.setup.tools) {
+            self.history.add_to_result(&finding.use_id, &finding.text);
+        }
     }
 
     fn commit(&mut self, happened: Happened, out: &mut Out) {

@@ -249,7 +249,11 @@ fn setup(
         id: id.clone(),
         model,
         system: system(confinement, ""),
-        tools: tools::specs().iter().filter(|spec| is_there(spec, env)).map(offered).collect(),
+        tools: tools::specs()
+            .iter()
+            .filter(|spec| spec.caller == tools::Caller::Model && is_there(spec, env))
+            .map(offered)
+            .collect(),
         max_rounds: config.budget.rounds,
         max_calls: config.budget.calls,
         max_tokens: config.provider.max_tokens,
@@ -258,6 +262,7 @@ fn setup(
         max_result_chars: config.tools.max_result_chars,
         context: config.provider.facts.context,
         pinned: config.context.files.clone(),
+        verifiers: config.verify.commands.clone(),
     })
 }
 
@@ -482,7 +487,8 @@ pub(crate) fn in_words(confinement: &Confinement) -> String {
             | Profile::Broker
             | Profile::Provider
             | Profile::Store
-            | Profile::Web,
+            | Profile::Web
+            | Profile::Verify,
             _,
         ) => "writes nothing".to_owned(),
     };

@@ -4,7 +4,7 @@
 use crate::failure::Code;
 use crate::nearest::nearest;
 use crate::schema;
-use crate::spec::{Alias, Spec, Tool};
+use crate::spec::{Alias, Caller, Spec, Tool};
 use crate::tool::specs;
 use protocol::call::{Outcome, ToolResult};
 use protocol::confinement::{GitSettings, Network};
@@ -146,7 +146,7 @@ impl Invalid {
                 format!("Did you mean {}?", nearest.join(" or "))
             }
             Self::UnknownTool { .. } => {
-                let names: Vec<&str> = specs().iter().map(|spec| spec.name).collect();
+                let names: Vec<&str> = offered().map(|spec| spec.name).collect();
                 format!("The tools are {}.", names.join(", "))
             }
             Self::NotJson { .. } | Self::NotAnObject { .. } => {
@@ -224,6 +224,11 @@ fn object(spec: &Spec, json: &str) -> Result<Map<String, Value>, Invalid> {
     }
 }
 
+/// Those that models are told of.
+fn offered() -> impl Iterator<Item = &'static Spec> {
+    specs().iter().filter(|spec| spec.caller == Caller::Model)
+}
+
 fn find(name: &str) -> Result<(&'static Spec, Option<&'static Alias>), Invalid> {
     for spec in specs() {
         if spec.name == name {
@@ -233,7 +238,7 @@ fn find(name: &str) -> Result<(&'static Spec, Option<&'static Alias>), Invalid> 
             return Ok((spec, Some(alias)));
         }
     }
-    let all = specs().iter().flat_map(|spec| {
+    let all = offered().flat_map(|spec| {
         std::iter::once(spec.name).chain(spec.aliases.iter().map(|alias| alias.name))
     });
     Err(Invalid::UnknownTool { name: name.chars().take(80).collect(), nearest: nearest(name, all) })

@@ -68,7 +68,7 @@ pub use probe::probe;
 pub use restore::{probe_restore, restore};
 pub use run::{CommandSide, Order, run, run_command};
 pub use scope::Place;
-pub use spec::{Alias, Lasting, Premise, Runner, Spec};
+pub use spec::{Alias, Caller, Lasting, Premise, Runner, Spec};
 pub use syntax::{
     Engine, Entry, Find, Match, Misfit, Outline, Piece, Placed, Renamed, Search, Syntax, TreeEdit,
 };

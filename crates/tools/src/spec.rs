@@ -61,6 +61,15 @@ pub enum Premise {
     FilesAsRead,
 }
 
+/// Who calls a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caller {
+    /// Models, which are told of it.
+    Model,
+    /// The conversation alone, on its own account.
+    Conversation,
+}
+
 /// For how long a tool's answer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasting {
@@ -85,6 +94,8 @@ pub struct Spec {
     pub premise: Premise,
     /// For how long its answer holds.
     pub lasting: Lasting,
+    /// Who calls it.
+    pub caller: Caller,
     /// The program that has to be installed; the tool is not offered where it is not.
     pub program: Option<&'static str>,
     /// What the model is told.
@@ -97,12 +108,13 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// As which of the two a call of it is judged: what changes nothing but agentd's own notes is
-    /// never asked about, though it waits for its neighbours as a change does.
+    /// As which of the two a call of it is judged: what changes nothing but agentd's own notes, or
+    /// was configured to run, is never asked about, though it waits for its neighbours as a change
+    /// does.
     #[must_use]
     pub fn judged_as(&self) -> ToolKind {
         match self.profile {
-            Profile::Store | Profile::Session => ToolKind::Query,
+            Profile::Store | Profile::Session | Profile::Verify => ToolKind::Query,
             Profile::Probe
             | Profile::Query
             | Profile::Mutate
@@ -151,6 +163,9 @@ pub(crate) trait Tool {
     /// For how long its answer holds.
     const LASTING: Lasting = Lasting::Never;
 
+    /// Who calls it.
+    const CALLER: Caller = Caller::Model;
+
     /// What the look before a verdict sees at a path.
     const LOOK: Look = Look::Content;
 
@@ -175,6 +190,7 @@ pub(crate) const fn spec_of<T: Tool>() -> Spec {
         runner: T::RUNNER,
         premise: T::PREMISE,
         lasting: T::LASTING,
+        caller: T::CALLER,
         program: T::PROGRAM,
         description: T::DESCRIPTION,
         aliases: T::ALIASES,

@@ -103,7 +103,8 @@ fn lock(confinement: &Confinement) -> Result<Enforced, CageError> {
         | Profile::Session
         | Profile::Broker
         | Profile::Provider
-        | Profile::Store => Err(CageError {
+        | Profile::Store
+        | Profile::Verify => Err(CageError {
             step: Step::Program,
             reason: format!("{} is no profile of this process", confinement.profile.name()),
             hint: "this is a fault in agentd".to_owned(),

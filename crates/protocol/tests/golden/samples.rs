@@ -508,6 +508,7 @@ goldens! {
         Provider => Profile::Provider,
         Store => Profile::Store,
         Web => Profile::Web,
+        Verify => Profile::Verify,
     }
     confinement::Network {
         Off => Network::Off,
@@ -685,6 +686,11 @@ fn setup() -> SessionSetup {
         max_result_chars: 30_000,
         context: Some(200_000),
         pinned: vec![text("a.md")],
+        verifiers: vec![protocol::session::Verifier {
+            files: text("*.rs"),
+            package: Some(text("Cargo.toml")),
+            command: text("cargo check"),
+        }],
     }
 }
 

@@ -47,6 +47,7 @@ pub fn setup() -> SessionSetup {
         max_result_chars: 30_000,
         context: None,
         pinned: Vec::new(),
+        verifiers: Vec::new(),
     }
 }
 

@@ -17,7 +17,7 @@ use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::session::ToSession;
 use ractor::{Actor, ActorRef};
-use tools::{Lasting, Premise, Runner};
+use tools::{Caller, Interpreted, Lasting, Premise, Runner};
 
 /// Longest arguments of a call in bytes. They go over the broker's wire twice, with a diff beside
 /// them, and must stay below its cap; nobody judges more by eye either.
@@ -106,6 +106,9 @@ impl SessionState {
             }
             (Answerer::Runner, _) => {}
         }
+        if found.spec.caller == Caller::Conversation && !self.is_configured(&call, &found) {
+            return Err(not_its_own(found.spec.name));
+        }
         let page = rights::page(&self.plan, &found)?;
         let (widens, confinement) = rights::asked(&self.plan, &found, page.as_ref()).await?;
         let undo = match (found.spec.profile, found.spec.name) {
@@ -132,7 +135,10 @@ impl SessionState {
             confinement: in_words(&confinement),
             widens,
             env: self.plan.env.clone(),
-            timeout_ms: self.plan.config.tools.timeout_ms,
+            timeout_ms: match found.spec.profile == Profile::Verify {
+                true => self.plan.config.verify.timeout_ms,
+                false => self.plan.config.tools.timeout_ms,
+            },
             max_result_chars: self.plan.config.tools.max_result_chars,
             standing: None,
             answerer,
@@ -145,6 +151,13 @@ impl SessionState {
             web: (found.spec.profile == Profile::Web).then(|| self.plan.config.web.clone()),
         };
         Ok((facts, confinement, found.spec.runner))
+    }
+
+    /// Whether a call that the conversation makes on its own account is one that a person configured.
+    fn is_configured(&self, call: &Call, found: &Interpreted) -> bool {
+        let mut configured = self.plan.config.verify.commands.iter();
+        call.use_id.is_empty()
+            && configured.any(|known| found.command.as_ref() == Some(&known.command))
     }
 
     pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {

@@ -1,0 +1,107 @@
+//! What was configured to be run behind edits: when it is run, and where what it found is told.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+mod talk;
+
+use protocol::call::Call;
+use protocol::content::{Block, StopReason};
+use protocol::judgement::ToolKind;
+use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, Verifier};
+use session::Session;
+use talk::*;
+
+fn with_verifier() -> SessionSetup {
+    let mut setup = setup();
+    setup.tools.push(tool("edit", ToolKind::Mutation, &[]));
+    setup.verifiers = vec![Verifier {
+        files: "*.rs".into(),
+        package: Some("Cargo.toml".into()),
+        command: "check".into(),
+    }];
+    setup
+}
+
+const A: Say = Say::Use("a", "edit", "{\"path\":\"src/a.rs\"}");
+const B: Say = Say::Use("b", "edit", "{\"path\":\"b.rs\"}");
+const TEXT: Say = Say::Use("c", "edit", "{\"path\":\"c.md\"}");
+const COMMAND: Say = Say::Use("d", "bash", "{}");
+
+/// Runs a round of these calls to its last end; the verifier's call, where there is one.
+fn round(talk: &mut Talk, calls: &[Say]) -> Option<Call> {
+    talk.prompt("go");
+    talk.answer(calls, StopReason::ToolUse);
+    let mut said = Vec::new();
+    for number in (1..).take(calls.len()) {
+        said = talk.call_ended(number, "ok");
+    }
+    runs(&said).into_iter().next()
+}
+
+/// What the newest request tells of each call.
+fn told(talk: &Talk) -> Vec<String> {
+    let last = talk.request().messages.last().unwrap();
+    let text = |block: &Block| match block {
+        Block::ToolResult { text, .. } => Some(text.clone()),
+        Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } => None,
+    };
+    last.blocks.iter().filter_map(text).collect()
+}
+
+#[test]
+fn it_is_run_once_behind_the_edits_and_told_in_the_last_of_them() {
+    let mut talk = Talk::ready(with_verifier());
+    let call = round(&mut talk, &[A, B, TEXT, COMMAND]).unwrap();
+    assert_eq!((call.use_id.as_str(), call.tool.as_str(), call.id.number), ("", "verify", 5));
+    let input: serde_json::Value = serde_json::from_str(&call.input).unwrap();
+    let wanted = serde_json::json!({"command": "check", "package": "Cargo.toml", "paths": ["src/a.rs", "b.rs"]});
+    assert_eq!(input, wanted);
+    let said = talk.call_ended(5, "no errors");
+    assert_eq!(requests(&said).len(), 1, "then the model is asked");
+    assert_eq!(told(&talk), ["ok", "ok\n\nno errors", "ok", "ok"]);
+}
+
+#[test]
+fn rounds_without_such_edits_have_none() {
+    for calls in [&[TEXT, COMMAND][..], &[COMMAND][..]] {
+        let mut talk = Talk::ready(with_verifier());
+        assert_eq!(round(&mut talk, calls), None);
+        assert_eq!(told(&talk).len(), calls.len());
+    }
+    let mut talk = Talk::ready(setup());
+    assert_eq!(round(&mut talk, &[A]), None, "none is configured");
+}
+
+#[test]
+fn a_conversation_that_died_meanwhile_tells_what_was_found_and_runs_nothing_again() {
+    let mut talk = Talk::ready(with_verifier());
+    round(&mut talk, &[A]).unwrap();
+    let happened = talk.said.iter().filter_map(|word| match word {
+        FromSession::Commit(happened) => Some(happened.clone()),
+        _ => None,
+    });
+    let mut journal: Vec<Happened> = happened.collect();
+    let result = |number, use_id: &str, text| Happened::Result {
+        call: call_id(number),
+        use_id: use_id.into(),
+        result: done(text),
+    };
+    // The supervisor writes results itself: the edit's stands before the verifier's name.
+    let at = journal.len() - 1;
+    journal.insert(at, result(1, "a", "ok"));
+    // Killed before the verifier was named: it is run now.
+    let resumed = |journal: &[Happened]| {
+        let mut session = Session::new(with_verifier());
+        for happened in journal {
+            session.step(ToSession::Replay(happened.clone()));
+        }
+        session.step(ToSession::ReplayDone { then: OpenTurn::GoesOn })
+    };
+    let said = resumed(&journal[..at + 1]);
+    assert_eq!(runs(&said).len(), 1, "{said:?}");
+    // Killed behind it: it is told and the model is asked.
+    journal.push(result(2, "", "no errors"));
+    let said = resumed(&journal);
+    assert_eq!(runs(&said), []);
+    let request = requests(&said)[0].clone();
+    assert!(format!("{:?}", request.messages).contains("ok\\n\\nno errors"), "{request:?}");
+}
