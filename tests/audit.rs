@@ -3,7 +3,7 @@
 
 mod support;
 
-use journal::{Audit, AuditRecord, Retention};
+use journal::{Audit, AuditRecord, Retention, entries};
 use serde_json::json;
 use std::fs;
 use support::anthropic::{Answer, Server, call};
@@ -117,14 +117,14 @@ fn a_log_of_several_files_is_read_as_one() {
     let often = Retention { file_bytes: 1, ..Retention::default() };
     let note =
         |text: &str| AuditRecord::Unknown(json!({ "event": text }).as_object().unwrap().clone());
-    let put_away = |retention, notes: &[&str]| {
+    let put_away = |retention, records: &[AuditRecord]| {
         let mut audit = Audit::open_bounded(&audit, retention).unwrap();
-        for text in notes {
-            audit.append(&note(text)).unwrap();
+        for record in records {
+            audit.append(record).unwrap();
         }
         audit.sync().unwrap();
     };
-    put_away(often, &["a", "b", "c"]);
+    put_away(often, &["a", "b", "c"].map(note));
     let server = Server::scripted([
         Answer::says([call("toolu_1", "bash", r#"{"command":"echo behind"}"#)]),
         Answer::text("done"),
@@ -150,9 +150,13 @@ fn a_log_of_several_files_is_read_as_one() {
     assert!(ran.out.contains(fault), "{}", ran.out);
     fs::write(&middle, kept).unwrap();
 
-    // The oldest removed by the bounds: the log says where it begins, and that is confirmed as the next
-    // call ends.
-    put_away(Retention { all_bytes: 1, ..often }, &["d", "e"]);
+    // The oldest removed by the bounds as a call ended whose session died before it had that on record:
+    // the log says where it begins, and that is confirmed as the next call ends.
+    let end = entries(&audit)
+        .unwrap()
+        .map(|entry| entry.unwrap().record)
+        .find(|record| matches!(record, AuditRecord::Ended(_)));
+    put_away(Retention { all_bytes: 1, ..often }, &[note("d"), end.unwrap()]);
     let ran = run(desk.agentd(&["audit", "verify"]));
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.out.contains("which is not confirmed by any session"), "{}", ran.out);

@@ -1,6 +1,6 @@
 //! The few ways in which this crate makes and syncs files and directories.
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -67,14 +67,18 @@ pub(crate) fn lock_within(file: &File, patience: Duration) -> io::Result<()> {
     }
 }
 
+/// How many torn ends are kept of one file.
+const TORN_KEPT: u32 = 16;
+
 /// Cuts off everything from `from` on and keeps it in a new file `<stem>.torn-<n>` of `dir`. The
-/// copy is durable before the cut.
+/// copy is durable before the cut. Of many only the newest are kept: each is half a record, which never
+/// counted.
 pub(crate) fn set_aside(file: &File, from: u64, dir: &Path, stem: &str) -> io::Result<PathBuf> {
     let mut source = file;
     source.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     source.read_to_end(&mut bytes)?;
-    let (path, mut kept) = first_free(dir, stem)?;
+    let (path, mut kept) = next_free(dir, stem)?;
     kept.write_all(&bytes)?;
     kept.sync_all()?;
     sync_dir(dir)?;
@@ -83,13 +87,30 @@ pub(crate) fn set_aside(file: &File, from: u64, dir: &Path, stem: &str) -> io::R
     Ok(path)
 }
 
-fn first_free(dir: &Path, stem: &str) -> io::Result<(PathBuf, File)> {
-    let mut number = 1_u32;
+/// A new file behind the highest number that there is; the lowest go.
+fn next_free(dir: &Path, stem: &str) -> io::Result<(PathBuf, File)> {
+    let prefix = format!("{stem}.torn-");
+    let mut numbers: Vec<u32> = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.parse::<u32>().ok());
+        // One that we did not make may have any number, and must not be the last there is.
+        numbers.extend(number.filter(|number| *number < u32::MAX / 2));
+    }
+    let mut number = numbers.iter().max().map_or(1, |highest| highest + 1);
     loop {
-        let path = dir.join(format!("{stem}.torn-{number}"));
+        let path = dir.join(format!("{prefix}{number}"));
         match create_file(&path) {
-            Ok(file) => return Ok((path, file)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            Ok(file) => {
+                for old in numbers.iter().filter(|old| *old + TORN_KEPT <= number) {
+                    // It is only litter.
+                    let _ = fs::remove_file(dir.join(format!("{prefix}{old}")));
+                }
+                return Ok((path, file));
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                number += 1;
+            }
             Err(error) => return Err(error),
         }
     }

@@ -11,6 +11,7 @@ use journal::{
 use proptest::prelude::*;
 use sample::{decided, ended, header, refusal};
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -333,6 +334,32 @@ fn half_a_line_is_set_aside_by_the_next_writer() {
     let found = verify(dir.path(), &anchors).unwrap();
     assert!(found.is_whole());
     assert_eq!(found.lines, 5);
+}
+
+#[test]
+fn of_many_half_lines_the_newest_are_kept() {
+    let dir = tempdir().unwrap();
+    let anchors = log(dir.path(), 2);
+    // What somebody else put there stays, and is in nobody's way.
+    for other in ["log.torn-4294967295", "log.torn-x"] {
+        fs::write(dir.path().join(other), "not ours").unwrap();
+    }
+    for number in 1..=40 {
+        let mut file = fs::File::options().append(true).open(dir.path().join(FILE)).unwrap();
+        file.write_all(format!("{{\"half\":{number},").as_bytes()).unwrap();
+        Audit::open(dir.path()).unwrap();
+    }
+    let kept = |number: u32| fs::read_to_string(dir.path().join(format!("log.torn-{number}")));
+    for number in 1..=24 {
+        assert!(kept(number).is_err(), "{number}");
+    }
+    for number in 25..=40 {
+        assert_eq!(kept(number).unwrap(), format!("{{\"half\":{number},"));
+    }
+    assert_eq!(
+        (kept(u32::MAX).unwrap().as_str(), verify(dir.path(), &anchors).unwrap().lines),
+        ("not ours", 4)
+    );
 }
 
 #[test]

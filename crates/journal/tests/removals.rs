@@ -204,6 +204,7 @@ fn texts_that_are_removed_while_it_is_verified_are_no_damage() {
             kept.set_modified(long_ago).unwrap();
             let record = Decided { script: Some(script), ..plain };
             audit.append(&AuditRecord::Decided(record)).unwrap();
+            audit.append(&ended("s1", call, vec![])).unwrap();
         }
         writing.store(false, Ordering::Relaxed);
         verifier.join().unwrap()

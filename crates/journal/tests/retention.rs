@@ -167,6 +167,26 @@ fn what_the_bounds_remove_is_told_and_no_more_than_that_may_be_gone() {
     assert_eq!(faults(dir.path(), &anchors), [fault]);
 }
 
+/// A call may run for an hour, and whoever verifies meanwhile has done nothing wrong.
+#[test]
+fn a_removal_waits_for_the_end_of_a_call() {
+    let dir = tempdir().unwrap();
+    let mut audit = Audit::open_bounded(dir.path(), LITTLE).unwrap();
+    let (mut anchors, mut removals) = (Vec::new(), 0);
+    for call in 1..=80 {
+        let before = earlier(dir.path()).first().cloned();
+        audit.append(&decided("s1", call, Decision::Allowed)).unwrap();
+        audit.sync().unwrap();
+        whole(dir.path(), &anchors);
+        assert!(before.as_ref().is_none_or(|file| file.exists()), "call {call} runs");
+        audit.append(&ended("s1", call, vec![])).unwrap();
+        anchors.push(anchor(audit.sync().unwrap()));
+        removals += usize::from(before.is_some_and(|file| !file.exists()));
+        whole(dir.path(), &anchors);
+    }
+    assert!(removals > 5, "{removals}");
+}
+
 #[test]
 fn what_is_too_old_is_removed_and_evidence_is_not() {
     let dir = tempdir().unwrap();
@@ -218,7 +238,7 @@ fn texts_go_with_the_last_record_that_names_them() {
                 name_text(&mut audit, call, "again");
             }
             _ => {
-                audit.append(&decided("s1", call, Decision::Allowed)).unwrap();
+                audit.append(&ended("s1", call, vec![])).unwrap();
             }
         }
     }
@@ -289,12 +309,12 @@ fn a_file_whose_removal_was_said_and_not_done_is_no_damage() {
     log(dir.path(), SMALL, 12);
     let oldest = earlier(dir.path())[0].clone();
     let bytes = fs::read(&oldest).unwrap();
-    // One file too much, and so one goes.
+    // One file too much and not two, and so one goes.
     let all: u64 = fs::read_dir(dir.path())
         .unwrap()
         .map(|entry| entry.unwrap().metadata().unwrap().len())
         .sum();
-    let tight = Retention { all_bytes: all, ..SMALL };
+    let tight = Retention { all_bytes: all + 1200, ..SMALL };
     let mut anchors = Vec::new();
     while oldest.exists() {
         anchors = log(dir.path(), tight, 1);
@@ -331,6 +351,7 @@ fn several_writers_put_away_and_remove_and_make_one_chain() {
                     (1..=60)
                         .map(|call| {
                             audit.append(&decided(&session, call, Decision::Allowed)).unwrap();
+                            audit.append(&ended(&session, call, vec![])).unwrap();
                             anchor(audit.sync().unwrap())
                         })
                         .collect::<Vec<_>>()
@@ -395,7 +416,7 @@ fn in_the_child_audit_for_ever() {
     let often = Retention { file_bytes: 1, all_bytes: 8000, ..SMALL };
     let mut audit = Audit::open_bounded(Path::new(&dir), often).unwrap();
     for call in 1.. {
-        audit.append(&decided("s1", call, Decision::Allowed)).unwrap();
+        audit.append(&ended("s1", call, vec![])).unwrap();
         let head = serde_json::to_string(&audit.sync().unwrap()).unwrap();
         let mut out = std::io::stdout();
         writeln!(out, "\nkept {head}.").unwrap();

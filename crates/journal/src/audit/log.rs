@@ -116,6 +116,8 @@ pub struct Audit {
     /// Bytes of texts that its records of this process name.
     beside: u64,
     retention: Retention,
+    /// A file was put away since the oldest were last looked at.
+    is_grown: bool,
     /// Why nothing more is taken.
     closed: Option<String>,
 }
@@ -147,6 +149,7 @@ impl Audit {
             since: None,
             beside: 0,
             retention,
+            is_grown: false,
             closed: None,
         };
         audit.locked(Self::catch_up)?;
@@ -174,6 +177,12 @@ impl Audit {
         self.check_open()?;
         let mut fields = record.to_fields()?;
         loop {
+            // What is said of a removal counts once a session has seen a later record, which it does as
+            // a call ends: said at its beginning, it would look like damage for as long as the call runs.
+            if self.is_grown && matches!(record, AuditRecord::Ended(_)) {
+                self.remove_oldest()?;
+                self.is_grown = false;
+            }
             let head = self.locked(|audit| {
                 audit.catch_up().map_err(|error| audit.close(error))?;
                 if audit.is_full() {
@@ -185,7 +194,7 @@ impl Audit {
             })?;
             match head {
                 Some(head) => return Ok(head),
-                None => self.remove_oldest()?,
+                None => self.is_grown = true,
             }
         }
     }
