@@ -398,6 +398,45 @@ fn one_answer_counts_and_every_terminal_sees_whose() {
 }
 
 #[test]
+fn a_checklist_is_seen_whole_and_live_at_every_terminal() {
+    let desk = Desk::new();
+    let steps: Vec<String> = (1..=12).map(|n| format!("step number {n}")).collect();
+    let list = serde_json::json!({"group": "g", "title": "Plan", "items": steps});
+    let far = |id: &str, item: usize, status: &str| {
+        let item = format!("step number {item}");
+        let input = serde_json::json!({"group": "g", "item": item, "status": status});
+        call(id, "checklist_update", &input.to_string())
+    };
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "checklist_create", &list.to_string())]),
+        Answer::says([far("toolu_2", 1, "in_progress"), bash("toolu_3", "true")]),
+        Answer::says([far("toolu_4", 1, "done"), far("toolu_5", 12, "in_progress")]),
+        Answer::text("Over."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    const TALL: (u16, u16) = (90, 70);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "plan"]), TALL);
+    one.shows("y once");
+    // It was made before this one came.
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), TALL);
+    two.shows("y once");
+    for terminal in [&one, &two] {
+        let screen = terminal.shows("[>] 1. step number 1");
+        assert!(screen.contains("[ ] 1. step number 1"), "as it was made: {screen}");
+        assert!(screen.contains("0 of 12 done, now: step number 1"), "{screen}");
+    }
+    two.press(&["y"]);
+    for terminal in [&one, &two] {
+        terminal.shows("Over.");
+        let screen = terminal.screen();
+        assert!(screen.contains("[x] 1. step number 1"), "{screen}");
+        assert!(screen.contains("[>] 12. step number 12"), "{screen}");
+        assert!(screen.contains("1 of 12 done, now: step number 12"), "{screen}");
+    }
+}
+
+#[test]
 fn who_attaches_alone_sends_the_others_away() {
     let (desk, server) = greeting();
     let _daemon = desk.daemon();

@@ -8,9 +8,10 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
+use std::process::Command;
 use support::anthropic::{Answer, Server, call};
 use support::daemon::Wire;
-use support::{Desk, run};
+use support::{Desk, needs, run, write_program};
 
 const AUTO: [&str; 4] = ["--permission-mode", "auto", "--max-turns", "100"];
 
@@ -22,7 +23,10 @@ fn calls(desk: &Desk, flags: &[&str], calls: &Calls) -> Vec<String> {
         Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
     });
     let server = Server::scripted(answers.chain([Answer::text("Done.")]));
-    let ran = run(desk.with_server(&server, &[&["-p", "Go."], flags].concat()));
+    let mut command = desk.with_server(&server, &[&["-p", "Go."], flags].concat());
+    let usual = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{usual}", desk.project().join("bin").display()));
+    let ran = run(command);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
     let requests = server.requests();
     let results = requests[requests.len() - calls.len()..].iter().map(|request| {
@@ -42,11 +46,24 @@ fn recalled(desk: &Desk) -> Vec<u64> {
     ended.map(|record| record["call"].as_u64().unwrap()).collect()
 }
 
-/// A project with one file of each kind of name, long enough there to be known.
+/// A project with one file of each kind of name, long enough there to be known; with a repository whose
+/// filter changes another file than the one it is asked about, and a stub of PowerShell.
 fn desk() -> Desk {
+    needs("git");
     let desk = Desk::new();
     desk.write("a.rs", "fn one() { go(1) }\n");
     symlink("a.rs", desk.project().join("link.rs")).unwrap();
+    let git = |words: &[&str]| {
+        let git = Command::new("git").args(words).current_dir(desk.project()).output().unwrap();
+        assert!(git.status.success(), "{git:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["config", "filter.other.clean", "sed -i s/one/two/ a.rs; cat"]);
+    desk.write(".gitattributes", "filtered.txt filter=other\n");
+    desk.write("filtered.txt", "text\n");
+    let stub = desk.write("bin/pwsh", "");
+    fs::remove_file(&stub).unwrap();
+    write_program(&stub, "exec sh -c \"$4\"");
     desk
 }
 
@@ -96,8 +113,7 @@ fn writers() -> Vec<(&'static str, Calls, Calls)> {
     let rename = json!([{"rename": {"from": "one", "to": "two", "target": "local"}}]);
     let alone = |what, tool, input| (what, vec![], vec![(tool, input)]);
     let shell = |what, command| (what, vec![], vec![sh(command)]);
-    let commit =
-        "git init -q . && git add a.rs && git -c user.name=x -c user.email=x@x commit -qm x";
+    let commit = "git add a.rs && git -c user.name=x -c user.email=x@x commit -qm x";
     vec![
         alone("write", "write", json!({"path": "a.rs", "content": "fn two() { go(2) }\n"})),
         alone("edit", "edit", edit()),
@@ -121,6 +137,9 @@ fn writers() -> Vec<(&'static str, Calls, Calls)> {
             json!({"path": "b.rs", "content": "fn b() { go(3) }\n"}),
         ),
         shell("bash", "sed -i s/one/two/ a.rs"),
+        // Git itself changes no file by it; what it runs may.
+        alone("git_add", "git_add", json!({"paths": ["filtered.txt"]})),
+        alone("powershell", "powershell", json!({"script": "sed -i s/one/two/ a.rs"})),
         shell("what is ignored", "echo a.rs > .gitignore"),
         shell("bash that fails", "sed -i s/one/two/ a.rs; exit 3"),
         shell("bash that takes too long", "sed -i s/one/two/ a.rs; sleep 20"),
@@ -145,6 +164,31 @@ fn every_writer_is_seen_by_every_name_and_every_query() {
         let truth = calls(&desk, &AUTO, &asked);
         assert_eq!(after, truth, "{what}");
         assert_ne!(first, truth, "{what}: it changes something, or proves nothing");
+    }
+}
+
+/// Whatever executes code lets go of all that is known, though it changed nothing.
+#[test]
+fn what_executes_code_outdates_everything() {
+    let commit = "git add -A && git config user.name x && git config user.email x@x";
+    for (what, input, known) in [
+        ("git_add", json!({"paths": ["a.rs"]}), false),
+        ("git_commit", json!({"subject": "x"}), false),
+        ("powershell", json!({"script": "true"}), false),
+        ("bash", json!({"command": "true"}), false),
+        ("run", json!({"argv": ["true"]}), false),
+        // The control: it runs git, which looks.
+        ("git_status", json!({}), true),
+    ] {
+        let desk = desk();
+        let git = Command::new("sh").args(["-c", commit]).current_dir(desk.project()).output();
+        assert!(git.unwrap().status.success());
+        let read = || ("read", json!({"path": "a.rs"}));
+        let said = calls(&desk, &AUTO, &vec![read(), (what, input), read()]);
+        assert_eq!(said[0], said[2], "{what}");
+        assert!(!said[1].contains("Error ["), "{what}: {said:?}");
+        let expected: &[u64] = if known { &[3] } else { &[] };
+        assert_eq!(recalled(&desk), expected, "{what}");
     }
 }
 

@@ -5,7 +5,7 @@ use crate::colour::Colour;
 use crate::plain::{folded, one_line, plain};
 use crate::text::gist;
 use crate::transcript::fault_of;
-use protocol::call::ToolResult;
+use protocol::call::{Call, ToolResult};
 use protocol::client::Change;
 use protocol::confinement::Network;
 use protocol::judgement::{Question, Widening};
@@ -111,7 +111,8 @@ impl LineView {
         let basis = basis.as_deref().map(|basis| one_line(basis, LINE)).unwrap_or_default();
         let mut text = self.heading(&call.tool, &gist(call), &basis);
         if let Some(result) = result {
-            text.push_str(&self.output(without_summary(result)));
+            let most = if is_checklist(call) { usize::MAX } else { OUTPUT_LINES };
+            text.push_str(&self.output(without_summary(result), most));
             let summary = format!("  {}", one_line(&result.summary, LINE));
             let summary = match result.is_error {
                 true => self.colour.red(&summary),
@@ -131,9 +132,9 @@ impl LineView {
     }
 
     /// The last lines of what a call printed.
-    fn output(&self, output: &str) -> String {
+    fn output(&self, output: &str, most: usize) -> String {
         let lines: Vec<&str> = output.trim_end().lines().collect();
-        let left_out = lines.len().saturating_sub(OUTPUT_LINES);
+        let left_out = lines.len().saturating_sub(most);
         let mut text = String::new();
         if left_out > 0 {
             let lines = if left_out == 1 { "line" } else { "lines" };
@@ -200,6 +201,11 @@ pub(crate) fn wider(widening: &Widening) -> String {
             "what .git/config, hooks and their like hold, for this call alone".to_owned()
         }
     }
+}
+
+/// Whether a call shows a checklist, which is for people to see whole. The conversation keeps it short.
+fn is_checklist(call: &Call) -> bool {
+    matches!(call.tool.as_str(), "checklist_create" | "checklist_update")
 }
 
 /// What a call printed, without its last line where the summary, which stands below it, begins so.
