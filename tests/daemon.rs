@@ -109,12 +109,14 @@ fn a_stopped_daemon_is_said_to_give_no_answer_and_hides_no_other() {
     wire.prompt(&session, "go");
     wire.turn_ends();
     support::send(daemon.pid, Signal::SIGSTOP);
-    let asked = ["ps", "ls"].map(|command| desk.agentd(&[command]));
-    let [ps, ls] = asked.map(|mut command| {
+    let stop = ["stop", session.0.as_str()];
+    let asked = [&["ps"][..], &["ls"], &stop, &["attach", "-r", &session.0]];
+    let asked = asked.map(|arguments| {
+        let mut command = desk.agentd(arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         std::thread::spawn(move || run(command))
     });
-    let (ps, ls) = (ps.join().unwrap(), ls.join().unwrap());
+    let [ps, ls, stopped, watched] = asked.map(|asked| asked.join().unwrap());
     support::send(daemon.pid, Signal::SIGCONT);
     support::send(private.id(), Signal::SIGTERM);
     private.wait().unwrap();
@@ -123,6 +125,14 @@ fn a_stopped_daemon_is_said_to_give_no_answer_and_hides_no_other() {
     assert!(ps.out.contains(&own), "the other's are shown: {ps:?}");
     assert!(ls.err.contains("does not answer"), "{ls:?}");
     assert!(ls.out.contains(&session.0) && ls.out.contains("working"), "{ls:?}");
+    // What nobody can tell is not said.
+    for unknown in [stopped, watched] {
+        assert_eq!(unknown.code, 15, "{unknown:?}");
+        assert!(unknown.err.contains("runs is not known"), "{unknown:?}");
+        assert!(unknown.err.contains("kill -CONT"), "{unknown:?}");
+    }
+    let ran = run(desk.agentd(&stop));
+    assert!(ran.code == 0 && ran.err.contains("has ended"), "the positive control: {ran:?}");
 }
 
 #[test]

@@ -142,6 +142,11 @@ fn a_disk_that_hangs_does_not_keep_a_supervisor_from_its_end() {
     assert!(ps.out.contains(&session.0) && ps.out.contains("does not answer"), "{ps:?}");
     let ls = run(desk.agentd(&["ls"]));
     assert!(ls.code == 0 && ls.out.contains(&session.0), "{ls:?}");
+    let stopped = run(desk.agentd(&["stop", &session.0]));
+    assert!(
+        stopped.code == 1 && stopped.err.contains("was asked to end and has not"),
+        "{stopped:?}"
+    );
     support::send(supervisor.pid(), nix::sys::signal::Signal::SIGTERM);
     let mut last = None;
     while let Some(word) = terminal.hear_if_any() {

@@ -11,7 +11,8 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Longest wait for what a supervisor knows. It gives its sessions five seconds to say how they are.
+/// Longest wait for what a supervisor knows, or does in a bounded time. It gives its sessions five
+/// seconds to say how they are, and twelve to end.
 const AT_ONCE: Duration = Duration::from_secs(15);
 
 /// Connections to all supervisors that run: to the daemon first, then to those of one run each. Of one

@@ -18,9 +18,13 @@ use serde_json::json;
 pub(crate) fn end(beginning: &str, ending: Ending) -> Result<Exit, Failure> {
     let place = Place::of_process()?;
     let session = sessions::named(&place, beginning)?;
-    match sessions::holder(&place, &session) {
+    match sessions::holder(&place, &session)? {
         Some(mut connection) => {
-            door::do_it(&mut connection, &FromClient::End { session: session.clone(), ending })?;
+            let word = FromClient::End { session: session.clone(), ending };
+            let answer = door::ask_at_once(&mut connection, &word)?;
+            if answer != ToClient::Done {
+                return Err(door::unexpected(&answer));
+            }
             eprintln!("agentd: session {session} has ended; `agentd attach {session}` goes on");
         }
         None => eprintln!("agentd: session {session} does not run"),

@@ -50,6 +50,12 @@ impl Failure {
         self
     }
 
+    /// The same, as the reason of what is said before it.
+    pub(crate) fn preceded_by(mut self, what: &str) -> Self {
+        self.message = format!("{what}: {}", self.message);
+        self
+    }
+
     pub(crate) fn code(&self) -> Exit {
         self.exit
     }

@@ -63,7 +63,7 @@ pub(crate) fn attach(
         None => sessions::newest_here(&place, flags)?,
     };
     // Whoever only watches starts nothing.
-    if rights == Rights::ReadOnly && sessions::holder(&place, &session).is_none() {
+    if rights == Rights::ReadOnly && sessions::holder(&place, &session)?.is_none() {
         return Err(Failure::user(format!(
             "session {session} does not run, so there is nothing to watch"
         ))

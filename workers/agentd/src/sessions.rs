@@ -5,6 +5,7 @@ use crate::cli::SessionFlags;
 use crate::door;
 use crate::failure::{Failure, chain};
 use crate::place::{Place, real_dir};
+use crate::ps::sockets;
 use client::{Connection, one_line};
 use journal::{Entry, Record};
 use protocol::client::{FromClient, SessionRow, SessionState, ToClient};
@@ -47,15 +48,32 @@ fn listed(connection: &mut Connection) -> Vec<SessionRow> {
     Vec::new()
 }
 
-/// The supervisor that has this session live.
-pub(crate) fn holder(place: &Place, session: &SessionId) -> Option<Connection> {
-    door::running(place).into_iter().find_map(|mut connection| {
-        let live = listed(&mut connection).into_iter().any(|row| {
-            row.session == *session
-                && !matches!(row.state, SessionState::Ended | SessionState::Unreadable(_))
+/// The supervisor that has this session live; nothing where none has. An error where one gave no
+/// answer, and it may be that one.
+pub(crate) fn holder(place: &Place, session: &SessionId) -> Result<Option<Connection>, Failure> {
+    let mut silent = None;
+    for socket in sockets(&place.dirs.runtime) {
+        let found = door::reached(&socket).and_then(|connection| match connection {
+            Some(mut connection) => Ok(holds(&mut connection, session)?.then_some(connection)),
+            None => Ok(None),
         });
-        live.then_some(connection)
-    })
+        match found {
+            Ok(Some(connection)) => return Ok(Some(connection)),
+            Ok(None) => {}
+            Err(failure) => silent = Some(failure),
+        }
+    }
+    let unknown =
+        |it: Failure| it.preceded_by(&format!("whether session {session} runs is not known"));
+    silent.map_or(Ok(None), |failure| Err(unknown(failure)))
+}
+
+fn holds(connection: &mut Connection, session: &SessionId) -> Result<bool, Failure> {
+    let answer = door::ask_at_once(connection, &FromClient::List)?;
+    let ToClient::Sessions(rows) = answer else { return Err(door::unexpected(&answer)) };
+    let of_disk =
+        |state: &SessionState| matches!(state, SessionState::Ended | SessionState::Unreadable(_));
+    Ok(rows.iter().any(|row| row.session == *session && !of_disk(&row.state)))
 }
 
 /// The newest session of this project.

@@ -11,11 +11,15 @@ use protocol::client::{Ending, FailedKind, SessionRow, SessionState};
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
 use std::path::Path;
+use std::time::Duration;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// Characters of the first prompt that stand for the session.
 const TITLE: usize = 60;
+/// How long who asks for a session's end waits for it. Its calls have two seconds and each of its
+/// workers three; what takes longer waits for a disk.
+const ENDS: Duration = Duration::from_secs(12);
 
 impl RootState {
     /// All sessions, the one written to last first.
@@ -58,11 +62,15 @@ impl RootState {
             let _ = reply.send(Err(OpenFailure::new(FailedKind::NotFound, message)));
             return;
         };
-        let (done, gone) = oneshot::channel();
+        let (done, mut gone) = oneshot::channel();
         let _ = actor.send_message(SessionMsg::Close(ending, done));
         let (state, session) = (self.settings.dirs.state.clone(), session.clone());
         tokio::spawn(async move {
-            let _ = gone.await;
+            if timeout(ENDS, &mut gone).await.is_err() {
+                let _ = reply.send(Err(OpenFailure::new(FailedKind::Disk, overdue(&session))));
+                let _ = gone.await;
+                return stores::forget_answers(&state, &session);
+            }
             stores::forget_answers(&state, &session);
             let _ = reply.send(Ok(()));
         });
@@ -84,6 +92,15 @@ impl RootState {
             let _ = reply.send(removed(&sessions, &session));
         });
     }
+}
+
+/// What is said of a session that does not end in time.
+fn overdue(session: &SessionId) -> String {
+    format!(
+        "session {session} was asked to end and has not; most likely it waits for its disk. It ends \
+         once the disk answers, which `agentd ls` shows; what it could not write is found when it is \
+         opened again"
+    )
 }
 
 /// Removes a session that nobody holds, readable or not.
