@@ -36,7 +36,7 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
     answers.extend((1..5).map(|n| Answer::says([call(&format!("toolu_{n}"), "bash", &say(n))])));
     let slow = Answer::text("half way");
     let words_are_over = slow.body().find("event: content_block_stop").unwrap();
-    answers.push(slow.stalled_after(words_are_over, Duration::from_secs(2)));
+    answers.push(slow.stalled_after(words_are_over, Duration::from_secs(4)));
     answers.extend(["second", "third"].map(Answer::text));
     let server = Server::scripted(answers);
     let _daemon = desk.daemon();
@@ -80,7 +80,10 @@ fn a_person_makes_room_while_a_turn_runs_and_between_turns_and_the_journal_keeps
     // Between turns; then nothing is left to leave out.
     let before = after.len();
     compact(&wire, &session);
-    other.event("room again", compacted);
+    other.turn_ends();
+    other.turn_ends();
+    let dropped = other.event("room again", compacted);
+    assert!(dropped > 0, "before the next turn");
     wire.prompt(&session, "third?");
     wire.turn_ends();
     let seen = server.requests();

@@ -52,6 +52,8 @@ pub(crate) struct Router {
     /// A person wants the turn to stop, and its end is not on disk: said again to a conversation
     /// that was started anew.
     stopping: bool,
+    /// A person wants room in the context, and the conversation could not be told yet.
+    room_wanted: bool,
     /// A prompt is on disk and the end of its turn is not.
     turn_open: bool,
     /// Counted over the session.
@@ -172,24 +174,25 @@ impl Router {
         }
     }
 
-    /// A person wants room in the model's context. A conversation that is being replayed is not
-    /// told: its person is.
-    pub(crate) fn compact(&self) -> Vec<Step> {
-        let reason = "the conversation is being read from disk; say it again in a moment";
-        vec![match self.ready {
-            true => Step::ToSession(ToSession::Compact),
-            false => Step::Tell(Event::NotCompacted { reason: reason.to_owned() }),
-        }]
+    /// A person wants room in the model's context. A conversation that is being replayed hears of it
+    /// when it is ready, before the prompts that wait.
+    pub(crate) fn compact(&mut self) -> Vec<Step> {
+        self.room_wanted = !self.ready;
+        match self.ready {
+            true => vec![Step::ToSession(ToSession::Compact)],
+            false => Vec::new(),
+        }
     }
 
     pub(crate) fn heard_session(&mut self, word: FromSession) -> Vec<Step> {
         match word {
             FromSession::Ready => {
                 self.ready = true;
+                let room = std::mem::take(&mut self.room_wanted).then_some(ToSession::Compact);
                 let prompts = self.unconfirmed.iter().cloned();
                 let prompts = prompts.map(|text| ToSession::Prompt { text });
                 let stop = self.stopping.then_some(ToSession::Interrupt);
-                prompts.chain(stop).map(Step::ToSession).collect()
+                room.into_iter().chain(prompts).chain(stop).map(Step::ToSession).collect()
             }
             FromSession::Commit(happened) => {
                 match &happened {

@@ -211,3 +211,16 @@ fn a_wish_to_stop_outlives_the_conversation_that_did_not_carry_it_out() {
     assert_eq!(router.heard_session(FromSession::Ready), [], "it was carried out");
     assert_eq!(router.interrupt(), [stop]);
 }
+
+#[test]
+fn a_wish_for_room_waits_for_the_conversation_to_be_ready_and_is_said_once() {
+    let mut router = Router::resumed(3, OpenTurn::Waits);
+    assert!(router.compact().is_empty());
+    router.prompt("x".into());
+    let told = [ToSession::Compact, ToSession::Prompt { text: "x".into() }].map(Step::ToSession);
+    assert_eq!(router.heard_session(FromSession::Ready), told);
+    assert_eq!(router.compact(), [Step::ToSession(ToSession::Compact)], "it is there");
+    router.session_down("x");
+    let told = router.heard_session(FromSession::Ready);
+    assert!(!told.contains(&Step::ToSession(ToSession::Compact)), "{told:?}");
+}
