@@ -4,11 +4,14 @@
 mod support;
 
 use nix::sys::signal::Signal;
+use protocol::client::FromClient;
+use protocol::judgement::{Answer as Said, Question};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::{Arc, Mutex};
 use support::anthropic::{Answer, Server, call};
+use support::daemon::Wire;
 use support::terminal::Tmux;
 use support::{Desk, child_of, run, send, until};
 
@@ -256,6 +259,39 @@ fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
     );
     let verified = run(desk.agentd(&["audit", "verify"]));
     assert_eq!(verified.code, 0, "{}", verified.err);
+}
+
+#[test]
+fn a_model_is_told_what_an_undoing_took_back_that_died_with_its_daemon() {
+    let desk = Desk::new();
+    let [a, b] = ["a", "b"].map(|path| json!({"path": path, "content": "x"}).to_string());
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "write", &a), call("toolu_2", "write", &b)]),
+        Answer::text("Done."),
+        Answer::text("I see."),
+    ]);
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    let yes = |wire: &mut Wire| {
+        let Question { call, digest, .. } = wire.question();
+        wire.say(FromClient::Answer { call, digest, answer: Said::Once });
+    };
+    wire.prompt(&session, "go");
+    yes(&mut wire);
+    yes(&mut wire);
+    wire.turn_ends();
+    wire.prompt(&session, ":undo");
+    yes(&mut wire);
+    wire.question();
+    send(daemon.pid, Signal::SIGKILL);
+    assert!(desk.project().join("a").exists() && !desk.project().join("b").exists());
+    let ran = run(desk.with_server(&server, &["-p", "what now?", "-c"]));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "I see.\n"), "{ran:?}");
+    let told = server.requests()[2].body["messages"].to_string();
+    let back = "The undoing was cut short.\\nTaken back: write (call 2).";
+    assert!(told.contains(back), "{told}");
+    assert!(told.contains("Not known to be taken back: write (call 1): interrupted"), "{told}");
 }
 
 #[test]

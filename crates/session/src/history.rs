@@ -144,6 +144,11 @@ impl History {
         }
     }
 
+    /// The model is told with the next prompt what it did not see.
+    pub fn noted(&mut self, text: &str) {
+        self.user_says(&format!("[{text}]"));
+    }
+
     /// What a call comes to that the conversation answers itself.
     pub fn own_answer(&self, call: &Call) -> Option<ToolResult> {
         self.own.answer(call)

@@ -187,8 +187,8 @@ impl Session {
             let end = if self.is_over() { self.rounds_used_up() } else { TurnEnd::Done };
             return self.end_turn(end, out);
         }
-        if self.changes.undoing() {
-            return self.undoing_was_cut_short(out);
+        if let Some(text) = self.changes.cut_short() {
+            return self.undoing_was_cut_short(text, out);
         }
         self.phase = Phase::Calling { batch, stopping: false };
         self.go_on_calling(out);
@@ -634,6 +634,11 @@ impl Session {
         self.changes.apply(happened, &self.setup.tools);
         if let Some(finding) = self.edits.apply(happened, &self.setup.tools) {
             self.history.add_to_result(&finding.use_id, &finding.text);
+        }
+        if let Happened::TurnEnded { .. } = happened
+            && let Some(text) = self.changes.cut_short()
+        {
+            self.history.noted(&text);
         }
     }
 

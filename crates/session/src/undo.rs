@@ -2,11 +2,14 @@
 //! `undo_restore` after another, the newest change first. Those calls go the way of all others; no
 //! model asked for them, and it is told what became of them. Pure.
 
+mod unsaid;
+
 use crate::{Out, Phase, Session};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::content::{Block, Usage};
 use protocol::ids::CallId;
 use protocol::session::{Copies, Happened, OfferedTool, TurnEnd};
+use unsaid::Unsaid;
 
 /// The prompt that asks for it.
 const UNDO: &str = ":undo";
@@ -37,8 +40,8 @@ struct Change {
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     turn: u32,
-    /// Whether that turn is an undoing.
-    undoing: bool,
+    /// That turn is an undoing, and nothing was said of it yet.
+    undoing: Option<Unsaid>,
     /// Calls that have no result yet.
     open: Vec<Call>,
     done: Vec<Change>,
@@ -50,31 +53,48 @@ impl Changes {
         match happened {
             Happened::Prompt { text } => {
                 self.turn = self.turn.saturating_add(1);
-                self.undoing = is_undo(text);
+                self.undoing = is_undo(text).then(Unsaid::default);
                 // Past the oldest it begins anew: what stood in the way may be gone.
-                if self.undoing && self.done.iter().all(|change| change.tried) {
+                if self.undoing.is_some() && self.done.iter().all(|change| change.tried) {
                     self.done.iter_mut().for_each(|change| change.tried = false);
                 }
             }
             Happened::Called { call } => {
                 let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
                 if tool.is_some_and(|tool| tool.copies == Copies::Kept) {
+                    let change = self.named(call);
+                    if let (Some(unsaid), Some(change)) = (&mut self.undoing, change) {
+                        unsaid.began(change);
+                    }
                     self.open.push(call.clone());
                 }
             }
             Happened::Result { call, result, .. } => self.ended(call, result),
-            Happened::Answer { .. } | Happened::TurnEnded { .. } | Happened::Compacted { .. } => {}
+            Happened::Answer { .. } => self.undoing = None,
+            Happened::TurnEnded { .. } | Happened::Compacted { .. } => {}
         }
     }
 
-    /// Whether the newest turn is an undoing.
-    pub(crate) fn undoing(&self) -> bool {
-        self.undoing
+    /// What the newest turn had come to, if it is an undoing of which nothing was said: once only.
+    pub(crate) fn cut_short(&mut self) -> Option<String> {
+        self.undoing.take().map(|unsaid| unsaid.words())
+    }
+
+    /// What an undoing's call takes back.
+    fn named(&self, call: &Call) -> Option<String> {
+        let of_undoing = call.tool == RESTORE && call.use_id.is_empty();
+        let number = restored(&call.input).filter(|_| of_undoing)?;
+        self.done.iter().find(|change| change.call == number).map(name)
     }
 
     fn ended(&mut self, call: &CallId, result: &ToolResult) {
         let Some(at) = self.open.iter().position(|open| open.id == *call) else { return };
-        let Call { id, use_id, tool, input } = self.open.remove(at);
+        let call = self.open.remove(at);
+        let change = self.named(&call);
+        if let (Some(unsaid), Some(change)) = (&mut self.undoing, change) {
+            unsaid.ended(change, result);
+        }
+        let Call { id, use_id, tool, input } = call;
         if tool == RESTORE && use_id.is_empty() {
             // What a person took back is not taken back in turn by the next `:undo`.
             return self.tried(restored(&input), result);
@@ -101,6 +121,11 @@ impl Changes {
         let turn = untried().next_back().map(|change| change.turn);
         untried().filter(|change| Some(change.turn) == turn).cloned().collect()
     }
+}
+
+/// A change, for the person and the model.
+fn name(change: &Change) -> String {
+    format!("{} (call {})", change.tool, change.call)
 }
 
 /// Whether there is nothing that could be put back, now or later.
@@ -162,7 +187,6 @@ enum Course {
 impl Undoing {
     /// What became of it, for the person and the model.
     fn words(&self) -> String {
-        let name = |change: &Change| format!("{} (call {})", change.tool, change.call);
         let mut said = Vec::new();
         if !self.back.is_empty() {
             let back: Vec<_> = self.back.iter().map(name).collect();
@@ -233,10 +257,8 @@ impl Session {
 
     /// It died in the middle. It has no model to ask, and a change that may be half taken back is for
     /// a person to see.
-    pub(crate) fn undoing_was_cut_short(&mut self, out: &mut Out) {
-        let text = "The undoing was cut short: some of it may be taken back already, and the next \
-                    `:undo` goes on with the rest.";
-        self.end_undoing(text.to_owned(), TurnEnd::Interrupted, out);
+    pub(crate) fn undoing_was_cut_short(&mut self, text: String, out: &mut Out) {
+        self.end_undoing(text, TurnEnd::Interrupted, out);
     }
 
     fn end_undoing(&mut self, text: String, end: TurnEnd, out: &mut Out) {

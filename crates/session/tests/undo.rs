@@ -188,10 +188,8 @@ fn a_turn_that_wrote_and_took_it_back_is_taken_back_as_a_whole() {
     assert_eq!(told(&words), "Taken back: undo_restore (call 2), write (call 1).");
 }
 
-/// A conversation that died in the middle of it: what was taken back is known, nothing runs by
-/// itself, and a model is not asked.
-#[test]
-fn an_undoing_that_was_cut_short_is_not_gone_on_with_by_itself() {
+/// What is on disk of an undoing whose first call worked and whose second was lost.
+fn cut_short() -> Vec<Happened> {
     let mut talk = Talk::ready(with_undo());
     turn(&mut talk, 1, &["write", "edit"]);
     talk.prompt(":undo");
@@ -208,15 +206,43 @@ fn an_undoing_that_was_cut_short_is_not_gone_on_with_by_itself() {
             _ => {}
         }
     }
-    let lost = failed("interrupted", "interrupted");
+    let lost = failed("interrupted", "interrupted: may have run.");
     let lost = ToolResult { outcome: Outcome::Interrupted, ..lost };
     let use_id = String::new();
     journal.push(Happened::Result { call: call_id(4), use_id, result: lost });
+    journal
+}
+
+const CUT_SHORT: &str = "The undoing was cut short.\nTaken back: edit (call 2).\n\
+                         Not known to be taken back: write (call 1): interrupted: may have run.\n\
+                         The next `:undo` goes on with the rest.";
+
+/// A conversation that died in the middle of it: what was taken back is known, nothing runs by
+/// itself, and a model is not asked.
+#[test]
+fn an_undoing_that_was_cut_short_is_not_gone_on_with_by_itself() {
     let mut talk = Talk { session: Session::new(with_undo()), said: Vec::new() };
-    journal.into_iter().for_each(|happened| drop(talk.tell(ToSession::Replay(happened))));
+    cut_short().into_iter().for_each(|happened| drop(talk.tell(ToSession::Replay(happened))));
     let words = talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
-    assert!(told(&words).starts_with("The undoing was cut short"), "the model is told: {words:?}");
+    assert_eq!(told(&words), CUT_SHORT);
     assert_eq!((words.len(), &words[0]), (3, &FromSession::Ready), "{words:?}");
     assert_eq!(talk.last_end(), Some(TurnEnd::Interrupted));
     assert_eq!(restores(&talk.prompt(":undo")), Some((5, "{\"id\":1}".into())));
+}
+
+/// Its turn was ended from outside: the model is told before the next prompt, and once.
+#[test]
+fn a_model_is_told_of_an_undoing_that_was_cut_short_with_its_turn() {
+    let mut journal = cut_short();
+    journal.push(Happened::TurnEnded { end: TurnEnd::Interrupted });
+    let mut talk = Talk::replayed(with_undo(), journal);
+    talk.prompt("and now?");
+    assert_eq!(lawful(talk.request()), Ok(()));
+    let last = talk.request().messages.last().unwrap().clone();
+    let said = [":undo".to_owned(), format!("[{CUT_SHORT}]"), "and now?".to_owned()];
+    assert_eq!(last.blocks, said.map(|text| Block::Text { text }));
+    talk.answer(&[Say::Text("I see.")], StopReason::EndTurn);
+    talk.prompt("good");
+    let said = format!("{:?}", talk.request().messages);
+    assert_eq!(said.matches("cut short").count(), 1, "{said}");
 }
