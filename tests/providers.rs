@@ -6,7 +6,7 @@
 mod support;
 
 use nix::sys::signal::Signal;
-use protocol::client::{Change, FromClient, Opening, Start, ToClient};
+use protocol::client::{Change, Event, FromClient, Opening, Start, ToClient};
 use protocol::session::OpenTurn;
 use serde_json::json;
 use std::fs;
@@ -934,6 +934,39 @@ fn what_must_be_echoed_is_echoed_on_every_interface() {
 }
 
 /// The rows on arguments end where something is missing; this is where nothing is.
+#[test]
+fn people_are_told_once_that_earlier_thinking_is_left_out() {
+    let vendor = Vendor::Anthropic;
+    let bound = || vendor.status(400, "The block is bound to a different conversation.");
+    let thought = || vendor.says([thinking("Hm.", "c2ln"), text("done")]);
+    let desk = Desk::new();
+    let server = Server::of(vendor, [bound(), thought(), bound(), thought()]);
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    wire.prompt(&session, "go");
+    let told = wire.event("a notice", |event| match event {
+        Event::Notice { text } => Some(text.clone()),
+        _ => None,
+    });
+    assert!(told.contains("thought earlier is left out from now on"), "{told}");
+    wire.turn_ends();
+    // Another life of the provider finds the same out for itself.
+    let provider = support::child_of(daemon.pid, "agentd-provider").unwrap();
+    send(provider, Signal::SIGKILL);
+    wire.prompt(&session, "again");
+    wire.event("the second turn's end", |event| {
+        assert!(!matches!(event, Event::Notice { .. }), "{event:?}");
+        matches!(event, Event::TurnEnded { .. }).then_some(())
+    });
+    assert_eq!(server.requests().len(), 4);
+    // A script reads it beside its answer.
+    let server = Server::of(vendor, [bound(), thought()]);
+    let ran = run(Desk::new().with_vendor(vendor, &server, &["-p", "go"]));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{ran:?}");
+    assert_eq!(ran.err.matches("left out from now on").count(), 1, "{ran:?}");
+}
+
 #[test]
 fn a_call_without_arguments_runs_where_its_tool_needs_none() {
     side_by_side(&VENDORS, |&vendor| {

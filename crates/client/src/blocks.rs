@@ -218,6 +218,7 @@ impl Blocks {
             Event::NotCompacted { reason } => {
                 vec![Item::Note(format!("no room was made: {reason}"))]
             }
+            Event::Notice { text } => vec![Item::Note(text.clone())],
             Event::Degraded { reason } => vec![Item::Trouble(reason.clone())],
             Event::Queue { .. } | Event::Model { .. } => Vec::new(),
         }

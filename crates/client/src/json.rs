@@ -138,6 +138,7 @@ fn message(transcript: &Transcript, event: &Event) -> Option<Vec<(&'static str, 
         | Event::Learned { .. }
         | Event::Compacted { .. }
         | Event::NotCompacted { .. }
+        | Event::Notice { .. }
         | Event::Model { .. }
         | Event::AnswerRejected { .. }
         | Event::TurnEnded { .. }

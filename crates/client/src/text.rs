@@ -40,6 +40,7 @@ impl TextView {
             Event::Struck { reason } => {
                 format!("{}\n", self.colour.dim(&one_line(reason, LINE)))
             }
+            Event::Notice { text } => format!("{}\n", self.colour.dim(&plain(text))),
             Event::Asked { question } => {
                 format!("asked: {}\n", one_line(&question.reason, LINE))
             }

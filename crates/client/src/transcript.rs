@@ -182,6 +182,7 @@ impl Transcript {
             | Event::Learned { .. }
             | Event::Compacted { .. }
             | Event::NotCompacted { .. }
+            | Event::Notice { .. }
             | Event::AnswerRejected { .. }
             | Event::Output { .. } => {}
         }

@@ -495,6 +495,11 @@ pub enum Event {
         /// Why it was to hold for good and holds for the session only, in plain words.
         unwritten: Option<String>,
     },
+    /// The model is asked otherwise from now on, in a way that people should know. Said once. Not kept.
+    Notice {
+        /// In plain words.
+        text: String,
+    },
     /// An answer did not count, and why. Not kept.
     AnswerRejected {
         /// The question.

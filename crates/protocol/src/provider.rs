@@ -215,6 +215,12 @@ pub enum FromProvider {
         /// The request's number.
         round: u32,
     },
+    /// From now on the model is asked otherwise than before, which people should know. Legal between
+    /// `Ask` and the end of its answer.
+    Notice {
+        /// What, in plain words.
+        text: String,
+    },
     /// Alive.
     Pong(u64),
     /// For the log.

@@ -42,9 +42,9 @@ pub(crate) async fn ask(
                 Ok(anew) => body = anew,
                 Err(error) => return telling.give_up(&error.into(), patience),
             }
-            telling.log(
-                "what stands before earlier thinking has changed, and this model takes such thinking \
-                 back no more: the server is asked to leave it out from now on",
+            telling.notice(
+                "what the model thought earlier is left out from now on: what stood before it has \
+                 changed, and this model takes its thinking back only behind what it came behind",
             );
             continue;
         }

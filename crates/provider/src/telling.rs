@@ -5,7 +5,6 @@ use crate::recording::Retry;
 use crate::retry::{Decision, decide};
 use crate::step::Step;
 use protocol::provider::{Failure, FromProvider, Patience};
-use protocol::upkeep::{LogLevel, LogLine};
 
 /// Where the words about an answer go.
 pub(crate) type Say<'a> = &'a mut dyn FnMut(FromProvider);
@@ -66,9 +65,9 @@ impl Telling<'_> {
         });
     }
 
-    /// For the log.
-    pub(crate) fn log(&mut self, text: &str) {
-        (self.say)(FromProvider::Log(LogLine { level: LogLevel::Info, text: text.to_owned() }));
+    /// For people, and the log.
+    pub(crate) fn notice(&mut self, text: &str) {
+        (self.say)(FromProvider::Notice { text: text.to_owned() });
     }
 
     pub(crate) fn failed(&mut self, kind: Failure, message: String) {

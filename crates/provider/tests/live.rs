@@ -129,7 +129,7 @@ fn thinking_that_a_model_takes_back_no_more_is_left_out_from_then_on() {
         let request = ModelRequest { model, ..request(round, vec![user("go")]) };
         let mut words = ask(&mut provider, &request);
         let all = words.len();
-        words.retain(|word| !matches!(word, FromProvider::Log(_)));
+        words.retain(|word| !matches!(word, FromProvider::Notice { .. }));
         logged += all - words.len();
         whole(&words)
     };

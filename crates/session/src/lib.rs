@@ -300,6 +300,7 @@ impl Session {
             | FromProvider::Failed { .. }
             | FromProvider::Cancelled { .. }
             | FromProvider::Ready
+            | FromProvider::Notice { .. }
             | FromProvider::Pong(_)
             | FromProvider::Log(_) => {}
         }

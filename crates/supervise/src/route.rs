@@ -8,7 +8,7 @@ use protocol::content::ModelRequest;
 use protocol::ids::CallId;
 use protocol::provider::{Delta, Failure, FromProvider, ToProvider};
 use protocol::session::{FromSession, Happened, OpenTurn, ToSession, TurnEnd};
-use protocol::upkeep::LogLine;
+use protocol::upkeep::{LogLevel, LogLine};
 use std::collections::VecDeque;
 
 use crate::to_disk::Place;
@@ -54,6 +54,8 @@ pub(crate) struct Router {
     stopping: bool,
     /// A person wants room in the context, and the conversation could not be told yet.
     room_wanted: bool,
+    /// What people were told of how the model is asked.
+    noticed: Vec<String>,
     /// A prompt is on disk and the end of its turn is not.
     turn_open: bool,
     /// Counted over the session.
@@ -239,6 +241,7 @@ impl Router {
         match word {
             FromProvider::Ready | FromProvider::Pong(_) => Vec::new(),
             FromProvider::Log(line) => vec![Step::Log("provider", line)],
+            FromProvider::Notice { text } => self.notice(text),
             FromProvider::Delta { .. } | FromProvider::Retrying { .. } if self.given_up > 0 => {
                 Vec::new()
             }
@@ -275,6 +278,16 @@ impl Router {
                 vec![Step::ToSession(ToSession::Stream(word))]
             }
         }
+    }
+
+    /// Each provider life finds out for itself what people are told once.
+    fn notice(&mut self, text: String) -> Vec<Step> {
+        if self.noticed.contains(&text) {
+            return Vec::new();
+        }
+        self.noticed.push(text.clone());
+        let line = LogLine { level: LogLevel::Info, text: text.clone() };
+        vec![Step::Log("provider", line), Step::Tell(Event::Notice { text })]
     }
 
     /// The provider is configured anew: what it owes is asked again.

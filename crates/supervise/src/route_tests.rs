@@ -224,3 +224,16 @@ fn a_wish_for_room_waits_for_the_conversation_to_be_ready_and_is_said_once() {
     let told = router.heard_session(FromSession::Ready);
     assert!(!told.contains(&Step::ToSession(ToSession::Compact)), "{told:?}");
 }
+
+#[test]
+fn what_two_provider_lives_find_out_is_told_people_once() {
+    let mut router = asking();
+    let word = || FromProvider::Notice { text: "left out".into() };
+    let told = Step::Tell(Event::Notice { text: "left out".into() });
+    assert!(router.heard_provider(word()).contains(&told));
+    router.provider_down("was ended by signal 9", None);
+    router.provider_up();
+    assert!(router.heard_provider(word()).is_empty());
+    let other = FromProvider::Notice { text: "something else".into() };
+    assert_eq!(router.heard_provider(other).len(), 2, "the positive control");
+}

@@ -38,6 +38,7 @@ impl Sign for FromProvider {
             | Self::Ended { .. }
             | Self::Failed { .. }
             | Self::Cancelled { .. }
+            | Self::Notice { .. }
             | Self::Pong(_) => Said::Something,
         }
     }

@@ -278,7 +278,10 @@ impl Screen {
                 self.facts.model.clone_from(name);
                 self.facts.of_model = *facts;
             }
-            Event::Learned { .. } | Event::Compacted { .. } | Event::NotCompacted { .. } => {}
+            Event::Learned { .. }
+            | Event::Compacted { .. }
+            | Event::NotCompacted { .. }
+            | Event::Notice { .. } => {}
             Event::AnswerRejected { .. } => self.hint = None,
         }
     }
@@ -329,6 +332,7 @@ fn is_kept(event: &Event) -> bool {
         | Event::Output { .. }
         | Event::Queue { .. }
         | Event::NotCompacted { .. }
+        | Event::Notice { .. }
         | Event::Model { .. }
         | Event::AnswerRejected { .. } => false,
         Event::Prompt { .. }

@@ -155,6 +155,7 @@ goldens! {
             message: text("401"),
         },
         Cancelled => FromProvider::Cancelled { round: 1 },
+        Notice => FromProvider::Notice { text: text("thinking is left out") },
         Pong => FromProvider::Pong(1),
         Log => FromProvider::Log(log()),
     }
@@ -396,6 +397,7 @@ goldens! {
         Compacted => Event::Compacted { dropped: 4 },
         Model => Event::Model { name: text("m"), facts: protocol::client::ModelFacts::default() },
         NotCompacted => Event::NotCompacted { reason: text("short") },
+        Notice => Event::Notice { text: text("thinking is left out") },
         Queue => Event::Queue { texts: vec![text("next")] },
         Changed => Event::Changed {
             change: protocol::client::Change::Mode(protocol::judgement::Mode::Plan),

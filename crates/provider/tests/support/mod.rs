@@ -137,6 +137,7 @@ pub fn whole(words: &[FromProvider]) -> Whole {
             FromProvider::Ready
             | FromProvider::Cancelled { .. }
             | FromProvider::Pong(_)
+            | FromProvider::Notice { .. }
             | FromProvider::Log(_) => panic!("unexpected word {word:?}"),
         }
     }
