@@ -163,3 +163,72 @@ fn a_disk_that_hangs_does_not_keep_a_supervisor_from_its_end() {
     assert_eq!(told.matches("tool_result").count(), 1, "{told}");
     drop(disk);
 }
+
+/// What is kept beside a conversation: what was said to be remembered is, what was refused is not, and
+/// files are changed and read as ever, with a word where nothing could be kept to undo it.
+#[test]
+fn a_full_disk_loses_nothing_of_what_is_kept_and_keeps_no_call_from_its_work() {
+    let desk = Desk::new();
+    let store = desk.state().join("store");
+    fs::create_dir_all(&store).unwrap();
+    assert!(support::is_root(), "this test mounts a file system; run it as root");
+    let mut command = Command::new("mount");
+    command.args(["-t", "tmpfs", "-o", "size=2m,mode=700", "none"]).arg(&store);
+    assert!(command.status().unwrap().success());
+    let _disk = Disk(store.clone());
+    desk.write("a.txt", &"old\n".repeat(20_000));
+    let text = |n: usize| format!("marker{n} {}", "words of it ".repeat(60));
+    let (full, free) = (store.clone(), store.join("filler"));
+    let remember = move |n: usize, of: usize| {
+        let input = json!({ "text": text(of) }).to_string();
+        Answer::says([call(&format!("toolu_{n}"), "memory_add", &input)])
+    };
+    let said = |n: usize, tool: &str, input: serde_json::Value| {
+        Answer::says([call(&format!("toolu_{n}"), tool, &input.to_string())])
+    };
+    let new = json!({"path": "a.txt", "content": "new\n"});
+    const TRIES: usize = 12;
+    let server = Server::answering(move |n, _| match n {
+        1 => remember(n, 1),
+        2 => said(n, "read", json!({"path": "a.txt", "limit": 1})),
+        3..=TRIES => {
+            fill(&full);
+            remember(n, n)
+        }
+        13 => said(n, "read", json!({"path": "a.txt", "limit": 1})),
+        14 => said(n, "read", json!({"path": "a.txt", "limit": 2})),
+        15 => said(n, "write", new.clone()),
+        16 => said(n, "undo_list", json!({})),
+        17 => said(n, "memory_search", json!({"query": "words", "limit": 20})),
+        18 => {
+            fs::remove_file(&free).unwrap();
+            remember(n, n)
+        }
+        19 => said(n, "memory_search", json!({"query": "words", "limit": 20})),
+        _ => Answer::text("over"),
+    });
+    let ran = desk.ask(&server, &["--permission-mode", "auto", "--max-turns", "60"]);
+    assert_eq!((ran.code, ran.result().as_str()), (0, "over"), "{ran:?}");
+    let requests = server.requests();
+    let result = |n: usize| {
+        let messages = requests[n].body["messages"].as_array().unwrap();
+        messages.last().unwrap()["content"][0]["content"].to_string()
+    };
+    let kept = |n: &usize| result(*n).contains("remembered as");
+    assert!(kept(&1) && kept(&18), "the controls: {} {}", result(1), result(18));
+    let refused: Vec<usize> = (3..=TRIES).filter(|n| !kept(n)).collect();
+    assert!(!refused.is_empty(), "the disk was full");
+    for n in &refused {
+        assert!(result(*n).contains("Error [disk_full]"), "{}", result(*n));
+    }
+    // Both while it is full and after: all that was said to be kept, and nothing else.
+    for (search, last) in [(17, TRIES), (19, 18)] {
+        let found = result(search);
+        for n in (1..=last).filter(|n| *n == 1 || (3..=TRIES).contains(n) || *n == 18) {
+            assert_eq!(found.contains(&format!("marker{n} ")), kept(&n), "marker{n}: {found}");
+        }
+    }
+    assert!(result(13).contains("1\\told") && result(14).contains("2\\told"), "{}", result(14));
+    assert_eq!(desk.read("a.txt"), "new\n", "{}", result(15));
+    assert!(result(16).contains("Error [disk_full]"), "no copy, and that is said: {}", result(16));
+}

@@ -1,6 +1,6 @@
 //! How fast the path is: `cargo bench` prints each figure with its target, PASS or MISS, and the
 //! baseline measured in the same run. Nothing here asserts; a shared machine has bad days.
-//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`) prints those alone.
+//! `cargo bench --bench figures -- doors` (or `calls`, `recovery`, `provider`, `tools`) prints those alone.
 #![allow(clippy::unwrap_used)]
 
 mod doors;
@@ -8,6 +8,7 @@ mod provider;
 mod recovery;
 #[path = "../support/mod.rs"]
 mod support;
+mod tools;
 
 use serde_json::json;
 use std::io::{Read, Write};
@@ -24,11 +25,12 @@ fn main() {
     println!("| Figure | Value | Target | | Baseline of the same run |");
     println!("|---|---|---|---|---|");
     let wanted: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
-    let parts: [(&str, fn()); 4] = [
+    let parts: [(&str, fn()); 5] = [
         ("calls", calls),
         ("recovery", recovery::rows),
         ("doors", doors::rows),
         ("provider", provider::rows),
+        ("tools", tools::rows),
     ];
     for (name, rows) in parts {
         if wanted.is_empty() || wanted.iter().any(|word| word == name) {
