@@ -27,12 +27,13 @@ home=$(mktemp -d /tmp/agentd-user-XXXXXX)
 chown "$user:$user" "$home"
 failed=0
 ran=0
-while read -r executable package; do
+# By another descriptor: a test that reads its input would eat the names of those behind it.
+while read -r executable package <&3; do
   ran=$((ran + 1))
   echo "== $executable"
-  (cd "$package" && setpriv --reuid "$user" --regid "$user" --clear-groups \
-    env -i PATH="$PATH" HOME="$home" TMPDIR=/tmp CARGO_MANIFEST_DIR="$package" "$executable" --quiet) || failed=$((failed + 1))
-done <"$list"
+  (exec 3<&- && cd "$package" && setpriv --reuid "$user" --regid "$user" --clear-groups \
+    env -i PATH="$PATH" HOME="$home" TMPDIR=/tmp CARGO_MANIFEST_DIR="$package" "$executable" --quiet </dev/null) || failed=$((failed + 1))
+done 3<"$list"
 rm -rf "$home" "$list"
 echo "as user $user: $ran test executables, $failed failed"
 [ "$failed" -eq 0 ]

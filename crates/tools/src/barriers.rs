@@ -1,6 +1,7 @@
 //! What holds a command back, one row each: the sentence that the model is told before anything runs, for
 //! the cage that this session really has, and the one beside a refusal, which says how more is given.
-//! For the system prompt, for results of commands, and for what the proxy of an allow-list refused.
+//! For the system prompt, for results of commands, for paths that a tool refuses, and for what the proxy of
+//! an allow-list refused, as it answers and as the result tells it.
 
 use protocol::confinement::{Confinement, GitSettings, Network, Refusal, RefusalKind, Tier};
 use std::net::SocketAddr;
@@ -9,6 +10,8 @@ use std::path::Path;
 /// What a refusal is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Barrier {
+    /// A path that a tool is given, outside of what the session may use.
+    Path,
     /// Changing what lies outside the grants.
     Outside,
     /// The network, or this part of it.
@@ -29,7 +32,15 @@ struct Row {
 }
 
 /// The table, in the order in which the model reads it.
-const ROWS: [Row; 5] = [
+const ROWS: [Row; 6] = [
+    Row {
+        barrier: Barrier::Path,
+        told: |_| None,
+        way_on: Some(
+            "only the project and added directories can be used; a person can add one with :add-dir DIR or \
+             --add-dir: ask for it if it is needed, and do not try other ways to the same place",
+        ),
+    },
     Row {
         barrier: Barrier::Outside,
         told: outside,
@@ -69,8 +80,20 @@ impl Barrier {
     /// How more is given, as a line beside a refusal.
     #[must_use]
     pub fn way_on(self) -> Option<String> {
-        let row = ROWS.iter().find(|row| row.barrier == self)?;
-        row.way_on.map(|way| format!("[{way}]"))
+        self.words().map(|way| format!("[{way}]"))
+    }
+
+    /// The same as a sentence of its own; empty where there is no way.
+    #[must_use]
+    pub fn sentence(self) -> String {
+        let mut letters = self.words().unwrap_or_default().chars();
+        letters.next().map_or_else(String::new, |first| {
+            format!("{}{}.", first.to_ascii_uppercase(), letters.as_str())
+        })
+    }
+
+    fn words(self) -> Option<&'static str> {
+        ROWS.iter().find(|row| row.barrier == self)?.way_on
     }
 }
 
@@ -176,6 +199,10 @@ mod tests {
             assert_eq!(ROWS.iter().position(|other| other.barrier == row.barrier), Some(at));
             let told = (row.told)(&confinement(Tier::B, Network::Off)).is_some();
             assert!(told || row.way_on.is_some(), "{:?}", row.barrier);
+            let (line, sentence) = (row.barrier.way_on(), row.barrier.sentence());
+            assert_eq!(line.is_none(), sentence.is_empty(), "{:?}", row.barrier);
+            let same = |line: String| line.trim_matches(['[', ']']).to_lowercase() + ".";
+            assert_eq!(line.map(same).unwrap_or_default(), sentence.to_lowercase());
         }
     }
 

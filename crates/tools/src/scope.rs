@@ -3,6 +3,7 @@
 //! Links are resolved one by one and paths are compared by their parts, so `proj` is not
 //! `proj-evil`. This check makes the message; the cage below it is what holds.
 
+use crate::barriers::Barrier;
 use crate::failure::{Code, Failure};
 use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath};
@@ -212,16 +213,9 @@ fn errno(error: &io::Error) -> Errno {
 }
 
 /// Why a path that leads out of the granted directories is not used.
-pub(crate) fn access_denied(place: &Place, named: &str, why: &str) -> Failure {
-    Failure::new(
-        Code::AccessDenied,
-        format!("ACCESS DENIED: {named:?} {why}"),
-        format!(
-            "Only {} and directories that the person adds (--add-dir) can be used. Do not try other \
-             ways to the same place; ask the person if it is needed.",
-            place.project.display()
-        ),
-    )
+pub(crate) fn access_denied(named: &str, why: &str) -> Failure {
+    let message = format!("ACCESS DENIED: {named:?} {why}");
+    Failure::new(Code::AccessDenied, message, Barrier::Path.sentence())
 }
 
 #[cfg(test)]

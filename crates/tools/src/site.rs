@@ -117,20 +117,16 @@ impl Site<'_> {
         }
         let trace = trace(self.place, named);
         if !self.place.contains(&trace.real) {
-            return Err(access_denied(self.place, named, "leads outside the project"));
+            return Err(access_denied(named, "leads outside the project"));
         }
         let exists = match trace.end {
             End::Found => true,
             End::Missing => false,
             End::Dangling => {
-                return Err(access_denied(
-                    self.place,
-                    named,
-                    "is a link to something that does not exist",
-                ));
+                return Err(access_denied(named, "is a link to something that does not exist"));
             }
             End::Circle => {
-                return Err(access_denied(self.place, named, "is a link that leads in a circle"));
+                return Err(access_denied(named, "is a link that leads in a circle"));
             }
             End::NotADirectory => {
                 let part = visible(&self.place.shown(&trace.real).to_string_lossy()).into_owned();

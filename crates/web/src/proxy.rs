@@ -30,6 +30,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+use tools::Barrier;
 
 /// Connections at once, tunnels among them: a wide parallel download fits, and the descriptors of this process do not
 /// run out. Further ones wait.
@@ -187,8 +188,8 @@ impl Proxy {
     fn refused(&self, place: &str, why: String) -> Response<Body> {
         // A host that is on the list already is not reached by allowing it again.
         let way_on = match why == NOT_LISTED {
-            true => " A person can allow a host with :net allow HOST.",
-            false => "",
+            true => format!(" {}", Barrier::Host.sentence()),
+            false => String::new(),
         };
         let text = format!("agentd: {place} was refused: {why}.{way_on}\n");
         self.note(place, Passage::Refused { why });

@@ -123,7 +123,7 @@ impl Plan {
             self.of_what_is_there(&target, recursive, site)?
         } else {
             if !site.place.contains(&real) {
-                return Err(access_denied(site.place, named, "lies outside the project"));
+                return Err(access_denied(named, "lies outside the project"));
             }
             refuse_protected(named, &real, site)?;
             judged::unchanged(site.judged, named, &real, remove::link(&real).as_deref())?;
