@@ -53,7 +53,12 @@ fn calls() {
 /// One line of the table. Smaller is better.
 fn row(figure: &str, value: f64, unit: &str, target: f64, baseline: &str) {
     let verdict = if value <= target { "PASS" } else { "MISS" };
-    println!("| {figure} | {value:.2} {unit} | <= {target} {unit} | {verdict} | {baseline} |");
+    match target.is_finite() {
+        true => println!(
+            "| {figure} | {value:.2} {unit} | <= {target} {unit} | {verdict} | {baseline} |"
+        ),
+        false => println!("| {figure} | {value:.2} {unit} | none | | {baseline} |"),
+    }
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

@@ -70,8 +70,10 @@ pub struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
-    /// Bytes in one write.
+    /// Bytes in one chunk.
     piece: usize,
+    /// Bytes in one write, if not each chunk at once.
+    write: Option<usize>,
     /// Stop for so long after so many bytes, then go on.
     stall: Option<(usize, Duration)>,
     /// A pause after each write.
@@ -141,6 +143,7 @@ impl Answer {
             headers: vec![("content-type".into(), content_type.into())],
             body: body.to_vec(),
             piece: usize::MAX,
+            write: None,
             stall: None,
             pause: Duration::ZERO,
             cut: None,
@@ -154,9 +157,15 @@ impl Answer {
         self
     }
 
-    /// Sent in writes of so many bytes.
+    /// Sent in chunks of so many bytes, each with a write of its own.
     pub fn in_pieces_of(mut self, bytes: usize) -> Self {
         self.piece = bytes.max(1);
+        self
+    }
+
+    /// Sent in writes of so many bytes, a part of a chunk or several chunks.
+    pub fn in_writes_of(mut self, bytes: usize) -> Self {
+        self.write = Some(bytes.max(1));
         self
     }
 
@@ -396,6 +405,7 @@ fn send(mut socket: &TcpStream, answer: &Answer) -> Option<()> {
     socket.write_all(head.as_bytes()).ok()?;
     let end = answer.cut.unwrap_or(answer.body.len());
     let mut sent = 0;
+    let mut unsent = Vec::new();
     let mut stall = answer.stall;
     while sent < end {
         let mut to = sent.saturating_add(answer.piece).min(end);
@@ -409,11 +419,18 @@ fn send(mut socket: &TcpStream, answer: &Answer) -> Option<()> {
                 continue;
             }
         }
-        let mut chunk = format!("{:x}\r\n", to - sent).into_bytes();
-        chunk.extend_from_slice(&answer.body[sent..to]);
-        chunk.extend_from_slice(b"\r\n");
-        socket.write_all(&chunk).ok()?;
+        unsent.extend_from_slice(format!("{:x}\r\n", to - sent).as_bytes());
+        unsent.extend_from_slice(&answer.body[sent..to]);
+        unsent.extend_from_slice(b"\r\n");
         sent = to;
+        let whole = match answer.write {
+            Some(bytes) if sent < end => unsent.len() / bytes * bytes,
+            Some(_) | None => unsent.len(),
+        };
+        for write in unsent[..whole].chunks(answer.write.unwrap_or(usize::MAX)) {
+            socket.write_all(write).ok()?;
+        }
+        unsent.drain(..whole);
         if !answer.pause.is_zero() {
             std::thread::sleep(answer.pause);
         }

@@ -289,12 +289,17 @@ impl Run {
 }
 
 /// Runs it to its end, 60 s at most, and makes sure that nothing of it is left.
-pub fn run(mut command: Command) -> Run {
+pub fn run(command: Command) -> Run {
+    run_within(command, Duration::from_secs(60))
+}
+
+/// The same, for what may take longer.
+pub fn run_within(mut command: Command, limit: Duration) -> Run {
     let begun = Instant::now();
     let child =
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("agentd starts");
     let pid = child.id();
-    let Output { status, stdout, stderr } = output_within(child, Duration::from_secs(60));
+    let Output { status, stdout, stderr } = output_within(child, limit);
     let took = begun.elapsed();
     let left: Vec<_> = processes().into_iter().filter(|process| process.session == pid).collect();
     assert!(left.is_empty(), "processes left behind: {left:?}");

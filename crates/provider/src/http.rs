@@ -23,10 +23,11 @@ const ERROR_BODY_CAP: usize = 64 << 10;
 const DRAIN_TIME: Duration = Duration::from_millis(50);
 const DRAIN_CAP: usize = 64 << 10;
 
-/// So many small pieces, each so soon behind the one before, and the next is left to grow for as
-/// long: a server that sends byte by byte does not cost a wake-up a byte.
+/// So many small pieces, each so soon behind the one before, and the next is left to grow for a
+/// moment that nobody sees: a server that sends byte by byte does not cost a wake-up a byte.
 const FLOOD: u32 = 16;
-const LULL: Duration = Duration::from_millis(2);
+const SOON: Duration = Duration::from_millis(2);
+const LULL: Duration = Duration::from_millis(8);
 const SMALL: usize = 1 << 10;
 
 /// Most that is handed on at once.
@@ -218,7 +219,8 @@ impl Stream {
             }
             Err(_) => return Err(silent(self.byte_clock)),
         };
-        let paused = asked.elapsed() > LULL;
+        let paused = asked.elapsed() > SOON;
+        let mut asked_again = false;
         while all.len() < PIECE {
             match self.there().await {
                 Poll::Ready(Ok(Some(bytes))) => all.extend_from_slice(bytes.as_ref()),
@@ -230,8 +232,14 @@ impl Stream {
                     self.end = Some(Err(broke(&error)));
                     return Ok(Some(all));
                 }
-                Poll::Pending => break,
+                Poll::Pending if asked_again => break,
+                Poll::Pending => {
+                    let_others_run().await;
+                    asked_again = true;
+                    continue;
+                }
             }
+            asked_again = false;
         }
         let large = if floods { PIECE } else { SMALL };
         let flows = !paused && all.len() < large;
@@ -264,6 +272,20 @@ impl Stream {
             }
         }));
     }
+}
+
+/// The connection is a task of its own, which hands over one chunk at a time and makes out the next
+/// when it is asked to: it goes first.
+async fn let_others_run() {
+    let mut waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 fn base_url(base_url: &str) -> Result<Url, Fault> {

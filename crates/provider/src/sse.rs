@@ -4,6 +4,8 @@
 //! Accepted: LF, CRLF and lone CR, cut anywhere; a byte order mark; comments; several `data:` lines;
 //! no space after the colon; a last event without its blank line (see [`Decoder::finish`]).
 
+use std::borrow::Cow;
+
 /// Largest event in bytes. Stops a server from filling memory with one event that never ends.
 pub const EVENT_CAP: usize = 16 << 20;
 
@@ -89,7 +91,7 @@ impl Decoder {
                 self.taken += 1;
                 continue;
             }
-            let Some(end) = rest.iter().position(|&b| b == b'\n' || b == b'\r') else {
+            let Some(end) = memchr::memchr2(b'\n', b'\r', rest) else {
                 self.admit(rest.len())?;
                 self.line.extend_from_slice(rest);
                 return Ok(());
@@ -157,9 +159,9 @@ impl Decoder {
                 if std::mem::replace(&mut self.has_data, true) {
                     self.data.push('\n');
                 }
-                self.data.push_str(&String::from_utf8_lossy(value));
+                self.data.push_str(&text(value));
             }
-            b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            b"event" => self.name = text(value).into_owned(),
             // Comments (an empty field name), `id`, `retry` and whatever else there may be.
             _ => {}
         }
@@ -171,6 +173,15 @@ impl Decoder {
             let data = std::mem::take(&mut self.data);
             each(Event { name, data });
         }
+    }
+}
+
+/// What is no UTF-8 becomes U+FFFD. Looked at whole first: the lossy reader goes byte by byte, and
+/// took a third of a stream's time.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => String::from_utf8_lossy(bytes),
     }
 }
 

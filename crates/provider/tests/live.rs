@@ -5,6 +5,7 @@
 mod anthropic;
 mod support;
 
+use anthropic::vendor::Vendor;
 use anthropic::{Answer, Server, call, half_a_call, text, thinking};
 use protocol::content::{Block, Message, ModelRequest, Role, StopReason};
 use protocol::provider::{Api, Auth, Failure, FromProvider, Patience};
@@ -240,6 +241,18 @@ fn bytes_may_be_split_anywhere() {
     }
     let (answer, _) = asked([answer().preceded_by(b"\xef\xbb\xbf: PROCESSING\r\n\r\n")]);
     assert_eq!(answer.blocks.len(), 2);
+}
+
+#[test]
+fn chunks_that_have_come_are_taken_up_together() {
+    const WORDS: usize = 3_000;
+    // Each event in chunks of its own, all of them in few writes.
+    let answer = Vendor::Anthropic.repeats("so it is ", WORDS);
+    let server = Server::scripted([answer.in_pieces_of(50).in_writes_of(256 << 10)]);
+    let mut provider = Provider::new(patient(&server.url()));
+    let said = ask(&mut provider, &request(1, vec![user("hi")]));
+    assert_eq!(whole(&said).blocks, [text_block(&"so it is ".repeat(WORDS))]);
+    assert!(said.len() < WORDS / 10, "{} updates", said.len());
 }
 
 #[test]

@@ -53,14 +53,15 @@ fn conversation() -> Vec<ModelRequest> {
 
 #[test]
 fn a_recording_replays_to_the_same_words() {
-    // So many two-byte letters that reads of three bytes cut some of them.
+    // So many two-byte letters that reads of seven bytes cut some of them.
     let thought =
         || [thinking("hm", "s=="), text(&"é".repeat(99)), call("t1", "read", r#"{"path": "a"}"#)];
     let whole = Answer::says(thought()).len();
     let server = Server::scripted([
         // Broken, begun again, cut inside letters, failed: everything that an answer can do.
         Answer::says(thought()).cut_after(whole - 200),
-        Answer::says(thought()).in_pieces_of(3),
+        // Slowly enough that no two are taken up together.
+        Answer::says(thought()).in_pieces_of(7).paced(Duration::from_millis(3)),
         Answer::says(thought()).preceded_by(
             b"data: {\"type\":\"message_start\"}\n\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"half\"}}\n\n",
         ),
