@@ -164,3 +164,68 @@ fn where_proc_is_masked_a_cage_is_lower_or_refused_with_its_reason() {
     assert_eq!(masked(0, &["host"]).one("tier"), "A");
     assert_eq!(caged(&yard, 0, "a").in_tier("a").printed(), "ran");
 }
+
+/// What makes a container: an overlay for its root, mounts, processes and network of its own, masked
+/// places in `/proc`, `/proc/sys` read-only.
+const CONTAINER: &str = "set -e
+mount --make-rprivate /
+mount -t tmpfs x \"$1\"
+cd \"$1\"; shift
+mkdir upper work root
+mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work x root
+mount -t proc x root/proc
+mount --rbind /dev root/dev
+mount -t tmpfs -o ro x root/proc/fs
+mount --bind root/dev/null root/proc/interrupts
+mount --bind root/proc/sys root/proc/sys
+mount -o remount,bind,ro root/proc/sys
+mkdir root/.old
+cd root; pivot_root . .old; umount -l /.old; cd /
+exec \"$@\"";
+/// The capabilities that are usual in one: none that mounts or makes namespaces.
+const USUAL: &str = "-all,+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,\
+                     +net_bind_service,+net_raw,+sys_chroot,+mknod,+audit_write,+setfcap";
+
+#[test]
+fn in_a_container_the_lower_tier_holds_and_the_higher_is_refused_with_its_reason() {
+    must_be_root();
+    let contained = |place: &std::path::Path, user: u32, words: &[&str]| {
+        let out = Command::new("unshare")
+            .args(["-m", "-p", "-n", "-i", "-f", "sh", "-c", CONTAINER, "sh"])
+            .arg(place)
+            .args(["setpriv", "--bounding-set", USUAL, "--inh-caps=-all", "--clear-groups"])
+            .args(["--reuid", &user.to_string(), "--regid", &user.to_string(), ATTEMPT])
+            .args(words)
+            .output()
+            .unwrap();
+        assert!(out.stderr.is_empty(), "{}", String::from_utf8_lossy(&out.stderr));
+        Told::from(&out)
+    };
+    for user in [0, NOBODY] {
+        let yard = if user == 0 { Yard::new() } else { yard_of_nobody().0 };
+        let place = yard.root.join("container");
+        std::fs::create_dir(&place).unwrap();
+        let script = format!(
+            "grep -o '^x / overlay' /proc/self/mounts; echo ran > new && cat new; \
+             echo x >> {0} || echo refused; grep -c untouched {0} || true",
+            yard.canary.display()
+        );
+        let caged = |tier, options: &[&str]| {
+            let inner = yard.runner(tier, options, &["sh", "-c", &script]);
+            let words: Vec<&str> = inner.get_args().map(|word| word.to_str().unwrap()).collect();
+            contained(&place, user, &words)
+        };
+        assert_eq!(contained(&place, user, &["host"]).one("tier"), "B", "user {user}");
+        let told = caged("a", &[]);
+        assert_eq!(told.one("uncaged"), "root", "user {user}: {told:?}");
+        assert!(told.one("reason").contains("`sandbox.tier = \"b\"`"), "the way on: {told:?}");
+        assert!(told.all("out").is_empty(), "user {user}: {told:?}");
+        let lower = caged("b", &[]);
+        assert_eq!(lower.in_tier("b").all("out"), ["x / overlay", "ran", "refused"], "{lower:?}");
+        let accepted = caged("a", &["level", "best-effort"]);
+        let said = accepted.in_tier("a").all("limit").join(" ");
+        assert!(said.contains("Lost: The host's /proc is shown"), "user {user}: {accepted:?}");
+        assert!(accepted.printed().contains("ran"), "user {user}: {accepted:?}");
+        yard.canary_is_untouched();
+    }
+}
