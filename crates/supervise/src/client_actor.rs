@@ -3,33 +3,26 @@
 //! What a client is told goes through a bounded queue. One that does not read misses words, is
 //! told so, and attaches again from the last number it saw. It never slows a session down.
 
+mod hearing;
 mod telling;
 
+pub(crate) use hearing::{Ears, Heard};
 pub(crate) use telling::{Bytes, Fed, Feed, Mouth, Passage, Told, to_bytes};
 
 use crate::peer::Opener;
 use crate::root::{Order, RootMsg};
 use crate::session_actor::{Answered, Attachment, SessionMsg};
-use ipc::{ChannelError, Joiner, codec};
-use protocol::Link;
-use protocol::client::{
-    ClientLink, Event, FailedKind, FromClient, Opening, Parting, Rights, ToClient,
-};
+use hearing::hear;
+use protocol::client::{Event, FailedKind, FromClient, Opening, Parting, Rights, ToClient};
 use protocol::ids::{CallId, SessionId};
 use protocol::provider::Paper;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
 use telling::tell;
-use tokio::io::Interest;
 use tokio::net::UnixStream;
-use tokio::net::unix::OwnedReadHalf;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
-
-/// Words of one client that wait to be carried out.
-const UNHEARD_WORDS: usize = 64;
 
 /// A greeted connection.
 pub(crate) struct ClientStream {
@@ -37,77 +30,12 @@ pub(crate) struct ClientStream {
     pub(crate) mouth: Mouth,
 }
 
-/// What a client says.
-pub(crate) struct Ears {
-    reader: OwnedReadHalf,
-    opener: Arc<Opener>,
-    joiner: Joiner,
-    descriptors: VecDeque<OwnedFd>,
-    buffer: Vec<u8>,
-}
-
 impl ClientStream {
     pub(crate) fn new(stream: UnixStream, opener: Opener) -> Self {
         #[cfg(agentd_hooks)]
-        ipc::hook::speaks_over(stream.as_fd());
+        ipc::hook::speaks_over(std::os::fd::AsFd::as_fd(&stream));
         let (reader, writer) = stream.into_split();
-        let ears = Ears {
-            reader,
-            opener: Arc::new(opener),
-            joiner: Joiner::new(ClientLink::MESSAGE_CAP),
-            descriptors: VecDeque::new(),
-            buffer: vec![0; 64 << 10],
-        };
-        Self { ears, mouth: Mouth(writer) }
-    }
-}
-
-impl Ears {
-    pub(crate) async fn recv(&mut self) -> Result<FromClient, ChannelError> {
-        let body = self.message().await?.ok_or(ChannelError::OutOfTurn)?;
-        Ok(codec::decode(&body)?)
-    }
-
-    /// The descriptors that ride behind an `Open`.
-    async fn papers(&mut self, word: &FromClient) -> Result<Vec<(Paper, OwnedFd)>, ChannelError> {
-        let FromClient::Open(opening) = word else { return Ok(Vec::new()) };
-        let mut papers = Vec::new();
-        for paper in &opening.papers {
-            let descriptor = match self.message().await? {
-                None => self.descriptors.pop_front().ok_or(ChannelError::OutOfTurn)?,
-                Some(_) => return Err(ChannelError::OutOfTurn),
-            };
-            papers.push((*paper, descriptor));
-        }
-        Ok(papers)
-    }
-
-    async fn message(&mut self) -> Result<Option<Vec<u8>>, ChannelError> {
-        loop {
-            if let Some(message) = self.joiner.next_message()? {
-                return Ok(message.body);
-            }
-            self.reader.readable().await?;
-            let stream: &UnixStream = self.reader.as_ref();
-            let (buffer, descriptors) = (&mut self.buffer, &mut self.descriptors);
-            let read = stream.try_io(Interest::READABLE, || {
-                ipc::fd::receive_from(stream.as_fd(), buffer, descriptors)
-            });
-            match read {
-                Ok((0, _)) => return Err(ChannelError::Closed),
-                Ok((length, writer)) if self.opener.is(writer) => {
-                    self.joiner.push(&self.buffer[..length]);
-                }
-                Ok((_, writer)) => {
-                    tracing::warn!(?writer, "another process wrote over a client's connection");
-                    let kind = std::io::ErrorKind::PermissionDenied;
-                    let why = "a process that did not open this connection wrote over it";
-                    return Err(std::io::Error::new(kind, why).into());
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        Self { ears: Ears::of(reader, opener), mouth: Mouth(writer) }
     }
 }
 
@@ -129,13 +57,6 @@ pub(crate) enum ClientMsg {
     Lost(SessionId),
     /// It is gone, or broke the protocol.
     Gone(String),
-}
-
-/// A word with the descriptors that came with it.
-pub(crate) struct Heard {
-    word: FromClient,
-    papers: Vec<(Paper, OwnedFd)>,
-    _permit: OwnedSemaphorePermit,
 }
 
 /// What a client is begun with.
@@ -510,45 +431,4 @@ fn about(word: &ToClient) -> Option<&SessionId> {
         return Some(session);
     }
     None
-}
-
-/// Hears the client until it is gone, or the process that opened its connection is.
-async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: Feed) {
-    let opener = Arc::clone(&ears.opener);
-    let why = tokio::select! {
-        why = listen(&mut ears, &actor, &outbox) => why,
-        () = opener.ended() => "the process that opened its connection has ended".to_owned(),
-    };
-    let _ = actor.send_message(ClientMsg::Gone(why));
-}
-
-/// Until there is nothing more to hear; says why. A word is read only when the actor has room for
-/// it.
-async fn listen(ears: &mut Ears, actor: &ActorRef<ClientMsg>, outbox: &Feed) -> String {
-    let unheard = Arc::new(Semaphore::new(UNHEARD_WORDS));
-    let error = loop {
-        let word = match ears.recv().await {
-            Ok(word) => word,
-            Err(error) => break error,
-        };
-        // Here, since the actor may wait for a session to be opened.
-        if let FromClient::Ping(number) = word {
-            if let Ok(pong) = to_bytes(&[ToClient::Pong(number)]) {
-                let _ = outbox.put(pong);
-            }
-            continue;
-        }
-        let papers = match ears.papers(&word).await {
-            Ok(papers) => papers,
-            Err(error) => break error,
-        };
-        let Ok(heard) = Arc::clone(&unheard).acquire_owned().await else {
-            break ChannelError::Closed;
-        };
-        let heard = Heard { word, papers, _permit: heard };
-        if actor.send_message(ClientMsg::Word(Box::new(heard))).is_err() {
-            break ChannelError::Closed;
-        }
-    };
-    error.to_string()
 }
