@@ -1,5 +1,6 @@
 //! Files and directories taken away together: each is moved aside first, and all come back where
-//! one of them cannot go. For `delete`.
+//! one of them cannot go. One that is alone goes at once, and leaves nothing aside however its call
+//! ends. For `delete`.
 
 use crate::failure::{Code, Failure};
 use crate::judged;
@@ -41,6 +42,8 @@ pub(crate) enum What {
 
 /// Most names that are tried for what is moved aside.
 const NAMES: usize = 100;
+/// Longest name in bytes that stands in the name of what is moved aside, which has to be one too.
+const SHOWN_NAME: usize = 200;
 /// Most entries of a directory, its own directories' included.
 pub(crate) const ENTRIES: usize = 10_000;
 
@@ -88,6 +91,11 @@ pub(crate) fn tree(directory: &Path) -> Result<String, Failure> {
 /// Whatever the system answers; `stale` where somebody changed a file meanwhile. Only a directory
 /// of which the system takes a part and keeps another is left half: the message says so.
 pub(crate) fn remove(all: &[Doomed]) -> Result<(), Failure> {
+    if let [only] = all
+        && matches!(only.what, What::File(_) | What::Link)
+    {
+        return at_once(only);
+    }
     let mut aside = Vec::new();
     for (number, doomed) in all.iter().enumerate() {
         aside.push(Aside::put(doomed, number)?);
@@ -96,6 +104,20 @@ pub(crate) fn remove(all: &[Doomed]) -> Result<(), Failure> {
         gone.for_good()?;
     }
     Ok(())
+}
+
+/// Takes a file or link away by its own name.
+fn at_once(doomed: &Doomed) -> Result<(), Failure> {
+    let failed = |errno: Errno| Failure::io("delete", &doomed.named, errno.into());
+    let directory = open::directory(&doomed.parent).map_err(failed)?;
+    let is_still = match &doomed.what {
+        What::File(before) => before.is_still(&directory, &doomed.name).map_err(failed)?,
+        What::Link | What::Directory(_) => true,
+    };
+    if !is_still {
+        return Err(judged::stale(&doomed.named, "was changed by somebody else"));
+    }
+    unlinkat(&directory, doomed.name.as_os_str(), UnlinkatFlags::NoRemoveDir).map_err(failed)
 }
 
 /// Takes one file away, if it still is the one that was found.
@@ -132,9 +154,12 @@ impl<'a> Aside<'a> {
             return Err(judged::stale(&doomed.named, "was changed by somebody else"));
         }
         let mut aside = Self { doomed, directory, name: String::new(), moved: false };
-        // A call that was killed may have left such a name behind, with what it held.
+        // A call that was killed may have left such a name behind, with what it held: whoever finds it
+        // sees what it was called.
+        let was = doomed.name.to_str().filter(|name| name.len() <= SHOWN_NAME).unwrap_or_default();
         for attempt in 0..NAMES {
-            aside.name = format!(".agentd-{}-{number}-{attempt}.gone", std::process::id());
+            let place = format!("{}-{number}-{attempt}", std::process::id());
+            aside.name = format!(".agentd-{place}.{was}.gone");
             match rename(&aside.directory, &doomed.name, OsStr::new(&aside.name)) {
                 Err(Errno::EEXIST) if attempt + 1 < NAMES => {}
                 other => {

@@ -149,6 +149,49 @@ fn too_many_entries_are_refused_before_anything_goes() {
     assert_eq!(project.names("many").len(), 10_001);
 }
 
+/// A call may be killed at any time, and nothing of it would put back what lies aside.
+#[test]
+fn one_file_has_no_other_name_on_its_way() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let (alone, over) = (Project::new(), AtomicBool::new(false));
+    // Whether a name was seen that is none of ours, while these were deleted.
+    let root = alone.place.project.clone();
+    let seen = |calls: &dyn Fn(usize)| {
+        over.store(false, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            let looking = scope.spawn(|| {
+                let mut found = None;
+                while !over.load(Ordering::Relaxed) {
+                    let entries = std::fs::read_dir(&root).unwrap().flatten();
+                    let mut names =
+                        entries.filter_map(|entry| entry.file_name().into_string().ok());
+                    found = found.or_else(|| names.find(|name| name.starts_with(".agentd-")));
+                }
+                found
+            });
+            (0..400).for_each(calls);
+            over.store(true, Ordering::Relaxed);
+            looking.join().unwrap()
+        })
+    };
+    let one = seen(&|_| {
+        alone.put("a", b"x");
+        alone.ok("delete", of(&["a"]));
+    });
+    assert_eq!(one, None);
+    // The control: of several each is aside until all are, and is seen to be.
+    let names: Vec<String> = (0..20).map(|n| format!("file{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let several = seen(&|n| {
+        if n < 100 {
+            names.iter().for_each(|name| alone.put(name, b"x"));
+            alone.ok("delete", of(&names));
+        }
+    });
+    let several = several.expect("several go together");
+    assert!(several.contains(".file") && several.ends_with(".gone"), "{several}");
+}
+
 #[test]
 fn other_kinds_of_files() {
     let project = Project::new();

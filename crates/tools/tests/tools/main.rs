@@ -7,6 +7,7 @@ mod delete;
 mod edit;
 mod glob;
 mod grep;
+mod inputs;
 mod judged;
 mod ls;
 mod multi_edit;
