@@ -19,11 +19,12 @@ const SOURCES: usize = 12;
 fn main() {
     println!("| Figure | Value | Target | | Baseline of the same run |");
     println!("|---|---|---|---|---|");
-    let place = Place::new();
+    let bare = Place::bare();
     for (tier, most) in [("b", 1.3), ("a", 2.5)] {
-        from_go_to_exec(&place, tier, most);
+        from_go_to_exec(&bare, tier, most);
     }
-    against_bubblewrap(&place);
+    against_bubblewrap(&bare);
+    let place = Place::filled();
     for tier in ["b", "a"] {
         work(&place, tier, "git status", &["git"], "git status --short >/dev/null", 10);
         work(&place, tier, "rg over 5,000 files", &["rg"], "rg -c needle . >/dev/null", 5);
@@ -42,7 +43,7 @@ fn absent(figure: &str, target: f64, program: &str) {
     println!("| {figure} | | <= {target} x | {program} is not installed | none |");
 }
 
-/// A project with something in it to work on.
+/// A project and a temporary directory.
 struct Place {
     _dir: tempfile::TempDir,
     project: PathBuf,
@@ -50,13 +51,21 @@ struct Place {
 }
 
 impl Place {
-    fn new() -> Self {
+    /// With git's folder, which is protected, and nothing else in it.
+    fn bare() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
         let (project, temp) = (root.join("project"), root.join("temp"));
-        for made in [&project, &temp] {
+        for made in [&project, &project.join(".git"), &temp] {
             std::fs::create_dir(made).unwrap();
         }
+        Self { _dir: dir, project, temp }
+    }
+
+    /// With something to work on.
+    fn filled() -> Self {
+        let place = Self::bare();
+        let project = &place.project;
         for file in 0..FILES {
             let folder = project.join(format!("dir{}", file % 50));
             std::fs::create_dir_all(&folder).unwrap();
@@ -85,9 +94,9 @@ impl Place {
         if is_installed("git") {
             let made =
                 "git init -q . && git add . && git -c user.name=t -c user.email=t@t commit -qm x";
-            assert!(shell(&project, made).status().unwrap().success());
+            assert!(shell(project, made).status().unwrap().success());
         }
-        Self { _dir: dir, project, temp }
+        place
     }
 
     /// The words that describe it to the helper.
