@@ -233,36 +233,10 @@ fn anchors_come_from_the_journals() {
         audit.append(&decided(id, 1, Decision::Allowed)).unwrap();
         audit.append(&ended(id, 1, vec![])).unwrap();
         let head = audit.sync().unwrap();
-        let Record::Result {
-            call,
-            use_id,
-            outcome,
-            text,
-            full,
-            summary,
-            is_error,
-            code,
-            recalled,
-            ..
-        } = sample::result(1, &"long".repeat(50_000))
-        else {
-            unreachable!()
-        };
-        let audit = Some(head);
-        journal
-            .append(&Record::Result {
-                call,
-                use_id,
-                outcome,
-                text,
-                full,
-                summary,
-                is_error,
-                code,
-                recalled,
-                audit,
-            })
-            .unwrap();
+        let mut result = sample::result(1, &"long".repeat(50_000));
+        let Record::Result { audit: anchor, .. } = &mut result else { unreachable!() };
+        *anchor = Some(head);
+        journal.append(&result).unwrap();
     }
     let found = anchors(&sessions).unwrap();
     assert!(found.unreadable.is_empty());
