@@ -139,10 +139,11 @@ fn a_link_that_would_go_is_judged_where_it_lies() {
 /// What a call that was killed has moved aside is not written over.
 #[test]
 fn what_was_left_aside_stays() {
-    let project = Project::with(&[("a", "a")]);
-    let left = format!(".agentd-{}-0-0.gone", std::process::id());
+    let project = Project::with(&[("a", "a"), ("b", "b")]);
+    let left = format!(".agentd-{}-0-0.a.gone", std::process::id());
     project.put(&left, b"left by another");
-    project.ok("delete", json!({"paths": ["a"]}));
+    // Of several, each is moved aside.
+    project.ok("delete", json!({"paths": ["a", "b"]}));
     assert_eq!(
         (project.names("."), project.content(&left)),
         (vec![left.clone()], "left by another".into())
