@@ -5,6 +5,7 @@ mod support;
 
 use serde_json::json;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::anthropic::{Answer, Server, call};
@@ -104,6 +105,36 @@ impl Drop for Frozen {
     fn drop(&mut self) {
         let _ = Command::new("fsfreeze").arg("-u").arg(&self.0).status();
     }
+}
+
+/// Of half records sixteen are kept. No room for one more, and none of them goes for it.
+#[test]
+fn a_full_disk_costs_no_torn_end_that_was_kept() {
+    let desk = Desk::new();
+    let disk = Disk::of(&desk, "2m");
+    let server = Server::answering(|_, _| Answer::text("here"));
+    assert_eq!(desk.ask(&server, &[]).code, 0);
+    let audit = desk.state().join("audit");
+    let torn = |number: u32| audit.join(format!("log.torn-{number}"));
+    for number in 1..=16 {
+        fs::write(torn(number), format!("half {number}")).unwrap();
+    }
+    let mut log = fs::File::options().append(true).open(audit.join("log.jsonl")).unwrap();
+    let half = format!("{{\"half\":\"{}", "x".repeat(20_000));
+    log.write_all(half.as_bytes()).unwrap();
+    let filler = disk.fill();
+    for _ in 0..3 {
+        assert_ne!(desk.ask(&server, &[]).code, 0);
+    }
+    for number in 1..=16 {
+        assert_eq!(fs::read_to_string(torn(number)).unwrap(), format!("half {number}"));
+    }
+    assert!(!torn(17).exists());
+    fs::remove_file(filler).unwrap();
+    assert_eq!(desk.ask(&server, &[]).code, 0);
+    assert_eq!(fs::read_to_string(torn(17)).unwrap(), half);
+    assert!(!torn(1).exists() && torn(2).exists());
+    assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
 }
 
 /// The end has a bound, and what the disk kept of the session is there when it answers again.

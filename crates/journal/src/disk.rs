@@ -78,17 +78,31 @@ pub(crate) fn set_aside(file: &File, from: u64, dir: &Path, stem: &str) -> io::R
     source.seek(SeekFrom::Start(from))?;
     let mut bytes = Vec::new();
     source.read_to_end(&mut bytes)?;
-    let (path, mut kept) = next_free(dir, stem)?;
-    kept.write_all(&bytes)?;
-    kept.sync_all()?;
+    let Aside { path, file: mut kept, oldest } = next_free(dir, stem)?;
+    if let Err(error) = kept.write_all(&bytes).and_then(|()| kept.sync_all()) {
+        // Half a copy of what still stands where it stood.
+        let _ = fs::remove_file(&path);
+        return Err(error);
+    }
     sync_dir(dir)?;
+    for old in oldest {
+        // It is only litter.
+        let _ = fs::remove_file(old);
+    }
     file.set_len(from)?;
     file.sync_all()?;
     Ok(path)
 }
 
-/// A new file behind the highest number that there is; the lowest go.
-fn next_free(dir: &Path, stem: &str) -> io::Result<(PathBuf, File)> {
+/// Where a torn end is kept, and which are then too many.
+struct Aside {
+    path: PathBuf,
+    file: File,
+    oldest: Vec<PathBuf>,
+}
+
+/// A new file behind the highest number that there is.
+fn next_free(dir: &Path, stem: &str) -> io::Result<Aside> {
     let prefix = format!("{stem}.torn-");
     let mut numbers: Vec<u32> = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -102,11 +116,9 @@ fn next_free(dir: &Path, stem: &str) -> io::Result<(PathBuf, File)> {
         let path = dir.join(format!("{prefix}{number}"));
         match create_file(&path) {
             Ok(file) => {
-                for old in numbers.iter().filter(|old| *old + TORN_KEPT <= number) {
-                    // It is only litter.
-                    let _ = fs::remove_file(dir.join(format!("{prefix}{old}")));
-                }
-                return Ok((path, file));
+                let too_many = numbers.iter().filter(|old| *old + TORN_KEPT <= number);
+                let oldest = too_many.map(|old| dir.join(format!("{prefix}{old}"))).collect();
+                return Ok(Aside { path, file, oldest });
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 number += 1;

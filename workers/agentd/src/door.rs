@@ -5,7 +5,7 @@ use crate::failure::{Failure, chain};
 use crate::place::Place;
 use crate::ps::sockets;
 use client::{ChannelError, ConnectError, Connection};
-use protocol::client::{FailedKind, FromClient, Opening, ToClient};
+use protocol::client::{FailedKind, FromClient, Opening, SessionRow, ToClient};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -70,18 +70,44 @@ pub(crate) fn ask_at_once(
     word: &FromClient,
 ) -> Result<ToClient, Failure> {
     let pid = connection.supervisor_pid();
-    let answer = connection.ask_within(word, AT_ONCE).map_err(|error| {
-        let silent =
-            matches!(&error, ChannelError::Io(error) if error.kind() == io::ErrorKind::WouldBlock);
-        if silent {
-            Failure::internal(format!("the supervisor (process {pid}) gives no answer"))
-                .exit(Exit::SupervisorUnreachable)
-                .hint("`agentd daemon stop --force` ends one that is stopped or stuck")
-        } else {
-            lost(&error)
-        }
-    })?;
-    checked(answer)
+    checked(connection.ask_within(word, AT_ONCE).map_err(|error| no_answer(pid, &error))?)
+}
+
+/// The sessions of a supervisor, asked in the same way; one that has ended in the meantime has none.
+pub(crate) fn sessions_of(connection: &mut Connection) -> Result<Vec<SessionRow>, Failure> {
+    let pid = connection.supervisor_pid();
+    match connection.ask_within(&FromClient::List, AT_ONCE) {
+        Ok(ToClient::Sessions(rows)) => Ok(rows),
+        Ok(other) => Err(unexpected(&checked(other)?)),
+        Err(error) if has_ended(&error) => Ok(Vec::new()),
+        Err(error) => Err(no_answer(pid, &error)),
+    }
+}
+
+fn has_ended(error: &ChannelError) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset};
+    match error {
+        ChannelError::Closed | ChannelError::Cut => true,
+        ChannelError::Io(error) => matches!(error.kind(), BrokenPipe | ConnectionReset),
+        ChannelError::Frame(_)
+        | ChannelError::Codec(_)
+        | ChannelError::Hello(_)
+        | ChannelError::OutOfTurn
+        | ChannelError::TooLong { .. }
+        | ChannelError::ByHand { .. } => false,
+    }
+}
+
+fn no_answer(pid: u32, error: &ChannelError) -> Failure {
+    let silent =
+        matches!(error, ChannelError::Io(error) if error.kind() == io::ErrorKind::WouldBlock);
+    if silent {
+        Failure::internal(format!("the supervisor (process {pid}) gives no answer"))
+            .exit(Exit::SupervisorUnreachable)
+            .hint("`agentd daemon stop --force` ends one that is stopped or stuck")
+    } else {
+        lost(error)
+    }
 }
 
 /// Opens a session, and waits for its name.

@@ -8,7 +8,7 @@ use crate::place::{Place, real_dir};
 use crate::ps::sockets;
 use client::{Connection, one_line};
 use journal::{Entry, Record};
-use protocol::client::{FromClient, SessionRow, SessionState, ToClient};
+use protocol::client::{SessionRow, SessionState};
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
 use std::collections::BTreeSet;
@@ -39,13 +39,10 @@ pub(crate) fn rows(place: &Place) -> Vec<SessionRow> {
 
 /// What a supervisor lists; where it does not, that is said, and the disk has the word.
 fn listed(connection: &mut Connection) -> Vec<SessionRow> {
-    let failure = match door::ask_at_once(connection, &FromClient::List) {
-        Ok(ToClient::Sessions(rows)) => return rows,
-        Ok(other) => door::unexpected(&other),
-        Err(failure) => failure,
-    };
-    door::say_unknown(&failure);
-    Vec::new()
+    door::sessions_of(connection).unwrap_or_else(|failure| {
+        door::say_unknown(&failure);
+        Vec::new()
+    })
 }
 
 /// The supervisor that has this session live; nothing where none has. An error where one gave no
@@ -69,8 +66,7 @@ pub(crate) fn holder(place: &Place, session: &SessionId) -> Result<Option<Connec
 }
 
 fn holds(connection: &mut Connection, session: &SessionId) -> Result<bool, Failure> {
-    let answer = door::ask_at_once(connection, &FromClient::List)?;
-    let ToClient::Sessions(rows) = answer else { return Err(door::unexpected(&answer)) };
+    let rows = door::sessions_of(connection)?;
     let of_disk =
         |state: &SessionState| matches!(state, SessionState::Ended | SessionState::Unreadable(_));
     Ok(rows.iter().any(|row| row.session == *session && !of_disk(&row.state)))

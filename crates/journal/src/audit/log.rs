@@ -149,7 +149,8 @@ impl Audit {
             since: None,
             beside: 0,
             retention,
-            is_grown: false,
+            // By a process that died before it looked, for all that is known.
+            is_grown: true,
             closed: None,
         };
         audit.locked(Self::catch_up)?;
