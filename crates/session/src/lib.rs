@@ -177,6 +177,13 @@ impl Session {
                 Err(why) => self.answer_call(call.id, call.use_id, &why, out),
             }
         }
+        // Whatever was started has ended by now, so these were only named.
+        for call in self.edits.unanswered() {
+            match goes_on {
+                true => batch.push(call, ToolKind::Mutation),
+                false => self.answer_call(call.id, call.use_id, &NotRun::Lost, out),
+            }
+        }
         self.round = self.history.last_round();
         self.phase = Phase::Idle;
         out.words.push(FromSession::Ready);

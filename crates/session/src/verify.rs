@@ -25,7 +25,7 @@ pub(crate) struct Edits {
     /// Commands that were run, or run now.
     begun: Vec<String>,
     /// What runs now, and the edit whose result it is for.
-    running: Vec<(CallId, String)>,
+    running: Vec<(Call, String)>,
 }
 
 /// What was found out about an edit, for its result.
@@ -59,7 +59,7 @@ impl Edits {
             let about = |edit: &&Edit| edit.paths.iter().any(|path| of_it.contains(path));
             let last = self.done.iter().rev().find(about).map(|edit| edit.use_id.clone());
             self.begun.push(input["command"].as_str().unwrap_or_default().to_owned());
-            self.running.extend(last.map(|last| (id.clone(), last)));
+            self.running.extend(last.map(|last| (call.clone(), last)));
             return;
         }
         let edits = tools.iter().any(|it| it.spec.name == *tool && it.copies == Copies::Kept);
@@ -70,7 +70,7 @@ impl Edits {
     }
 
     fn ended(&mut self, call: &CallId, result: &ToolResult) -> Option<Finding> {
-        if let Some(at) = self.running.iter().position(|(running, _)| running == call) {
+        if let Some(at) = self.running.iter().position(|(running, _)| running.id == *call) {
             let (_, use_id) = self.running.remove(at);
             return Some(Finding { use_id, text: words(result) });
         }
@@ -80,6 +80,11 @@ impl Edits {
             self.done.push(edit);
         }
         None
+    }
+
+    /// What was named and has no result.
+    pub(crate) fn unanswered(&self) -> Vec<Call> {
+        self.running.iter().map(|(call, _)| call.clone()).collect()
     }
 
     /// What is still to be run behind the edits of the round: a call of each, without its name.

@@ -74,7 +74,7 @@ fn rounds_without_such_edits_have_none() {
 #[test]
 fn a_conversation_that_died_meanwhile_tells_what_was_found_and_runs_nothing_again() {
     let mut talk = Talk::ready(with_verifier());
-    round(&mut talk, &[A]).unwrap();
+    let verifier = round(&mut talk, &[A]).unwrap();
     let happened = talk.said.iter().filter_map(|word| match word {
         FromSession::Commit(happened) => Some(happened.clone()),
         _ => None,
@@ -98,6 +98,8 @@ fn a_conversation_that_died_meanwhile_tells_what_was_found_and_runs_nothing_agai
     };
     let said = resumed(&journal[..at + 1]);
     assert_eq!(runs(&said).len(), 1, "{said:?}");
+    // Killed between its name and its start: the same call is run.
+    assert_eq!(runs(&resumed(&journal)), [verifier]);
     // Killed behind it: it is told and the model is asked.
     journal.push(result(2, "", "no errors"));
     let said = resumed(&journal);
