@@ -77,12 +77,14 @@ impl Config {
             named.extend(user.models);
             put_all(user.entries, &mut settings);
         }
-        let mut trusted = sources.trust == Trust::Trusted;
+        let mut standings = Vec::new();
         for (name, layer) in [(PROJECT_FILE, Layer::Project), (PROJECT_LOCAL_FILE, Layer::Local)] {
             let path = sources.project.join(name);
             let file = file_entries(&path, layer)?;
             let standing = standing(&sources.trust, &path, &file, &mut warnings);
-            trusted |= standing == Standing::Trusted;
+            if sources.trust == Trust::Trusted || !file.content.is_empty() {
+                standings.push(standing);
+            }
             project::put_project(file.entries, standing, &mut settings, &mut warnings)?;
             named.extend(project::models(file.models, standing, &mut warnings));
         }
@@ -103,7 +105,9 @@ impl Config {
         put_ceilings(managed, &mut settings);
         let extras = model.map(|model| model.extras).unwrap_or_default();
         let mut config = Self::from_settings(&settings, extras, sources, warnings)?;
-        if !trusted {
+        // One trusted file says nothing of another that was changed since.
+        let trusted = |standing| standing == Standing::Trusted;
+        if standings.is_empty() || !standings.into_iter().all(trusted) {
             config.verify.commands.clear();
         }
         Ok(config)

@@ -505,6 +505,23 @@ fn init_writes_a_trusted_file_once() {
 }
 
 #[test]
+fn verifiers_run_only_where_every_file_of_the_project_is_trusted() {
+    let at = place().user("[verify]\ncommands = ['*.rs: check']\n");
+    let commands = |at: &Place| at.load().verify.commands.len();
+    assert_eq!(commands(&at), 0, "nobody said that they trust it");
+    let store = TrustStore::at(at.dir.path().join("trust"));
+    let file = init_project(&at.sources.project, &store).unwrap();
+    assert_eq!(commands(&at), 1);
+    let at = at.local("");
+    assert_eq!(commands(&at), 1, "an empty file says nothing");
+    let at = at.local("[verify]\ntimeout_ms = 1000\n");
+    assert_eq!(commands(&at), 0, "one more file, which nobody has read");
+    fs::write(file, "").unwrap();
+    assert_eq!(commands(&at), 0, "that one alone");
+    assert_eq!(commands(&at.trusted()), 1);
+}
+
+#[test]
 fn the_same_bytes_in_a_foreign_project_are_not_trusted() {
     let at = place();
     let store = TrustStore::at(at.dir.path().join("trust"));
