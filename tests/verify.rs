@@ -67,6 +67,10 @@ fn what_it_finds_stands_in_the_result_of_the_last_edit_of_the_round() {
     assert_eq!(records[0]["outcome"]["how"], "exited", "{records:#?}");
     let record = records[0].to_string();
     assert!(record.contains(r#""profile":"verify""#), "its own cage: {record}");
+    let allowed = desk.audit().into_iter();
+    let mut allowed = allowed.filter(|it| it["event"] == "decided" && it["tool"] == "verify");
+    let by = allowed.next().unwrap().to_string();
+    assert!(by.contains("verify.commands") && !by.contains(r#""by":"query""#), "{by}");
     let verified = run(desk.agentd(&["audit", "verify"]));
     assert_eq!(verified.code, 0, "{}", verified.err);
 }
@@ -131,6 +135,8 @@ fn one_that_cannot_be_had_is_said_to_be_unavailable_and_the_edit_stands() {
     for (command, rules, why) in [
         ("no-such-program --check", "", "not found"),
         ("sleep 60", "\n[permissions]\ndeny = [\"bash:sleep *\"]\n", "sleep"),
+        ("echo ran; exit 1", "\n[permissions]\nask = [\"bash:echo *\"]\n", "nobody can be asked"),
+        ("echo ran; exit 1", "\n[permissions]\nask = [\"verify:echo *\"]\n", "verify:echo"),
     ] {
         let desk = desk(command);
         let config = desk.read(".agentd/config.toml");
@@ -138,6 +144,7 @@ fn one_that_cannot_be_had_is_said_to_be_unavailable_and_the_edit_stands() {
         let said = round(&desk, &FLAGS, vec![edit("toolu_1", "a.txt")]);
         let text = said[0]["content"].to_string();
         assert!(text.contains("verifier: unavailable (") && text.contains(why), "{text}");
+        assert!(!text.contains("exit code"), "{text}");
         assert!(said[0]["is_error"] != true, "{said:#?}");
         assert_eq!(desk.read("a.txt"), "two\n");
     }

@@ -102,6 +102,9 @@ pub(crate) struct Ruled {
     pub far: Reach,
 }
 
+/// Runs what a person configured to be run after edits: that allows it, unless a rule asks or denies.
+pub(crate) const VERIFY: &str = "verify";
+
 /// All of them. A rule for any other tool is an error: it would look like protection and be none.
 pub(crate) const TOOLS: &[Known] = &[
     known("read", ToolKind::Query, Subject::Path(Reach::Named)),
@@ -123,7 +126,7 @@ pub(crate) const TOOLS: &[Known] = &[
     known("bash", ToolKind::Mutation, Subject::Command),
     known("run", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
     known("powershell", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
-    known("verify", ToolKind::Query, Subject::Command).like("bash", Share::Against),
+    known(VERIFY, ToolKind::Mutation, Subject::Command).like("bash", Share::Against),
     known("git_status", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_diff", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_log", ToolKind::Query, Subject::Command).like("bash", Share::Whole),

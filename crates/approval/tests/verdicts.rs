@@ -6,7 +6,7 @@ mod bench;
 use approval::{Rules, needs_probe};
 use bench::{Outcome, PROJECT, command, on_paths, outcome, rule_set, rules, unprobed};
 use protocol::judgement::{
-    Audience, Basis, Case, Mode, Question, RuleEffect, ToolKind, Verdict, Widening,
+    Audience, Basis, Case, Mode, Question, RuleEffect, RuleSet, ToolKind, Verdict, Widening,
 };
 
 fn asked(rules: &Rules, case: &Case) -> Question {
@@ -808,4 +808,40 @@ fn a_rule_speaks_of_every_tool_that_does_the_same() {
     }
     let offers = asked(&by(&[], &[]), &run("cargo test")).offers;
     assert_eq!(offers, ["bash:cargo test", "bash:cargo test *"]);
+}
+
+#[test]
+fn what_was_configured_to_run_after_edits_runs_by_that_unless_a_rule_asks_or_denies() {
+    let verify = |text: &str| {
+        let mut case = command(text);
+        case.call.tool = "verify".into();
+        case
+    };
+    // What asks, what denies, and what becomes of `cargo check`.
+    let rows: [(&[&str], &[&str], Outcome); 7] = [
+        (&[], &[], Outcome::Allowed),
+        (&["bash:cargo *"], &[], Outcome::Asked),
+        (&["bash"], &[], Outcome::Asked),
+        (&["verify"], &[], Outcome::Asked),
+        (&["verify:cargo *"], &[], Outcome::Asked),
+        (&["bash:make *"], &[], Outcome::Allowed),
+        (&["bash:cargo *"], &["verify:cargo *"], Outcome::Denied),
+    ];
+    for (ask, deny, wanted) in rows {
+        let case = verify("cargo check");
+        for mode in [Mode::Ask, Mode::AcceptEdits, Mode::Auto] {
+            let rules = rules(mode, &["bash:cargo *"], ask, deny);
+            assert_eq!(outcome(&rules, &case), wanted, "{mode:?} {ask:?} {deny:?}");
+        }
+        let nobody = RuleSet { audience: Audience::Nobody, ..rule_set(Mode::Ask, &[], ask, deny) };
+        // By the rule: a run that nobody is asked in has not failed for want of an approval.
+        let wanted = if wanted == Outcome::Asked { Outcome::Denied } else { wanted };
+        assert_eq!(outcome(&Rules::new(&nobody).unwrap(), &case), wanted, "{ask:?} {deny:?}");
+    }
+    // Its record says what let it run.
+    let plain = rules(Mode::Ask, &[], &[], &[]);
+    let Verdict::Allow(Basis::Rule(by)) = plain.judge(&verify("make")) else { panic!() };
+    assert_eq!((by.text.as_str(), by.line), ("verify.commands", 0));
+    // The same command from the model is asked about.
+    assert_eq!(outcome(&plain, &command("make")), Outcome::Asked);
 }

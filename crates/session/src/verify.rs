@@ -9,6 +9,9 @@ use protocol::session::{Copies, Happened, OfferedTool, Verifier};
 /// The tool that runs them.
 const VERIFY: &str = "verify";
 
+/// What is run: the command, and what marks the packages that it is run in.
+type Run = (String, Option<String>);
+
 /// An edit of the running round that was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Edit {
@@ -22,8 +25,8 @@ pub(crate) struct Edits {
     /// Without a result yet.
     open: Vec<(CallId, Edit)>,
     done: Vec<Edit>,
-    /// Commands that were run, or run now.
-    begun: Vec<String>,
+    /// What was run, or runs now.
+    begun: Vec<Run>,
     /// What runs now, and the edit whose result it is for.
     running: Vec<(Call, String)>,
 }
@@ -58,7 +61,8 @@ impl Edits {
             let of_it = paths(&input);
             let about = |edit: &&Edit| edit.paths.iter().any(|path| of_it.contains(path));
             let last = self.done.iter().rev().find(about).map(|edit| edit.use_id.clone());
-            self.begun.push(input["command"].as_str().unwrap_or_default().to_owned());
+            let command = input["command"].as_str().unwrap_or_default().to_owned();
+            self.begun.push((command, input["package"].as_str().map(str::to_owned)));
             self.running.extend(last.map(|last| (call.clone(), last)));
             return;
         }
@@ -87,26 +91,35 @@ impl Edits {
         self.running.iter().map(|(call, _)| call.clone()).collect()
     }
 
-    /// What is still to be run behind the edits of the round: a call of each, without its name.
+    /// What is still to be run behind the edits of the round: a call of each, without its name. What
+    /// several kinds of files have in common is run once for all of them.
     pub(crate) fn due(&self, verifiers: &[Verifier]) -> Vec<(String, String)> {
-        let mut due = Vec::new();
+        let mut due: Vec<(Run, Vec<&String>)> = Vec::new();
         for Verifier { files, package, command } in verifiers {
-            let mut edited: Vec<&String> = Vec::new();
-            for path in self.done.iter().flat_map(|edit| &edit.paths) {
-                if is_one_of(path, files) && !edited.contains(&path) {
-                    edited.push(path);
-                }
-            }
-            if edited.is_empty() || self.begun.contains(command) {
+            let what = (command.clone(), package.clone());
+            let all = self.done.iter().flat_map(|edit| &edit.paths);
+            let edited: Vec<&String> = all.filter(|path| is_one_of(path, files)).collect();
+            if edited.is_empty() || self.begun.contains(&what) {
                 continue;
             }
-            let mut input = serde_json::json!({ "command": command, "paths": edited });
-            if let Some(package) = package {
-                input["package"] = package.as_str().into();
+            let at = due.iter().position(|(other, _)| *other == what).unwrap_or_else(|| {
+                due.push((what, Vec::new()));
+                due.len() - 1
+            });
+            for path in edited {
+                if !due[at].1.contains(&path) {
+                    due[at].1.push(path);
+                }
             }
-            due.push((VERIFY.to_owned(), input.to_string()));
         }
-        due
+        let inputs = due.into_iter().map(|((command, package), paths)| {
+            let mut input = serde_json::json!({ "command": command, "paths": paths });
+            if let Some(package) = package {
+                input["package"] = package.into();
+            }
+            (VERIFY.to_owned(), input.to_string())
+        });
+        inputs.collect()
     }
 }
 

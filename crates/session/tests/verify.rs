@@ -61,6 +61,29 @@ fn it_is_run_once_behind_the_edits_and_told_in_the_last_of_them() {
 }
 
 #[test]
+fn what_several_kinds_of_files_have_in_common_is_run_once_for_all_of_them() {
+    let mut setup = with_verifier();
+    let of = |files: &str, package: Option<&str>| Verifier {
+        files: files.into(),
+        package: package.map(str::to_owned),
+        command: "check".into(),
+    };
+    setup.verifiers.extend([of("*.md", Some("Cargo.toml")), of("*.md", None)]);
+    let mut talk = Talk::ready(setup);
+    talk.prompt("go");
+    talk.answer(&[A, TEXT], StopReason::ToolUse);
+    talk.call_ended(1, "ok");
+    let mut said = talk.call_ended(2, "ok");
+    let mut inputs = Vec::new();
+    while let Some(call) = runs(&said).into_iter().next() {
+        inputs.push(serde_json::from_str::<serde_json::Value>(&call.input).unwrap());
+        said = talk.call_ended(call.id.number, "no errors");
+    }
+    let both = serde_json::json!({"command": "check", "package": "Cargo.toml", "paths": ["src/a.rs", "c.md"]});
+    assert_eq!(inputs, [both, serde_json::json!({"command": "check", "paths": ["c.md"]})]);
+}
+
+#[test]
 fn rounds_without_such_edits_have_none() {
     for calls in [&[TEXT, COMMAND][..], &[COMMAND][..]] {
         let mut talk = Talk::ready(with_verifier());

@@ -108,17 +108,17 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// As which of the two a call of it is judged: what changes nothing but agentd's own notes, or
-    /// was configured to run, is never asked about, though it waits for its neighbours as a change
-    /// does.
+    /// As which of the two a call of it is judged: what changes nothing but agentd's own notes
+    /// is never asked about, though it waits for its neighbours as a change does.
     #[must_use]
     pub fn judged_as(&self) -> ToolKind {
         match self.profile {
-            Profile::Store | Profile::Session | Profile::Verify => ToolKind::Query,
+            Profile::Store | Profile::Session => ToolKind::Query,
             Profile::Probe
             | Profile::Query
             | Profile::Mutate
             | Profile::Command
+            | Profile::Verify
             | Profile::Broker
             | Profile::Provider
             | Profile::Web => self.kind,
