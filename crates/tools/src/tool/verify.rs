@@ -16,10 +16,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Most packages of one round. Who edits more of them runs the command on all.
+/// Most packages of one round. Who edits more of them is told so, and runs the command on all.
 const PACKAGES: usize = 20;
 /// Most characters of errors that the model is shown: the first lead to the others.
 const SHOWN: usize = 4_000;
+/// Most files that are named which lie in no package.
+const NAMED: usize = 5;
+/// Begins the line that says in how many packages it could not be run.
+const MISSED: &str = "verifier: packages that it could not be run in: ";
 /// What a shell answers where the program is not there, or cannot be executed.
 const NOT_RUN: [i32; 2] = [126, 127];
 
@@ -57,11 +61,11 @@ impl Tool for Verify {
 
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         let Input { command, package, paths } = input;
-        let dirs = packages(package.as_deref(), &paths, site)?;
+        let looked = packages(package.as_deref(), &paths, site)?;
         let target = site.place.temp.join("verify").to_string_lossy().into_owned();
         let answer = command::run(
             Wanted {
-                argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), script(&command, &dirs)],
+                argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), script(&command, &looked.dirs)],
                 text: command.clone(),
                 // Cargo would wait for a build of the person's, and theirs for this.
                 env: vec![("CARGO_TARGET_DIR".to_owned(), target)],
@@ -70,24 +74,57 @@ impl Tool for Verify {
             },
             site,
         )?;
-        told(&command, answer)
+        told(&command, &looked, answer)
     }
 }
 
-/// Where the command is to be run, each place once.
-fn packages(
-    package: Option<&str>,
-    paths: &[String],
-    site: &Site<'_>,
-) -> Result<Vec<PathBuf>, Failure> {
-    let Some(marker) = package else { return Ok(vec![site.place.project.clone()]) };
-    let mut dirs: Vec<PathBuf> = Vec::new();
+/// Where the command is run, and what of the edits that leaves out.
+struct Looked {
+    /// Each place once.
+    dirs: Vec<PathBuf>,
+    /// How many places there would be.
+    packages: usize,
+    /// Files that lie in no package.
+    homeless: Vec<String>,
+}
+
+impl Looked {
+    /// What nobody looked at, to stand below what was found.
+    fn left_out(&self) -> String {
+        let mut notes = String::new();
+        if self.packages > self.dirs.len() {
+            let (looked, all) = (self.dirs.len(), self.packages);
+            notes.push_str(&format!("\n[{looked} of {all} packages were looked at]"));
+        }
+        if !self.homeless.is_empty() {
+            let named: Vec<&str> = self.homeless.iter().take(NAMED).map(String::as_str).collect();
+            let more = match self.homeless.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            notes
+                .push_str(&format!("\n[in no package, not looked at: {}{more}]", named.join(", ")));
+        }
+        notes
+    }
+}
+
+fn packages(package: Option<&str>, paths: &[String], site: &Site<'_>) -> Result<Looked, Failure> {
+    let Some(marker) = package else {
+        let dirs = vec![site.place.project.clone()];
+        return Ok(Looked { dirs, packages: 1, homeless: Vec::new() });
+    };
+    let (mut dirs, mut homeless): (Vec<PathBuf>, _) = (Vec::new(), Vec::new());
     for path in paths {
         let real = site.resolve(path)?.real;
         let above = real.ancestors().skip(1).take_while(|dir| site.place.contains(dir));
-        let found = above.into_iter().find(|dir| dir.join(marker).is_file()).map(Path::to_owned);
-        dirs.extend(found.filter(|found| !dirs.contains(found)));
+        match above.into_iter().find(|dir| dir.join(marker).is_file()).map(Path::to_owned) {
+            Some(found) if dirs.contains(&found) => {}
+            Some(found) => dirs.push(found),
+            None => homeless.push(path.clone()),
+        }
     }
+    let packages = dirs.len();
     dirs.truncate(PACKAGES);
     match dirs.is_empty() {
         true => Err(Failure::new(
@@ -95,18 +132,21 @@ fn packages(
             format!("no {marker} lies above {}", paths.join(", ")),
             "",
         )),
-        false => Ok(dirs),
+        false => Ok(Looked { dirs, packages, homeless }),
     }
 }
 
-/// The command in each of these directories; it ends as the last did that failed.
+/// The command in each of these directories. It ends as the last did that failed; one that could not
+/// be run at all is counted on the last line, and only where none failed is it how all of it ends.
 fn script(command: &str, dirs: &[PathBuf]) -> String {
-    let mut script = "code=0\n".to_owned();
+    let mut script = "code=0 missed=0 why=0\n".to_owned();
     for dir in dirs {
         let dir = command::in_words(&[dir.to_string_lossy().into_owned()]);
-        script.push_str(&format!("(cd {dir} && {command}\n) || code=$?\n"));
+        script.push_str(&format!("(cd {dir} && {command}\n)\nlast=$?\n"));
+        script.push_str("case $last in 0) ;; 126|127) missed=$((missed+1)) why=$last ;; *) code=$last ;; esac\n");
     }
-    script.push_str("exit $code\n");
+    script.push_str(&format!("[ $missed = 0 ] || echo \"{MISSED}$missed\" >&2\n"));
+    script.push_str("[ $code != 0 ] || code=$why\nexit $code\n");
     script
 }
 
@@ -114,22 +154,35 @@ fn script(command: &str, dirs: &[PathBuf]) -> String {
 ///
 /// # Errors
 /// Where it came to no finding.
-fn told(command: &str, answer: Answer) -> Result<Answer, Failure> {
+fn told(command: &str, looked: &Looked, answer: Answer) -> Result<Answer, Failure> {
     let Outcome::Exited { code } = answer.outcome else { return Ok(answer) };
+    let left_out = looked.left_out();
     if code == 0 {
-        let body = format!("verifier: `{command}`: no errors");
+        let body = format!("verifier: `{command}`: no errors{left_out}");
         return Ok(Answer { summary: "no errors".to_owned(), body, footer: Vec::new(), ..answer });
     }
     let found = Found::in_output(&answer.body);
-    if NOT_RUN.contains(&code) || (asks_cargo(command) && !found.ended) {
+    let all = looked.dirs.len();
+    let cargo = asks_cargo(command);
+    // Where some of the output is left out, the word of an end may be.
+    let missed = match cargo && !found.cut {
+        true => found.missed.max(all.saturating_sub(found.ended)),
+        false => found.missed,
+    };
+    let failed = !cargo || !found.errors.is_empty() || found.failed || found.cut;
+    if NOT_RUN.contains(&code) || !failed {
         let why = found.text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed");
-        let why: String = why.trim().chars().take(300).collect();
+        let mut why: String = why.trim().chars().take(300).collect();
+        if missed > 0 && missed < all {
+            why.push_str(&format!("; so in {missed} of {all} packages, no errors in the others"));
+        }
         return Err(Failure::new(Code::NotFound, why, ""));
     }
+    let least = if found.cut { "at least " } else { "" };
     let (text, count) = match found.errors.len() {
         0 => (found.text, String::new()),
-        1 => (found.errors.concat(), "1 error, ".to_owned()),
-        n => (found.errors.concat(), format!("{n} errors, ")),
+        1 => (found.errors.concat(), format!("{least}1 error, ")),
+        n => (found.errors.concat(), format!("{least}{n} errors, ")),
     };
     let text = visible_lines(&text);
     let mut shown: String = text.trim_end().chars().take(SHOWN).collect();
@@ -137,6 +190,10 @@ fn told(command: &str, answer: Answer) -> Result<Answer, Failure> {
     if left > 0 {
         shown.push_str(&format!("\n[… {left} more characters; run it with bash to see them]"));
     }
+    if missed > 0 {
+        shown.push_str(&format!("\n[it could not be run in {missed} of {all} packages]"));
+    }
+    shown.push_str(&left_out);
     let mut footer = answer.footer;
     footer.pop();
     Ok(Answer {
@@ -148,12 +205,19 @@ fn told(command: &str, answer: Answer) -> Result<Answer, Failure> {
 }
 
 /// What a command printed.
+#[derive(Default)]
 struct Found {
     /// Errors of compilers, as cargo passes them on.
     errors: Vec<String>,
-    /// Whether cargo says that the build ended: where it does not, a crate is missing or a manifest is
+    /// How often cargo says that a build ended: where it does not, a crate is missing or a manifest is
     /// wrong, and nothing was found out about the edit.
-    ended: bool,
+    ended: usize,
+    /// Whether such a build failed.
+    failed: bool,
+    /// In how many packages it could not be run.
+    missed: usize,
+    /// Whether some of the output is left out.
+    cut: bool,
     /// All else.
     text: String,
 }
@@ -161,17 +225,32 @@ struct Found {
 impl Found {
     /// Lines of cargo's `--message-format json` are read, others are text.
     fn in_output(output: &str) -> Self {
-        let mut found = Self { errors: Vec::new(), ended: false, text: String::new() };
-        for line in output.lines().filter(|line| *line != "--- stderr ---") {
+        let mut found = Self::default();
+        let lines: Vec<&str> = output.lines().collect();
+        let is_cut = |line: &&str| line.starts_with("[… ") && line.ends_with(" left out here …]");
+        for (at, line) in lines.iter().enumerate().filter(|(_, line)| **line != "--- stderr ---") {
+            if let Some(missed) = line.strip_prefix(MISSED).filter(|_| at + 1 == lines.len()) {
+                found.missed = missed.parse().unwrap_or(1);
+                continue;
+            }
+            found.cut |= is_cut(line);
             let message: Option<Value> =
-                Some(line).filter(|line| line.starts_with('{')).and_then(parsed);
+                Some(*line).filter(|line| line.starts_with('{')).and_then(parsed);
             let Some(message) = message else {
-                found.text.push_str(line);
-                found.text.push('\n');
+                let by_cut = lines.get(at + 1).is_some_and(is_cut)
+                    || at.checked_sub(1).and_then(|at| lines.get(at)).is_some_and(is_cut);
+                // The half of a message says nothing to anybody.
+                if !(by_cut && (line.starts_with("{\"reason\"") || line.ends_with('}'))) {
+                    found.text.push_str(line);
+                    found.text.push('\n');
+                }
                 continue;
             };
             match message["reason"].as_str() {
-                Some("build-finished") => found.ended = true,
+                Some("build-finished") => {
+                    found.ended += 1;
+                    found.failed |= message["success"] == false;
+                }
                 Some("compiler-message") if message["message"]["level"] == "error" => {
                     let rendered = message["message"]["rendered"].as_str().unwrap_or_default();
                     found.errors.push(rendered.to_owned());
@@ -193,4 +272,74 @@ fn asks_cargo(command: &str) -> bool {
 fn parsed(line: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(line).ok()?;
     value["reason"].is_string().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ERROR: &str =
+        r#"{"reason":"compiler-message","message":{"level":"error","rendered":"error: no\n"}}"#;
+    const BROKE: &str = r#"{"reason":"build-finished","success":false}"#;
+    const BUILT: &str = r#"{"reason":"build-finished","success":true}"#;
+    const CARGO: &str = "cargo check --message-format json";
+
+    fn said(command: &str, (dirs, packages): (usize, usize), code: i32, output: &str) -> String {
+        let dirs = (0..dirs).map(|n| PathBuf::from(format!("/p/{n}"))).collect();
+        let homeless = (packages..7).map(|n| format!("{n}.rs")).collect();
+        let looked = Looked { dirs, packages, homeless };
+        let outcome = Outcome::Exited { code };
+        let answer = Answer::done(output.to_owned(), String::new(), Vec::new());
+        match told(command, &looked, Answer { outcome, ..answer }) {
+            Ok(answer) => answer.body,
+            Err(failure) => format!("unavailable: {}", failure.message),
+        }
+    }
+
+    #[test]
+    fn what_nobody_looked_at_is_said_beside_what_was() {
+        assert_eq!(said("x", (7, 7), 0, ""), "verifier: `x`: no errors");
+        let most = said("x", (20, 25), 0, "");
+        assert!(most.contains("no errors") && most.contains("[20 of 25 packages were"), "{most}");
+        let homeless = said("x", (1, 1), 2, "bad");
+        assert!(
+            homeless.contains("looked at: 1.rs, 2.rs, 3.rs, 4.rs, 5.rs and 1 more]"),
+            "{homeless}"
+        );
+    }
+
+    #[test]
+    fn an_error_that_was_found_wins_over_what_could_not_be_run_and_both_are_said() {
+        let output = format!("{ERROR}\n{BROKE}\n--- stderr ---\nno manifest\n{MISSED}1");
+        let both = said(CARGO, (2, 7), 101, &output);
+        assert!(both.contains("1 error, exit code 101\nerror: no"), "{both}");
+        assert!(both.contains("[it could not be run in 1 of 2 packages]"), "{both}");
+        let none = said(CARGO, (2, 7), 101, &format!("{BUILT}\n--- stderr ---\nno manifest"));
+        let wanted = "unavailable: no manifest; so in 1 of 2 packages, no errors in the others";
+        assert_eq!(none, wanted);
+        // The shell's own word for each place.
+        let dirs = ["/tmp", "/usr", "/"].map(PathBuf::from);
+        let run = |command: &str| {
+            let script = script(command, &dirs);
+            let ran = std::process::Command::new("/bin/sh").args(["-c", &script]).output();
+            let ran = ran.expect("a shell");
+            (ran.status.code(), String::from_utf8_lossy(&ran.stderr).trim_end().to_owned())
+        };
+        let by_place = "case $PWD in /tmp) exit 3 ;; /usr) exit 127 ;; esac";
+        assert_eq!(run(by_place), (Some(3), format!("{MISSED}1")));
+        assert_eq!(run("exit 126"), (Some(126), format!("{MISSED}3")));
+        assert_eq!(run("true"), (Some(0), String::new()));
+    }
+
+    #[test]
+    fn where_output_was_left_out_no_count_is_claimed_and_no_half_message_shown() {
+        let half = &ERROR[..40];
+        let end = &ERROR[40..];
+        let mark = "[… 7 bytes of stdout left out here …]";
+        let cut = said(CARGO, (1, 7), 101, &format!("{ERROR}\n{half}\n{mark}\n{end}\n{ERROR}"));
+        assert!(cut.contains("at least 2 errors, exit code 101"), "{cut}");
+        let bare = said(CARGO, (1, 7), 101, &format!("{half}\n{mark}\n{end}\nleft"));
+        assert!(!bare.contains("compiler-message") && !bare.contains("rendered"), "{bare}");
+        assert!(bare.contains(mark) && bare.contains("left"), "{bare}");
+    }
 }
