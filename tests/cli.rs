@@ -242,6 +242,10 @@ fn init_writes_once_and_its_rules_hold() {
     let ran = run(desk.agentd(&["init"]));
     assert_eq!(ran.code, 0, "{}", ran.err);
     let text = desk.read(".agentd/config.toml");
+    // What trust lets run is said where it is given.
+    for said in [&ran.out, &text] {
+        assert!(said.contains("verify.commands") && said.contains("build scripts"), "{said}");
+    }
     for rule in ["bash:cargo *", "bash:rg *", "bash:sudo *", "bash:rm -rf /*"] {
         assert!(text.contains(rule), "{text}");
     }

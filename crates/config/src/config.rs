@@ -133,7 +133,7 @@ pub struct ToolsConfig {
 pub struct VerifyConfig {
     /// None where it is switched off, or the project is not trusted: its build scripts would run.
     pub commands: Vec<Verifier>,
-    /// Longest time for all of a round, in milliseconds.
+    /// Longest time for each of them, over all packages of a round, in milliseconds.
     pub timeout_ms: u64,
 }
 

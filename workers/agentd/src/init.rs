@@ -15,7 +15,9 @@ pub(crate) fn main(project: &Path) -> Result<Exit, Failure> {
         Ok(file) => {
             print(&format!(
                 "wrote {} and recorded your trust in it\nedit it as you like; after a change, run \
-                 with --trust-project or it may only tighten\n",
+                 with --trust-project or it may only tighten\nyour trust also lets what `verify.commands` \
+                 says run behind edits: unless you configured others, `cargo check` behind those of \
+                 *.rs files, and with it build scripts\n",
                 file.display()
             ));
             Ok(Exit::Done)
