@@ -142,7 +142,7 @@ fn script(command: &str, dirs: &[PathBuf]) -> String {
     let mut script = "code=0 missed=0 why=0\n".to_owned();
     for dir in dirs {
         let dir = command::in_words(&[dir.to_string_lossy().into_owned()]);
-        script.push_str(&format!("(cd {dir} && {command}\n)\nlast=$?\n"));
+        script.push_str(&format!("(cd {dir} || exit 126\n{command}\n)\nlast=$?\n"));
         script.push_str("case $last in 0) ;; 126|127) missed=$((missed+1)) why=$last ;; *) code=$last ;; esac\n");
     }
     script.push_str(&format!("[ $missed = 0 ] || echo \"{MISSED}$missed\" >&2\n"));
@@ -325,6 +325,8 @@ mod tests {
             let ran = ran.expect("a shell");
             (ran.status.code(), String::from_utf8_lossy(&ran.stderr).trim_end().to_owned())
         };
+        // All of a command runs there, not only what stands in front of its first `&` or `||`.
+        assert_eq!(run("true & [ $PWD = /usr ] || [ $PWD = /tmp ] || [ $PWD = / ]").0, Some(0));
         let by_place = "case $PWD in /tmp) exit 3 ;; /usr) exit 127 ;; esac";
         assert_eq!(run(by_place), (Some(3), format!("{MISSED}1")));
         assert_eq!(run("exit 126"), (Some(126), format!("{MISSED}3")));
