@@ -109,16 +109,18 @@ impl Line {
         let raw: Vec<RawFd> = descriptors.iter().map(|fd| fd.as_raw_fd()).collect();
         let rights = [ControlMessage::ScmRights(&raw)];
         let control: &[ControlMessage<'_>] = if raw.is_empty() { &[] } else { &rights };
-        // The descriptors ride on the length, which a stream never splits from them.
-        sendmsg::<()>(
+        // The descriptors ride on the first byte. All of it at once where it fits: each part that
+        // arrives by itself would wake the other end once more.
+        let sent = sendmsg::<()>(
             self.0.as_raw_fd(),
-            &[IoSlice::new(&prefix)],
+            &[IoSlice::new(&prefix), IoSlice::new(&word)],
             control,
             MsgFlags::MSG_NOSIGNAL,
             None,
         )
         .map_err(|error| broken(error.into()))?;
-        (&self.0).write_all(&word).map_err(broken)
+        let rest = sent.checked_sub(prefix.len()).and_then(|sent| word.get(sent..));
+        (&self.0).write_all(rest.ok_or_else(garbled)?).map_err(broken)
     }
 
     #[allow(clippy::type_complexity, reason = "taken apart by its two callers at once")]
