@@ -1,6 +1,6 @@
 //! The digest that binds an answer to exactly what was shown.
 
-use crate::wording;
+use crate::widening;
 use protocol::judgement::{Case, Widening};
 use sha2::{Digest, Sha256};
 
@@ -20,10 +20,10 @@ pub(crate) fn digest(case: &Case) -> String {
         field(path.digest.as_deref().unwrap_or("none").as_bytes());
     }
     field(case.confinement.as_bytes());
-    for widening in &case.widens {
-        field(wording::widening(widening).as_bytes());
+    for right in &case.widens {
+        field(widening::words(right).as_bytes());
         // Beside the words, in which two paths could look the same.
-        if let Widening::Directory(dir) = widening {
+        if let Widening::Directory(dir) = right {
             field(&dir.0);
         }
     }

@@ -60,11 +60,13 @@ mod script;
 mod shelf;
 mod subject;
 mod through;
+mod widening;
 mod wording;
 mod words;
 
 pub use error::{Fault, RuleError};
 pub use examples::try_examples;
 pub use named::{Named, What, programs};
-pub use rights::{denied_hosts, each, give, to_read};
+pub use rights::{denied_hosts, give, to_read};
 pub use rules::{COMMAND_CAP, Rules, check, learned, needs_probe};
+pub use widening::each;

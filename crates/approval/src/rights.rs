@@ -8,6 +8,7 @@ use crate::paths::Spot;
 use crate::pattern::{self, Pattern};
 use crate::rules::{Matter, Rules};
 use crate::subject::{self, Subject};
+use crate::widening::each;
 use crate::wording::{self, Way};
 use protocol::confinement::Network;
 use protocol::hosts::HostRule;
@@ -17,20 +18,6 @@ use std::path::Path;
 
 /// No directory that is asked for lies in the project, which a call has already.
 const NOWHERE: &str = "\u{0}";
-
-/// The rights that are asked for, one by one, as far as rules give them one by one.
-#[must_use]
-pub fn each(widens: &[Widening]) -> Vec<Widening> {
-    let one_by_one = |widening: &Widening| match widening {
-        Widening::Hosts(hosts) => {
-            hosts.iter().map(|host| Widening::Hosts(vec![host.clone()])).collect()
-        }
-        whole @ (Widening::Network | Widening::Directory(_) | Widening::GitAdmin) => {
-            vec![whole.clone()]
-        }
-    };
-    widens.iter().flat_map(one_by_one).collect()
-}
 
 /// Whether these rules give all that is asked for: one for each right, in their order.
 #[must_use]

@@ -8,7 +8,7 @@ use crate::grammar;
 use crate::offers;
 use crate::paths::Spot;
 use crate::pattern::{self, Parsed};
-use crate::script::Script;
+use crate::script::{Script, visible};
 use crate::shelf::{Index, Shelf, ToolRules};
 use crate::subject::{self, Reach, Subject};
 use crate::wording::{self, Way};
@@ -230,7 +230,7 @@ impl Rules {
         let mut places = Vec::new();
         for path in paths {
             let real = Spot::new(&path.real, &self.project)
-                .ok_or_else(|| format!("`{}` is not a real path", wording::visible(&path.real)))?;
+                .ok_or_else(|| format!("`{}` is not a real path", visible(&path.real)))?;
             // A regular file has nothing below it.
             let file = |digest: &String| !digest.starts_with(ProbedPath::TREE);
             let reach = if path.digest.as_ref().is_some_and(file) { Reach::Named } else { reach };
@@ -454,7 +454,7 @@ fn read_command(command: &str) -> Result<Matter, String> {
 
 fn preview(case: &Case) -> String {
     let diff = case.probe.as_ref().map(|probe| probe.diff.as_str()).filter(|diff| !diff.is_empty());
-    wording::visible(diff.or(case.command.as_deref()).unwrap_or_default())
+    visible(diff.or(case.command.as_deref()).unwrap_or_default())
 }
 
 /// Patterns that are fine one by one and too much together: no rule of them is more at fault.

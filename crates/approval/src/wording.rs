@@ -3,9 +3,9 @@
 use crate::grammar;
 use crate::offers::{self, sayable};
 use crate::paths::Spot;
-use crate::rights;
-use crate::script::{Simple, Unread, Word, is_hidden};
+use crate::script::{Simple, Unread, Word, visible};
 use crate::subject;
+use crate::widening;
 use protocol::call::ProbedPath;
 use protocol::judgement::{Case, Rule, Widening};
 use std::path::Path;
@@ -111,39 +111,10 @@ pub(crate) fn outside(case: &Case) -> String {
     }
 }
 
-/// A right beyond the session's, in plain words.
-pub(crate) fn widening(widening: &Widening) -> String {
-    match widening {
-        Widening::Network => "network for this one call".to_owned(),
-        Widening::Hosts(hosts) => {
-            let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
-            format!("network to {} for this one call", hosts.join(", "))
-        }
-        Widening::Directory(dir) => {
-            format!("the directory {} for this one call", visible(&dir.to_path().to_string_lossy()))
-        }
-        Widening::GitAdmin => "changing git's settings and hooks for this one call".to_owned(),
-    }
-}
-
 /// Why a call that asks for more than the session has is a person's to decide.
 pub(crate) fn widens(case: &Case) -> String {
-    let asked: Vec<_> = case.widens.iter().map(widening).collect();
+    let asked: Vec<_> = case.widens.iter().map(widening::words).collect();
     format!("it asks for more than this session has ({})", asked.join(", "))
-}
-
-/// Text as it is, with control characters and those that turn the direction of writing made
-/// visible: a question must show what would run.
-pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_hidden(c) {
-            shown.extend(c.escape_unicode());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
 }
 
 /// Which rule or flag would have given the rights.
@@ -154,7 +125,7 @@ fn what_widens(case: &Case, project: &Path) -> String {
         );
     }
     let mut text = "No mode gives that, and no rule for the command itself.".to_owned();
-    for widening in &rights::each(&case.widens) {
+    for widening in &widening::each(&case.widens) {
         let (field, flag) = match widening {
             Widening::Network => ("network", ", or start agentd with `--net on`"),
             Widening::Hosts(_) => ("hosts", ", or start agentd with `--allow-host`"),
