@@ -11,9 +11,11 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use nix::fcntl::{AT_FDCWD, OFlag};
 use nix::sys::stat::Mode;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::fs::{File, FileType};
 use std::io::Read;
+use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// Never discovered, whatever an ignore file says; not re-includable.
@@ -34,9 +36,9 @@ pub(crate) enum Depth {
 
 /// Something found on a walk.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct Found<'a> {
     /// Where, a real path.
-    pub path: PathBuf,
+    pub path: &'a Path,
     /// What it is; links are not followed.
     pub kind: FileType,
 }
@@ -46,6 +48,8 @@ pub(crate) struct Found {
 pub(crate) struct Walk {
     depth: Depth,
     levels: Vec<Level>,
+    /// Where what was found last lies: one memory for all paths, since most are only looked at.
+    path: PathBuf,
     /// From the granted directory down to the level that is walked.
     rules: Vec<Rules>,
     notes: Vec<String>,
@@ -56,7 +60,18 @@ pub(crate) struct Walk {
 #[derive(Debug)]
 struct Level {
     directory: PathBuf,
-    entries: std::vec::IntoIter<(OsString, FileType)>,
+    /// All names, one behind the other.
+    names: Vec<u8>,
+    entries: std::vec::IntoIter<(Range<usize>, FileType)>,
+}
+
+/// Whether a name is in a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    There,
+    Missing,
+    /// The directory was not listed.
+    Unknown,
 }
 
 /// The ignore files of one directory, the stronger first.
@@ -76,6 +91,7 @@ impl Walk {
         let mut walk = Self {
             depth,
             levels: Vec::new(),
+            path: PathBuf::new(),
             rules: Vec::new(),
             notes: Vec::new(),
             unread: 0,
@@ -87,7 +103,7 @@ impl Walk {
         above.reverse();
         for directory in above {
             walk.trail.at(directory);
-            walk.load(directory);
+            walk.load(directory, |_| Listed::Unknown);
         }
         walk.descend(root.to_owned());
         walk
@@ -103,24 +119,64 @@ impl Walk {
         (self.notes, self.trail)
     }
 
+    /// What comes next.
+    pub fn next(&mut self) -> Option<Found<'_>> {
+        loop {
+            let level = self.levels.last_mut()?;
+            let Some((range, kind)) = level.entries.next() else {
+                self.levels.pop();
+                self.rules.pop();
+                continue;
+            };
+            let name = &level.names[range];
+            if ALWAYS_IGNORED.iter().any(|ignored| name == ignored.as_bytes()) {
+                continue;
+            }
+            self.path.as_mut_os_string().clear();
+            self.path.push(&level.directory);
+            self.path.push(OsStr::from_bytes(name));
+            if self.ignored(&self.path, kind.is_dir()) {
+                continue;
+            }
+            if kind.is_dir() && self.depth == Depth::All {
+                self.descend(self.path.clone());
+            }
+            return Some(Found { path: &self.path, kind });
+        }
+    }
+
     fn descend(&mut self, directory: PathBuf) {
         self.trail.at(&directory);
         let Ok(listed) = directory.read_dir() else {
             self.unread += 1;
             return;
         };
-        let mut entries: Vec<(OsString, FileType)> = listed
-            .filter_map(Result::ok)
-            .filter_map(|entry| Some((entry.file_name(), entry.file_type().ok()?)))
-            .filter(|(name, _)| !ALWAYS_IGNORED.iter().any(|ignored| name == ignored))
-            .collect();
-        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        self.load(&directory);
-        self.levels.push(Level { directory, entries: entries.into_iter() });
+        let mut names = Vec::new();
+        let mut entries: Vec<(Range<usize>, FileType)> = Vec::new();
+        for entry in listed.filter_map(Result::ok) {
+            let Ok(kind) = entry.file_type() else { continue };
+            let from = names.len();
+            names.append(&mut entry.file_name().into_vec());
+            entries.push((from..names.len(), kind));
+        }
+        let name = |range: &Range<usize>| &names[range.clone()];
+        entries.sort_unstable_by(|(a, _), (b, _)| name(a).cmp(name(b)));
+        self.load(&directory, |wanted| {
+            match entries.binary_search_by(|(range, _)| name(range).cmp(wanted.as_bytes())) {
+                Ok(_) => Listed::There,
+                // Whatever comes later changes the directory, which is noted.
+                Err(_) => Listed::Missing,
+            }
+        });
+        self.levels.push(Level { directory, names, entries: entries.into_iter() });
     }
 
-    fn load(&mut self, directory: &Path) {
-        let mut read = |name: &str| {
+    /// Takes the rules of a directory; `listed` tells which names are in it.
+    fn load(&mut self, directory: &Path, listed: impl Fn(&str) -> Listed) {
+        let mut read = |first: &str, name: &str| {
+            if listed(first) == Listed::Missing {
+                return Gitignore::empty();
+            }
             let mut builder = GitignoreBuilder::new(directory);
             let path = directory.join(name);
             self.trail.at(&path);
@@ -148,10 +204,14 @@ impl Walk {
             builder.build().unwrap_or_else(|_| Gitignore::empty())
         };
         let rules = Rules {
-            ignore: read(".ignore"),
-            git: read(".gitignore"),
-            exclude: read(".git/info/exclude"),
-            repository: directory.join(".git").symlink_metadata().is_ok(),
+            ignore: read(".ignore", ".ignore"),
+            git: read(".gitignore", ".gitignore"),
+            exclude: read(".git", ".git/info/exclude"),
+            repository: match listed(".git") {
+                Listed::There => true,
+                Listed::Missing => false,
+                Listed::Unknown => directory.join(".git").symlink_metadata().is_ok(),
+            },
         };
         self.rules.push(rules);
     }
@@ -164,29 +224,6 @@ impl Walk {
             .or_else(|| nearest(of_git().map(|rules| &rules.git), path, is_directory))
             .or_else(|| nearest(of_git().map(|rules| &rules.exclude), path, is_directory))
             .unwrap_or(false)
-    }
-}
-
-impl Iterator for Walk {
-    type Item = Found;
-
-    fn next(&mut self) -> Option<Found> {
-        loop {
-            let level = self.levels.last_mut()?;
-            let Some((name, kind)) = level.entries.next() else {
-                self.levels.pop();
-                self.rules.pop();
-                continue;
-            };
-            let path = level.directory.join(name);
-            if self.ignored(&path, kind.is_dir()) {
-                continue;
-            }
-            if kind.is_dir() && self.depth == Depth::All {
-                self.descend(path.clone());
-            }
-            return Some(Found { path, kind });
-        }
     }
 }
 

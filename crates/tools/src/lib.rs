@@ -51,6 +51,7 @@ mod rights;
 mod run;
 mod schema;
 mod scope;
+mod searching;
 mod site;
 mod source;
 mod spec;

@@ -3,7 +3,7 @@
 use super::ls::{directory, here};
 use crate::answer::Answer;
 use crate::arguments::Facts;
-use crate::discovery::{Depth, Walk};
+use crate::discovery::{Depth, Found, Walk};
 use crate::failure::{Code, Failure};
 use crate::site::Site;
 use crate::spec::{Alias, Lasting, Tool};
@@ -56,23 +56,22 @@ impl Tool for Glob {
         let mut total = 0_usize;
         let mut newest: BTreeSet<(Reverse<SystemTime>, PathBuf)> = BTreeSet::new();
         let mut walk = Walk::new(site.place, &target.real, Depth::All);
-        for found in &mut walk {
+        while let Some(Found { path, kind }) = walk.next() {
             site.go_on()?;
-            let is_directory = found.kind.is_dir();
-            if is_directory && !input.pattern.ends_with('/') {
+            if kind.is_dir() && !input.pattern.ends_with('/') {
                 continue;
             }
-            if !matcher.matched(&found.path, is_directory).is_ignore() {
+            if !matcher.matched(path, kind.is_dir()).is_ignore() {
                 continue;
             }
             total += 1;
-            let meta = found.path.symlink_metadata();
+            let meta = path.symlink_metadata();
             match &meta {
-                Ok(meta) => site.account.trail.is(&found.path, meta),
+                Ok(meta) => site.account.trail.is(path, meta),
                 Err(_) => site.account.trail.lose(),
             }
             let changed = meta.and_then(|meta| meta.modified());
-            newest.insert((Reverse(changed.unwrap_or(SystemTime::UNIX_EPOCH)), found.path));
+            newest.insert((Reverse(changed.unwrap_or(SystemTime::UNIX_EPOCH)), path.to_owned()));
             if newest.len() > FILES {
                 newest.pop_last();
             }

@@ -4,31 +4,27 @@ use super::glob::matcher;
 use super::ls::here;
 use crate::answer::Answer;
 use crate::arguments::Facts;
-use crate::discovery::{Depth, Walk};
+use crate::discovery::{Depth, Found, Walk};
 use crate::failure::{Code, Failure};
-use crate::kinds;
-use crate::lines::cut_line;
 use crate::open;
+use crate::searching::{Kind, Line, Looked, Searching, Text};
 use crate::site::{Site, Target};
 use crate::spec::{Alias, Lasting, Tool};
 use crate::trail::Trail;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{self, Read, Seek};
-use std::path::Path;
+use std::fmt::Write;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// The search ends after so many matches.
 const MATCHES: usize = 200;
-/// Most characters of a line that are shown; the line can be read in full.
-const LINE_CHARS: usize = 500;
-/// Longest line that is searched: the engine holds a line in memory.
-const LINE_BYTES: usize = 32 * 1024 * 1024;
+/// So many files are found while as many before them are searched.
+const AT_ONCE: usize = 1024;
 /// Most bytes that a compiled expression may take.
 const REGEX_BYTES: usize = 10 * 1024 * 1024;
 
@@ -73,7 +69,7 @@ impl Tool for Grep {
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         let target = site.existing(&input.path)?;
         let kind = open::kind(&target)?;
-        let mut search = Search::new(regex(&input)?, input.context as usize);
+        let mut search = Search::new(&regex(&input)?, input.context as usize);
         let mut notes = Vec::new();
         if kind.is_dir() {
             notes = search.beneath(&target, input.include.as_deref(), site)?;
@@ -115,41 +111,26 @@ fn position(pattern: &str) -> Option<usize> {
 
 /// A search on its way through files.
 struct Search {
-    searcher: Searcher,
-    regex: RegexMatcher,
-    found: Found,
+    searching: Searching,
+    found: Shown,
     searched: usize,
     unread: Vec<String>,
     trail: Trail,
 }
 
-/// What became of one file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Looked {
-    Searched,
-    Binary,
-}
-
 impl Search {
-    fn new(regex: RegexMatcher, context: usize) -> Self {
-        let searcher = SearcherBuilder::new()
-            .line_number(true)
-            .before_context(context)
-            .after_context(context)
-            .binary_detection(BinaryDetection::none())
-            .bom_sniffing(false)
-            .heap_limit(Some(LINE_BYTES))
-            .build();
-        let found = Found { with_context: context > 0, ..Found::default() };
-        let (unread, trail) = (Vec::new(), Trail::default());
-        Self { searcher, regex, found, searched: 0, unread, trail }
+    fn new(regex: &RegexMatcher, context: usize) -> Self {
+        let searching = Searching::new(regex, context, MATCHES);
+        let found = Shown { with_context: context > 0, ..Shown::default() };
+        Self { searching, found, searched: 0, unread: Vec::new(), trail: Trail::default() }
     }
 
     /// Searches a file that the call names itself.
     fn alone(&mut self, target: &Target, site: &Site<'_>) -> Result<(), Failure> {
-        match self.one(&target.real, site) {
-            Ok(Looked::Searched) => Ok(()),
-            Ok(Looked::Binary) => Err(Failure::new(
+        let looked = self.searching.one(&target.real);
+        match self.take(&target.real, looked, site) {
+            Ok(Text::Searched) => Ok(()),
+            Ok(Text::Binary) => Err(Failure::new(
                 Code::Binary,
                 format!("{:?} is a binary file", target.named),
                 "Only text can be searched.",
@@ -173,43 +154,52 @@ impl Search {
                 .is_none_or(|only| only.matched_path_or_any_parents(path, false).is_ignore())
         };
         let mut walk = Walk::new(site.place, &target.real, Depth::All);
-        for file in &mut walk {
+        let mut files = || -> Vec<PathBuf> {
+            let mut files = Vec::new();
+            while files.len() < AT_ONCE && !site.cancel.asked() {
+                match walk.next() {
+                    None => break,
+                    Some(Found { path, kind }) if kind.is_file() && wanted(path) => {
+                        files.push(path.to_owned());
+                    }
+                    Some(_) => {}
+                }
+            }
+            files
+        };
+        let mut these = files();
+        while !these.is_empty() && !self.found.full {
+            let (looked, next) = self.searching.many(&these, site.cancel, &mut files);
             site.go_on()?;
-            if !file.kind.is_file() || !wanted(&file.path) {
-                continue;
+            for (path, looked) in these.iter().zip(looked) {
+                if let Err(error) = self.take(path, looked, site) {
+                    self.trail.lose();
+                    self.unread.push(format!("{} ({error})", site.shown(path)));
+                }
+                if self.found.full {
+                    break;
+                }
             }
-            if let Err(error) = self.one(&file.path, site) {
-                self.trail.lose();
-                self.unread.push(format!("{} ({error})", self.found.name));
-            }
-            if self.found.full {
-                break;
-            }
+            these = next;
         }
+        site.go_on()?;
         let (notes, trail) = walk.end();
         self.trail.join(trail);
         Ok(notes)
     }
 
-    fn one(&mut self, path: &Path, site: &Site<'_>) -> io::Result<Looked> {
-        self.found.name = site.shown(path);
-        self.found.new_file = true;
-        let flags = nix::fcntl::OFlag::O_RDONLY;
-        let fd = open::beneath(nix::fcntl::AT_FDCWD, path, flags, nix::sys::stat::Mode::empty())?;
-        let mut file = File::from(fd);
-        match file.metadata() {
-            Ok(meta) => self.trail.is(path, &meta),
-            Err(_) => self.trail.lose(),
+    fn take(&mut self, path: &Path, looked: Looked, site: &Site<'_>) -> io::Result<Text> {
+        match &looked.meta {
+            Some(meta) => self.trail.is(path, meta),
+            None => self.trail.lose(),
         }
-        let mut start = Vec::with_capacity(kinds::SNIFFED);
-        (&file).take(kinds::SNIFFED as u64).read_to_end(&mut start)?;
-        if start.contains(&0) {
-            return Ok(Looked::Binary);
+        if !looked.lines.is_empty() {
+            self.found.file(&site.shown(path), &looked.lines);
         }
-        file.rewind()?;
-        self.searcher.search_file(&self.regex, &file, &mut self.found)?;
-        self.searched += 1;
-        Ok(Looked::Searched)
+        if let Ok(Text::Searched) = looked.end {
+            self.searched += 1;
+        }
+        looked.end
     }
 
     fn answer(self, notes: Vec<String>, target: &Target) -> Answer {
@@ -234,56 +224,40 @@ impl Search {
     }
 }
 
-/// Gathers matches over all files.
+/// Gathers matches over all files, in their order.
 #[derive(Default)]
-struct Found {
+struct Shown {
     body: String,
     matches: usize,
     full: bool,
-    name: String,
-    /// Nothing of the file at hand is in the body yet.
-    new_file: bool,
     with_context: bool,
 }
 
-impl Found {
-    fn line(&mut self, number: Option<u64>, sign: char, bytes: &[u8]) {
-        if std::mem::take(&mut self.new_file) && self.with_context && !self.body.is_empty() {
-            self.body.push_str("--\n");
+impl Shown {
+    fn file(&mut self, name: &str, lines: &[Line]) {
+        let mut first = true;
+        for Line { kind, number, text } in lines {
+            let enough = self.matches == MATCHES;
+            let sign = match kind {
+                Kind::Match if enough => {
+                    self.full = true;
+                    return;
+                }
+                Kind::Before | Kind::Break if enough => continue,
+                Kind::Match => {
+                    self.matches += 1;
+                    ':'
+                }
+                Kind::Before | Kind::After => '-',
+                Kind::Break => {
+                    self.body.push_str("--\n");
+                    continue;
+                }
+            };
+            if std::mem::take(&mut first) && self.with_context && !self.body.is_empty() {
+                self.body.push_str("--\n");
+            }
+            let _ = writeln!(self.body, "{name}{sign}{number}{sign}{text}");
         }
-        let text = String::from_utf8_lossy(bytes);
-        let text = text.trim_end_matches(['\n', '\r']);
-        let number = number.unwrap_or_default();
-        let line = format!("{}{sign}{number}{sign}{}\n", self.name, cut_line(text, LINE_CHARS, 0));
-        self.body.push_str(&line);
-    }
-}
-
-impl Sink for &mut Found {
-    type Error = io::Error;
-
-    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        if self.matches == MATCHES {
-            self.full = true;
-            return Ok(false);
-        }
-        self.matches += 1;
-        self.line(found.line_number(), ':', found.bytes());
-        Ok(true)
-    }
-
-    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        if self.matches == MATCHES && *context.kind() == grep_searcher::SinkContextKind::Before {
-            return Ok(true);
-        }
-        self.line(context.line_number(), '-', context.bytes());
-        Ok(true)
-    }
-
-    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        if self.with_context && self.matches < MATCHES {
-            self.body.push_str("--\n");
-        }
-        Ok(true)
     }
 }

@@ -58,7 +58,7 @@ impl Tool for Ls {
         // Directories first, then by name; only what will be listed is kept.
         let mut entries: BTreeSet<(bool, OsString)> = BTreeSet::new();
         let mut walk = Walk::new(site.place, &target.real, Depth::OneLevel);
-        for found in &mut walk {
+        while let Some(found) = walk.next() {
             site.go_on()?;
             total += 1;
             let name = found.path.file_name().unwrap_or_default().to_owned();

@@ -132,9 +132,9 @@ fn beneath(
 ) -> Result<Vec<String>, Failure> {
     super::ls::directory(&target.real, &target.named)?;
     let mut walk = Walk::new(site.place, &target.real, Depth::All);
-    for found in &mut walk {
+    while let Some(found) = walk.next() {
         site.go_on()?;
-        let Some(language) = searches.syntax.of_file(&found.path) else { continue };
+        let Some(language) = searches.syntax.of_file(found.path) else { continue };
         if !found.kind.is_file() || only.is_some_and(|only| only != language) {
             continue;
         }
@@ -144,16 +144,16 @@ fn beneath(
             looked.cut = true;
             break;
         }
-        match read(&found.path) {
+        match read(found.path) {
             Ok((text, meta)) => {
-                looked.trail.is(&found.path, &meta);
-                looked.file(&site.shown(&found.path), &text, search.as_ref());
+                looked.trail.is(found.path, &meta);
+                looked.file(&site.shown(found.path), &text, search.as_ref());
             }
             // What was no text may be some later.
-            Err(source::NoText::Binary(_)) => looked.trail.at(&found.path),
+            Err(source::NoText::Binary(_)) => looked.trail.at(found.path),
             Err(why) => {
                 looked.trail.lose();
-                let shown = site.shown(&found.path);
+                let shown = site.shown(found.path);
                 looked.unread.push(why.failure(&shown).message);
             }
         }

@@ -106,3 +106,40 @@ fn a_line_of_many_megabytes_is_named_and_the_others_are_searched() {
     assert!(text.starts_with("ok:1:hit\n"), "{text}");
     assert!(text.contains("[1 files could not be searched, the first: wide"), "{text}");
 }
+
+#[test]
+fn many_files_are_told_in_their_order_as_if_one_were_searched_after_the_other() {
+    let project = Project::new();
+    let text = |n: usize| format!("{}hit {n}\nafter\n", "before\n".repeat(n % 3 * 2_000));
+    let mut expected = String::new();
+    for n in 0..2_500 {
+        project.put(&format!("d{:02}/f{n:04}", n / 50), text(n).as_bytes());
+        let line = n % 3 * 2_000 + 1;
+        if n % 20 == 0 {
+            expected += &format!("d{:02}/f{n:04}:{line}:hit {n}\n", n / 50);
+        }
+    }
+    assert_eq!(project.ok("grep", json!({"pattern": "hit [0-9]*[02468]0$|hit 0$"})), expected);
+    // Which 200 of them are shown does not hang on who was faster.
+    let all = project.ok("grep", json!({"pattern": "hit"}));
+    let shown = |n: usize| format!("d{:02}/f{n:04}:{}:hit {n}\n", n / 50, n % 3 * 2_000 + 1);
+    let first: String = (0..200).map(shown).collect();
+    assert!(all.starts_with(&first), "{all}");
+    assert!(all[first.len()..].trim_start().starts_with("[stopped after 200 matches"), "{all}");
+    let around = project.ok("grep", json!({"pattern": "hit (1|30|31)$", "context": 1}));
+    assert_eq!(
+        around,
+        "d00/f0001-2000-before\nd00/f0001:2001:hit 1\nd00/f0001-2002-after\n--\n\
+         d00/f0030:1:hit 30\nd00/f0030-2-after\n--\n\
+         d00/f0031-2000-before\nd00/f0031:2001:hit 31\nd00/f0031-2002-after\n"
+    );
+}
+
+#[test]
+fn a_search_that_somebody_ends_says_so() {
+    let project = Project::with(&[("a", "hit\n")]);
+    project.ok("grep", json!({"pattern": "hit"}));
+    project.cancel.ask();
+    let result = project.run("grep", json!({"pattern": "hit"})).result;
+    assert_eq!(result.outcome, protocol::call::Outcome::Interrupted, "{}", result.text);
+}
