@@ -4,19 +4,34 @@
 
 mod support;
 
+use protocol::client::{FromClient, Opening};
+use protocol::confinement::Network;
 use serde_json::{Value, json};
-use std::net::Ipv4Addr;
+use std::io::Write;
+use std::net::{IpAddr, Ipv6Addr};
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::Duration;
 use support::anthropic::{Answer, Server, call};
-use support::internet::{METADATA, Names, OTHER, PRIVATE, PUBLIC, Site, leads_to, page, within};
-use support::{Desk, run};
+use support::daemon::Wire;
+use support::internet::{
+    METADATA, Names, OTHER, PRIVATE, PRIVATE_V6, PUBLIC, PUBLIC_V6, Site, leads_to, page,
+    with_ipv6, within,
+};
+use support::{Desk, needs, run};
 
-fn addresses(name: &str, _asked_before: usize) -> Vec<Ipv4Addr> {
+fn addresses(name: &str, _asked_before: usize) -> Vec<IpAddr> {
     match name {
-        "allowed.test" => vec![PUBLIC],
-        "other.test" => vec![OTHER],
-        "private.test" => vec![PRIVATE],
-        "metadata.test" => vec![METADATA],
-        "mixed.test" => vec![PUBLIC, PRIVATE],
+        "allowed.test" => vec![PUBLIC.into()],
+        "other.test" => vec![OTHER.into()],
+        "private.test" => vec![PRIVATE.into()],
+        "metadata.test" => vec![METADATA.into()],
+        "mixed.test" => vec![PUBLIC.into(), PRIVATE.into()],
+        "six.test" => vec![PUBLIC_V6.into()],
+        "this.test" => vec![Ipv6Addr::LOCALHOST.into()],
+        "inner.test" => vec![PRIVATE_V6.into()],
+        "mapped.test" => vec![PRIVATE.to_ipv6_mapped().into()],
+        "both.test" => vec![PUBLIC.into(), PRIVATE_V6.into()],
         _ => Vec::new(),
     }
 }
@@ -208,5 +223,123 @@ fn what_a_server_does_wrong_is_told() {
             "{}",
             &long[..200]
         );
+    });
+}
+
+#[test]
+fn no_name_leads_to_this_machine_or_a_private_network_by_ipv6() {
+    within("no_name_leads_to_this_machine_or_a_private_network_by_ipv6", || {
+        with_ipv6();
+        let _names = Names::serve(addresses);
+        let public = Site::serve(PUBLIC_V6, 80, |_| page("by six\n"));
+        // Each of these would answer.
+        let here = Site::serve(Ipv6Addr::LOCALHOST, 80, |_| page("secret\n"));
+        let inner = Site::serve(PRIVATE_V6, 80, |_| page("secret\n"));
+        let mapped = Site::serve(PRIVATE, 80, |_| page("secret\n"));
+        let rows = [
+            ("this.test", "it leads to ::1, this host"),
+            ("inner.test", "it leads to fd00::1, a private network"),
+            ("mapped.test", "it leads to ::ffff:10.0.0.7, a private network"),
+            ("both.test", "it leads to fd00::1, a private network"),
+        ];
+        let urls = rows.iter().map(|(name, _)| *name).chain(["six.test"]);
+        let calls: Vec<_> = urls.map(|name| fetch(&format!("http://{name}/"))).collect();
+        let told = told(&Desk::new(), &["--net", "on"], &calls);
+        for ((name, words), told) in rows.iter().zip(&told) {
+            let refused = told.contains("[private_address]") && told.contains(words);
+            assert!(refused, "{name}: {told}");
+        }
+        assert!(told[rows.len()].contains("by six"), "{}", told[rows.len()]);
+        assert_eq!(public.heads().len(), 1);
+        for private in [here, inner, mapped] {
+            assert_eq!(private.heads(), Vec::<String>::new());
+        }
+    });
+}
+
+/// However much a server sends, and however small it packs it: what is read of a page is bounded, the
+/// rest is not waited for, and both is said.
+#[test]
+fn a_page_without_an_end_is_cut_and_that_is_said() {
+    within("a_page_without_an_end_is_cut_and_that_is_said", || {
+        needs("gzip");
+        let _names = Names::serve(addresses);
+        let packed = Command::new("sh").args(["-c", "yes words | head -c 256M | gzip"]).output();
+        let bomb = packed.unwrap().stdout;
+        assert!((1 << 17..1 << 20).contains(&bomb.len()), "{}: read whole", bomb.len());
+        let (say, broken_off) = mpsc::channel();
+        let site = Site::sends(PUBLIC, 80, move |asked, mut to| {
+            let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/";
+            let _ = match asked.split(' ').nth(1).unwrap() {
+                "/bomb" => {
+                    let head = format!("{head}plain\r\ncontent-encoding: gzip\r\n\r\n");
+                    to.write_all(&[head.as_bytes(), &bomb].concat())
+                }
+                "/bomb.html" => {
+                    let head = format!("{head}html\r\ncontent-encoding: gzip\r\n\r\n");
+                    to.write_all(&[head.as_bytes(), &bomb].concat())
+                }
+                "/endless" => {
+                    to.write_all(format!("{head}plain\r\n\r\n").as_bytes()).unwrap();
+                    while to.write_all(&b"words\n".repeat(1000)).is_ok() {}
+                    say.send(()).map_err(std::io::Error::other)
+                }
+                _ => to.write_all(format!("{head}plain\r\n\r\nwords\n").as_bytes()),
+            };
+        });
+        let desk = Desk::new();
+        let cut = ["endless", "bomb", "bomb.html"];
+        let paths = cut.into_iter().chain(["whole"]);
+        let calls: Vec<_> =
+            paths.map(|path| fetch(&format!("http://allowed.test/{path}"))).collect();
+        let told = told(&desk, &["--net", "on"], &calls);
+        let footer = "[the page is longer than what is read of one]";
+        for (path, told) in cut.iter().zip(&told) {
+            let count = told.chars().count();
+            assert!((39_000..=41_000).contains(&count), "{path}: {count}");
+            let told = format!("{} … {}", &told[..200], &told[told.len() - 300..]);
+            assert!(told.contains("words") && told.ends_with(footer), "{path}: {told}");
+        }
+        assert_eq!(told[3], "URL: http://allowed.test/whole\n\nwords\n");
+        broken_off.recv_timeout(Duration::from_secs(20)).expect("the endless page is broken off");
+        assert_eq!(site.heads().len(), 4);
+        for call in 1..=3 {
+            // 2 MiB of it in a few forms, of 256.
+            let peak = desk.ended(call)["usage"]["peak_kib"].as_u64().unwrap();
+            assert!(peak < 128 << 10, "call {call}: {peak} KiB");
+        }
+    });
+}
+
+/// A server that says nothing holds up nobody: the person's stop ends the call, which says so, and the
+/// conversation goes on.
+#[test]
+fn a_stop_ends_a_page_that_does_not_come() {
+    within("a_stop_ends_a_page_that_does_not_come", || {
+        let _names = Names::serve(addresses);
+        let (say, asked) = mpsc::channel();
+        let _silent = Site::sends(PUBLIC, 80, move |_, to| {
+            say.send(to.try_clone().unwrap()).unwrap();
+        });
+        let desk = Desk::new();
+        let server = Server::scripted([
+            Answer::says([call("toolu_1", "web_fetch", r#"{"url": "http://allowed.test/"}"#)]),
+            Answer::text("So be it."),
+        ]);
+        let _daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let network = Some(Network::On);
+        let session = wire.open(&Opening { network, ..desk.opening(&server) });
+        wire.prompt(&session, "go");
+        let _held = asked.recv_timeout(Duration::from_secs(20)).expect("it is asked for");
+        wire.say(FromClient::Interrupt { session: session.clone() });
+        wire.turn_ends();
+        let ended = desk.ended(1);
+        assert_eq!(ended["code"], "interrupted", "its own word, not its death: {ended:#}");
+        wire.prompt(&session, "go on");
+        wire.turn_ends();
+        let requests = server.requests();
+        let told = requests[1].body["messages"].to_string();
+        assert!(told.contains("the call was ended before it was through"), "{told}");
     });
 }

@@ -5,7 +5,7 @@
 use super::{is_root, needs};
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -21,6 +21,12 @@ pub const OTHER: Ipv4Addr = Ipv4Addr::new(151, 101, 1, 69);
 pub const PRIVATE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 7);
 /// Where clouds keep credentials.
 pub const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
+
+/// A public address of IPv6, of a server that is allowed; [`with_ipv6`] brings it up.
+pub const PUBLIC_V6: Ipv6Addr =
+    Ipv6Addr::new(0x2606, 0x2800, 0x220, 1, 0x248, 0x1893, 0x25c8, 0x1946);
+/// One in a private network of IPv6; likewise.
+pub const PRIVATE_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1);
 
 /// Runs the body of the test of this name in an internet of its own: in another process of this
 /// program, since a network namespace with what belongs to it is a process's.
@@ -50,12 +56,21 @@ pub fn within(test: &str, body: impl FnOnce()) {
     assert!(out.contains("1 passed"), "nothing of that name ran: {out}\n{err}");
 }
 
+/// Gives this internet addresses of IPv6 too.
+pub fn with_ipv6() {
+    for address in [PUBLIC_V6, PRIVATE_V6] {
+        run("ip", &["-6", "address", "add", &format!("{address}/128"), "dev", "lo", "nodad"]);
+    }
+}
+
+#[track_caller]
+fn run(program: &str, arguments: &[&str]) {
+    let ran = Command::new(program).args(arguments).output().unwrap();
+    let err = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "{program} {arguments:?}: {err}");
+}
+
 fn set_up() {
-    let run = |program: &str, arguments: &[&str]| {
-        let ran = Command::new(program).args(arguments).output().unwrap();
-        let err = String::from_utf8_lossy(&ran.stderr);
-        assert!(ran.status.success(), "{program} {arguments:?}: {err}");
-    };
     run("ip", &["link", "set", "lo", "up"]);
     for address in [PUBLIC, OTHER, PRIVATE, METADATA] {
         run("ip", &["address", "add", &format!("{address}/32"), "dev", "lo"]);
@@ -81,9 +96,9 @@ fn set_up() {
 pub struct Names(Arc<Mutex<HashMap<String, usize>>>);
 
 impl Names {
-    /// Answers with the addresses of `says`, which is given the name and how often it was asked for
-    /// before; a name without addresses does not exist.
-    pub fn serve(says: impl Fn(&str, usize) -> Vec<Ipv4Addr> + Send + 'static) -> Self {
+    /// Answers with the addresses of `says`, which is given the name and how often its address of IPv4
+    /// was asked for before; a name without addresses does not exist.
+    pub fn serve<A: Into<IpAddr>>(says: impl Fn(&str, usize) -> Vec<A> + Send + 'static) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:53").unwrap();
         let names = Self(Arc::default());
         let asked = names.clone();
@@ -103,10 +118,10 @@ impl Names {
         self.0.lock().unwrap().get(name).copied().unwrap_or(0)
     }
 
-    fn answer(
+    fn answer<A: Into<IpAddr>>(
         &self,
         query: &[u8],
-        says: &impl Fn(&str, usize) -> Vec<Ipv4Addr>,
+        says: &impl Fn(&str, usize) -> Vec<A>,
     ) -> Option<Vec<u8>> {
         let mut labels = Vec::new();
         let mut at = 12;
@@ -118,26 +133,37 @@ impl Names {
         let name = labels.join(".").to_lowercase();
         let question = query.get(12..at + 5)?;
         let kind = u16::from_be_bytes([query[at + 1], query[at + 2]]);
-        let addresses = match kind {
+        let before = match kind {
             1 => {
                 let mut asked = self.0.lock().unwrap();
-                let before = asked.entry(name.clone()).or_default();
-                *before += 1;
-                says(&name, *before - 1)
+                let times = asked.entry(name.clone()).or_default();
+                *times += 1;
+                *times - 1
             }
-            _ => Vec::new(),
+            _ => 0,
         };
-        let known = !says(&name, 0).is_empty();
+        let known: Vec<IpAddr> = says(&name, before).into_iter().map(Into::into).collect();
+        let addresses: Vec<Vec<u8>> = known
+            .iter()
+            .filter_map(|address| match (kind, address) {
+                (1, IpAddr::V4(address)) => Some(address.octets().to_vec()),
+                (28, IpAddr::V6(address)) => Some(address.octets().to_vec()),
+                _ => None,
+            })
+            .collect();
         let count = u16::try_from(addresses.len()).unwrap();
         let mut answer = query[..2].to_vec();
-        answer.extend(if known { [0x81, 0x80] } else { [0x81, 0x83] });
+        answer.extend(if known.is_empty() { [0x81, 0x83] } else { [0x81, 0x80] });
         answer.extend([0, 1]);
         answer.extend(count.to_be_bytes());
         answer.extend([0; 4]);
         answer.extend(question);
         for address in addresses {
-            answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4]);
-            answer.extend(address.octets());
+            answer.extend([0xc0, 12]);
+            answer.extend(kind.to_be_bytes());
+            answer.extend([0, 1, 0, 0, 0, 0, 0]);
+            answer.push(u8::try_from(address.len()).unwrap());
+            answer.extend(address);
         }
         Some(answer)
     }
@@ -154,6 +180,17 @@ impl Site {
         port: u16,
         says: impl Fn(&str) -> String + Send + 'static,
     ) -> Self {
+        Self::sends(address, port, move |head, mut to| {
+            let _ = to.write_all(says(head).as_bytes());
+        })
+    }
+
+    /// Sends each request's head to `does`, and what that writes to whoever asked; one after the other.
+    pub fn sends(
+        address: impl Into<IpAddr>,
+        port: u16,
+        does: impl Fn(&str, &TcpStream) + Send + 'static,
+    ) -> Self {
         let listener = TcpListener::bind(SocketAddr::new(address.into(), port)).unwrap();
         let site = Self(Arc::default());
         let heads = Arc::clone(&site.0);
@@ -162,7 +199,7 @@ impl Site {
                 // A connection counts though nothing comes over it.
                 let head = head(&stream);
                 heads.lock().unwrap().push(head.clone());
-                let _ = (&stream).write_all(says(&head).as_bytes());
+                does(&head, &stream);
             }
         });
         site

@@ -18,10 +18,16 @@ use std::time::{Duration, Instant};
 use tools::{Cancel, Code, Hit, Misfit, Page, Web, web_address, web_url};
 use url::Url;
 
-/// A page has so long in all, from the look at its name to its last byte.
-const TIME: Duration = Duration::from_secs(15);
-/// So long may it take to make text of what came.
-const READING: Duration = Duration::from_secs(10);
+/// How long a page may take.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    /// In all, from the look at its name to its last byte.
+    coming: Duration,
+    /// To make text of what came.
+    reading: Duration,
+}
+
+const TIMES: Times = Times { coming: Duration::from_secs(15), reading: Duration::from_secs(10) };
 /// Trees of pages are walked by recursion in places; pages nest as deeply as they like.
 const STACK: usize = 256 << 20;
 /// Most answers of a server that lead further.
@@ -35,13 +41,14 @@ const AGENT: &str = concat!("agentd/", env!("CARGO_PKG_VERSION"));
 #[derive(Debug)]
 pub struct Fetcher {
     settings: WebSettings,
+    times: Times,
 }
 
 impl Fetcher {
     /// An engine that connects to nothing yet.
     #[must_use]
     pub fn new(settings: WebSettings) -> Self {
-        Self { settings }
+        Self { settings, times: TIMES }
     }
 
     /// What a server has at this address, within the time of one page.
@@ -50,8 +57,8 @@ impl Fetcher {
         let runtime = runtime.map_err(|error| broken(&error.to_string()))?;
         let got = runtime.block_on(async {
             tokio::select! {
-                got = tokio::time::timeout(TIME, get(url.clone(), self.settings.private)) => {
-                    got.unwrap_or_else(|_| Err(too_slow(url)))
+                got = tokio::time::timeout(self.times.coming, get(url.clone(), self.settings.private)) => {
+                    got.unwrap_or_else(|_| Err(too_slow(url, self.times.coming)))
                 }
                 () = asked(cancel) => Err(ended()),
             }
@@ -73,8 +80,10 @@ impl Web for Fetcher {
             Kind::Plain => Ok(Page { url, title: String::new(), text, cut }),
             Kind::Html => {
                 let at = url.clone();
-                let prose = bounded(cancel, move || page::prose(&text, &at))?
-                    .map_err(|why| misfit(Code::UnsupportedContent, format!("{url}: {why}"), ""))?;
+                let prose = bounded(cancel, self.times.reading, move || page::prose(&text, &at))?
+                    .map_err(|why| {
+                    misfit(Code::UnsupportedContent, format!("{url}: {why}"), "")
+                })?;
                 Ok(Page { url, title: prose.title, text: prose.text, cut })
             }
         }
@@ -86,7 +95,7 @@ impl Web for Fetcher {
         })?;
         url.query_pairs_mut().append_pair("q", query);
         let (at, body::Text { text, .. }) = self.text(&url, cancel)?;
-        bounded(cancel, move || results(&text, limit))?.ok_or_else(|| {
+        bounded(cancel, self.times.reading, move || results(&text, limit))?.ok_or_else(|| {
             let host = at.host_str().unwrap_or_default();
             let why =
                 format!("{host} answered with no page of results; it may take us for a robot");
@@ -99,19 +108,20 @@ impl Web for Fetcher {
 /// through in time is left alone: this process ends with the call.
 fn bounded<T: Send + 'static>(
     cancel: &Cancel,
+    time: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Misfit> {
     let (say, said) = mpsc::channel();
     let worker = thread::Builder::new().stack_size(STACK).spawn(move || drop(say.send(work())));
     worker.map_err(|error| broken(&error.to_string()))?;
-    let end = Instant::now() + READING;
+    let end = Instant::now() + time;
     loop {
         match said.recv_timeout(LOOK) {
             Ok(done) => return Ok(done),
             Err(RecvTimeoutError::Timeout) if cancel.asked() => return Err(ended()),
             Err(RecvTimeoutError::Timeout) if Instant::now() < end => {}
             Err(RecvTimeoutError::Timeout) => {
-                let why = format!("no text could be made of the page in {} s", READING.as_secs());
+                let why = format!("no text could be made of the page in {} s", time.as_secs());
                 return Err(misfit(Code::TimedOut, why, "Go on without it."));
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -244,8 +254,8 @@ fn ended() -> Misfit {
     misfit(Code::Interrupted, "the call was ended before it was through".to_owned(), "")
 }
 
-fn too_slow(url: &Url) -> Misfit {
-    let why = format!("{url} did not come whole in {} s", TIME.as_secs());
+fn too_slow(url: &Url, time: Duration) -> Misfit {
+    let why = format!("{url} did not come whole in {} s", time.as_secs());
     misfit(Code::TimedOut, why, "Go on without it, or try later.")
 }
 
@@ -264,3 +274,7 @@ fn innermost(error: &reqwest::Error) -> &dyn Error {
     }
     last
 }
+
+#[cfg(test)]
+#[path = "fetch_tests.rs"]
+mod tests;

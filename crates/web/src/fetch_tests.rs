@@ -1,0 +1,122 @@
+//! What of a fetch has an end though its server knows none.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+type Does = fn(&mut TcpStream);
+
+/// What a server does that never comes to an end. Each begins when it was asked.
+const ENDLESS: &[(&str, Does)] = &[
+    ("says nothing", |_| {}),
+    ("stops within its head", |to| to.write_all(b"HTTP/1.1 200 OK\r\nconte").unwrap()),
+    ("sends a head and nothing of its page", |to| {
+        to.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n").unwrap();
+    }),
+    ("sends a byte at a time", |to| {
+        to.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n").unwrap();
+        while to.write_all(b"x").is_ok() {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }),
+    ("sends its head a byte at a time", |to| {
+        to.write_all(b"HTTP/1.1 200 OK\r\nx-more: ").unwrap();
+        while to.write_all(b"x").is_ok() {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }),
+];
+
+/// A server of this machine that does so with each request and holds the connection; where its page is.
+fn server(does: impl Fn(&mut TcpStream) + Send + 'static) -> Url {
+    let listener = TcpListener::bind("localhost:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let mut held = Vec::new();
+        for mut stream in listener.incoming().flatten() {
+            let _asked = stream.read(&mut [0; 4096]).unwrap();
+            does(&mut stream);
+            held.push(stream);
+        }
+    });
+    Url::parse(&format!("http://localhost:{port}/")).unwrap()
+}
+
+fn fetcher(coming: Duration) -> Fetcher {
+    let search_url = "http://localhost/".to_owned();
+    let settings = WebSettings { search_url, private: PrivateNetworks::Reached };
+    Fetcher { settings, times: Times { coming, reading: TIMES.reading } }
+}
+
+/// Longer than any test; one that waits for it has failed.
+const NEVER: Duration = Duration::from_secs(600);
+
+#[test]
+fn a_page_that_never_comes_whole_ends_with_its_time() {
+    for (what, does) in ENDLESS {
+        let url = server(does);
+        let late = fetcher(Duration::from_millis(300)).page(&url, &Cancel::new().unwrap());
+        let late = late.unwrap_err();
+        assert_eq!(late.code, Code::TimedOut, "{what}: {late:?}");
+        assert!(late.message.starts_with(&format!("{url} did not come whole")), "{late:?}");
+    }
+    let whole = server(|to| {
+        let page = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\n";
+        to.write_all(page).unwrap();
+        thread::sleep(Duration::from_millis(100));
+        to.write_all(b"late").unwrap();
+    });
+    let page = fetcher(NEVER).page(&whole, &Cancel::new().unwrap()).unwrap();
+    assert_eq!(page.text, "late", "one that takes its time within the bound comes");
+    // What people are told of it; the pages above had less.
+    assert_eq!(Fetcher::new(fetcher(NEVER).settings).times.coming, Duration::from_secs(15));
+}
+
+#[test]
+fn a_search_that_is_never_answered_ends_with_its_time() {
+    let mut fetcher = fetcher(Duration::from_millis(300));
+    fetcher.settings.search_url = server(|_| {}).to_string();
+    let late = fetcher.search("words", 5, &Cancel::new().unwrap()).unwrap_err();
+    assert_eq!(late.code, Code::TimedOut, "{late:?}");
+}
+
+#[test]
+fn a_page_that_is_no_longer_wanted_ends_at_once() {
+    for (what, does) in ENDLESS {
+        let url = server(does);
+        let cancel = Cancel::new().unwrap();
+        let asks = cancel.clone();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(100));
+            asks.ask();
+        });
+        let ended = fetcher(NEVER).page(&url, &cancel).unwrap_err();
+        assert_eq!(ended.code, Code::Interrupted, "{what}: {ended:?}");
+    }
+}
+
+/// What is made of a page is bounded like its coming: neither waits for the other.
+#[test]
+fn text_that_is_never_made_ends_with_its_time() {
+    let cancel = Cancel::new().unwrap();
+    assert_eq!(bounded(&cancel, NEVER, || "text").unwrap(), "text");
+    let stuck = || loop {
+        thread::park();
+    };
+    let late = bounded::<()>(&cancel, Duration::from_millis(100), stuck).unwrap_err();
+    assert_eq!(late.code, Code::TimedOut, "{late:?}");
+    assert!(late.message.starts_with("no text could be made of the page"), "{late:?}");
+    cancel.ask();
+    let ended = bounded::<()>(&cancel, NEVER, stuck).unwrap_err();
+    assert_eq!(ended.code, Code::Interrupted, "{ended:?}");
+}
+
+/// The reader is given pages by strangers; where it fails at one, only that page is lost.
+#[test]
+fn a_reader_that_fails_at_a_page_is_told() {
+    let failed =
+        bounded::<()>(&Cancel::new().unwrap(), NEVER, || std::panic::resume_unwind(Box::new(())));
+    let failed = failed.unwrap_err();
+    assert_eq!(failed.code, Code::UnsupportedContent, "{failed:?}");
+}
