@@ -206,7 +206,7 @@ pub(crate) fn check<T: Tool>(input: Value) -> Result<(String, Facts), Invalid> {
         |error: serde_json::Error| Invalid::NotJson { tool: T::NAME, reason: error.to_string() };
     let text = serde_json::to_string(&sorted).map_err(unreadable)?;
     // It fits the schema: what is wrong now is what it says.
-    let parsed: T::Input = serde_json::from_str(&text)
+    let parsed: T::Input = serde_json::from_value(input)
         .map_err(|error| Invalid::Unfit { tool: T::NAME, reason: error.to_string() })?;
     Ok((text, T::facts(&parsed)))
 }
