@@ -305,7 +305,15 @@ impl Grants {
         }
         let roots: Vec<PathBuf> =
             [&wanted.project].into_iter().chain(&wanted.added).map(FilePath::to_path).collect();
-        let places = protected::find(&roots, linked.as_ref(), policy.protected);
+        let places = protected::named(&roots, linked.as_ref(), policy.protected);
+        let writable = self.list.iter().filter(|grant| grant.access.writes());
+        // What tier A mounts afresh is empty.
+        let writable = writable.filter(|grant| means == Means::Layer || grant.fresh.is_none());
+        let ground = protected::Ground {
+            writable: writable.map(|grant| grant.path.clone()).collect(),
+            home: wanted.home.as_ref().map(FilePath::to_path),
+        };
+        let led = protected::led(&places, &ground);
         let open = match wanted.git {
             GitSettings::Kept => Vec::new(),
             GitSettings::Writable => {
@@ -314,7 +322,7 @@ impl Grants {
             }
         };
         if means == Means::Root {
-            let held = places.iter().filter(|place| place.is_held());
+            let held = places.iter().chain(&led.places).filter(|place| place.is_held());
             let (open, held): (Vec<_>, Vec<_>) = held.partition(|place| place.is_gits_in(&open));
             let paths = |places: Vec<&protected::Place>| {
                 places.into_iter().map(|place| place.path.clone()).collect()
@@ -322,7 +330,7 @@ impl Grants {
             (self.open, self.protected) = (paths(open), paths(held));
         }
         let territory = Territory { roots, linked, names: policy.protected, open };
-        self.before = Some(Before::look(territory, places, &self.protected));
+        self.before = Some(Before::look(territory, places, led, &self.protected));
     }
 }
 

@@ -1,4 +1,5 @@
-//! Symbolic links on the way to a place: they are made again in the new root. For `grants`, `root`.
+//! Symbolic links on the way to a place, and where they lead: for `grants` and `root`, which makes
+//! them again in the new root, and for `protected`.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -12,13 +13,19 @@ pub(crate) struct Link {
 
 /// The symbolic links that are followed on the way to `path`, outermost first.
 pub(crate) fn links_to(path: &Path) -> Vec<Link> {
+    follow(path).map(|(links, _)| links).unwrap_or_default()
+}
+
+/// The same, and where they lead, whether there is anything or not; `None` where they lead nowhere,
+/// as those that lead to each other.
+pub(crate) fn follow(path: &Path) -> Option<(Vec<Link>, PathBuf)> {
     let mut links = Vec::new();
     let mut real = PathBuf::from("/");
     let mut ahead: Vec<OsString> = parts(path);
     // The kernel's own bound on links in one path.
     while let Some(part) = ahead.pop() {
         if links.len() > 40 {
-            break;
+            return None;
         }
         if part == ".." {
             real.pop();
@@ -36,7 +43,7 @@ pub(crate) fn links_to(path: &Path) -> Vec<Link> {
             Err(_) => real = at,
         }
     }
-    links
+    Some((links, real))
 }
 
 /// The names of a path, last first.

@@ -134,7 +134,7 @@ fn tier_a(
     };
     let names = namespaces::names(left, wanted.network);
     let mut enforced = enforced(wanted, ground, names, grants.missing);
-    enforced.limits.extend(crowded(&cage));
+    enforced.limits.extend(unprotected(&cage));
     let losses = losses.into_iter().map(|loss| format!("Lost: {loss}"));
     enforced.limits.extend(losses);
     Ok((cage, enforced))
@@ -176,7 +176,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
         },
     };
     let mut enforced = enforced(wanted, ground, Vec::new(), grants.missing);
-    enforced.limits.extend(crowded(&cage));
+    enforced.limits.extend(unprotected(&cage));
     Ok((cage, enforced))
 }
 
@@ -329,10 +329,11 @@ fn enforced(
     }
 }
 
-/// What is to be said of protected names, where there are very many.
-fn crowded(cage: &Cage) -> Option<String> {
-    let crowded = cage.before.as_ref().is_some_and(Before::is_crowded);
-    crowded.then(|| claims::CROWDED.to_owned())
+/// What is to be said of protected names: where there are very many, and where they lead.
+fn unprotected(cage: &Cage) -> Vec<String> {
+    let Some(before) = &cage.before else { return Vec::new() };
+    let crowded = before.is_crowded().then(|| claims::CROWDED.to_owned());
+    crowded.into_iter().chain(before.limits().iter().cloned()).collect()
 }
 
 /// Who keeps a bound that this process keeps; zero is none.

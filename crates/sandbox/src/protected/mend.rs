@@ -2,9 +2,10 @@
 //! undone, new names moved aside, and each is told. Runs when no process of the command is left;
 //! the runner's own layer lets it write no further than the command could.
 
+use super::led::{absent, outermost};
 use super::places::{Kind, Place, Within, find, leads_home};
 use super::seen::{Room, Seen, Stamp, differing, is_sample, look};
-use super::{Linked, exists, is_real_dir, vet};
+use super::{Led, Linked, exists, is_real_dir, vet};
 use crate::policy::Protected;
 use protocol::call::{Remedy, Tampered};
 use std::collections::{BTreeSet, HashSet};
@@ -37,6 +38,10 @@ pub(crate) struct Before {
     open: Vec<PathBuf>,
     /// More was there than can be watched.
     crowded: bool,
+    /// What is not protected of what names lead to.
+    limits: Vec<String>,
+    /// What names lead to that did not exist.
+    absent: Vec<Place>,
     /// What existed.
     seen: Vec<(Place, Seen)>,
     /// Git folders that existed.
@@ -44,14 +49,21 @@ pub(crate) struct Before {
 }
 
 impl Before {
-    /// Looks at all `places`, but for those that a mount holds.
-    pub(crate) fn look(territory: Territory, places: Vec<Place>, held: &[PathBuf]) -> Self {
+    /// Looks at all `places` and what they lead to, but for those that a mount holds.
+    pub(crate) fn look(
+        territory: Territory,
+        places: Vec<Place>,
+        led: Led,
+        held: &[PathBuf],
+    ) -> Self {
         let Territory { roots, linked, names, open } = territory;
         let mut room = Room::new();
         let gits = places.iter().filter_map(|place| place.of.as_ref());
         let repositories = gits.filter(|git| exists(git)).cloned().collect();
+        let absent = absent(&led.places);
         let seen = places
             .into_iter()
+            .chain(led.places)
             .filter_map(|place| {
                 let seen = match held.contains(&place.path) {
                     true => Seen::Unwatched,
@@ -60,12 +72,19 @@ impl Before {
                 Some((place, seen))
             })
             .collect();
-        Self { roots, linked, names, open, crowded: room.is_short(), seen, repositories }
+        let crowded = room.is_short();
+        let limits = led.limits;
+        Self { roots, linked, names, open, crowded, limits, absent, seen, repositories }
     }
 
     /// Whether a change may go unnoticed, or cannot be undone, since too much is protected.
     pub(crate) fn is_crowded(&self) -> bool {
         self.crowded
+    }
+
+    /// What protected names lead to and is not protected by them, a sentence each.
+    pub(crate) fn limits(&self) -> &[String] {
+        &self.limits
     }
 
     /// Puts right what the command changed, and says what that was.
@@ -98,7 +117,10 @@ impl Before {
         }
         let before: HashSet<&PathBuf> = self.seen.iter().map(|(place, _)| &place.path).collect();
         let places = find(&told.roots, self.linked.as_ref(), self.names);
-        for place in places.iter().filter(|place| !before.contains(&place.path)) {
+        let new = places.iter().filter(|place| exists(&place.path));
+        let new = new.map(|place| outermost(place, &told.roots)).chain(self.absent);
+        let new: Vec<Place> = new.filter(|place| !before.contains(&place.path)).collect();
+        for place in &new {
             let known = place.of.as_ref().is_some_and(|git| self.repositories.contains(git));
             match place.kind {
                 _ if !exists(&place.path) => {}

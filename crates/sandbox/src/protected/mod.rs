@@ -3,17 +3,21 @@
 //!
 //! Tier A keeps those that exist read-only. What a mount cannot hold is looked at before the
 //! command and put right when nothing of it is left: in tier B every change, in both tiers names
-//! that are new and links. Nothing is thrown away: what the command made is moved aside.
+//! that are new and links. What a link leads to is protected like the name. Nothing is thrown away:
+//! what the command made is moved aside.
 
+mod led;
 mod linked;
 mod mend;
 mod places;
 mod seen;
+mod settings;
 mod vet;
 
+pub(crate) use led::{Ground, Led, led};
 pub(crate) use linked::Linked;
 pub(crate) use mend::{Before, Territory};
-pub(crate) use places::{Place, find};
+pub(crate) use places::{Place, named};
 
 use std::path::Path;
 

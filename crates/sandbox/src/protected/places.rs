@@ -1,8 +1,10 @@
 //! Which names of a project are protected, whether they exist or not.
 
+use super::led::outermost;
 use super::linked::{Linked, pointed};
 use super::{exists, is_real_dir};
 use crate::policy::Protected;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// How far down submodules are looked for: deeper names than any that are in use.
@@ -76,8 +78,20 @@ impl Place {
     }
 }
 
+/// The protected names as the kernel comes to them: those beneath a link are that link.
+pub(crate) fn named(
+    roots: &[PathBuf],
+    linked: Option<&Linked>,
+    names: &'static [Protected],
+) -> Vec<Place> {
+    let mut seen = BTreeSet::new();
+    let places = find(roots, linked, names);
+    let places = places.iter().map(|place| outermost(place, roots));
+    places.filter(|place| seen.insert(place.path.clone())).collect()
+}
+
 /// All protected names beneath writable directories, and of the folder where git keeps the rest.
-pub(crate) fn find(
+pub(super) fn find(
     roots: &[PathBuf],
     linked: Option<&Linked>,
     names: &'static [Protected],
@@ -95,6 +109,9 @@ pub(crate) fn find(
                 found.of_git(&git, MODULES_DEEP);
             } else {
                 found.add(git.clone(), Some(&git), Kind::Pointer);
+                if let Some(led_to) = git_folder(&git).filter(|to| lies_in(to, roots)) {
+                    found.of_git(&led_to, MODULES_DEEP);
+                }
             }
         }
     }
@@ -183,6 +200,25 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
         entries.flatten().filter(real).map(|entry| entry.path()).collect();
     found.sort();
     found
+}
+
+/// The git folder that a `.git` leads to which is none itself, by a link or by what it says; of a
+/// worktree, the folder of its repository, where what it says about the worktree lies too.
+fn git_folder(pointer: &Path) -> Option<PathBuf> {
+    let folder = match pointer.is_symlink() && pointer.is_dir() {
+        true => pointer.canonicalize().ok()?,
+        false => pointer.parent()?.join(pointed(pointer)?).canonicalize().ok()?,
+    };
+    let folder = match std::fs::read_to_string(folder.join("commondir")) {
+        Ok(common) => folder.join(common.trim_end()).canonicalize().ok()?,
+        Err(_) => folder,
+    };
+    exists(&folder.join("HEAD")).then_some(folder)
+}
+
+/// Whether it is beneath one of these.
+fn lies_in(path: &Path, roots: &[PathBuf]) -> bool {
+    roots.iter().any(|root| path != root && path.starts_with(root))
 }
 
 /// Whether a new `.git` file leads to a folder that one of these repositories keeps for it.

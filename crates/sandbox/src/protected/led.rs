@@ -1,0 +1,188 @@
+//! Where protected names lead: a link in place of one, on the way to one or beneath one, and the
+//! folder of hooks that git's settings name. Whoever may write what a name leads to has changed
+//! what is run by that name. For `grants`.
+
+use super::places::{Kind, Place, Within};
+use super::{exists, is_real_dir, settings};
+use crate::links::follow;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// How many names beneath protected folders are looked at for links, and how far down.
+const ALL_NAMES: usize = 2000;
+const DEEP: usize = 16;
+/// No person writes more settings of a repository than this.
+const SETTINGS_BYTES: u64 = 256 * 1024;
+
+/// Where a command may write, and what names are relative to.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    /// All that it may write, links resolved.
+    pub writable: Vec<PathBuf>,
+    pub home: Option<PathBuf>,
+}
+
+/// What protected names lead to.
+#[derive(Debug, Default)]
+pub(crate) struct Led {
+    /// Places to be protected as if they were named themselves.
+    pub places: Vec<Place>,
+    /// What is not protected by them, a sentence each.
+    pub limits: Vec<String>,
+}
+
+/// Said where protected folders hold more names than are looked at.
+const TOO_MANY: &str = "More lies beneath the protected names than is looked at for links: beyond 2,000 names, what a link leads to is not protected.";
+/// Said where settings of a repository in the project include others.
+const INCLUDES: &str = "Settings of a repository in the project include other files, which are not read: a folder of hooks that only those name is not protected.";
+
+/// A name as the kernel comes to it first: the outermost link on the way to a place, if there is one.
+pub(super) fn outermost(place: &Place, roots: &[PathBuf]) -> Place {
+    let root = roots.iter().filter(|root| place.path.starts_with(root));
+    let Some(root) = root.max_by_key(|root| root.components().count()) else {
+        return place.clone();
+    };
+    let mut way: Vec<&Path> =
+        place.path.ancestors().skip(1).take_while(|above| above != root).collect();
+    way.reverse();
+    match way.into_iter().find(|above| above.is_symlink()) {
+        Some(link) => plain(link.to_owned(), &place.within),
+        None => place.clone(),
+    }
+}
+
+/// What the protected names among `places` lead to, as far as a command may write there.
+pub(crate) fn led(places: &[Place], ground: &Ground) -> Led {
+    let gits = places.iter().filter_map(|place| place.of.clone());
+    let gits: BTreeSet<PathBuf> =
+        gits.map(|git| git.canonicalize().unwrap_or(git)).filter(|git| git.is_dir()).collect();
+    let mut found = Finder { ground, gits, names: ALL_NAMES, led: Led::default() };
+    for place in places {
+        found.from(place, DEEP);
+    }
+    found.hooks(places);
+    let Finder { mut led, .. } = found;
+    let mut seen: BTreeSet<PathBuf> = places.iter().map(|place| place.path.clone()).collect();
+    led.places.retain(|place| seen.insert(place.path.clone()));
+    // What lies in a protected folder is protected with it.
+    let folders: Vec<PathBuf> = seen.into_iter().filter(|path| is_real_dir(path)).collect();
+    let within = |place: &Place| {
+        place.path.ancestors().skip(1).any(|at| folders.iter().any(|folder| folder == at))
+    };
+    led.places.retain(|place| !within(place));
+    let mut said = BTreeSet::new();
+    led.limits.retain(|limit| said.insert(limit.clone()));
+    led
+}
+
+struct Finder<'a> {
+    ground: &'a Ground,
+    /// Git folders, which hold more than what is protected in them.
+    gits: BTreeSet<PathBuf>,
+    /// How many names may still be looked at.
+    names: usize,
+    led: Led,
+}
+
+impl Finder<'_> {
+    /// What a name leads to, and the names beneath it.
+    fn from(&mut self, place: &Place, deep: usize) {
+        let Ok(found) = place.path.symlink_metadata() else { return };
+        let Some(deeper) = deep.checked_sub(1) else { return };
+        if found.is_symlink() {
+            return self.follow(place, deeper);
+        }
+        if !found.is_dir() {
+            return;
+        }
+        let Ok(entries) = std::fs::read_dir(&place.path) else { return };
+        for entry in entries.flatten() {
+            let Some(left) = self.names.checked_sub(1) else {
+                return self.led.limits.push(TOO_MANY.to_owned());
+            };
+            self.names = left;
+            if entry.file_type().is_ok_and(|kind| kind.is_symlink() || kind.is_dir()) {
+                self.from(&Place { path: entry.path(), ..place.clone() }, deeper);
+            }
+        }
+    }
+
+    /// Each link on the way from a name, and their end, there or not.
+    fn follow(&mut self, from: &Place, deep: usize) {
+        let Some((links, end)) = follow(&from.path) else { return };
+        let kind = match from.kind {
+            kind @ (Kind::Settings | Kind::Hooks | Kind::Plain) => kind,
+            Kind::OfWorktree | Kind::Pointer => Kind::Plain,
+        };
+        for link in links {
+            if self.is_writable(&link.at) {
+                self.led.places.push(Place { kind, ..plain(link.at, &from.within) });
+            }
+        }
+        // A git folder is more than one name, and its own names are found by themselves.
+        let folder_of_git = from.kind == Kind::Pointer && end.is_dir();
+        if !self.is_writable(&end) || folder_of_git {
+            return;
+        }
+        let holds = |inner: &PathBuf| inner.starts_with(&end);
+        if self.ground.writable.iter().any(holds) || self.gits.iter().any(holds) {
+            let (name, end) = (from.path.display(), end.display());
+            return self.led.limits.push(format!(
+                "{name} leads to {end}, which holds more than can be kept as it is: what the command changes there is not noticed."
+            ));
+        }
+        let place = Place { kind, ..plain(end, &from.within) };
+        self.from(&place, deep);
+        self.led.places.push(place);
+    }
+
+    /// The folders of hooks that settings name. A relative one is looked for beneath every working
+    /// tree that was found, since settings are shared between several.
+    fn hooks(&mut self, places: &[Place]) {
+        let trees: BTreeSet<&Path> = places
+            .iter()
+            .filter(|place| place.path.ends_with(".git") || place.path.ends_with(".git/config"))
+            .filter_map(|place| match place.path.ends_with(".git") {
+                true => place.path.parent(),
+                false => place.path.parent().and_then(Path::parent),
+            })
+            .collect();
+        for place in places {
+            let settings = place.kind == Kind::Settings || place.path.ends_with("config.worktree");
+            let small = || place.path.metadata().is_ok_and(|found| found.len() <= SETTINGS_BYTES);
+            if !settings || !small() {
+                continue;
+            }
+            let Ok(text) = std::fs::read_to_string(&place.path) else { continue };
+            let read = settings::Settings::of(&text);
+            if read.includes() {
+                self.led.limits.push(INCLUDES.to_owned());
+            }
+            for named in read.values("core", "hookspath") {
+                let bases: Vec<PathBuf> = match (named.strip_prefix("~/"), &self.ground.home) {
+                    (Some(rest), Some(home)) => vec![home.join(rest)],
+                    (Some(_), None) => Vec::new(),
+                    (None, _) => trees.iter().map(|tree| tree.join(named)).collect(),
+                };
+                for path in bases {
+                    let from = Place { kind: Kind::Hooks, ..plain(path, &place.within) };
+                    self.follow(&from, DEEP);
+                }
+            }
+        }
+    }
+
+    /// Whether a command could change what is by this name.
+    fn is_writable(&self, path: &Path) -> bool {
+        self.ground.writable.iter().any(|root| path.starts_with(root))
+    }
+}
+
+fn plain(path: PathBuf, within: &Within) -> Place {
+    Place { path, of: None, kind: Kind::Plain, within: within.clone() }
+}
+
+/// Those that do not exist, which the command may make.
+pub(super) fn absent(places: &[Place]) -> Vec<Place> {
+    places.iter().filter(|place| !exists(&place.path)).cloned().collect()
+}
