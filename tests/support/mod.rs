@@ -45,6 +45,17 @@ impl Desk {
         Daemon { desk: self, pid: daemon::Wire::to(&self.door()).pid }
     }
 
+    /// The same of executables that lie elsewhere.
+    pub fn daemon_of(&self, place: &Path) -> Daemon<'_> {
+        let here = self.agentd(&["daemon", "start"]);
+        let mut command = Command::new(place.join("agentd"));
+        command.args(["daemon", "start"]).current_dir(self.project()).env_clear();
+        command.envs(here.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let ran = command.stdin(Stdio::null()).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        Daemon { desk: self, pid: daemon::Wire::to(&self.door()).pid }
+    }
+
     /// A new session of this desk's project by that server, as a person at a terminal asks for it.
     pub fn opening(&self, server: &anthropic::Server) -> protocol::client::Opening {
         let url = server.url();

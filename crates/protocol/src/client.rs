@@ -4,7 +4,7 @@
 //! behind `Open`, one after another, in the order of its `papers`.
 
 use crate::call::{Call, ToolResult};
-use crate::confinement::{Enforced, FilePath, Network};
+use crate::confinement::{Enforced, FilePath, Network, Tier};
 use crate::content::{Block, Usage};
 use crate::hosts::HostRule;
 use crate::ids::{CallId, SessionId};
@@ -347,7 +347,7 @@ pub struct DaemonStatus {
     pub build: String,
     /// When it began, in milliseconds of Unix time.
     pub began: u64,
-    /// The cage calls get, in plain words.
+    /// The strongest cage this host allows, in plain words.
     pub sandbox: String,
     /// Live sessions.
     pub sessions: u32,
@@ -381,6 +381,8 @@ pub struct ProcessRow {
     pub restarts: u32,
     /// Why it was restarted last, or that it rests.
     pub last_cause: Option<String>,
+    /// The cage of its session's commands.
+    pub cage: Option<Tier>,
 }
 
 /// Something a client sees of a session.

@@ -123,6 +123,28 @@ pub enum Tier {
     A,
 }
 
+impl Tier {
+    /// As a session shows the cage of its commands.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::A => "sandbox: full (namespaces, Landlock, seccomp)",
+            Self::B => "sandbox: partial (Landlock, seccomp)",
+            Self::C => "sandbox: NONE",
+        }
+    }
+
+    /// As tables and programs are told.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::B => "B",
+            Self::C => "NONE",
+        }
+    }
+}
+
 /// What to do where the kernel cannot enforce a row that the tier claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum Level {
@@ -210,6 +232,14 @@ pub struct Enforced {
     pub limits: Vec<String>,
     /// Granted paths that were not there.
     pub missing: Vec<String>,
+}
+
+impl Enforced {
+    /// The tier, where it is a command's: what locks itself needs no namespaces in any of them.
+    #[must_use]
+    pub fn of_command(&self) -> Option<Tier> {
+        (self.profile == Profile::Command.name()).then_some(self.tier)
+    }
 }
 
 /// Who refused, and how sure we are.

@@ -19,6 +19,8 @@ pub struct HostProbe {
     pub tier: Tier,
     /// Version of Landlock's interface; 0 where there is none.
     pub landlock_abi: u32,
+    /// Rights of the newest Landlock that this kernel does not know; all of them where it has none.
+    pub dropped: Vec<String>,
     /// Each step of each tier that was tried, tier A first.
     pub steps: Vec<HostStep>,
 }
@@ -65,7 +67,12 @@ pub fn host() -> HostProbe {
 fn judged(landlock_abi: u32, tried: &[(Tier, Option<CageError>)]) -> HostProbe {
     let held = tried.iter().filter(|(_, failure)| failure.is_none()).map(|(tier, _)| *tier);
     let steps = tried.iter().flat_map(|(tier, failure)| account(*tier, failure.as_ref()));
-    HostProbe { tier: held.max().unwrap_or(Tier::C), landlock_abi, steps: steps.collect() }
+    HostProbe {
+        tier: held.max().unwrap_or(Tier::C),
+        landlock_abi,
+        dropped: layer::dropped(landlock_abi),
+        steps: steps.collect(),
+    }
 }
 
 /// The steps of a tier up to the one that failed, and beyond.

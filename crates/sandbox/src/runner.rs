@@ -21,6 +21,7 @@ use crate::seccomp::{Filter, InstallError, Plan};
 use crate::sys;
 use crate::tree::{Bond, Tree};
 use landlock::RulesetCreated;
+use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::unistd::getuid;
 use protocol::confinement::{Confinement, Enforced, Level, Network, Tier};
@@ -41,6 +42,7 @@ pub(crate) fn prepare(
         Tier::A => match namespaces::leave()? {
             Left::Refused(errno) => {
                 no_list(wanted, &format!("this host refuses them ({errno})"))?;
+                no_loss(wanted, errno)?;
                 let (cage, mut enforced) = tier_b(wanted, policy, abi)?;
                 let limit = format!("Namespaces were refused ({errno}), so tier B holds.");
                 enforced.limits.insert(0, limit);
@@ -64,6 +66,20 @@ fn no_list(wanted: &Confinement, why: &str) -> Result<(), CageError> {
             format!("an allow-list of hosts needs namespaces, and {why}"),
         )
         .hint("switch the network off, or on as a whole: `:net off`, `:net on`, `--net`")),
+    }
+}
+
+/// Tier B claims less than the tier that was asked for, and only best-effort accepts that.
+fn no_loss(wanted: &Confinement, errno: Errno) -> Result<(), CageError> {
+    match wanted.level {
+        Level::BestEffort => Ok(()),
+        Level::Required => Err(CageError::new(
+            Step::Namespaces,
+            format!("tier A needs them, and this host refuses them ({errno})"),
+        )
+        .hint(
+            "`sandbox.level = \"best-effort\"` accepts tier B where a person sits before the session, `sandbox.tier = \"b\"` does without namespaces always",
+        )),
     }
 }
 

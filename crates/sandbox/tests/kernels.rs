@@ -119,7 +119,12 @@ fn without_a_listener_the_filter_stands_and_the_record_says_so() {
 fn without_namespaces_the_tier_is_lower_or_refused_never_claimed() {
     for kernel in ["no-namespaces", "no-pid-namespace", "no-mounts", "no-mount-setattr"] {
         let yard = Yard::new();
-        let told = yard.lacking(kernel, "a", "echo ran");
+        let required = yard.lacking(kernel, "a", "echo ran");
+        assert!(["namespaces", "root"].contains(&required.one("uncaged").as_str()), "{required:?}");
+        assert!(required.one("reason").contains("sandbox.tier"), "{required:?}");
+        assert!(required.all("out").is_empty(), "{required:?}");
+        let options = ["level", "best-effort"];
+        let told = yard.lacking_with(kernel, "a", &options, "echo ran");
         match told.all("tier").as_slice() {
             [] => {
                 let step = told.one("uncaged");

@@ -654,6 +654,7 @@ impl CallState {
             generation: self.generation.0,
             restarts: 0,
             last_cause: None,
+            cage: None,
         }
     }
 }

@@ -84,8 +84,6 @@ pub struct Settings {
     pub workers: PathBuf,
     /// The strongest cage this host allows.
     pub host_tier: Tier,
-    /// The same in words, for screens.
-    pub host_words: String,
     /// Where sessions' temporary directories are made.
     pub temp_root: PathBuf,
     /// Takes what workers write to standard error.

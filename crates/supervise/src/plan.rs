@@ -9,10 +9,10 @@ use crate::{never, stores};
 use config::{Config, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore};
 use model::Origin;
 use protocol::client::{Change, FailedKind, Opening, ProjectTrust};
-use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Profile, Tier};
+use protocol::confinement::{Confinement, FilePath, GitSettings, Level, Network, Profile, Tier};
 use protocol::content::ToolSpec;
 use protocol::ids::SessionId;
-use protocol::judgement::{Mode, RuleSet, ToolKind};
+use protocol::judgement::{Audience, Mode, RuleSet, ToolKind};
 use protocol::provider::{Auth, Server, Source};
 use protocol::session::{Copies, OfferedTool, OtherName, SessionSetup};
 use protocol::store::StoreSetup;
@@ -143,7 +143,7 @@ pub(crate) fn plan(
         hosts: config.hosts.clone(),
         git: GitSettings::Kept,
         highest_tier: ground.host_tier.min(config.sandbox.highest_tier),
-        level: config.sandbox.level,
+        level: level(&config, opening.audience),
         limits: config.sandbox.limits,
     };
     listable(&Change::Network(network), &confinement)?;
@@ -168,6 +168,14 @@ pub(crate) fn plan(
         origin: Origin { opening: opening.clone(), dirs: dirs.clone() },
         notes: Vec::new(),
     })
+}
+
+/// Nobody sits before a script who could read what its cage has lost.
+fn level(config: &Config, audience: Audience) -> Level {
+    match audience {
+        Audience::Nobody => Level::Required,
+        Audience::Person => config.sandbox.level,
+    }
 }
 
 /// What a client's environment holds, as far as it was passed.
@@ -315,6 +323,12 @@ pub(crate) fn listable(change: &Change, confinement: &Confinement) -> Result<(),
 }
 
 impl Plan {
+    /// Who can be asked from now on, and so whether a loss is accepted.
+    pub(crate) fn set_audience(&mut self, audience: Audience) {
+        self.rules.audience = audience;
+        self.confinement.level = level(&self.config, audience);
+    }
+
     /// What the store found goes behind what is said of every project.
     pub(crate) fn set_foreword(&mut self, foreword: String) {
         self.foreword = foreword;

@@ -330,7 +330,7 @@ impl RootState {
             pid: std::process::id(),
             build: protocol::BUILD_ID.to_owned(),
             began: self.began,
-            sandbox: self.settings.host_words.clone(),
+            sandbox: self.settings.host_tier.in_words().to_owned(),
             sessions: count(self.sessions.len()),
             clients: count(self.clients.len()),
             troubles,
@@ -364,6 +364,7 @@ async fn described(
                 generation: 0,
                 restarts: 0,
                 last_cause: Some(SILENT.to_owned()),
+                cage: None,
             }),
         }
     }
@@ -378,6 +379,7 @@ fn own_row() -> ProcessRow {
         generation: 1,
         restarts: 0,
         last_cause: None,
+        cage: None,
     }
 }
 

@@ -43,6 +43,7 @@ use model::Reach;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::ToolResult;
 use protocol::client::{Change, Ending, Event, Parting, ProcessRow};
+use protocol::confinement::Tier;
 use protocol::ids::CallId;
 use protocol::judgement::{Audience, Question, Rule, Verdict};
 #[cfg(agentd_hooks)]
@@ -172,8 +173,6 @@ pub(crate) struct Concluded {
 
 /// What a session is begun with.
 pub(crate) struct SessionPlan {
-    /// What a call's cage will be, in plain words.
-    pub(crate) sandbox: String,
     pub(crate) plan: Plan,
     pub(crate) opened: OpenedJournal,
     pub(crate) papers: Vec<(Paper, OwnedFd)>,
@@ -237,8 +236,8 @@ pub(crate) struct SessionState {
     answers: Answers,
     /// Questions of an earlier life whose calls have not come back yet.
     standing: HashMap<u32, Standing>,
-    /// What a call's cage will be, in plain words.
-    sandbox: String,
+    /// The cage of commands: what this host and the configuration allow, and then what the last one had.
+    cage: Tier,
     last_seq: u64,
     /// The next look at the workers, while there is one to come.
     looking: Option<AbortHandle>,
@@ -271,8 +270,7 @@ impl Actor for SessionActor {
         myself: ActorRef<Self::Msg>,
         args: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
-        let SessionPlan { sandbox, plan, opened, papers, spawner, times, broker, audit, root } =
-            args;
+        let SessionPlan { plan, opened, papers, spawner, times, broker, audit, root } = args;
         let spawner = spawner.with(&plan.worker_env);
         let id = plan.id.clone();
         let _ = broker.send_message(SlotMsg::Send(rules(&plan)));
@@ -315,6 +313,7 @@ impl Actor for SessionActor {
         let (provider, _) =
             Slot::<ProviderLink>::spawn_linked(None, Slot::new(), provider, cell).await?;
         let last_seq = opened.journal.last_seq();
+        let cage = plan.confinement.highest_tier;
         let state = SessionState {
             own: myself,
             plan,
@@ -340,7 +339,7 @@ impl Actor for SessionActor {
             questions: BTreeMap::new(),
             answers: Answers::default(),
             standing: opened.open.into_iter().collect(),
-            sandbox,
+            cage,
             last_seq,
             looking: None,
             next_audience: None,
@@ -454,7 +453,12 @@ impl SessionState {
                 let _ = done.send(self.record(records).await);
             }
             SessionMsg::Concluded(concluded) => self.concluded(myself, *concluded).await,
-            SessionMsg::Tell(event) => self.tell(&event),
+            SessionMsg::Tell(event) => {
+                if let Event::Started { enforced, .. } = &event {
+                    self.cage = enforced.of_command().unwrap_or(self.cage);
+                }
+                self.tell(&event);
+            }
             SessionMsg::Attach(attachment) => self.attach(myself, attachment).await,
             SessionMsg::Page { client, before, most } => self.page(client, before, most),
             SessionMsg::Detach(client) => {

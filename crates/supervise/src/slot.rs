@@ -344,6 +344,7 @@ where
             generation: self.generation.0,
             restarts: self.count,
             last_cause,
+            cage: None,
         }
     }
 }

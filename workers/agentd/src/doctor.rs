@@ -1,13 +1,14 @@
 //! `agentd doctor`: what this machine offers, each thing tried and not assumed.
 
 mod attempts;
+mod tiers;
 
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::output::print;
 use crate::place::{Place, TrustFlag};
 use client::{Colour, Terminal, beside_self, plain};
-use config::KeySource;
+use config::{KeySource, Origin};
 use protocol::confinement::Tier;
 use sandbox::{HostProbe, StepOutcome};
 use serde::Serialize;
@@ -70,7 +71,9 @@ pub(crate) fn main(json: bool, depth: Depth) -> Result<Exit, Failure> {
     let mut findings = vec![kernel()];
     // Tried in processes of their own, so it comes before this one has threads.
     let host = sandbox::host();
-    findings.extend(cage(&host));
+    let forced = tiers::forced(&host);
+    findings.extend(cage(&host, forced.as_ref()));
+    findings.extend(tiers::dropped(&host));
     let attempts = match depth {
         Depth::Steps => None,
         Depth::Attempts => {
@@ -96,7 +99,7 @@ pub(crate) fn main(json: bool, depth: Depth) -> Result<Exit, Failure> {
         let line = serde_json::json!({
             "build": protocol::BUILD_ID,
             "ok": exit == Exit::Done,
-            "cage": cage_json(&host),
+            "cage": cage_json(&host, forced.as_ref()),
             "attempts": attempts,
             "findings": findings,
         });
@@ -152,7 +155,7 @@ fn kernel() -> Finding {
 }
 
 /// Every step that was tried, for programs.
-fn cage_json(host: &HostProbe) -> serde_json::Value {
+fn cage_json(host: &HostProbe, forced: Option<&Origin>) -> serde_json::Value {
     let tier = |tier: Tier| match tier {
         Tier::A => "A",
         Tier::B => "B",
@@ -172,13 +175,16 @@ fn cage_json(host: &HostProbe) -> serde_json::Value {
         })
     });
     serde_json::json!({
-        "tier": tier(host.tier),
+        "tier": forced.map_or(tier(host.tier), |_| tier(Tier::B)),
+        "forced_by": forced.map(ToString::to_string),
+        "host_tier": tier(host.tier),
         "landlock_abi": host.landlock_abi,
+        "dropped": host.dropped,
         "steps": steps.collect::<Vec<_>>(),
     })
 }
 
-fn cage(host: &HostProbe) -> Vec<Finding> {
+fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<Finding> {
     let failed = |tier: Tier| {
         host.steps.iter().filter(move |tried| tried.tier == tier).find_map(|tried| {
             match &tried.outcome {
@@ -188,6 +194,9 @@ fn cage(host: &HostProbe) -> Vec<Finding> {
         })
     };
     let abi = format!("Landlock ABI {}", host.landlock_abi);
+    if let Some(by) = forced {
+        return vec![tiers::lowered(host, by)];
+    }
     match host.tier {
         Tier::A => {
             vec![Finding::ok("cage", format!("tier A: namespaces, Landlock, seccomp; {abi}"))]
@@ -195,7 +204,9 @@ fn cage(host: &HostProbe) -> Vec<Finding> {
         Tier::B => {
             let mut findings =
                 vec![Finding::note("cage", format!("tier B: Landlock and seccomp; {abi}"))];
-            findings.extend(failed(Tier::A).map(|why| Finding::note("no tier A", why)));
+            findings.extend(
+                failed(Tier::A).map(|why| Finding::note("no tier A", why).hint(tiers::way_to_a())),
+            );
             findings
         }
         Tier::C => {

@@ -7,6 +7,7 @@ use crate::output::print;
 use crate::place::Place;
 use client::Connection;
 use protocol::client::{FromClient, ProcessRow, ToClient};
+use protocol::confinement::Tier;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -59,6 +60,7 @@ fn lines(rows: &[ProcessRow]) -> String {
             "generation": row.generation,
             "restarts": row.restarts,
             "last_cause": row.last_cause,
+            "sandbox": row.cage.map(Tier::name),
         });
         format!("{line}\n")
     };
@@ -67,17 +69,18 @@ fn lines(rows: &[ProcessRow]) -> String {
 
 fn table(rows: &[ProcessRow]) -> String {
     let mut text = format!(
-        "{:<18} {:<12} {:>8} {:>5} {:>8}  {}\n",
-        "WORKER", "SESSION", "PID", "LIFE", "RESTARTS", "LAST CAUSE"
+        "{:<18} {:<12} {:>8} {:>5} {:>8} {:<7} {}\n",
+        "WORKER", "SESSION", "PID", "LIFE", "RESTARTS", "SANDBOX", "LAST CAUSE"
     );
     for row in rows {
         text.push_str(&format!(
-            "{:<18} {:<12} {:>8} {:>5} {:>8}  {}\n",
+            "{:<18} {:<12} {:>8} {:>5} {:>8} {:<7} {}\n",
             row.worker,
             row.session.as_ref().map_or("-", |session| session.0.as_str()),
             row.pid,
             row.generation,
             row.restarts,
+            row.cage.map_or("-", Tier::name),
             row.last_cause.as_deref().unwrap_or("-"),
         ));
     }

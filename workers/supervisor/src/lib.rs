@@ -4,7 +4,6 @@
 use anyhow::{Context, bail};
 use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use protocol::confinement::Tier;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
@@ -149,7 +148,6 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
         dirs,
         workers,
         host_tier: host.tier,
-        host_words: words(host.tier),
         temp_root: PathBuf::from("/tmp"),
         log,
         idle_exit,
@@ -265,15 +263,6 @@ fn close_input() -> std::io::Result<()> {
 fn worker_env() -> Vec<(String, String)> {
     let name = "RUST_BACKTRACE";
     std::env::var(name).map(|value| (name.to_owned(), value)).into_iter().collect()
-}
-
-fn words(tier: Tier) -> String {
-    match tier {
-        Tier::A => "sandbox: full (namespaces, Landlock, seccomp)",
-        Tier::B => "sandbox: partial (Landlock, seccomp)",
-        Tier::C => "sandbox: NONE",
-    }
-    .to_owned()
 }
 
 fn address_line(address: &Address) -> serde_json::Value {

@@ -243,9 +243,15 @@ impl Screen {
             | Event::Struck { .. }
             | Event::Proposed { .. }
             | Event::Asked { .. }
-            | Event::Started { .. }
             | Event::Output { .. }
             | Event::CallEnded { .. } => self.turn = Turn::Working,
+            Event::Started { call: _, enforced } => {
+                self.turn = Turn::Working;
+                // One told again is of another time, and what holds now was said at the opening.
+                if let (Link::Live, Some(tier)) = (self.link, enforced.of_command()) {
+                    self.facts.sandbox = tier.in_words().to_owned();
+                }
+            }
             Event::Decided { .. } => {
                 self.turn = Turn::Working;
                 self.hint = None;

@@ -904,6 +904,7 @@ fn process() -> ProcessRow {
         generation: 1,
         restarts: 0,
         last_cause: Some(text("SIGKILL")),
+        cage: Some(protocol::confinement::Tier::A),
     }
 }
 

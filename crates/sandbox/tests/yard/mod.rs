@@ -74,7 +74,12 @@ impl Yard {
 
     /// Runs a script in a cage, on a kernel that lacks something.
     pub fn lacking(&self, kernel: &str, tier: &str, script: &str) -> Told {
-        let inner = self.runner(tier, &[], &["sh", "-c", script]);
+        self.lacking_with(kernel, tier, &[], script)
+    }
+
+    /// The same with options.
+    pub fn lacking_with(&self, kernel: &str, tier: &str, options: &[&str], script: &str) -> Told {
+        let inner = self.runner(tier, options, &["sh", "-c", script]);
         let out =
             Command::new(ATTEMPT).args(["under", kernel]).args(inner.get_args()).output().unwrap();
         Told::from(&out)

@@ -10,7 +10,7 @@ use crate::call::Standing;
 use crate::call_actor::now;
 use crate::hold::Hold;
 use crate::mend::{Mended, mend};
-use crate::plan::{Ground, OpenFailure, Plan, in_words, make_withheld, plan};
+use crate::plan::{Ground, OpenFailure, Plan, make_withheld, plan};
 use crate::seen::Seen;
 use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
 use crate::slot::SlotMsg;
@@ -196,7 +196,6 @@ impl Opener {
         .await?;
         let times = SlotTimes::from(plan.config.daemon);
         let session = SessionPlan {
-            sandbox: format!("{}; {}", self.settings.host_words, in_words(&plan.confinement)),
             plan,
             opened,
             papers,

@@ -5,7 +5,7 @@ use super::{Glance, SessionMsg, SessionState as Session, rules};
 use crate::book::chain;
 use crate::call_actor::CallMsg;
 use crate::client_actor::{ClientMsg, Fed, Feed, Passage, Told};
-use crate::plan::OpenFailure;
+use crate::plan::{OpenFailure, in_words};
 use crate::root::Order;
 use crate::route::Watched;
 use crate::slot::SlotMsg;
@@ -140,7 +140,7 @@ impl Session {
             mode: self.plan.mode,
             network: self.plan.network,
             hosts: self.plan.confinement.hosts.clone(),
-            sandbox: self.sandbox.clone(),
+            sandbox: format!("{}; {}", self.cage.in_words(), in_words(&self.plan.confinement)),
             last_seq: self.last_seq,
             warnings: self
                 .plan
@@ -166,7 +166,7 @@ impl Session {
     /// Who can be asked from now on.
     pub(super) fn set_audience(&mut self, audience: Audience) {
         self.next_audience = None;
-        self.plan.rules.audience = audience;
+        self.plan.set_audience(audience);
         let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
     }
 
@@ -313,6 +313,7 @@ impl Session {
             answer
         });
         let calls: Vec<_> = calls.collect();
+        let cage = self.cage;
         tokio::spawn(async move {
             for answer in asked {
                 answers.extend(answer.await);
@@ -320,6 +321,7 @@ impl Session {
             for answer in calls {
                 answers.extend(answer.await.unwrap_or_default());
             }
+            answers.iter_mut().for_each(|row| row.cage = Some(cage));
             let _ = reply.send(answers);
         });
     }

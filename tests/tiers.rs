@@ -1,0 +1,181 @@
+//! What is said of the cage is what holds: the tier on every surface, and what becomes of a call
+//! whose cage is less than was said.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::process::Command;
+use support::anthropic::{Answer, Say, Server, call};
+use support::terminal::Tmux;
+use support::{Desk, needs, place, precede, run};
+
+/// Wide enough for the whole status line.
+const SIZE: (u16, u16) = (200, 30);
+
+fn bash(id: &str, command: &str) -> Say {
+    call(id, "bash", &json!({ "command": command }).to_string())
+}
+
+/// A model that runs this command and says so.
+fn one_command(command: &str) -> Server {
+    Server::scripted([Answer::says([bash("toolu_1", command)]), Answer::text("It is done.")])
+}
+
+/// A shell's words that become `"$@"` under a filter which answers these system calls with these
+/// errnos, without the right to administer anything.
+fn lacking(calls: &[(i64, i32)]) -> String {
+    needs("python3");
+    let rules: Vec<String> =
+        calls.iter().map(|(call, errno)| format!("({call}, {errno})")).collect();
+    let program = format!(
+        "import ctypes, os, struct, sys\n\
+         libc = ctypes.CDLL(None)\n\
+         code = [(0x20, 0, 0, 0)]\n\
+         for call, errno in [{}]: code += [(0x15, 0, 1, call), (6, 0, 0, 0x50000 | errno)]\n\
+         code += [(6, 0, 0, 0x7fff0000)]\n\
+         rules = ctypes.create_string_buffer(b\"\".join(struct.pack(\"HBBI\", *one) for one in code))\n\
+         libc.prctl(24, 21, 0, 0, 0)\n\
+         libc.prctl(38, 1, 0, 0, 0)\n\
+         filter = struct.pack(\"HxxxxxxP\", len(code), ctypes.addressof(rules))\n\
+         assert libc.prctl(22, 2, filter, 0, 0) == 0\n\
+         os.execv(sys.argv[1], sys.argv[1:])",
+        rules.join(", ")
+    );
+    format!("exec python3 -c '{program}' ")
+}
+
+/// Namespaces are refused from now on, to this program and all that it starts.
+fn without_namespaces() -> String {
+    lacking(&[(nix::libc::SYS_unshare, nix::libc::EPERM)])
+}
+
+/// The same command line with other executables: those of `place`.
+fn from(place: &std::path::Path, command: Command) -> Command {
+    let mut moved = Command::new(command.get_program());
+    moved.arg(place.join("agentd")).args(command.get_args().skip(1)).env_clear();
+    moved.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    moved.current_dir(command.get_current_dir().unwrap()).stdin(std::process::Stdio::null());
+    moved
+}
+
+fn init(out: &str) -> Value {
+    serde_json::from_str(out.lines().next().unwrap()).unwrap()
+}
+
+#[test]
+fn a_forced_tier_is_the_one_that_is_shown() {
+    for (tier, words) in [("A", "sandbox: full"), ("B", "sandbox: partial")] {
+        let desk = Desk::new();
+        let server = one_command("echo ran");
+        let flags = ["-p", "x", "--permission-mode", "auto", "--output-format", "stream-json"];
+        let mut command = desk.with_server(&server, &flags);
+        command.env("AGENTD_SANDBOX_TIER", tier);
+        let ran = run(command);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let said = init(&ran.out)["sandbox"].to_string();
+        assert!(said.contains(words), "{said}");
+        assert_eq!(desk.ended(1)["enforced"]["tier"], tier, "what really held");
+    }
+}
+
+#[test]
+fn a_forced_tier_is_shown_by_doctor_with_who_forces_it() {
+    let desk = Desk::new();
+    let doctor = |variable: Option<&str>| {
+        let mut command = desk.agentd(&["doctor"]);
+        command.env_remove("AGENTD_SANDBOX_TIER");
+        command.envs(variable.map(|tier| ("AGENTD_SANDBOX_TIER", tier)));
+        let page = run(command).out;
+        page.lines().find(|line| line.contains(" cage ")).unwrap().to_owned()
+    };
+    assert!(doctor(None).contains("tier A"), "the control: {}", doctor(None));
+    let line = doctor(Some("B"));
+    assert!(line.contains("tier B") && line.contains("AGENTD_SANDBOX_TIER"), "{line}");
+    let file = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "# mine\nsandbox.tier = \"b\"\n").unwrap();
+    let line = doctor(None);
+    assert!(line.contains("tier B") && line.contains("config.toml:2"), "{line}");
+    let mut command = desk.agentd(&["doctor", "--json"]);
+    command.env_remove("AGENTD_SANDBOX_TIER");
+    let cage = run(command).json()["cage"].clone();
+    assert_eq!((&cage["tier"], &cage["host_tier"]), (&json!("B"), &json!("A")), "{cage}");
+    assert!(cage["forced_by"].as_str().unwrap().contains("config.toml:2"), "{cage}");
+    assert!(cage["dropped"].is_array(), "{cage}");
+}
+
+#[test]
+fn the_screen_and_the_list_of_processes_show_the_tier_of_the_session() {
+    let desk = Desk::new();
+    let _daemon = desk.daemon();
+    let server = Server::scripted([]);
+    let tmux = Tmux::new(&desk);
+    let rows = |tier: &str| {
+        let listed = run(desk.agentd(&["ps", "--json"]));
+        let rows = listed.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        rows.filter(|row| row["worker"] == "agentd-session" && row["sandbox"] == tier).count()
+    };
+    for (tier, words) in [("A", "sandbox: full"), ("B", "sandbox: partial")] {
+        let mut command = desk.with_server(&server, &["new"]);
+        command.env("AGENTD_SANDBOX_TIER", tier);
+        let terminal = tmux.run(tier, &command, SIZE);
+        terminal.listens();
+        terminal.shows(words);
+        assert_eq!(rows(tier), 1, "{}", run(desk.agentd(&["ps"])).out);
+    }
+}
+
+/// A session that was opened in tier A, and a call that cannot have it.
+#[test]
+fn a_call_that_cannot_have_its_tier_is_refused_and_without_a_person_always() {
+    let desk = Desk::new();
+    let programs = place(&desk);
+    precede(&programs, "agentd-tool", &format!("{}\"$real\"", without_namespaces()));
+    let file = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    for level in ["required", "best-effort"] {
+        std::fs::write(&file, format!("sandbox.level = \"{level}\"\n")).unwrap();
+        let server = one_command("touch ran");
+        let flags = ["-p", "x", "--permission-mode", "auto"];
+        let ran = run(from(&programs, desk.with_server(&server, &flags)));
+        assert_eq!(ran.code, 11, "{level}: {}", ran.err);
+        let told = server.requests()[1].body["messages"].to_string();
+        for words in ["namespaces", "EPERM", "sandbox.tier", "best-effort"] {
+            assert!(told.contains(words), "{level}: {words} in {told}");
+        }
+        assert!(!desk.project().join("ran").exists(), "{level}");
+    }
+    // Nothing is lost where the lower tier was asked for.
+    let server = one_command("touch ran");
+    let flags = ["-p", "x", "--permission-mode", "auto"];
+    let mut command = from(&programs, desk.with_server(&server, &flags));
+    command.env("AGENTD_SANDBOX_TIER", "B");
+    let ran = run(command);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(desk.project().join("ran").exists(), "the positive control");
+}
+
+#[test]
+fn a_loss_that_a_person_accepts_is_on_the_screen_and_on_record() {
+    let desk = Desk::new();
+    let programs = place(&desk);
+    precede(&programs, "agentd-tool", &format!("{}\"$real\"", without_namespaces()));
+    let server = one_command("touch ran");
+    let tmux = Tmux::new(&desk);
+    let file = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "sandbox.level = \"best-effort\"\n").unwrap();
+    let _daemon = desk.daemon_of(&programs);
+    let flags = ["new", "--permission-mode", "auto"];
+    let terminal = tmux.run("one", &from(&programs, desk.with_server(&server, &flags)), SIZE);
+    terminal.listens();
+    terminal.shows("sandbox: full");
+    terminal.enters("do it");
+    terminal.shows("It is done.");
+    terminal.shows("sandbox: partial");
+    assert!(desk.project().join("ran").exists());
+    let enforced = desk.ended(1)["enforced"].clone();
+    assert_eq!(enforced["tier"], "B", "{enforced}");
+    assert!(enforced["limits"].to_string().contains("tier B holds"), "{enforced}");
+}

@@ -1,0 +1,100 @@
+//! What is to be said of the tiers beside their steps: who forces a lower one, what the kernel's
+//! Landlock does not know, and which of the host's settings keeps tier A away. For `doctor` only.
+
+use super::Finding;
+use crate::place::{Place, TrustFlag};
+use config::Origin;
+use protocol::confinement::Tier;
+use sandbox::HostProbe;
+use std::path::Path;
+
+/// Settings of a kernel that keep unprivileged users out of namespaces: the file, what it says then,
+/// and what to do about it.
+const SWITCHES: &[(&str, &str, &str)] = &[
+    (
+        "/proc/sys/kernel/unprivileged_userns_clone",
+        "0",
+        "kernel.unprivileged_userns_clone is 0: `sysctl kernel.unprivileged_userns_clone=1` as root lets \
+         users make namespaces",
+    ),
+    (
+        "/proc/sys/user/max_user_namespaces",
+        "0",
+        "user.max_user_namespaces is 0: `sysctl user.max_user_namespaces=10000` as root lets users make \
+         namespaces",
+    ),
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "kernel.apparmor_restrict_unprivileged_userns is 1: an AppArmor profile for agentd-tool that has \
+         `userns,`, or that setting at 0, lets it make namespaces",
+    ),
+];
+
+/// Who asked for a lower tier than this host allows, as the configuration has it here.
+pub(super) fn forced(host: &HostProbe) -> Option<Origin> {
+    let place = Place::of_process().ok()?;
+    let here = std::fs::canonicalize(".").unwrap_or_else(|_| Path::new("/").to_owned());
+    // One that is not sound has a finding of its own.
+    let config = place.load(&here, &[], TrustFlag::NotGiven).ok()?;
+    let lower = config.sandbox.highest_tier < host.tier;
+    let row = config.rows.into_iter().find(|row| row.key == "sandbox.tier");
+    row.filter(|_| lower).map(|row| row.origin)
+}
+
+/// What holds here, which is not what the host allows.
+pub(super) fn lowered(host: &HostProbe, by: &Origin) -> Finding {
+    let text = format!(
+        "tier B: Landlock and seccomp; Landlock ABI {}; forced by {by}, this machine allows tier A",
+        host.landlock_abi
+    );
+    Finding::note("cage", text).hint("take that setting out to have namespaces too")
+}
+
+/// What this kernel's Landlock does not enforce, where it enforces anything.
+pub(super) fn dropped(host: &HostProbe) -> Option<Finding> {
+    let told = host.tier != Tier::C && !host.dropped.is_empty();
+    told.then(|| {
+        let text = format!("this kernel's Landlock does not know: {}", host.dropped.join(", "));
+        Finding::note("dropped", text)
+            .hint("a newer kernel does; what it leaves open stands in each call's record")
+    })
+}
+
+/// What to do where tier A cannot be had: the setting that keeps it away, as far as one can be told.
+pub(super) fn way_to_a() -> String {
+    switched_off(|file| std::fs::read_to_string(file).ok()).map_or_else(
+        || {
+            "nothing in this kernel's settings forbids namespaces, so a container or a service manager \
+             does: let it allow unshare and mount; until then calls run in tier B"
+                .to_owned()
+        },
+        |way| format!("{way}; until then calls run in tier B"),
+    )
+}
+
+fn switched_off(read: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+    let found =
+        SWITCHES.iter().find(|(file, off, _)| read(file).is_some_and(|value| value.trim() == *off));
+    found.map(|(_, _, way)| *way)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn the_setting_that_keeps_namespaces_away_is_named() {
+        for (file, off, _) in SWITCHES {
+            let name = file.rsplit('/').next().unwrap();
+            let only = |value: &'static str| {
+                move |asked: &str| (asked == *file).then(|| format!("{value}\n"))
+            };
+            assert!(switched_off(only(off)).unwrap().contains(name), "{file}");
+            let on = if *off == "0" { "1" } else { "0" };
+            assert_eq!(switched_off(only(on)), None, "{file}");
+        }
+        assert_eq!(switched_off(|_| None), None, "a kernel that has none of them");
+    }
+}
