@@ -68,6 +68,12 @@ fn nobody_to_ask_and_the_budget_used_up() {
     let server =
         Server::scripted([Answer::says([look("toolu_1")]), Answer::says([look("toolu_2")])]);
     ends_with(12, desk.with_server(&server, &["-p", "x", "--max-turns", "1"]));
+    let config = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(&config, "[budget]\nsession_calls = 1\n").unwrap();
+    let both = Answer::says([look("toolu_1"), look("toolu_2")]);
+    let server = Server::scripted([both, Answer::text("as far as it went")]);
+    ends_with(12, desk.with_server(&server, &["-p", "x"]));
 }
 
 #[test]

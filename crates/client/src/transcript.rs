@@ -7,7 +7,7 @@ use protocol::client::{Event, ModelFacts};
 use protocol::content::{Block, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Mode;
-use protocol::session::TurnEnd;
+use protocol::session::{Span, TurnEnd};
 use std::collections::BTreeMap;
 
 /// Code of a call that was refused because nobody could be asked.
@@ -239,9 +239,12 @@ pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
         TurnEnd::RoundsUsedUp { rounds } => Some(format!(
             "the turn used up its {rounds} rounds; raise --max-turns, or resume the session"
         )),
-        TurnEnd::CallsUsedUp { calls } => {
+        TurnEnd::CallsUsedUp { calls, of: Span::Turn } => {
             Some(format!("the turn used up its {calls} tool calls; see budget.calls"))
         }
+        TurnEnd::CallsUsedUp { calls, of: Span::Session } => Some(format!(
+            "the session used up its {calls} tool calls; raise budget.session_calls and resume it, or start another"
+        )),
         TurnEnd::Declined { explanation } if explanation.trim().is_empty() => {
             Some("the model declined the request".to_owned())
         }

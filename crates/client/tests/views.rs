@@ -11,7 +11,7 @@ use protocol::content::{Block, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Mode;
 use protocol::provider::Failure;
-use protocol::session::TurnEnd;
+use protocol::session::{Span, TurnEnd};
 use serde_json::{Value, json};
 
 fn opened() -> OpenedSession {
@@ -142,7 +142,7 @@ fn ends_that_are_not_good_are_errors() {
     let failed = TurnEnd::ProviderFailed { kind: Failure::KeyRefused, message: "401".into() };
     for (end, subtype) in [
         (TurnEnd::RoundsUsedUp { rounds: 25 }, "error_max_turns"),
-        (TurnEnd::CallsUsedUp { calls: 300 }, "error_max_turns"),
+        (TurnEnd::CallsUsedUp { calls: 300, of: Span::Turn }, "error_max_turns"),
         (TurnEnd::Truncated, "error_during_execution"),
         (TurnEnd::Interrupted, "error_during_execution"),
         (TurnEnd::Declined { explanation: String::new() }, "error_during_execution"),

@@ -40,7 +40,7 @@ pub struct Config {
     pub verify: VerifyConfig,
     /// Pinned files.
     pub context: ContextConfig,
-    /// Bounds of a turn.
+    /// Bounds of a turn and of a session.
     pub budget: Budget,
     /// Tools of the web.
     pub web: WebSettings,
@@ -144,13 +144,15 @@ pub struct ContextConfig {
     pub files: Vec<String>,
 }
 
-/// Bounds of a turn.
+/// Bounds of a turn and of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Most requests to the model.
     pub rounds: u32,
     /// Most calls.
     pub calls: u32,
+    /// Most calls of all turns of a session together.
+    pub session_calls: Option<u32>,
 }
 
 /// The terminal of a person.
@@ -244,6 +246,8 @@ impl Config {
             budget: Budget {
                 rounds: narrow(settings, "budget.rounds")?,
                 calls: narrow(settings, "budget.calls")?,
+                session_calls: Some(narrow(settings, "budget.session_calls")?)
+                    .filter(|calls| *calls > 0),
             },
             ui: UiConfig { leader: settings.text("ui.leader")?.to_owned() },
             daemon: daemon(settings)?,

@@ -126,6 +126,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("context.files", Files, Anything),
     key("budget.rounds", Count(1, 100_000), Tighten(Smaller)),
     key("budget.calls", Count(1, 1_000_000), Tighten(Smaller)),
+    key("budget.session_calls", Count(0, 1_000_000_000), Tighten(SmallerButZero)),
     // Which key leaves is the person's, whatever they work on.
     key("ui.leader", Name, Nothing),
     key("daemon.question_deadline", Time(100, 30 * DAY), DAEMON),

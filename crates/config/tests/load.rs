@@ -135,6 +135,7 @@ fn defaults_hold_where_nobody_says_otherwise() {
     assert_eq!(config.network, Network::Off);
     assert_eq!((config.tools.max_result_chars, config.tools.timeout_ms), (30_000, 120_000));
     assert_eq!((config.budget.rounds, config.budget.calls), (25, 300));
+    assert_eq!(config.budget.session_calls, None, "0 is no bound");
     assert_eq!(
         (config.daemon.hello_ms, config.daemon.ping_ms, config.daemon.shutdown_ms),
         (5000, 2000, 2000)

@@ -83,6 +83,6 @@ pub use reader::{ReadError, Reader, Tail, header, read};
 pub use record::{Entry, FORMAT, Header, Parent, Record};
 pub use roll::sessions;
 pub use words::{
-    Basis, Block, Failure, Head, Outcome, Progress, Rule, RuleEffect, SeenFile, ToolKind, TurnEnd,
-    Usage,
+    Basis, Block, Failure, Head, Outcome, Progress, Rule, RuleEffect, SeenFile, Span, ToolKind,
+    TurnEnd, Usage,
 };

@@ -197,10 +197,13 @@ pub enum TurnEnd {
         /// How many there were.
         rounds: u32,
     },
-    /// The calls of one turn were used up.
+    /// The calls of one turn, or of the session, were used up.
     CallsUsedUp {
         /// How many there were.
         calls: u32,
+        /// Whose they were.
+        #[serde(default, skip_serializing_if = "Span::is_turn")]
+        of: Span,
     },
     /// The model declined.
     Declined {
@@ -218,6 +221,24 @@ pub enum TurnEnd {
         /// In the server's words.
         message: String,
     },
+}
+
+/// What a number of calls is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Span {
+    /// One turn; older records say nothing.
+    #[default]
+    Turn,
+    /// The session, from its beginning on.
+    Session,
+}
+
+impl Span {
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+    fn is_turn(&self) -> bool {
+        *self == Self::Turn
+    }
 }
 
 /// Kinds of failure of a provider.

@@ -79,6 +79,8 @@ pub struct SessionSetup {
     pub max_rounds: u32,
     /// Most calls in one turn.
     pub max_calls: u32,
+    /// Most calls in all turns together; none is no bound.
+    pub max_session_calls: Option<u32>,
     /// Most tokens of one answer.
     pub max_tokens: u32,
     /// Most calls at once.
@@ -148,10 +150,12 @@ pub enum TurnEnd {
         /// How many there were.
         rounds: u32,
     },
-    /// The calls of one turn were used up.
+    /// The calls of one turn, or of the session, were used up.
     CallsUsedUp {
         /// How many there were.
         calls: u32,
+        /// Whose they were.
+        of: Span,
     },
     /// The model declined.
     Declined {
@@ -169,6 +173,15 @@ pub enum TurnEnd {
         /// In the server's words.
         message: String,
     },
+}
+
+/// What a number of calls is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Span {
+    /// One turn.
+    Turn,
+    /// The session, from its beginning on.
+    Session,
 }
 
 /// What becomes of a turn that was cut short by the death of a process.

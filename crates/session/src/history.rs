@@ -5,8 +5,10 @@
 //! whatever order, the messages are legal: roles alternate, the user is first, each call has its
 //! result in the next message and in the order asked, and nothing is empty.
 
+use crate::budget::{Budget, Most};
 use crate::compact::{self, Compaction, Kept, Moved, block_size, size};
 use crate::cut::cut;
+use crate::made_up;
 use crate::own::Own;
 use protocol::call::{Call, ToolResult};
 use protocol::content::{Block, Message, Role, Usage};
@@ -35,13 +37,11 @@ struct TurnMark {
     block: usize,
 }
 
-/// The limits that a model is told of before they are reached.
+/// What requests and results may come to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Most requests of one turn.
-    pub rounds: u32,
-    /// Most calls of one turn.
-    pub calls: u32,
+    /// Requests and calls.
+    pub most: Most,
     /// Most characters of one result.
     pub result_chars: usize,
     /// Tokens that the model's context holds, where that is known.
@@ -61,8 +61,7 @@ pub(crate) struct History {
     open: Vec<OpenUse>,
     use_ids: HashSet<String>,
     turn: Option<TurnMark>,
-    rounds_of_turn: u32,
-    calls_of_turn: u32,
+    budget: Budget,
     last_round: u32,
     last_call: u32,
     /// Tokens of the conversation up to and with the newest answer, where the vendor said them.
@@ -80,8 +79,7 @@ impl History {
             open: Vec::new(),
             use_ids: HashSet::new(),
             turn: None,
-            rounds_of_turn: 0,
-            calls_of_turn: 0,
+            budget: Budget::new(limits.most),
             last_round: 0,
             last_call: 0,
             counted: None,
@@ -93,6 +91,7 @@ impl History {
     /// Another model has other limits.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
+        self.budget.set(limits.most);
     }
 
     /// Takes in one thing that happened.
@@ -117,7 +116,7 @@ impl History {
                 if call.use_id.is_empty() {
                     return;
                 }
-                self.calls_of_turn = self.calls_of_turn.saturating_add(1);
+                self.budget.called();
                 let open = self.open.iter_mut().find(|o| o.use_id == call.use_id);
                 if let Some(open) = open
                     && open.call.is_none()
@@ -126,6 +125,9 @@ impl History {
                 }
             }
             Happened::Result { call: _, use_id, result } => {
+                if made_up::is_for_want_of_calls(result) {
+                    self.budget.refused();
+                }
                 let most = self.limits.result_chars;
                 if let Some(open) = self.open.iter_mut().find(|o| o.use_id == *use_id)
                     && open.result.is_none()
@@ -272,14 +274,9 @@ impl History {
         new
     }
 
-    /// Answers so far in the running turn.
-    pub fn rounds_of_turn(&self) -> u32 {
-        self.rounds_of_turn
-    }
-
-    /// Calls so far in the running turn.
-    pub fn calls_of_turn(&self) -> u32 {
-        self.calls_of_turn
+    /// What is used and left.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// The highest number of a request that was answered.
@@ -294,8 +291,7 @@ impl History {
 
     fn prompt(&mut self, text: &str) {
         self.close();
-        self.rounds_of_turn = 0;
-        self.calls_of_turn = 0;
+        self.budget.begin_turn();
         let mark = TurnMark {
             message: self.messages.len().saturating_sub(1),
             block: self.messages.last().map_or(0, |last| last.blocks.len()),
@@ -321,7 +317,7 @@ impl History {
     fn answer(&mut self, round: u32, blocks: &[Block]) {
         self.close();
         self.last_round = self.last_round.max(round);
-        self.rounds_of_turn = self.rounds_of_turn.saturating_add(1);
+        self.budget.answered();
         let mut sent: Vec<Block> = Vec::new();
         for block in blocks {
             match block {
@@ -373,7 +369,7 @@ impl History {
         let calls = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
         let mut blocks: Vec<Block> = self.open.drain(..).filter_map(|open| open.result).collect();
         // In the last result and not after it: words behind results invite an empty answer.
-        if let Some(notice) = self.notice(calls)
+        if let Some(notice) = self.budget.notice(calls)
             && let Some(Block::ToolResult { text, .. }) = blocks.last_mut()
         {
             text.push_str("\n\n");
@@ -399,30 +395,6 @@ impl History {
             text.push_str(more);
             self.uncounted += more.len() + 2;
         }
-    }
-
-    /// What the model is told when this batch of `calls` brought a limit near.
-    fn notice(&self, calls: u32) -> Option<String> {
-        let Limits { rounds, calls: most, .. } = self.limits;
-        let before = self.calls_of_turn.saturating_sub(calls);
-        let calls_left = most.saturating_sub(self.calls_of_turn);
-        let rounds_left = rounds.saturating_sub(self.rounds_of_turn);
-        let mut notices = Vec::new();
-        if calls_left > 0 && before < near(most) && self.calls_of_turn >= near(most) {
-            notices.push(format!("{calls_left} of {most} tool calls are left in this turn."));
-        }
-        if rounds_left > 0 && self.rounds_of_turn == near(rounds) {
-            notices.push(format!("{rounds_left} of {rounds} rounds are left in this turn."));
-        }
-        if rounds_left == 0 {
-            notices.push(format!(
-                "The {rounds} rounds of this turn are used up: no more tools can be called."
-            ));
-        }
-        if notices.is_empty() {
-            return None;
-        }
-        Some(format!("[Budget: {} Finish, or say what is left to do.]", notices.join(" ")))
     }
 
     /// Closes calls that nobody closed, so that the history is legal.
@@ -463,25 +435,10 @@ impl History {
                 self.messages.pop();
             }
         }
-        let calls = self.calls_of_turn;
+        let calls = self.budget.calls();
         self.user_says(&format!(
             "[A request at this place was declined by the model and is left out; it had asked for \
              {calls} tool calls.]"
         ));
-    }
-}
-
-/// The count at which nine tenths of a limit are used.
-fn near(limit: u32) -> u32 {
-    limit - limit / 10
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nine_tenths_of_the_usual_limits() {
-        assert_eq!([near(25), near(300), near(1), near(10)], [23, 270, 1, 9]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`Session::step`] takes one word of the supervisor and says what follows from it. The files:
 //! `answer` joins a stream to blocks, `history` is what the model is sent, `batch` orders
-//! calls, `own` answers those that need no process, `compact` makes room in the model's context,
+//! calls, `budget` counts what a turn and a session may still ask for, `own` answers those that need no process, `compact` makes room in the model's context,
 //! `pinned` shows files that a person pinned, `undo` takes changes back, `known` tells tools by their
 //! names, `verify` runs what a person configured behind edits, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
 //!
@@ -12,6 +12,7 @@
 
 mod answer;
 mod batch;
+mod budget;
 mod checklist;
 mod compact;
 mod cut;
@@ -26,6 +27,7 @@ mod verify;
 
 use answer::{Answer, Wanted};
 use batch::Batch;
+use budget::{Most, NoCalls};
 use history::{History, Limits};
 use known::{find, input};
 use made_up::{NotRun, resolve};
@@ -88,8 +90,8 @@ struct Turn {
     made_room: bool,
     /// The model was asked for words only: what the turn may call is used up.
     last_words: bool,
-    /// Answers whose calls were refused because the calls of the turn are used up.
-    over_budget: u32,
+    /// Calls that were refused because none were left, and in how many answers.
+    over_budget: Option<(NoCalls, u32)>,
 }
 
 impl Session {
@@ -203,7 +205,7 @@ impl Session {
 
     /// Whether even the answer that may call nothing was given.
     fn is_over(&self) -> bool {
-        self.history.rounds_of_turn() > self.setup.max_rounds.max(1)
+        self.history.budget().rounds() > self.setup.max_rounds.max(1)
     }
 
     fn rounds_used_up(&self) -> TurnEnd {
@@ -260,8 +262,8 @@ impl Session {
             first.blocks.insert(0, Block::Text { text });
         }
         // A turn always ends with words: behind its last round the model is asked for nothing else.
-        let rounds = self.history.rounds_of_turn() >= self.setup.max_rounds.max(1);
-        self.turn.last_words = rounds || self.turn.over_budget > 0;
+        let rounds = self.history.budget().rounds() >= self.setup.max_rounds.max(1);
+        self.turn.last_words = rounds || self.turn.over_budget.is_some();
         self.round = self.round.saturating_add(1);
         out.words.push(FromSession::Ask(ModelRequest {
             round: self.round,
@@ -334,8 +336,8 @@ impl Session {
     /// What of the turn is used up.
     fn used_up(&self) -> TurnEnd {
         match self.turn.over_budget {
-            0 => self.rounds_used_up(),
-            _ => TurnEnd::CallsUsedUp { calls: self.setup.max_calls },
+            None => self.rounds_used_up(),
+            Some((NoCalls { most, of }, _)) => TurnEnd::CallsUsedUp { calls: most, of },
         }
     }
 
@@ -412,9 +414,8 @@ impl Session {
                     self.turn.asked_again = true;
                     self.pinned.show_inside(shown);
                     self.ask(out);
-                } else if self.turn.over_budget > 0 {
-                    let calls = self.setup.max_calls;
-                    self.end_turn(TurnEnd::CallsUsedUp { calls }, out);
+                } else if self.turn.over_budget.is_some() {
+                    self.end_turn(self.used_up(), out);
                 } else {
                     self.end_turn(TurnEnd::Done, out);
                 }
@@ -426,32 +427,38 @@ impl Session {
     fn call_all(&mut self, wanted: &[Wanted], runs: Runs, out: &mut Out) -> Batch {
         let mut named = Vec::new();
         let mut within = 0;
+        let mut none_left = None;
         for wanted in wanted {
-            if self.history.calls_of_turn() < self.setup.max_calls {
-                within += 1;
+            match self.history.budget().no_calls() {
+                None => within += 1,
+                Some(none) => none_left = Some(none),
             }
             named.push((wanted, self.name_call(wanted, out)));
         }
         let mut batch = Batch::default();
-        let mut over_budget = false;
+        let mut over_budget = None;
         for (place, (wanted, call)) in named.into_iter().enumerate() {
             let why = match (runs, resolve(wanted, &self.setup.tools)) {
                 (Runs::Nothing, _) => NotRun::AnswerNotUsed,
                 (Runs::NoMoreRounds, _) => NotRun::Rounds { most: self.setup.max_rounds.max(1) },
-                (Runs::WithinBudget, _) if place >= within => {
-                    over_budget = true;
-                    NotRun::Budget { most: self.setup.max_calls }
-                }
-                (Runs::WithinBudget, Err(why)) => why,
-                (Runs::WithinBudget, Ok(tool)) => {
-                    batch.push(call, order(tool));
-                    continue;
-                }
+                (Runs::WithinBudget, found) => match (none_left.filter(|_| place >= within), found)
+                {
+                    (Some(none), _) => {
+                        over_budget = Some(none);
+                        NotRun::Budget(none)
+                    }
+                    (None, Err(why)) => why,
+                    (None, Ok(tool)) => {
+                        batch.push(call, order(tool));
+                        continue;
+                    }
+                },
             };
             self.answer_call(call.id, call.use_id, &why, out);
         }
-        if over_budget {
-            self.turn.over_budget += 1;
+        if let Some(none) = over_budget {
+            let answers = self.turn.over_budget.map_or(0, |(_, answers)| answers);
+            self.turn.over_budget = Some((none, answers + 1));
         }
         batch
     }
@@ -518,10 +525,9 @@ impl Session {
         let Phase::Calling { stopping, .. } = &self.phase else { return };
         if *stopping {
             self.end_turn(TurnEnd::Interrupted, out);
-        } else if self.turn.over_budget > 1 {
+        } else if self.turn.over_budget.is_some_and(|(_, answers)| answers > 1) {
             // It was told, and asked again all the same.
-            let calls = self.setup.max_calls;
-            self.end_turn(TurnEnd::CallsUsedUp { calls }, out);
+            self.end_turn(self.used_up(), out);
         } else {
             self.ask(out);
         }
@@ -663,8 +669,11 @@ const PAGE: usize = 41_000;
 /// What the model is told of before it is reached, and what a request may hold.
 fn limits(setup: &SessionSetup) -> Limits {
     Limits {
-        rounds: setup.max_rounds.max(1),
-        calls: setup.max_calls,
+        most: Most {
+            rounds: setup.max_rounds.max(1),
+            calls: setup.max_calls,
+            session_calls: setup.max_session_calls,
+        },
         result_chars: usize::try_from(setup.max_result_chars).unwrap_or(usize::MAX).max(PAGE),
         context: setup.context.and_then(|tokens| usize::try_from(tokens).ok()),
         answer_tokens: usize::try_from(setup.max_tokens).unwrap_or(usize::MAX),

@@ -1,10 +1,19 @@
 //! Results that no tool gave: calls that are no calls, that may not run, or that were cut short.
 
 use crate::answer::Wanted;
+use crate::budget::NoCalls;
 use crate::known::{Found, find};
 use crate::nearest::nearest;
 use protocol::call::{Outcome, ToolResult};
-use protocol::session::OfferedTool;
+use protocol::session::{OfferedTool, Span};
+
+/// The code of a call that was refused because a bound of the turn or the session is used up.
+const USED_UP: &str = "budget_used_up";
+
+/// Whether this is the result of a call that did not run for want of calls or rounds.
+pub(crate) fn is_for_want_of_calls(result: &ToolResult) -> bool {
+    result.code.as_deref() == Some(USED_UP)
+}
 
 /// Why a call was answered here instead of being run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +24,8 @@ pub(crate) enum NotRun {
     Arguments { tool: String, why: String },
     /// The answer ended inside the call.
     Cut { tool: String, came: usize },
-    /// The calls of the turn are used up.
-    Budget { most: u32 },
+    /// The calls of the turn or of the session are used up.
+    Budget(NoCalls),
     /// The rounds of the turn are used up.
     Rounds { most: u32 },
     /// The context is full, or the model declined in the same answer.
@@ -34,14 +43,19 @@ impl NotRun {
             Self::UnknownTool { .. } => (Outcome::Invalid, "unknown_tool", "unknown tool"),
             Self::Arguments { .. } => (Outcome::Invalid, "invalid_arguments", "invalid arguments"),
             Self::Cut { .. } => (Outcome::Invalid, "cut", "cut at the answer's end"),
-            Self::Budget { .. } => (
+            Self::Budget(NoCalls { of: Span::Turn, .. }) => (
                 Outcome::Refused { rule: "budget.calls".to_owned() },
-                "budget_used_up",
+                USED_UP,
                 "the calls of this turn are used up",
+            ),
+            Self::Budget(NoCalls { of: Span::Session, .. }) => (
+                Outcome::Refused { rule: "budget.session_calls".to_owned() },
+                USED_UP,
+                "the calls of this session are used up",
             ),
             Self::Rounds { .. } => (
                 Outcome::Refused { rule: "budget.rounds".to_owned() },
-                "budget_used_up",
+                USED_UP,
                 "the rounds of this turn are used up",
             ),
             Self::AnswerNotUsed => (Outcome::Denied, "not_run", "not run"),
@@ -75,9 +89,13 @@ impl NotRun {
                 "The call of {tool} was cut where the answer ended, after {came} characters of its \
                  arguments. It did not run. Ask again, in smaller pieces."
             ),
-            Self::Budget { most } => format!(
-                "The {most} tool calls of this turn are used up; this one did not run. Answer with \
-                 what you have."
+            Self::Budget(NoCalls { most, of }) => format!(
+                "The {most} tool calls of this {} are used up; this one did not run. Answer with \
+                 what you have.",
+                match of {
+                    Span::Turn => "turn",
+                    Span::Session => "session",
+                }
             ),
             Self::Rounds { most } => {
                 format!("The {most} rounds of this turn are used up; this call did not run.")

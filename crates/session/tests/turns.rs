@@ -6,7 +6,7 @@ mod talk;
 use protocol::call::Outcome;
 use protocol::content::{Block, MayCall, Role, StopReason, Usage};
 use protocol::provider::{Delta, Failure, FromProvider};
-use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
+use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, Span, ToSession, TurnEnd};
 use talk::*;
 
 fn ended(words: &[FromSession]) -> Option<&TurnEnd> {
@@ -262,7 +262,7 @@ fn calls_over_the_budget_are_refused_and_then_end_the_turn() {
     talk.call_ended(10, "text");
     let words = talk.answer(&both, StopReason::ToolUse);
     assert!(runs(&words).is_empty());
-    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 10 }));
+    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 10, of: Span::Turn }));
     talk.prompt("more");
     assert_eq!(lawful(talk.request()), Ok(()));
     let words = talk.answer(&[Say::Use("z", "read", "{}")], StopReason::ToolUse);
@@ -275,7 +275,43 @@ fn an_answer_after_a_refused_call_ends_the_turn_as_used_up() {
     talk.prompt("go");
     talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse);
     let words = talk.answer(&[Say::Text("so far")], StopReason::EndTurn);
-    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 0 }));
+    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 0, of: Span::Turn }));
+}
+
+/// A session's calls are counted over its turns, are told of in time, come back with a replay, and those
+/// that were refused do not count.
+#[test]
+fn the_calls_of_a_session_are_bounded_too() {
+    let bounded = |most| SessionSetup { max_session_calls: Some(most), ..setup() };
+    let mut talk = Talk::ready(bounded(10));
+    let mut journal = Vec::new();
+    for number in 1..=10 {
+        let mut words = talk.prompt("go");
+        words.extend(talk.answer(&[Say::Use("a", "read", "{}")], StopReason::ToolUse));
+        assert_eq!(runs(&words).len(), 1, "{number}");
+        words.extend(talk.call_ended(number, "text"));
+        let message = talk.request().messages.last().unwrap().clone();
+        let told = matches!(&message.blocks[0], Block::ToolResult { text, .. }
+            if text.contains("1 of 10 tool calls are left in this session"));
+        assert_eq!(told, number == 9, "{number}: {message:?}");
+        words.extend(talk.answer(&[Say::Text("done")], StopReason::EndTurn));
+        journal.extend(words.into_iter().filter_map(|word| match word {
+            FromSession::Commit(happened) => Some(happened),
+            _ => None,
+        }));
+    }
+    let used_up = Some(TurnEnd::CallsUsedUp { calls: 10, of: Span::Session });
+    let mut again = Talk::replayed(bounded(10), journal);
+    for talk in [&mut talk, &mut again] {
+        talk.prompt("more");
+        let words = talk.answer(&[Say::Use("b", "read", "{}")], StopReason::ToolUse);
+        assert!(runs(&words).is_empty());
+        let (_, result) = &results(&words)[0];
+        assert_eq!(result.code.as_deref(), Some("budget_used_up"));
+        assert!(result.text.contains("10 tool calls of this session"), "{}", result.text);
+        talk.answer(&[Say::Text("so far")], StopReason::EndTurn);
+        assert_eq!(talk.last_end(), used_up.clone());
+    }
 }
 
 /// Words that do not come are no other end, but they are not passed over in silence.
@@ -290,7 +326,7 @@ fn last_words_that_do_not_come_are_told_to_the_log_and_a_departed_replay_is_an_e
         talk.tell(ToSession::Stream(FromProvider::Failed { round, kind, message }))
     };
     let words = failing(Failure::Overloaded);
-    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 0 }));
+    assert_eq!(ended(&words), Some(&TurnEnd::CallsUsedUp { calls: 0, of: Span::Turn }));
     let logged = |word: &FromSession| {
         matches!(word, FromSession::Log(line)
         if line.text.contains("the server said 529"))

@@ -10,7 +10,7 @@ use protocol::content::{Block, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Mode, Rule, RuleEffect};
 use protocol::provider::Failure;
-use protocol::session::{Happened, TurnEnd};
+use protocol::session::{Happened, Span, TurnEnd};
 use std::collections::{HashMap, VecDeque};
 
 /// What the conversation is told of a journal, record by record in their order.
@@ -274,7 +274,13 @@ fn turn_end(end: journal::TurnEnd) -> TurnEnd {
     match end {
         journal::TurnEnd::Done => TurnEnd::Done,
         journal::TurnEnd::RoundsUsedUp { rounds } => TurnEnd::RoundsUsedUp { rounds },
-        journal::TurnEnd::CallsUsedUp { calls } => TurnEnd::CallsUsedUp { calls },
+        journal::TurnEnd::CallsUsedUp { calls, of } => TurnEnd::CallsUsedUp {
+            calls,
+            of: match of {
+                journal::Span::Turn => Span::Turn,
+                journal::Span::Session => Span::Session,
+            },
+        },
         journal::TurnEnd::Declined { explanation } => TurnEnd::Declined { explanation },
         journal::TurnEnd::Truncated => TurnEnd::Truncated,
         journal::TurnEnd::Interrupted => TurnEnd::Interrupted,

@@ -264,6 +264,7 @@ fn setup(
             .collect(),
         max_rounds: config.budget.rounds,
         max_calls: config.budget.calls,
+        max_session_calls: config.budget.session_calls,
         max_tokens: config.provider.max_tokens,
         parallel: std::thread::available_parallelism()
             .map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),

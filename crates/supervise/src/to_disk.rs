@@ -14,7 +14,7 @@ use protocol::content::{Block, Usage};
 use protocol::ids::SessionId;
 use protocol::judgement::{Basis, Rule, RuleEffect, ToolKind, Verdict, Widening};
 use protocol::provider::Failure;
-use protocol::session::{Happened, TurnEnd};
+use protocol::session::{Happened, Span, TurnEnd};
 
 /// What the conversation committed. `kind` says what a tool of that name does.
 pub(crate) fn happened(happened: Happened, kind: impl Fn(&str) -> ToolKind) -> Record {
@@ -410,7 +410,13 @@ fn turn_end(end: TurnEnd) -> journal::TurnEnd {
     match end {
         TurnEnd::Done => journal::TurnEnd::Done,
         TurnEnd::RoundsUsedUp { rounds } => journal::TurnEnd::RoundsUsedUp { rounds },
-        TurnEnd::CallsUsedUp { calls } => journal::TurnEnd::CallsUsedUp { calls },
+        TurnEnd::CallsUsedUp { calls, of } => journal::TurnEnd::CallsUsedUp {
+            calls,
+            of: match of {
+                Span::Turn => journal::Span::Turn,
+                Span::Session => journal::Span::Session,
+            },
+        },
         TurnEnd::Declined { explanation } => journal::TurnEnd::Declined { explanation },
         TurnEnd::Truncated => journal::TurnEnd::Truncated,
         TurnEnd::Interrupted => journal::TurnEnd::Interrupted,

@@ -147,6 +147,7 @@ mod tests {
     use protocol::client::Event;
     use protocol::ids::{CallId, SessionId};
     use protocol::judgement::Mode;
+    use protocol::session::Span;
 
     fn finished(end: Option<TurnEnd>, code: Option<&str>, stopped: Option<Stop>) -> Finished {
         let session = SessionId("0".into());
@@ -189,7 +190,7 @@ mod tests {
             (Some(TurnEnd::Done), Some("sandbox_unavailable"), None, 11),
             (Some(TurnEnd::RoundsUsedUp { rounds: 1 }), None, None, 12),
             (Some(TurnEnd::RoundsUsedUp { rounds: 1 }), Some("nobody_to_ask"), None, 10),
-            (Some(TurnEnd::CallsUsedUp { calls: 1 }), None, None, 12),
+            (Some(TurnEnd::CallsUsedUp { calls: 1, of: Span::Turn }), None, None, 12),
             (Some(failed(Failure::KeyRefused)), None, None, 13),
             (Some(failed(Failure::NoKey)), Some("nobody_to_ask"), None, 13),
             (Some(failed(Failure::Unreachable)), None, None, 14),

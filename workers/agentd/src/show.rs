@@ -8,7 +8,7 @@ use crate::failure::{Failure, chain};
 use crate::place::Place;
 use crate::sessions;
 use client::{one_line, plain};
-use journal::{Block, Entry, Record, TurnEnd};
+use journal::{Block, Entry, Record, Span, TurnEnd};
 use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
 
@@ -233,7 +233,12 @@ fn ending(end: &TurnEnd) -> String {
     match end {
         TurnEnd::Done => "the turn ended".to_owned(),
         TurnEnd::RoundsUsedUp { rounds } => format!("the turn used up its {rounds} rounds"),
-        TurnEnd::CallsUsedUp { calls } => format!("the turn used up its {calls} calls"),
+        TurnEnd::CallsUsedUp { calls, of: Span::Turn } => {
+            format!("the turn used up its {calls} calls")
+        }
+        TurnEnd::CallsUsedUp { calls, of: Span::Session } => {
+            format!("the session used up its {calls} calls")
+        }
         TurnEnd::Declined { explanation } => format!("the model declined: {explanation}"),
         TurnEnd::Truncated => "the answer was cut at its limit".to_owned(),
         // By a person, or by a death that nobody was there to go on after: the records say no more.

@@ -32,7 +32,7 @@ goldens! {
     session::TurnEnd {
         Done => TurnEnd::Done,
         RoundsUsedUp => TurnEnd::RoundsUsedUp { rounds: 25 },
-        CallsUsedUp => TurnEnd::CallsUsedUp { calls: 100 },
+        CallsUsedUp => TurnEnd::CallsUsedUp { calls: 100, of: protocol::session::Span::Session },
         Declined => TurnEnd::Declined { explanation: text("no") },
         Truncated => TurnEnd::Truncated,
         Interrupted => TurnEnd::Interrupted,
@@ -40,6 +40,10 @@ goldens! {
             kind: protocol::provider::Failure::Overloaded,
             message: text("busy"),
         },
+    }
+    session::Span {
+        Turn => protocol::session::Span::Turn,
+        Session => protocol::session::Span::Session,
     }
     session::OpenTurn {
         Waits => OpenTurn::Waits,
@@ -683,6 +687,7 @@ fn setup() -> SessionSetup {
         }],
         max_rounds: 25,
         max_calls: 100,
+        max_session_calls: Some(1000),
         max_tokens: 32_000,
         parallel: 8,
         max_result_chars: 30_000,

@@ -42,6 +42,7 @@ pub fn setup() -> SessionSetup {
         ],
         max_rounds: 25,
         max_calls: 300,
+        max_session_calls: None,
         max_tokens: 1000,
         parallel: 4,
         max_result_chars: 30_000,
