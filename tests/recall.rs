@@ -246,20 +246,32 @@ fn kept(desk: &Desk) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_session_that_is_stopped_keeps_no_answers() {
-    let desk = desk();
-    let read = || Answer::says([call("toolu_1", "read", r#"{"path":"a.rs"}"#)]);
-    let server = Server::scripted([read(), Answer::text("Done.")]);
-    let daemon = desk.daemon();
-    let mut client = Wire::to(&desk.door());
-    let session = client.open(&desk.opening(&server));
-    client.prompt(&session, "Go.");
-    client.turn_ends();
-    assert_eq!(kept(&desk).len(), 1, "the control");
-    let stopped = run(desk.agentd(&["stop", &session.0]));
-    assert_eq!(stopped.code, 0, "{}", stopped.err);
-    assert_eq!(kept(&desk), Vec::<PathBuf>::new());
-    drop(daemon);
+fn a_session_that_is_stopped_killed_or_removed_keeps_no_answers() {
+    for word in ["stop", "kill", "rm"] {
+        let desk = desk();
+        let asked: Calls = vec![("read", json!({"path": "a.rs"}))];
+        // Another session's are its own.
+        calls(&desk, &AUTO, &asked);
+        let others = kept(&desk);
+        assert_eq!(others.len(), 1, "{word}: the control");
+        let server = Server::scripted([
+            Answer::says([call("toolu_1", "read", r#"{"path":"a.rs"}"#)]),
+            Answer::text("Done."),
+        ]);
+        let daemon = desk.daemon();
+        let mut client = Wire::to(&desk.door());
+        let session = client.open(&desk.opening(&server));
+        client.prompt(&session, "Go.");
+        client.turn_ends();
+        if word == "rm" {
+            // One that lives is not removed; it lies on disk with its answers once its daemon ends.
+            drop((client, daemon));
+        }
+        assert_eq!(kept(&desk).len(), 2, "{word}: the control");
+        let ended = run(desk.agentd(&[word, &session.0]));
+        assert_eq!(ended.code, 0, "{word}: {}", ended.err);
+        assert_eq!(kept(&desk), others, "{word}");
+    }
 }
 
 #[test]

@@ -311,6 +311,42 @@ fn a_page_without_an_end_is_cut_and_that_is_said() {
     });
 }
 
+#[test]
+fn a_search_has_its_bounds_and_one_that_finds_nothing_says_so() {
+    within("a_search_has_its_bounds_and_one_that_finds_nothing_says_so", || {
+        let _names = Names::serve(addresses);
+        let site = Site::serve(PUBLIC, 80, |head| match head.split(' ').nth(1).unwrap() {
+            "/?q=robots" => page("<!doctype html><form>Are you a person?</form>"),
+            _ => page("<!doctype html><div class=no-results>No results.</div>"),
+        });
+        let desk = Desk::new();
+        let config = desk.home().join(".config/agentd/config.toml");
+        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+        std::fs::write(config, "[web]\nsearch_url = \"http://allowed.test/\"\n").unwrap();
+        let search = |query: &str| ("web_search", json!({ "query": query }));
+        let longest = "ü".repeat(500);
+        let calls = [
+            search("none"),
+            search(&longest),
+            search(&format!("{longest}x")),
+            search(" "),
+            search("robots"),
+        ];
+        let told = told(&desk, &["--net", "on"], &calls);
+        assert_eq!(told[..2], ["nothing was found", "nothing was found"]);
+        for refused in &told[2..4] {
+            assert!(refused.contains("[invalid_arguments]"), "{refused}");
+            assert!(refused.contains("a query has 1 to 500 characters"), "{refused}");
+        }
+        assert!(
+            told[4].contains("[http_error]") && told[4].contains("no page of results"),
+            "{}",
+            told[4]
+        );
+        assert_eq!(site.heads().len(), 3, "nobody is asked what no query is");
+    });
+}
+
 /// A server that says nothing holds up nobody: the person's stop ends the call, which says so, and the
 /// conversation goes on.
 #[test]

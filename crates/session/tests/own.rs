@@ -211,6 +211,37 @@ fn earlier_words_are_found_in_the_order_of_time() {
     assert_eq!(result.code.as_deref(), Some("invalid_arguments"));
 }
 
+/// What was left out to make room the model finds by its words, in this life and the next.
+#[test]
+fn words_that_are_sent_no_more_are_found() {
+    let text = "A bittern, in the reeds.";
+    let answer = |text: &str| vec![Block::Text { text: text.into() }];
+    let mut happened = vec![
+        Happened::Prompt { text: "Which bird is that?".into() },
+        Happened::Answer { round: 1, blocks: answer(text), usage: Usage::default() },
+    ];
+    for round in 2..8 {
+        happened.push(Happened::Prompt { text: "And that?".into() });
+        let blocks = answer(&"A heron. ".repeat(200));
+        happened.push(Happened::Answer { round, blocks, usage: Usage::default() });
+    }
+    let mut session = replayed(happened.clone());
+    let sent = |session: &mut Session| {
+        let words = session.step(ToSession::Prompt { text: "Now?".into() });
+        end(session, round_of(&words), StopReason::EndTurn);
+        format!("{words:?}")
+    };
+    assert!(sent(&mut session).contains("bittern"), "the control");
+    let words = session.step(ToSession::Compact);
+    let [FromSession::Commit(compacted)] = &words[..] else { panic!("{words:?}") };
+    happened.push(compacted.clone());
+    for mut session in [session, replayed(happened)] {
+        assert!(!sent(&mut session).contains("bittern"), "it is sent no more");
+        let search = ("history_search", json!({"keyword": "bittern"}));
+        assert_eq!(asked(&mut session, &[search]).remove(0).text, format!("2. you: {text}\n"));
+    }
+}
+
 /// Room is made where the list was made; what is left to do stays in sight, what is done does not,
 /// and neither is taken for something that a person asked when room is made again.
 #[test]

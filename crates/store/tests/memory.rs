@@ -93,6 +93,28 @@ fn each_bad_argument_has_its_code() {
 }
 
 #[test]
+fn a_memory_that_is_full_takes_no_more_until_something_is_removed() {
+    let shelf = Shelf::new();
+    let mut store = shelf.store("a", "s");
+    assert!(!store.call("memory_add", json!({"text": "first"})).is_error);
+    // By hand: as calls they would be synced to disk one by one.
+    let file = rusqlite::Connection::open(shelf.project_store("a").join("memory.db")).unwrap();
+    let fill = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 9998) \
+                INSERT INTO memory (time, text) SELECT 0, 'word' || x FROM n";
+    file.execute(fill, []).unwrap();
+    let last = store.call("memory_add", json!({"text": "last"}));
+    assert_eq!(last.text, "remembered as p10000 (project)\n");
+    let refused = store.call("memory_add", json!({"text": "one more"}));
+    assert_eq!(refused.code.as_deref(), Some("too_large"), "{refused:?}");
+    assert!(refused.text.contains("the memory of this project holds 10000 texts"), "{refused:?}");
+    assert!(refused.text.contains("memory_search"), "{refused:?}");
+    let other = store.call("memory_add", json!({"text": "one more", "scope": "user"}));
+    assert!(!other.is_error, "each memory has its own room: {other:?}");
+    assert!(!store.call("memory_remove", json!({"id": "p1"})).is_error);
+    assert!(!store.call("memory_add", json!({"text": "one more"})).is_error);
+}
+
+#[test]
 fn control_codes_reach_nobody() {
     let shelf = Shelf::new();
     let mut store = shelf.store("a", "s");

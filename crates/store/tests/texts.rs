@@ -90,6 +90,35 @@ fn what_is_no_skill_is_named_and_hides_no_other() {
 }
 
 #[test]
+fn of_many_skills_some_are_told_first_all_listed_and_those_not_looked_at_counted() {
+    let shelf = Shelf::new();
+    let project = shelf.project("a");
+    let add = |numbers: std::ops::Range<u32>| {
+        for number in numbers {
+            skill(&project, ".agents/skills", &format!("s{number:03}"), &plain("fits", "body"));
+        }
+    };
+    add(0..40);
+    let mut store = shelf.store("a", "s");
+    let (told, _) = store.foreword();
+    assert!(told.ends_with("- s039: fits\n"), "all of forty: {told}");
+    add(40..200);
+    let (told, troubles) = store.foreword();
+    assert!(told.ends_with("- s039: fits\n- … and 160 more; see skill_list\n"), "{told}");
+    assert_eq!(troubles, Vec::<String>::new());
+    let list = store.call("skill_list", json!({})).text;
+    assert!(list.ends_with("s199 (project): fits\n") && list.lines().count() == 200, "{list}");
+    let beyond = json!({"name": "s150"});
+    assert!(!store.call("skill_activate", beyond).is_error, "told first or not");
+    add(200..203);
+    let list = store.call("skill_list", json!({})).text;
+    let left = "skills: 3 of its entries were not read]\n";
+    assert!(list.ends_with(left) && !list.contains("s200"), "{list}");
+    let (_, troubles) = store.foreword();
+    assert!(troubles.len() == 1 && troubles[0].contains("3 of its entries"), "{troubles:?}");
+}
+
+#[test]
 fn a_project_s_instructions_come_first_and_one_file_of_them() {
     let shelf = Shelf::new();
     let project = shelf.project("a");

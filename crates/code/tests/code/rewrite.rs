@@ -100,6 +100,23 @@ fn refusals_change_nothing() {
 }
 
 #[test]
+fn caps_are_marked() {
+    let source: String = (0..60).map(|n| format!("fn f{n:02}() {{ go{n}(1) }}\n")).collect();
+    let project = project(&[("a.rs", &source)]);
+    let edits = |count: usize| -> Vec<Value> {
+        (0..count).map(|n| replace(&format!("go{n}($A)"), &format!("run{n}($A)"))).collect()
+    };
+    let text = project.fails("rewrite", call("a.rs", &edits(51)), "invalid_arguments");
+    assert!(text.contains("edits has 51 edits") && text.contains("at most 50"), "{text}");
+    assert_eq!(project.content("a.rs"), source, "not the first fifty either");
+    let text = project.ok("rewrite", call("a.rs", &edits(50)));
+    let named: Vec<String> = (0..20).map(|n| format!("f{n:02}")).collect();
+    let wanted = format!("50 places\nin {} and 30 more\n", named.join(", "));
+    assert!(text.contains(&wanted), "{}", &text[..300]);
+    assert_eq!(project.content("a.rs").matches("run").count(), 50);
+}
+
+#[test]
 fn line_ends_indents_and_matches_in_matches() {
     let source = "fn a() {\r\n    if x {\r\n        go(1);\r\n    }\r\n}\r\n";
     let project = project(&[("a.rs", source)]);

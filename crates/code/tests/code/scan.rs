@@ -109,6 +109,12 @@ fn caps_are_marked() {
     let all = project.ok("scan", json!({"patterns": ["go($A)"], "limit": 60}));
     assert_eq!(all.matches("a.rs:").count(), 60);
     assert!(!all.contains('['.to_string().as_str()) || !all.contains("stopped"), "{all}");
+    let patterns =
+        |count: usize| -> Vec<String> { (0..count).map(|n| format!("go({n})")).collect() };
+    let refused = project.fails("scan", json!({"patterns": patterns(21)}), "invalid_arguments");
+    assert!(refused.contains("21 patterns are more than 20"), "{refused}");
+    let most = project.ok("scan", json!({"patterns": patterns(20)}));
+    assert_eq!(most.matches("a.rs:").count(), 20, "{most}");
     for n in 0..505 {
         project.put(&format!("many/{n}.py"), b"x = 1\n");
     }

@@ -55,6 +55,30 @@ fn what_is_no_text_is_named_with_its_size() {
 }
 
 #[test]
+fn what_is_kept_of_all_of_them_has_a_bound_and_the_rest_is_counted() {
+    let mut project = Project::new();
+    project.max_result_chars = 100 << 20;
+    project.put("first", &[b'x'; 3 << 20]);
+    project.put("second", &[b'x'; 2 << 20]);
+    project.put("third", b"small\n");
+    let text = project.ok("delete", of(&["first", "second", "third"]));
+    assert!(text.contains("[second: 2097152 bytes, too many to keep]"), "of all of them");
+    assert!(text.ends_with("-small\n"), "what has room still is kept");
+    assert!(project.names(".").is_empty());
+    // Just what there is room for, and in a diff each line is longer by one.
+    let line = [&[b'x'; 2047][..], b"\n"].concat();
+    project.put("lines", &line.repeat(2047));
+    for name in ["a", "b", "c"] {
+        project.put(&format!("dir/{name}"), b"text\n");
+    }
+    let input = json!({"paths": ["lines", "dir"], "recursive": true});
+    let text = project.ok("delete", input);
+    let end = &text[text.len() - 60..];
+    assert!(end.ends_with("x\n[… and 4 more entries …]\n"), "{end:?}");
+    assert!(project.names(".").is_empty());
+}
+
+#[test]
 fn of_a_link_only_the_link_goes() {
     let project = Project::with(&[("real", "x"), ("dir/y", "y")]);
     symlink("real", project.path("link")).unwrap();

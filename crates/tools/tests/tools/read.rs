@@ -93,6 +93,20 @@ fn long_lines_and_long_results_are_cut_with_their_count() {
 }
 
 #[test]
+fn no_call_gathers_more_than_two_megabytes_whatever_its_limit() {
+    let mut project = Project::with(&[("long", &"012345678\n".repeat(300_000))]);
+    project.max_result_chars = 10_000_000;
+    let window =
+        |offset: u32| json!({"path": "long", "raw": true, "offset": offset, "limit": 300_000});
+    let text = project.ok("read", window(1));
+    let end = "[lines 1 to 200000 of 300000; go on with offset = 200001]";
+    assert_eq!(text.len(), 2_000_000 + end.len());
+    assert!(text.ends_with(end), "{}", &text[2_000_000..]);
+    let rest = project.ok("read", window(200_001));
+    assert!(rest.ends_with("\n[lines 200001 to 300000 of 300000]"), "the way on leads there");
+}
+
+#[test]
 fn control_codes_do_nothing() {
     let project = Project::with(&[("evil", "a\u{1b}[2J\u{7}b\u{9b}31m\rc\n\u{202e}bidi\n")]);
     let text = project.ok("read", json!({"path": "evil"}));
