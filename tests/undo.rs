@@ -147,7 +147,7 @@ fn another_session_s_changes_are_not_undone_here() {
     let desk = Desk::new();
     calls(&desk, &AUTO, &[("write", json!({"path": "a", "content": "x"}))]);
     let said = calls(&desk, &AUTO, &[("undo_list", json!({})), undo(1)]);
-    assert!(said[0].contains("no file tool changed anything"), "{said:?}");
+    assert!(said[0].contains("nothing that was changed in this session is kept"), "{said:?}");
     assert!(said[1].contains("[not_found]"), "{said:?}");
 }
 

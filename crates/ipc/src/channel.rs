@@ -4,6 +4,8 @@ use crate::codec::{self, CodecError, Decode, Encode};
 use crate::fd;
 use crate::frame::{FrameError, Joined, Joiner, descriptor_frame, frames};
 use crate::hello::{HELLO_BYTES, Hello, HelloError};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::Link;
 use protocol::ids::Generation;
 use std::collections::VecDeque;
@@ -167,13 +169,36 @@ impl<R: Decode<()>> Receiver<R> {
         Ok(self.recv_about()?.word)
     }
 
+    /// The next word, if it can be had without waiting for it.
+    ///
+    /// # Errors
+    /// As [`Receiver::recv`].
+    pub fn try_recv(&mut self) -> Result<Option<R>, ChannelError> {
+        loop {
+            if let Some(message) = self.joiner.next_message()? {
+                return self.word_of(message).map(|received| Some(received.word));
+            }
+            let mut asked = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut asked, PollTimeout::ZERO) {
+                Ok(0) | Err(Errno::EINTR) => return Ok(None),
+                Ok(_) => self.read_more()?,
+                Err(errno) => return Err(io::Error::from(errno).into()),
+            }
+        }
+    }
+
     /// The next word with its frame's generation and correlation. Blocks. What this process sends
     /// from now on carries the same generation.
     ///
     /// # Errors
     /// As [`Receiver::recv`].
     pub fn recv_about(&mut self) -> Result<Received<R>, ChannelError> {
-        let Joined { generation, correlation, body } = self.next_message()?;
+        let message = self.next_message()?;
+        self.word_of(message)
+    }
+
+    fn word_of(&self, message: Joined) -> Result<Received<R>, ChannelError> {
+        let Joined { generation, correlation, body } = message;
         let word = codec::decode(&body.ok_or(ChannelError::OutOfTurn)?)?;
         self.generation.store(generation.0, Ordering::Relaxed);
         Ok(Received { generation, correlation, word })
@@ -197,16 +222,24 @@ impl<R: Decode<()>> Receiver<R> {
             }
             #[cfg(agentd_hooks)]
             crate::hook::wait(self.socket.as_fd());
-            match fd::receive(self.socket.as_fd(), &mut self.buffer, &mut self.waiting) {
-                Ok(0) if self.joiner.is_mid_message() => return Err(ChannelError::Cut),
-                Ok(0) => return Err(ChannelError::Closed),
-                Ok(length) => self.joiner.push(&self.buffer[..length]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return Err(ChannelError::Closed);
-                }
-                Err(error) => return Err(error.into()),
+            self.read_more()?;
+        }
+    }
+
+    /// What has come, or what comes next.
+    fn read_more(&mut self) -> Result<(), ChannelError> {
+        match fd::receive(self.socket.as_fd(), &mut self.buffer, &mut self.waiting) {
+            Ok(0) if self.joiner.is_mid_message() => Err(ChannelError::Cut),
+            Ok(0) => Err(ChannelError::Closed),
+            Ok(length) => {
+                self.joiner.push(&self.buffer[..length]);
+                Ok(())
             }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                Err(ChannelError::Closed)
+            }
+            Err(error) => Err(error.into()),
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct OfferedTool {
 pub enum Copies {
     /// They are.
     Kept,
+    /// The project is looked at before and after, and what is otherwise is what it changed.
+    Compared,
     /// They are not, or it changes none.
     None,
 }

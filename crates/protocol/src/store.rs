@@ -3,7 +3,10 @@
 //! `Begin` → `Ready` and `Foreword` → any number of `Do`, each answered by one `Answered`. A `Do` that was not
 //! answered may be said again to a new life under the same call: what was done for it once is not
 //! done again. `Keep` (answered by `Kept`) before a call changes files and `Ended` (answered by
-//! `Settled`) after it make it undoable; `Fetch` asks for what undoing it takes. `Recall` (answered by
+//! `Settled`) after it make it undoable; `Fetch` asks for what undoing it takes. A command, which may change
+//! anything in the project, has `Prepare` (no answer) when it is asked for, `KeepAll` (answered by `Kept`) before it
+//! runs and `Ran` (answered by `Settled`) after it; `Running` (no answer), once after `Begin`, says which of
+//! those are under way. `Recall` (answered by
 //! `Recalled`) asks whether a query's answer is known and proven fresh, `Remember` keeps one, and
 //! `Outdate` says what is not as it was.
 
@@ -61,6 +64,22 @@ pub enum ToStore {
         /// What it says it did; absent where it could not say, and the files are looked at.
         did: Option<Did>,
     },
+    /// A command was asked for: make ready what `KeepAll` takes, while it is judged.
+    Prepare,
+    /// This command is about to run: whatever it changes in the project is to be found afterwards.
+    KeepAll(Command),
+    /// A command is over, however it ended.
+    Ran {
+        /// The command.
+        command: Command,
+        /// When that was, in nanoseconds of Unix time: what was changed later, somebody else did.
+        ended: i64,
+        /// What is known of the look before it.
+        before: Before,
+    },
+    /// The commands whose `Ran` is still to come. Whatever else was begun in an earlier life is over,
+    /// and nobody saw its end.
+    Running(Vec<u32>),
     /// A call of `undo_restore`: what it is to put back.
     Fetch(Call),
     /// A query: is its answer known?
@@ -76,6 +95,26 @@ pub enum ToStore {
     Outdate(Changed),
     /// Answered by `Pong` with the same number.
     Ping(u64),
+}
+
+/// A call that runs a command.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Command {
+    /// The call.
+    pub call: CallId,
+    /// Its tool, for the list.
+    pub tool: String,
+    /// What it runs, for the list.
+    pub text: String,
+}
+
+/// Whether the project was looked at before a command ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Before {
+    /// The store had said so before the command was let go.
+    Looked,
+    /// It had not, so that some of what it found may be what the command did.
+    Late,
 }
 
 /// All that a call did to files, in its own words: what else is otherwise now, somebody else did.
@@ -147,6 +186,8 @@ pub enum Was {
     },
     /// A link to there.
     Link(FilePath),
+    /// Nobody knows, and why: it stays as it is.
+    NotKept(String),
 }
 
 /// From the worker.

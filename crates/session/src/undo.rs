@@ -1,5 +1,6 @@
-//! `:undo`: what file tools changed in the newest turn that changed anything is taken back, one call of
-//! `undo_restore` after another, the newest change first. Those calls go the way of all others; no
+//! `:undo`: what was changed in the newest turn that changed anything is taken back, one call of
+//! `undo_restore` after another, the newest change first. Of a command nobody knows here whether it changed
+//! anything: the store says so when it is asked, and one that did not is passed over in silence. Those calls go the way of all others; no
 //! model asked for them, and it is told what became of them. Pure.
 
 mod unsaid;
@@ -16,7 +17,9 @@ const UNDO: &str = ":undo";
 /// The tool that takes a change back.
 const RESTORE: &str = "undo_restore";
 /// What it answers where there is nothing to be had, now or later.
-const NOTHING_KEPT: [&str; 2] = ["not_covered", "not_found"];
+const NOTHING_KEPT: [&str; 2] = ["not_covered", NO_CHANGE];
+/// What it answers of a call that changed nothing.
+const NO_CHANGE: &str = "not_found";
 /// What is answered where nobody looked at the files.
 const NOBODY_THERE: &str = "store_unavailable";
 
@@ -32,8 +35,16 @@ struct Change {
     turn: u32,
     call: u32,
     tool: String,
+    copies: Copies,
     /// An undoing could not take it back: the next one goes past it.
     tried: bool,
+}
+
+impl Change {
+    /// Whether this says only that a command changed nothing.
+    fn was_none(&self, result: &ToolResult) -> bool {
+        self.copies == Copies::Compared && result.code.as_deref() == Some(NO_CHANGE)
+    }
 }
 
 /// The changes of a conversation that were not taken back, the oldest first.
@@ -43,7 +54,7 @@ pub(crate) struct Changes {
     /// That turn is an undoing, and nothing was said of it yet.
     undoing: Option<Unsaid>,
     /// Calls that have no result yet.
-    open: Vec<Call>,
+    open: Vec<(Call, Copies)>,
     done: Vec<Change>,
 }
 
@@ -61,12 +72,13 @@ impl Changes {
             }
             Happened::Called { call } => {
                 let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
-                if tool.is_some_and(|tool| tool.copies == Copies::Kept) {
-                    let change = self.named(call);
+                let copies = tool.map_or(Copies::None, |tool| tool.copies);
+                if copies != Copies::None {
+                    let change = self.named(call).map(name);
                     if let (Some(unsaid), Some(change)) = (&mut self.undoing, change) {
                         unsaid.began(change);
                     }
-                    self.open.push(call.clone());
+                    self.open.push((call.clone(), copies));
                 }
             }
             Happened::Result { call, result, .. } => self.ended(call, result),
@@ -81,18 +93,20 @@ impl Changes {
     }
 
     /// What an undoing's call takes back.
-    fn named(&self, call: &Call) -> Option<String> {
+    fn named(&self, call: &Call) -> Option<&Change> {
         let of_undoing = call.tool == RESTORE && call.use_id.is_empty();
         let number = restored(&call.input).filter(|_| of_undoing)?;
-        self.done.iter().find(|change| change.call == number).map(name)
+        self.done.iter().find(|change| change.call == number)
     }
 
     fn ended(&mut self, call: &CallId, result: &ToolResult) {
-        let Some(at) = self.open.iter().position(|open| open.id == *call) else { return };
-        let call = self.open.remove(at);
-        let change = self.named(&call);
-        if let (Some(unsaid), Some(change)) = (&mut self.undoing, change) {
-            unsaid.ended(change, result);
+        let Some(at) = self.open.iter().position(|(open, _)| open.id == *call) else { return };
+        let (call, copies) = self.open.remove(at);
+        let change = self.named(&call).map(|change| (name(change), change.was_none(result)));
+        match (&mut self.undoing, change) {
+            (Some(unsaid), Some((change, true))) => unsaid.was_none(&change),
+            (Some(unsaid), Some((change, false))) => unsaid.ended(change, result),
+            (Some(_), None) | (None, _) => {}
         }
         let Call { id, use_id, tool, input } = call;
         if tool == RESTORE && use_id.is_empty() {
@@ -100,8 +114,14 @@ impl Changes {
             return self.tried(restored(&input), result);
         }
         // What a model took back stays: its undoing is taken back first, and then that.
-        if may_have_changed(result) {
-            self.done.push(Change { turn: self.turn, call: id.number, tool, tried: false });
+        let changed = match copies {
+            Copies::Kept => may_have_changed(result),
+            Copies::Compared => may_have_run(result),
+            Copies::None => false,
+        };
+        if changed {
+            let turn = self.turn;
+            self.done.push(Change { turn, call: id.number, tool, copies, tried: false });
         }
     }
 
@@ -161,6 +181,22 @@ fn may_have_changed(result: &ToolResult) -> bool {
     }
 }
 
+/// A command that failed may have changed as much as any.
+fn may_have_run(result: &ToolResult) -> bool {
+    match result.outcome {
+        Outcome::Denied | Outcome::Refused { .. } | Outcome::Invalid => false,
+        Outcome::Interrupted
+        | Outcome::Crashed
+        | Outcome::TimedOut
+        | Outcome::OutOfMemory
+        | Outcome::Signalled { .. }
+        | Outcome::Done
+        | Outcome::Failed
+        | Outcome::Exited { .. }
+        | Outcome::Confined { .. } => true,
+    }
+}
+
 /// An undoing that runs.
 #[derive(Debug)]
 pub(crate) struct Undoing {
@@ -205,8 +241,8 @@ impl Undoing {
             said.push(format!("Left as it is, {why}: {}.", left.join(", ")));
         }
         match said.is_empty() {
-            true => "There is nothing to take back: no file tool changed a file here that is not \
-                     taken back already. What commands changed is not kept."
+            true => "There is nothing to take back: no call is known to have changed a file here \
+                     that is not taken back already."
                 .to_owned(),
             false => said.join("\n"),
         }
@@ -238,6 +274,11 @@ impl Session {
 
     fn go_on_undoing(&mut self, out: &mut Out) {
         let Phase::Undoing(undoing) = &mut self.phase else { return };
+        let nothing_yet = undoing.back.is_empty() && undoing.failed.is_empty();
+        if undoing.left.is_empty() && nothing_yet && undoing.course == Course::On {
+            // No command of that turn had changed anything.
+            undoing.left = self.changes.newest();
+        }
         let next = match undoing.course {
             Course::On => undoing.left.pop(),
             Course::Stuck | Course::Stopped => None,
@@ -283,6 +324,7 @@ impl Session {
         let Some((_, change)) = undoing.running.take_if(|(id, _)| *id == call) else { return };
         match result.is_error {
             false => undoing.back.push(change),
+            true if change.was_none(&result) => {}
             true => undoing.failed.push((change, result.summary.clone())),
         }
         if result.is_error && !has_nothing(&result) && undoing.course == Course::On {

@@ -74,16 +74,19 @@ fn the_newest_turn_that_changed_files_is_taken_back_its_newest_change_first() {
     turn(&mut talk, 6, &["read"]);
     let words = talk.prompt(":undo");
     assert_eq!(words[0], FromSession::Commit(Happened::Prompt { text: ":undo".into() }));
-    assert_eq!(restores(&words), Some((7, "{\"id\":4}".into())), "no commands, and no looks");
+    assert_eq!(restores(&words), Some((7, "{\"id\":4}".into())), "no looks");
     let words = ends(&mut talk, 7, done("put back"));
-    assert_eq!(restores(&words), Some((8, "{\"id\":2}".into())));
-    let words = ends(&mut talk, 8, done("put back"));
+    assert_eq!(restores(&words), Some((8, "{\"id\":3}".into())));
+    // The store knows of no change: that command was none, and nothing is said of it.
+    let words = ends(&mut talk, 8, failed("not_found", "there is no change 3"));
+    assert_eq!(restores(&words), Some((9, "{\"id\":2}".into())));
+    let words = ends(&mut talk, 9, done("put back"));
     assert_eq!(told(&words), "Taken back: write (call 4), edit (call 2).");
     assert_eq!(talk.last_end(), Some(TurnEnd::Done));
     // Again: the turn before it. And then there is nothing.
     let words = talk.prompt(" :undo ");
-    assert_eq!(restores(&words), Some((9, "{\"id\":1}".into())));
-    ends(&mut talk, 9, done("put back"));
+    assert_eq!(restores(&words), Some((10, "{\"id\":1}".into())));
+    ends(&mut talk, 10, done("put back"));
     assert!(told(&talk.prompt(":undo")).starts_with("There is nothing to take back"));
     // The model hears of it with the next prompt.
     talk.prompt("and now?");
@@ -91,6 +94,33 @@ fn the_newest_turn_that_changed_files_is_taken_back_its_newest_change_first() {
     assert_eq!(lawful(request), Ok(()));
     let text = format!("{:?}", request.messages);
     assert!(text.contains("Taken back: write (call 1)") && text.contains("and now?"), "{text}");
+}
+
+#[test]
+fn a_turn_whose_commands_changed_nothing_is_gone_past_and_one_that_failed_is_not() {
+    let mut talk = Talk::ready(with_undo());
+    turn(&mut talk, 1, &["write"]);
+    talk.prompt("go");
+    talk.answer(&[Say::Use("a", "bash", "{\"command\":\"x\"}")], StopReason::ToolUse);
+    let exited = Outcome::Exited { code: 1 };
+    talk.tell(ToSession::CallEnded {
+        call: call_id(2),
+        result: ToolResult { outcome: exited, ..failed("exit", "exit code 1") },
+    });
+    talk.answer(&[Say::Text("Done.")], StopReason::EndTurn);
+    turn(&mut talk, 3, &["bash", "bash"]);
+    assert_eq!(restores(&talk.prompt(":undo")), Some((5, "{\"id\":4}".into())));
+    let words = ends(&mut talk, 5, failed("not_found", "there is no change 4"));
+    assert_eq!(restores(&words), Some((6, "{\"id\":3}".into())));
+    let words = ends(&mut talk, 6, failed("not_found", "there is no change 3"));
+    assert_eq!(restores(&words), Some((7, "{\"id\":2}".into())), "the turn before");
+    let words = ends(&mut talk, 7, done("put back"));
+    assert_eq!(told(&words), "Taken back: bash (call 2).");
+    // What could not be followed is said.
+    turn(&mut talk, 8, &["bash"]);
+    talk.prompt(":undo");
+    let words = ends(&mut talk, 9, failed("not_covered", "the disk was full"));
+    assert_eq!(told(&words), "Not taken back: bash (call 8): the disk was full.");
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub(crate) struct Database {
     open: Option<Open>,
     /// What was set aside since somebody asked.
     damages: Vec<String>,
+    /// How often that happened.
+    lives: u32,
 }
 
 #[derive(Debug)]
@@ -96,12 +98,26 @@ impl Database {
         what: &'static str,
         durable: Durable,
     ) -> Self {
-        Self { path, schema, what, durable, open: None, damages: Vec::new() }
+        Self { path, schema, what, durable, open: None, damages: Vec::new(), lives: 0 }
     }
 
     /// What was set aside, for people; said once.
     pub(crate) fn damages(&mut self) -> Vec<String> {
         std::mem::take(&mut self.damages)
+    }
+
+    /// How often the file was begun anew in place of a damaged one.
+    pub(crate) fn lives(&self) -> u32 {
+        self.lives
+    }
+
+    /// Takes the file away, and what belongs to it.
+    pub(crate) fn remove(&mut self) {
+        self.open = None;
+        for ending in ["", "-wal", "-shm"] {
+            // What is left is found by the next one.
+            let _ = std::fs::remove_file(with_ending(&self.path, ending));
+        }
     }
 
     /// Does a change once: if it was done for this call before, only says again what it came to.
@@ -250,6 +266,7 @@ impl Database {
                 }
             }
         }
+        self.lives += 1;
         self.damages.push(format!(
             "{} was damaged ({why}); it was set aside as {} and a new one was begun",
             self.what,

@@ -15,7 +15,7 @@ const LARGEST: u64 = 8 << 20;
 /// Largest file whose digest is taken.
 const HASHED: u64 = 64 << 20;
 /// Most files of one call.
-const FILES: usize = 2_000;
+pub(crate) const FILES: usize = 2_000;
 
 /// The kind, and in the place of a digest, of what no copy was kept of.
 pub(crate) const NOT_KEPT: &str = "not kept";
@@ -94,7 +94,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 
 /// Opens a regular file, none where something else is there. Somebody may put a link or a FIFO in
 /// its place at any moment: neither is followed or waited for.
-fn open(path: &Path) -> std::io::Result<Option<File>> {
+pub(crate) fn open(path: &Path) -> std::io::Result<Option<File>> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW;
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     Ok(file.metadata()?.is_file().then_some(file))
@@ -140,6 +140,6 @@ fn is_gone(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

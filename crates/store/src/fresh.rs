@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// The kernel's clock for files moves at least a hundred times a second, and this allows for one
 /// missed step.
-const STEP: i64 = 20_000_000;
+pub(crate) const STEP: i64 = 20_000_000;
 /// Where times are kept in whole seconds.
 const COARSE_STEP: i64 = 2_000_000_000;
 /// Whole seconds, in nanoseconds.
@@ -51,7 +51,8 @@ pub(crate) fn holds(evidence: &Evidence) -> bool {
     evidence.parts.iter().all(is_as_it_was)
 }
 
-fn is_settled(stamp: &Stamp, began: i64) -> bool {
+/// Whether its times would show any change made after that look began.
+pub(crate) fn is_settled(stamp: &Stamp, began: i64) -> bool {
     let whole = |time: i64| time % SECOND == 0;
     let step = if whole(stamp.changed) { COARSE_STEP } else { STEP };
     stamp.changed.saturating_add(step) < began

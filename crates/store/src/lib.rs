@@ -4,7 +4,8 @@
 //! [`Store::step`] takes a word of the supervisor and says what follows. The files: `database` is
 //! one SQLite file that is never in the way, `memory` the three scopes of it, `instructions` and
 //! `skills` are read from `texts` that people wrote, with `front` before them; `terms` is what is
-//! looked for, `undo` the copies of what file tools change, `found` how they are made, `cache` what
+//! looked for, `undo` the copies of what file tools change, `found` how they are made, `commands` what
+//! commands changed, by the `snapshot` that was made before them, `cache` what
 //! queries were answered before, `fresh` the proof that it still holds, `failure` what a call is told
 //! that could not be done.
 //!
@@ -13,6 +14,7 @@
 //! and never overwritten; nothing of one project is seen from another, which has its own directory.
 
 mod cache;
+mod commands;
 mod database;
 mod failure;
 mod found;
@@ -21,11 +23,13 @@ mod front;
 mod instructions;
 mod memory;
 mod skills;
+mod snapshot;
 mod terms;
 mod texts;
 mod undo;
 
 use cache::Cache;
+use commands::Commands;
 use failure::{Code, Failure};
 use memory::Memory;
 use protocol::call::{Call, Outcome, ToolResult};
@@ -41,6 +45,7 @@ pub struct Store {
     memory: Memory,
     skills: Skills,
     undo: Undo,
+    commands: Commands,
     cache: Cache,
     project: PathBuf,
 }
@@ -62,7 +67,7 @@ impl Store {
         let home = setup.confinement.home.as_ref().map(|home| home.to_path());
         let skills = Skills::of(project.clone(), home);
         let (memory, undo, cache) = (Memory::of(setup), Undo::of(setup), Cache::of(setup));
-        Self { memory, skills, undo, cache, project }
+        Self { memory, skills, undo, commands: Commands::of(setup), cache, project }
     }
 
     /// What the model is told beside the system prompt, and what of it could not be read.
@@ -88,6 +93,22 @@ impl Store {
             ToStore::Ended { call, did } => {
                 let ended = self.undo.ended(&call, did.as_ref());
                 self.said(ended, FromStore::Settled(call))
+            }
+            ToStore::Prepare => {
+                let ready = self.commands.prepare();
+                self.followed(ready, None)
+            }
+            ToStore::KeepAll(command) => {
+                let kept = self.commands.before(&command);
+                self.followed(kept, Some(FromStore::Kept(command.call)))
+            }
+            ToStore::Ran { command, ended, before } => {
+                let found = self.commands.after(&mut self.undo, &command, ended, before);
+                self.followed(found, Some(FromStore::Settled(command.call)))
+            }
+            ToStore::Running(calls) => {
+                let settled = self.commands.running(&mut self.undo, &calls);
+                self.followed(settled, None)
             }
             ToStore::Fetch(call) => {
                 let files = self.undo.fetch(&call).map_err(|why| result(&call.tool, Err(why)));
@@ -118,6 +139,30 @@ impl Store {
         }
     }
 
+    /// Whether there is something to be done while nobody asks for anything.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.commands.has_work()
+    }
+
+    /// Does some of it; what there is to say of that.
+    pub fn work(&mut self) -> Vec<FromStore> {
+        let done = self.commands.work();
+        self.followed(done, None)
+    }
+
+    /// The session ends, and so does this process.
+    pub fn end(&mut self) {
+        self.commands.end();
+    }
+
+    /// The answer to what has to do with commands.
+    fn followed(&mut self, done: Result<(), Failure>, answer: Option<FromStore>) -> Vec<FromStore> {
+        let failed = done.err().map(|failure| format!("what commands change: {failure}"));
+        let damages = self.commands.damages().into_iter().chain(self.undo.damages());
+        damages.chain(failed).map(warn).chain(answer).collect()
+    }
+
     /// The answer to what no call waits for: what went wrong is for the log.
     fn said(&mut self, done: Result<(), Failure>, answer: FromStore) -> Vec<FromStore> {
         let failed = done.err().map(|failure| format!("what could be undone: {failure}"));
@@ -136,7 +181,7 @@ impl Store {
             "memory_add" => self.memory.add(call),
             "memory_remove" => self.memory.remove(call),
             "memory_search" => self.memory.search(call),
-            "undo_list" => self.undo.list(),
+            "undo_list" => self.undo.list(&self.commands.cover()),
             "skill_list" => Ok(self.skills.list()),
             "skill_activate" => self.skills.activate(call),
             other => Err(Failure::new(

@@ -1,29 +1,30 @@
-//! What file tools changed in a session, kept so that it can be taken back: what was at each path
-//! before a call, and by its digest what the call left there.
+//! What calls changed in a session, kept so that it can be taken back: what was at each path before a
+//! call, and by its digest what the call left there. Of file tools it is kept here before they run; of
+//! commands it is found by `commands`. `list` is what people and models are shown.
 //!
 //! The copies are for comfort: they are made before the call runs, but no call waits for a disk that
 //! is slow, and one for which nothing could be kept says so in the list.
 
-use crate::Answer;
+mod commanded;
+mod list;
+
 use crate::database::{Database, Durable, now};
 use crate::failure::{Code, Failure, arguments};
 use crate::found::{Found, NOT_KEPT, UNKNOWN, digest_now, look, not_kept};
-use crate::terms::line;
+use crate::snapshot::Changed;
 use protocol::call::{Call, Effect};
 use protocol::confinement::FilePath;
 use protocol::ids::CallId;
 use protocol::store::{Did, KeptFile, StoreSetup, Was};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, Transaction, params};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// Most bytes of one call: they go back in one message.
 const OF_A_CALL: u64 = 12 << 20;
 /// Most calls of a session, and most bytes of all of them; the oldest go first.
-const CALLS: u32 = 500;
+const CALLS: i64 = 500;
 const BYTES: i64 = 256 << 20;
-/// Calls that the list shows.
-const LISTED: u32 = 20;
 
 const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS change (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -41,6 +42,11 @@ CREATE TABLE IF NOT EXISTS file (
     before TEXT,
     after TEXT,
     UNIQUE (change, path)
+);
+CREATE TABLE IF NOT EXISTS command (
+    change INTEGER PRIMARY KEY REFERENCES change (id) ON DELETE CASCADE,
+    words TEXT NOT NULL,
+    notes TEXT NOT NULL
 );";
 
 /// The changes of one session.
@@ -56,15 +62,13 @@ struct Restore {
     id: u32,
 }
 
-/// A row of the list.
-#[derive(Default)]
-struct Row {
-    id: i64,
-    call: u32,
-    tool: String,
-    time: i64,
-    ended: bool,
-    files: Vec<(String, String, Option<String>, Option<String>)>,
+/// A command that ran.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ran<'a> {
+    pub(crate) call: u32,
+    pub(crate) tool: &'a str,
+    /// What it ran, short.
+    pub(crate) words: &'a str,
 }
 
 impl Undo {
@@ -114,15 +118,36 @@ impl Undo {
                     params![change, path, kind, mode, bytes, digest],
                 )?;
             }
-            transaction.execute("DELETE FROM change WHERE id <= ?1 - ?2", params![change, CALLS])?;
-            transaction.execute(
-                "DELETE FROM change WHERE id < ?1 AND id <= (SELECT max(change) FROM (SELECT change, \
-                 sum(length(bytes)) OVER (ORDER BY change DESC) AS total FROM file) WHERE total > ?2)",
-                params![change, BYTES],
-            )?;
-            transaction
-                .execute("DELETE FROM file WHERE change NOT IN (SELECT id FROM change)", [])?;
-            Ok(())
+            bound(transaction, change)
+        })
+    }
+
+    /// A command changed these.
+    pub(crate) fn record(
+        &mut self,
+        ran: Ran<'_>,
+        notes: &str,
+        files: &[Changed],
+    ) -> Result<(), Failure> {
+        match commanded::fits(files) {
+            true => self.file.change(|transaction| {
+                let change = commanded::put(transaction, ran, files, notes)?;
+                change.map_or(Ok(()), |change| bound(transaction, change))
+            }),
+            // Half of what it did put back would be neither the one state nor the other.
+            false => {
+                let why =
+                    format!("it changed {} files, more than can be put back at once", files.len());
+                self.not_followed(ran, &why)
+            }
+        }
+    }
+
+    /// A command ran, and what it changed cannot be put back.
+    pub(crate) fn not_followed(&mut self, ran: Ran<'_>, why: &str) -> Result<(), Failure> {
+        self.file.change(|transaction| {
+            let change = commanded::put_unknown(transaction, ran, why)?;
+            change.map_or(Ok(()), |change| bound(transaction, change))
         })
     }
 
@@ -172,70 +197,34 @@ impl Undo {
         })
     }
 
-    pub(crate) fn list(&mut self) -> Result<Answer, Failure> {
-        let rows = self.file.look(rows)?;
-        let mut text: String = rows.iter().map(|row| self.shown(row)).collect();
-        if rows.is_empty() {
-            text.push_str("no file tool changed anything in this session\n");
-        }
-        text.push_str("What commands changed is not covered.\n");
-        Ok(Answer { text, summary: format!("{} changes", rows.len()) })
-    }
-
-    fn shown(&self, row: &Row) -> String {
-        let ago = now().saturating_sub(u64::try_from(row.time).unwrap_or_default());
-        let ago = match ago {
-            0..60 => format!("{ago} s ago"),
-            60..3_600 => format!("{} min ago", ago / 60),
-            _ => format!("{} h ago", ago / 3_600),
-        };
-        let files: Vec<String> = row
-            .files
-            .iter()
-            .filter(|(_, kind, before, after)| kind == NOT_KEPT || !row.ended || before != after)
-            .map(|(path, kind, before, after)| {
-                let path = Path::new(path);
-                let path = path.strip_prefix(&self.project).unwrap_or(path).display();
-                let did = match (before, after) {
-                    _ if kind == NOT_KEPT => {
-                        "not covered: too large, no file, or outside the project"
-                    }
-                    _ if !row.ended => "its end was not seen",
-                    (_, Some(after)) if after == UNKNOWN => {
-                        "not covered: too large now, or outside the project"
-                    }
-                    (None, _) => "made",
-                    (Some(_), None) => "removed",
-                    (Some(_), Some(_)) => "changed",
-                };
-                format!("{path} ({did})")
-            })
-            .collect();
-        format!("{} {}, {ago}: {}\n", row.call, row.tool, line(&files.join(", "), 400))
-    }
-
     /// What it takes to undo one of them.
     pub(crate) fn fetch(&mut self, call: &Call) -> Result<Vec<KeptFile>, Failure> {
         let Restore { id } = arguments(&call.input)?;
         let row = self.file.look(|connection| {
             let ended = connection
-                .query_row("SELECT ended FROM change WHERE call = ?1", [id], |row| row.get(0))
+                .query_row(
+                    "SELECT ended, notes FROM change LEFT JOIN command ON change = change.id \
+                     WHERE call = ?1",
+                    [id],
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
                 .optional()?;
             let mut files = connection.prepare(
                 "SELECT path, kind, mode, bytes, before, after FROM file \
                  WHERE change = (SELECT id FROM change WHERE call = ?1) \
-                 AND (before IS NOT after OR kind = 'not kept') ORDER BY path",
+                 AND (before IS NOT after OR kind IN ('not kept', 'mode')) ORDER BY path",
             )?;
             let files = files.query_map([id], |row| {
                 let (path, kind): (String, String) = (row.get(0)?, row.get(1)?);
                 let (mode, bytes): (u32, Vec<u8>) = (row.get(2)?, row.get(3)?);
                 let before: Option<String> = row.get(4)?;
                 let before = match (kind.as_str(), before) {
-                    ("file", _) => Some(Was::File { bytes, mode }),
+                    ("file" | commanded::MODE, _) => Some(Was::File { bytes, mode }),
                     ("link", Some(digest)) => {
                         digest.strip_prefix(KeptFile::LINK).map(|to| Was::Link(FilePath::from(to)))
                     }
                     ("absent", _) => Some(Was::Absent),
+                    (NOT_KEPT, Some(why)) if why != NOT_KEPT => Some(Was::NotKept(why)),
                     _ => None,
                 };
                 Ok((path, before, row.get(5)?))
@@ -245,13 +234,17 @@ impl Undo {
             Ok((ended, files))
         })?;
         let hint = "undo_list shows what can be undone.";
-        let (ended, files): (Option<bool>, _) = row;
-        let Some(ended) = ended else {
+        let (change, files): (Option<(bool, Option<String>)>, _) = row;
+        let Some((ended, command)) = change else {
             return Err(Failure::new(Code::NotFound, format!("there is no change {id}"), hint));
         };
         if !ended {
-            let message =
-                format!("the end of change {id} was not seen, so nobody knows what it left");
+            let message = match &command {
+                Some(why) => format!("change {id} cannot be put back: {why}"),
+                None => {
+                    format!("the end of change {id} was not seen, so nobody knows what it left")
+                }
+            };
             return Err(Failure::new(
                 Code::NotCovered,
                 message,
@@ -260,11 +253,23 @@ impl Undo {
         }
         let mut kept = Vec::new();
         for (path, before, after) in files {
+            let unknown = after.as_deref() == Some(UNKNOWN);
+            if command.is_some() && unknown {
+                // It is on the list as not covered, and the rest comes back.
+                let before = match before {
+                    Some(Was::NotKept(why)) => Was::NotKept(why),
+                    Some(Was::Absent | Was::File { .. } | Was::Link(_)) | None => {
+                        Was::NotKept(commanded::LEFT_UNKNOWN.to_owned())
+                    }
+                };
+                kept.push(KeptFile { path, before, after });
+                continue;
+            }
             let Some(before) = before else {
                 let message = format!("no copy was kept of {path}, so nothing is put back");
                 return Err(Failure::new(Code::NotCovered, message, hint));
             };
-            if after.as_deref() == Some(UNKNOWN) {
+            if unknown {
                 let message = format!(
                     "nobody knows what the call left at {path}: it is too large, or outside the \
                      project; so nothing is put back"
@@ -273,16 +278,36 @@ impl Undo {
             }
             kept.push(KeptFile { path, before, after });
         }
+        if kept.iter().all(|file| matches!(file.before, Was::NotKept(_))) {
+            let message = format!("no file of change {id} is covered, so nothing is put back");
+            return Err(Failure::new(Code::NotCovered, message, hint));
+        }
         Ok(kept)
     }
+}
+
+/// Takes the oldest changes away, as far as it takes.
+fn bound(transaction: &Transaction<'_>, newest: i64) -> Result<(), Failure> {
+    let many = transaction.execute("DELETE FROM change WHERE id <= ?1 - ?2", [newest, CALLS])?;
+    let large = transaction.execute(
+        "DELETE FROM change WHERE id < ?1 AND id <= (SELECT max(change) FROM (SELECT change, \
+         sum(length(bytes)) OVER (ORDER BY change DESC) AS total FROM file) WHERE total > ?2)",
+        [newest, BYTES],
+    )?;
+    transaction.execute("DELETE FROM file WHERE change NOT IN (SELECT id FROM change)", [])?;
+    if many + large > 0 {
+        // The list says so from now on.
+        transaction.pragma_update(None, "user_version", list::SOME_LET_GO)?;
+    }
+    Ok(())
 }
 
 /// What a call left at a path, by its own account. Somebody else's changes are not its.
 fn left(did: &Did, path: &str, before: Option<String>) -> Option<String> {
     let at = |own: &String| Path::new(path).starts_with(own);
     let own = did.effects.iter().rev().find_map(|effect| match effect {
-        Effect::Deleted(own) if at(own) => Some(Changed::Away),
-        Effect::Written(own) | Effect::Created(own) if own == path => Some(Changed::There),
+        Effect::Deleted(own) if at(own) => Some(Own::Away),
+        Effect::Written(own) | Effect::Created(own) if own == path => Some(Own::There),
         Effect::Deleted(_)
         | Effect::Written(_)
         | Effect::Created(_)
@@ -291,8 +316,8 @@ fn left(did: &Did, path: &str, before: Option<String>) -> Option<String> {
     });
     match own {
         None => before,
-        Some(Changed::Away) => None,
-        Some(Changed::There) => match did.left.iter().rev().find(|file| file.path == path) {
+        Some(Own::Away) => None,
+        Some(Own::There) => match did.left.iter().rev().find(|file| file.path == path) {
             Some(file) => Some(file.digest.clone()),
             None => digest_now(path),
         },
@@ -300,34 +325,7 @@ fn left(did: &Did, path: &str, before: Option<String>) -> Option<String> {
 }
 
 /// How a call changed what was at a path.
-enum Changed {
+enum Own {
     There,
     Away,
-}
-
-fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
-    let mut changes = connection
-        .prepare("SELECT id, tool, time, ended, call FROM change ORDER BY id DESC LIMIT ?1")?;
-    let mut files = connection
-        .prepare("SELECT path, kind, before, after FROM file WHERE change = ?1 ORDER BY path")?;
-    let found = changes.query_map([LISTED], |row| {
-        Ok(Row {
-            id: row.get(0)?,
-            tool: row.get(1)?,
-            time: row.get(2)?,
-            ended: row.get(3)?,
-            call: row.get(4)?,
-            files: Vec::new(),
-        })
-    })?;
-    let mut rows = Vec::new();
-    for row in found {
-        let mut row = row?;
-        let all = files.query_map([row.id], |file| {
-            Ok((file.get(0)?, file.get(1)?, file.get(2)?, file.get(3)?))
-        })?;
-        row.files = all.collect::<Result<_, _>>()?;
-        rows.push(row);
-    }
-    Ok(rows)
 }

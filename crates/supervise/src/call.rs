@@ -59,6 +59,8 @@ pub(crate) enum Undo {
     Not,
     /// What it changes is kept first.
     Kept,
+    /// It may change anything: the project is looked at before it and after it.
+    Compared,
     /// The same, and it puts back what was kept for another.
     Restores,
 }
@@ -181,6 +183,10 @@ pub(crate) enum CallEffect {
     Start(Verdict),
     /// Have the store keep what is at these paths, while the runner starts.
     Keep(Vec<String>),
+    /// Have the store make ready for a command that may come.
+    Prepare,
+    /// Have the store look at the project before this command, while the runner starts.
+    KeepAll(String),
     /// Ask the store what is to be put back.
     Fetch(Call),
     /// Have the store do it.
@@ -355,6 +361,10 @@ impl CallLife {
                     vec![CallEffect::Fetch(self.facts.call.clone())]
                 }
             };
+        }
+        if self.facts.undo == Undo::Compared {
+            let ready = std::iter::once(CallEffect::Prepare);
+            return ready.chain(self.look_or_judge()).collect();
         }
         if self.facts.known == Known::Asked && self.storeless.is_none() {
             self.phase = Phase::Recalling;
@@ -578,8 +588,13 @@ impl CallLife {
         let paths = self.probe.iter().flat_map(|probe| &probe.paths);
         let paths: Vec<String> =
             paths.filter(|path| path.in_scope).map(|path| path.real.clone()).collect();
-        let kept = self.facts.undo != Undo::Not && !paths.is_empty();
-        kept.then_some(CallEffect::Keep(paths))
+        match self.facts.undo {
+            Undo::Compared => {
+                Some(CallEffect::KeepAll(self.facts.command.clone().unwrap_or_default()))
+            }
+            Undo::Kept | Undo::Restores => (!paths.is_empty()).then_some(CallEffect::Keep(paths)),
+            Undo::Not => None,
+        }
     }
 
     fn errand(&self) -> Errand {

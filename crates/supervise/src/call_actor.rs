@@ -12,7 +12,7 @@ use crate::life::{Life, Report};
 use crate::proxy::{Attempt, Proxy};
 use crate::pulse::{Look, Pulse};
 use crate::seen;
-use crate::session_actor::{Concluded, SessionMsg};
+use crate::session_actor::{Concluded, SessionMsg, ToKeep};
 use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
 use crate::to_disk::{self, Place, Ran};
@@ -427,12 +427,15 @@ impl CallState {
                 }
             }
             CallEffect::Keep(paths) => {
-                let (done, copied) = oneshot::channel();
-                let call = &self.plan.facts.call;
-                let (call, tool) = (call.id.clone(), call.tool.clone());
-                let keep = SessionMsg::Keep { call, tool, paths, done };
-                let _ = self.plan.session.send_message(keep);
-                self.copied = Some(copied);
+                self.keep(ToKeep::Paths(paths));
+                Ok(())
+            }
+            CallEffect::Prepare => {
+                self.tell_store(ToStore::Prepare);
+                Ok(())
+            }
+            CallEffect::KeepAll(command) => {
+                self.keep(ToKeep::Everything { command });
                 Ok(())
             }
             CallEffect::Recall(call) => {
@@ -479,6 +482,13 @@ impl CallState {
                 Ok(())
             }
         }
+    }
+
+    fn keep(&mut self, what: ToKeep) {
+        let (done, copied) = oneshot::channel();
+        let Call { id: call, tool, .. } = self.plan.facts.call.clone();
+        let _ = self.plan.session.send_message(SessionMsg::Keep { call, tool, what, done });
+        self.copied = Some(copied);
     }
 
     async fn start(

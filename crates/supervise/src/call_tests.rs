@@ -408,6 +408,8 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::AuditDecided(_)
             | CallEffect::Start(_)
             | CallEffect::Keep(_)
+            | CallEffect::Prepare
+            | CallEffect::KeepAll(_)
             | CallEffect::Fetch(_)
             | CallEffect::AskStore(_)
             | CallEffect::Go(_)
@@ -510,6 +512,25 @@ fn what_a_call_changes_is_kept_and_what_it_only_reads_is_not() {
         let effects = life.step(allow());
         assert_eq!(matches!(effects[1], CallEffect::Keep(_)), kept, "{effects:?}");
     }
+}
+
+#[test]
+fn the_project_is_looked_at_before_a_command_runs_and_made_ready_while_it_is_judged() {
+    let facts = CallFacts { undo: Undo::Compared, ..facts(ToolKind::Mutation, Probed::Not) };
+    let mut life = CallLife::new(facts);
+    let effects = life.step(CallInput::Begin);
+    assert!(matches!(effects[..], [CallEffect::Prepare, CallEffect::Judge(_)]), "{effects:?}");
+    let effects = life.step(allow());
+    let [
+        CallEffect::AuditDecided(_),
+        CallEffect::KeepAll(command),
+        CallEffect::Start(_),
+        CallEffect::Record(_),
+    ] = &effects[..]
+    else {
+        panic!("{effects:?}")
+    };
+    assert_eq!(command, "true");
 }
 
 fn asked_before(probed: Probed) -> CallLife {

@@ -408,7 +408,11 @@ fn offered(spec: &tools::Spec) -> OfferedTool {
         },
         kind: spec.kind,
         aliases: spec.aliases.iter().map(other_name).collect(),
-        copies: if spec.profile == Profile::Mutate { Copies::Kept } else { Copies::None },
+        copies: match (spec.profile, spec.kind) {
+            (Profile::Mutate, _) => Copies::Kept,
+            (Profile::Command, ToolKind::Mutation) => Copies::Compared,
+            (_, _) => Copies::None,
+        },
     }
 }
 

@@ -72,11 +72,11 @@ pub(crate) enum SessionMsg {
     /// What the conversation is to be told cannot be read, and why.
     Unread(String),
     Store(SlotEvent<StoreLink>),
-    /// From a call: keep what is at these paths; answered when that is done, dropped if it cannot be.
+    /// From a call: keep what it may change; answered when that is done, dropped if it cannot be.
     Keep {
         call: CallId,
         tool: String,
-        paths: Vec<String>,
+        what: ToKeep,
         done: oneshot::Sender<()>,
     },
     /// The store has not said what the project says of itself.
@@ -145,6 +145,14 @@ pub(crate) enum SessionMsg {
     Unpause,
     /// End everything of this session; answered when its processes are gone.
     Close(Ending, oneshot::Sender<()>),
+}
+
+/// What a call may change.
+pub(crate) enum ToKeep {
+    /// What is at these real paths.
+    Paths(Vec<String>),
+    /// Anything: it runs this command.
+    Everything { command: String },
 }
 
 /// How a live session is.
@@ -410,7 +418,7 @@ impl SessionState {
                 self.carry_out(myself, steps).await;
                 self.go_on(myself).await;
             }
-            SessionMsg::Keep { call, tool, paths, done } => self.keep(call, tool, paths, done),
+            SessionMsg::Keep { call, tool, what, done } => self.keep(call, tool, what, done),
             SessionMsg::Store(event) => self.heard_of_store(myself, event).await,
             SessionMsg::ForewordLate => self.foreword_late(myself).await,
             SessionMsg::Unread(why) => self.close_book(why),

@@ -21,12 +21,14 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 const TOOL: &str = "undo_restore";
+/// Most bytes of all diffs together, and one more: they are shown with a question.
+const DIFFS: usize = 256 << 10;
 
 /// Where the files are, what is there now, and what would change.
 #[must_use]
 pub fn probe_restore(files: &[KeptFile], place: &Place, cancel: &Cancel) -> Probe {
     let site = site(place, &[], cancel);
-    let paths = files.iter().map(|file| {
+    let paths = files.iter().filter(|file| is_kept(file)).map(|file| {
         let real = trace(place, &file.path).real;
         let in_scope = place.contains(&real);
         let digest = if in_scope { now(Path::new(&file.path)).ok().flatten() } else { None };
@@ -34,7 +36,7 @@ pub fn probe_restore(files: &[KeptFile], place: &Place, cancel: &Cancel) -> Prob
     });
     let paths = paths.collect();
     let diff = match plan(files, &site) {
-        Ok(steps) => steps.iter().map(|step| step.diff(&site)).collect(),
+        Ok(steps) => left_out(files, &site) + &diffs(&steps, &site),
         Err(failure) => format!("# This call would change nothing: {failure}\n"),
     };
     Probe { paths, diff }
@@ -110,9 +112,37 @@ fn put_back(files: &[KeptFile], site: &Site<'_>) -> Result<Answer, Failure> {
         text.push_str(&format!("{} {}\n", step.did(), site.shown(&step.target.real)));
         effects.push(step.effect());
     }
-    let diffs: String = steps.iter().map(|step| step.diff(site)).collect();
+    let text = format!("{}{text}{}", left_out(files, site), diffs(&steps, site));
     let summary = format!("put back {} files", steps.len());
-    Ok(Answer::done(format!("{text}{diffs}"), summary, effects))
+    Ok(Answer::done(text, summary, effects))
+}
+
+fn is_kept(file: &KeptFile) -> bool {
+    !matches!(file.before, Was::NotKept(_))
+}
+
+/// What does not come back, first of all that is said.
+fn left_out(files: &[KeptFile], site: &Site<'_>) -> String {
+    let lines = files.iter().filter_map(|file| match &file.before {
+        Was::NotKept(why) => {
+            Some(format!("[stays as it is: {}: {why}]\n", site.shown(Path::new(&file.path))))
+        }
+        Was::Absent | Was::File { .. } | Was::Link(_) => None,
+    });
+    lines.collect()
+}
+
+/// What changes, as far as anybody would read it.
+fn diffs(steps: &[Step<'_>], site: &Site<'_>) -> String {
+    let mut text = String::new();
+    for (number, step) in steps.iter().enumerate() {
+        if text.len() > DIFFS {
+            text.push_str(&format!("[no diff of {} more files]\n", steps.len() - number));
+            break;
+        }
+        text.push_str(&step.diff(site));
+    }
+    text
 }
 
 /// One path on its way back.
@@ -131,7 +161,7 @@ fn plan<'a>(files: &'a [KeptFile], site: &Site<'_>) -> Result<Vec<Step<'a>>, Fai
     let plain = self::site(site.place, &[], site.cancel);
     let mut conflicts = Vec::new();
     let mut steps = Vec::new();
-    for file in files {
+    for file in files.iter().filter(|file| is_kept(file)) {
         let path = Path::new(&file.path);
         let name = path.file_name().map(Path::new);
         // A link is not followed: what is put back is the link itself, in its directory.
@@ -218,6 +248,7 @@ impl Step<'_> {
                 }
                 symlink(leads_to.to_path(), &self.target.real).map_err(failed)
             }
+            Was::NotKept(_) => Ok(()),
         }
     }
 
@@ -256,6 +287,7 @@ impl Step<'_> {
     fn did(&self) -> &'static str {
         match (&self.file.before, self.target.exists) {
             (Was::Absent, _) => "removed",
+            (Was::NotKept(_), _) => "left",
             (Was::File { .. } | Was::Link(_), true) => "put back",
             (Was::File { .. } | Was::Link(_), false) => "brought back",
         }
@@ -265,6 +297,7 @@ impl Step<'_> {
         let path = self.target.recorded();
         match (&self.file.before, self.target.exists) {
             (Was::Absent, _) => Effect::Deleted(path),
+            (Was::NotKept(_), _) => Effect::Read(path),
             (Was::File { .. } | Was::Link(_), true) => Effect::Written(path),
             (Was::File { .. } | Was::Link(_), false) => Effect::Created(path),
         }
@@ -284,6 +317,7 @@ impl Step<'_> {
             Was::Link(leads_to) => {
                 return format!("[{shown} becomes a link to {:?} again]\n", leads_to.to_path());
             }
+            Was::NotKept(_) => return String::new(),
         };
         match (old, new) {
             (Some(old), Some(new)) => diff::unified(&shown, &old, &new),

@@ -40,6 +40,10 @@ fn run() -> anyhow::Result<()> {
                 ToStore::Do(_)
                 | ToStore::Keep { .. }
                 | ToStore::Ended { .. }
+                | ToStore::Prepare
+                | ToStore::KeepAll(_)
+                | ToStore::Ran { .. }
+                | ToStore::Running(_)
                 | ToStore::Fetch(_)
                 | ToStore::Recall(_)
                 | ToStore::Remember { .. }
@@ -61,9 +65,23 @@ fn run() -> anyhow::Result<()> {
         say.send(&said)?;
     }
     loop {
-        let word = match words.recv() {
-            Ok(word) => word,
-            Err(ChannelError::Closed) => return Ok(()),
+        // What nobody waits for is done while nobody asks for anything.
+        let word = match store.has_work() {
+            true => words.try_recv(),
+            false => words.recv().map(Some),
+        };
+        let word = match word {
+            Ok(Some(word)) => word,
+            Ok(None) => {
+                for said in store.work() {
+                    say.send(&said)?;
+                }
+                continue;
+            }
+            Err(ChannelError::Closed) => {
+                store.end();
+                return Ok(());
+            }
             Err(error) => return Err(error.into()),
         };
         ipc::step!("store: call in", if matches!(word, ToStore::Do(_)));

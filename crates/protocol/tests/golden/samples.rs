@@ -19,6 +19,7 @@ use protocol::web::{PrivateNetworks, WebAddress, WebSettings};
 goldens! {
     session::Copies {
         Kept => protocol::session::Copies::Kept,
+        Compared => protocol::session::Copies::Compared,
         None => protocol::session::Copies::None,
     }
     session::Happened {
@@ -187,6 +188,14 @@ goldens! {
                 left: report().seen,
             }),
         },
+        Prepare => ToStore::Prepare,
+        KeepAll => ToStore::KeepAll(command()),
+        Ran => ToStore::Ran {
+            command: command(),
+            ended: 1_700_000_000_000_000_000,
+            before: protocol::store::Before::Late,
+        },
+        Running => ToStore::Running(vec![7]),
         Fetch => ToStore::Fetch(call()),
         Recall => ToStore::Recall(asked()),
         Remember => ToStore::Remember { asked: asked(), report: report() },
@@ -197,10 +206,15 @@ goldens! {
         Paths => Changed::Paths(vec![text("/p/a")]),
         Anything => Changed::Anything,
     }
+    store::Before {
+        Looked => protocol::store::Before::Looked,
+        Late => protocol::store::Before::Late,
+    }
     store::Was {
         Absent => Was::Absent,
         File => Was::File { bytes: vec![1, 2], mode: 0o644 },
         Link => Was::Link(path("/p/b")),
+        NotKept => Was::NotKept(text("larger than 256 KiB")),
     }
     store::FromStore {
         Ready => FromStore::Ready,
@@ -890,6 +904,10 @@ fn kept_file() -> KeptFile {
         before: protocol::store::Was::File { bytes: vec![1, 2], mode: 0o644 },
         after: Some(text("ab")),
     }
+}
+
+fn command() -> protocol::store::Command {
+    protocol::store::Command { call: call_id(), tool: text("bash"), text: text("cargo fmt") }
 }
 
 fn store_setup() -> StoreSetup {

@@ -33,6 +33,11 @@ impl Unsaid {
         }
     }
 
+    /// There was nothing to be taken back: of that nothing is said.
+    pub(super) fn was_none(&mut self, what: &str) {
+        self.open.retain(|open| open != what);
+    }
+
     /// What became of it, for the person and the model.
     pub(super) fn words(&self) -> String {
         let mut said = vec!["The undoing was cut short.".to_owned()];

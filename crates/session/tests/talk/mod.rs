@@ -24,6 +24,7 @@ pub fn tool(name: &str, kind: ToolKind, aliases: &[&str]) -> OfferedTool {
         aliases: aliases.iter().map(|a| other_name(a)).collect(),
         copies: match name {
             "write" | "edit" | "undo_restore" => Copies::Kept,
+            "bash" => Copies::Compared,
             _ => Copies::None,
         },
     }

@@ -109,6 +109,18 @@ impl Kept {
 }
 
 impl Kept {
+    /// Does what is to be done while nobody asks for anything, to its end.
+    pub fn works(&mut self) {
+        while self.store.has_work() {
+            assert_eq!(self.store.work(), []);
+        }
+    }
+
+    /// Its session ends.
+    pub fn ends(&mut self) {
+        self.store.end();
+    }
+
     /// A word, and all that is said to it.
     pub fn say(&mut self, word: ToStore) -> Vec<FromStore> {
         self.store.step(word)

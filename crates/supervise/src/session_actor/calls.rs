@@ -114,6 +114,7 @@ impl SessionState {
         let undo = match (found.spec.profile, found.spec.name) {
             (_, "undo_restore") => Undo::Restores,
             (Profile::Mutate, _) => Undo::Kept,
+            (Profile::Command, _) if found.spec.kind == ToolKind::Mutation => Undo::Compared,
             (_, _) => Undo::Not,
         };
         let known = match (found.spec.lasting, found.spec.profile, found.spec.kind) {

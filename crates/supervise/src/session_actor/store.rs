@@ -1,16 +1,16 @@
 //! The session's store: a worker that the session can do without. While it is away, calls that need
 //! it wait a moment or say so; nothing else does.
 
-use super::{SessionMsg, SessionState, Step};
+use super::{SessionMsg, SessionState, Step, ToKeep};
 use crate::call::{CallInput, ComesBack};
 use crate::call_actor::CallMsg;
 use crate::slot::{SlotEvent, SlotMsg};
 use protocol::ids::CallId;
 use protocol::session::ToSession;
-use protocol::store::{Did, FromStore, StoreLink, ToStore};
+use protocol::store::{Before, Command, Did, FromStore, StoreLink, ToStore};
 use ractor::ActorRef;
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 
 /// How long the conversation waits for what the project says of itself. It takes milliseconds; on a
@@ -27,6 +27,8 @@ pub(super) struct Store {
     copying: HashMap<CallId, oneshot::Sender<()>>,
     /// Calls for which something is kept, and of which the store has not seen the end.
     kept: HashMap<CallId, Seen>,
+    /// The same of calls that run a command.
+    ran: HashMap<CallId, (Command, Run)>,
 }
 
 /// Whether a call for which something is kept is over.
@@ -34,6 +36,14 @@ pub(super) struct Store {
 enum Seen {
     Begun,
     Ended,
+}
+
+/// How far a command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Run {
+    Begun(Before),
+    /// It is over since that time, in nanoseconds of Unix time.
+    Ended(Before, i64),
 }
 
 /// Whether the conversation can begin.
@@ -51,6 +61,7 @@ impl Store {
             failed: None,
             copying: HashMap::new(),
             kept: HashMap::new(),
+            ran: HashMap::new(),
         }
     }
 }
@@ -81,6 +92,7 @@ impl SessionState {
                 self.store.failed = None;
                 let begin = ToStore::Begin(self.plan.store.clone());
                 let _ = self.store.slot.send_message(SlotMsg::Send(begin));
+                self.tell_of_commands();
                 self.tell_calls(|| CallInput::StoreBack);
                 // What calls left that ended without it, somebody else may have changed meanwhile:
                 // that would pass for theirs, and be undone with it.
@@ -127,10 +139,12 @@ impl SessionState {
                 {
                     // The call went on without: some of it may be what the call itself wrote.
                     self.store.kept.remove(&call);
+                    self.looked_late(&call);
                 }
             }
             FromStore::Settled(call) => {
                 self.store.kept.remove(&call);
+                self.store.ran.remove(&call);
             }
             FromStore::Fetched { call, files } => {
                 self.tell_call(&call, CallInput::Fetched(files));
@@ -144,15 +158,24 @@ impl SessionState {
         &mut self,
         call: CallId,
         tool: String,
-        paths: Vec<String>,
+        what: ToKeep,
         done: oneshot::Sender<()>,
     ) {
         if self.store.failed.is_some() {
             return;
         }
         self.store.copying.insert(call.clone(), done);
-        self.store.kept.insert(call.clone(), Seen::Begun);
-        let word = ToStore::Keep { call, tool, paths };
+        let word = match what {
+            ToKeep::Paths(paths) => {
+                self.store.kept.insert(call.clone(), Seen::Begun);
+                ToStore::Keep { call, tool, paths }
+            }
+            ToKeep::Everything { command: text } => {
+                let command = Command { call: call.clone(), tool, text };
+                self.store.ran.insert(call, (command.clone(), Run::Begun(Before::Looked)));
+                ToStore::KeepAll(command)
+            }
+        };
         let _ = self.store.slot.send_message(SlotMsg::Send(word));
     }
 
@@ -161,10 +184,35 @@ impl SessionState {
         if self.store.copying.remove(call).is_some() {
             // A store that was asked and has not answered looks at the files only now.
             self.store.kept.remove(call);
+            self.looked_late(call);
+        }
+        if let Some((command, run)) = self.store.ran.get_mut(call)
+            && let Run::Begun(before) = *run
+        {
+            *run = Run::Ended(before, nanoseconds());
+            if let Some(word) = ran(command, *run) {
+                let _ = self.store.slot.send_message(SlotMsg::Send(word));
+            }
         }
         if let Some(seen) = self.store.kept.get_mut(call) {
             *seen = Seen::Ended;
             let word = ToStore::Ended { call: call.clone(), did };
+            let _ = self.store.slot.send_message(SlotMsg::Send(word));
+        }
+    }
+
+    /// Some of what the store found before this command may be what the command did.
+    fn looked_late(&mut self, call: &CallId) {
+        if let Some((_, Run::Begun(before))) = self.store.ran.get_mut(call) {
+            *before = Before::Late;
+        }
+    }
+
+    /// A new life hears which commands it is to hear the end of, and of those that ended without it.
+    fn tell_of_commands(&self) {
+        let running = self.store.ran.keys().map(|call| call.number).collect();
+        let ended = self.store.ran.values().filter_map(|(command, run)| ran(command, *run));
+        for word in std::iter::once(ToStore::Running(running)).chain(ended) {
             let _ = self.store.slot.send_message(SlotMsg::Send(word));
         }
     }
@@ -182,4 +230,18 @@ impl SessionState {
             let _ = call.send_message(CallMsg::Input(input()));
         }
     }
+}
+
+/// What the store is told of a command that is over.
+fn ran(command: &Command, run: Run) -> Option<ToStore> {
+    match run {
+        Run::Begun(_) => None,
+        Run::Ended(before, ended) => Some(ToStore::Ran { command: command.clone(), ended, before }),
+    }
+}
+
+/// Nanoseconds of Unix time.
+fn nanoseconds() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }

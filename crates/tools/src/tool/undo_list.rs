@@ -22,7 +22,7 @@ impl Tool for UndoList {
     // It only looks.
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Store;
-    const DESCRIPTION: &'static str = "List the changes that file tools made in this session and that undo_restore can take back, the newest first. What commands changed is not covered.";
+    const DESCRIPTION: &'static str = "List the changes that file tools and commands made in this session and that undo_restore can take back, the newest first, and what of them is not covered.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(_: &Input) -> Facts {

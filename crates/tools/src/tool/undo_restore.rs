@@ -25,7 +25,7 @@ impl Tool for UndoRestore {
     const NAME: &'static str = "undo_restore";
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
-    const DESCRIPTION: &'static str = "Take back what one call of a file tool changed: all of its files become what they were before it, or none where one of them was changed since.";
+    const DESCRIPTION: &'static str = "Take back what one call changed, of a file tool or a command: all of its files become what they were before it, or none where one of them was changed since.";
     const ALIASES: &'static [Alias] = &[Alias::plain("undo")];
 
     fn facts(_: &Input) -> Facts {

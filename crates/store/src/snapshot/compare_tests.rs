@@ -1,0 +1,177 @@
+//! What a command changed, from what was known and what is there: any project and any change to it.
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use proptest::prelude::*;
+use protocol::call::Stamp;
+
+/// A file of a small world: what it holds, its permissions, and whether the first look found it late.
+#[derive(Debug, Clone, PartialEq)]
+struct File {
+    text: u8,
+    mode: u32,
+    proof: Proof,
+}
+
+/// When the look before the command began.
+const SINCE: i64 = 1_000;
+
+fn seen(kind: Kind, mode: u32, changed: i64, inode: u64) -> Seen {
+    let stamp = Stamp { device: 1, inode, size: 1, modified: changed, changed };
+    Seen { kind, mode, stamp }
+}
+
+fn directory() -> Seen {
+    seen(Kind::Directory(Listed::All), 0o755, 0, 0)
+}
+
+fn file() -> impl Strategy<Value = File> {
+    let proof = prop_oneof![Just(Proof::Settled), Just(Proof::Racy)];
+    (0..3u8, prop_oneof![Just(0o644), Just(0o755)], proof).prop_map(|(text, mode, proof)| File {
+        text,
+        mode,
+        proof,
+    })
+}
+
+fn world() -> impl Strategy<Value = BTreeMap<PathBuf, File>> {
+    let path = prop_oneof!["[a-d]", "[x-z]/[a-d]"].prop_map(PathBuf::from);
+    prop::collection::btree_map(path, file(), 0..8)
+}
+
+fn index(world: &BTreeMap<PathBuf, File>) -> Index {
+    let mut index = Index::new();
+    let folder =
+        Entry { seen: directory(), proof: Proof::Settled, copy: Copy::Rules(String::new()) };
+    index.insert(PathBuf::new(), folder.clone());
+    for ((path, file), inode) in world.iter().zip(1..) {
+        if let Some(above) = path.parent() {
+            index.insert(above.to_owned(), folder.clone());
+        }
+        let seen = seen(Kind::File, file.mode, 500, inode);
+        let copy = Copy::Kept(file.text.to_string());
+        index.insert(path.clone(), Entry { seen, proof: file.proof, copy });
+    }
+    index
+}
+
+/// What a look finds after the first world became the second. What is the same has the same stamp, and
+/// so may be what was changed within a step of the clock.
+fn tree(first: &BTreeMap<PathBuf, File>, second: &BTreeMap<PathBuf, File>) -> Tree {
+    let before = index(first);
+    let mut entries = BTreeMap::from([(PathBuf::new(), directory())]);
+    for ((path, file), inode) in second.iter().zip(100..) {
+        if let Some(above) = path.parent() {
+            entries.insert(above.to_owned(), directory());
+        }
+        let same = first.get(path).is_some_and(|was| was.mode == file.mode)
+            && (first[path].text == file.text || first[path].proof == Proof::Racy);
+        let is = match same {
+            true => before[path].seen,
+            false => seen(Kind::File, file.mode, 2_000, inode),
+        };
+        entries.insert(path.clone(), is);
+    }
+    Tree { began: 3_000, entries, rules: BTreeMap::new() }
+}
+
+fn changes(
+    before: &Index,
+    after: &Tree,
+    second: &BTreeMap<PathBuf, File>,
+) -> Vec<(PathBuf, Change)> {
+    let evidence = Evidence { before, since: SINCE, after, gone: HashSet::new() };
+    let found = suspects(before, after).into_iter().filter_map(|path| {
+        let is = after.entries.get(&path);
+        let now = match (second.get(&path), is) {
+            (Some(file), _) => Now::File { digest: Some(file.text.to_string()), mode: file.mode },
+            (None, Some(_)) => Now::Directory,
+            (None, None) => Now::Gone,
+        };
+        let change = match before.get(&path) {
+            Some(was) => known(was, is, &now),
+            None => is.filter(|is| evidence.is_new(&path, is)).and_then(|_| made(&now)),
+        };
+        change.map(|change| (path, change))
+    });
+    found.collect()
+}
+
+proptest! {
+    #[test]
+    fn what_is_put_back_is_the_first_world(first in world(), second in world()) {
+        let before = index(&first);
+        let after = tree(&first, &second);
+        let mut back: BTreeMap<PathBuf, (u8, u32)> =
+            second.iter().map(|(path, file)| (path.clone(), (file.text, file.mode))).collect();
+        for (path, change) in changes(&before, &after, &second) {
+            match change {
+                Change::Made { .. } => drop(back.remove(&path)),
+                Change::Changed { .. } | Change::Mode { .. } => {
+                    // What was kept of it.
+                    back.insert(path.clone(), (first[&path].text, first[&path].mode));
+                }
+                Change::NotCovered(why) => panic!("{path:?}: {why}"),
+            }
+        }
+        let want: BTreeMap<_, _> =
+            first.iter().map(|(path, file)| (path.clone(), (file.text, file.mode))).collect();
+        prop_assert_eq!(back, want);
+    }
+
+    #[test]
+    fn what_is_as_it_was_is_no_change(world in world()) {
+        let before = index(&world);
+        let after = tree(&world, &world);
+        prop_assert_eq!(changes(&before, &after, &world), []);
+    }
+}
+
+fn evidence_of<'a>(before: &'a Index, after: &'a Tree) -> Evidence<'a> {
+    Evidence { before, since: SINCE, after, gone: HashSet::from([(1, 77)]) }
+}
+
+#[test]
+fn a_new_name_is_made_only_where_that_is_certain() {
+    let world = BTreeMap::from([(
+        PathBuf::from("x/a"),
+        File { text: 1, mode: 0o644, proof: Proof::Settled },
+    )]);
+    let (before, after) = (index(&world), tree(&world, &world));
+    let fresh = seen(Kind::File, 0o644, 2_000, 5);
+    let path = Path::new("x/new");
+    assert!(evidence_of(&before, &after).is_new(path, &fresh));
+    assert!(evidence_of(&before, &after).is_new(Path::new("x/made/new"), &fresh));
+    let old = seen(Kind::File, 0o644, 10, 5);
+    assert!(!evidence_of(&before, &after).is_new(path, &old), "older than the look before");
+    let moved = seen(Kind::File, 0o644, 10, 77);
+    assert!(evidence_of(&before, &after).is_new(path, &moved), "its other name is gone");
+    let mut ruled = after.clone();
+    ruled.rules.insert(PathBuf::new(), "other rules".to_owned());
+    assert!(!evidence_of(&before, &ruled).is_new(path, &fresh), "it may have been ignored");
+    ruled.rules =
+        BTreeMap::from([(PathBuf::from("x/made"), "rules of a new directory".to_owned())]);
+    assert!(evidence_of(&before, &ruled).is_new(Path::new("x/made/new"), &fresh));
+    let mut unlisted = before.clone();
+    unlisted.get_mut(Path::new("x")).unwrap().seen.kind = Kind::Directory(Listed::Not);
+    assert!(!evidence_of(&unlisted, &after).is_new(path, &fresh), "nobody had looked there");
+    assert!(!evidence_of(&unlisted, &after).is_new(Path::new("x/made/new"), &fresh));
+}
+
+#[test]
+fn what_was_not_kept_is_never_said_to_come_back() {
+    let is = seen(Kind::File, 0o644, 2_000, 5);
+    let was = |copy| Entry { seen: seen(Kind::File, 0o644, 10, 5), proof: Proof::Settled, copy };
+    let now = Now::File { digest: Some("2".to_owned()), mode: 0o644 };
+    for why in Why::ALL {
+        let change = known(&was(Copy::Not(why)), Some(&is), &now);
+        assert_eq!(change, Some(Change::NotCovered(why.text())));
+        let change = known(&was(Copy::Not(why)), None, &Now::Gone);
+        assert_eq!(change, Some(Change::NotCovered(why.text())));
+    }
+    let kept = was(Copy::Kept("1".to_owned()));
+    assert!(matches!(known(&kept, None, &Now::Directory), Some(Change::NotCovered(_))));
+    let after = After::Something(Some(link("there")));
+    let changed = Some(Change::Changed { after });
+    assert_eq!(known(&kept, Some(&is), &Now::Link("there".to_owned())), changed);
+}

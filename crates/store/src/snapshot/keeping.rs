@@ -1,0 +1,173 @@
+//! How a snapshot lies in its file. For `snapshot`.
+
+use super::Open;
+use super::compare::{Copy, Entry, Index, Proof, Why};
+use super::tree::{Kind, Listed, Seen};
+use crate::database::Database;
+use crate::failure::Failure;
+use protocol::call::Stamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+pub(super) const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS entry (
+    path BLOB PRIMARY KEY,
+    kind TEXT NOT NULL,
+    mode INTEGER NOT NULL,
+    device INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    modified INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    settled INTEGER NOT NULL,
+    copy TEXT NOT NULL,
+    says TEXT NOT NULL,
+    bytes BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS open (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    call INTEGER NOT NULL,
+    tool TEXT NOT NULL,
+    words TEXT NOT NULL,
+    since INTEGER NOT NULL
+);";
+
+/// The names of kinds and copies, as they stand in the file.
+const KINDS: [(&str, Kind); 5] = [
+    ("file", Kind::File),
+    ("link", Kind::Link),
+    ("directory", Kind::Directory(Listed::All)),
+    ("unlisted", Kind::Directory(Listed::Not)),
+    ("other", Kind::Other),
+];
+
+/// A row to be written; no entry where the name is gone.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) path: PathBuf,
+    pub(super) entry: Option<Entry>,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Written {
+    pub(super) fn of(path: &Path, entry: Option<&Entry>) -> Self {
+        Self { path: path.to_owned(), entry: entry.cloned(), bytes: Vec::new() }
+    }
+}
+
+/// Writes rows, and which command begins now; all of it or nothing.
+pub(super) fn write(
+    file: &mut Database,
+    rows: &[Written],
+    open: Option<&Open>,
+) -> Result<(), Failure> {
+    file.change(|transaction| {
+        let mut remove = transaction.prepare("DELETE FROM entry WHERE path = ?1")?;
+        let mut put = transaction.prepare(
+            "INSERT OR REPLACE INTO entry VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        )?;
+        for Written { path, entry, bytes } in rows {
+            let path = path.as_os_str().as_bytes();
+            let Some(Entry { seen, proof, copy }) = entry else {
+                remove.execute([path])?;
+                continue;
+            };
+            let Stamp { device, inode, size, modified, changed } = seen.stamp;
+            let kind = KINDS.iter().find(|(_, kind)| *kind == seen.kind);
+            let (name, says) = match copy {
+                Copy::Kept(digest) => ("kept", digest.as_str()),
+                Copy::Link(to) => ("link", to.as_str()),
+                Copy::Rules(rules) => ("rules", rules.as_str()),
+                Copy::Not(why) => ("not", why.text()),
+            };
+            put.execute(params![
+                path,
+                kind.map(|(name, _)| *name),
+                seen.mode,
+                device.cast_signed(),
+                inode.cast_signed(),
+                size.cast_signed(),
+                modified,
+                changed,
+                *proof == Proof::Settled,
+                name,
+                says,
+                bytes,
+            ])?;
+        }
+        if let Some(Open { call, tool, words, since }) = open {
+            transaction.execute(
+                "INSERT OR REPLACE INTO open VALUES (1, ?1, ?2, ?3, ?4)",
+                params![call, tool, words, since],
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// All that is known, without the copies themselves.
+pub(super) fn load(file: &mut Database) -> Result<Index, Failure> {
+    file.look(|connection| {
+        let mut rows = connection.prepare(
+            "SELECT path, kind, mode, device, inode, size, modified, changed, settled, copy, says \
+             FROM entry",
+        )?;
+        let rows = rows.query_map([], |row| {
+            let path: Vec<u8> = row.get(0)?;
+            Ok((PathBuf::from(OsStr::from_bytes(&path)), entry(row)?))
+        })?;
+        rows.collect()
+    })
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    let number = |at: usize| row.get::<_, i64>(at).map(i64::cast_unsigned);
+    let (kind, copy): (String, String) = (row.get(1)?, row.get(9)?);
+    let says: String = row.get(10)?;
+    let kind = KINDS.iter().find(|(name, _)| *name == kind).map_or(Kind::Other, |(_, kind)| *kind);
+    let stamp = Stamp {
+        device: number(3)?,
+        inode: number(4)?,
+        size: number(5)?,
+        modified: row.get(6)?,
+        changed: row.get(7)?,
+    };
+    let copy = match copy.as_str() {
+        "kept" => Copy::Kept(says),
+        "link" => Copy::Link(says),
+        "rules" => Copy::Rules(says),
+        _ => {
+            let why = Why::ALL.into_iter().find(|why| why.text() == says);
+            Copy::Not(why.unwrap_or(Why::NotYet))
+        }
+    };
+    let proof = if row.get(8)? { Proof::Settled } else { Proof::Racy };
+    Ok(Entry { seen: Seen { kind, mode: row.get(2)?, stamp }, proof, copy })
+}
+
+/// The copy of one file.
+pub(super) fn bytes(connection: &Connection, path: &Path) -> rusqlite::Result<Option<Vec<u8>>> {
+    let mut row =
+        connection.prepare("SELECT bytes FROM entry WHERE path = ?1 AND copy = 'kept'")?;
+    row.query_row([path.as_os_str().as_bytes()], |row| row.get(0)).optional()
+}
+
+pub(super) fn open(file: &mut Database) -> Result<Option<Open>, Failure> {
+    file.look(|connection| {
+        connection
+            .query_row("SELECT call, tool, words, since FROM open", [], |row| {
+                Ok(Open {
+                    call: row.get(0)?,
+                    tool: row.get(1)?,
+                    words: row.get(2)?,
+                    since: row.get(3)?,
+                })
+            })
+            .optional()
+    })
+}
+
+pub(super) fn close(file: &mut Database) -> Result<(), Failure> {
+    file.change(|transaction| Ok(transaction.execute("DELETE FROM open", []).map(drop)?))
+}

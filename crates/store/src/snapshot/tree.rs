@@ -1,0 +1,162 @@
+//! What lies in a project as one sees it without opening its files: names, kinds, sizes, times. For
+//! `snapshot`.
+
+use super::ignored::{ALWAYS, RULES, Rules};
+use protocol::call::Stamp;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// Most entries that are looked at: a look at so many takes some tenth of a second.
+pub(super) const ENTRIES: usize = 50_000;
+/// Names between two looks at the clock.
+const NAMES: usize = 256;
+
+/// What something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Link,
+    Directory(Listed),
+    /// A pipe, a socket, a device, or what lies on another filesystem.
+    Other,
+}
+
+/// Whether all that is in a directory was seen, but for what is ignored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Listed {
+    All,
+    Not,
+}
+
+/// One name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) kind: Kind,
+    pub(super) mode: u32,
+    pub(super) stamp: Stamp,
+}
+
+/// All of it, by paths from the project on; the project itself is the empty one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tree {
+    /// When the look began, in nanoseconds of Unix time.
+    pub(super) began: i64,
+    pub(super) entries: BTreeMap<PathBuf, Seen>,
+    /// Of each directory that has rules of what is ignored, what they say, in short.
+    pub(super) rules: BTreeMap<PathBuf, String>,
+}
+
+impl Seen {
+    fn of(meta: &Metadata, device: u64) -> Self {
+        let kind = match meta.file_type() {
+            kind if kind.is_symlink() => Kind::Link,
+            _ if meta.dev() != device => Kind::Other,
+            kind if kind.is_dir() => Kind::Directory(Listed::All),
+            kind if kind.is_file() => Kind::File,
+            _ => Kind::Other,
+        };
+        let nanoseconds = |seconds: i64, rest| seconds.saturating_mul(1_000_000_000) + rest;
+        let stamp = Stamp {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            modified: nanoseconds(meta.mtime(), meta.mtime_nsec()),
+            changed: nanoseconds(meta.ctime(), meta.ctime_nsec()),
+        };
+        Self { kind, mode: meta.permissions().mode(), stamp }
+    }
+
+    /// What is at one path now.
+    pub(super) fn at(path: &Path, device: u64) -> Option<Self> {
+        Some(Self::of(&path.symlink_metadata().ok()?, device))
+    }
+}
+
+impl Tree {
+    /// Looks until then at most; directories that were not listed say so.
+    pub(super) fn of(project: &Path, device: u64, until: Instant) -> Self {
+        let mut tree = Self { began: now(), entries: BTreeMap::new(), rules: BTreeMap::new() };
+        let Some(root) = Seen::at(project, device) else { return tree };
+        tree.entries.insert(PathBuf::new(), root);
+        let mut found: Vec<(PathBuf, Seen)> = Vec::new();
+        let mut left: Vec<(PathBuf, Option<Rc<Rules>>)> = vec![(PathBuf::new(), None)];
+        while let Some((directory, rules)) = left.pop() {
+            let room = ENTRIES.saturating_sub(found.len());
+            let listed = match list(&project.join(&directory), room, until) {
+                Some((names, whole)) => {
+                    let has_rules = names.iter().any(|(name, _)| RULES.iter().any(|it| name == it));
+                    let rules = match has_rules {
+                        true => {
+                            let (rules, says) = Rules::of(&project.join(&directory), rules);
+                            tree.rules.insert(directory.clone(), says);
+                            Some(Rc::new(rules))
+                        }
+                        false => rules,
+                    };
+                    for (name, meta) in names {
+                        let Some(meta) = meta else { continue };
+                        let seen = Seen::of(&meta, device);
+                        let path = directory.join(name);
+                        let ignored = rules.as_ref().is_some_and(|rules| {
+                            rules.ignored(&project.join(&path), meta.is_dir())
+                        });
+                        if ignored {
+                            continue;
+                        }
+                        if matches!(seen.kind, Kind::Directory(_)) {
+                            left.push((path.clone(), rules.clone()));
+                        }
+                        found.push((path, seen));
+                    }
+                    whole
+                }
+                None => Listed::Not,
+            };
+            if listed == Listed::Not {
+                found.push((directory, Seen { kind: Kind::Directory(Listed::Not), ..root }));
+            }
+        }
+        // One that could not be listed stands there twice, and the second time counts.
+        tree.entries.extend(found);
+        tree
+    }
+}
+
+type Names = Vec<(OsString, Option<Metadata>)>;
+
+/// What is in a directory, but what is never looked at. Names of rules come without more.
+fn list(directory: &Path, room: usize, until: Instant) -> Option<(Names, Listed)> {
+    if room == 0 || Instant::now() > until {
+        return None;
+    }
+    let mut names = Names::new();
+    for entry in directory.read_dir().ok()? {
+        let Ok(entry) = entry else { return Some((names, Listed::Not)) };
+        let name = entry.file_name();
+        if ALWAYS.iter().any(|ignored| name == *ignored) {
+            if name == ".git" {
+                names.push((name, None));
+            }
+            continue;
+        }
+        if names.len() + 1 >= room || names.len() % NAMES == NAMES - 1 && Instant::now() > until {
+            return Some((names, Listed::Not));
+        }
+        // What went away meanwhile is not there.
+        if let Ok(meta) = entry.metadata() {
+            names.push((name, Some(meta)));
+        }
+    }
+    Some((names, Listed::All))
+}
+
+/// Nanoseconds of Unix time.
+pub(super) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+}

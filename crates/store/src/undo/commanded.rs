@@ -1,0 +1,89 @@
+//! How the changes of a command are written beside those of file tools. For `undo` only.
+
+use super::{OF_A_CALL, Ran};
+use crate::database::now;
+use crate::failure::Failure;
+use crate::found::{FILES, NOT_KEPT, UNKNOWN};
+use crate::snapshot::{Before, Changed};
+use rusqlite::{Transaction, params};
+
+/// The kind of a file whose permissions only were changed.
+pub(super) const MODE: &str = "mode";
+/// Why something is not put back of which a copy is kept.
+pub(super) const LEFT_UNKNOWN: &str = "what is there now is too large, or was not read in time";
+
+/// Whether all of them can be put back by one call.
+pub(super) fn fits(files: &[Changed]) -> bool {
+    let bytes = files.iter().map(|file| match &file.before {
+        Before::File { bytes, .. } | Before::Mode { bytes, .. } => bytes.len() as u64,
+        Before::Absent | Before::Link { .. } | Before::NotCovered(_) => 0,
+    });
+    files.len() <= FILES && bytes.sum::<u64>() <= OF_A_CALL
+}
+
+/// A change with its files, once for a call; its number.
+pub(super) fn put(
+    transaction: &Transaction<'_>,
+    ran: Ran<'_>,
+    files: &[Changed],
+    notes: &str,
+) -> Result<Option<i64>, Failure> {
+    let Some(change) = begin(transaction, ran, Seen::All, notes)? else { return Ok(None) };
+    let none = Vec::new();
+    for Changed { path, before, after } in files {
+        let (kind, mode, bytes, before, after) = match before {
+            Before::Absent => ("absent", 0, &none, None, after.as_deref()),
+            Before::File { bytes, mode, digest } => {
+                ("file", *mode, bytes, Some(digest), after.as_deref())
+            }
+            Before::Mode { bytes, mode, digest } => {
+                (MODE, *mode, bytes, Some(digest), after.as_deref())
+            }
+            Before::Link { digest } => ("link", 0, &none, Some(digest), after.as_deref()),
+            Before::NotCovered(why) => (NOT_KEPT, 0, &none, Some(why), Some(UNKNOWN)),
+        };
+        transaction.execute(
+            "INSERT OR IGNORE INTO file (change, path, kind, mode, bytes, before, after) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![change, path, kind, mode, bytes, before, after],
+        )?;
+    }
+    Ok(Some(change))
+}
+
+/// A change of which nothing is known, and why.
+pub(super) fn put_unknown(
+    transaction: &Transaction<'_>,
+    ran: Ran<'_>,
+    why: &str,
+) -> Result<Option<i64>, Failure> {
+    begin(transaction, ran, Seen::Nothing, &format!("not covered: {why}"))
+}
+
+/// How much is known of what a command did.
+enum Seen {
+    All,
+    Nothing,
+}
+
+fn begin(
+    transaction: &Transaction<'_>,
+    Ran { call, tool, words }: Ran<'_>,
+    seen: Seen,
+    notes: &str,
+) -> Result<Option<i64>, Failure> {
+    let time = i64::try_from(now()).unwrap_or(i64::MAX);
+    let new = transaction.execute(
+        "INSERT OR IGNORE INTO change (call, tool, time, ended) VALUES (?1, ?2, ?3, ?4)",
+        params![call, tool, time, matches!(seen, Seen::All)],
+    )?;
+    if new == 0 {
+        return Ok(None);
+    }
+    let change = transaction.last_insert_rowid();
+    transaction.execute(
+        "INSERT INTO command (change, words, notes) VALUES (?1, ?2, ?3)",
+        params![change, words, notes],
+    )?;
+    Ok(Some(change))
+}

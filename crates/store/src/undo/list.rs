@@ -1,0 +1,154 @@
+//! The changes as people and models are shown them, the newest first. For `undo` only.
+
+use super::{Undo, commanded};
+use crate::Answer;
+use crate::commands::Cover;
+use crate::database::now;
+use crate::failure::Failure;
+use crate::found::{NOT_KEPT, UNKNOWN};
+use crate::terms::line;
+use rusqlite::Connection;
+use std::path::Path;
+
+/// Calls that the list shows.
+const LISTED: u32 = 20;
+/// Characters of a call's files.
+const FILES: usize = 400;
+/// SQLite's number for what a program wants to say of a file: changes were let go.
+pub(super) const SOME_LET_GO: i64 = 1;
+
+/// A row of the list.
+#[derive(Default)]
+struct Row {
+    id: i64,
+    call: u32,
+    tool: String,
+    time: i64,
+    ended: bool,
+    /// Of a command: what it ran, and what else is to be said.
+    command: Option<(String, String)>,
+    files: Vec<File>,
+}
+
+struct File {
+    path: String,
+    kind: String,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+impl Undo {
+    pub(crate) fn list(&mut self, cover: &Cover) -> Result<Answer, Failure> {
+        let (rows, let_go) = self.file.look(|connection| {
+            let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+            Ok((rows(connection)?, version))
+        })?;
+        let mut text: String = rows.iter().map(|row| self.shown(row)).collect();
+        if rows.is_empty() {
+            text.push_str("nothing that was changed in this session is kept\n");
+        }
+        if let_go == SOME_LET_GO {
+            text.push_str("Older changes were let go, to stay below 500 calls and 256 MiB.\n");
+        }
+        text.push_str(&match cover.unable {
+            Some(why) => format!("What commands changed is not covered: {why}.\n"),
+            None => {
+                let gap = cover.gap.as_ref().map(|gap| format!(", nor {gap}")).unwrap_or_default();
+                format!(
+                    "Of what commands change, ignored files, files larger than 256 KiB, `.git` and \
+                     whatever lies outside the project are not covered{gap}. What somebody else \
+                     changed while a command ran counts as the command's.\n"
+                )
+            }
+        });
+        Ok(Answer { text, summary: format!("{} changes", rows.len()) })
+    }
+
+    fn shown(&self, row: &Row) -> String {
+        let ago = now().saturating_sub(u64::try_from(row.time).unwrap_or_default());
+        let ago = match ago {
+            0..60 => format!("{ago} s ago"),
+            60..3_600 => format!("{} min ago", ago / 60),
+            _ => format!("{} h ago", ago / 3_600),
+        };
+        let files: Vec<String> = row
+            .files
+            .iter()
+            .filter(|file| row.changed(file))
+            .map(|file| self.did(row, file))
+            .collect();
+        let many = match files.len() {
+            0..4 => String::new(),
+            many => format!("{many} files: "),
+        };
+        let files = line(&files.join(", "), FILES);
+        let (words, notes) = match &row.command {
+            Some((words, notes)) => (format!(" `{words}`"), notes.as_str()),
+            None => (String::new(), ""),
+        };
+        let between = if files.is_empty() || notes.is_empty() { "" } else { "; " };
+        format!("{} {}{words}, {ago}: {many}{files}{between}{notes}\n", row.call, row.tool)
+    }
+
+    fn did(&self, row: &Row, File { path, kind, before, after }: &File) -> String {
+        let path = Path::new(path);
+        let path = path.strip_prefix(&self.project).unwrap_or(path).display();
+        let did = match (before, after) {
+            (Some(why), _) if kind == NOT_KEPT && why != NOT_KEPT => {
+                return format!("{path} (not covered: {why})");
+            }
+            _ if kind == NOT_KEPT => "not covered: too large, no file, or outside the project",
+            _ if !row.ended => "its end was not seen",
+            (_, Some(after)) if after == UNKNOWN => {
+                "not covered: too large now, or outside the project"
+            }
+            _ if kind == commanded::MODE => "permissions changed",
+            (None, _) => "made",
+            (Some(_), None) => "removed",
+            (Some(_), Some(_)) => "changed",
+        };
+        format!("{path} ({did})")
+    }
+}
+
+impl Row {
+    fn changed(&self, File { kind, before, after, .. }: &File) -> bool {
+        [NOT_KEPT, commanded::MODE].contains(&kind.as_str()) || !self.ended || before != after
+    }
+}
+
+fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
+    let mut changes = connection.prepare(
+        "SELECT id, tool, time, ended, call, words, notes FROM change \
+         LEFT JOIN command ON change = id ORDER BY id DESC LIMIT ?1",
+    )?;
+    let mut files = connection
+        .prepare("SELECT path, kind, before, after FROM file WHERE change = ?1 ORDER BY path")?;
+    let found = changes.query_map([LISTED], |row| {
+        let (words, notes): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
+        Ok(Row {
+            id: row.get(0)?,
+            tool: row.get(1)?,
+            time: row.get(2)?,
+            ended: row.get(3)?,
+            call: row.get(4)?,
+            command: words.zip(notes),
+            files: Vec::new(),
+        })
+    })?;
+    let mut rows = Vec::new();
+    for row in found {
+        let mut row = row?;
+        let all = files.query_map([row.id], |file| {
+            Ok(File {
+                path: file.get(0)?,
+                kind: file.get(1)?,
+                before: file.get(2)?,
+                after: file.get(3)?,
+            })
+        })?;
+        row.files = all.collect::<Result<_, _>>()?;
+        rows.push(row);
+    }
+    Ok(rows)
+}

@@ -1,0 +1,337 @@
+//! What commands change, found by comparing and kept: real files, odd ones too.
+#![allow(clippy::unwrap_used)]
+
+mod shelf;
+
+use protocol::call::{Call, ToolResult};
+use protocol::ids::{CallId, SessionId};
+use protocol::store::{Before, Command, FromStore, KeptFile, ToStore, Was};
+use serde_json::json;
+use shelf::{Kept, Shelf};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+fn command(number: u32) -> Command {
+    let call = CallId { session: SessionId("s".to_owned()), number };
+    Command { call, tool: "bash".to_owned(), text: "do   it".to_owned() }
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos().try_into().unwrap()
+}
+
+fn begin(store: &mut Kept, number: u32) {
+    let said = store.say(ToStore::KeepAll(command(number)));
+    assert_eq!(said, [FromStore::Kept(command(number).call)]);
+}
+
+fn end(store: &mut Kept, number: u32) {
+    let command = command(number);
+    let call = command.call.clone();
+    let said = store.say(ToStore::Ran { command, ended: now(), before: Before::Looked });
+    assert_eq!(said, [FromStore::Settled(call)]);
+}
+
+fn fetch(store: &mut Kept, number: u32) -> Result<Vec<KeptFile>, ToolResult> {
+    let input = json!({"id": number}).to_string();
+    let id = command(number).call;
+    let fetch = Call { id, use_id: "toolu".to_owned(), tool: "undo_restore".to_owned(), input };
+    match store.say(ToStore::Fetch(fetch)).as_slice() {
+        [FromStore::Fetched { files, .. }] => files.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What undoing a command takes.
+fn undo(store: &mut Kept, number: u32, run: impl FnOnce()) -> Result<Vec<KeptFile>, ToolResult> {
+    begin(store, number);
+    run();
+    end(store, number);
+    fetch(store, number)
+}
+
+fn list(store: &mut Kept) -> String {
+    store.call("undo_list", json!({})).text
+}
+
+fn names(kept: &[KeptFile], project: &Path) -> Vec<String> {
+    let name = |file: &KeptFile| {
+        Path::new(&file.path).strip_prefix(project).unwrap().to_str().unwrap().to_owned()
+    };
+    kept.iter().map(name).collect()
+}
+
+#[test]
+fn all_that_a_command_does_to_files_is_found() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    for name in ["changed", "deleted", "moved", "touched", "mode", "same"] {
+        fs::write(project.join(name), name).unwrap();
+    }
+    fs::create_dir_all(project.join("old/sub")).unwrap();
+    fs::write(project.join("old/sub/in"), "in").unwrap();
+    symlink("changed", project.join("link")).unwrap();
+    let kept = undo(&mut store, 1, || {
+        fs::write(project.join("changed"), "CHANGED").unwrap();
+        fs::remove_file(project.join("deleted")).unwrap();
+        fs::rename(project.join("moved"), project.join("there")).unwrap();
+        fs::write(project.join("touched"), "touched").unwrap();
+        fs::set_permissions(project.join("mode"), PermissionsExt::from_mode(0o755)).unwrap();
+        // The files in it are as old as they were.
+        fs::rename(project.join("old"), project.join("new")).unwrap();
+        fs::remove_file(project.join("link")).unwrap();
+        symlink("mode", project.join("link")).unwrap();
+    })
+    .unwrap();
+    let names = names(&kept, &project);
+    let want = ["changed", "deleted", "link", "mode", "moved", "new/sub/in", "old/sub/in", "there"];
+    assert_eq!(names, want);
+    let before = |name: &str| &kept[want.iter().position(|it| *it == name).unwrap()];
+    let bytes = |name: &str| match &before(name).before {
+        Was::File { bytes, .. } => String::from_utf8(bytes.clone()).unwrap(),
+        other @ (Was::Absent | Was::Link(_) | Was::NotKept(_)) => panic!("{name}: {other:?}"),
+    };
+    for name in ["changed", "deleted", "mode", "moved"] {
+        assert_eq!(bytes(name), name);
+    }
+    assert_eq!(before("there").before, Was::Absent);
+    assert_eq!(before("new/sub/in").before, Was::Absent);
+    assert_eq!(before("link").before, Was::Link("changed".into()));
+    assert!(before("deleted").after.is_none() && before("changed").after.is_some());
+    let list = list(&mut store);
+    assert!(list.contains("1 bash `do it`") && list.contains("8 files: "), "{list}");
+    assert!(list.contains("mode (permissions changed)") && !list.contains("touched"), "{list}");
+    // One that changed nothing is not there.
+    let refused = undo(&mut store, 2, || {}).unwrap_err();
+    assert_eq!(refused.code.as_deref(), Some("not_found"), "{refused:?}");
+}
+
+#[test]
+fn a_change_of_the_same_size_within_a_step_of_the_clock_is_found() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    for number in 1..30 {
+        let file = project.join("file");
+        fs::write(&file, format!("{number:04}")).unwrap();
+        let kept = undo(&mut store, number, || fs::write(&file, format!("x{number:03}")).unwrap());
+        let kept = kept.unwrap();
+        let was = Was::File { bytes: format!("{number:04}").into_bytes(), mode: 0o100_644 };
+        assert_eq!(kept[0].before, was, "{kept:?}");
+    }
+}
+
+#[test]
+fn what_is_not_covered_is_said_and_the_rest_comes_back() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join(".gitignore"), "ignored\n").unwrap();
+    for name in ["ignored", "plain", "later", "node_modules"] {
+        fs::write(project.join(name), "before").unwrap();
+    }
+    fs::write(project.join("large"), vec![b'x'; (256 << 10) + 1]).unwrap();
+    fs::write(project.join("exactly"), vec![b'x'; 256 << 10]).unwrap();
+    fs::write(project.join(OsStr::from_bytes(b"odd\xff")), "before").unwrap();
+    nix::unistd::mkfifo(&project.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let kept = undo(&mut store, 1, || {
+        for name in ["ignored", "plain", "large", "exactly", "node_modules"] {
+            fs::write(project.join(name), "after").unwrap();
+        }
+        fs::write(project.join(OsStr::from_bytes(b"odd\xff")), "after").unwrap();
+        fs::remove_file(project.join("pipe")).unwrap();
+    })
+    .unwrap();
+    let (not, covered): (Vec<_>, Vec<_>) =
+        kept.into_iter().partition(|file| matches!(file.before, Was::NotKept(_)));
+    assert_eq!(names(&covered, &project), ["exactly", "plain"]);
+    assert_eq!(not.len(), 3, "{not:?}");
+    let shown = list(&mut store);
+    for line in [
+        "large (not covered: larger than 256 KiB)",
+        "pipe (not covered: it was no file)",
+        "not covered: its name is no UTF-8",
+        "ignored files",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    // Nothing but what is not covered.
+    let refused =
+        undo(&mut store, 2, || fs::write(project.join("large"), vec![b'y'; 300 << 10]).unwrap());
+    // It is small now, and a copy of it was made meanwhile.
+    assert!(refused.is_ok(), "{refused:?}");
+    let refused =
+        undo(&mut store, 3, || fs::write(project.join("large"), vec![b'z'; 300 << 10]).unwrap());
+    assert_eq!(refused.unwrap_err().code.as_deref(), Some("not_covered"));
+}
+
+#[test]
+fn what_was_ignored_before_is_never_taken_for_new() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join(".gitignore"), "secret\nbuilt/\n").unwrap();
+    fs::write(project.join("secret"), "mine").unwrap();
+    fs::create_dir(project.join("built")).unwrap();
+    fs::write(project.join("built/x"), "mine").unwrap();
+    let kept = undo(&mut store, 1, || {
+        fs::write(project.join(".gitignore"), "other\n").unwrap();
+        fs::write(project.join("secret"), "changed").unwrap();
+    })
+    .unwrap();
+    assert_eq!(names(&kept, &project), [".gitignore"]);
+    let shown = list(&mut store);
+    assert!(shown.contains("2 new names that may have been there before"), "{shown}");
+    // Where the rules stay as they are, a directory with rules of its own is new with all in it.
+    let kept = undo(&mut store, 2, || {
+        fs::create_dir(project.join("crate")).unwrap();
+        fs::write(project.join("crate/.gitignore"), "target\n").unwrap();
+        fs::write(project.join("crate/main"), "x").unwrap();
+    })
+    .unwrap();
+    assert_eq!(names(&kept, &project), ["crate/.gitignore", "crate/main"]);
+}
+
+#[test]
+fn what_somebody_changed_after_the_command_is_a_conflict() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join("a"), "before").unwrap();
+    begin(&mut store, 1);
+    fs::write(project.join("a"), "the command's").unwrap();
+    std::thread::sleep(Duration::from_millis(30));
+    let ended = now();
+    std::thread::sleep(Duration::from_millis(30));
+    // The store was slow, and a person was not.
+    fs::write(project.join("a"), "a person's").unwrap();
+    store.say(ToStore::Ran { command: command(1), ended, before: Before::Looked });
+    let kept = fetch(&mut store, 1).unwrap();
+    assert_eq!(kept[0].after.as_deref(), Some("changed since"), "no file has such a digest");
+}
+
+#[test]
+fn a_store_that_died_meanwhile_finds_it_all_the_same() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join("a"), "before").unwrap();
+    begin(&mut store, 1);
+    drop(store);
+    fs::write(project.join("a"), "after").unwrap();
+    let mut store = shelf.store("a", "s");
+    assert_eq!(store.say(ToStore::Running(vec![1])), []);
+    end(&mut store, 1);
+    let kept = fetch(&mut store, 1).unwrap();
+    assert_eq!(kept[0].before, Was::File { bytes: b"before".to_vec(), mode: 0o100_644 });
+    // One whose end nobody saw is compared as soon as somebody is back, and that is said.
+    begin(&mut store, 2);
+    fs::write(project.join("a"), "cut short").unwrap();
+    drop(store);
+    let mut store = shelf.store("a", "s");
+    store.say(ToStore::Running(Vec::new()));
+    let kept = fetch(&mut store, 2).unwrap();
+    assert_eq!(kept[0].before, Was::File { bytes: b"after".to_vec(), mode: 0o100_644 });
+    let shown = list(&mut store);
+    assert!(shown.contains("its end was not seen: what anybody changed"), "{shown}");
+}
+
+#[test]
+fn one_that_could_not_be_followed_is_on_the_list_with_the_reason() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join("a"), "before").unwrap();
+    begin(&mut store, 1);
+    store.say(ToStore::Ran { command: command(1), ended: now(), before: Before::Late });
+    // Nobody looked before this one.
+    end(&mut store, 2);
+    let shown = list(&mut store);
+    assert!(
+        shown.contains(
+            "1 bash `do it`, 0 s ago: not covered: the look at the project took too long"
+        ),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("2 bash `do it`, 0 s ago: not covered: what the project was"),
+        "{shown}"
+    );
+    for number in [1, 2] {
+        let refused = fetch(&mut store, number).unwrap_err();
+        assert_eq!(refused.code.as_deref(), Some("not_covered"), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_damaged_snapshot_is_set_aside_and_begun_anew() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join("a"), "before").unwrap();
+    begin(&mut store, 1);
+    drop(store);
+    let file = shelf.project_store("a").join("sessions/s/snapshot.db");
+    fs::write(&file, "no database").unwrap();
+    for ending in ["-wal", "-shm"] {
+        let _ = fs::remove_file(
+            shelf.project_store("a").join(format!("sessions/s/snapshot.db{ending}")),
+        );
+    }
+    fs::write(project.join("a"), "after").unwrap();
+    let mut store = shelf.store("a", "s");
+    let said =
+        store.say(ToStore::Ran { command: command(1), ended: now(), before: Before::Looked });
+    assert!(format!("{said:?}").contains("was damaged"), "{said:?}");
+    let shown = list(&mut store);
+    assert!(shown.contains("1 bash") && shown.contains("not known any more"), "{shown}");
+    let kept = undo(&mut store, 2, || fs::write(project.join("a"), "third").unwrap()).unwrap();
+    assert_eq!(kept[0].before, Was::File { bytes: b"after".to_vec(), mode: 0o100_644 });
+}
+
+#[test]
+fn copies_are_bounded_and_what_finds_no_room_is_said() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    // All of the room but for a little.
+    for number in 0..256 {
+        fs::write(project.join(format!("f{number:03}")), vec![b'x'; 256 << 10]).unwrap();
+    }
+    fs::write(project.join("z"), "before").unwrap();
+    // What was just written is read twice.
+    std::thread::sleep(Duration::from_millis(50));
+    store.say(ToStore::Prepare);
+    store.works();
+    let kept = undo(&mut store, 1, || {
+        fs::write(project.join("f000"), "after").unwrap();
+        fs::write(project.join("z"), "after").unwrap();
+    })
+    .unwrap();
+    assert_eq!(names(&kept, &project), ["f000", "z"]);
+    assert!(matches!(&kept[1].before, Was::NotKept(why) if why.contains("64 MiB")));
+    // What made room made it for the next one.
+    store.works();
+    let kept = undo(&mut store, 2, || fs::write(project.join("z"), "third").unwrap()).unwrap();
+    assert_eq!(kept[0].before, Was::File { bytes: b"after".to_vec(), mode: 0o100_644 });
+    // More than one call puts back.
+    let refused = undo(&mut store, 3, || {
+        for number in 1..60 {
+            fs::remove_file(project.join(format!("f{number:03}"))).unwrap();
+        }
+    });
+    let refused = refused.unwrap_err();
+    assert!(refused.text.contains("59 files, more than can be put back at once"), "{refused:?}");
+}
+
+#[test]
+fn a_session_that_ends_leaves_no_snapshot_but_for_a_command_that_runs() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    let file = shelf.project_store("a").join("sessions/s/snapshot.db");
+    fs::write(project.join("a"), "before").unwrap();
+    begin(&mut store, 1);
+    store.ends();
+    assert!(file.exists());
+    let mut store = shelf.store("a", "s");
+    store.say(ToStore::Running(vec![1]));
+    end(&mut store, 1);
+    store.ends();
+    assert!(!file.exists());
+}
