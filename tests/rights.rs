@@ -4,7 +4,7 @@
 
 mod support;
 
-use protocol::client::FromClient;
+use protocol::client::{Change, Event, FromClient, ToClient};
 use protocol::judgement::{Answer as Said, Question, Widening};
 use serde_json::{Value, json};
 use std::fs;
@@ -200,5 +200,85 @@ fn keys_and_our_own_directories_are_given_to_nobody() {
         assert!(told.contains("built-in") && told.contains("forbids it"), "{directory:?}: {told}");
         let decided = newest(&desk, "decided");
         assert_eq!(decided["basis"]["file"], "built-in", "{decided}");
+    }
+}
+
+#[test]
+fn no_door_adds_a_directory_of_keys_to_a_session() {
+    let desk = Desk::new();
+    let ssh = desk.home().join(".ssh");
+    fs::create_dir(&ssh).unwrap();
+    fs::write(ssh.join("id"), "a key").unwrap();
+    let [free, other] = ["free", "other"].map(|name| desk.outside().join(name));
+    fs::create_dir(&free).unwrap();
+    fs::create_dir(&other).unwrap();
+    let link = desk.outside().join("link");
+    std::os::unix::fs::symlink(&ssh, &link).unwrap();
+    let refused = |ran: &Run, named: &str| {
+        assert_eq!(ran.code, 2, "{named}: {}", ran.err);
+        for words in ["cannot be added", "keys", "copy what is needed into the project"] {
+            assert!(ran.err.contains(words), "{named} {words}: {}", ran.err);
+        }
+    };
+    // The flag, and the setting.
+    let never = [ssh.clone(), link.clone(), desk.home(), desk.state(), "/etc".into()];
+    let server = Server::scripted([Answer::text("done"), Answer::text("done")]);
+    for dir in &never {
+        let named = dir.to_str().unwrap();
+        let flags = ["-p", "x", "--add-dir", named];
+        refused(&run(desk.with_server(&server, &flags)), named);
+    }
+    let file = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let set = |dir: &PathBuf| {
+        fs::write(&file, format!("[tools]\nadd_dirs = [{:?}]\n", dir.to_str().unwrap())).unwrap();
+    };
+    set(&link);
+    refused(&run(desk.with_server(&server, &["-p", "x"])), "tools.add_dirs");
+    assert!(server.requests().is_empty(), "nobody was asked");
+    // The controls.
+    set(&free);
+    let ran = run(desk.with_server(&server, &["-p", "x", "--add-dir", other.to_str().unwrap()]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    fs::remove_file(&file).unwrap();
+
+    // In a session; and what was added stays only while it is nothing that is given to nobody.
+    let daemon = desk.daemon();
+    let opening = desk.opening(&server);
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&opening);
+    let add = |wire: &mut Wire, dir: &PathBuf| {
+        let change = Change::AddDirectory(dir.clone().into());
+        wire.say(FromClient::Change { session: session.clone(), change });
+    };
+    for dir in &never {
+        add(&mut wire, dir);
+        let said = wire.until("a refusal", |word| match word {
+            ToClient::Failed { message, .. } => Some(message.clone()),
+            _ => None,
+        });
+        assert!(said.contains("cannot be added") && said.contains("keys"), "{dir:?}: {said}");
+    }
+    add(&mut wire, &free);
+    wire.event("the change", |event| matches!(event, Event::Changed { .. }).then_some(()));
+    drop((wire, daemon));
+    let script = format!("ls {}; echo looked", free.display());
+    for (cargo_home, granted) in [(&other, true), (&free, false)] {
+        let server = Server::scripted([
+            Answer::says([call("toolu_1", "bash", &json!({ "command": script }).to_string())]),
+            Answer::text("done"),
+        ]);
+        let mut agentd = desk.with_server(
+            &server,
+            &["-p", "look", "--resume", &session.0, "--permission-mode", "auto"],
+        );
+        agentd.env("CARGO_HOME", cargo_home);
+        let ran = run(agentd);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let told =
+            server.requests()[1].body["messages"].as_array().unwrap().last().unwrap().clone();
+        let told = told["content"][0]["content"].to_string();
+        assert!(told.contains("looked"), "{told}");
+        assert_eq!(!told.contains("ls:"), granted, "{told}");
     }
 }

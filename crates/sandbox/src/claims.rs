@@ -1,7 +1,7 @@
 //! What a tier promises and what it does not, as the record tells it. Pure; for `cage` only.
 
 use crate::layer;
-use protocol::confinement::{GitSettings, Network, Tier};
+use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Tier};
 
 /// What the host let us do, as far as the words of the record depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,6 +76,16 @@ pub(crate) fn granted(git: GitSettings) -> Option<String> {
                 .to_owned(),
         ),
     }
+}
+
+/// Said where the whole home is granted, since it is the project or lies in it.
+pub(crate) fn home(wanted: &Confinement) -> Option<String> {
+    let home = wanted.home.as_ref()?.to_path();
+    let holds = |dir: &FilePath| home.starts_with(dir.to_path());
+    [&wanted.project].into_iter().chain(&wanted.added).any(holds).then(|| {
+        "The person's home lies in what was granted: keys and passwords in it can be read and changed."
+            .to_owned()
+    })
 }
 
 /// What a command's cage does not promise, each a sentence.

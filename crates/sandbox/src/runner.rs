@@ -340,7 +340,11 @@ fn enforced(
         seccomp: true,
         refusals_observable: ground.observed == Observed::Refusals,
         dropped: layer::dropped(ground.abi),
-        limits: claims::granted(wanted.git).into_iter().chain(claims::limits(ground)).collect(),
+        limits: claims::granted(wanted.git)
+            .into_iter()
+            .chain(claims::home(wanted))
+            .chain(claims::limits(ground))
+            .collect(),
         missing,
     }
 }

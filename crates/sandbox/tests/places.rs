@@ -16,6 +16,10 @@ fn a_project_that_is_the_home_is_granted_and_nothing_beside_it() {
             format!("cat .secret; echo; echo x > new; echo x >> {}", yard.canary.display());
         let told = yard.cage(tier, &["project", home], &["sh", "-c", &script]);
         assert_eq!(told.in_tier(tier).printed(), yard::SECRET, "it is the project: {told:?}");
+        let said = |told: &Told| {
+            told.all("limit").iter().any(|limit| limit.contains("keys and passwords"))
+        };
+        assert!(said(&told) && !said(&yard.shell(tier, ":")), "{told:?}");
         assert!(yard.home.join("new").exists());
         yard.canary_is_untouched();
     }

@@ -1,7 +1,10 @@
 //! Directories that no call is ever given, whoever would say yes: where keys and our own files lie.
-//! As rules of the broker's, so that the refusal is recorded like any other. For `plan`.
+//! As rules of the broker's, so that the refusal of a call's wish is recorded like any other, and as an
+//! answer to whoever adds a directory for a session. For `plan`, and for what changes it.
 
-use protocol::confinement::FilePath;
+use crate::plan::OpenFailure;
+use protocol::client::FailedKind;
+use protocol::confinement::{Confinement, FilePath};
 use protocol::judgement::{Rule, RuleEffect};
 use std::path::{Path, PathBuf};
 
@@ -51,8 +54,47 @@ pub(crate) struct Kept<'a> {
     pub(crate) tool_homes: &'a [(String, FilePath)],
 }
 
-/// The rules that deny them. Each holds for what is below it, and for what it is in.
-pub(crate) fn given(kept: &Kept<'_>) -> Vec<Rule> {
+impl<'a> Kept<'a> {
+    /// As a session knows it.
+    pub(crate) fn of(
+        confinement: &'a Confinement,
+        home: Option<&'a Path>,
+        user_file: Option<&'a Path>,
+    ) -> Self {
+        let Confinement { withheld, tool_homes, .. } = confinement;
+        Self { home, withheld, user_file, tool_homes }
+    }
+}
+
+/// Why a directory, by its real path, is added to no session: one of them lies in it, or it in one.
+///
+/// # Errors
+/// What, why, and the way on.
+pub(crate) fn added(
+    dir: &Path,
+    confinement: &Confinement,
+    user_file: Option<&Path>,
+) -> Result<(), OpenFailure> {
+    let home = confinement.home.as_ref().map(FilePath::to_path);
+    let kept = Kept::of(confinement, home.as_deref(), user_file);
+    let reached = |place: &PathBuf| dir.starts_with(place) || place.starts_with(dir);
+    match places(&kept).into_iter().find(reached) {
+        None => Ok(()),
+        Some(place) => Err(OpenFailure::new(
+            FailedKind::Usage,
+            format!(
+                "the directory {} cannot be added: it reaches {}, and keys, passwords, the system's \
+                 own places and agentd's are given to no tool. Add a directory beside it, or copy what \
+                 is needed into the project",
+                dir.display(),
+                place.display()
+            ),
+        )),
+    }
+}
+
+/// All of them, by every path that leads there.
+fn places(kept: &Kept<'_>) -> Vec<PathBuf> {
     let in_home = kept.home.into_iter().flat_map(|home| IN_HOME.map(|name| home.join(name)));
     let withheld = kept.withheld.iter().map(FilePath::to_path);
     let cargo = kept.tool_homes.iter().filter(|(name, _)| name == "CARGO_HOME");
@@ -63,9 +105,14 @@ pub(crate) fn given(kept: &Kept<'_>) -> Vec<Rule> {
         .chain(OF_SYSTEM.map(PathBuf::from))
         .collect();
     // Calls ask by real paths, and any of these may be a link.
-    let real = named.iter().filter_map(|path| path.canonicalize().ok());
+    let real: Vec<PathBuf> = named.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    real.into_iter().chain(named).collect()
+}
+
+/// The rules that deny them. Each holds for what is below it, and for what it is in.
+pub(crate) fn given(kept: &Kept<'_>) -> Vec<Rule> {
     let mut rules: Vec<Rule> = Vec::new();
-    for path in real.chain(named.iter().cloned()) {
+    for path in places(kept) {
         let text = rule_text(&path);
         if !rules.iter().any(|rule| rule.text == text) {
             rules.push(Rule { effect: RuleEffect::Deny, text, file: "built-in".into(), line: 0 });

@@ -146,6 +146,9 @@ pub(crate) fn plan(
         level: level(&config, opening.audience),
         limits: config.sandbox.limits,
     };
+    for dir in &confinement.added {
+        never::added(&dir.to_path(), &confinement, dirs.user_file().as_deref())?;
+    }
     listable(&Change::Network(network), &confinement)?;
     let setup = setup(&id, &config, &confinement, &env)?;
     let store = stores::setup(&id, &ground.dirs.state, &confinement);

@@ -4,6 +4,7 @@
 use super::{SessionMsg, SessionState, pinning, rules};
 use crate::book::chain;
 use crate::client_actor::ClientMsg;
+use crate::never;
 use crate::plan::OpenFailure;
 use crate::slot::SlotMsg;
 use crate::to_disk;
@@ -95,14 +96,15 @@ impl SessionState {
         let change = match change {
             Change::AddDirectory(path) => {
                 let user_file = self.plan.user_file.clone();
+                let confinement = self.plan.confinement.clone();
                 let real = tokio::task::spawn_blocking(move || {
                     let real = crate::plan::real_dir(&path.to_path(), "the added directory")?;
-                    match user_file.map(|file| config::user_file_is_own(&file, [&real])) {
-                        None | Some(Ok(())) => Ok(real),
-                        Some(Err(error)) => {
-                            Err(OpenFailure::new(FailedKind::Configuration, chain(&error)))
-                        }
+                    if let Some(Err(error)) =
+                        user_file.as_ref().map(|file| config::user_file_is_own(file, [&real]))
+                    {
+                        return Err(OpenFailure::new(FailedKind::Configuration, chain(&error)));
                     }
+                    never::added(&real, &confinement, user_file.as_deref()).map(|()| real)
                 });
                 match real.await {
                     Ok(Ok(real)) => Change::AddDirectory(real.into()),
