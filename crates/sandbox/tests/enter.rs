@@ -7,7 +7,8 @@ mod yard;
 use std::net::TcpListener;
 use yard::{SECRET, Yard};
 
-const PROFILES: [&str; 6] = ["probe", "query", "mutate", "session", "broker", "provider"];
+const PROFILES: [&str; 8] =
+    ["probe", "query", "mutate", "session", "broker", "provider", "web", "store"];
 
 #[test]
 fn each_profile_reads_and_writes_what_it_is_for() {
@@ -17,7 +18,7 @@ fn each_profile_reads_and_writes_what_it_is_for() {
     let data = data.to_str().unwrap();
     let new = yard.project.join("new");
     for profile in PROFILES {
-        let reads = ["probe", "query", "mutate"].contains(&profile);
+        let reads = ["probe", "query", "mutate", "store"].contains(&profile);
         let said = yard.entered(profile, &["read", data]);
         assert_eq!(said.starts_with("done"), reads, "{profile}: {said}");
         let said = yard.entered(profile, &["write", new.to_str().unwrap()]);
@@ -46,22 +47,41 @@ fn no_profile_starts_programs_or_keeps_powers() {
 }
 
 #[test]
-fn only_the_provider_opens_connections() {
+fn only_the_provider_and_the_web_open_connections() {
     let yard = Yard::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     for profile in PROFILES {
         let said = yard.entered(profile, &["tcp", &address]);
-        assert_eq!(said.starts_with("done"), profile == "provider", "{profile}: {said}");
+        let may = ["provider", "web"].contains(&profile);
+        assert_eq!(said.starts_with("done"), may, "{profile}: {said}");
     }
-    for file in ["/etc/hosts", "/etc/resolv.conf"] {
-        if std::path::Path::new(file).exists() {
-            let said = yard.entered("provider", &["read", file]);
-            assert!(said.starts_with("done"), "{file}: {said}");
+    for profile in ["provider", "web"] {
+        for file in ["/etc/hosts", "/etc/resolv.conf"] {
+            if std::path::Path::new(file).exists() {
+                let said = yard.entered(profile, &["read", file]);
+                assert!(said.starts_with("done"), "{profile} {file}: {said}");
+            }
         }
+        let said = yard.entered(profile, &["read", "/etc/passwd"]);
+        assert!(said.starts_with("EACCES"), "{profile}: {said}");
     }
-    let said = yard.entered("provider", &["read", "/etc/passwd"]);
-    assert!(said.starts_with("EACCES"), "{said}");
+    // The store's own directories, and no other's.
+    let own = yard.root.join("store");
+    std::fs::create_dir(&own).unwrap();
+    let own = own.join("new");
+    let out = std::process::Command::new(yard::ATTEMPT)
+        .args(["enter", "profile", "store", "project", yard.project.to_str().unwrap()])
+        .args([
+            "added",
+            own.parent().unwrap().to_str().unwrap(),
+            "temp",
+            yard.temp.to_str().unwrap(),
+        ])
+        .args(["--", "write", own.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(yard::Told::from(&out).one("write").starts_with("done"), "{out:?}");
 }
 
 #[test]

@@ -69,6 +69,54 @@ fn metadata_outside_is_kept_in_tier_a_and_named_in_tier_b() {
 }
 
 #[test]
+fn each_change_of_metadata_outside_is_refused_in_tier_a_and_its_record_says_so() {
+    let yard = Yard::new();
+    let own = yard.project.join("own");
+    std::fs::write(&own, "mine").unwrap();
+    for (act, word) in
+        [("chmod", "mode"), ("chown", "owner"), ("utime", "times"), ("setxattr", "attributes")]
+    {
+        let before = std::fs::metadata(&yard.canary).unwrap();
+        let program = [yard.inside.to_str().unwrap(), "try", act, text(&yard.canary)];
+        let told = yard.cage("a", &[], &program);
+        assert!(!told.in_tier("a").printed().contains("done"), "{act}: {told:?}");
+        let refusals = told.all("refusal");
+        let named = |line: &&str| {
+            line.starts_with("Predicted")
+                && line.contains(word)
+                && line.contains(text(&yard.canary))
+        };
+        assert!(refusals.len() == 1 && refusals.iter().all(named), "{act}: {told:?}");
+        use std::os::unix::fs::MetadataExt;
+        let after = std::fs::metadata(&yard.canary).unwrap();
+        let changed = |of: &std::fs::Metadata| (of.ctime(), of.ctime_nsec());
+        assert_eq!(changed(&before), changed(&after), "{act}");
+        // Inside it is done and no refusal; outside too, without a cage.
+        let program = [yard.inside.to_str().unwrap(), "try", act, text(&own)];
+        let told = yard.cage("a", &[], &program);
+        assert!(told.printed().contains("done") && told.all("refusal").is_empty(), "{told:?}");
+        assert!(yard.free(&[act, text(&yard.canary)]).starts_with("done"), "{act}");
+        assert_ne!(changed(&before), changed(&std::fs::metadata(&yard.canary).unwrap()), "{act}");
+    }
+}
+
+#[test]
+fn words_of_a_command_make_no_refusal() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let words =
+            "sandbox: Permission denied. Operation not permitted (EPERM), seccomp, landlock";
+        let told = yard.shell(tier, &format!("echo '{words}'; echo '{words}' >&2; exit 126"));
+        assert_eq!(told.in_tier(tier).printed(), words);
+        assert!(told.all("refusal").is_empty(), "{tier}: {told:?}");
+        // The control: what is refused and says nothing.
+        let told =
+            yard.shell(tier, &format!("echo x 2>/dev/null > {}; exit 0", text(&yard.canary)));
+        assert_eq!(told.all("refusal").len(), 1, "{tier}: {told:?}");
+    }
+}
+
+#[test]
 fn a_secret_in_the_home_is_not_read_by_any_way() {
     for tier in TIERS {
         let yard = Yard::new();

@@ -7,7 +7,7 @@ mod yard;
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use yard::{TIERS, Yard, mark};
 
 /// How many connections a listener that does not wait has been given, with what came.
@@ -85,6 +85,73 @@ fn a_live_server_gets_nothing_while_the_network_is_off() {
         assert_eq!(bytes, "hello");
         assert!(yard.caged_with(tier, &on, &["udp", &udp]).starts_with("done"), "{tier}");
         assert_eq!(datagrams.recv(&mut [0; 9]).unwrap(), 5);
+    }
+}
+
+#[test]
+fn no_other_way_of_sending_reaches_a_live_server_while_the_network_is_off() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let [tcp, tcp6] = ["127.0.0.1:0", "[::1]:0"].map(|at| TcpListener::bind(at).unwrap());
+        let [udp, udp6] = ["127.0.0.1:0", "[::1]:0"].map(|at| UdpSocket::bind(at).unwrap());
+        tcp.set_nonblocking(true).unwrap();
+        tcp6.set_nonblocking(true).unwrap();
+        udp.set_nonblocking(true).unwrap();
+        udp6.set_nonblocking(true).unwrap();
+        let [four, six] = [&tcp, &tcp6].map(|at| at.local_addr().unwrap().to_string());
+        let [udp4_at, udp6_at] = [&udp, &udp6].map(|at| at.local_addr().unwrap().to_string());
+        let acts = [
+            ["tcp", &six],
+            ["udp", &udp6_at],
+            ["fast-open", &four],
+            ["mptcp", &four],
+            ["raw", &udp4_at],
+        ];
+        for act in &acts {
+            let said = yard.caged(tier, act);
+            let sent_nowhere = tier == "a" && act[0] == "udp";
+            assert!(!said.starts_with("done") || sent_nowhere, "{tier} {act:?}: {said}");
+        }
+        let arrived = || {
+            let streams = [&tcp, &tcp6].map(|at| usize::from(at.accept().is_ok()));
+            let datagrams = [&udp, &udp6].map(|at| usize::from(at.recv(&mut [0; 99]).is_ok()));
+            streams.into_iter().chain(datagrams).sum::<usize>()
+        };
+        assert_eq!(arrived(), 0, "{tier}");
+        for act in &acts {
+            let said = yard.caged_with(tier, &["network", "on"], act);
+            // Refused in every mode, since nothing of a project needs them.
+            let never = ["mptcp", "raw"].contains(&act[0]);
+            assert_eq!(said.starts_with("done"), !never, "{tier} {act:?}: {said}");
+            assert_eq!(arrived(), usize::from(!never), "{tier} {act:?}");
+            let free = yard.free(act);
+            // Without a cage: raw sockets are root's, and a kernel may have been built without MPTCP.
+            let kernels = match act[0] {
+                "raw" => "EPERM",
+                "mptcp" => "EPROTONOSUPPORT",
+                _ => "nothing else",
+            };
+            assert!(free.starts_with("done") || free.starts_with(kernels), "{act:?}: {free}");
+            arrived();
+        }
+    }
+}
+
+#[test]
+fn a_unix_datagram_reaches_nobody_outside() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let path = yard.root.join("outside.sock");
+        let outside = UnixDatagram::bind(&path).unwrap();
+        outside.set_nonblocking(true).unwrap();
+        let act = ["unix-datagram", path.to_str().unwrap()];
+        for network in ["off", "on"] {
+            let said = yard.caged_with(tier, &["network", network], &act);
+            assert!(!said.starts_with("done"), "{tier} {network}: {said}");
+        }
+        assert!(outside.recv(&mut [0; 9]).is_err(), "{tier}");
+        assert!(yard.free(&act).starts_with("done"));
+        assert_eq!(outside.recv(&mut [0; 9]).unwrap(), 5, "the control");
     }
 }
 

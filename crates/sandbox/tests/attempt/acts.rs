@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -38,6 +38,7 @@ fn perform(act: &str, words: &[&str]) -> io::Result<String> {
         ("chmod", [path]) => {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).map(nothing)
         }
+        ("utime" | "setxattr" | "chown", [path]) => metadata(act, path),
         ("read", [path]) => std::fs::read_to_string(path),
         ("read-through-link", [path, link]) => {
             std::os::unix::fs::symlink(path, link)?;
@@ -63,6 +64,10 @@ fn sockets(act: &str, words: &[&str]) -> io::Result<String> {
         ("unix-abstract", [name]) => {
             hello(UnixStream::connect_addr(&UnixAddr::from_abstract_name(name)?)?)
         }
+        ("unix-datagram", [path]) => {
+            UnixDatagram::unbound()?.send_to(b"hello", path).map(|sent| sent.to_string())
+        }
+        ("fast-open" | "mptcp" | "raw", [address]) => unusual(act, address),
         ("unix-own", [path]) => {
             // A server and its client within one project, as test suites have them.
             let listener = UnixListener::bind(path)?;
@@ -76,7 +81,8 @@ fn sockets(act: &str, words: &[&str]) -> io::Result<String> {
         ("tcp", [address]) => hello(TcpStream::connect(address)?),
         ("udp", [address]) => {
             let address: SocketAddr = address.parse().map_err(io::Error::other)?;
-            UdpSocket::bind("127.0.0.1:0")?.send_to(b"hello", address).map(|sent| sent.to_string())
+            let local = if address.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+            UdpSocket::bind(local)?.send_to(b"hello", address).map(|sent| sent.to_string())
         }
         ("udp-connect", [address]) => {
             let address: SocketAddr = address.parse().map_err(io::Error::other)?;
@@ -94,6 +100,63 @@ fn sockets(act: &str, words: &[&str]) -> io::Result<String> {
         }
         _ => processes(act, words),
     }
+}
+
+/// What Landlock has no right for.
+fn metadata(act: &str, path: &str) -> io::Result<String> {
+    let name = std::ffi::CString::new(path)?;
+    match act {
+        "chown" => {
+            let own = nix::unistd::getuid().as_raw();
+            std::os::unix::fs::chown(path, Some(own), None).map(|()| String::new())
+        }
+        "utime" => {
+            // SAFETY: a path to read; without times it is now.
+            #[allow(unsafe_code)]
+            Errno::result(unsafe {
+                libc::utimensat(libc::AT_FDCWD, name.as_ptr(), std::ptr::null(), 0)
+            })?;
+            Ok(String::new())
+        }
+        _ => {
+            // SAFETY: two names and one byte to read.
+            #[allow(unsafe_code)]
+            Errno::result(unsafe {
+                libc::setxattr(name.as_ptr(), c"user.agentd".as_ptr(), c"x".as_ptr().cast(), 1, 0)
+            })?;
+            Ok(String::new())
+        }
+    }
+}
+
+/// Ways to send beside plain TCP and UDP.
+fn unusual(act: &str, address: &str) -> io::Result<String> {
+    let address: std::net::SocketAddrV4 = address.parse().map_err(io::Error::other)?;
+    let (kind, protocol) = match act {
+        "mptcp" => (libc::SOCK_STREAM, 262),
+        "raw" => (libc::SOCK_RAW, libc::IPPROTO_UDP),
+        _ => (libc::SOCK_STREAM, 0),
+    };
+    let to = libc::sockaddr_in {
+        sin_family: 2,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
+        sin_zero: [0; 8],
+    };
+    let (to, size) = ((&raw const to).cast(), 16);
+    // SAFETY: an address of sixteen bytes and five bytes to read.
+    #[allow(unsafe_code)]
+    let sent = unsafe {
+        let socket = Errno::result(libc::socket(libc::AF_INET, kind, protocol))?;
+        if act == "mptcp" {
+            Errno::result(libc::connect(socket, to, size))?;
+            libc::send(socket, c"hello".as_ptr().cast(), 5, 0)
+        } else {
+            let flags = if act == "raw" { 0 } else { libc::MSG_FASTOPEN };
+            libc::sendto(socket, c"hello".as_ptr().cast(), 5, flags, to, size)
+        }
+    };
+    Ok(Errno::result(sent)?.to_string())
 }
 
 fn hello(mut stream: impl Write) -> io::Result<String> {

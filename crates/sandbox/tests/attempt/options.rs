@@ -94,6 +94,7 @@ fn profile(name: &str) -> Profile {
         Profile::Broker,
         Profile::Provider,
         Profile::Store,
+        Profile::Web,
     ]
     .into_iter()
     .find(|profile| profile.name() == name)
