@@ -13,6 +13,8 @@ pub mod dice;
 pub mod internet;
 #[path = "terminal.rs"]
 pub mod terminal;
+#[path = "unit.rs"]
+pub mod unit;
 #[path = "wire.rs"]
 pub mod wire;
 

@@ -206,6 +206,8 @@ pub struct Confinement {
     pub level: Level,
     /// Bounds.
     pub limits: Limits,
+    /// The cgroup in which a command gets one of its own, where one was delegated to us.
+    pub cgroup: Option<FilePath>,
 }
 
 /// What really holds, in the words of the record.
@@ -232,6 +234,8 @@ pub struct Enforced {
     pub limits: Vec<String>,
     /// Granted paths that were not there.
     pub missing: Vec<String>,
+    /// What the command's own cgroup holds: `memory`, `processes`; empty where it has none.
+    pub cgroup: Vec<String>,
 }
 
 impl Enforced {

@@ -2,6 +2,7 @@
 //! looked at from time to time. Judging is pure. For `caged` only.
 
 use crate::census::{self, Census, Used};
+use crate::cgroup::{Controller, Group};
 use protocol::confinement::Limits;
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,7 @@ pub enum Bound {
 pub struct Exceeded {
     /// Which.
     pub bound: Bound,
-    /// How much was found.
+    /// How much was found: no more than is allowed where the kernel held it there.
     pub used: u64,
     /// How much is allowed.
     pub most: u64,
@@ -41,6 +42,7 @@ pub struct Exceeded {
 /// The bounds of one call, and when to look next.
 #[derive(Debug)]
 pub(crate) struct Bounds {
+    /// Without those that the kernel keeps for the call's cgroup: there it is read what it had to do.
     limits: Limits,
     /// When to look next, and when to count.
     next: Option<Instant>,
@@ -53,8 +55,15 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// From the program's start on.
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(mut limits: Limits, group: Option<&Group>) -> Self {
         let any = limits.memory_bytes > 0 || limits.processes > 0 || limits.cpu_seconds > 0;
+        let held = |controller| group.is_some_and(|group| group.holds(controller));
+        if held(Controller::Memory) {
+            limits.memory_bytes = 0;
+        }
+        if held(Controller::Processes) {
+            limits.processes = 0;
+        }
         let now = Instant::now();
         let machine = if limits.processes > 0 { census::machine() } else { 0 };
         let next = any.then(|| now + GLANCE);
@@ -82,13 +91,21 @@ impl Bounds {
     }
 
     /// Counts, where it is time for it.
-    pub(crate) fn look(&mut self) -> Option<Exceeded> {
+    pub(crate) fn look(&mut self, group: Option<&Group>) -> Option<Exceeded> {
         let begun = Instant::now();
-        let mut found = None;
-        if begun >= self.count {
+        let mut found = group.and_then(Group::exceeded);
+        if found.is_none() && begun >= self.count {
             let spent = census::own_time();
-            let census = Census::take();
-            found = self.judge(census.used, || census.proportional());
+            found = match group {
+                // Nothing else is left to count: what it took is told without a look at each process.
+                Some(group) if self.limits.memory_bytes == 0 && self.limits.processes == 0 => {
+                    self.judge(Used { cpu_ms: group.cpu_ms(), ..Used::default() }, || 0)
+                }
+                Some(_) | None => {
+                    let census = Census::take();
+                    self.judge(census.used, || census.proportional())
+                }
+            };
             let pause = if self.doubted {
                 DOUBT
             } else {
@@ -96,9 +113,9 @@ impl Bounds {
             };
             self.count = Instant::now() + pause;
         }
-        self.next = self.next.map(|_| match self.limits.processes {
-            0 => self.count,
-            _ => self.count.min(Instant::now() + GLANCE),
+        self.next = self.next.map(|_| match (self.limits.processes, group) {
+            (0, None) => self.count,
+            (_, _) => self.count.min(Instant::now() + GLANCE),
         });
         found
     }
@@ -128,7 +145,7 @@ mod tests {
 
     fn bounds() -> Bounds {
         let limits = Limits { memory_bytes: 100, processes: 10, cpu_seconds: 5, ..Limits::NONE };
-        Bounds::new(limits)
+        Bounds::new(limits, None)
     }
 
     fn used(processes: u64, resident: u64, cpu_ms: u64) -> Used {
@@ -157,8 +174,8 @@ mod tests {
 
     #[test]
     fn without_bounds_nobody_looks() {
-        let mut bounds = Bounds::new(Limits::NONE);
-        assert_eq!((bounds.next(), bounds.look()), (None, None));
+        let mut bounds = Bounds::new(Limits::NONE, None);
+        assert_eq!((bounds.next(), bounds.look(None)), (None, None));
         assert_eq!(bounds.judge(used(9, 9, 9_000_000), || 9), None);
     }
 }

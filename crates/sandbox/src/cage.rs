@@ -83,6 +83,7 @@ impl Cage {
             dropped: layer::dropped(abi),
             limits,
             missing: grants.missing,
+            cgroup: Vec::new(),
         })
     }
 
@@ -123,6 +124,7 @@ impl Cage {
         program.hand_over(&self.line)?;
         // The line closes when exec succeeds.
         self.line.next()?;
+        let bounds = Bounds::new(self.limits, self.tree.group());
         Ok(Caged {
             tree: self.tree,
             listener: self.listener,
@@ -130,7 +132,7 @@ impl Cage {
             output: Some(self.output),
             errors: Some(self.errors),
             before: self.before,
-            bounds: Bounds::new(self.limits),
+            bounds,
         })
     }
 }

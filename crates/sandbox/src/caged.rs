@@ -1,6 +1,7 @@
 //! A command that runs in its cage: its output, its end, and what it leaves behind. For `tools`.
 
 use crate::bounds::{Bounds, Exceeded};
+use crate::cgroup::Group;
 use crate::error::{CageError, Step};
 use crate::listener::Listener;
 use crate::protected::Before;
@@ -84,11 +85,18 @@ impl Caged {
         }
         let stopped = if self.bounds.crowded() { self.tree.stop() } else { Stopped::No };
         self.tree.reap_orphans();
-        let found = self.bounds.look();
+        let found = self.bounds.look(self.tree.group());
         if found.is_none() {
             stopped.go_on();
         }
         found
+    }
+
+    /// The bound that the kernel ended it for, or held it back at, once the command itself has ended:
+    /// it may have been too quick for `exceeded`. Only where it has a cgroup.
+    #[must_use]
+    pub fn was_held(&self) -> Option<Exceeded> {
+        self.tree.group().and_then(Group::exceeded)
     }
 
     /// The command's process id, as the runner numbers it.

@@ -32,9 +32,11 @@ pub(crate) enum Bounded {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
     /// By a PID namespace or by the guard.
-    ByKernel,
+    Kernel,
     /// Only while the runner lives.
-    ByRunner,
+    Runner,
+    /// By its cgroup, which the supervisor ends when the runner cannot.
+    Group,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,8 +167,14 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
             ),
         }
     }
-    if ground.held == Held::ByRunner {
-        say("Processes that left the command's session survive when the runner is killed.");
+    match ground.held {
+        Held::Kernel => {}
+        Held::Runner => {
+            say("Processes that left the command's session survive when the runner is killed.");
+        }
+        Held::Group => say(
+            "Processes that left the command's session survive when the runner and the supervisor are killed in the same instant, until a supervisor starts again.",
+        ),
     }
     limits
 }
@@ -189,9 +197,9 @@ mod tests {
                     root: Root::No,
                     observed: Observed::Refusals,
                     held: if abi < layer::SCOPES && tier == Tier::B {
-                        Held::ByRunner
+                        Held::Runner
                     } else {
-                        Held::ByKernel
+                        Held::Kernel
                     },
                 });
                 let says = |words: &str| said.iter().any(|limit| limit.contains(words));
@@ -212,7 +220,7 @@ mod tests {
             memory: Bounded::ByRunner,
             root: Root::No,
             observed: Observed::Refusals,
-            held: Held::ByKernel,
+            held: Held::Kernel,
         };
         assert!(limits(ground(Tier::A, 7)).len() < limits(ground(Tier::B, 7)).len());
         assert!(limits(ground(Tier::B, 7)).len() < limits(ground(Tier::B, 5)).len());

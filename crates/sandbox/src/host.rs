@@ -167,6 +167,7 @@ impl Scratch {
             git: GitSettings::Kept,
             highest_tier,
             level: Level::Required,
+            cgroup: None,
             limits: Limits::NONE,
         }
     }
@@ -247,7 +248,7 @@ mod tests {
                     memory: Bounded::ByKernel,
                     root: Root::No,
                     observed: Observed::Refusals,
-                    held: Held::ByKernel,
+                    held: Held::Kernel,
                 });
                 for words in [SIGNALS, SOCKETS] {
                     let says = said.iter().any(|limit| limit.contains(words));

@@ -2,7 +2,8 @@
 //!
 //! Two doors: [`Cage::enter`] locks the calling process for good (workers and file tools);
 //! [`Cage::prepare`] and [`Cage::spawn`] run a command in a cage of its own. Beside them
-//! [`harden`], the first line of every worker, and [`host`], which tries what this host allows.
+//! [`harden`], the first line of every worker, [`host`], which tries what this host allows, and
+//! [`settle`], which gives each command a cgroup of its own where one was delegated.
 //!
 //! The README beside this crate has the order of steps, what fails otherwise, and what it costs.
 
@@ -11,6 +12,7 @@ mod bounds;
 mod cage;
 mod caged;
 mod census;
+mod cgroup;
 mod claims;
 mod error;
 mod fence;
@@ -39,6 +41,7 @@ pub use attempts::{Attempt, Stand, act, attempts};
 pub use bounds::{Bound, Exceeded};
 pub use cage::Cage;
 pub use caged::{Caged, Ending, Exit};
+pub use cgroup::{Controller, Delegation, Reason, delegation, settle, sweep};
 pub use error::{CageError, Step};
 pub use host::{HostProbe, HostStep, StepOutcome, host};
 pub use inert::Program;

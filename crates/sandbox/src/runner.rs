@@ -3,6 +3,7 @@
 //! The order is the one that was found to work; the crate's note says what fails otherwise.
 
 use crate::cage::Cage;
+use crate::cgroup::{Controller, Group};
 use crate::claims::{self, Bounded, Ground, Held, Observed, Root};
 use crate::error::{CageError, Step};
 use crate::fence::Fence;
@@ -22,6 +23,7 @@ use crate::sys;
 use crate::tree::{Bond, Tree};
 use landlock::RulesetCreated;
 use nix::errno::Errno;
+use nix::sched::CloneFlags;
 use nix::sys::prctl;
 use nix::unistd::getuid;
 use protocol::confinement::{Confinement, Enforced, Level, Network, Tier};
@@ -90,6 +92,7 @@ fn tier_a(
     abi: u32,
     left: Left,
 ) -> Result<(Cage, Enforced), CageError> {
+    let (group, without) = Group::of(wanted);
     let mut grants = Grants::find(wanted, policy, Means::Root)?;
     let watch = watch(wanted, &grants, Tier::A, abi)?;
     let first = First::start(RootPlan::new(&grants), wanted.limits.processes)?;
@@ -130,6 +133,7 @@ fn tier_a(
             Left::AsRoot | Left::Refused(_) => Counting::Shared,
         },
         bond: Bond::Namespace { first, fence },
+        group,
     }
     .launch()?;
     cage.door = door;
@@ -139,18 +143,19 @@ fn tier_a(
         network: wanted.network,
         // RLIMIT_NPROC counts in the user namespace, but never binds uid 0.
         processes: if unbounded && (left == Left::AsRoot || getuid().is_root()) {
-            by_runner(wanted.limits.processes)
+            bounded(&cage, Controller::Processes, wanted.limits.processes)
         } else {
             by_kernel(wanted.limits.processes)
         },
-        memory: by_runner(wanted.limits.memory_bytes),
+        memory: bounded(&cage, Controller::Memory, wanted.limits.memory_bytes),
         root: powers(),
         observed: observed(&cage),
-        held: Held::ByKernel,
+        held: Held::Kernel,
     };
     let names = namespaces::names(left, wanted.network);
     let mut enforced = enforced(wanted, ground, names, grants.missing);
-    enforced.limits.extend(unprotected(&cage));
+    enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
+    enforced.limits.extend(unprotected(&cage).into_iter().chain(without));
     let losses = losses.into_iter().map(|loss| format!("Lost: {loss}"));
     enforced.limits.extend(losses);
     Ok((cage, enforced))
@@ -160,6 +165,7 @@ fn tier_a(
 fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enforced), CageError> {
     prctl::set_child_subreaper(true)
         .map_err(|error| CageError::os(Step::Fork, "becoming the subreaper", error))?;
+    let (group, without) = Group::of(wanted);
     let mut grants = Grants::find(wanted, policy, Means::Layer)?;
     let watch = watch(wanted, &grants, Tier::B, abi)?;
     let rules = layer::rules(&grants, tcp(Tier::B, wanted.network))?;
@@ -176,23 +182,26 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
         inside: None,
         counting: Counting::Shared,
         bond: Bond::Domain { fence, guard: None },
+        group,
     }
     .launch()?;
     let ground = Ground {
         tier: Tier::B,
         abi,
         network: wanted.network,
-        processes: by_runner(wanted.limits.processes),
-        memory: by_runner(wanted.limits.memory_bytes),
+        processes: bounded(&cage, Controller::Processes, wanted.limits.processes),
+        memory: bounded(&cage, Controller::Memory, wanted.limits.memory_bytes),
         root: powers(),
         observed: observed(&cage),
-        held: match fence {
-            Some(_) => Held::ByKernel,
-            None => Held::ByRunner,
+        held: match (fence, cage.tree.group()) {
+            (Some(_), _) => Held::Kernel,
+            (None, Some(_)) => Held::Group,
+            (None, None) => Held::Runner,
         },
     };
     let mut enforced = enforced(wanted, ground, Vec::new(), grants.missing);
-    enforced.limits.extend(unprotected(&cage));
+    enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
+    enforced.limits.extend(unprotected(&cage).into_iter().chain(without));
     Ok((cage, enforced))
 }
 
@@ -206,6 +215,7 @@ struct Launch<'a> {
     inside: Option<Inside>,
     counting: Counting,
     bond: Bond,
+    group: Option<Group>,
 }
 
 /// The namespaces of tier A that the command's process enters by itself.
@@ -239,13 +249,17 @@ impl Launch<'_> {
             counting: self.counting,
         };
         let start = move || inert.run(&its_line);
-        let command = match &self.inside {
-            Some(inside) => sys::fork_in(inside.processes.as_fd(), start),
-            None => sys::fork(start),
+        let group = self.group.as_ref();
+        let command = match (&self.inside, group) {
+            (Some(inside), _) => {
+                sys::fork_in(inside.processes.as_fd(), group.map(Group::directory), start)
+            }
+            (None, Some(group)) => group.fork(CloneFlags::empty(), start),
+            (None, None) => sys::fork(start),
         };
         let command =
             command.map_err(|error| CageError::os(Step::Fork, "the command's process", error))?;
-        let mut tree = Tree::new(command, self.bond);
+        let mut tree = Tree::new(command, self.bond, self.group);
         let end = sys::pidfd(command)
             .map_err(|error| CageError::os(Step::Fork, "a handle on the command", error))?;
         // The command has what it needs of them; in tier A this is the moment.
@@ -346,6 +360,7 @@ fn enforced(
             .chain(claims::limits(ground))
             .collect(),
         missing,
+        cgroup: Vec::new(),
     }
 }
 
@@ -356,9 +371,13 @@ fn unprotected(cage: &Cage) -> Vec<String> {
     crowded.into_iter().chain(before.limits().iter().cloned()).collect()
 }
 
-/// Who keeps a bound that this process keeps; zero is none.
-fn by_runner(most: u64) -> Bounded {
-    if most > 0 { Bounded::ByRunner } else { Bounded::Not }
+/// Who keeps a bound that is the cgroup's, or else this process's; zero is none.
+fn bounded(cage: &Cage, controller: Controller, most: u64) -> Bounded {
+    match cage.tree.group() {
+        Some(group) if group.holds(controller) => Bounded::ByKernel,
+        Some(_) | None if most > 0 => Bounded::ByRunner,
+        Some(_) | None => Bounded::Not,
+    }
 }
 
 /// The same for one that the kernel keeps.

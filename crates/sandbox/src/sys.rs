@@ -1,6 +1,7 @@
 //! System calls for which nix has no safe form. For this crate only; each function is safe to call.
 #![allow(unsafe_code)]
 
+use crate::cgroup;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::wait::waitpid;
@@ -40,7 +41,12 @@ pub(crate) fn fork_into(flags: CloneFlags, body: impl FnOnce() -> i32) -> Result
     let flags = libc::c_long::from(flags.bits() | libc::SIGCHLD);
     // SAFETY: without a stack and without CLONE_VM this is fork, and the copy leaves by `_exit`.
     // The process has one thread, so no lock of the C library can be held by another.
-    match Errno::result(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })? {
+    copied(Errno::result(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })?, body)
+}
+
+/// What clone came back with: zero in the copy, which runs the body and ends.
+pub(crate) fn copied(made: libc::c_long, body: impl FnOnce() -> i32) -> Result<Pid, Errno> {
+    match made {
         0 => {
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(70);
             // SAFETY: `_exit` takes a number and does not return.
@@ -53,6 +59,7 @@ pub(crate) fn fork_into(flags: CloneFlags, body: impl FnOnce() -> i32) -> Result
 /// What the go-between of `fork_in` reads and writes in this process's memory.
 struct Errand<'a, F> {
     namespace: BorrowedFd<'a>,
+    group: Option<BorrowedFd<'a>>,
     body: Option<F>,
     outcome: Result<Pid, Errno>,
 }
@@ -61,7 +68,7 @@ struct Errand<'a, F> {
 const STACK: usize = 512 << 10;
 
 /// Starts a copy of this process, as `fork` does, as a member of another PID namespace and still
-/// as our own child.
+/// as our own child; where a cgroup's directory is given, as a member of that too.
 ///
 /// Only a process that has moved can fork into its new namespace, and this one must not move. A
 /// go-between in our memory, as in vfork, moves and forks in our name.
@@ -70,6 +77,7 @@ const STACK: usize = 512 << 10;
 /// What clone, setns or fork answer.
 pub(crate) fn fork_in<F: FnOnce() -> i32>(
     namespace: BorrowedFd<'_>,
+    group: Option<BorrowedFd<'_>>,
     body: F,
 ) -> Result<Pid, Errno> {
     extern "C" fn go<F: FnOnce() -> i32>(errand: *mut libc::c_void) -> libc::c_int {
@@ -79,11 +87,15 @@ pub(crate) fn fork_in<F: FnOnce() -> i32>(
         errand.outcome = setns(errand.namespace, CloneFlags::CLONE_NEWPID).and_then(|()| {
             // The body stays where it is: dropped here, its descriptors would be closed in our
             // table and stay open in the one of `fork_in`.
-            fork_into(CloneFlags::CLONE_PARENT, || body.take().map_or(70, |body| body()))
+            let body = || body.take().map_or(70, |body| body());
+            match errand.group {
+                Some(group) => cgroup::fork_within(CloneFlags::CLONE_PARENT, group, body),
+                None => fork_into(CloneFlags::CLONE_PARENT, body),
+            }
         });
         0
     }
-    let mut errand = Errand { namespace, body: Some(body), outcome: Err(Errno::ECHILD) };
+    let mut errand = Errand { namespace, group, body: Some(body), outcome: Err(Errno::ECHILD) };
     let mut stack: Vec<u128> = vec![0; STACK / size_of::<u128>()];
     // SAFETY: the function gets the structure of its type; stack and structure live until the
     // call is over, since CLONE_VFORK holds us until the go-between has ended; the stack's end is

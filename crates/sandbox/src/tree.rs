@@ -3,6 +3,7 @@
 //! The runner waits for any child (`waitpid(-1)`), which is right here alone: it is a process of
 //! one purpose, and every child it has belongs to this tree.
 
+use crate::cgroup::Group;
 use crate::error::CageError;
 use crate::fence::{Fence, Guard};
 use crate::init::First;
@@ -61,6 +62,7 @@ impl Stopped {
 pub(crate) struct Tree {
     command: Pid,
     bond: Bond,
+    group: Option<Group>,
     exit: Option<Exit>,
     /// `Some` once it was ended: how many processes are still there.
     survivors: Option<u32>,
@@ -68,8 +70,13 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// A tree that grows from `command`.
-    pub(crate) fn new(command: Pid, bond: Bond) -> Self {
-        Self { command, bond, exit: None, survivors: None }
+    pub(crate) fn new(command: Pid, bond: Bond, group: Option<Group>) -> Self {
+        Self { command, bond, group, exit: None, survivors: None }
+    }
+
+    /// The cgroup that it is in, where it has one of its own.
+    pub(crate) fn group(&self) -> Option<&Group> {
+        self.group.as_ref()
     }
 
     /// Starts the guard, where the domain is fenced.
@@ -114,7 +121,8 @@ impl Tree {
         let mut pauses = 0;
         let survivors = loop {
             self.strike();
-            if self.reap() {
+            let empty = self.group.as_ref().is_none_or(Group::is_empty);
+            if self.reap() && empty {
                 break 0;
             }
             if Instant::now() > deadline {
@@ -161,6 +169,9 @@ impl Tree {
 
     /// One blow with the strongest means there is.
     fn strike(&mut self) {
+        if let Some(group) = &self.group {
+            group.kill();
+        }
         if self.exit.is_none() {
             let _ = kill(self.command, Signal::SIGKILL);
         }

@@ -51,6 +51,7 @@ fn caged() -> CallInput {
         dropped: Vec::new(),
         limits: Vec::new(),
         missing: Vec::new(),
+        cgroup: Vec::new(),
     })
 }
 

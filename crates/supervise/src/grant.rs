@@ -19,7 +19,7 @@ pub struct NotAllowed;
 impl Grant {
     /// For the look before a verdict: the same directories, nothing writable, nothing executable.
     pub(crate) fn probe(of: &Confinement) -> Self {
-        Self { confinement: Confinement { profile: Profile::Probe, ..of.clone() } }
+        Self { confinement: Confinement { profile: Profile::Probe, cgroup: None, ..of.clone() } }
     }
 
     /// For a call that was allowed.
@@ -44,6 +44,7 @@ impl Grant {
             network: Network::On,
             added: Vec::new(),
             home: None,
+            cgroup: None,
             ..self.confinement.clone()
         };
         Self { confinement }

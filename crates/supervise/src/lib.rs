@@ -84,6 +84,8 @@ pub struct Settings {
     pub workers: PathBuf,
     /// The strongest cage this host allows.
     pub host_tier: Tier,
+    /// The directory in which each command gets a cgroup of its own, where one was delegated.
+    pub cgroup: Option<PathBuf>,
     /// Where sessions' temporary directories are made.
     pub temp_root: PathBuf,
     /// Takes what workers write to standard error.

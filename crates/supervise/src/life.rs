@@ -125,11 +125,16 @@ impl<L: Link> Life<L> {
         let (outbox, unsent) = mpsc::channel(UNSENT_WORDS);
         let (end, ending) = mpsc::unbounded_channel();
         tokio::spawn(write_all(writer, unsent, end.clone()));
-        let mut child = started.child;
+        let (mut child, cgroup) = (started.child, started.cgroup);
         tokio::spawn(async move {
             let listener = Listener::<L>::new(reader, generation, hello);
             let cause = watch(listener, &exit, ending, &report).await;
             let _ = exit.readable().await;
+            // Before it is waited for: until then its number is nobody else's.
+            if let Some(cgroup) = cgroup {
+                let sweep = move || sandbox::sweep(&cgroup, pid);
+                let _ = tokio::task::spawn_blocking(sweep).await;
+            }
             let cause = match (cause, child.wait()) {
                 (Some(cause), _) => cause,
                 (None, Ok(status)) => exit_cause(status),

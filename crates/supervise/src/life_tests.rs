@@ -19,7 +19,7 @@ fn shell(script: &str) -> Started {
     let flags = rustix::process::PidfdFlags::NONBLOCK;
     let pidfd = rustix::process::pidfd_open(pid, flags).unwrap();
     ours.set_nonblocking(true).unwrap();
-    Started { child, socket: ours, pidfd }
+    Started { child, socket: ours, pidfd, cgroup: None }
 }
 
 fn begin(script: &str) -> (Life<ToolLink>, UnboundedReceiver<Report<ToolLink>>) {

@@ -88,6 +88,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) dirs: &'a Dirs,
     /// The strongest cage this host allows.
     pub(crate) host_tier: Tier,
+    /// Where each command gets a cgroup of its own.
+    pub(crate) cgroup: Option<&'a Path>,
     /// Where sessions' temporary directories are made.
     pub(crate) temp_root: &'a Path,
 }
@@ -144,6 +146,7 @@ pub(crate) fn plan(
         git: GitSettings::Kept,
         highest_tier: ground.host_tier.min(config.sandbox.highest_tier),
         level: level(&config, opening.audience),
+        cgroup: ground.cgroup.map(FilePath::from),
         limits: config.sandbox.limits,
     };
     for dir in &confinement.added {

@@ -275,6 +275,7 @@ mod tests {
             dropped: Vec::new(),
             limits: Vec::new(),
             missing: Vec::new(),
+            cgroup: Vec::new(),
         }
     }
 

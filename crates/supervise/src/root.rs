@@ -330,10 +330,19 @@ impl RootState {
             pid: std::process::id(),
             build: protocol::BUILD_ID.to_owned(),
             began: self.began,
-            sandbox: self.settings.host_tier.in_words().to_owned(),
+            sandbox: self.cage(),
             sessions: count(self.sessions.len()),
             clients: count(self.clients.len()),
             troubles,
+        }
+    }
+
+    /// What the host allows, in words.
+    fn cage(&self) -> String {
+        let tier = self.settings.host_tier.in_words();
+        match self.settings.cgroup {
+            Some(_) => format!("{tier}, a cgroup for each command"),
+            None => tier.to_owned(),
         }
     }
 

@@ -5,6 +5,7 @@
 //! that nothing needs to run between fork and exec and `spawn` stays a cheap `posix_spawn`.
 
 use crate::grant::Grant;
+use protocol::confinement::{FilePath, Profile};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -86,6 +87,8 @@ pub(crate) struct Started {
     pub(crate) child: Child,
     pub(crate) socket: UnixStream,
     pub(crate) pidfd: OwnedFd,
+    /// Where its command gets a cgroup that is to be removed after its end.
+    pub(crate) cgroup: Option<PathBuf>,
 }
 
 struct Order {
@@ -131,9 +134,14 @@ impl Spawner {
         self.order(worker.executable()).await
     }
 
-    /// The grant is shown, not read: what the runner may do is sent to it as a frame.
-    pub(crate) async fn tool(&self, _grant: &Grant, runner: Runner) -> Result<Started, SpawnError> {
-        self.order(runner.executable()).await
+    /// The grant is shown: what the runner may do is sent to it as a frame.
+    pub(crate) async fn tool(&self, grant: &Grant, runner: Runner) -> Result<Started, SpawnError> {
+        let started = self.order(runner.executable()).await?;
+        let confinement = grant.confinement();
+        // Only a command gets one.
+        let runs = matches!(confinement.profile, Profile::Command | Profile::Verify);
+        let cgroup = confinement.cgroup.as_ref().filter(|_| runs).map(FilePath::to_path);
+        Ok(Started { cgroup, ..started })
     }
 
     async fn order(&self, executable: &'static str) -> Result<Started, SpawnError> {
@@ -170,7 +178,7 @@ fn spawn(path: &Path, log: &File, env: &[(String, String)]) -> Result<Started, S
     let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK)
         .map_err(|error| refused(error.into()))?;
     ours.set_nonblocking(true).map_err(refused)?;
-    Ok(Started { child, socket: ours, pidfd })
+    Ok(Started { child, socket: ours, pidfd, cgroup: None })
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub(crate) fn setup(session: &SessionId, state: &Path, of: &Confinement) -> Stor
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: of.level,
+        cgroup: None,
         limits: Limits::NONE,
     };
     StoreSetup {

@@ -492,6 +492,7 @@ fn enforced(enforced: &Enforced) -> journal::Enforced {
         dropped,
         limits,
         missing,
+        cgroup,
     } = enforced.clone();
     journal::Enforced {
         tier: tier(reached),
@@ -504,6 +505,7 @@ fn enforced(enforced: &Enforced) -> journal::Enforced {
         dropped,
         limits,
         missing,
+        cgroup,
     }
 }
 

@@ -189,6 +189,7 @@ mod tests {
             git: GitSettings::Kept,
             highest_tier,
             level: Level::Required,
+            cgroup: None,
             limits: Limits::NONE,
         }
     }

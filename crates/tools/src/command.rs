@@ -247,21 +247,32 @@ fn verdict(over: Over, exit: Exit, time: Duration) -> (Outcome, Option<Code>, St
 
 /// How a call ended that used more than it may, with the setting that bounds it.
 fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, String) {
+    // The kernel held it at the bound.
+    let held = used <= most;
     let confined = |what: &str| Outcome::Confined { what: what.to_owned() };
     let (outcome, code, what) = match bound {
         Bound::Memory => {
             let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-            let what = format!(
-                "{} MiB of memory, above the {} of `sandbox.limits.memory_bytes`",
-                mib(used),
-                mib(most)
-            );
+            let (used, most) = (mib(used), mib(most));
+            let what = match held {
+                true => format!(
+                    "all {most} MiB of memory of `sandbox.limits.memory_bytes`, and needed more"
+                ),
+                false => format!(
+                    "{used} MiB of memory, above the {most} of `sandbox.limits.memory_bytes`"
+                ),
+            };
             (Outcome::OutOfMemory, Code::OutOfMemory, what)
         }
         Bound::Processes => {
-            let what = format!(
-                "{used} processes and threads, above the {most} of `sandbox.limits.processes`"
-            );
+            let what = match held {
+                true => format!(
+                    "all {most} processes and threads of `sandbox.limits.processes`, and wanted more"
+                ),
+                false => format!(
+                    "{used} processes and threads, above the {most} of `sandbox.limits.processes`"
+                ),
+            };
             (confined("the bound of processes"), Code::Confined, what)
         }
         Bound::CpuTime => {

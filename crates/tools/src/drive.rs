@@ -110,7 +110,7 @@ impl Pipes<'_> {
             let left = look.map_or(left, |look| left.min(look));
             let (ended, asked) = self.step(left, &[caged.exit_fd(), cancel.as_fd()]);
             if ended {
-                return Over::ByItself;
+                return caged.was_held().map_or(Over::ByItself, Over::Exceeded);
             }
             if asked {
                 return Over::Cancelled;

@@ -10,7 +10,7 @@ use crate::place::{Place, TrustFlag};
 use client::{Colour, Terminal, beside_self, plain};
 use config::{KeySource, Origin};
 use protocol::confinement::Tier;
-use sandbox::{HostProbe, StepOutcome};
+use sandbox::{Controller, Delegation, HostProbe, StepOutcome};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::Path;
@@ -74,6 +74,7 @@ pub(crate) fn main(json: bool, depth: Depth) -> Result<Exit, Failure> {
     let forced = tiers::forced(&host);
     findings.extend(cage(&host, forced.as_ref()));
     findings.extend(tiers::dropped(&host));
+    findings.push(cgroup(sandbox::delegation()));
     let attempts = match depth {
         Depth::Steps => None,
         Depth::Attempts => {
@@ -218,6 +219,38 @@ fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<Finding> {
                 findings.extend(failed(tier).map(|why| Finding::note(name, why)));
             }
             findings
+        }
+    }
+}
+
+/// What holds a command as a whole: the kernel, or a look from time to time.
+fn cgroup(delegation: Delegation) -> Finding {
+    const WATCHED: &str = "watched ten times a second";
+    match delegation {
+        Delegation::Here { base, holds } => {
+            let by_kernel = |one: &Controller| holds.contains(one);
+            let (held, watched): (Vec<_>, Vec<_>) =
+                Controller::ALL.into_iter().partition(by_kernel);
+            let named = |list: Vec<Controller>| {
+                list.into_iter().map(Controller::holds).collect::<Vec<_>>().join(" and ")
+            };
+            let text = format!(
+                "delegated: each command gets its own in {}; the kernel holds its {}",
+                base.display(),
+                named(held)
+            );
+            match watched.is_empty() {
+                true => Finding::ok("cgroup", text),
+                false => {
+                    Finding::note("cgroup", format!("{text}; its {} are {WATCHED}", named(watched)))
+                        .hint("the unit must be given the missing controller: memory and pids")
+                }
+            }
+        }
+        Delegation::Not(reason) => {
+            let text =
+                format!("none for commands, {reason}; their memory and processes are {WATCHED}");
+            Finding::note("cgroup", text).hint(reason.way_on())
         }
     }
 }

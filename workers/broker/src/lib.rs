@@ -86,6 +86,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         highest_tier: Tier::A,
         level: Level::Required,
         // The rules of many sessions are memory, not files; the supervisor bounds what it sends.
+        cgroup: None,
         limits: Limits::NONE,
     })
 }

@@ -107,6 +107,7 @@ fn confinement() -> Confinement {
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,
+        cgroup: None,
         limits: Limits::NONE,
     }
 }

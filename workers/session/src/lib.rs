@@ -83,6 +83,7 @@ fn nothing_but_the_channel() -> Confinement {
         git: GitSettings::Kept,
         highest_tier: Tier::A,
         level: Level::Required,
+        cgroup: None,
         limits: Limits::NONE,
     }
 }

@@ -4,6 +4,7 @@
 use anyhow::{Context, bail};
 use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use sandbox::{Controller, Delegation};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
@@ -117,7 +118,8 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
             Err(error) => return Err(error).of_kind("state"),
         },
     };
-    // Tries every step of the cage in a child, so it comes before any thread.
+    // Both try things with children of their own, so they come before any thread.
+    let cgroup = sandbox::settle();
     let host = sandbox::host();
     sandbox::harden().context("cannot shut itself off from other processes").of_kind("internal")?;
     // The client holds signals back for itself; held back here too, TERM would end nothing.
@@ -148,6 +150,7 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
         dirs,
         workers,
         host_tier: host.tier,
+        cgroup: base(cgroup),
         temp_root: PathBuf::from("/tmp"),
         log,
         idle_exit,
@@ -263,6 +266,21 @@ fn close_input() -> std::io::Result<()> {
 fn worker_env() -> Vec<(String, String)> {
     let name = "RUST_BACKTRACE";
     std::env::var(name).map(|value| (name.to_owned(), value)).into_iter().collect()
+}
+
+/// Where commands get a cgroup each, if anywhere.
+fn base(cgroup: Delegation) -> Option<PathBuf> {
+    match cgroup {
+        Delegation::Here { base, holds } => {
+            let holds: Vec<_> = holds.into_iter().map(Controller::holds).collect();
+            tracing::info!(base = %base.display(), ?holds, "each command gets a cgroup");
+            Some(base)
+        }
+        Delegation::Not(reason) => {
+            tracing::info!(%reason, "commands get no cgroup");
+            None
+        }
+    }
 }
 
 fn address_line(address: &Address) -> serde_json::Value {

@@ -264,6 +264,9 @@ pub struct Enforced {
     pub limits: Vec<String>,
     /// Granted paths that were not there.
     pub missing: Vec<String>,
+    /// What the command's own cgroup held; empty where it had none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cgroup: Vec<String>,
 }
 
 /// What a call's processes used.

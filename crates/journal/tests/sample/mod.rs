@@ -173,6 +173,7 @@ pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
             dropped: vec![],
             limits: vec!["a limit".to_owned()],
             missing: vec![],
+            cgroup: vec!["memory".into(), "processes".into()],
         }),
         runner_pid: Some(10),
         command_pid: Some(11),

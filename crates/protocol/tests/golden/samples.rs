@@ -832,6 +832,7 @@ fn confinement() -> Confinement {
         git: GitSettings::Writable,
         highest_tier: protocol::confinement::Tier::A,
         level: protocol::confinement::Level::BestEffort,
+        cgroup: None,
         limits: Limits {
             processes: 512,
             memory_bytes: 1 << 33,
@@ -854,6 +855,7 @@ fn enforced() -> Enforced {
         dropped: vec![text("x")],
         limits: vec![text("y")],
         missing: vec![text("/z")],
+        cgroup: vec!["memory".into(), "processes".into()],
     }
 }
 

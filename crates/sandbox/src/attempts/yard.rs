@@ -123,6 +123,7 @@ impl Yard {
             git: GitSettings::Kept,
             highest_tier,
             level: Level::BestEffort,
+            cgroup: None,
             limits: Limits::NONE,
         }
     }

@@ -35,6 +35,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             git: GitSettings::Kept,
             highest_tier: Tier::A,
             level: Level::Required,
+            cgroup: None,
             limits: Limits::NONE,
         },
         kill_after_ms: None,

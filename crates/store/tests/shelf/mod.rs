@@ -61,6 +61,7 @@ impl Shelf {
                 git: GitSettings::Kept,
                 highest_tier: Tier::A,
                 level: Level::Required,
+                cgroup: None,
                 limits: Limits::NONE,
             },
             session: SessionId(session.to_owned()),

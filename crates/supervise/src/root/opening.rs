@@ -176,6 +176,7 @@ impl Opener {
             let ground = Ground {
                 dirs: &settings.dirs,
                 host_tier: settings.host_tier,
+                cgroup: settings.cgroup.as_deref(),
                 temp_root: &settings.temp_root,
             };
             plan(id, &wanted, ground)

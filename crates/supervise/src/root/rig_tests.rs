@@ -128,6 +128,7 @@ pub(super) async fn root_in(place: &Path) -> (ActorRef<RootMsg>, JoinHandle<()>,
         dirs: Dirs { config: None, state: directory("state"), runtime: directory("run") },
         workers: bin,
         host_tier: Tier::B,
+        cgroup: None,
         temp_root: directory("tmp"),
         log: File::options().write(true).open("/dev/null").unwrap(),
         // A daemon, so that sessions of scripts end with their runs.

@@ -124,11 +124,15 @@ impl Page {
             [] => "no namespaces of its own".to_owned(),
             own => format!("own namespaces: {}", own.join(", ")),
         };
+        let cgroup = match cage.cgroup.as_slice() {
+            [] => String::new(),
+            held => format!(", {} held by a cgroup of its own", held.join(" and ")),
+        };
         let seccomp = if cage.seccomp { "seccomp filter" } else { "no seccomp filter" };
         self.line(
             "enforced",
             &format!(
-                "tier {}, policy {}, Landlock ABI {}, {seccomp}, {namespaces}, network {}",
+                "tier {}, policy {}, Landlock ABI {}, {seccomp}, {namespaces}, network {}{cgroup}",
                 tier(cage.tier),
                 cage.profile,
                 cage.landlock_abi,

@@ -62,6 +62,7 @@ impl Project {
             git: GitSettings::Kept,
             highest_tier: HIGHEST_TIER.get(),
             level: Level::Required,
+            cgroup: None,
             limits: Limits::NONE,
         }
     }

@@ -1,0 +1,94 @@
+//! The look at this process's cgroup that `place` and `delegation` judge. It changes nothing.
+
+use super::delegation::{Delegation, Look, Mark, Owner, Reason, Writing, judge};
+use super::kernel;
+use super::place::{Place, Stage, place};
+use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access, geteuid};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Our programs, as the kernel names their processes: what may run beside this one in a cgroup that is
+/// arranged.
+const OURS: &str = "agentd";
+
+/// Whether commands of a supervisor that is started here get a cgroup each.
+#[must_use]
+pub fn delegation() -> Delegation {
+    match found() {
+        Ok((_, delegation)) => delegation,
+        Err(reason) => Delegation::Not(reason),
+    }
+}
+
+/// The same, and whether it was arranged before.
+pub(super) fn found() -> Result<(Stage, Delegation), Reason> {
+    let read = |path| fs::read_to_string(path).map_err(|error| failed(Path::new(path), &error));
+    let Place { base, stage } = place(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)?;
+    Ok((stage, judge(look(&base)?)))
+}
+
+/// What failed, and at what.
+pub(super) fn failed(at: &Path, error: &dyn std::error::Error) -> Reason {
+    Reason::Failed(format!("{}: {error}", at.display()))
+}
+
+fn look(base: &Path) -> Result<Look, Reason> {
+    let controllers = base.join("cgroup.controllers");
+    let controllers =
+        fs::read_to_string(&controllers).map_err(|error| failed(&controllers, &error))?;
+    Ok(Look {
+        base: base.to_owned(),
+        kind: fs::read_to_string(base.join("cgroup.type")).ok(),
+        owner: owner(base),
+        above: base.parent().map_or(Owner::Other, owner),
+        mark: mark(base),
+        writing: writing(base),
+        controllers,
+        others: processes(base).into_iter().filter(|(_, name)| !is_ours(name)).collect(),
+        user: if geteuid().is_root() { Owner::Root } else { Owner::Other },
+    })
+}
+
+/// Of the directory and of the two files in it that decide: a delegated one may leave us others.
+fn writing(base: &Path) -> Writing {
+    let places = [base.to_owned(), base.join("cgroup.procs"), base.join("cgroup.subtree_control")];
+    let refused = places.iter().find_map(|place| access(place, AccessFlags::W_OK).err());
+    match refused {
+        None => Writing::Allowed,
+        Some(Errno::EROFS) => Writing::ReadOnly,
+        Some(_) => Writing::Refused,
+    }
+}
+
+fn owner(place: &Path) -> Owner {
+    match fs::metadata(place).map(|metadata| metadata.uid()) {
+        Ok(uid) if uid == geteuid().as_raw() => Owner::Us,
+        Ok(0) => Owner::Root,
+        Ok(_) | Err(_) => Owner::Other,
+    }
+}
+
+/// systemd writes both; without its powers the first cannot be read.
+fn mark(base: &Path) -> Mark {
+    let marked = [c"trusted.delegate", c"user.delegate"]
+        .into_iter()
+        .any(|name| kernel::attribute(base, name).is_some_and(|value| value == b"1"));
+    if marked { Mark::Delegated } else { Mark::None }
+}
+
+/// The processes that are right in a cgroup, by number and name.
+pub(super) fn processes(base: &Path) -> Vec<(u32, String)> {
+    let listed = fs::read_to_string(base.join("cgroup.procs")).unwrap_or_default();
+    let numbers = listed.lines().filter_map(|line| line.parse::<u32>().ok());
+    // One that has ended since is nobody's.
+    let named = |pid| Some((pid, fs::read_to_string(format!("/proc/{pid}/comm")).ok()?));
+    numbers.filter_map(named).map(|(pid, name)| (pid, name.trim_end().to_owned())).collect()
+}
+
+/// This process, whatever it is called, and each of ours.
+fn is_ours(name: &str) -> bool {
+    let own = fs::read_to_string("/proc/self/comm").unwrap_or_default();
+    name == OURS || name.starts_with("agentd-") || name == own.trim_end()
+}
