@@ -1,24 +1,30 @@
-//! A state directory on a disk that is full: a small one is mounted for it, which takes root.
+//! A state directory or a project on a disk that is full: a small one is mounted for it, which takes root.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
 use support::anthropic::{Answer, Server, call};
 use support::{Desk, run};
 
-/// A file system of its own on the desk's state, taken away with it.
+/// A file system of its own, taken away with it.
 struct Disk(PathBuf);
 
 impl Disk {
+    /// On the desk's state.
     fn of(desk: &Desk, size: &str) -> Self {
+        Self::at(desk.outside().join("state"), size)
+    }
+
+    fn at(at: PathBuf, size: &str) -> Self {
         assert!(support::is_root(), "this test mounts a file system; run it as root");
         support::needs("mount");
-        let at = desk.outside().join("state");
         let options = format!("size={size}");
         let mut command = Command::new("mount");
         command.args(["-t", "tmpfs", "-o", &options, "none"]).arg(&at);
@@ -262,4 +268,103 @@ fn a_full_disk_loses_nothing_of_what_is_kept_and_keeps_no_call_from_its_work() {
     assert!(result(13).contains("1\\told") && result(14).contains("2\\told"), "{}", result(14));
     assert_eq!(desk.read("a.txt"), "new\n", "{}", result(15));
     assert!(result(16).contains("Error [disk_full]"), "no copy, and that is said: {}", result(16));
+}
+
+/// A project on a disk that is full in the middle of a write: what was there stays whole, no file half
+/// written and no other name is left, and what needs no room works.
+#[test]
+fn a_disk_that_is_full_in_the_middle_of_a_write_leaves_the_project_as_it_was() {
+    let desk = Desk::new();
+    let disk = Disk::at(desk.project(), "1m");
+    let lines = |of: &str| format!("{of}\n").repeat(10_000);
+    desk.write("a", &lines("old"));
+    desk.write("b.rs", &"fn old() { go(1) }\n".repeat(2_000));
+    desk.write("small", "old\n");
+    desk.write("large", &lines("large"));
+    desk.write("gone/c", "old\n");
+    desk.write("gone/d", "old\n");
+    let replace = json!([{"replace": {"pattern": "go($A)", "replacement": "stay_here($A)"}}]);
+    let calls = [
+        // The controls, while there is room.
+        ("edit", json!({"path": "small", "old_string": "old", "new_string": "new"}), None),
+        ("write", json!({"path": "large", "content": "new\n"}), None),
+        // Eight kilobytes are left from here on.
+        ("write", json!({"path": "a", "content": lines("new")}), Some("disk_full")),
+        ("write", json!({"path": "new/deep/f", "content": lines("new")}), Some("disk_full")),
+        (
+            "edit",
+            json!({"path": "a", "old_string": "old", "new_string": "newer", "replace_all": true}),
+            Some("disk_full"),
+        ),
+        (
+            "multi_edit",
+            json!({"path": "a", "edits": [{"start_line": 2, "end_line": 2, "replace": "newer"}]}),
+            Some("disk_full"),
+        ),
+        ("rewrite", json!({"path": "b.rs", "edits": replace}), Some("disk_full")),
+        ("undo_restore", json!({"id": 2}), Some("disk_full")),
+        ("edit", json!({"path": "small", "old_string": "new", "new_string": "newer"}), None),
+        ("delete", json!({"paths": ["gone/c", "gone/d"]}), None),
+        // There is room again.
+        ("write", json!({"path": "a", "content": lines("new")}), None),
+        ("undo_restore", json!({"id": 2}), None),
+    ];
+    let said = calls.clone();
+    let (project, filler) = (desk.project(), disk.0.join("filler"));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let snapshots = seen.clone();
+    let server = Server::answering(move |n, _| {
+        if n == 3 {
+            fill(&project);
+            let file = fs::File::options().write(true).open(&filler).unwrap();
+            let size = file.metadata().unwrap().len();
+            file.set_len(size - (8 << 10)).unwrap();
+        }
+        let mut found = BTreeMap::new();
+        contents(&project, &mut found);
+        snapshots.lock().unwrap().push(found);
+        if n == 11 {
+            fs::remove_file(&filler).unwrap();
+        }
+        match said.get(n - 1) {
+            Some((tool, input, _)) => {
+                Answer::says([call(&format!("toolu_{n}"), tool, &input.to_string())])
+            }
+            None => Answer::text("over"),
+        }
+    });
+    let ran = desk.ask(&server, &["--permission-mode", "auto", "--max-turns", "60"]);
+    assert_eq!((ran.code, ran.result().as_str()), (0, "over"), "{ran:?}");
+    let (seen, requests) = (seen.lock().unwrap(), server.requests());
+    for (at, (tool, _, code)) in calls.iter().enumerate() {
+        let messages = requests[at + 1].body["messages"].as_array().unwrap();
+        let result = messages.last().unwrap()["content"][0]["content"].to_string();
+        let expected = code.map(|code| format!("Error [{code}]"));
+        match expected {
+            Some(expected) => {
+                assert!(result.contains(&expected), "{at} {tool}: {result:.300}");
+                assert_eq!(seen[at], seen[at + 1], "{at} {tool} changed something");
+            }
+            None => assert!(!result.contains("Error ["), "{at} {tool}: {result:.300}"),
+        }
+    }
+    let last = seen.last().unwrap();
+    let names: Vec<&str> = last.keys().map(String::as_str).collect();
+    assert_eq!(names, ["a", "b.rs", "gone", "large", "small"]);
+    assert_eq!(last["a"], Some(lines("new")));
+    assert_eq!(last["large"], Some(lines("large")));
+    assert_eq!(last["small"], Some("newer\n".to_owned()));
+}
+
+/// Every name beneath a directory, with what files hold.
+fn contents(directory: &Path, found: &mut BTreeMap<String, Option<String>>) {
+    for entry in fs::read_dir(directory).unwrap().flatten() {
+        let (path, name) = (entry.path(), entry.file_name().into_string().unwrap());
+        if path.is_dir() {
+            found.insert(name, None);
+            contents(&path, found);
+        } else if name != "filler" {
+            found.insert(name, Some(fs::read_to_string(path).unwrap()));
+        }
+    }
 }

@@ -11,6 +11,8 @@ use sandbox::{CageError, Caged, Ending, Exceeded};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// After the command's own end its pipes may be held by what it left in the background: such
@@ -19,6 +21,9 @@ const GRACE: Duration = Duration::from_millis(250);
 /// After all processes were ended the pipes have an end; a process stuck in the kernel may still
 /// hold one.
 const LAST_BYTES: Duration = Duration::from_secs(1);
+/// After that the project is looked at once more, and it may lie on a disk that does not answer. Then
+/// this process ends without a word, and the call is one that may have run.
+const LAST_LOOK: Duration = Duration::from_secs(15);
 /// As much as a pipe holds.
 const BUFFER: usize = 64 * 1024;
 
@@ -63,6 +68,7 @@ pub(crate) fn see_through(
         buffer: vec![0; BUFFER],
     };
     let over = pipes.until_over(&mut caged, begin + time, cancel);
+    let seen = end_unless_seen_within(LAST_LOOK);
     let mut left_behind = false;
     match over {
         Over::ByItself => {
@@ -79,9 +85,22 @@ pub(crate) fn see_through(
     let took = begin.elapsed();
     let Pipes { heard_out: out, heard_err: err, live, .. } = pipes;
     let ending = caged.finish()?;
+    drop(seen);
     // Last: it may wait for a slow screen, and by now nothing of the command is left.
     live.finish();
     Ok(Course { out, err, over, left_behind, took, ending })
+}
+
+/// Ends this process after that time, unless the answer is dropped before.
+fn end_unless_seen_within(time: Duration) -> Sender<()> {
+    let (seen, waiting) = channel();
+    // Without a thread for it the supervisor's own bound holds, which is longer.
+    let _ = thread::Builder::new().spawn(move || {
+        if waiting.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
+            std::process::exit(1);
+        }
+    });
+    seen
 }
 
 /// Both pipes of a command and what came out of them.

@@ -139,9 +139,11 @@ pub(crate) enum TrustFlag {
 /// The real path of a directory that somebody named.
 pub(crate) fn real_dir(named: &Path, what: &str) -> Result<PathBuf, Failure> {
     let shown = named.display();
-    match fs::canonicalize(named) {
-        Ok(real) if real.is_dir() => Ok(real),
-        Ok(_) => Err(Failure::user(format!("{what} {shown} is not a directory"))),
+    // A server of files may let its directory be found, and refuse to say what it is.
+    let looked = fs::canonicalize(named).and_then(|real| Ok((real.metadata()?.is_dir(), real)));
+    match looked {
+        Ok((true, real)) => Ok(real),
+        Ok((false, _)) => Err(Failure::user(format!("{what} {shown} is not a directory"))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(Failure::user(format!("{what} {shown} does not exist"))
                 .hint("give an existing directory, or make it first"))
