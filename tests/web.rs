@@ -8,7 +8,7 @@ use protocol::client::{FromClient, Opening};
 use protocol::confinement::Network;
 use serde_json::{Value, json};
 use std::io::Write;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -140,7 +140,7 @@ fn no_name_and_no_step_leads_into_a_private_network_or_to_another_host() {
             ("http://metadata.test/", "[private_address]"),
             ("http://mixed.test/", "[private_address]"),
             ("http://nowhere.test/", "[unreachable]"),
-            ("http://10.0.0.7/", "[invalid_arguments]"),
+            ("http://10.0.0.7/", "does not name its host; addresses in numbers are not fetched"),
             ("http://allowed.test/last", "/last"),
         ];
         let calls: Vec<_> = rows.iter().map(|(url, _)| fetch(url)).collect();
@@ -377,5 +377,47 @@ fn a_stop_ends_a_page_that_does_not_come() {
         let requests = server.requests();
         let told = requests[1].body["messages"].to_string();
         assert!(told.contains("the call was ended before it was through"), "{told}");
+    });
+}
+
+/// Where the person lets private networks be reached, an intranet's servers need no names; a rule for the
+/// host of another holds, and what has a public name is not reached past it.
+#[test]
+fn a_page_by_number_is_read_where_private_networks_are_reached() {
+    within("a_page_by_number_is_read_where_private_networks_are_reached", || {
+        let _names = Names::serve(addresses);
+        let private = Site::serve(PRIVATE, 80, |_| page("intranet\n"));
+        let own = Site::serve(Ipv4Addr::LOCALHOST, 8080, |_| page("own server\n"));
+        let own_six = Site::serve(Ipv6Addr::LOCALHOST, 8080, |_| page("own, by six\n"));
+        let public = Site::serve(OTHER, 80, |_| page("never\n"));
+        let desk = Desk::new();
+        let config = desk.home().join(".config/agentd/config.toml");
+        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+        let allow =
+            "[web]\nprivate_networks = \"allow\"\n[permissions]\ndeny = [\"host:other.test\"]\n";
+        std::fs::write(&config, allow).unwrap();
+        let rows = [
+            ("http://10.0.0.7/", "URL: http://10.0.0.7/\n\nintranet"),
+            ("http://127.0.0.1:8080/", "own server"),
+            ("http://[::1]:8080/", "own, by six"),
+            ("http://private.test/", "intranet"),
+            ("http://other.test/", "forbids it"),
+            ("http://151.101.1.69/", "[invalid_arguments]"),
+        ];
+        let calls: Vec<_> = rows.iter().map(|(url, _)| fetch(url)).collect();
+        let said = told(&desk, &["--net", "on"], &calls);
+        for ((url, words), said) in rows.iter().zip(&said) {
+            assert!(said.contains(words), "{url}: {said}");
+        }
+        // It is asked about as any host is, and no rule is offered that could not be read.
+        let asked = told(&desk, &["--permission-mode", "auto"], &[fetch("http://10.0.0.7/")]);
+        assert!(asked[0].contains("no rule names an address in numbers"), "{}", asked[0]);
+        std::fs::remove_file(config).unwrap();
+        let refused = told(&desk, &["--net", "on"], &calls[..3]);
+        for said in &refused {
+            assert!(said.contains("addresses in numbers are not fetched"), "{said}");
+        }
+        let heads = [&private, &own, &own_six, &public].map(|site| site.heads().len());
+        assert_eq!(heads, [2, 1, 1, 0]);
     });
 }

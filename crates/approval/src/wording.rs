@@ -124,6 +124,9 @@ fn what_widens(case: &Case, project: &Path) -> String {
             "No mode gives that. A person can allow it with `{rule}` under permissions.allow, for one run with --allowed-tools '{rule}', or start agentd with `--net on`."
         );
     }
+    if case.page.is_some() {
+        return "No mode gives that, and no rule names an address in numbers. A person can allow it when asked, or start agentd with `--net on`.".to_owned();
+    }
     let mut text = "No mode gives that, and no rule for the command itself.".to_owned();
     for widening in &widening::each(&case.widens) {
         let (field, flag) = match widening {

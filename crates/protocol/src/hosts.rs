@@ -3,6 +3,7 @@
 
 use crate::{Decode, Encode};
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// Why a place is refused that a rule denies.
@@ -75,6 +76,16 @@ impl HostRule {
                 Ports::One(only) => port == only,
                 Ports::Any => true,
             }
+    }
+}
+
+/// A server that a page names by its address instead.
+impl HostRule {
+    /// What a call for such a page asks for. No text is read as such a rule: those that people write
+    /// speak of names.
+    #[must_use]
+    pub fn of_number(address: IpAddr, port: u16) -> Self {
+        Self { name: number_as_host(address), names: Names::Itself, ports: Ports::One(port) }
     }
 }
 
@@ -185,6 +196,15 @@ impl fmt::Display for HostRule {
             Ports::One(port) => write!(f, ":{port}"),
             Ports::Any => f.write_str(":*"),
         }
+    }
+}
+
+/// An address in the place of a host's name, as URLs write it.
+#[must_use]
+pub fn number_as_host(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
     }
 }
 
@@ -332,6 +352,21 @@ mod tests {
             assert!(error.contains("`*.crates.io`"), "{text}: {error}");
         }
         assert!("*.127.1".parse::<HostRule>().is_err());
+    }
+
+    #[test]
+    fn a_server_by_its_address_is_spoken_of_by_no_rule_that_people_can_write() {
+        let server = HostRule::of_number("10.0.0.7".parse().unwrap(), 80);
+        assert_eq!(server.to_string(), "10.0.0.7:80");
+        let six = HostRule::of_number("::1".parse().unwrap(), 8080);
+        assert_eq!(six.to_string(), "[::1]:8080");
+        for server in [&server, &six] {
+            assert!(server.to_string().parse::<HostRule>().is_err(), "{server}");
+            for rule in ["*.com:*", "*.a7:*", "localhost:*"] {
+                let rule: HostRule = rule.parse().unwrap();
+                assert!(!rule.covers(server) && !rule.meets(server), "{rule} {server}");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What tools of the web speak of: the address that a call asks for, as rules see it, and what the
 //! person set for all of them.
 
-use crate::hosts::HostRule;
+use crate::hosts::{HostRule, host_name};
 use crate::{Decode, Encode};
 use std::fmt;
 
@@ -10,7 +10,7 @@ use std::fmt;
 pub struct WebAddress {
     /// Its name and port, as what a call asks for.
     pub server: HostRule,
-    /// In lower case, without a dot at its end.
+    /// In lower case, without a dot at its end; an address in its place as URLs write it.
     pub host: String,
     /// The port.
     pub port: u16,
@@ -19,6 +19,12 @@ pub struct WebAddress {
 }
 
 impl WebAddress {
+    /// Whether it names its host, and not an address in numbers, of which no rule speaks.
+    #[must_use]
+    pub fn is_named(&self) -> bool {
+        host_name(&self.host).is_some()
+    }
+
     /// The server as people write it: without a port that is the web's own.
     #[must_use]
     pub fn site(&self) -> String {

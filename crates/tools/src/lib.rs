@@ -78,4 +78,4 @@ pub use syntax::{
     Engine, Entry, Find, Match, Misfit, Outline, Piece, Placed, Renamed, Search, Syntax, TreeEdit,
 };
 pub use tool::specs;
-pub use web::{Hit, Page, Web, web_address, web_url};
+pub use web::{BY_NUMBER, Hit, Page, Web, web_address, web_number, web_url};

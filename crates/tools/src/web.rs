@@ -4,9 +4,10 @@
 
 use crate::cancel::Cancel;
 use crate::syntax::Misfit;
-use protocol::hosts::{HostRule, host_name};
-use protocol::web::WebAddress;
-use url::Url;
+use protocol::hosts::{HostRule, host_name, number_as_host};
+use protocol::web::{PrivateNetworks, WebAddress};
+use std::net::IpAddr;
+use url::{Host, Url};
 
 /// Longest address; servers and programs take no longer ones.
 const LONGEST: usize = 8 * 1024;
@@ -51,12 +52,26 @@ pub struct Hit {
     pub snippet: String,
 }
 
-/// Reads an address that somebody wrote: a page of the web by its name. A link that only leads
-/// through a search engine is taken for what it leads to.
+/// Why a page by an address in numbers is not fetched.
+pub const BY_NUMBER: &str = "does not name its host; addresses in numbers are not fetched";
+
+/// The address of a page that does not name its host.
+#[must_use]
+pub fn web_number(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        Host::Ipv4(address) => Some(address.into()),
+        Host::Ipv6(address) => Some(address.into()),
+        Host::Domain(_) => None,
+    }
+}
+
+/// Reads an address that somebody wrote: a page of the web by its name, or where private networks are
+/// reached, by an address in numbers. A link that only leads through a search engine is taken for what
+/// it leads to.
 ///
 /// # Errors
 /// Why it is none that can be fetched, in words.
-pub fn web_url(text: &str) -> Result<Url, String> {
+pub fn web_url(text: &str, private: PrivateNetworks) -> Result<Url, String> {
     let text = text.trim();
     if text.len() > LONGEST {
         return Err(format!("the address is longer than {LONGEST} bytes"));
@@ -77,20 +92,29 @@ pub fn web_url(text: &str) -> Result<Url, String> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("an address with a name or a password before its host is not fetched".into());
     }
-    if url.host_str().and_then(host_name).is_none() {
-        return Err(format!(
-            "{shown:?} does not name its host; addresses in numbers are not fetched"
-        ));
+    let named = url.host_str().and_then(host_name).is_some();
+    let number = match private {
+        PrivateNetworks::Reached => web_number(&url),
+        PrivateNetworks::Refused => None,
+    };
+    match named || number.is_some() {
+        true => Ok(url),
+        false => Err(format!("{shown:?} {BY_NUMBER}")),
     }
-    Ok(url)
 }
 
 /// The same as rules see it.
 #[must_use]
 pub fn web_address(url: &Url) -> Option<WebAddress> {
-    let host = url.host_str().and_then(host_name)?;
     let port = url.port_or_known_default()?;
-    let server: HostRule = format!("{host}:{port}").parse().ok()?;
+    let (host, server) = match web_number(url) {
+        Some(address) => (number_as_host(address), HostRule::of_number(address, port)),
+        None => {
+            let host = url.host_str().and_then(host_name)?;
+            let server = format!("{host}:{port}").parse().ok()?;
+            (host, server)
+        }
+    };
     Some(WebAddress { server, host, port, path: plain(url.path()) })
 }
 
@@ -146,7 +170,7 @@ mod tests {
                 "/a",
             ),
         ] {
-            let address = web_address(&web_url(text).unwrap()).unwrap();
+            let address = web_address(&web_url(text, PrivateNetworks::Refused).unwrap()).unwrap();
             let found = (address.server.to_string(), address.port, address.path);
             assert_eq!(found, (server.to_owned(), port, path.to_owned()), "{text}");
         }
@@ -168,9 +192,28 @@ mod tests {
             ("https://duckduckgo.com/l/?uddg=file%3A%2F%2F%2Fetc", "only http and https"),
             ("https://duckduckgo.com/l/?uddg=http%3A%2F%2F10.0.0.1", "in numbers"),
         ] {
-            let why = web_url(text).unwrap_err();
+            let why = web_url(text, PrivateNetworks::Refused).unwrap_err();
             assert!(why.contains(words), "{text}: {why}");
         }
-        assert!(web_url(&format!("https://a.org/{}", "x".repeat(LONGEST))).is_err());
+        let longest = format!("https://a.org/{}", "x".repeat(LONGEST));
+        assert!(web_url(&longest, PrivateNetworks::Refused).is_err());
+    }
+
+    #[test]
+    fn numbers_are_read_where_private_networks_are_reached() {
+        for (text, server, host) in [
+            ("http://10.0.0.7/a", "10.0.0.7:80", "10.0.0.7"),
+            ("http://127.0.0.1:8080/a", "127.0.0.1:8080", "127.0.0.1"),
+            ("http://2130706433/a", "127.0.0.1:80", "127.0.0.1"),
+            ("https://[::1]:8443/a", "[::1]:8443", "[::1]"),
+            ("http://localhost:8080/a", "localhost:8080", "localhost"),
+        ] {
+            let url = web_url(text, PrivateNetworks::Reached).unwrap();
+            let address = web_address(&url).unwrap();
+            let found = (address.server.to_string(), address.host.as_str(), address.is_named());
+            assert_eq!(found, (server.to_owned(), host, host == "localhost"), "{text}");
+        }
+        assert!(web_url("http://me@10.0.0.7/", PrivateNetworks::Reached).is_err());
+        assert!(web_url("file://10.0.0.7/x", PrivateNetworks::Reached).is_err());
     }
 }

@@ -4,6 +4,7 @@
 use crate::body::{self, Body, CAP, Kind};
 use crate::dial::{Names, NoWay};
 use crate::page;
+use crate::ranges::barred;
 use crate::results::results;
 use protocol::web::{PrivateNetworks, WebSettings};
 use reqwest::header::{
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
-use tools::{Cancel, Code, Hit, Misfit, Page, Web, web_address, web_url};
+use tools::{BY_NUMBER, Cancel, Code, Hit, Misfit, Page, Web, web_address, web_number, web_url};
 use url::Url;
 
 /// How long a page may take.
@@ -90,7 +91,7 @@ impl Web for Fetcher {
     }
 
     fn search(&self, query: &str, limit: usize, cancel: &Cancel) -> Result<Vec<Hit>, Misfit> {
-        let mut url = web_url(&self.settings.search_url).map_err(|why| {
+        let mut url = web_url(&self.settings.search_url, self.settings.private).map_err(|why| {
             misfit(Code::InvalidArguments, format!("web.search_url: {why}"), "Tell the person.")
         })?;
         url.query_pairs_mut().append_pair("q", query);
@@ -135,6 +136,7 @@ fn bounded<T: Send + 'static>(
 /// Asks, and follows to the same page.
 async fn get(mut url: Url, private: PrivateNetworks) -> Result<(Url, Body), Misfit> {
     url.set_fragment(None);
+    by_number(&url, private)?;
     for _ in 0..=HOPS {
         let request = client(private, url.scheme())?
             .get(url.clone())
@@ -144,7 +146,7 @@ async fn get(mut url: Url, private: PrivateNetworks) -> Result<(Url, Body), Misf
         let response = request.send().await.map_err(|error| no_way(&url, &error))?;
         let status = response.status();
         if status.is_redirection() && response.headers().contains_key(LOCATION) {
-            let next = led_to(&url, &response)?;
+            let next = led_to(&url, &response, private)?;
             if !follows(&url, &next) {
                 return Err(misfit(
                     Code::Redirected,
@@ -167,6 +169,21 @@ async fn get(mut url: Url, private: PrivateNetworks) -> Result<(Url, Body), Misf
         return Ok((url.clone(), read(&url, response).await?));
     }
     Err(misfit(Code::Redirected, format!("{url} leads further after {HOPS} steps"), ""))
+}
+
+/// An address in numbers is looked up nowhere, so that it is judged here: it leads into a private
+/// network or to this machine, where the person lets such pages be fetched. A public one would get
+/// around the rules that speak of its name.
+fn by_number(url: &Url, private: PrivateNetworks) -> Result<(), Misfit> {
+    let why = match (web_number(url), private) {
+        (None, _) => return Ok(()),
+        (Some(_), PrivateNetworks::Refused) => format!("{url} {BY_NUMBER}"),
+        (Some(address), PrivateNetworks::Reached) => match barred(address) {
+            Some(_) => return Ok(()),
+            None => format!("{url} {BY_NUMBER}, but those of private networks"),
+        },
+    };
+    Err(misfit(Code::InvalidArguments, why, "Fetch it by the name of its host."))
 }
 
 /// Whether a step leads to the page that was asked for, by the way that it is written or with TLS. What
@@ -196,11 +213,11 @@ fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, Misfit> {
 }
 
 /// Where an answer leads.
-fn led_to(url: &Url, response: &Response) -> Result<Url, Misfit> {
+fn led_to(url: &Url, response: &Response, private: PrivateNetworks) -> Result<Url, Misfit> {
     let target = response.headers().get(LOCATION).map(|value| value.as_bytes());
     let target = String::from_utf8_lossy(target.unwrap_or_default());
     let next = url.join(&target).map_err(|error| error.to_string());
-    next.and_then(|next| web_url(next.as_str()))
+    next.and_then(|next| web_url(next.as_str(), private))
         .map_err(|why| misfit(Code::Redirected, format!("{url} leads to {target:?}: {why}"), ""))
 }
 

@@ -120,3 +120,20 @@ fn a_reader_that_fails_at_a_page_is_told() {
     let failed = failed.unwrap_err();
     assert_eq!(failed.code, Code::UnsupportedContent, "{failed:?}");
 }
+
+#[test]
+fn which_addresses_in_numbers_are_fetched() {
+    let says = |url: &str, private| by_number(&Url::parse(url).unwrap(), private);
+    for private in ["10.0.0.7", "127.0.0.1:8080", "[::1]", "[fd00::1]", "192.168.1.1"] {
+        let url = format!("http://{private}/");
+        assert_eq!(says(&url, PrivateNetworks::Reached), Ok(()), "{url}");
+        let refused = says(&url, PrivateNetworks::Refused).unwrap_err();
+        assert_eq!(refused.code, Code::InvalidArguments, "{refused:?}");
+    }
+    // By their names they are judged by the rules for these.
+    for public in ["93.184.216.34", "[2606:2800:220:1:248:1893:25c8:1946]", "[::ffff:8.8.8.8]"] {
+        let refused = says(&format!("http://{public}/"), PrivateNetworks::Reached).unwrap_err();
+        assert!(refused.message.ends_with("but those of private networks"), "{refused:?}");
+    }
+    assert_eq!(says("http://localhost/", PrivateNetworks::Refused), Ok(()), "names are looked up");
+}

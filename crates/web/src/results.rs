@@ -1,6 +1,7 @@
 //! What stands on a result page of DuckDuckGo. Pure; for `fetch`.
 
 use dom_query::Document;
+use protocol::web::PrivateNetworks;
 use tools::{Hit, web_url};
 
 /// The results of a page, in order; none where the page is not one of results at all.
@@ -15,7 +16,8 @@ pub(crate) fn results(html: &str, limit: usize) -> Option<Vec<Hit>> {
             Some(rest) => format!("https://{rest}"),
             None => href.to_string(),
         };
-        let Ok(url) = web_url(&href) else { continue };
+        // What is found in the web has a name.
+        let Ok(url) = web_url(&href, PrivateNetworks::Refused) else { continue };
         hits.push(Hit {
             title: words(&link.text()),
             url: url.to_string(),

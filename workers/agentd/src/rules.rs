@@ -71,7 +71,7 @@ impl Checked {
                         return Err(Failure::user(way));
                     }
                 };
-                let page = tools::web_url(&url).map_err(Failure::user)?;
+                let page = tools::web_url(&url, config.web.private).map_err(Failure::user)?;
                 (None, None, tools::web_address(&page))
             }
             What::Path(path) => {

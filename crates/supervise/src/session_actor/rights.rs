@@ -7,7 +7,7 @@ use protocol::client::Change;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Profile};
 use protocol::hosts::HostRule;
 use protocol::judgement::Widening;
-use protocol::web::WebAddress;
+use protocol::web::{PrivateNetworks, WebAddress};
 use std::path::{Path, PathBuf};
 use tools::Interpreted;
 
@@ -52,13 +52,32 @@ pub(super) async fn asked(
 
 /// The page that a call of a tool of the web asks for: what it names, or the search's.
 pub(super) fn page(plan: &Plan, found: &Interpreted) -> Result<Option<WebAddress>, ToolResult> {
+    let web = &plan.config.web;
     match (&found.page, found.spec.profile) {
         (None, Profile::Web) => {
-            let url = tools::web_url(&plan.config.web.search_url);
+            let url = tools::web_url(&web.search_url, web.private);
             let page = url.map_err(|why| none(&format!("web.search_url: {why}")))?;
             Ok(tools::web_address(&page))
         }
+        (Some(page), _) if !page.is_named() && web.private == PrivateNetworks::Refused => {
+            Err(by_number(page))
+        }
         (page, _) => Ok(page.clone()),
+    }
+}
+
+/// What a call is told that names no host, where private networks are not reached.
+fn by_number(page: &WebAddress) -> ToolResult {
+    let why = format!("{page} {}", tools::BY_NUMBER);
+    ToolResult {
+        outcome: Outcome::Invalid,
+        text: format!(
+            "Error [invalid_arguments]: {why}.\nHint: fetch it by the name of its host. A person can \
+             let pages of private networks be fetched: web.private_networks = \"allow\"."
+        ),
+        summary: why,
+        is_error: true,
+        code: Some("invalid_arguments".to_owned()),
     }
 }
 
