@@ -143,6 +143,40 @@ fn what_is_too_large_to_keep_is_said_and_not_put_back() {
 }
 
 #[test]
+fn damaged_copies_hold_up_no_change_and_the_list_says_what_is_not_covered() {
+    let desk = Desk::new();
+    calls(&desk, &AUTO, &[("write", json!({"path": "a", "content": "one"}))]);
+    let stores = fs::read_dir(desk.state().join("store")).unwrap();
+    let sessions = stores.map(|store| store.unwrap().path().join("sessions"));
+    let sessions = sessions.filter_map(|sessions| fs::read_dir(sessions).ok()).flatten();
+    let files: Vec<_> = sessions.map(|session| session.unwrap().path().join("undo.db")).collect();
+    let [file] = files.as_slice() else { panic!("{files:?}") };
+    for ending in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{ending}", file.display()));
+    }
+    fs::write(file, "no database, but long enough to look like one to a careless reader").unwrap();
+    let resumed = [&AUTO[..], &["-c"]].concat();
+    let again = [
+        ("write", json!({"path": "a", "content": "two"})),
+        ("undo_list", json!({})),
+        undo(1),
+        undo(2),
+    ];
+    let said = calls(&desk, &resumed, &again);
+    assert!(!said[0].contains("Error"), "{said:?}");
+    assert!(said[1].contains("2 write") && !said[1].contains("1 write"), "{said:?}");
+    assert!(said[1].contains("is not covered: its copies were damaged"), "{said:?}");
+    assert!(said[2].contains("[not_found]"), "{said:?}");
+    assert!(!said[3].contains("Error"), "{said:?}");
+    assert_eq!(desk.read("a"), "one", "the call that met the damage has its copy");
+    let log: String = fs::read_dir(desk.state().join("log"))
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap_or_default())
+        .collect();
+    assert!(log.contains("what could be undone was damaged"), "{log}");
+}
+
+#[test]
 fn another_session_s_changes_are_not_undone_here() {
     let desk = Desk::new();
     calls(&desk, &AUTO, &[("write", json!({"path": "a", "content": "x"}))]);

@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Calls of which is remembered what they came to: many times those that can be open at once.
 const REMEMBERED: u32 = 10_000;
 
+/// Behind the name of one that was set aside; then comes the time.
+const DAMAGED: &str = ".damaged-";
+
 /// The ledger of calls; what else is in a file, its user says.
 const LEDGER: &str = "CREATE TABLE IF NOT EXISTS done (
     at INTEGER PRIMARY KEY,
@@ -158,6 +161,23 @@ impl Database {
             transaction.commit()?;
             Ok(done)
         })
+    }
+
+    /// What lies beside it because it was damaged, the newest first, with the second of its end.
+    pub(crate) fn set_aside_before(&self) -> Vec<(u64, PathBuf)> {
+        let own = with_ending(&self.path, DAMAGED);
+        let beside = self.path.parent().and_then(|parent| std::fs::read_dir(parent).ok());
+        let paths = beside.into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut found: Vec<(u64, PathBuf)> = paths
+            .filter_map(|path| {
+                let behind = path.to_str()?.strip_prefix(own.to_str()?)?;
+                let time = behind.split('-').next()?.parse().ok()?;
+                let itself = !behind.ends_with("-wal") && !behind.ends_with("-shm");
+                itself.then_some((time, path))
+            })
+            .collect();
+        found.sort_by(|one, other| other.cmp(one));
+        found
     }
 
     /// Whether anything was ever written.
@@ -304,8 +324,8 @@ fn gone(path: &Path) -> Failure {
 fn free_name(path: &Path) -> PathBuf {
     let now = now();
     let names = (0u32..).map(|number| match number {
-        0 => with_ending(path, &format!(".damaged-{now}")),
-        number => with_ending(path, &format!(".damaged-{now}-{number}")),
+        0 => with_ending(path, &format!("{DAMAGED}{now}")),
+        number => with_ending(path, &format!("{DAMAGED}{now}-{number}")),
     });
     let mut names = names.filter(|name| name.symlink_metadata().is_err());
     names.next().unwrap_or_else(|| with_ending(path, ".damaged"))

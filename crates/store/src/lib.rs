@@ -181,7 +181,7 @@ impl Store {
             "memory_add" => self.memory.add(call),
             "memory_remove" => self.memory.remove(call),
             "memory_search" => self.memory.search(call),
-            "undo_list" => self.undo.list(&self.commands.cover()),
+            "undo_list" => self.undo.list(call, &self.commands.cover()),
             "skill_list" => Ok(self.skills.list()),
             "skill_activate" => self.skills.activate(call),
             other => Err(Failure::new(

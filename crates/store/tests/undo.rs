@@ -110,3 +110,135 @@ fn what_somebody_else_changes_before_the_store_looks_is_not_the_call_s() {
     // What the call left is told from what is there, so that putting back finds the conflict.
     assert_eq!(kept, [(text(&files[1]), None), (text(&files[0]), Some(digest))]);
 }
+
+/// Puts something else in the place of the copies, which no store has open.
+fn spoil(shelf: &Shelf, how: &str) {
+    let session = shelf.project_store("a").join("sessions/s");
+    let file = session.join("undo.db");
+    let mut bytes = fs::read(&file).unwrap();
+    for ending in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(session.join(format!("undo.db{ending}")));
+    }
+    match how {
+        "garbage" => fs::write(&file, "no database, and long enough to be read as one").unwrap(),
+        "middle" => {
+            for page in bytes.chunks_mut(4096).skip(1) {
+                page[..100].fill(0xff);
+            }
+            fs::write(&file, &bytes).unwrap();
+        }
+        _ => fs::create_dir(&file).unwrap(),
+    }
+}
+
+/// A call that meets the damage goes on with its own copy; what there was before is told as lost
+/// whenever the list is shown, not only once.
+#[test]
+fn damaged_copies_are_set_aside_and_what_is_not_covered_is_said() {
+    for how in ["garbage", "middle", "directory"] {
+        let shelf = Shelf::new();
+        let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+        let file = project.join("file");
+        for number in 1..10 {
+            let text = format!("{number} {}", "x".repeat(3000));
+            undo(&mut store, number, &file, || fs::write(&file, text).unwrap()).unwrap();
+        }
+        let list = store.call("undo_list", json!({})).text;
+        assert!(!list.contains("damaged"), "the control: {list}");
+        drop(store);
+        spoil(&shelf, how);
+
+        let mut store = shelf.store("a", "s");
+        let id = CallId { session: SessionId("s".to_owned()), number: 10 };
+        let paths = vec![file.to_str().unwrap().to_owned()];
+        let keep = ToStore::Keep { call: id.clone(), tool: "write".to_owned(), paths };
+        let said = store.say(keep);
+        let [FromStore::Log(line), FromStore::Kept(kept)] = said.as_slice() else {
+            panic!("{how}: {said:?}")
+        };
+        assert_eq!(*kept, id);
+        assert!(line.text.contains("what could be undone was damaged ("), "{how}: {line:?}");
+        fs::write(&file, "after").unwrap();
+        assert_eq!(
+            store.say(ToStore::Ended { call: id.clone(), did: None }),
+            [FromStore::Settled(id)]
+        );
+        let mut fetch = |number: u32| {
+            let id = CallId { session: SessionId("s".to_owned()), number: 100 + number };
+            let (use_id, tool) = ("toolu".to_owned(), "undo_restore".to_owned());
+            let input = json!({"id": number}).to_string();
+            match store.say(ToStore::Fetch(Call { id, use_id, tool, input })).as_slice() {
+                [FromStore::Fetched { files, .. }] => files.clone(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let kept = fetch(10).unwrap();
+        assert!(matches!(&kept[0].before, Was::File { bytes, .. } if bytes.starts_with(b"9 x")));
+        assert_eq!(fetch(9).unwrap_err().code.as_deref(), Some("not_found"), "{how}");
+        for _ in 0..2 {
+            let list = store.call("undo_list", json!({})).text;
+            assert!(list.starts_with("10 write, ") && !list.contains("\n9 "), "{how}: {list}");
+            assert!(list.contains("is not covered: its copies were damaged"), "{how}: {list}");
+            assert!(list.contains("undo.db.damaged-"), "{how}: {list}");
+        }
+    }
+}
+
+/// A store that died with the call, whose file is damaged when the next one hears of the end.
+#[test]
+fn a_call_whose_copy_is_damaged_before_its_end_is_not_covered() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    let file = project.join("file");
+    let id = CallId { session: SessionId("s".to_owned()), number: 1 };
+    let paths = vec![file.to_str().unwrap().to_owned()];
+    store.say(ToStore::Keep { call: id.clone(), tool: "write".to_owned(), paths });
+    drop(store);
+    spoil(&shelf, "garbage");
+    fs::write(&file, "made").unwrap();
+    let mut store = shelf.store("a", "s");
+    let said = store.say(ToStore::Ended { call: id.clone(), did: None });
+    assert!(
+        matches!(&said[..], [FromStore::Log(_), FromStore::Settled(of)] if *of == id),
+        "{said:?}"
+    );
+    let list = store.call("undo_list", json!({})).text;
+    assert!(list.contains("is not covered: its copies were damaged"), "{list}");
+    assert!(!list.contains("1 write"), "{list}");
+}
+
+#[test]
+fn what_a_list_leaves_out_is_counted_with_the_way_to_it() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    let many = project.join("many");
+    fs::create_dir(&many).unwrap();
+    for number in 0..30 {
+        fs::write(many.join(format!("a-name-{number:02}")), "x").unwrap();
+    }
+    undo(&mut store, 1, &many, || fs::remove_dir_all(&many).unwrap()).unwrap();
+    let file = project.join("file");
+    for number in 2..=20 {
+        undo(&mut store, number, &file, || fs::write(&file, number.to_string()).unwrap()).unwrap();
+    }
+    let list = store.call("undo_list", json!({}));
+    let row = list.text.lines().find(|line| line.starts_with("1 delete")).unwrap();
+    let shown = row.matches("a-name-").count();
+    assert!((5..30).contains(&shown), "{row}");
+    let first = "a-name-00 (removed), many/a-name-01 (removed)";
+    assert!(row.contains(first) && !row.contains('…'), "{row}");
+    assert!(row.contains(&format!("(removed), and {} more files", 30 - shown)), "{row}");
+    assert!(!list.text.contains("older") && list.summary == "20 changes", "{list:?}");
+    for number in 21..=27 {
+        undo(&mut store, number, &file, || fs::write(&file, number.to_string()).unwrap()).unwrap();
+    }
+    let list = store.call("undo_list", json!({}));
+    let way = "\n[… 7 older changes; they are shown by undo_list with before = 8 …]\n";
+    assert!(list.text.contains(way) && !list.text.contains("\n7 "), "{list:?}");
+    assert_eq!(list.summary, "27 changes");
+    let older = store.call("undo_list", json!({"before": 8}));
+    assert!(older.text.starts_with("7 delete") && older.text.contains("\n1 delete"), "{older:?}");
+    assert!(!older.text.contains("older changes") && older.summary == "7 changes", "{older:?}");
+    let none = store.call("undo_list", json!({"before": 1})).text;
+    assert!(none.starts_with("nothing older than change 1 is kept\n"), "{none}");
+}

@@ -4,10 +4,12 @@ use super::{Undo, commanded};
 use crate::Answer;
 use crate::commands::Cover;
 use crate::database::now;
-use crate::failure::Failure;
+use crate::failure::{Failure, arguments};
 use crate::found::{NOT_KEPT, UNKNOWN};
 use crate::terms::line;
+use protocol::call::Call;
 use rusqlite::Connection;
+use serde::Deserialize;
 use std::path::Path;
 
 /// Calls that the list shows.
@@ -16,6 +18,12 @@ const LISTED: u32 = 20;
 const FILES: usize = 400;
 /// SQLite's number for what a program wants to say of a file: changes were let go.
 pub(super) const SOME_LET_GO: i64 = 1;
+
+#[derive(Debug, Deserialize)]
+struct List {
+    /// Only changes of calls before this one.
+    before: Option<u32>,
+}
 
 /// A row of the list.
 #[derive(Default)]
@@ -38,14 +46,32 @@ struct File {
 }
 
 impl Undo {
-    pub(crate) fn list(&mut self, cover: &Cover) -> Result<Answer, Failure> {
-        let (rows, let_go) = self.file.look(|connection| {
+    pub(crate) fn list(&mut self, call: &Call, cover: &Cover) -> Result<Answer, Failure> {
+        let List { before } = arguments(&call.input)?;
+        let before = before.unwrap_or(u32::MAX);
+        let ((rows, all), let_go) = self.file.look(|connection| {
             let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-            Ok((rows(connection)?, version))
+            Ok((rows(connection, before)?, version))
         })?;
         let mut text: String = rows.iter().map(|row| self.shown(row)).collect();
-        if rows.is_empty() {
-            text.push_str("nothing that was changed in this session is kept\n");
+        match (rows.last(), all.saturating_sub(rows.len())) {
+            (None, _) if before == u32::MAX => {
+                text.push_str("nothing that was changed in this session is kept\n");
+            }
+            (None, _) => text.push_str(&format!("nothing older than change {before} is kept\n")),
+            (Some(_), 0) => {}
+            (Some(last), more) => {
+                let way = format!("undo_list with before = {}", last.call);
+                text.push_str(&format!("[… {more} older changes; they are shown by {way} …]\n"));
+            }
+        }
+        if let Some((time, path)) = self.file.set_aside_before().first() {
+            text.push_str(&format!(
+                "What was changed until {} is not covered: its copies were damaged, and lie \
+                 aside as {}.\n",
+                ago(*time),
+                path.display()
+            ));
         }
         if let_go == SOME_LET_GO {
             text.push_str("Older changes were let go, to stay below 500 calls and 256 MiB.\n");
@@ -61,16 +87,11 @@ impl Undo {
                 )
             }
         });
-        Ok(Answer { text, summary: format!("{} changes", rows.len()) })
+        Ok(Answer { text, summary: format!("{all} changes") })
     }
 
     fn shown(&self, row: &Row) -> String {
-        let ago = now().saturating_sub(u64::try_from(row.time).unwrap_or_default());
-        let ago = match ago {
-            0..60 => format!("{ago} s ago"),
-            60..3_600 => format!("{} min ago", ago / 60),
-            _ => format!("{} h ago", ago / 3_600),
-        };
+        let ago = ago(u64::try_from(row.time).unwrap_or_default());
         let files: Vec<String> = row
             .files
             .iter()
@@ -81,7 +102,7 @@ impl Undo {
             0..4 => String::new(),
             many => format!("{many} files: "),
         };
-        let files = line(&files.join(", "), FILES);
+        let files = as_fit(&files);
         let (words, notes) = match &row.command {
             Some((words, notes)) => (format!(" `{words}`"), notes.as_str()),
             None => (String::new(), ""),
@@ -117,14 +138,41 @@ impl Row {
     }
 }
 
-fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
+/// How long it is since.
+fn ago(time: u64) -> String {
+    match now().saturating_sub(time) {
+        ago @ 0..60 => format!("{ago} s ago"),
+        ago @ 60..3_600 => format!("{} min ago", ago / 60),
+        ago => format!("{} h ago", ago / 3_600),
+    }
+}
+
+/// As many of them as there is room for, and how many more there are.
+fn as_fit(files: &[String]) -> String {
+    let mut text = String::new();
+    for (at, file) in files.iter().enumerate() {
+        let file = line(file, FILES);
+        if at > 0 && text.chars().count() + file.chars().count() > FILES {
+            return format!("{text}, and {} more files", files.len() - at);
+        }
+        let between = if at > 0 { ", " } else { "" };
+        text = format!("{text}{between}{file}");
+    }
+    text
+}
+
+/// The newest changes of calls before this one, and how many there are in all.
+fn rows(connection: &Connection, before: u32) -> rusqlite::Result<(Vec<Row>, usize)> {
+    let all: u32 =
+        connection
+            .query_row("SELECT count(*) FROM change WHERE call < ?1", [before], |row| row.get(0))?;
     let mut changes = connection.prepare(
         "SELECT id, tool, time, ended, call, words, notes FROM change \
-         LEFT JOIN command ON change = id ORDER BY id DESC LIMIT ?1",
+         LEFT JOIN command ON change = id WHERE call < ?1 ORDER BY id DESC LIMIT ?2",
     )?;
     let mut files = connection
         .prepare("SELECT path, kind, before, after FROM file WHERE change = ?1 ORDER BY path")?;
-    let found = changes.query_map([LISTED], |row| {
+    let found = changes.query_map([before, LISTED], |row| {
         let (words, notes): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
         Ok(Row {
             id: row.get(0)?,
@@ -150,5 +198,5 @@ fn rows(connection: &Connection) -> rusqlite::Result<Vec<Row>> {
         row.files = all.collect::<Result<_, _>>()?;
         rows.push(row);
     }
-    Ok(rows)
+    Ok((rows, usize::try_from(all).unwrap_or(usize::MAX)))
 }

@@ -14,7 +14,11 @@ pub(super) struct UndoList;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Input {}
+pub(super) struct Input {
+    /// Show only changes older than this one, by its number; for what a longer list left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    before: Option<u32>,
+}
 
 impl Tool for UndoList {
     type Input = Input;
