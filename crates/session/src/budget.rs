@@ -14,6 +14,13 @@ pub(crate) struct Most {
     pub session_calls: Option<u32>,
 }
 
+/// What a call did not run for want of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Want {
+    Rounds,
+    Calls(Span),
+}
+
 /// Calls that are used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoCalls {
@@ -23,18 +30,29 @@ pub(crate) struct NoCalls {
     pub of: Span,
 }
 
-/// What is used so far.
+/// Calls that were refused in the running turn.
+#[derive(Debug, Clone, Copy)]
+struct Refused {
+    of: Span,
+    /// Answers that asked for them.
+    answers: u32,
+    /// The newest of those.
+    round: u32,
+}
+
+/// What is used so far. A call that was refused because none was left uses none.
 #[derive(Debug)]
 pub(crate) struct Budget {
     most: Most,
     rounds: u32,
     calls: u32,
     session_calls: u32,
+    refused: Option<Refused>,
 }
 
 impl Budget {
     pub(crate) fn new(most: Most) -> Self {
-        Self { most, rounds: 0, calls: 0, session_calls: 0 }
+        Self { most, rounds: 0, calls: 0, session_calls: 0, refused: None }
     }
 
     /// Other bounds; what is used stays used.
@@ -46,6 +64,7 @@ impl Budget {
     pub(crate) fn begin_turn(&mut self) {
         self.rounds = 0;
         self.calls = 0;
+        self.refused = None;
     }
 
     /// A request was answered.
@@ -59,10 +78,14 @@ impl Budget {
         self.session_calls = self.session_calls.saturating_add(1);
     }
 
-    /// A call was refused because none was left: of the session's it used none, so that a higher bound
-    /// gives all that it promises.
-    pub(crate) fn refused(&mut self) {
+    /// A call did not run because this was used up.
+    pub(crate) fn not_run(&mut self, for_want: Want) {
+        self.calls = self.calls.saturating_sub(1);
         self.session_calls = self.session_calls.saturating_sub(1);
+        let Want::Calls(of) = for_want else { return };
+        let (before, round) = self.refused.map_or((0, 0), |told| (told.answers, told.round));
+        let answers = if before > 0 && round == self.rounds { before } else { before + 1 };
+        self.refused = Some(Refused { of, answers, round: self.rounds });
     }
 
     /// Requests of the running turn that were answered.
@@ -75,13 +98,28 @@ impl Budget {
         self.calls
     }
 
-    /// Whether one more call may run; the turn's bound is named first.
-    pub(crate) fn no_calls(&self) -> Option<NoCalls> {
-        if self.calls >= self.most.calls {
-            return Some(NoCalls { most: self.most.calls, of: Span::Turn });
+    /// How many of the newest `named` calls may run, and what is in the way of the others: the narrower
+    /// bound, where both are the turn's.
+    pub(crate) fn within(&self, named: u32) -> (u32, NoCalls) {
+        let turn = self.most.calls.saturating_sub(self.calls.saturating_sub(named));
+        let none = NoCalls { most: self.most.calls, of: Span::Turn };
+        let Some(most) = self.most.session_calls else { return (turn, none) };
+        let session = most.saturating_sub(self.session_calls.saturating_sub(named));
+        match session < turn {
+            true => (session, NoCalls { most, of: Span::Session }),
+            false => (turn, none),
         }
-        let most = self.most.session_calls.filter(|most| self.session_calls >= *most)?;
-        Some(NoCalls { most, of: Span::Session })
+    }
+
+    /// What calls of this turn were refused for, and how many answers asked for such.
+    pub(crate) fn over(&self) -> Option<(NoCalls, u32)> {
+        self.refused.map(|Refused { of, answers, .. }| {
+            let most = match of {
+                Span::Turn => self.most.calls,
+                Span::Session => self.most.session_calls.unwrap_or(u32::MAX),
+            };
+            (NoCalls { most, of }, answers)
+        })
     }
 
     /// What the model is told when this batch of `calls` brought a bound near.
@@ -136,24 +174,43 @@ mod tests {
 
     #[test]
     fn a_sessions_calls_outlive_its_turns() {
+        let turn = NoCalls { most: 3, of: Span::Turn };
+        let session = |most| NoCalls { most, of: Span::Session };
         let mut budget = of(3, Some(4));
-        for _ in 0..3 {
-            assert_eq!(budget.no_calls(), None);
+        for _ in 0..5 {
             budget.called();
         }
-        assert_eq!(budget.no_calls(), Some(NoCalls { most: 3, of: Span::Turn }));
+        assert_eq!(budget.within(5), (3, turn), "the turn's is the narrower");
+        budget.not_run(Want::Calls(Span::Turn));
+        budget.not_run(Want::Calls(Span::Turn));
+        assert_eq!(budget.over(), Some((turn, 1)), "one answer asked for both");
+        assert_eq!(budget.within(3), (3, turn), "what was refused is not used");
         budget.begin_turn();
+        assert_eq!(budget.over(), None);
+        for answers in 1..=2 {
+            budget.answered();
+            budget.called();
+            budget.called();
+            assert_eq!(budget.within(2), (2 - answers, session(4)));
+            budget.not_run(Want::Calls(Span::Session));
+            if answers == 2 {
+                budget.not_run(Want::Calls(Span::Session));
+            }
+            assert_eq!(budget.over(), Some((session(4), answers)));
+        }
+        budget.set(Most { rounds: 25, calls: 30, session_calls: Some(6) });
         budget.called();
-        assert_eq!(budget.no_calls(), Some(NoCalls { most: 4, of: Span::Session }));
-        // What was refused is not used.
-        budget.called();
-        budget.refused();
-        budget.set(Most { rounds: 25, calls: 30, session_calls: Some(5) });
-        assert_eq!(budget.no_calls(), None);
-        budget.called();
-        assert_eq!(budget.no_calls(), Some(NoCalls { most: 5, of: Span::Session }));
+        assert_eq!(budget.within(1), (2, session(6)), "a higher bound gives all that it promises");
         budget.set(Most { rounds: 25, calls: 30, session_calls: None });
-        assert_eq!(budget.no_calls(), None, "without a bound");
+        assert_eq!(budget.within(1).0, 29);
+    }
+
+    #[test]
+    fn rounds_that_are_used_up_are_no_refusal_of_calls() {
+        let mut budget = of(3, None);
+        budget.called();
+        budget.not_run(Want::Rounds);
+        assert_eq!((budget.over(), budget.calls()), (None, 0));
     }
 
     #[test]

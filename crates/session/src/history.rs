@@ -125,8 +125,8 @@ impl History {
                 }
             }
             Happened::Result { call: _, use_id, result } => {
-                if made_up::is_for_want_of_calls(result) {
-                    self.budget.refused();
+                if let Some(want) = made_up::for_want_of(result) {
+                    self.budget.not_run(want);
                 }
                 let most = self.limits.result_chars;
                 if let Some(open) = self.open.iter_mut().find(|o| o.use_id == *use_id)

@@ -90,8 +90,6 @@ struct Turn {
     made_room: bool,
     /// The model was asked for words only: what the turn may call is used up.
     last_words: bool,
-    /// Calls that were refused because none were left, and in how many answers.
-    over_budget: Option<(NoCalls, u32)>,
 }
 
 impl Session {
@@ -157,7 +155,7 @@ impl Session {
             | Phase::Undoing(_) => return out.warn("a second ReplayDone was ignored"),
         }
         let goes_on = then == OpenTurn::GoesOn && self.history.in_turn();
-        let mut batch = Batch::default();
+        let mut named = Vec::new();
         for open in self.history.unanswered() {
             let wanted =
                 Wanted { use_id: open.use_id, name: open.name, input: open.input, whole: true };
@@ -165,19 +163,26 @@ impl Session {
                 Some(id) => self.call(id, &wanted),
                 None => self.name_call(&wanted, out),
             };
+            named.push((wanted, call));
+        }
+        let (within, none_left) = self.history.budget().within(count(named.len()));
+        let mut batch = Batch::default();
+        for (place, (wanted, call)) in (0..).zip(named) {
             // A call without arguments may be one that was cut in the answer, which nothing here
             // tells any more; such a call does not run.
             let cut = wanted.input.trim() == "{}";
-            match resolve(&wanted, &self.setup.tools) {
-                Ok(_) if goes_on && self.is_over() => {
-                    let most = self.setup.max_rounds.max(1);
-                    self.answer_call(call.id, call.use_id, &NotRun::Rounds { most }, out);
+            let why = match resolve(&wanted, &self.setup.tools) {
+                _ if !goes_on => NotRun::Lost,
+                Ok(_) if self.is_over() => NotRun::Rounds { most: self.setup.max_rounds.max(1) },
+                _ if place >= within => NotRun::Budget(none_left),
+                Ok(tool) if !cut => {
+                    batch.push(call, order(tool));
+                    continue;
                 }
-                Ok(tool) if goes_on && !cut => batch.push(call, order(tool)),
-                Ok(_) => self.answer_call(call.id, call.use_id, &NotRun::Lost, out),
-                Err(_) if !goes_on => self.answer_call(call.id, call.use_id, &NotRun::Lost, out),
-                Err(why) => self.answer_call(call.id, call.use_id, &why, out),
-            }
+                Ok(_) => NotRun::Lost,
+                Err(why) => why,
+            };
+            self.answer_call(call.id, call.use_id, &why, out);
         }
         // Whatever was started has ended by now, so these were only named.
         for call in self.edits.unanswered() {
@@ -193,7 +198,8 @@ impl Session {
             return self.next_turn(out);
         }
         if self.history.ends_with_answer() && batch.is_over() {
-            let end = if self.is_over() { self.rounds_used_up() } else { TurnEnd::Done };
+            let over = self.is_over() || self.history.budget().over().is_some();
+            let end = if over { self.used_up() } else { TurnEnd::Done };
             return self.end_turn(end, out);
         }
         if let Some(text) = self.changes.cut_short() {
@@ -263,7 +269,7 @@ impl Session {
         }
         // A turn always ends with words: behind its last round the model is asked for nothing else.
         let rounds = self.history.budget().rounds() >= self.setup.max_rounds.max(1);
-        self.turn.last_words = rounds || self.turn.over_budget.is_some();
+        self.turn.last_words = rounds || self.history.budget().over().is_some();
         self.round = self.round.saturating_add(1);
         out.words.push(FromSession::Ask(ModelRequest {
             round: self.round,
@@ -335,7 +341,7 @@ impl Session {
 
     /// What of the turn is used up.
     fn used_up(&self) -> TurnEnd {
-        match self.turn.over_budget {
+        match self.history.budget().over() {
             None => self.rounds_used_up(),
             Some((NoCalls { most, of }, _)) => TurnEnd::CallsUsedUp { calls: most, of },
         }
@@ -414,7 +420,7 @@ impl Session {
                     self.turn.asked_again = true;
                     self.pinned.show_inside(shown);
                     self.ask(out);
-                } else if self.turn.over_budget.is_some() {
+                } else if self.history.budget().over().is_some() {
                     self.end_turn(self.used_up(), out);
                 } else {
                     self.end_turn(TurnEnd::Done, out);
@@ -426,39 +432,23 @@ impl Session {
     /// Names every call of an answer, answers those that may not run, returns the others.
     fn call_all(&mut self, wanted: &[Wanted], runs: Runs, out: &mut Out) -> Batch {
         let mut named = Vec::new();
-        let mut within = 0;
-        let mut none_left = None;
         for wanted in wanted {
-            match self.history.budget().no_calls() {
-                None => within += 1,
-                Some(none) => none_left = Some(none),
-            }
             named.push((wanted, self.name_call(wanted, out)));
         }
+        let (within, none_left) = self.history.budget().within(count(named.len()));
         let mut batch = Batch::default();
-        let mut over_budget = None;
-        for (place, (wanted, call)) in named.into_iter().enumerate() {
+        for (place, (wanted, call)) in (0..).zip(named) {
             let why = match (runs, resolve(wanted, &self.setup.tools)) {
                 (Runs::Nothing, _) => NotRun::AnswerNotUsed,
                 (Runs::NoMoreRounds, _) => NotRun::Rounds { most: self.setup.max_rounds.max(1) },
-                (Runs::WithinBudget, found) => match (none_left.filter(|_| place >= within), found)
-                {
-                    (Some(none), _) => {
-                        over_budget = Some(none);
-                        NotRun::Budget(none)
-                    }
-                    (None, Err(why)) => why,
-                    (None, Ok(tool)) => {
-                        batch.push(call, order(tool));
-                        continue;
-                    }
-                },
+                (Runs::WithinBudget, _) if place >= within => NotRun::Budget(none_left),
+                (Runs::WithinBudget, Err(why)) => why,
+                (Runs::WithinBudget, Ok(tool)) => {
+                    batch.push(call, order(tool));
+                    continue;
+                }
             };
             self.answer_call(call.id, call.use_id, &why, out);
-        }
-        if let Some(none) = over_budget {
-            let answers = self.turn.over_budget.map_or(0, |(_, answers)| answers);
-            self.turn.over_budget = Some((none, answers + 1));
         }
         batch
     }
@@ -525,7 +515,7 @@ impl Session {
         let Phase::Calling { stopping, .. } = &self.phase else { return };
         if *stopping {
             self.end_turn(TurnEnd::Interrupted, out);
-        } else if self.turn.over_budget.is_some_and(|(_, answers)| answers > 1) {
+        } else if self.history.budget().over().is_some_and(|(_, answers)| answers > 1) {
             // It was told, and asked again all the same.
             self.end_turn(self.used_up(), out);
         } else {
@@ -678,6 +668,11 @@ fn limits(setup: &SessionSetup) -> Limits {
         context: setup.context.and_then(|tokens| usize::try_from(tokens).ok()),
         answer_tokens: usize::try_from(setup.max_tokens).unwrap_or(usize::MAX),
     }
+}
+
+/// Calls of one answer, as they are counted.
+fn count(calls: usize) -> u32 {
+    u32::try_from(calls).unwrap_or(u32::MAX)
 }
 
 /// The read of a pinned file: a call that no model asked for.

@@ -1,7 +1,7 @@
 //! Results that no tool gave: calls that are no calls, that may not run, or that were cut short.
 
 use crate::answer::Wanted;
-use crate::budget::NoCalls;
+use crate::budget::{NoCalls, Want};
 use crate::known::{Found, find};
 use crate::nearest::nearest;
 use protocol::call::{Outcome, ToolResult};
@@ -10,9 +10,20 @@ use protocol::session::{OfferedTool, Span};
 /// The code of a call that was refused because a bound of the turn or the session is used up.
 const USED_UP: &str = "budget_used_up";
 
-/// Whether this is the result of a call that did not run for want of calls or rounds.
-pub(crate) fn is_for_want_of_calls(result: &ToolResult) -> bool {
-    result.code.as_deref() == Some(USED_UP)
+const CALLS: &str = "budget.calls";
+const SESSION_CALLS: &str = "budget.session_calls";
+const ROUNDS: &str = "budget.rounds";
+
+/// What the call of this result did not run for want of.
+pub(crate) fn for_want_of(result: &ToolResult) -> Option<Want> {
+    match (&result.outcome, result.code.as_deref()) {
+        (Outcome::Refused { rule }, Some(USED_UP)) => match rule.as_str() {
+            SESSION_CALLS => Some(Want::Calls(Span::Session)),
+            CALLS => Some(Want::Calls(Span::Turn)),
+            _ => Some(Want::Rounds),
+        },
+        _ => None,
+    }
 }
 
 /// Why a call was answered here instead of being run.
@@ -44,17 +55,17 @@ impl NotRun {
             Self::Arguments { .. } => (Outcome::Invalid, "invalid_arguments", "invalid arguments"),
             Self::Cut { .. } => (Outcome::Invalid, "cut", "cut at the answer's end"),
             Self::Budget(NoCalls { of: Span::Turn, .. }) => (
-                Outcome::Refused { rule: "budget.calls".to_owned() },
+                Outcome::Refused { rule: CALLS.to_owned() },
                 USED_UP,
                 "the calls of this turn are used up",
             ),
             Self::Budget(NoCalls { of: Span::Session, .. }) => (
-                Outcome::Refused { rule: "budget.session_calls".to_owned() },
+                Outcome::Refused { rule: SESSION_CALLS.to_owned() },
                 USED_UP,
                 "the calls of this session are used up",
             ),
             Self::Rounds { .. } => (
-                Outcome::Refused { rule: "budget.rounds".to_owned() },
+                Outcome::Refused { rule: ROUNDS.to_owned() },
                 USED_UP,
                 "the rounds of this turn are used up",
             ),

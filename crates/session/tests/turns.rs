@@ -314,6 +314,56 @@ fn the_calls_of_a_session_are_bounded_too() {
     }
 }
 
+/// A death behind an answer, before what it may not have was refused, gives it no more.
+#[test]
+fn a_bound_of_calls_holds_over_a_death() {
+    let bounded = || SessionSetup { max_session_calls: Some(3), ..setup() };
+    let uses = ["a", "b", "c", "d", "e"].map(|id| Say::Use(id, "read", r#"{"path":"a"}"#));
+    let mut talk = Talk::ready(bounded());
+    let mut journal = Vec::new();
+    let mut words = talk.prompt("go");
+    words.extend(talk.answer(&uses, StopReason::ToolUse));
+    journal.extend(words.into_iter().filter_map(|word| match word {
+        FromSession::Commit(happened) => Some(happened),
+        _ => None,
+    }));
+    let is_result = |happened: &&Happened| matches!(happened, Happened::Result { .. });
+    assert_eq!((journal.len(), journal.iter().filter(is_result).count()), (9, 2));
+    // From the prompt and the answer on: so many calls named, so many refused.
+    for kept in 2..=journal.len() {
+        let journal = journal[..kept].to_vec();
+        let mut again = Talk { session: session::Session::new(bounded()), said: Vec::new() };
+        for happened in &journal {
+            again.tell(ToSession::Replay(happened.clone()));
+        }
+        let mut words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+        let mut done = runs(&words).len();
+        for number in 1..=3 {
+            words = again.call_ended(number, "text");
+            done += runs(&words).len();
+        }
+        assert_eq!(done, 3, "{kept}");
+        let words = again.answer(&[Say::Text("so far")], StopReason::EndTurn);
+        let used_up = TurnEnd::CallsUsedUp { calls: 3, of: Span::Session };
+        assert_eq!(ended(&words), Some(&used_up), "{kept}");
+    }
+}
+
+/// The narrower of two bounds is the one that is named.
+#[test]
+fn the_bound_that_is_in_the_way_is_the_one_that_is_named() {
+    let bounded = SessionSetup { max_calls: 5, max_session_calls: Some(1), ..setup() };
+    let mut talk = Talk::ready(bounded);
+    talk.prompt("go");
+    let uses = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|id| Say::Use(id, "read", "{}"));
+    let words = talk.answer(&uses, StopReason::ToolUse);
+    assert_eq!(runs(&words).len(), 1);
+    assert_eq!(results(&words).len(), 7);
+    for (_, result) in results(&words) {
+        assert!(result.text.contains("of this session"), "{}", result.text);
+    }
+}
+
 /// Words that do not come are no other end, but they are not passed over in silence.
 #[test]
 fn last_words_that_do_not_come_are_told_to_the_log_and_a_departed_replay_is_an_end() {
