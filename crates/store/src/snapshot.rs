@@ -19,6 +19,7 @@ use compare::{Copy, Entry, Evidence, Index, Proof, Why, suspects};
 use keeping::{SCHEMA, Written};
 use looking::{By, Name};
 use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tree::{Kind, Seen, Tree};
@@ -59,9 +60,9 @@ enum State {
 struct Known {
     index: Index,
     /// What is to be copied.
-    pending: BTreeSet<PathBuf>,
+    pending: BTreeSet<OsString>,
     /// What the file does not say yet, beside that.
-    unwritten: BTreeSet<PathBuf>,
+    unwritten: BTreeSet<OsString>,
     /// Bytes of all copies.
     held: u64,
 }
@@ -241,7 +242,9 @@ impl Snapshot {
         let evidence = Evidence { before: &known.index, since, after: &tree, gone };
         let mut found = Found::default();
         for path in &paths {
-            let name = Name { path, real: self.project.join(path), was: known.index.get(path) };
+            let was = known.index.get(path);
+            let path = Path::new(path);
+            let name = Name { path, real: self.project.join(path), was };
             let is = Seen::at(&name.real, device);
             let now = name.now(is.as_ref(), until);
             let change = match (name.was, &is) {

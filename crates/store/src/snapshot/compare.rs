@@ -4,9 +4,11 @@
 //! may be a file that was ignored before, or that lies where nobody had looked, and taking it away
 //! would lose it.
 
-use super::tree::{Kind, Listed, Seen, Tree};
-use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use super::tree::{ByPath, Kind, Listed, Seen, Tree};
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::path::Path;
 
 /// What is known of one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +68,7 @@ impl Why {
     }
 }
 
-pub(super) type Index = BTreeMap<PathBuf, Entry>;
+pub(super) type Index = ByPath<Entry>;
 
 /// What is at a name after the command, looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,17 +111,32 @@ pub(super) fn link(leads_to: &str) -> String {
 }
 
 /// The names that have to be looked at: all others are certainly as they were.
-pub(super) fn suspects(before: &Index, after: &Tree) -> Vec<PathBuf> {
-    let was = before.iter().filter(|(path, was)| match after.entries.get(*path) {
-        None => true,
-        Some(is) => match (was.seen.kind, is.kind) {
-            // What is in them is looked at by itself.
-            (Kind::Directory(_), Kind::Directory(_)) => false,
-            (_, _) => was.seen != *is || was.proof == Proof::Racy,
-        },
-    });
-    let new = after.entries.keys().filter(|path| !before.contains_key(*path));
-    was.map(|(path, _)| path).chain(new).cloned().collect()
+pub(super) fn suspects(before: &Index, after: &Tree) -> Vec<OsString> {
+    let mut found = Vec::new();
+    let (mut was, mut is) = (before.iter().peekable(), after.entries.iter().peekable());
+    loop {
+        // Both are in the same order: one pass meets all of both.
+        let order = match (was.peek(), is.peek()) {
+            (None, None) => return found,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some((was, _)), Some((is, _))) => was.cmp(is),
+        };
+        let was = if order.is_le() { was.next() } else { None };
+        let is = if order.is_ge() { is.next() } else { None };
+        let certain = match (was, is) {
+            (Some((_, was)), Some((_, is))) => match (was.seen.kind, is.kind) {
+                // What is in them is looked at by itself.
+                (Kind::Directory(_), Kind::Directory(_)) => true,
+                (_, _) => was.seen == *is && was.proof == Proof::Settled,
+            },
+            (_, _) => false,
+        };
+        if !certain {
+            let path = was.map(|(path, _)| path).or(is.map(|(path, _)| path));
+            found.extend(path.cloned());
+        }
+    }
 }
 
 /// What became of a name that was known before.
@@ -172,11 +189,12 @@ impl Evidence<'_> {
             return false;
         }
         let above = path.ancestors().skip(1);
-        let mut above = above.filter_map(|above| Some((above, self.before.get(above)?)));
+        let mut above =
+            above.filter_map(|above| Some((above, self.before.get(above.as_os_str())?)));
         let Some((nearest, was)) = above.next() else { return false };
         was.seen.kind != Kind::Directory(Listed::Not)
             && std::iter::once((nearest, was)).chain(above).all(|(directory, was)| {
-                let now = self.after.rules.get(directory).map_or("", String::as_str);
+                let now = self.after.rules.get(directory.as_os_str()).map_or("", String::as_str);
                 match &was.copy {
                     Copy::Rules(was) => was == now,
                     // A file was there: what is below it now is new.

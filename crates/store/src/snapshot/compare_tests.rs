@@ -4,6 +4,9 @@
 use super::*;
 use proptest::prelude::*;
 use protocol::call::Stamp;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::PathBuf;
 
 /// A file of a small world: what it holds, its permissions, and whether the first look found it late.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,14 +46,14 @@ fn index(world: &BTreeMap<PathBuf, File>) -> Index {
     let mut index = Index::new();
     let folder =
         Entry { seen: directory(), proof: Proof::Settled, copy: Copy::Rules(String::new()) };
-    index.insert(PathBuf::new(), folder.clone());
+    index.insert(OsString::new(), folder.clone());
     for ((path, file), inode) in world.iter().zip(1..) {
         if let Some(above) = path.parent() {
-            index.insert(above.to_owned(), folder.clone());
+            index.insert(above.into(), folder.clone());
         }
         let seen = seen(Kind::File, file.mode, 500, inode);
         let copy = Copy::Kept(file.text.to_string());
-        index.insert(path.clone(), Entry { seen, proof: file.proof, copy });
+        index.insert(path.into(), Entry { seen, proof: file.proof, copy });
     }
     index
 }
@@ -59,20 +62,20 @@ fn index(world: &BTreeMap<PathBuf, File>) -> Index {
 /// so may be what was changed within a step of the clock.
 fn tree(first: &BTreeMap<PathBuf, File>, second: &BTreeMap<PathBuf, File>) -> Tree {
     let before = index(first);
-    let mut entries = BTreeMap::from([(PathBuf::new(), directory())]);
+    let mut entries = ByPath::from([(OsString::new(), directory())]);
     for ((path, file), inode) in second.iter().zip(100..) {
         if let Some(above) = path.parent() {
-            entries.insert(above.to_owned(), directory());
+            entries.insert(above.into(), directory());
         }
         let same = first.get(path).is_some_and(|was| was.mode == file.mode)
             && (first[path].text == file.text || first[path].proof == Proof::Racy);
         let is = match same {
-            true => before[path].seen,
+            true => before[path.as_os_str()].seen,
             false => seen(Kind::File, file.mode, 2_000, inode),
         };
-        entries.insert(path.clone(), is);
+        entries.insert(path.into(), is);
     }
-    Tree { began: 3_000, entries, rules: BTreeMap::new() }
+    Tree { began: 3_000, entries, rules: ByPath::new() }
 }
 
 fn changes(
@@ -83,12 +86,13 @@ fn changes(
     let evidence = Evidence { before, since: SINCE, after, gone: HashSet::new() };
     let found = suspects(before, after).into_iter().filter_map(|path| {
         let is = after.entries.get(&path);
+        let path = PathBuf::from(path);
         let now = match (second.get(&path), is) {
             (Some(file), _) => Now::File { digest: Some(file.text.to_string()), mode: file.mode },
             (None, Some(_)) => Now::Directory,
             (None, None) => Now::Gone,
         };
-        let change = match before.get(&path) {
+        let change = match before.get(path.as_os_str()) {
             Some(was) => known(was, is, &now),
             None => is.filter(|is| evidence.is_new(&path, is)).and_then(|_| made(&now)),
         };
@@ -147,13 +151,12 @@ fn a_new_name_is_made_only_where_that_is_certain() {
     let moved = seen(Kind::File, 0o644, 10, 77);
     assert!(evidence_of(&before, &after).is_new(path, &moved), "its other name is gone");
     let mut ruled = after.clone();
-    ruled.rules.insert(PathBuf::new(), "other rules".to_owned());
+    ruled.rules.insert(OsString::new(), "other rules".to_owned());
     assert!(!evidence_of(&before, &ruled).is_new(path, &fresh), "it may have been ignored");
-    ruled.rules =
-        BTreeMap::from([(PathBuf::from("x/made"), "rules of a new directory".to_owned())]);
+    ruled.rules = ByPath::from([(OsString::from("x/made"), "rules of a new directory".to_owned())]);
     assert!(evidence_of(&before, &ruled).is_new(Path::new("x/made/new"), &fresh));
     let mut unlisted = before.clone();
-    unlisted.get_mut(Path::new("x")).unwrap().seen.kind = Kind::Directory(Listed::Not);
+    unlisted.get_mut(OsStr::new("x")).unwrap().seen.kind = Kind::Directory(Listed::Not);
     assert!(!evidence_of(&unlisted, &after).is_new(path, &fresh), "nobody had looked there");
     assert!(!evidence_of(&unlisted, &after).is_new(Path::new("x/made/new"), &fresh));
 }

@@ -7,9 +7,9 @@ use crate::database::Database;
 use crate::failure::Failure;
 use protocol::call::Stamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 pub(super) const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS entry (
     path BLOB PRIMARY KEY,
@@ -45,13 +45,13 @@ const KINDS: [(&str, Kind); 5] = [
 /// A row to be written; no entry where the name is gone.
 #[derive(Debug)]
 pub(super) struct Written {
-    pub(super) path: PathBuf,
+    pub(super) path: OsString,
     pub(super) entry: Option<Entry>,
     pub(super) bytes: Vec<u8>,
 }
 
 impl Written {
-    pub(super) fn of(path: &Path, entry: Option<&Entry>) -> Self {
+    pub(super) fn of(path: &OsStr, entry: Option<&Entry>) -> Self {
         Self { path: path.to_owned(), entry: entry.cloned(), bytes: Vec::new() }
     }
 }
@@ -68,7 +68,7 @@ pub(super) fn write(
             "INSERT OR REPLACE INTO entry VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?;
         for Written { path, entry, bytes } in rows {
-            let path = path.as_os_str().as_bytes();
+            let path = path.as_bytes();
             let Some(Entry { seen, proof, copy }) = entry else {
                 remove.execute([path])?;
                 continue;
@@ -115,7 +115,7 @@ pub(super) fn load(file: &mut Database) -> Result<Index, Failure> {
         )?;
         let rows = rows.query_map([], |row| {
             let path: Vec<u8> = row.get(0)?;
-            Ok((PathBuf::from(OsStr::from_bytes(&path)), entry(row)?))
+            Ok((OsString::from_vec(path), entry(row)?))
         })?;
         rows.collect()
     })

@@ -41,14 +41,18 @@ pub(super) struct Seen {
     pub(super) stamp: Stamp,
 }
 
-/// All of it, by paths from the project on; the project itself is the empty one.
+/// Things by their paths from the project on; the project itself is the empty one. Paths are compared
+/// by their bytes: comparing them part by part takes longer than all the rest of a look.
+pub(super) type ByPath<T> = BTreeMap<OsString, T>;
+
+/// All of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tree {
     /// When the look began, in nanoseconds of Unix time.
     pub(super) began: i64,
-    pub(super) entries: BTreeMap<PathBuf, Seen>,
+    pub(super) entries: ByPath<Seen>,
     /// Of each directory that has rules of what is ignored, what they say, in short.
-    pub(super) rules: BTreeMap<PathBuf, String>,
+    pub(super) rules: ByPath<String>,
 }
 
 impl Seen {
@@ -82,8 +86,8 @@ impl Tree {
     pub(super) fn of(project: &Path, device: u64, until: Instant) -> Self {
         let mut tree = Self { began: now(), entries: BTreeMap::new(), rules: BTreeMap::new() };
         let Some(root) = Seen::at(project, device) else { return tree };
-        tree.entries.insert(PathBuf::new(), root);
-        let mut found: Vec<(PathBuf, Seen)> = Vec::new();
+        tree.entries.insert(OsString::new(), root);
+        let mut found: Vec<(OsString, Seen)> = Vec::new();
         let mut left: Vec<(PathBuf, Option<Rc<Rules>>)> = vec![(PathBuf::new(), None)];
         while let Some((directory, rules)) = left.pop() {
             let room = ENTRIES.saturating_sub(found.len());
@@ -93,7 +97,7 @@ impl Tree {
                     let rules = match has_rules {
                         true => {
                             let (rules, says) = Rules::of(&project.join(&directory), rules);
-                            tree.rules.insert(directory.clone(), says);
+                            tree.rules.insert(directory.clone().into(), says);
                             Some(Rc::new(rules))
                         }
                         false => rules,
@@ -111,14 +115,14 @@ impl Tree {
                         if matches!(seen.kind, Kind::Directory(_)) {
                             left.push((path.clone(), rules.clone()));
                         }
-                        found.push((path, seen));
+                        found.push((path.into(), seen));
                     }
                     whole
                 }
                 None => Listed::Not,
             };
             if listed == Listed::Not {
-                found.push((directory, Seen { kind: Kind::Directory(Listed::Not), ..root }));
+                found.push((directory.into(), Seen { kind: Kind::Directory(Listed::Not), ..root }));
             }
         }
         // One that could not be listed stands there twice, and the second time counts.
