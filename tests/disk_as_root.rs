@@ -3,7 +3,7 @@
 
 mod support;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
@@ -76,6 +76,46 @@ fn a_full_disk_lets_no_mutation_start_and_says_so() {
     let again = desk.ask(&server, &["--resume", &only_session(&desk)]);
     assert_eq!(again.code, 0, "{again:?}");
     assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
+}
+
+/// The command runs, the list says that it cannot be taken back, and what was kept before is whole.
+#[test]
+fn a_full_disk_of_copies_holds_no_command_up_and_that_is_said() {
+    let desk = Desk::new();
+    fs::create_dir_all(desk.state().join("store")).unwrap();
+    let disk = Disk::at(desk.state().join("store"), "2m");
+    desk.write("a", "before");
+    let full = disk.0.clone();
+    let says = |tool: &str, input: Value| Answer::says([call("toolu_1", tool, &input.to_string())]);
+    let server = Server::answering(move |n, _| match n {
+        1 => says("bash", json!({"command": "echo x > a"})),
+        2 => {
+            let bytes: Vec<u8> = (0..200_000_u32).map(|n| (n % 251) as u8).collect();
+            for name in ["b", "c", "d"] {
+                fs::write(full.join("../../../project").join(name), &bytes).unwrap();
+            }
+            fill(&full);
+            says("bash", json!({"command": "echo y > a"}))
+        }
+        3 => says("undo_list", json!({})),
+        4 => {
+            fs::remove_file(full.join("filler")).unwrap();
+            says("undo_list", json!({}))
+        }
+        5 => says("undo_restore", json!({"id": 1})),
+        _ => Answer::text("on"),
+    });
+    let ran = desk.ask(&server, &["--permission-mode", "auto"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let said: Vec<String> = server.requests()[1..]
+        .iter()
+        .map(|request| request.body["messages"].as_array().unwrap().last().unwrap().to_string())
+        .collect();
+    assert_eq!(desk.read("a"), "y\n", "{said:?}");
+    assert!(said[3].contains("1 bash") && said[3].contains("2 bash"), "{said:?}");
+    assert!(said[3].contains("not covered: what is kept could not be used"), "{said:?}");
+    // What was changed since stands in the way, as ever: the copy itself is there.
+    assert!(said[4].contains("changed since, so nothing was put back: a"), "{said:?}");
 }
 
 /// Nothing begins, the sentence names the place and the way on, and nothing half made stays.

@@ -22,6 +22,8 @@ pub(crate) struct Commands {
     snapshot: Snapshot,
     /// The command before which the snapshot failed, and why.
     missed: Option<(u32, String)>,
+    /// What could not be written to the list: it is shown there for as long as this life lasts.
+    unwritten: Vec<String>,
 }
 
 /// What the list says of all commands.
@@ -31,13 +33,15 @@ pub(crate) struct Cover {
     pub(crate) unable: Option<&'static str>,
     /// What of the project is not looked at.
     pub(crate) gap: Option<String>,
+    /// Commands that are not in the list for want of a disk that takes them.
+    pub(crate) unwritten: Vec<String>,
 }
 
 impl Commands {
     pub(crate) fn of(setup: &StoreSetup) -> Self {
         let directory = setup.project_store.to_path().join("sessions").join(&setup.session.0);
         let snapshot = Snapshot::of(&directory, setup.confinement.project.to_path());
-        Self { snapshot, missed: None }
+        Self { snapshot, missed: None, unwritten: Vec::new() }
     }
 
     /// What was set aside, for people; said once.
@@ -46,7 +50,8 @@ impl Commands {
     }
 
     pub(crate) fn cover(&self) -> Cover {
-        Cover { unable: self.snapshot.unable(), gap: self.snapshot.gap() }
+        let unwritten = self.unwritten.clone();
+        Cover { unable: self.snapshot.unable(), gap: self.snapshot.gap(), unwritten }
     }
 
     pub(crate) fn prepare(&mut self) -> Result<(), Failure> {
@@ -75,6 +80,20 @@ impl Commands {
 
     /// A command is over.
     pub(crate) fn after(
+        &mut self,
+        undo: &mut Undo,
+        command: &Command,
+        ended: i64,
+        before: Before,
+    ) -> Result<(), Failure> {
+        self.find(undo, command, ended, before).inspect_err(|why| {
+            let (call, words) = (command.call.number, line(&command.text, WORDS));
+            let tool = &command.tool;
+            self.unwritten.push(format!("{call} {tool} `{words}`: not covered: {}", why.message));
+        })
+    }
+
+    fn find(
         &mut self,
         undo: &mut Undo,
         command: &Command,

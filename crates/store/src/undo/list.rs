@@ -53,8 +53,11 @@ impl Undo {
             let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
             Ok((rows(connection, before)?, version))
         })?;
-        let mut text: String = rows.iter().map(|row| self.shown(row)).collect();
+        let mut text: String = cover.unwritten.iter().rev().map(|it| format!("{it}\n")).collect();
+        let unwritten = text.len();
+        text.extend(rows.iter().map(|row| self.shown(row)));
         match (rows.last(), all.saturating_sub(rows.len())) {
+            (None, _) if unwritten > 0 => {}
             (None, _) if before == u32::MAX => {
                 text.push_str("nothing that was changed in this session is kept\n");
             }
