@@ -150,6 +150,38 @@ fn every_rule_names_a_call_that_exists_and_every_number_is_used() {
     }
 }
 
+/// Numbers of machines that share the kernel's generic table, as its headers on this machine say.
+#[test]
+fn numbers_of_aarch64_agree_with_the_headers() {
+    let file = "/usr/include/asm-generic/unistd.h";
+    let text = std::fs::read_to_string(file)
+        .unwrap_or_else(|error| panic!("this test reads the kernel's headers, {file}: {error}"));
+    let mut said: BTreeMap<&str, &str> = BTreeMap::new();
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        if let (Some("#define"), Some(name), Some(value)) =
+            (words.next(), words.next(), words.next())
+        {
+            said.entry(name).or_insert(value);
+        }
+    }
+    let known = |call: &str| -> Option<u32> {
+        let value = said.get(format!("__NR_{call}").as_str())?;
+        said.get(value).unwrap_or(value).parse().ok()
+    };
+    let all: u32 = said["__NR_syscalls"].parse().unwrap();
+    let mut compared = 0;
+    for (name, ..) in CALLS {
+        match (number(Arch::Aarch64, name), known(name)) {
+            // Newer than these headers.
+            (Some(ours), None) => assert!(ours >= all, "{name}: the headers do not have it"),
+            (ours, theirs) => assert_eq!(ours, theirs, "{name}"),
+        }
+        compared += usize::from(known(name).is_some());
+    }
+    assert!(compared > 60, "only {compared} were compared");
+}
+
 /// The numbers that libc knows for this machine, as a check on the table.
 #[test]
 fn numbers_agree_with_libc() {
