@@ -1,6 +1,6 @@
 //! Package caches of a session: package managers write into theirs even offline, and the person's
-//! are read-only in a cage. So each gets one in the session's temporary directory; cargo's begins
-//! as links to what the person has. For `bash`.
+//! are read-only in a cage. So each gets one in the session's temporary directory; cargo's and Go's
+//! begin as links to what the person has. For `bash`.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,12 +13,15 @@ const AS_IT_IS: [&str; 5] = ["bin", "config", "config.toml", "env", "git"];
 /// each, `cache` and `src` a file or folder for each package.
 const ADDED_TO: [&str; 3] = ["registry/index", "registry/cache", "registry/src"];
 
+/// What of a module Go takes from its cache of downloads; it unpacks them again where it works.
+const OF_GO: [&str; 4] = ["info", "mod", "zip", "ziphash"];
+
 /// Variables that lead package managers to the session's caches, made where they are not there yet.
 /// Where one cannot be made its variable is left out, and the program sees the person's, read-only.
 pub(crate) fn variables(given: &[(String, String)], temp: &Path) -> Vec<(OsString, OsString)> {
     let caches = temp.join("caches");
     let mut variables = vec![
-        // pip, Go's builds, ccache and others.
+        // pip, Go's builds, ccache and others. Go's modules lie elsewhere.
         ("XDG_CACHE_HOME".into(), caches.clone().into()),
         ("npm_config_cache".into(), caches.join("npm").into()),
     ];
@@ -31,28 +34,68 @@ pub(crate) fn variables(given: &[(String, String)], temp: &Path) -> Vec<(OsStrin
     if own.is_some_and(|own| make_cargo_home(&own, &cargo).is_ok()) {
         variables.push(("CARGO_HOME".into(), cargo.into()));
     }
+    // Modules, checksums and programs go to the first of the list, sources are looked for in all.
+    let own = match value("GOPATH") {
+        Some(list) => std::env::split_paths(&list).collect(),
+        None => value("HOME").map(|home| home.join("go")).into_iter().collect::<Vec<_>>(),
+    };
+    let go = caches.join("go");
+    if own.first().is_some_and(|first| make_go_path(first, &go).is_ok())
+        && let Ok(list) = std::env::join_paths([&go].into_iter().chain(&own))
+    {
+        variables.push(("GOPATH".into(), list));
+    }
     variables
 }
 
-/// Makes it whole or not at all: another call of the session may do the same right now.
+/// What was downloaded, so that builds work offline and more can be added.
+fn make_go_path(own: &Path, at: &Path) -> io::Result<()> {
+    whole(at, |half| {
+        let downloads = "pkg/mod/cache/download";
+        std::fs::create_dir_all(half.join(downloads))?;
+        link_downloads(&own.join(downloads), &half.join(downloads))
+    })
+}
+
+fn link_downloads(from: &Path, at: &Path) -> io::Result<()> {
+    for entry in entries(from) {
+        let here = at.join(entry.file_name().unwrap_or_default());
+        if entry.is_dir() && !entry.is_symlink() {
+            std::fs::create_dir(&here)?;
+            link_downloads(&entry, &here)?;
+        } else if entry.extension().is_some_and(|end| OF_GO.iter().any(|of| end == *of)) {
+            symlink(&entry, &here)?;
+        }
+    }
+    Ok(())
+}
+
 fn make_cargo_home(own: &Path, at: &Path) -> io::Result<()> {
+    whole(at, |half| {
+        for name in AS_IT_IS {
+            link(&own.join(name), &half.join(name))?;
+        }
+        for name in ADDED_TO {
+            for registry in entries(&own.join(name)) {
+                let folder = half.join(name).join(registry.file_name().unwrap_or_default());
+                std::fs::create_dir_all(&folder)?;
+                for entry in entries(&registry) {
+                    link(&entry, &folder.join(entry.file_name().unwrap_or_default()))?;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Makes a directory whole or not at all: another call of the session may do the same right now.
+fn whole(at: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     if at.is_dir() {
         return Ok(());
     }
     let half = at.with_extension(std::process::id().to_string());
     std::fs::create_dir_all(&half)?;
-    for name in AS_IT_IS {
-        link(&own.join(name), &half.join(name))?;
-    }
-    for name in ADDED_TO {
-        for registry in entries(&own.join(name)) {
-            let folder = half.join(name).join(registry.file_name().unwrap_or_default());
-            std::fs::create_dir_all(&folder)?;
-            for entry in entries(&registry) {
-                link(&entry, &folder.join(entry.file_name().unwrap_or_default()))?;
-            }
-        }
-    }
+    fill(&half)?;
     match std::fs::rename(&half, at) {
         Err(_) if at.is_dir() => std::fs::remove_dir_all(&half),
         other => other,
@@ -98,6 +141,55 @@ mod tests {
             std::fs::write(cargo.join("registry/src/index.x-1/new"), "").unwrap();
         }
         assert!(!own.join("registry/src/index.x-1/new").exists());
-        assert_eq!(entries(&temp.join("caches")).len(), 1, "nothing half made is left");
+        assert_eq!(entries(&temp.join("caches")).len(), 2, "nothing half made is left");
+    }
+
+    #[test]
+    fn each_package_manager_is_led_to_a_cache_of_the_session() {
+        let dir = tempfile::tempdir().unwrap();
+        let temp = dir.path().join("temp");
+        let given = [("HOME".to_owned(), dir.path().join("home").display().to_string())];
+        let variables = variables(&given, &temp);
+        for name in ["XDG_CACHE_HOME", "npm_config_cache", "CARGO_HOME", "GOPATH"] {
+            let led = variables.iter().find(|(variable, _)| variable == name);
+            let led = led.unwrap_or_else(|| panic!("{name} is not led anywhere"));
+            let first = std::env::split_paths(&led.1).next().unwrap();
+            assert!(first.starts_with(temp.join("caches")), "{led:?}");
+        }
+    }
+
+    #[test]
+    fn go_finds_what_was_downloaded_and_adds_to_a_cache_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, moved, temp) =
+            (dir.path().join("home"), dir.path().join("moved"), dir.path().join("temp"));
+        let version = "pkg/mod/cache/download/example.org/dep/@v";
+        for own in [home.join("go"), moved.clone()] {
+            let folder = own.join(version);
+            std::fs::create_dir_all(&folder).unwrap();
+            for file in ["v1.0.0.zip", "v1.0.0.mod", "v1.0.0.lock", "list"] {
+                std::fs::write(folder.join(file), own.display().to_string()).unwrap();
+            }
+        }
+        let text = |path: &Path| path.display().to_string();
+        let of_home = ("HOME".to_owned(), text(&home));
+        let list = ("GOPATH".to_owned(), format!("{}:{}", text(&moved), text(&home)));
+        for (given, own, at) in [
+            (vec![of_home.clone()], home.join("go"), temp.join("one")),
+            (vec![of_home, list], moved, temp.join("two")),
+        ] {
+            let variables = variables(&given, &at);
+            let (_, list) = variables.iter().find(|(name, _)| name == "GOPATH").unwrap();
+            let list: Vec<PathBuf> = std::env::split_paths(list).collect();
+            let folder = at.join("caches/go").join(version);
+            assert_eq!((&list[0], &list[1]), (&at.join("caches/go"), &own));
+            for file in ["v1.0.0.zip", "v1.0.0.mod"] {
+                assert_eq!(std::fs::read_to_string(folder.join(file)).unwrap(), text(&own));
+            }
+            // Written by Go, so the person's are not led to.
+            assert!(!folder.join("v1.0.0.lock").exists() && !folder.join("list").exists());
+            std::fs::write(folder.join("v1.1.0.zip"), "new").unwrap();
+            assert!(!own.join(version).join("v1.1.0.zip").exists());
+        }
     }
 }
