@@ -242,3 +242,32 @@ fn a_python_package_is_built_and_tested() {
         assert!(body.contains("twice.pyz"), "{body}");
     }
 }
+
+#[test]
+fn package_managers_keep_what_they_fetch_in_caches_of_the_session() {
+    needs("npm");
+    needs("tar");
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        let downloads = desk.home().join("go/pkg/mod/cache/download/example.org/dep/@v");
+        std::fs::create_dir_all(&downloads).unwrap();
+        std::fs::write(downloads.join("v1.0.0.mod"), "module example.org/dep").unwrap();
+        desk.write("dep/package.json", r#"{"name":"dep","version":"1.0.0"}"#);
+        let body = works(
+            &desk,
+            tier,
+            "set -e; mkdir package && cp dep/package.json package && tar czf dep.tgz package; \
+             npm cache add ./dep.tgz --offline --no-update-notifier; find \"$npm_config_cache\" -type f | grep -q _cacache && echo npm kept; \
+             mkdir -p \"$XDG_CACHE_HOME/pip\" && echo x > \"$XDG_CACHE_HOME/pip/new\" && echo pip kept; \
+             at=${GOPATH%%:*}/pkg/mod/cache/download/example.org/dep/@v; \
+             cat $at/v1.0.0.mod; echo x > $at/v1.1.0.mod && echo go kept",
+        );
+        for words in ["npm kept", "pip kept", "module example.org/dep", "go kept"] {
+            assert!(body.contains(words), "{tier} {words}: {body}");
+        }
+        for name in [".npm", ".cache"] {
+            assert!(!desk.home().join(name).exists(), "{tier}: the person's own {name}");
+        }
+        assert!(!downloads.join("v1.1.0.mod").exists(), "{tier}");
+    }
+}
