@@ -179,3 +179,141 @@ fn a_loss_that_a_person_accepts_is_on_the_screen_and_on_record() {
     assert_eq!(enforced["tier"], "B", "{enforced}");
     assert!(enforced["limits"].to_string().contains("tier B holds"), "{enforced}");
 }
+
+/// `agentd` on a kernel without Landlock and namespaces, where no cage can be made.
+fn on_a_bare_kernel(command: &Command) -> Command {
+    let missing = [
+        (nix::libc::SYS_landlock_create_ruleset, nix::libc::ENOSYS),
+        (nix::libc::SYS_unshare, nix::libc::EPERM),
+    ];
+    let script = format!("{}\"$@\"", lacking(&missing));
+    let mut bare = Command::new(command.get_program());
+    bare.args(["sh", "-c", &script, "sh"]).args(command.get_args()).env_clear();
+    bare.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    bare.current_dir(command.get_current_dir().unwrap()).stdin(std::process::Stdio::null());
+    bare
+}
+
+const UNSAFE: &str = "--unsafe-no-sandbox";
+
+#[test]
+fn without_a_cage_nothing_runs_unless_a_person_says_so_and_then_every_surface_says_none() {
+    let desk = Desk::new();
+    let outside = desk.outside().join("written-outside");
+    let script = format!("touch {}; echo ran", outside.display());
+    let allowed = ["--allowed-tools", "bash:touch *", "--allowed-tools", "bash:echo *"];
+    let flags = [&["-p", "x", "--output-format", "stream-json"], &allowed[..]].concat();
+    let server = one_command(&script);
+    let ran = run(on_a_bare_kernel(&desk.with_server(&server, &flags)));
+    assert_eq!(ran.code, 11, "{}", ran.err);
+    assert!(ran.err.contains(UNSAFE), "the way on: {}", ran.err);
+    assert!(server.requests().is_empty() && !outside.exists());
+
+    let unsafely = [&flags[..], &[UNSAFE]].concat();
+    let ran = run(on_a_bare_kernel(&desk.with_server(&server, &unsafely)));
+    assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
+    assert!(outside.exists(), "nothing held it");
+    let begun = init(&ran.out);
+    assert!(begun["sandbox"].to_string().contains("sandbox: NONE"), "{begun}");
+    let system = server.requests()[0].body["system"].to_string();
+    assert!(system.contains("There is no sandbox"), "{system}");
+    let enforced = desk.ended(1)["enforced"].clone();
+    assert_eq!((&enforced["tier"], &enforced["seccomp"]), (&json!("C"), &json!(false)));
+    for lost in ["Nothing confines", "has the network", "signal, trace", "Held all the same"] {
+        assert!(enforced["limits"].to_string().contains(lost), "{lost}: {enforced:#}");
+    }
+    let session = begun["session_id"].as_str().unwrap().to_owned();
+    let shown = run(desk.agentd(&["audit", "show", &format!("{session}.1")])).out;
+    assert!(shown.contains("NONE"), "{shown}");
+
+    // It does not stick: going on takes the flag again.
+    let again = [&flags[..], &["--resume", &session]].concat();
+    let ran = run(on_a_bare_kernel(&desk.with_server(&Server::scripted([]), &again)));
+    assert_eq!(ran.code, 11, "{}", ran.err);
+}
+
+#[test]
+fn what_holds_without_a_cage_holds_there_too() {
+    let desk = Desk::new();
+    let input = json!({ "command": "sleep 77 & echo before; sleep 77", "timeout_ms": 500 });
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "bash", &input.to_string())]),
+        Answer::text("done"),
+    ]);
+    let rules = ["bash:sleep *", "bash:echo *"].map(|rule| ["--allowed-tools", rule]).concat();
+    let flags = [&["-p", "x", UNSAFE], &rules[..]].concat();
+    // `run` makes sure that nothing is left.
+    let ran = run(on_a_bare_kernel(&desk.with_server(&server, &flags)));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let ended = desk.ended(1);
+    assert_eq!(ended["outcome"]["how"], "timed_out", "{ended:#}");
+    assert!(server.requests()[1].body["messages"].to_string().contains("before"));
+}
+
+#[test]
+fn the_flag_is_refused_where_a_cage_can_be_made_and_with_the_mode_that_leans_on_one() {
+    let desk = Desk::new();
+    let server = one_command("touch ran");
+    let ran = run(desk.with_server(&server, &["-p", "x", UNSAFE]));
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("tier A can") || ran.err.contains("tier B can"), "{}", ran.err);
+    let flags = ["-p", "x", UNSAFE, "--permission-mode", "auto"];
+    let ran = run(on_a_bare_kernel(&desk.with_server(&server, &flags)));
+    assert_eq!(ran.code, 2, "{}", ran.err);
+    assert!(ran.err.contains("mode auto"), "{}", ran.err);
+    assert!(server.requests().is_empty());
+    // No file of a project or a person can say it.
+    desk.write(".agentd/config.toml", "sandbox.level = \"none\"\n");
+    let ran = run(on_a_bare_kernel(&desk.with_server(&server, &["-p", "x", "--trust-project"])));
+    assert_eq!(ran.code, 16, "{}", ran.err);
+}
+
+#[test]
+fn a_person_without_a_cage_sees_it_on_the_screen_in_questions_and_in_the_list() {
+    let desk = Desk::new();
+    let server = one_command("touch ran");
+    let tmux = Tmux::new(&desk);
+    let command = on_a_bare_kernel(&desk.with_server(&server, &["new", UNSAFE]));
+    let started = on_a_bare_kernel(&desk.agentd(&["daemon", "start"]));
+    assert_eq!(run_and_leave(started), Some(0));
+    let terminal = tmux.run("one", &command, SIZE);
+    terminal.listens();
+    terminal.shows("sandbox: NONE");
+    terminal.enters(":mode auto");
+    terminal.shows("the mode auto allows what the cage holds");
+    terminal.enters("do it");
+    terminal.shows("without any sandbox");
+    let listed = run(desk.agentd(&["ps"])).out;
+    assert!(listed.contains(" NONE "), "{listed}");
+    terminal.types("y");
+    terminal.shows("It is done.");
+    assert!(desk.project().join("ran").exists());
+    let stopped = desk.agentd(&["daemon", "stop", "--force"]).output().unwrap();
+    assert!(stopped.status.success());
+}
+
+/// Runs what leaves a daemon behind.
+fn run_and_leave(mut command: Command) -> Option<i32> {
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    command.status().unwrap().code()
+}
+
+/// The directory that the cage is tried in was missing, and no kernel.
+#[test]
+fn a_cage_that_could_not_be_made_once_is_tried_again() {
+    let desk = Desk::new();
+    let later = desk.outside().join("later");
+    let mut start = desk.agentd(&["daemon", "start"]);
+    start.env("TMPDIR", &later);
+    assert_eq!(run_and_leave(start), Some(0));
+    let server = one_command("touch ran");
+    let flags = ["-p", "x", "--permission-mode", "auto"];
+    let ran = run(desk.with_server(&server, &flags));
+    assert_eq!(ran.code, 11, "{}", ran.err);
+    std::fs::create_dir(&later).unwrap();
+    let ran = run(desk.with_server(&server, &flags));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(desk.ended(1)["enforced"]["tier"], "A");
+    let stopped = desk.agentd(&["daemon", "stop", "--force"]).output().unwrap();
+    assert!(stopped.status.success());
+}

@@ -220,6 +220,7 @@ pub fn opening(project: &Path, env: &[(&str, &str)]) -> Opening {
         trust: ProjectTrust::AsRecorded,
         audience: Audience::Person,
         papers: vec![Paper::Key],
+        uncaged: protocol::client::Uncaged::Refused,
     }
 }
 

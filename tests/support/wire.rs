@@ -214,6 +214,7 @@ impl Terminal {
             trust: ProjectTrust::AsRecorded,
             audience,
             papers: vec![Paper::Key],
+            uncaged: protocol::client::Uncaged::Refused,
         }));
         self.say.send_fd(key.as_fd()).unwrap();
         let word = self.hear();

@@ -34,6 +34,15 @@ pub enum Rights {
     ReadOnly,
 }
 
+/// Whether calls may run where no cage can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum Uncaged {
+    /// They are refused.
+    Refused,
+    /// They run with nothing that holds them back, as this client's person asked.
+    Accepted,
+}
+
 /// Whether the project's own configuration may loosen anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum ProjectTrust {
@@ -177,6 +186,8 @@ pub struct Opening {
     pub audience: crate::judgement::Audience,
     /// What the descriptors are that follow.
     pub papers: Vec<Paper>,
+    /// Whether calls may run without a cage where none can be made.
+    pub uncaged: Uncaged,
 }
 
 /// From a client.

@@ -115,7 +115,7 @@ pub enum GitSettings {
 /// How strong a cage this host allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
 pub enum Tier {
-    /// Less than B: calls are refused.
+    /// Less than B, which is none: calls are refused, unless `Level::Uncaged`.
     C,
     /// Landlock and seccomp.
     B,
@@ -152,7 +152,14 @@ pub enum Level {
     Required,
     /// Run it and name the loss. Never runs in tier C.
     BestEffort,
+    /// Run it in tier C, which is no cage: a person said so for this session.
+    Uncaged,
 }
+
+/// By this variable the supervisor tells its own workers that they can have no cage: on a host that
+/// makes none, for a session whose person accepted that. It alone makes their environment; no client,
+/// project or command has a word in it.
+pub const WITHOUT_CAGE: &str = "AGENTD_WITHOUT_CAGE";
 
 /// Bounds on what a call may use. Zero is no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
@@ -242,7 +249,7 @@ impl Enforced {
     /// The tier, where it is a command's: what locks itself needs no namespaces in any of them.
     #[must_use]
     pub fn of_command(&self) -> Option<Tier> {
-        (self.profile == Profile::Command.name()).then_some(self.tier)
+        (self.profile == Profile::Command.name() || self.tier == Tier::C).then_some(self.tier)
     }
 }
 

@@ -9,13 +9,14 @@ use crate::handover::Line;
 use crate::inert::Program;
 use crate::layer;
 use crate::listener::Listener;
-use crate::policy::{self, Exec, Sockets};
+use crate::policy::{self, Exec, Policy, Sockets};
 use crate::privileges;
 use crate::protected::Before;
 use crate::runner;
 use crate::seccomp::{Filter, Plan};
 use crate::tree::Tree;
-use protocol::confinement::{Confinement, Enforced, Limits, Network, Tier};
+use crate::uncaged;
+use protocol::confinement::{Confinement, Enforced, Level, Limits, Network, Tier};
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
@@ -47,6 +48,9 @@ impl Cage {
     /// of the lock does not hold. The caller must not go on then.
     pub fn enter(wanted: &Confinement) -> Result<Enforced, CageError> {
         single_threaded()?;
+        if wanted.level == Level::Uncaged {
+            return uncaged::enter(wanted);
+        }
         let abi = layer::abi()?;
         tier_allowed(wanted)?;
         let policy = policy::of(wanted.profile);
@@ -57,11 +61,7 @@ impl Cage {
             ));
         }
         let grants = Grants::find(wanted, policy, Means::Layer)?;
-        let network = match policy.sockets {
-            Sockets::None => Network::Off,
-            Sockets::All => Network::On,
-            Sockets::ByNetwork => wanted.network,
-        };
+        let network = network_of(policy, wanted);
         privileges::drop_all()?;
         let rules = layer::rules(&grants, runner::tcp(Tier::B, network))?;
         layer::enforce(rules)?;
@@ -95,6 +95,9 @@ impl Cage {
     /// The step that failed. Nothing was run, and this process must end: it may be locked.
     pub fn prepare(wanted: &Confinement) -> Result<(Self, Enforced), CageError> {
         single_threaded()?;
+        if wanted.level == Level::Uncaged {
+            return runner::uncaged(wanted, policy::of(wanted.profile));
+        }
         let abi = layer::abi()?;
         tier_allowed(wanted)?;
         let policy = policy::of(wanted.profile);
@@ -134,6 +137,15 @@ impl Cage {
             before: self.before,
             bounds,
         })
+    }
+}
+
+/// The network of an in-process profile.
+pub(crate) fn network_of(policy: &Policy, wanted: &Confinement) -> Network {
+    match policy.sockets {
+        Sockets::None => Network::Off,
+        Sockets::All => Network::On,
+        Sockets::ByNetwork => wanted.network,
     }
 }
 

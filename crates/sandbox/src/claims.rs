@@ -1,7 +1,7 @@
 //! What a tier promises and what it does not, as the record tells it. Pure; for `cage` only.
 
 use crate::layer;
-use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Tier};
+use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Tier};
 
 /// What the host let us do, as far as the words of the record depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +58,42 @@ pub(crate) const CROWDED: &str = "More is protected in the project than can be w
 /// Said where the kernel is older than ABI 6.
 pub(crate) const NO_SCOPES: &str =
     "This kernel's Landlock does not hold back signals and abstract sockets.";
+
+/// Said of the network where nothing holds it off.
+pub(crate) const UNHELD: &str = "on (nothing holds it off)";
+
+/// What is lost without any cage, and what holds all the same, each a sentence.
+pub(crate) fn uncaged(limits: Limits, held: Held) -> Vec<String> {
+    let mut said: Vec<String> = [
+        "Nothing confines this call: it can read, change and delete all that this user can, outside the project too.",
+        "It has the network, whatever the session's setting says.",
+        "It can signal, trace and read this user's other processes, agentd's among them, and speak to every socket of this user, agentd's own too.",
+        "Refused system calls are not observable: none is refused.",
+        "Held all the same: the time and the output of the call, its environment and descriptors, no new privileges, and the end of what it leaves running.",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    match held {
+        Held::Kernel | Held::Group => {}
+        Held::Runner => said.push(SURVIVORS.to_owned()),
+    }
+    let bounds = [
+        ("processes", limits.processes),
+        ("memory", limits.memory_bytes),
+        ("processor time", limits.cpu_seconds),
+        ("size of a file", limits.file_bytes),
+        ("open files", limits.open_files),
+    ];
+    let held: Vec<_> = bounds.iter().filter(|(_, most)| *most > 0).map(|(name, _)| *name).collect();
+    if !held.is_empty() {
+        said.push(format!("Bounded all the same: {}.", held.join(", ")));
+    }
+    said
+}
+
+/// Said where nothing but the runner ends them.
+const SURVIVORS: &str =
+    "Processes that left the command's session survive when the runner is killed.";
 
 /// Network as enforced.
 pub(crate) fn network(tier: Tier, network: Network) -> &'static str {
@@ -170,7 +206,7 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     match ground.held {
         Held::Kernel => {}
         Held::Runner => {
-            say("Processes that left the command's session survive when the runner is killed.");
+            say(SURVIVORS);
         }
         Held::Group => say(
             "Processes that left the command's session survive when the runner and the supervisor are killed in the same instant, until a supervisor starts again.",

@@ -64,10 +64,10 @@ pub(crate) struct Inert {
     pub errors: OwnedFd,
     /// The mount namespace with the new root, in tier A.
     pub root: Option<OwnedFd>,
-    pub rules: RulesetCreated,
-    pub filter: Filter,
-    /// What the filter was made from, for a kernel that gives no listener.
-    pub plan: Plan,
+    /// `None` without a cage.
+    pub rules: Option<RulesetCreated>,
+    /// With what it was made from, for a kernel that gives no listener; `None` without a cage.
+    pub filter: Option<(Filter, Plan)>,
     pub limits: Limits,
     pub counting: Counting,
 }
@@ -102,7 +102,7 @@ impl Inert {
         umask(Mode::S_IWGRP | Mode::S_IWOTH);
         privileges::bound(&self.limits, self.counting)?;
         privileges::drop_all()?;
-        layer::enforce(self.rules)?;
+        self.rules.map(layer::enforce).transpose()?;
         // What this structure owns is closed before the rest, which belongs to the runner's code.
         drop((self.input, self.output, self.errors, self.root));
         sys::close_all_but(line.as_fd())
@@ -111,11 +111,12 @@ impl Inert {
         // only for dumpable ones; exec would set it anyway.
         prctl::set_dumpable(true)
             .map_err(|error| CageError::os(Step::Privileges, "dumpable", error))?;
-        match self.filter.install() {
+        let Some((filter, plan)) = self.filter else { return line.ready(&[], &[]) };
+        match filter.install() {
             Ok(Some(notify)) => line.ready(&[notify.as_fd()], &[]),
             Ok(None) => line.ready(&[], &[]),
             Err(InstallError::Listener(_)) => {
-                let silent = Plan { reporting: Reporting::Errno, ..self.plan };
+                let silent = Plan { reporting: Reporting::Errno, ..plan };
                 seccomp::install(&silent).map_err(filter_error)?;
                 line.ready(&[], &[])
             }

@@ -36,6 +36,7 @@ mod seccomp;
 mod secrets;
 mod sys;
 mod tree;
+mod uncaged;
 
 pub use attempts::{Attempt, Stand, act, attempts};
 pub use bounds::{Bound, Exceeded};
@@ -46,3 +47,4 @@ pub use error::{CageError, Step};
 pub use host::{HostProbe, HostStep, StepOutcome, host};
 pub use inert::Program;
 pub use privileges::{harden, let_go};
+pub use uncaged::of_worker;

@@ -21,6 +21,7 @@ use crate::root::Plan as RootPlan;
 use crate::seccomp::{Filter, InstallError, Plan};
 use crate::sys;
 use crate::tree::{Bond, Tree};
+use crate::uncaged;
 use landlock::RulesetCreated;
 use nix::errno::Errno;
 use nix::sched::CloneFlags;
@@ -75,7 +76,7 @@ fn no_list(wanted: &Confinement, why: &str) -> Result<(), CageError> {
 fn no_loss(wanted: &Confinement, errno: Errno) -> Result<(), CageError> {
     match wanted.level {
         Level::BestEffort => Ok(()),
-        Level::Required => Err(CageError::new(
+        Level::Required | Level::Uncaged => Err(CageError::new(
             Step::Namespaces,
             format!("tier A needs them, and this host refuses them ({errno})"),
         )
@@ -124,9 +125,8 @@ fn tier_a(
     let fence = Fence::raise(rules)?;
     let mut cage = Launch {
         wanted,
-        watch,
+        lock: Some(Lock { watch, rules: inner }),
         before: grants.before.take(),
-        rules: inner,
         inside: Some(Inside { processes, mounts }),
         counting: match left {
             Left::AsUser => Counting::Own,
@@ -176,9 +176,8 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     let fence = Fence::raise(rules)?;
     let cage = Launch {
         wanted,
-        watch,
+        lock: Some(Lock { watch, rules: inner }),
         before: grants.before.take(),
-        rules: inner,
         inside: None,
         counting: Counting::Shared,
         bond: Bond::Domain { fence, guard: None },
@@ -205,17 +204,54 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     Ok((cage, enforced))
 }
 
+/// The same without Landlock and seccomp. Its time, its end and its bounds are kept as ever, and
+/// protected names are put right after it.
+///
+/// # Errors
+/// The step that failed.
+pub(crate) fn uncaged(
+    wanted: &Confinement,
+    policy: &Policy,
+) -> Result<(Cage, Enforced), CageError> {
+    no_list(wanted, "this host makes none")?;
+    prctl::set_child_subreaper(true)
+        .map_err(|error| CageError::os(Step::Fork, "becoming the subreaper", error))?;
+    let (group, without) = Group::of(wanted);
+    let held = if group.is_some() { Held::Group } else { Held::Runner };
+    let mut grants = Grants::find(wanted, policy, Means::Layer)?;
+    let cage = Launch {
+        wanted,
+        lock: None,
+        before: grants.before.take(),
+        inside: None,
+        counting: Counting::Shared,
+        bond: Bond::Domain { fence: None, guard: None },
+        group,
+    }
+    .launch()?;
+    let mut enforced = uncaged::enforced(wanted, held, grants.missing);
+    enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
+    enforced.limits.extend(unprotected(&cage).into_iter().chain(without));
+    Ok((cage, enforced))
+}
+
 /// What it takes to start the command's process.
 struct Launch<'a> {
     wanted: &'a Confinement,
-    watch: Watch,
+    /// `None` without a cage.
+    lock: Option<Lock>,
     before: Option<Before>,
-    /// The command's own layer; this process entered its layer already.
-    rules: RulesetCreated,
     inside: Option<Inside>,
     counting: Counting,
     bond: Bond,
     group: Option<Group>,
+}
+
+/// What keeps the command in, and who looks at it.
+struct Lock {
+    watch: Watch,
+    /// The command's own layer; this process entered its layer already.
+    rules: RulesetCreated,
 }
 
 /// The namespaces of tier A that the command's process enters by itself.
@@ -228,7 +264,9 @@ impl Launch<'_> {
     /// Forks the command's process and waits until it has locked itself.
     fn launch(self) -> Result<Cage, CageError> {
         let piped = |error| CageError::os(Step::Handover, "a pipe for the output", error);
-        let filter = Filter::new(&self.watch.plan).map_err(filter_error)?;
+        let (watch, rules) = self.lock.map(|lock| (lock.watch, lock.rules)).unzip();
+        let plan = watch.as_ref().map(|watch| watch.plan);
+        let filter = plan.map(|plan| Filter::new(&plan)).transpose().map_err(filter_error)?;
         let (output, its_output) = std::io::pipe().map_err(piped)?;
         let (errors, its_errors) = std::io::pipe().map_err(piped)?;
         let (line, its_line) = Line::pair()?;
@@ -242,9 +280,8 @@ impl Launch<'_> {
                 .map(|inside| inside.mounts.try_clone())
                 .transpose()
                 .map_err(piped)?,
-            rules: self.rules,
-            filter,
-            plan: self.watch.plan,
+            rules,
+            filter: filter.zip(plan),
             limits: self.wanted.limits,
             counting: self.counting,
         };
@@ -266,12 +303,12 @@ impl Launch<'_> {
         privileges::drop_all()?;
         tree.set_guard()?;
         let mut ready = line.await_ready()?;
-        let listener = match ready.descriptors.pop() {
-            Some(notify) => Some(
-                Listener::start(notify, self.watch)
+        let listener = match (ready.descriptors.pop(), watch) {
+            (Some(notify), Some(watch)) => Some(
+                Listener::start(notify, watch)
                     .map_err(|error| CageError::os(Step::Listener, "its thread", error))?,
             ),
-            None => None,
+            (Some(_) | None, _) => None,
         };
         Ok(Cage {
             tree,

@@ -37,6 +37,7 @@ mod door;
 mod from_disk;
 mod grant;
 mod hold;
+mod host;
 mod leftover;
 mod life;
 pub mod log;
@@ -61,13 +62,13 @@ mod to_disk;
 
 pub use claim::Claim;
 pub use door::{DoorError, Doorway};
+pub use host::Host;
 pub use plan::OpenFailure;
 pub use restart::{Decision, Life, RestartLimits, Restarts};
 pub use spawn::{Permanent, SpawnError, check_workers};
 
 use config::Dirs;
 use door::Door;
-use protocol::confinement::Tier;
 use ractor::{Actor, ActorRef};
 use root::{Root, RootMsg};
 use std::fs::File;
@@ -83,7 +84,7 @@ pub struct Settings {
     /// Where the workers' executables are.
     pub workers: PathBuf,
     /// The strongest cage this host allows.
-    pub host_tier: Tier,
+    pub host: Host,
     /// The directory in which each command gets a cgroup of its own, where one was delegated.
     pub cgroup: Option<PathBuf>,
     /// Where sessions' temporary directories are made.

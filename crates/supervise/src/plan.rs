@@ -3,13 +3,16 @@
 
 mod joined;
 mod model;
+mod uncaged;
 
 use crate::book::chain;
 use crate::{never, stores};
 use config::{Config, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore};
 use model::Origin;
-use protocol::client::{Change, FailedKind, Opening, ProjectTrust};
-use protocol::confinement::{Confinement, FilePath, GitSettings, Level, Network, Profile, Tier};
+use protocol::client::{Change, FailedKind, Opening, ProjectTrust, Uncaged};
+use protocol::confinement::{
+    Confinement, FilePath, GitSettings, Level, Network, Profile, Tier, WITHOUT_CAGE,
+};
 use protocol::content::ToolSpec;
 use protocol::ids::SessionId;
 use protocol::judgement::{Audience, Mode, RuleSet, ToolKind};
@@ -104,13 +107,7 @@ pub(crate) fn plan(
     let environment = environment(opening);
     let dirs = &seen_by_client(ground.dirs, &environment);
     let config = load(opening, dirs, &project, environment)?;
-    if ground.host_tier == Tier::C || config.sandbox.highest_tier == Tier::C {
-        return Err(OpenFailure::new(
-            FailedKind::SandboxUnavailable,
-            "no cage can be made on this machine, so no tool may run. `agentd doctor` says which \
-             step fails and what to do",
-        ));
-    }
+    uncaged::fits(opening, ground.host_tier, &config)?;
     let mut added = Vec::new();
     for dir in opening.added.iter().map(FilePath::to_path).chain(config.tools.add_dirs.clone()) {
         added.push(FilePath::from(real_dir(&dir, "the added directory")?));
@@ -145,7 +142,7 @@ pub(crate) fn plan(
         hosts: config.hosts.clone(),
         git: GitSettings::Kept,
         highest_tier: ground.host_tier.min(config.sandbox.highest_tier),
-        level: level(&config, opening.audience),
+        level: level(&config, opening.audience, opening.uncaged),
         cgroup: ground.cgroup.map(FilePath::from),
         limits: config.sandbox.limits,
     };
@@ -156,7 +153,7 @@ pub(crate) fn plan(
     let setup = setup(&id, &config, &confinement, &env)?;
     let store = stores::setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
-    let (user_file, worker_env) = (dirs.user_file(), worker_env(&opening.env));
+    let (user_file, worker_env) = (dirs.user_file(), worker_env(opening));
     Ok(Plan {
         id,
         config,
@@ -177,10 +174,11 @@ pub(crate) fn plan(
 }
 
 /// Nobody sits before a script who could read what its cage has lost.
-fn level(config: &Config, audience: Audience) -> Level {
-    match audience {
-        Audience::Nobody => Level::Required,
-        Audience::Person => config.sandbox.level,
+fn level(config: &Config, audience: Audience, uncaged: Uncaged) -> Level {
+    match (uncaged, audience) {
+        (Uncaged::Accepted, _) => Level::Uncaged,
+        (Uncaged::Refused, Audience::Nobody) => Level::Required,
+        (Uncaged::Refused, Audience::Person) => config.sandbox.level,
     }
 }
 
@@ -277,7 +275,11 @@ fn setup(
         max_result_chars: config.tools.max_result_chars,
         context: config.provider.facts.context,
         pinned: config.context.files.clone(),
-        verifiers: config.verify.commands.clone(),
+        // Nothing runs by itself that nothing holds.
+        verifiers: match confinement.level {
+            Level::Uncaged => Vec::new(),
+            Level::Required | Level::BestEffort => config.verify.commands.clone(),
+        },
     })
 }
 
@@ -301,6 +303,9 @@ fn indented(sentences: &[String]) -> String {
 
 /// The network of a command, for the model and for questions.
 fn network_in_words(confinement: &Confinement) -> String {
+    if confinement.level == Level::Uncaged {
+        return "on, whatever was set: nothing holds it off".to_owned();
+    }
     match (confinement.network, confinement.hosts.as_slice()) {
         (Network::Off, _) => "off".to_owned(),
         (Network::On, _) => "on".to_owned(),
@@ -321,8 +326,8 @@ pub(crate) fn listable(change: &Change, confinement: &Confinement) -> Result<(),
     match confinement.highest_tier {
         Tier::B | Tier::C if listed => Err(OpenFailure::new(
             FailedKind::SandboxUnavailable,
-            "an allow-list of hosts needs a network namespace (tier A), and this session's cage is \
-             tier B: switch the network off, or on as a whole. `agentd doctor` says what this \
+            "an allow-list of hosts needs a network namespace (tier A), and this session's commands \
+             have less: switch the network off, or on as a whole. `agentd doctor` says what this \
              machine allows",
         )),
         Tier::A | Tier::B | Tier::C => Ok(()),
@@ -333,7 +338,8 @@ impl Plan {
     /// Who can be asked from now on, and so whether a loss is accepted.
     pub(crate) fn set_audience(&mut self, audience: Audience) {
         self.rules.audience = audience;
-        self.confinement.level = level(&self.config, audience);
+        let uncaged = self.origin.opening.uncaged;
+        self.confinement.level = level(&self.config, audience, uncaged);
     }
 
     /// What the store found goes behind what is said of every project.
@@ -373,10 +379,13 @@ impl Plan {
                 }
                 self.change(&Change::Network(Network::Listed));
             }
-            Change::Mode(mode) => {
-                self.mode = *mode;
-                self.rules.mode = *mode;
-            }
+            Change::Mode(mode) => match self.stands(*mode) {
+                Ok(()) => {
+                    self.mode = *mode;
+                    self.rules.mode = *mode;
+                }
+                Err(failure) => self.notes.push(failure.message),
+            },
             // What else it changes stands in the configuration.
             Change::Model(_) => {}
             Change::Pin(file) => {
@@ -476,11 +485,16 @@ pub(crate) fn make_withheld(confinement: &Confinement) {
     }
 }
 
-/// Where the client's certificates are: its own, not those of whoever started the daemon.
-fn worker_env(env: &[(String, String)]) -> Vec<(String, String)> {
+/// Where the client's certificates are, its own, not those of whoever started the daemon; and whether
+/// its workers go without a cage as its calls do.
+fn worker_env(opening: &Opening) -> Vec<(String, String)> {
     let named =
-        env.iter().filter(|(name, _)| ["SSL_CERT_FILE", "SSL_CERT_DIR"].contains(&name.as_str()));
-    named.cloned().collect()
+        |(name, _): &&(String, String)| ["SSL_CERT_FILE", "SSL_CERT_DIR"].contains(&name.as_str());
+    let uncaged = match opening.uncaged {
+        Uncaged::Accepted => Some((WITHOUT_CAGE.to_owned(), "1".to_owned())),
+        Uncaged::Refused => None,
+    };
+    opening.env.iter().filter(named).cloned().chain(uncaged).collect()
 }
 
 /// Where a client has no PATH.
@@ -499,6 +513,9 @@ fn command_env(env: &[(String, String)], temp: &Path) -> Vec<(String, String)> {
 
 /// A call's confinement in plain words, for questions and the client's opening line.
 pub(crate) fn in_words(confinement: &Confinement) -> String {
+    if confinement.level == Level::Uncaged {
+        return uncaged::WORDS.to_owned();
+    }
     let others = confinement.added.len();
     let writes = match (confinement.profile, others) {
         (Profile::Mutate | Profile::Command, 0) => "may write: this project".to_owned(),

@@ -339,7 +339,7 @@ impl RootState {
 
     /// What the host allows, in words.
     fn cage(&self) -> String {
-        let tier = self.settings.host_tier.in_words();
+        let tier = self.settings.host.known().in_words();
         match self.settings.cgroup {
             Some(_) => format!("{tier}, a cgroup for each command"),
             None => tier.to_owned(),

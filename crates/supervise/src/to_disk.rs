@@ -466,7 +466,8 @@ fn policy(confinement: &Confinement) -> journal::Policy {
         highest_tier: tier(confinement.highest_tier),
         level: match confinement.level {
             Level::Required => journal::Level::Required,
-            Level::BestEffort => journal::Level::BestEffort,
+            // That there is no cage at all, the tier says.
+            Level::BestEffort | Level::Uncaged => journal::Level::BestEffort,
         },
         limits: journal::Limits { processes, memory_bytes, cpu_seconds, file_bytes, open_files },
     }

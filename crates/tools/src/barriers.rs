@@ -3,7 +3,7 @@
 //! For the system prompt, for results of commands, for paths that a tool refuses, and for what the proxy of
 //! an allow-list refused, as it answers and as the result tells it.
 
-use protocol::confinement::{Confinement, GitSettings, Network, Refusal, RefusalKind, Tier};
+use protocol::confinement::{Confinement, GitSettings, Level, Network, Refusal, RefusalKind, Tier};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -100,6 +100,11 @@ impl Barrier {
 /// What holds this session's commands back, a sentence each.
 #[must_use]
 pub fn held_back(confinement: &Confinement) -> Vec<String> {
+    if confinement.level == Level::Uncaged {
+        return vec![
+            "There is no sandbox on this machine: nothing holds commands back.".to_owned(),
+        ];
+    }
     ROWS.iter().filter_map(|row| (row.told)(confinement)).collect()
 }
 
@@ -173,7 +178,7 @@ pub(crate) fn of(refusal: &Refusal, project: &Path) -> Option<Barrier> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::confinement::{FilePath, Level, Limits, Profile};
+    use protocol::confinement::{FilePath, Limits, Profile};
 
     fn confinement(highest_tier: Tier, network: Network) -> Confinement {
         Confinement {

@@ -358,6 +358,11 @@ pub(crate) struct SessionFlags {
     /// Follow the project's own configuration for this run, also where it allows more.
     #[arg(long)]
     pub(crate) trust_project: bool,
+    /// Run calls without any sandbox, on a machine that can make none: they may do all that you may.
+    /// Every screen and record says NONE then. No setting stands for it, and each command that opens
+    /// such a session has to say it again; the mode auto does not go with it.
+    #[arg(long)]
+    pub(crate) unsafe_no_sandbox: bool,
 }
 
 #[derive(Debug, Default, Args)]

@@ -19,7 +19,7 @@ use client::{
     Colour, Finished, Launch, OwnSupervisors, Prompts, Task, Terminal, beside_self, plain,
 };
 use listener::Listener;
-use protocol::client::{Opening, ProjectTrust, Start};
+use protocol::client::{Opening, ProjectTrust, Start, Uncaged};
 use protocol::confinement::{FilePath, Network};
 use protocol::judgement::{Audience, Mode};
 use protocol::provider::Paper;
@@ -161,6 +161,7 @@ fn task(scene: &Scene, listener: &Listener, supervisor: u32) -> Result<Task, Fai
         trust: ProjectTrust::AsRecorded,
         audience: Audience::Nobody,
         papers: vec![Paper::Replay],
+        uncaged: Uncaged::Refused,
     };
     let prompt = "Finish greet.sh and run it. Then show what you cannot do.".to_owned();
     Ok(Task {

@@ -212,7 +212,8 @@ fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<Finding> {
         }
         Tier::C => {
             let text = "none can be made, so no tool call runs here";
-            let hint = "agentd needs Linux 6.2 or newer with Landlock and seccomp";
+            let hint = "agentd needs Linux 6.2 or newer with Landlock and seccomp; --unsafe-no-sandbox \
+                        runs calls without any, and every screen says NONE then";
             let mut findings =
                 vec![Finding::missing("cage", text, Exit::SandboxUnavailable).hint(hint)];
             for (name, tier) in [("no tier A", Tier::A), ("no tier B", Tier::B)] {

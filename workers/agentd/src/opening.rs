@@ -7,7 +7,7 @@ use crate::failure::{Failure, chain};
 use crate::place::{Place, TrustFlag, real_dir};
 use client::{key_of_command, key_of_file, seal_key};
 use config::{Config, KeySource, ProviderName};
-use protocol::client::{Opening, ProjectTrust, Start};
+use protocol::client::{Opening, ProjectTrust, Start, Uncaged};
 use protocol::confinement::{FilePath, Network};
 use protocol::judgement::Audience;
 use protocol::provider::Paper;
@@ -76,6 +76,10 @@ pub(crate) fn opening(
         },
         audience,
         papers,
+        uncaged: match flags.unsafe_no_sandbox {
+            true => Uncaged::Accepted,
+            false => Uncaged::Refused,
+        },
     };
     Ok((opening, descriptors))
 }

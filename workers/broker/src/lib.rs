@@ -49,9 +49,10 @@ fn run() -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::from(NO_CAGE));
         }
     };
+    let level = if enforced.tier == Tier::C { LogLevel::Warn } else { LogLevel::Debug };
     log(
         &say,
-        LogLevel::Debug,
+        level,
         format!("confined by profile {}, Landlock {}", enforced.profile, enforced.landlock_abi),
     )?;
     say.send(&FromBroker::Ready)?;
@@ -72,7 +73,7 @@ fn run() -> anyhow::Result<ExitCode> {
 
 /// Nothing of the person's is granted, so nothing of it is named.
 fn enter_cage() -> Result<Enforced, CageError> {
-    Cage::enter(&Confinement {
+    Cage::enter(&sandbox::of_worker(Confinement {
         profile: Profile::Broker,
         project: FilePath::from("/"),
         added: Vec::new(),
@@ -88,7 +89,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         // The rules of many sessions are memory, not files; the supervisor bounds what it sends.
         cgroup: None,
         limits: Limits::NONE,
-    })
+    }))
 }
 
 fn log(say: &Sender<FromBroker>, level: LogLevel, text: String) -> Result<(), ChannelError> {

@@ -84,7 +84,7 @@ fn with_papers(
 
 /// Locks this process for good. A cage that cannot be made ends the worker.
 fn lock(say: &Sender<FromProvider>) -> anyhow::Result<()> {
-    if let Err(error) = Cage::enter(&confinement()) {
+    if let Err(error) = Cage::enter(&sandbox::of_worker(confinement())) {
         let text = format!("the provider was not started: {error}");
         say.send(&FromProvider::Log(LogLine { level: LogLevel::Error, text }))?;
         return Err(error.into());

@@ -33,7 +33,7 @@ fn run() -> anyhow::Result<()> {
     sandbox::harden().context("the process cannot be hardened")?;
     ipc::step!("session: up");
     let (mut words, say) = ipc::worker::<SessionLink>()?;
-    Cage::enter(&nothing_but_the_channel())?;
+    Cage::enter(&sandbox::of_worker(nothing_but_the_channel()))?;
     let mut session = loop {
         match words.recv() {
             Ok(ToSession::Begin(setup)) => break Session::new(setup),

@@ -55,7 +55,7 @@ fn run() -> anyhow::Result<()> {
             Err(error) => return Err(error.into()),
         }
     };
-    let enforced = Cage::enter(&setup.confinement)?;
+    let enforced = Cage::enter(&sandbox::of_worker(setup.confinement.clone()))?;
     let text =
         format!("confined by profile {}, Landlock {}", enforced.profile, enforced.landlock_abi);
     say.send(&FromStore::Log(LogLine { level: LogLevel::Debug, text }))?;

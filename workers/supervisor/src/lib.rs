@@ -4,6 +4,7 @@
 use anyhow::{Context, bail};
 use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use protocol::confinement::{Tier, WITHOUT_CAGE};
 use sandbox::{Controller, Delegation};
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use supervise::{Address, Claim, DoorError, Doorway, RunError, Settings, Supervisor};
+use supervise::{Address, Claim, DoorError, Doorway, Host, RunError, Settings, Supervisor};
 use tokio::io::AsyncReadExt;
 
 /// Descriptors of a daemon with many sessions: each takes about a dozen.
@@ -149,12 +150,12 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
     let settings = Settings {
         dirs,
         workers,
-        host_tier: host.tier,
+        host: Host::new(host.tier, || sandbox::host().tier),
         cgroup: base(cgroup),
         temp_root: PathBuf::from("/tmp"),
         log,
         idle_exit,
-        worker_env: worker_env(),
+        worker_env: worker_env(host.tier),
     };
     run_until_end(service, first_word, settings, way)
 }
@@ -263,9 +264,12 @@ fn close_input() -> std::io::Result<()> {
 
 /// What workers may know of this process's environment. Where certificates are is for their
 /// session's client to say.
-fn worker_env() -> Vec<(String, String)> {
+fn worker_env(host: Tier) -> Vec<(String, String)> {
     let name = "RUST_BACKTRACE";
-    std::env::var(name).map(|value| (name.to_owned(), value)).into_iter().collect()
+    let shown = std::env::var(name).map(|value| (name.to_owned(), value)).into_iter();
+    // The judge of sessions without a cage can have none either; no other session opens there.
+    let uncaged = (host == Tier::C).then(|| (WITHOUT_CAGE.to_owned(), "1".to_owned()));
+    shown.chain(uncaged).collect()
 }
 
 /// Where commands get a cgroup each, if anywhere.

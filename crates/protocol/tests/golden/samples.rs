@@ -309,6 +309,10 @@ goldens! {
         Full => Rights::Full,
         ReadOnly => Rights::ReadOnly,
     }
+    client::Uncaged {
+        Refused => Uncaged::Refused,
+        Accepted => Uncaged::Accepted,
+    }
     client::ProjectTrust {
         AsRecorded => ProjectTrust::AsRecorded,
         ThisRun => ProjectTrust::ThisRun,
@@ -552,6 +556,7 @@ goldens! {
     confinement::Level {
         Required => Level::Required,
         BestEffort => Level::BestEffort,
+        Uncaged => Level::Uncaged,
     }
     confinement::RefusalKind {
         Refused => RefusalKind::Refused,
@@ -971,5 +976,6 @@ fn opening() -> Opening {
         trust: protocol::client::ProjectTrust::ThisRun,
         audience: protocol::judgement::Audience::Person,
         papers: vec![protocol::provider::Paper::Key],
+        uncaged: protocol::client::Uncaged::Refused,
     }
 }

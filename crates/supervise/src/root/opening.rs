@@ -175,7 +175,7 @@ impl Opener {
         let plan = blocking(move || {
             let ground = Ground {
                 dirs: &settings.dirs,
-                host_tier: settings.host_tier,
+                host_tier: settings.host.tier(),
                 cgroup: settings.cgroup.as_deref(),
                 temp_root: &settings.temp_root,
             };

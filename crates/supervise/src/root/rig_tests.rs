@@ -11,7 +11,7 @@ use config::Dirs;
 use ipc::{Hello, Joiner, codec, frames};
 use protocol::Link;
 use protocol::client::{
-    ClientLink, FromClient, Opening, Others, ProjectTrust, Rights, Since, Start, ToClient,
+    ClientLink, FromClient, Opening, Others, ProjectTrust, Rights, Since, Start, ToClient, Uncaged,
 };
 use protocol::confinement::{FilePath, Tier};
 use protocol::ids::{Generation, SessionId};
@@ -107,6 +107,7 @@ impl Peer {
             trust: ProjectTrust::AsRecorded,
             audience: Audience::Nobody,
             papers: Vec::new(),
+            uncaged: Uncaged::Refused,
         }))
         .await;
         let word = self.hear().await;
@@ -127,7 +128,7 @@ pub(super) async fn root_in(place: &Path) -> (ActorRef<RootMsg>, JoinHandle<()>,
     let settings = Settings {
         dirs: Dirs { config: None, state: directory("state"), runtime: directory("run") },
         workers: bin,
-        host_tier: Tier::B,
+        host: crate::Host::new(Tier::B, || Tier::B),
         cgroup: None,
         temp_root: directory("tmp"),
         log: File::options().write(true).open("/dev/null").unwrap(),

@@ -110,6 +110,10 @@ impl Session {
     /// Answers a client that asked for this session. Papers replace older ones of their kind, so
     /// that a key is there again.
     pub(super) fn join(&mut self, order: Order) {
+        if let Err(failure) = self.plan.lets_in(&order.opening) {
+            let _ = order.reply.send(Err(failure));
+            return;
+        }
         match (order.opening.audience, self.plan.rules.audience) {
             (Audience::Nobody, Audience::Person) if self.is_used() => {
                 let message = format!(

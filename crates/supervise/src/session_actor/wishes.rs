@@ -136,7 +136,10 @@ impl SessionState {
                 change
             }
             Change::Model(name) => return self.change_model(client, name, by).await,
-            change @ Change::Mode(_) => change,
+            Change::Mode(mode) => match self.plan.stands(mode) {
+                Ok(()) => Change::Mode(mode),
+                Err(failure) => return fail(client, failure.kind, failure.message),
+            },
         };
         let changes = self.plan.spelled_out(change.clone());
         let records = changes.iter().map(|change| to_disk::changed(change, by.clone())).collect();

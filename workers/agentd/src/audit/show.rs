@@ -215,6 +215,6 @@ fn tier(tier: Tier) -> &'static str {
     match tier {
         Tier::A => "A",
         Tier::B => "B",
-        Tier::C => "C",
+        Tier::C => "NONE (no sandbox)",
     }
 }

@@ -111,7 +111,7 @@ pub(super) fn in_words(cage: &Enforced) -> String {
     let tier = match cage.tier {
         Tier::A => "A",
         Tier::B => "B",
-        Tier::C => "C",
+        Tier::C => "NONE",
     };
     let seccomp = if cage.seccomp { "a seccomp filter" } else { "no seccomp filter" };
     let seen = if cage.refusals_observable { "recorded" } else { "not observable" };

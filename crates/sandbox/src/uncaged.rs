@@ -1,0 +1,57 @@
+//! A process that goes on without a cage: where this host can make none, and a person accepted that
+//! for a session. What can be locked is locked, and nothing of it is claimed. For `cage` only.
+
+use crate::cage::network_of;
+use crate::claims::{self, Held};
+use crate::error::CageError;
+use crate::grants::{Grants, Means};
+use crate::layer;
+use crate::policy;
+use crate::privileges;
+use crate::runner;
+use crate::seccomp::{Filter, Plan};
+use protocol::confinement::{Confinement, Enforced, Level, Tier, WITHOUT_CAGE};
+
+/// What a worker of our own asks for, on a host that can make no cage: to go on without.
+#[must_use]
+pub fn of_worker(mut wanted: Confinement) -> Confinement {
+    if std::env::var_os(WITHOUT_CAGE).is_some() {
+        wanted.highest_tier = Tier::C;
+        wanted.level = Level::Uncaged;
+    }
+    wanted
+}
+
+/// Gives privileges away, and tries the rest of the lock.
+///
+/// # Errors
+/// `Step::Privileges`.
+pub(crate) fn enter(wanted: &Confinement) -> Result<Enforced, CageError> {
+    let policy = policy::of(wanted.profile);
+    let network = network_of(policy, wanted);
+    privileges::drop_all()?;
+    // Each that fails is one that this host does not have, and the record claims none.
+    let _ = layer::abi()
+        .and_then(|_| Grants::find(wanted, policy, Means::Layer))
+        .and_then(|grants| layer::rules(&grants, runner::tcp(Tier::C, network)))
+        .and_then(layer::enforce);
+    let _ = Filter::new(&Plan::in_process(network)).and_then(|filter| filter.install());
+    Ok(enforced(wanted, Held::Runner, Vec::new()))
+}
+
+/// The record of what holds: nothing.
+pub(crate) fn enforced(wanted: &Confinement, held: Held, missing: Vec<String>) -> Enforced {
+    Enforced {
+        tier: Tier::C,
+        profile: wanted.profile.name().to_owned(),
+        landlock_abi: 0,
+        network: claims::UNHELD.to_owned(),
+        namespaces: Vec::new(),
+        seccomp: false,
+        refusals_observable: false,
+        dropped: layer::dropped(0),
+        limits: claims::uncaged(wanted.limits, held),
+        missing,
+        cgroup: Vec::new(),
+    }
+}
