@@ -177,3 +177,77 @@ fn a_log_of_several_files_is_read_as_one() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.out.contains("no session is left that could confirm it"), "{}", ran.out);
 }
+
+/// A desk with two sessions: a read and a command that is denied, then a command that the kernel
+/// refuses something; the names of the two.
+fn two_sessions() -> (Desk, [String; 2]) {
+    let desk = Desk::new();
+    desk.write("seen.txt", "seen\n");
+    let input = |command: &str| json!({ "command": command }).to_string();
+    let first = Server::scripted([
+        Answer::says([call("toolu_1", "read", r#"{"path":"seen.txt"}"#)]),
+        Answer::says([call("toolu_2", "bash", &input("echo denied"))]),
+        Answer::text("done"),
+    ]);
+    let one = desk.ask(&first, &["--permission-mode", "dont-ask"]);
+    let second = Server::scripted([
+        Answer::says([call("toolu_3", "bash", &input("echo x > /etc/agentd-canary; true"))]),
+        Answer::says([call("toolu_4", "bash", &input("echo fine"))]),
+        Answer::text("done"),
+    ]);
+    let two = desk.ask(&second, &["--permission-mode", "auto"]);
+    let names = [one, two].map(|ran| ran.json()["session_id"].as_str().unwrap().to_owned());
+    (desk, names)
+}
+
+/// The calls that `audit ls --json` names with these flags, each once.
+fn listed(desk: &Desk, flags: &[&str]) -> Vec<String> {
+    let ran = run(desk.agentd(&[&["audit", "ls", "--json"], flags].concat()));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let mut calls: Vec<String> = ran
+        .out
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .map(|line| format!("{}.{}", line["session"].as_str().unwrap(), line["call"]))
+        .collect();
+    calls.dedup();
+    calls
+}
+
+#[test]
+fn each_filter_of_the_list_leaves_out_what_it_says() {
+    let (desk, [one, two]) = two_sessions();
+    let of = |session: &str, call: u32| format!("{session}.{call}");
+    let all = [of(&one, 1), of(&one, 2), of(&two, 1), of(&two, 2)];
+    assert_eq!(listed(&desk, &[]), all);
+    assert_eq!(listed(&desk, &["--session", &one]), all[..2]);
+    assert_eq!(listed(&desk, &["--session", &two[..6]]), all[2..], "the beginning of its name");
+    assert_eq!(listed(&desk, &["--tool", "read"]), all[..1]);
+    assert_eq!(listed(&desk, &["--tool", "bash"]), all[1..]);
+    assert_eq!(listed(&desk, &["--denied"]), all[1..3], "by a rule, and by the kernel");
+    assert_eq!(listed(&desk, &["--since", "1h"]), all);
+    assert!(listed(&desk, &["--since", "2100-01-01T00:00:00Z"]).is_empty());
+    assert_eq!(listed(&desk, &["--denied", "--tool", "bash", "--session", &two]), all[2..3]);
+    let table = run(desk.agentd(&["audit", "ls", "--tool", "read"])).out;
+    assert!(table.contains(&all[0]) && !table.contains(&all[1]), "{table}");
+    let exported = run(desk.agentd(&["audit", "export", "--tool", "read"])).out;
+    assert_eq!(exported.lines().count(), 2, "a decision and an end: {exported}");
+    let odd = run(desk.agentd(&["audit", "ls", "--since", "soon"]));
+    assert!(odd.code == 2 && odd.err.contains("30m, 2h or 7d"), "{odd:?}");
+}
+
+#[test]
+fn one_call_is_shown_whole_to_programs_too() {
+    let (desk, [_, two]) = two_sessions();
+    let ran = run(desk.agentd(&["audit", "show", &format!("{}.1", &two[..8]), "--json"]));
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let records: Vec<serde_json::Value> =
+        ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(records.len(), 2, "{}", ran.out);
+    assert_eq!(records[0]["event"], "decided");
+    assert_eq!(records[1]["event"], "ended");
+    let refused = records[1]["refusals"].to_string();
+    assert!(refused.contains("agentd-canary"), "{refused}");
+    let none = run(desk.agentd(&["audit", "show", &format!("{two}.9"), "--json"]));
+    assert!(none.code == 2 && none.out.is_empty(), "{none:?}");
+}

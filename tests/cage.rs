@@ -7,7 +7,9 @@ mod support;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use support::anthropic::{Answer, Server, call};
@@ -136,6 +138,64 @@ fn at_home(desk: &Desk, tier: &str, script: &str) -> (i32, String) {
     command.env("AGENTD_SANDBOX_TIER", tier).current_dir(desk.home());
     let done = run(command);
     (done.code, server.requests()[1].body["messages"].to_string())
+}
+
+/// A script as the only call, in this tier, where something of the surroundings is odd; the exit code
+/// and what the model was told.
+fn oddly(desk: &Desk, tier: &str, script: &str, odd: impl Fn(&mut Command)) -> (i32, String) {
+    let input = json!({ "command": script }).to_string();
+    let server =
+        Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")]);
+    let mut command = desk.with_server(&server, &["-p", "do it", "--permission-mode", "auto"]);
+    command.env("AGENTD_SANDBOX_TIER", tier);
+    odd(&mut command);
+    let done = run(command);
+    let told = server.requests().get(1).map(|it| it.body["messages"].to_string());
+    (done.code, told.unwrap_or(done.err))
+}
+
+#[test]
+fn without_a_home_calls_run_and_nothing_of_it_is_granted() {
+    for tier in TIERS {
+        let desk = Desk::new();
+        let secret = desk.home().join("secret");
+        std::fs::write(&secret, "hidden-words").unwrap();
+        let script = format!("echo home=${{HOME-unset}}; touch made; cat {}", secret.display());
+        let (code, words) = oddly(&desk, tier, &script, |command| {
+            command.env_remove("HOME");
+        });
+        assert_eq!(code, 0, "{tier}: {words}");
+        assert!(words.contains("home=unset") && !words.contains("hidden-words"), "{tier}: {words}");
+        assert!(desk.project().join("made").exists(), "{tier}: {words}");
+        // Without a place for its state either it says what to set.
+        let (code, words) = oddly(&desk, tier, &script, |command| {
+            command.env_remove("HOME").env_remove("XDG_STATE_HOME");
+        });
+        assert_eq!(code, 16, "{tier}: {words}");
+        assert!(words.contains("Set XDG_STATE_HOME="), "{tier}: {words}");
+    }
+}
+
+#[test]
+fn a_project_that_cannot_be_written_is_read_and_a_write_says_why() {
+    for tier in TIERS {
+        let desk = Desk::new();
+        desk.write("old", "old-words");
+        let mode = |mode| {
+            let rights = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(desk.project(), rights).unwrap();
+        };
+        mode(0o555);
+        let script = "cat old; touch new; echo over";
+        let (code, words) = oddly(&desk, tier, script, |_| {});
+        assert_eq!(code, 0, "{tier}: {words}");
+        assert!(words.contains("old-words") && words.contains("over"), "{tier}: {words}");
+        assert!(words.contains("Permission denied"), "{tier}: {words}");
+        assert!(!desk.project().join("new").exists(), "{tier}: {words}");
+        mode(0o755);
+        let (_, words) = oddly(&desk, tier, script, |_| {});
+        assert!(desk.project().join("new").exists(), "the positive control, {tier}: {words}");
+    }
 }
 
 #[test]

@@ -106,6 +106,25 @@ fn a_forced_tier_is_shown_by_doctor_with_who_forces_it() {
 }
 
 #[test]
+fn doctor_says_what_a_lesser_kernel_lacks_and_what_to_do() {
+    let desk = Desk::new();
+    let missing = format!("{}\"$@\"", without_namespaces());
+    let ran = run(before(&missing, &desk.agentd(&["doctor"])));
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    for words in ["tier B: Landlock", "no tier A", "namespaces:", "until then calls run in tier B"]
+    {
+        assert!(ran.out.contains(words), "{words}: {}", ran.out);
+    }
+    let ran = run(on_a_bare_kernel(&desk.agentd(&["doctor"])));
+    assert_eq!(ran.code, 11, "{}", ran.out);
+    for words in ["MISSING cage", "no tier A", "no tier B", "no Landlock", UNSAFE] {
+        assert!(ran.out.contains(words), "{words}: {}", ran.out);
+    }
+    let ran = run(desk.agentd(&["doctor"]));
+    assert!(ran.code == 0 && !ran.out.contains("no tier"), "the control: {}", ran.out);
+}
+
+#[test]
 fn the_screen_and_the_list_of_processes_show_the_tier_of_the_session() {
     let desk = Desk::new();
     let _daemon = desk.daemon();
@@ -186,9 +205,13 @@ fn on_a_bare_kernel(command: &Command) -> Command {
         (nix::libc::SYS_landlock_create_ruleset, nix::libc::ENOSYS),
         (nix::libc::SYS_unshare, nix::libc::EPERM),
     ];
-    let script = format!("{}\"$@\"", lacking(&missing));
+    before(&format!("{}\"$@\"", lacking(&missing)), command)
+}
+
+/// The same command behind a shell's words that become `"$@"`.
+fn before(script: &str, command: &Command) -> Command {
     let mut bare = Command::new(command.get_program());
-    bare.args(["sh", "-c", &script, "sh"]).args(command.get_args()).env_clear();
+    bare.args(["sh", "-c", script, "sh"]).args(command.get_args()).env_clear();
     bare.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     bare.current_dir(command.get_current_dir().unwrap()).stdin(std::process::Stdio::null());
     bare

@@ -110,6 +110,11 @@ pub enum SpawnError {
         /// Where it should be.
         path: PathBuf,
     },
+    /// Nobody says where this one is.
+    #[error(
+        "where agentd's executables lie cannot be found out, for which /proc has to be mounted"
+    )]
+    Nowhere(#[source] io::Error),
     /// The system refused to start it.
     #[error("cannot start {}", path.display())]
     Refused {
@@ -152,10 +157,11 @@ struct Complaint {
 /// The executable of this name beside the one that runs.
 ///
 /// # Errors
-/// [`SpawnError::Missing`], naming the path.
+/// [`SpawnError::Missing`], naming the path, or [`SpawnError::Nowhere`] where /proc does not say where
+/// this one lies.
 pub fn beside_self(name: &str) -> Result<PathBuf, SpawnError> {
     let own = std::env::current_exe().and_then(fs::canonicalize);
-    let path = own.map_or_else(|_| PathBuf::from(name), |own| own.with_file_name(name));
+    let path = own.map_err(SpawnError::Nowhere)?.with_file_name(name);
     if path.is_file() { Ok(path) } else { Err(SpawnError::Missing { path }) }
 }
 

@@ -259,6 +259,11 @@ fn cgroup(delegation: Delegation) -> Finding {
 fn executables() -> Vec<Finding> {
     let missing: Vec<&str> =
         EXECUTABLES.iter().copied().filter(|name| beside_self(name).is_err()).collect();
+    if let Err(error) = std::env::current_exe() {
+        let text = format!("where they are cannot be found out: {error}");
+        let hint = "/proc has to be mounted, and readable";
+        return vec![Finding::missing("executables", text, Exit::SupervisorUnreachable).hint(hint)];
+    }
     if missing.is_empty() {
         return vec![Finding::ok("executables", "all of them stand beside this one")];
     }

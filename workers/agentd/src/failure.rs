@@ -123,7 +123,7 @@ impl From<SpawnError> for Failure {
                      --path .`",
                 )
             }
-            SpawnError::Refused { .. } | SpawnError::NotUp { .. } => {
+            SpawnError::Refused { .. } | SpawnError::NotUp { .. } | SpawnError::Nowhere(_) => {
                 Self::internal(message).exit(Exit::SupervisorUnreachable)
             }
             SpawnError::Cannot { kind, message } => match kind.as_str() {

@@ -1,0 +1,90 @@
+//! A project and a /proc that are mounted oddly, each with what is said and done then; takes root.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::json;
+use std::process::Command;
+use support::anthropic::{Answer, Server, call};
+use support::{Desk, needs, run};
+
+/// The same command where these mounts were made before, `$P` being the project.
+fn behind(mounts: &str, desk: &Desk, command: &Command) -> Command {
+    assert!(support::is_root(), "this test mounts file systems; run it as root");
+    needs("unshare");
+    let script = format!("mount --make-rprivate / && {mounts} && cd \"$P\" && exec \"$@\"");
+    let mut moved = Command::new("setsid");
+    moved.args(["unshare", "-m", "sh", "-c", &script, "sh"]).args(command.get_args()).env_clear();
+    moved.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    moved.env("P", desk.project()).stdin(std::process::Stdio::null());
+    moved
+}
+
+/// A model that runs a command and writes a file, as often as it is asked to.
+fn command_and_write() -> Server {
+    let bash = json!({ "command": "cat old; touch new; echo over" }).to_string();
+    let write = json!({ "path": "other", "content": "x" }).to_string();
+    Server::answering(move |round, _| match round % 3 {
+        1 => Answer::says([call("toolu_1", "bash", &bash)]),
+        2 => Answer::says([call("toolu_2", "write", &write)]),
+        _ => Answer::text("done"),
+    })
+}
+
+/// No cage makes it writable again, though root's own mounts could.
+#[test]
+fn a_project_on_a_read_only_mount_is_read_and_a_write_says_why() {
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        desk.write("old", "old-words");
+        let server = command_and_write();
+        let mut plain = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+        plain.env("AGENTD_SANDBOX_TIER", tier);
+        let mounts = "mount --bind \"$P\" \"$P\" && mount -o remount,bind,ro \"$P\"";
+        let ran = run(behind(mounts, &desk, &plain));
+        assert_eq!(ran.code, 0, "{tier}: {ran:?}");
+        let told = server.requests()[2].body["messages"].to_string();
+        for words in ["old-words", "over", "Read-only file system"] {
+            assert!(told.contains(words), "{tier}: {words} in {told}");
+        }
+        let made = |name: &str| desk.project().join(name).exists();
+        assert!(!made("new") && !made("other"), "{tier}: {told}");
+        let ran = run(plain);
+        assert_eq!(ran.code, 0, "{tier}: {ran:?}");
+        assert!(made("new") && made("other"), "the positive control, {tier}");
+    }
+}
+
+#[test]
+fn without_proc_nothing_runs_and_the_reason_is_said() {
+    let desk = Desk::new();
+    let server = command_and_write();
+    let masked = "mount -t tmpfs none /proc";
+    let plain = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+    let ran = run(behind(masked, &desk, &plain));
+    assert_eq!(ran.code, 15, "{ran:?}");
+    assert!(ran.err.contains("/proc has to be mounted"), "{ran:?}");
+    assert!(server.requests().is_empty());
+    let ran = run(behind(masked, &desk, &desk.agentd(&["doctor"])));
+    assert_eq!(ran.code, 11, "{}", ran.out);
+    for words in ["MISSING cage", "/proc/self/task", "/proc has to be mounted"] {
+        assert!(ran.out.contains(words), "{words}: {}", ran.out);
+    }
+}
+
+/// As containers mask it: what a cage needs is still there.
+#[test]
+fn where_parts_of_proc_are_masked_calls_run_in_their_tier() {
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        desk.write("old", "old-words");
+        let server = command_and_write();
+        let mut plain = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+        plain.env("AGENTD_SANDBOX_TIER", tier);
+        let masked = "mount -t tmpfs none /proc/sys && mount --bind /dev/null /proc/cpuinfo";
+        let ran = run(behind(masked, &desk, &plain));
+        assert_eq!(ran.code, 0, "{tier}: {ran:?}");
+        assert!(desk.project().join("new").exists() && desk.project().join("other").exists());
+        assert_eq!(desk.ended(1)["enforced"]["tier"], tier);
+    }
+}
