@@ -313,7 +313,7 @@ impl Grants {
             writable: writable.map(|grant| grant.path.clone()).collect(),
             home: wanted.home.as_ref().map(FilePath::to_path),
         };
-        let led = protected::led(&places, &ground);
+        let led = protected::led(&places, &protected::outside(&roots, &places), &ground);
         let open = match wanted.git {
             GitSettings::Kept => Vec::new(),
             GitSettings::Writable => {

@@ -2,17 +2,19 @@
 //! folder of hooks that git's settings name. Whoever may write what a name leads to has changed
 //! what is run by that name. For `grants`.
 
-use super::places::{Kind, Place, Within};
+use super::places::{Kind, Place, Within, once};
+use super::read::{self, Links, Unread};
+use super::seen::is_sample;
 use super::{exists, is_real_dir, settings};
 use crate::links::follow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// How many names beneath protected folders are looked at for links, and how far down.
 const ALL_NAMES: usize = 2000;
 const DEEP: usize = 16;
-/// No person writes more settings of a repository than this.
-const SETTINGS_BYTES: u64 = 256 * 1024;
 
 /// Where a command may write, and what names are relative to.
 #[derive(Debug)]
@@ -34,16 +36,19 @@ pub(crate) struct Led {
 /// Said where protected folders hold more names than are looked at.
 const TOO_MANY: &str = "More lies beneath the protected names than is looked at for links: beyond 2,000 names, what a link leads to is not protected.";
 /// Said where settings of a repository in the project include others.
-const INCLUDES: &str = "Settings of a repository in the project include other files, which are not read: a folder of hooks that only those name is not protected.";
+const INCLUDES: &str = "Settings of a repository around or in the project include other files, which are not read: a folder of hooks that only those name is not protected.";
+
+/// Said where they could not be read.
+const UNREADABLE: &str = "Settings of a repository around or in the project could not be read, as no regular file of up to 256 KiB: a folder of hooks that they name is not protected.";
+/// Said where they name another user's home.
+const ANOTHERS: &str = "Settings of a repository around or in the project name a folder of hooks by somebody's name (`~name/`), which is not looked up: what is there is not protected.";
 
 /// A name as the kernel comes to it first: the outermost link on the way to a place, if there is one.
 pub(super) fn outermost(place: &Place, roots: &[PathBuf]) -> Place {
     let root = roots.iter().filter(|root| place.path.starts_with(root));
-    let Some(root) = root.max_by_key(|root| root.components().count()) else {
-        return place.clone();
-    };
-    let mut way: Vec<&Path> =
-        place.path.ancestors().skip(1).take_while(|above| above != root).collect();
+    let root = root.max_by_key(|root| root.components().count());
+    let inside = |above: &&Path| root.is_none_or(|root| above != root);
+    let mut way: Vec<&Path> = place.path.ancestors().skip(1).take_while(inside).collect();
     way.reverse();
     match way.into_iter().find(|above| above.is_symlink()) {
         Some(link) => plain(link.to_owned(), &place.within),
@@ -51,28 +56,40 @@ pub(super) fn outermost(place: &Place, roots: &[PathBuf]) -> Place {
     }
 }
 
-/// What the protected names among `places` lead to, as far as a command may write there.
-pub(crate) fn led(places: &[Place], ground: &Ground) -> Led {
+/// What the protected names among `places` and what is outside of the grants lead to, as far as a
+/// command may write there.
+pub(crate) fn led(places: &[Place], outside: &[Place], ground: &Ground) -> Led {
     let gits = places.iter().filter_map(|place| place.of.clone());
     let gits: BTreeSet<PathBuf> =
         gits.map(|git| git.canonicalize().unwrap_or(git)).filter(|git| git.is_dir()).collect();
     let mut found = Finder { ground, gits, names: ALL_NAMES, led: Led::default() };
-    for place in places {
+    let all: Vec<&Place> = places.iter().chain(outside).collect();
+    for place in &all {
         found.from(place, DEEP);
     }
-    found.hooks(places);
-    let Finder { mut led, .. } = found;
-    let mut seen: BTreeSet<PathBuf> = places.iter().map(|place| place.path.clone()).collect();
-    led.places.retain(|place| seen.insert(place.path.clone()));
-    // What lies in a protected folder is protected with it.
-    let folders: Vec<PathBuf> = seen.into_iter().filter(|path| is_real_dir(path)).collect();
-    let within = |place: &Place| {
-        place.path.ancestors().skip(1).any(|at| folders.iter().any(|folder| folder == at))
+    found.hooks(&all);
+    let Finder { led: Led { places: led, mut limits }, .. } = found;
+    let led = once(led);
+    // What is protected already, by its own name or with the folder that it lies in.
+    let folders = places.iter().chain(&led).filter(|place| is_real_dir(&place.path));
+    let folders: BTreeMap<PathBuf, Within> =
+        folders.map(|place| (place.path.clone(), place.within.clone())).collect();
+    let named: BTreeMap<&Path, &Within> =
+        places.iter().map(|place| (place.path.as_path(), &place.within)).collect();
+    let stays = |place: &Place| {
+        let as_long = |within: &Within| *within == Within::Project || *within == place.within;
+        let named = named.get(place.path.as_path()).is_some_and(|within| as_long(within));
+        let whole = place.path.ancestors().zip(place.path.ancestors().skip(1));
+        // Of a folder, what is there by `.sample` is left out.
+        let mut whole = whole
+            .take_while(|(below, _)| !below.file_name().is_some_and(is_sample))
+            .map(|(_, above)| above);
+        !named && !whole.any(|above| folders.get(above).is_some_and(as_long))
     };
-    led.places.retain(|place| !within(place));
+    let led = led.into_iter().filter(stays).collect();
     let mut said = BTreeSet::new();
-    led.limits.retain(|limit| said.insert(limit.clone()));
-    led
+    limits.retain(|limit| said.insert(limit.clone()));
+    Led { places: led, limits }
 }
 
 struct Finder<'a> {
@@ -138,7 +155,7 @@ impl Finder<'_> {
 
     /// The folders of hooks that settings name. A relative one is looked for beneath every working
     /// tree that was found, since settings are shared between several.
-    fn hooks(&mut self, places: &[Place]) {
+    fn hooks(&mut self, places: &[&Place]) {
         let trees: BTreeSet<&Path> = places
             .iter()
             .filter(|place| place.path.ends_with(".git") || place.path.ends_with(".git/config"))
@@ -148,27 +165,48 @@ impl Finder<'_> {
             })
             .collect();
         for place in places {
-            let settings = place.kind == Kind::Settings || place.path.ends_with("config.worktree");
-            let small = || place.path.metadata().is_ok_and(|found| found.len() <= SETTINGS_BYTES);
-            if !settings || !small() {
+            if place.kind != Kind::Settings && !place.path.ends_with("config.worktree") {
                 continue;
             }
-            let Ok(text) = std::fs::read_to_string(&place.path) else { continue };
-            let read = settings::Settings::of(&text);
+            let bytes = match read::bytes(&place.path, read::SETTINGS, Links::Followed) {
+                Ok(bytes) => bytes,
+                Err(Unread::Absent) => continue,
+                Err(Unread::Unreadable) => {
+                    self.led.limits.push(UNREADABLE.to_owned());
+                    continue;
+                }
+            };
+            let read = settings::Settings::of(&bytes);
             if read.includes() {
                 self.led.limits.push(INCLUDES.to_owned());
             }
             for named in read.values("core", "hookspath") {
-                let bases: Vec<PathBuf> = match (named.strip_prefix("~/"), &self.ground.home) {
-                    (Some(rest), Some(home)) => vec![home.join(rest)],
-                    (Some(_), None) => Vec::new(),
-                    (None, _) => trees.iter().map(|tree| tree.join(named)).collect(),
-                };
-                for path in bases {
+                for path in self.folders_of_hooks(named, &trees) {
                     let from = Place { kind: Kind::Hooks, ..plain(path, &place.within) };
                     self.follow(&from, DEEP);
                 }
             }
+        }
+    }
+
+    /// Where a folder of hooks may be that settings name.
+    fn folders_of_hooks(&mut self, named: &[u8], trees: &BTreeSet<&Path>) -> Vec<PathBuf> {
+        // Git's word for a path that need not exist.
+        let named = named.strip_prefix(b":(optional)").unwrap_or(named);
+        let path = |bytes| Path::new(OsStr::from_bytes(bytes));
+        match named {
+            [] => Vec::new(),
+            [b'~', rest @ ..] if rest.is_empty() || rest.starts_with(b"/") => {
+                let slash = |byte: &u8| *byte == b'/';
+                let rest =
+                    path(rest.iter().position(|byte| !slash(byte)).map_or(&[], |at| &rest[at..]));
+                self.ground.home.iter().map(|home| home.join(rest)).collect()
+            }
+            [b'~', ..] => {
+                self.led.limits.push(ANOTHERS.to_owned());
+                Vec::new()
+            }
+            relative => trees.iter().map(|tree| tree.join(path(relative))).collect(),
         }
     }
 

@@ -3,8 +3,10 @@
 //! it anywhere; the folder it names must point back.
 
 use super::is_real_dir;
+use super::read::{self, Links, Unread};
 use super::vet;
-use std::fs::read_to_string;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Where git keeps the rest of a project.
@@ -22,17 +24,19 @@ impl Linked {
         let pointer = project.join(".git");
         let named = pointed(&pointer)?;
         let folder = project.join(named).canonicalize().ok()?;
-        let common = match read_to_string(folder.join("commondir")) {
-            Ok(common) => folder.join(common.trim_end()).canonicalize().ok()?,
-            Err(_) => folder.clone(),
+        let common = match folder_in(&folder.join("commondir")) {
+            Ok(common) => folder.join(common).canonicalize().ok()?,
+            Err(Unread::Absent) => folder.clone(),
+            Err(Unread::Unreadable) => return None,
         };
         let back = if common == folder {
-            let settings = read_to_string(folder.join("config")).ok()?;
+            let settings = folder.join("config");
+            let settings = read::text(&settings, read::SETTINGS, Links::Followed).ok()?;
             let back = vet::value(&settings, "core", "worktree")?;
             folder.join(back).canonicalize().ok()? == project
         } else {
-            let back = read_to_string(folder.join("gitdir")).ok()?;
-            let back = folder.join(back.trim_end()).canonicalize().ok()?;
+            let back = folder_in(&folder.join("gitdir")).ok()?;
+            let back = folder.join(back).canonicalize().ok()?;
             back == pointer && folder.parent() == Some(&common.join("worktrees"))
         };
         let whole = ["objects", "refs"].iter().all(|name| is_real_dir(&common.join(name)))
@@ -54,10 +58,13 @@ impl Linked {
 
 /// What a `.git` file names.
 pub(super) fn pointed(pointer: &Path) -> Option<PathBuf> {
-    let found = pointer.symlink_metadata().ok()?;
-    if !found.is_file() || found.len() > 4096 {
-        return None;
-    }
-    let text = read_to_string(pointer).ok()?;
-    Some(PathBuf::from(text.strip_prefix("gitdir:")?.trim()))
+    let bytes = read::bytes(pointer, read::POINTER, Links::Refused).ok()?;
+    let named = bytes.strip_prefix(b"gitdir:")?.trim_ascii();
+    Some(PathBuf::from(OsStr::from_bytes(named)))
+}
+
+/// What a `commondir` or a `gitdir` names.
+pub(super) fn folder_in(file: &Path) -> Result<PathBuf, Unread> {
+    let bytes = read::bytes(file, read::POINTER, Links::Followed)?;
+    Ok(PathBuf::from(OsStr::from_bytes(bytes.trim_ascii_end())))
 }

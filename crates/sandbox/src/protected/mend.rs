@@ -4,7 +4,8 @@
 
 use super::led::{absent, outermost};
 use super::places::{Kind, Place, Within, find, leads_home};
-use super::seen::{Room, Seen, Stamp, differing, is_sample, look};
+use super::read::{self, Links};
+use super::seen::{FILE_BYTES, Room, Seen, Stamp, differing, is_sample, look};
 use super::{Led, Linked, exists, is_real_dir, vet};
 use crate::policy::Protected;
 use protocol::call::{Remedy, Tampered};
@@ -118,7 +119,8 @@ impl Before {
         let before: HashSet<&PathBuf> = self.seen.iter().map(|(place, _)| &place.path).collect();
         let places = find(&told.roots, self.linked.as_ref(), self.names);
         let new = places.iter().filter(|place| exists(&place.path));
-        let new = new.map(|place| outermost(place, &told.roots)).chain(self.absent);
+        // A link that was made on the way to what did not exist is what is new, not what it leads to.
+        let new = new.chain(&self.absent).map(|place| outermost(place, &told.roots));
         let new: Vec<Place> = new.filter(|place| !before.contains(&place.path)).collect();
         for place in &new {
             let known = place.of.as_ref().is_some_and(|git| self.repositories.contains(git));
@@ -163,16 +165,17 @@ fn is_harmless(place: &Place) -> bool {
         let worktree = git.join(worktree).canonicalize();
         outer.zip(worktree.ok()).is_some_and(|(outer, worktree)| worktree.starts_with(outer))
     };
-    std::fs::read_to_string(&place.path).is_ok_and(|text| vet::harmless(&text, inside))
+    let text = read::text(&place.path, read::SETTINGS, Links::Refused);
+    text.is_ok_and(|text| vet::harmless(&text, inside))
 }
 
 /// Whether a new file about a new linked worktree says what git writes there.
 fn is_usual(place: &Place) -> bool {
-    let text = || std::fs::read_to_string(&place.path).unwrap_or_default();
+    let text = |most| read::text(&place.path, most, Links::Refused);
     match place.path.file_name().and_then(|name| name.to_str()) {
-        Some("commondir") => text().trim_end() == "../..",
-        Some("gitdir") => true,
-        _ => vet::harmless(&text(), |_| false),
+        Some("commondir") => text(read::POINTER).is_ok_and(|text| text.trim_end() == "../.."),
+        Some("gitdir") => text(read::POINTER).is_ok(),
+        _ => text(read::SETTINGS).is_ok_and(|text| vet::harmless(&text, |_| false)),
     }
 }
 
@@ -248,6 +251,15 @@ impl Told {
                 }
                 self.restore(path, || std::os::unix::fs::symlink(to, path));
             }
+            Seen::Special { .. } => {
+                if differing(path, Some(seen)).is_empty() {
+                    return;
+                }
+                match exists(path) {
+                    true => self.quarantine(path),
+                    false => self.left(path, "it was no file, and is gone"),
+                }
+            }
             Seen::File { stamp, bytes } => {
                 let now = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
                 let now = now.map(|now| Stamp::of(&now));
@@ -257,7 +269,8 @@ impl Told {
                     // Touched and not changed, as by a hard link that came and went.
                     Some(bytes)
                         if now.is_some_and(|now| now.mode == stamp.mode)
-                            && std::fs::read(path).is_ok_and(|now| now == *bytes) => {}
+                            && read::bytes(path, FILE_BYTES, Links::Refused).as_ref()
+                                == Ok(bytes) => {}
                     Some(bytes) => self.restore(path, || {
                         std::fs::write(path, bytes)?;
                         let mode = std::fs::Permissions::from_mode(stamp.mode);

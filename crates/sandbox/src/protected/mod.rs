@@ -9,7 +9,9 @@
 mod led;
 mod linked;
 mod mend;
+mod outside;
 mod places;
+mod read;
 mod seen;
 mod settings;
 mod vet;
@@ -17,6 +19,7 @@ mod vet;
 pub(crate) use led::{Ground, Led, led};
 pub(crate) use linked::Linked;
 pub(crate) use mend::{Before, Territory};
+pub(crate) use outside::outside;
 pub(crate) use places::{Place, named};
 
 use std::path::Path;

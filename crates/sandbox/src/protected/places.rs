@@ -1,10 +1,10 @@
 //! Which names of a project are protected, whether they exist or not.
 
 use super::led::outermost;
-use super::linked::{Linked, pointed};
+use super::linked::{Linked, folder_in, pointed};
 use super::{exists, is_real_dir};
 use crate::policy::Protected;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// How far down submodules are looked for: deeper names than any that are in use.
@@ -43,6 +43,19 @@ pub(crate) enum Within {
     /// In a repository deeper in it, in this folder. Builds make and remove such, so nothing of it
     /// is held in its place; what changed is put right afterwards.
     Nested(PathBuf),
+}
+
+impl Within {
+    /// Where a place lies that is reached from both: it goes only where neither is left.
+    fn and(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Nested(one), Self::Nested(two)) => {
+                let both = one.ancestors().find(|above| two.starts_with(above));
+                both.map_or(Self::Project, |both| Self::Nested(both.to_owned()))
+            }
+            (Self::Project, _) | (_, Self::Project) => Self::Project,
+        }
+    }
 }
 
 /// A protected name.
@@ -84,10 +97,24 @@ pub(crate) fn named(
     linked: Option<&Linked>,
     names: &'static [Protected],
 ) -> Vec<Place> {
-    let mut seen = BTreeSet::new();
     let places = find(roots, linked, names);
-    let places = places.iter().map(|place| outermost(place, roots));
-    places.filter(|place| seen.insert(place.path.clone())).collect()
+    once(places.iter().map(|place| outermost(place, roots)))
+}
+
+/// Each place once, as the first that came, but for where it lies.
+pub(super) fn once(places: impl IntoIterator<Item = Place>) -> Vec<Place> {
+    let mut once: Vec<Place> = Vec::new();
+    let mut at: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    for place in places {
+        match at.get(&place.path).and_then(|at| once.get_mut(*at)) {
+            Some(known) => known.within = known.within.and(&place.within),
+            None => {
+                at.insert(place.path.clone(), once.len());
+                once.push(place);
+            }
+        }
+    }
+    once
 }
 
 /// All protected names beneath writable directories, and of the folder where git keeps the rest.
@@ -96,38 +123,54 @@ pub(super) fn find(
     linked: Option<&Linked>,
     names: &'static [Protected],
 ) -> Vec<Place> {
-    let mut found = Finder { within: Within::Project, places: Vec::new() };
-    for root in roots {
-        for folder in with_repositories(root) {
-            let own = roots.contains(&folder);
-            found.within = if own { Within::Project } else { Within::Nested(folder.clone()) };
-            for name in names.iter().filter(|name| !name.name.starts_with(".git/")) {
-                found.add(folder.join(name.name), None, Kind::Plain);
-            }
-            let git = folder.join(".git");
-            if is_real_dir(&git) {
-                found.of_git(&git, MODULES_DEEP);
-            } else {
-                found.add(git.clone(), Some(&git), Kind::Pointer);
-                if let Some(led_to) = git_folder(&git).filter(|to| lies_in(to, roots)) {
-                    found.of_git(&led_to, MODULES_DEEP);
-                }
-            }
-        }
+    let mut found = Finder { within: Within::Project, made: BTreeSet::new(), places: Vec::new() };
+    // The project's own first: a git folder that is reached by several ways is where it lies itself,
+    // whichever `.git` leads there.
+    let mut pointers: Vec<PathBuf> =
+        roots.iter().filter_map(|root| found.folder(root, names)).collect();
+    let own = pointers.iter().filter_map(|pointer| git_folder(pointer));
+    for git in own.filter(|git| lies_in(git, roots)) {
+        found.of_git(&git, MODULES_DEEP);
     }
-    found.within = Within::Project;
     if let Some(linked) = linked {
         found.of_git(&linked.common, MODULES_DEEP);
+    }
+    let nested: BTreeSet<PathBuf> = roots.iter().flat_map(|root| with_repositories(root)).collect();
+    pointers.clear();
+    for folder in nested.into_iter().filter(|folder| !roots.contains(folder)) {
+        found.within = Within::Nested(folder.clone());
+        pointers.extend(found.folder(&folder, names));
+    }
+    let led_to = pointers.iter().filter_map(|pointer| git_folder(pointer));
+    for git in led_to.filter(|git| lies_in(git, roots)) {
+        found.within = Within::Nested(git.clone());
+        found.of_git(&git, MODULES_DEEP);
     }
     found.places
 }
 
 struct Finder {
     within: Within,
+    /// Git folders that were done.
+    made: BTreeSet<PathBuf>,
     places: Vec<Place>,
 }
 
 impl Finder {
+    /// The names of a folder and of its git folder; its `.git`, where that is none itself.
+    fn folder(&mut self, folder: &Path, names: &'static [Protected]) -> Option<PathBuf> {
+        for name in names.iter().filter(|name| !name.name.starts_with(".git/")) {
+            self.add(folder.join(name.name), None, Kind::Plain);
+        }
+        let git = folder.join(".git");
+        if is_real_dir(&git) {
+            self.of_git(&git, MODULES_DEEP);
+            return None;
+        }
+        self.add(git.clone(), Some(&git), Kind::Pointer);
+        Some(git)
+    }
+
     fn add(&mut self, path: PathBuf, of: Option<&Path>, kind: Kind) {
         let within = self.within.clone();
         self.places.push(Place { path, of: of.map(Path::to_owned), kind, within });
@@ -136,6 +179,9 @@ impl Finder {
     /// A git folder, what it keeps about linked worktrees, and its submodules: by names that may
     /// have slashes (`vendor/lib`), and with submodules of their own.
     fn of_git(&mut self, git: &Path, deep: usize) {
+        if !self.made.insert(git.to_owned()) {
+            return;
+        }
         for name in OF_GIT {
             let kind = match name {
                 "hooks" => Kind::Hooks,
@@ -204,20 +250,25 @@ fn folders(folder: &Path) -> Vec<PathBuf> {
 
 /// The git folder that a `.git` leads to which is none itself, by a link or by what it says; of a
 /// worktree, the folder of its repository, where what it says about the worktree lies too.
-fn git_folder(pointer: &Path) -> Option<PathBuf> {
-    let folder = match pointer.is_symlink() && pointer.is_dir() {
+pub(super) fn git_folder(pointer: &Path) -> Option<PathBuf> {
+    git_folders(pointer).map(|(_, common)| common)
+}
+
+/// The same, behind the folder of the worktree alone.
+pub(super) fn git_folders(pointer: &Path) -> Option<(PathBuf, PathBuf)> {
+    let folder = match pointer.is_dir() {
         true => pointer.canonicalize().ok()?,
         false => pointer.parent()?.join(pointed(pointer)?).canonicalize().ok()?,
     };
-    let folder = match std::fs::read_to_string(folder.join("commondir")) {
-        Ok(common) => folder.join(common.trim_end()).canonicalize().ok()?,
-        Err(_) => folder,
+    let common = match folder_in(&folder.join("commondir")) {
+        Ok(common) => folder.join(common).canonicalize().ok()?,
+        Err(_) => folder.clone(),
     };
-    exists(&folder.join("HEAD")).then_some(folder)
+    exists(&common.join("HEAD")).then_some((folder, common))
 }
 
 /// Whether it is beneath one of these.
-fn lies_in(path: &Path, roots: &[PathBuf]) -> bool {
+pub(super) fn lies_in(path: &Path, roots: &[PathBuf]) -> bool {
     roots.iter().any(|root| path != root && path.starts_with(root))
 }
 

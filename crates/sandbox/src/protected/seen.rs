@@ -1,6 +1,7 @@
 //! What was at a protected name before the command, as far as it takes to notice a change and to
 //! put it back.
 
+use super::read::{self, Links};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -8,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Most bytes of one file, of one call, and most names: what is protected is small in any project.
-const FILE_BYTES: u64 = 256 * 1024;
+pub(super) const FILE_BYTES: u64 = 256 * 1024;
 const ALL_BYTES: u64 = 4 * 1024 * 1024;
 const ALL_NAMES: usize = 2000;
 const DEEP: usize = 16;
@@ -46,6 +47,11 @@ pub(super) enum Seen {
         names: BTreeMap<OsString, Seen>,
     },
     Link(PathBuf),
+    /// A FIFO or something else without a content of its own.
+    Special {
+        device: u64,
+        number: u64,
+    },
     /// Held by a mount, or more than can be kept.
     Unwatched,
 }
@@ -92,13 +98,15 @@ fn look_within(path: &Path, room: &mut Room, deep: usize) -> Option<Seen> {
         let stamp = Stamp::of(&found);
         let room_left = found.len() <= FILE_BYTES && found.len() <= room.bytes;
         room.short |= !room_left;
-        let bytes = if room_left { std::fs::read(path).ok() } else { None };
+        let bytes =
+            if room_left { read::bytes(path, FILE_BYTES, Links::Refused).ok() } else { None };
         room.bytes -= bytes.as_ref().map_or(0, |bytes| bytes.len() as u64).min(room.bytes);
         return Some(Seen::File { stamp, bytes });
     }
-    let Some(deep) = deep.checked_sub(1).filter(|_| found.is_dir()) else {
-        return Some(Seen::Unwatched);
-    };
+    if !found.is_dir() {
+        return Some(Seen::Special { device: found.dev(), number: found.ino() });
+    }
+    let Some(deep) = deep.checked_sub(1) else { return Some(Seen::Unwatched) };
     let Ok(entries) = std::fs::read_dir(path) else { return Some(Seen::Unwatched) };
     let mut names = BTreeMap::new();
     for entry in entries.flatten().filter(|entry| !is_sample(&entry.file_name())) {
@@ -130,6 +138,10 @@ fn differing_from(path: &Path, before: Option<&Seen>, after: Option<&Seen>) -> V
             stamp != now && !same
         }
         (Some(Seen::Link(to)), Some(Seen::Link(now))) => to != now,
+        (
+            Some(Seen::Special { device, number }),
+            Some(Seen::Special { device: its_device, number: its_number }),
+        ) => (device, number) != (its_device, its_number),
         (None, None) => false,
         // Another kind of thing, or more than could be looked at.
         (Some(_) | None, _) => true,

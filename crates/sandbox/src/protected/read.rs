@@ -1,0 +1,96 @@
+//! Reads of files that a command may have made: never one that waits, as for a writer of a FIFO, nor
+//! one without an end. For the rest of this folder, which reads no file otherwise.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Most bytes of a file that names one folder: `.git`, `commondir`, `gitdir`.
+pub(super) const POINTER: u64 = 4096;
+/// No person writes more settings of a repository than this.
+pub(super) const SETTINGS: u64 = 256 * 1024;
+
+/// Whether a link in the place of the file is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Links {
+    Followed,
+    Refused,
+}
+
+/// Why there are no bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unread {
+    /// Nothing is there.
+    Absent,
+    /// No regular file, a larger one, or one that may not be read.
+    Unreadable,
+}
+
+/// All of a regular file that has no more bytes than `most`.
+pub(super) fn bytes(path: &Path, most: u64, links: Links) -> Result<Vec<u8>, Unread> {
+    let gone = |error: io::Error| match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR) => Unread::Absent,
+        _ => Unread::Unreadable,
+    };
+    // A device may do something when it is opened; what is there may still change until then.
+    let found = match links {
+        Links::Followed => path.metadata(),
+        Links::Refused => path.symlink_metadata(),
+    };
+    if !found.map_err(gone)?.is_file() {
+        return Err(Unread::Unreadable);
+    }
+    let follow = match links {
+        Links::Followed => 0,
+        Links::Refused => libc::O_NOFOLLOW,
+    };
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | follow)
+        .open(path)
+        .map_err(gone)?;
+    let regular = file.metadata().is_ok_and(|found| found.is_file() && found.len() <= most);
+    let mut bytes = Vec::new();
+    let whole = regular
+        && file.take(most + 1).read_to_end(&mut bytes).is_ok()
+        && bytes.len() as u64 <= most;
+    if whole { Ok(bytes) } else { Err(Unread::Unreadable) }
+}
+
+/// The same as text; what is no text is not readable.
+pub(super) fn text(path: &Path, most: u64, links: Links) -> Result<String, Unread> {
+    String::from_utf8(bytes(path, most, links)?).map_err(|_| Unread::Unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use nix::sys::stat::Mode;
+
+    #[test]
+    fn only_regular_files_within_the_bound_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::write(at("file"), "four").unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        nix::unistd::mkfifo(&at("fifo"), Mode::S_IRWXU).unwrap();
+        std::os::unix::fs::symlink("fifo", at("to-fifo")).unwrap();
+        File::create(at("sparse")).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(bytes(&at("file"), 4, Links::Refused).unwrap(), b"four");
+        assert_eq!(text(&at("link"), 4, Links::Followed).unwrap(), "four");
+        for (name, most, links, why) in [
+            ("file", 3, Links::Refused, Unread::Unreadable),
+            ("link", 4, Links::Refused, Unread::Unreadable),
+            ("fifo", 4, Links::Refused, Unread::Unreadable),
+            ("to-fifo", 4, Links::Followed, Unread::Unreadable),
+            ("sparse", SETTINGS, Links::Refused, Unread::Unreadable),
+            (".", SETTINGS, Links::Refused, Unread::Unreadable),
+            ("none", 4, Links::Followed, Unread::Absent),
+            ("file/none", 4, Links::Followed, Unread::Absent),
+        ] {
+            assert_eq!(bytes(&at(name), most, links), Err(why), "{name}");
+        }
+    }
+}
