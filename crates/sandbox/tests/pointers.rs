@@ -178,12 +178,13 @@ fn an_example_that_a_name_leads_to_is_no_example() {
             (".git/hooks", ".git/hooks/pre-commit"),
             ("nested/.git/hooks", "nested/.git/hooks/pre-commit"),
             (".claude", ".claude/pre-commit"),
+            (".claude/hooks", ".claude/hooks/pre-commit"),
         ] {
             let yard = Yard::new();
             free(
                 &yard,
                 &format!(
-                    "cd project; {SETUP}; git init -q nested; mkdir .claude; cd {at}; \
+                    "cd project; {SETUP}; git init -q nested; mkdir -p .claude/hooks; cd {at}; \
                      echo mine > pre-commit.sample; ln -s pre-commit.sample pre-commit; echo mine > other.sample"
                 ),
             );
@@ -192,6 +193,44 @@ fn an_example_that_a_name_leads_to_is_no_example() {
             let noticed = [told.all("tampered"), told.all("err")].concat();
             assert!(!noticed.is_empty(), "{tier} {kept}: {told:?}");
         }
+    }
+}
+
+#[test]
+fn no_name_in_a_protected_folder_stays_for_its_ending() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        free(
+            &yard,
+            &format!(
+                "cd project; {SETUP}; git init -q nested; mkdir -p nested/.claude/skills .claude/skills; \
+                 rm nested/.git/hooks/*; ln -s later.sample nested/.git/hooks/pre-commit"
+            ),
+        );
+        let tried = [".claude", "nested/.claude"].map(|at| {
+            format!(
+                "for name in {at}/skills/a.sample {at}/skills/a.quarantined; do mkdir $name && echo evil > $name/SKILL.md; done"
+            )
+        });
+        let told = shell(
+            &yard,
+            tier,
+            &[],
+            &format!(
+                "{}; echo evil > nested/.git/hooks/later.sample; echo evil > nested/.git/hooks/other.sample; echo end",
+                tried.join("; ")
+            ),
+        );
+        for gone in [
+            ".claude/skills/a.sample",
+            ".claude/skills/a.quarantined",
+            "nested/.claude/skills/a.sample",
+            "nested/.claude/skills/a.quarantined",
+            "nested/.git/hooks/later.sample",
+        ] {
+            assert!(!yard.project.join(gone).exists(), "{tier} {gone}: {told:?}");
+        }
+        assert!(yard.project.join("nested/.git/hooks/other.sample").exists(), "the control");
     }
 }
 

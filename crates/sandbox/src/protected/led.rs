@@ -4,7 +4,7 @@
 
 use super::places::{Kind, Place, Within, once};
 use super::read::{self, Links, Unread};
-use super::seen::is_sample;
+use super::seen::is_sample_by_name;
 use super::{exists, is_real_dir, settings};
 use crate::links::follow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,10 +80,9 @@ pub(crate) fn led(places: &[Place], outside: &[Place], ground: &Ground) -> Led {
         let as_long = |within: &Within| *within == Within::Project || *within == place.within;
         let named = named.get(place.path.as_path()).is_some_and(|within| as_long(within));
         let whole = place.path.ancestors().zip(place.path.ancestors().skip(1));
-        // Of a folder, what is there by `.sample` is left out.
-        let mut whole = whole
-            .take_while(|(below, _)| !below.file_name().is_some_and(is_sample))
-            .map(|(_, above)| above);
+        // Of a folder, git's examples are left out.
+        let mut whole =
+            whole.take_while(|(below, _)| !is_sample_by_name(below)).map(|(_, above)| above);
         !named && !whole.any(|above| folders.get(above).is_some_and(as_long))
     };
     let led = led.into_iter().filter(stays).collect();

@@ -90,7 +90,7 @@ impl Before {
 
     /// Puts right what the command changed, and says what that was.
     pub(crate) fn mend(self) -> Vec<Tampered> {
-        let mut told = Told { roots: self.roots, list: Vec::new() };
+        let mut told = Told { roots: self.roots, list: Vec::new(), aside: HashSet::new() };
         let mut gone: Vec<&PathBuf> = Vec::new();
         for (place, seen) in &self.seen {
             match (&place.within, &place.of) {
@@ -183,6 +183,8 @@ fn is_usual(place: &Place) -> bool {
 struct Told {
     roots: Vec<PathBuf>,
     list: Vec<Tampered>,
+    /// What was moved aside, which is no new name.
+    aside: HashSet<PathBuf>,
 }
 
 impl Told {
@@ -215,8 +217,9 @@ impl Told {
     fn quarantine(&mut self, path: &Path) {
         match aside(path) {
             Ok(kept) => {
-                let kept = self.shown(&kept);
-                self.tell(path, Remedy::Quarantined { kept });
+                let shown = self.shown(&kept);
+                self.aside.insert(kept);
+                self.tell(path, Remedy::Quarantined { kept: shown });
             }
             Err(error) => self.failed(path, &error),
         }
@@ -291,10 +294,10 @@ impl Told {
                 }
                 let Ok(entries) = std::fs::read_dir(path) else { return };
                 for entry in entries.flatten() {
-                    let name = entry.file_name();
-                    let settled = is_aside(&name) || is_sample(&name);
-                    if !names.contains_key(&name) && !settled {
-                        self.quarantine(&entry.path());
+                    let path = entry.path();
+                    let settled = self.aside.contains(&path) || is_sample(&path);
+                    if !names.contains_key(&entry.file_name()) && !settled {
+                        self.quarantine(&path);
                     }
                 }
             }
@@ -304,7 +307,11 @@ impl Told {
     /// Moves what is there aside and makes it anew.
     fn restore(&mut self, path: &Path, make: impl FnOnce() -> io::Result<()>) {
         let kept = match exists(path).then(|| aside(path)).transpose() {
-            Ok(kept) => kept.map(|kept| self.shown(&kept)),
+            Ok(kept) => kept.map(|kept| {
+                let shown = self.shown(&kept);
+                self.aside.insert(kept);
+                shown
+            }),
             Err(error) => return self.failed(path, &error),
         };
         match make() {
@@ -312,10 +319,6 @@ impl Told {
             Err(error) => self.failed(path, &error),
         }
     }
-}
-
-fn is_aside(name: &std::ffi::OsStr) -> bool {
-    name.to_string_lossy().contains(&format!(".{ASIDE}"))
 }
 
 /// Moves a name out of the way, to one beside it that is free.

@@ -41,7 +41,7 @@ pub(super) enum Seen {
         stamp: Stamp,
         bytes: Option<Vec<u8>>,
     },
-    /// Without what is there by `.sample`, which nobody runs.
+    /// Without git's examples of hooks, which nobody runs.
     Folder {
         mode: u32,
         names: BTreeMap<OsString, Seen>,
@@ -109,7 +109,7 @@ fn look_within(path: &Path, room: &mut Room, deep: usize) -> Option<Seen> {
     let Some(deep) = deep.checked_sub(1) else { return Some(Seen::Unwatched) };
     let Ok(entries) = std::fs::read_dir(path) else { return Some(Seen::Unwatched) };
     let mut names = BTreeMap::new();
-    for entry in entries.flatten().filter(|entry| !is_sample(&entry.file_name())) {
+    for entry in entries.flatten().filter(|entry| !is_sample(&entry.path())) {
         if let Some(seen) = look_within(&entry.path(), room, deep) {
             names.insert(entry.file_name(), seen);
         }
@@ -149,7 +149,14 @@ fn differing_from(path: &Path, before: Option<&Seen>, after: Option<&Seen>) -> V
     if differs { vec![path.to_owned()] } else { Vec::new() }
 }
 
-/// Git's examples of hooks.
-pub(super) fn is_sample(name: &std::ffi::OsStr) -> bool {
-    Path::new(name).extension().is_some_and(|end| end == "sample")
+/// Git's examples of hooks. A folder of that name is none, as one of instructions for a program is
+/// read by any name.
+pub(super) fn is_sample(path: &Path) -> bool {
+    is_sample_by_name(path) && path.symlink_metadata().is_ok_and(|found| found.is_file())
+}
+
+/// What would be one, whether it is there or not.
+pub(super) fn is_sample_by_name(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end == "sample")
+        && path.parent().is_some_and(|folder| folder.ends_with("hooks"))
 }
