@@ -81,3 +81,30 @@ fn an_edit_that_does_not_compile_is_told_by_cargo_and_leaves_nothing_in_the_proj
         assert!(!desk.project().join("target").exists() && desk.read("Cargo.lock") == lock);
     }
 }
+
+#[test]
+fn rust_is_put_in_form_by_its_own_formatter() {
+    needs("rustfmt");
+    let (cargo, rustup) = (home("CARGO_HOME", ".cargo"), home("RUSTUP_HOME", ".rustup"));
+    let desk = Desk::new();
+    let commands =
+        "[verify]\nmode = \"off\"\n[format]\ncommands = [\"*.rs: rustfmt --edition 2024\"]\n";
+    desk.write(".agentd/config.toml", commands);
+    let round = |content: &str| {
+        let write = json!({"path": "src/a.rs", "content": content}).to_string();
+        let calls = [call("toolu_1", "write", &write)];
+        let server = Server::scripted([Answer::says(calls), Answer::text("done")]);
+        let flags = ["-p", "x", "--permission-mode", "accept-edits", "--trust-project"];
+        let mut command = desk.with_server(&server, &flags);
+        command.env("CARGO_HOME", &cargo).env("RUSTUP_HOME", &rustup);
+        let ran = support::run(command);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        server.requests()[1].body["messages"].to_string()
+    };
+    let told = round("fn  main( ) {let a=1;}\n");
+    assert_eq!(desk.read("src/a.rs"), "fn main() {\n    let a = 1;\n}\n", "{told}");
+    // What it cannot read stays, and its first words are told.
+    let told = round("fn main( {\n");
+    assert!(told.contains("the edit stays as it is") && told.contains("error:"), "{told}");
+    assert_eq!(desk.read("src/a.rs"), "fn main( {\n");
+}

@@ -245,6 +245,7 @@ fn init_writes_once_and_its_rules_hold() {
     // What trust lets run is said where it is given.
     for said in [&ran.out, &text] {
         assert!(said.contains("verify.commands") && said.contains("build scripts"), "{said}");
+        assert!(said.contains("format.commands"), "{said}");
     }
     for rule in ["bash:cargo *", "bash:rg *", "bash:sudo *", "bash:rm -rf /*"] {
         assert!(text.contains(rule), "{text}");

@@ -6,9 +6,9 @@ use std::path::Path;
 #[path = "src/policy_source.rs"]
 mod policy_source;
 
-const PROFILES: [&str; 10] = [
+const PROFILES: [&str; 11] = [
     "probe", "query", "mutate", "command", "session", "broker", "provider", "store", "web",
-    "verify",
+    "verify", "format",
 ];
 
 fn main() {

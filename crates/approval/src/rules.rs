@@ -169,14 +169,14 @@ impl Rules {
             let reason = format!("the rule {} asks about it", wording::named(rule));
             return match self.ask(case, reason, Vec::new(), Way::Person) {
                 // No work of the model's waits for it, so no run comes to nothing without it.
-                Verdict::Deny(Basis::NobodyToAsk(_), text) if case.call.tool == subject::VERIFY => {
+                Verdict::Deny(Basis::NobodyToAsk(_), text) if case.configured.is_some() => {
                     Verdict::Deny(Basis::Rule(rule.clone()), text)
                 }
                 verdict @ (Verdict::Allow(_) | Verdict::Deny(..) | Verdict::Ask(_)) => verdict,
             };
         }
-        if case.call.tool == subject::VERIFY {
-            return Verdict::Allow(Basis::Rule(configured()));
+        if let Some(configured) = &case.configured {
+            return Verdict::Allow(Basis::Rule(configured.clone()));
         }
         if let Some(index) = self.allowed(&case.call.tool, matter) {
             return Verdict::Allow(Basis::Rule(self.rules[index].clone()));
@@ -406,16 +406,6 @@ impl Rules {
 #[must_use]
 pub fn learned(text: &str) -> Rule {
     Rule { effect: RuleEffect::Allow, text: text.to_owned(), file: "this session".into(), line: 0 }
-}
-
-/// What lets a command run after edits: whoever configured it.
-fn configured() -> Rule {
-    Rule {
-        effect: RuleEffect::Allow,
-        text: "verify.commands".to_owned(),
-        file: "configured to be run after edits".to_owned(),
-        line: 0,
-    }
 }
 
 /// The rule that allows the whole call, among these.

@@ -102,8 +102,10 @@ pub(crate) struct Ruled {
     pub far: Reach,
 }
 
-/// Runs what a person configured to be run after edits: that allows it, unless a rule asks or denies.
+/// These run what a person configured to be run behind edits: that allows it, unless a rule asks or
+/// denies.
 pub(crate) const VERIFY: &str = "verify";
+const FORMAT: &str = "format";
 
 /// All of them. A rule for any other tool is an error: it would look like protection and be none.
 pub(crate) const TOOLS: &[Known] = &[
@@ -127,6 +129,7 @@ pub(crate) const TOOLS: &[Known] = &[
     known("run", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
     known("powershell", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
     known(VERIFY, ToolKind::Mutation, Subject::Command).like("bash", Share::Against),
+    known(FORMAT, ToolKind::Mutation, Subject::Command).like("bash", Share::Against),
     known("git_status", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_diff", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
     known("git_log", ToolKind::Query, Subject::Command).like("bash", Share::Whole),

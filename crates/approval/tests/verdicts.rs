@@ -812,11 +812,18 @@ fn a_rule_speaks_of_every_tool_that_does_the_same() {
 
 #[test]
 fn what_was_configured_to_run_after_edits_runs_by_that_unless_a_rule_asks_or_denies() {
-    let verify = |text: &str| {
-        let mut case = command(text);
-        case.call.tool = "verify".into();
+    let by = protocol::judgement::Rule {
+        effect: RuleEffect::Allow,
+        text: "verify.commands = \"*.rs: make\"".into(),
+        file: "/p/.agentd/config.toml".into(),
+        line: 7,
+    };
+    let of = |tool: &str, text: &str| {
+        let mut case = protocol::judgement::Case { configured: Some(by.clone()), ..command(text) };
+        case.call.tool = tool.into();
         case
     };
+    let verify = |text: &str| of("verify", text);
     // What asks, what denies, and what becomes of `cargo check`.
     let rows: [(&[&str], &[&str], Outcome); 7] = [
         (&[], &[], Outcome::Allowed),
@@ -838,10 +845,18 @@ fn what_was_configured_to_run_after_edits_runs_by_that_unless_a_rule_asks_or_den
         let wanted = if wanted == Outcome::Asked { Outcome::Denied } else { wanted };
         assert_eq!(outcome(&Rules::new(&nobody).unwrap(), &case), wanted, "{ask:?} {deny:?}");
     }
+    // The same of what puts files in form, by rules of its own.
+    let denied = rules(Mode::Auto, &[], &[], &["format:gofmt *"]);
+    assert_eq!(outcome(&denied, &of("format", "gofmt -s")), Outcome::Denied);
+    assert_eq!(outcome(&denied, &of("format", "rustfmt")), Outcome::Allowed);
+    assert_eq!(outcome(&denied, &verify("gofmt -s")), Outcome::Allowed);
     // Its record says what let it run.
     let plain = rules(Mode::Ask, &[], &[], &[]);
-    let Verdict::Allow(Basis::Rule(by)) = plain.judge(&verify("make")) else { panic!() };
-    assert_eq!((by.text.as_str(), by.line), ("verify.commands", 0));
+    assert_eq!(plain.judge(&verify("make")), Verdict::Allow(Basis::Rule(by.clone())));
+    // One that nobody configured runs by no such thing.
+    let mut foreign = verify("make");
+    foreign.configured = None;
+    assert_eq!(outcome(&plain, &foreign), Outcome::Asked);
     // The same command from the model is asked about.
     assert_eq!(outcome(&plain, &command("make")), Outcome::Asked);
 }

@@ -2,6 +2,7 @@
 
 use crate::duration;
 use crate::error::{ConfigError, Place};
+use crate::hook::{self, HookConfig};
 use crate::keys::{KEYS, Kind};
 use crate::known;
 use crate::load::Sources;
@@ -11,13 +12,12 @@ use crate::project::Warning;
 use crate::settings::Settings;
 use crate::value::{Beside, Item, Value};
 use crate::vendors::{KeySource, NONE, ProviderName, VENDORS_OWN, Vendor};
-use crate::{proxy, variables, verify};
+use crate::{proxy, variables};
 use protocol::client::ModelFacts;
 use protocol::confinement::{Level, Limits, Network, Tier};
 use protocol::hosts::HostRule;
 use protocol::judgement::{Audience, Example, Mode, Rule, RuleEffect, RuleSet};
 use protocol::provider::{Auth, Effort, Patience, ReplaySpeed};
-use protocol::session::Verifier;
 use protocol::web::{PrivateNetworks, WebSettings};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,9 @@ pub struct Config {
     /// Bounds of tools.
     pub tools: ToolsConfig,
     /// What is run after edits.
-    pub verify: VerifyConfig,
+    pub verify: HookConfig,
+    /// What puts edited files in form, before that.
+    pub format: HookConfig,
     /// Pinned files.
     pub context: ContextConfig,
     /// Bounds of a turn and of a session.
@@ -126,15 +128,6 @@ pub struct ToolsConfig {
     pub timeout_ms: u64,
     /// Directories granted beside the project, absolute; links not resolved yet.
     pub add_dirs: Vec<PathBuf>,
-}
-
-/// What is run after edits.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerifyConfig {
-    /// None where it is switched off, or the project is not trusted: its build scripts would run.
-    pub commands: Vec<Verifier>,
-    /// Longest time for each of them, over all packages of a round, in milliseconds.
-    pub timeout_ms: u64,
 }
 
 /// What a conversation is begun with beside words.
@@ -233,13 +226,8 @@ impl Config {
                 timeout_ms: settings.number("tools.timeout_ms")?,
                 add_dirs: directories(settings.list("tools.add_dirs")?, sources)?,
             },
-            verify: VerifyConfig {
-                commands: match settings.text("verify.mode")? {
-                    "off" => Vec::new(),
-                    _ => verifiers(settings.list("verify.commands")?)?,
-                },
-                timeout_ms: settings.number("verify.timeout_ms")?,
-            },
+            verify: hook::all(settings, ("verify.mode", "verify.commands", "verify.timeout_ms"))?,
+            format: hook::all(settings, ("format.mode", "format.commands", "format.timeout_ms"))?,
             context: ContextConfig {
                 files: settings.list("context.files")?.iter().map(|it| it.text.clone()).collect(),
             },
@@ -434,18 +422,6 @@ fn hosts(items: &[Item]) -> Result<Vec<HostRule>, ConfigError> {
         if !found.contains(&rule) {
             found.push(rule);
         }
-    }
-    Ok(found)
-}
-
-/// For the same files the last one holds.
-fn verifiers(items: &[Item]) -> Result<Vec<Verifier>, ConfigError> {
-    let mut found: Vec<Verifier> = Vec::new();
-    for item in items {
-        let bad = ConfigError::Incomplete { key: "verify.commands" };
-        let new = verify::read(&item.text).ok_or(bad)?;
-        found.retain(|old| old.files != new.files);
-        found.push(new);
     }
     Ok(found)
 }

@@ -23,6 +23,8 @@ pub(crate) enum Kind {
     Hosts,
     /// Commands to run after edits; layers add to each other.
     Verifiers,
+    /// Commands that put edited files in form; layers add to each other.
+    Formatters,
 }
 
 /// Which way is tighter.
@@ -78,7 +80,7 @@ const PROVIDERS: &[&str] = &["anthropic", "openai", "openai-chat", "gemini", "re
 pub(crate) const MODES: &[&str] = &["auto", "accept-edits", "ask", "dont-ask", "plan"];
 
 use FromProject::{Anything, Nothing, Tighten};
-use Kind::{Count, Dirs, Files, Hosts, Name, Rules, Time, Url, Verifiers, Word};
+use Kind::{Count, Dirs, Files, Formatters, Hosts, Name, Rules, Time, Url, Verifiers, Word};
 use Order::{LaterWord, Smaller, SmallerButZero};
 
 /// All keys.
@@ -122,6 +124,9 @@ pub(crate) const KEYS: &[Key] = &[
     key("verify.mode", Word(&["on", "off"]), Tighten(LaterWord)),
     key("verify.commands", Verifiers, Nothing),
     key("verify.timeout_ms", Count(100, 600_000), Tighten(Smaller)),
+    key("format.mode", Word(&["on", "off"]), Tighten(LaterWord)),
+    key("format.commands", Formatters, Nothing),
+    key("format.timeout_ms", Count(100, 600_000), Tighten(Smaller)),
     // They are read as the model reads any file: in scope, and where no rule denies it.
     key("context.files", Files, Anything),
     key("budget.rounds", Count(1, 100_000), Tighten(Smaller)),

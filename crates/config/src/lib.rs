@@ -13,6 +13,7 @@ mod dirs;
 mod duration;
 mod environment;
 mod error;
+mod hook;
 mod init;
 mod keys;
 mod known;
@@ -30,15 +31,15 @@ mod trust;
 mod value;
 mod variables;
 mod vendors;
-mod verify;
 
 pub use config::{
     Budget, Config, ContextConfig, DaemonConfig, Permissions, ProviderConfig, Row, SandboxConfig,
-    ToolsConfig, VerifyConfig,
+    ToolsConfig,
 };
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use environment::{Environment, TOOL_HOMES, command_may_see};
 pub use error::{ConfigError, Place};
+pub use hook::{Configured, HookConfig};
 pub use init::{InitError, init_project, init_text};
 pub use learn::{LearnError, allow};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE, Sources, Trust};

@@ -109,6 +109,7 @@ impl Config {
         let trusted = |standing| standing == Standing::Trusted;
         if standings.is_empty() || !standings.into_iter().all(trusted) {
             config.verify.commands.clear();
+            config.format.commands.clear();
         }
         Ok(config)
     }

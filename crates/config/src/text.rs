@@ -101,7 +101,12 @@ impl Lined<'_> {
     ) -> Result<Value, ConfigError> {
         if !matches!(
             key.kind,
-            Kind::Rules | Kind::Dirs | Kind::Files | Kind::Hosts | Kind::Verifiers
+            Kind::Rules
+                | Kind::Dirs
+                | Kind::Files
+                | Kind::Hosts
+                | Kind::Verifiers
+                | Kind::Formatters
         ) {
             return value::read(key, &raw(value.get_ref()))
                 .map_err(|unfit| self.bad(key.name, &value.span(), unfit));

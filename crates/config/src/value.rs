@@ -1,10 +1,10 @@
 //! One value: read from what a file, a variable or a flag says, by the kind of its key.
 
 use crate::duration;
+use crate::hook;
 use crate::keys::{Key, Kind};
 use crate::origin::Origin;
 use crate::vendors::VENDORS_OWN;
-use crate::verify;
 use protocol::hosts::HostRule;
 use protocol::judgement::Said;
 
@@ -74,7 +74,10 @@ pub(crate) fn read(key: &Key, raw: &Raw<'_>) -> Result<Value, Unfit> {
             text.parse::<HostRule>().ok().map(|rule| Value::Text(rule.to_string()))
         }
         (Kind::Verifiers, Raw::Text(text) | Raw::Untyped(text)) => {
-            line(text).filter(|_| verify::read(text).is_some())
+            line(text).filter(|_| hook::read(text).is_some())
+        }
+        (Kind::Formatters, Raw::Text(text) | Raw::Untyped(text)) => {
+            line(text).filter(|_| hook::read_formatter(text).is_some())
         }
         (Kind::Url, Raw::Text(text) | Raw::Untyped(text)) => url(text),
         (Kind::Word(words), Raw::Text(text) | Raw::Untyped(text)) => {
@@ -97,7 +100,8 @@ pub(crate) fn read(key: &Key, raw: &Raw<'_>) -> Result<Value, Unfit> {
             | Kind::Dirs
             | Kind::Files
             | Kind::Hosts
-            | Kind::Verifiers,
+            | Kind::Verifiers
+            | Kind::Formatters,
             Raw::Number(_),
         )
         | (_, Raw::Other(_)) => None,
@@ -126,7 +130,8 @@ pub(crate) fn wanted(kind: Kind) -> String {
         ),
         Kind::Rules => "a list of rules such as [\"bash:cargo *\"]".into(),
         Kind::Hosts => format!("a list of hosts such as {}", HostRule::EXAMPLES),
-        Kind::Verifiers => format!("a list of commands such as [{}]", verify::EXAMPLE),
+        Kind::Verifiers => format!("a list of commands such as [{}]", hook::VERIFIER),
+        Kind::Formatters => format!("a list of commands such as [{}]", hook::FORMATTER),
         Kind::Dirs => "a list of directories such as [\"/srv/data\"]".into(),
         Kind::Files => "a list of files such as [\"src/lib.rs\"]".into(),
     }

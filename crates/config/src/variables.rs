@@ -95,7 +95,12 @@ fn untyped(
     })?;
     let value = match (key.kind, value) {
         (
-            Kind::Rules | Kind::Dirs | Kind::Files | Kind::Hosts | Kind::Verifiers,
+            Kind::Rules
+            | Kind::Dirs
+            | Kind::Files
+            | Kind::Hosts
+            | Kind::Verifiers
+            | Kind::Formatters,
             Value::Text(text),
         ) => Value::List(vec![Item {
             text,

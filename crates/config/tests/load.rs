@@ -507,8 +507,13 @@ fn init_writes_a_trusted_file_once() {
 
 #[test]
 fn verifiers_run_only_where_every_file_of_the_project_is_trusted() {
-    let at = place().user("[verify]\ncommands = ['*.rs: check']\n");
-    let commands = |at: &Place| at.load().verify.commands.len();
+    let at = place()
+        .user("[verify]\ncommands = ['*.rs: check']\n[format]\ncommands = ['*.rs: form {path}']\n");
+    let commands = |at: &Place| {
+        let config = at.load();
+        assert_eq!(config.verify.commands.len(), config.format.commands.len());
+        config.verify.commands.len()
+    };
     assert_eq!(commands(&at), 0, "nobody said that they trust it");
     let store = TrustStore::at(at.dir.path().join("trust"));
     let file = init_project(&at.sources.project, &store).unwrap();
@@ -519,7 +524,22 @@ fn verifiers_run_only_where_every_file_of_the_project_is_trusted() {
     assert_eq!(commands(&at), 0, "one more file, which nobody has read");
     fs::write(file, "").unwrap();
     assert_eq!(commands(&at), 0, "that one alone");
-    assert_eq!(commands(&at.trusted()), 1);
+    let at = at.trusted();
+    assert_eq!(commands(&at), 1);
+    // What allows each is where it is written.
+    let format = &at.load().format.commands[0];
+    assert_eq!((format.hook.command.as_str(), format.by.line), ("form {path}", 4));
+    assert!(format.by.text.starts_with("format.commands = "), "{format:?}");
+    assert!(format.by.file.ends_with("config.toml"), "{format:?}");
+}
+
+#[test]
+fn a_formatter_whose_words_cannot_be_told_apart_is_refused_with_its_place() {
+    let at = place().user("[format]\ncommands = [\"*.c: clang-format '--style\"]\n");
+    let error = Config::load(&at.sources).unwrap_err().to_string();
+    assert!(error.contains(":2:") && error.contains("rustfmt --edition"), "{error}");
+    let whole = place().user("[format]\ncommands = [\"*.c: clang-format '--style'\"]\n").trusted();
+    assert_eq!(whole.load().format.commands.len(), 1);
 }
 
 #[test]

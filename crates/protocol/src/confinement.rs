@@ -53,6 +53,9 @@ pub enum Profile {
     Web,
     /// Verifiers: a command's cage with the project read-only and no network.
     Verify,
+    /// Formatters: a verifier's cage for the program, and a runner that puts what it printed in the
+    /// file's place.
+    Format,
 }
 
 impl Profile {
@@ -70,6 +73,7 @@ impl Profile {
             Self::Store => "store",
             Self::Web => "web",
             Self::Verify => "verify",
+            Self::Format => "format",
         }
     }
 }

@@ -140,6 +140,9 @@ pub struct Case {
     /// Rights beyond the session's that it asks for. A person gives them, or a rule that names the
     /// right; no rule for the command and no mode does.
     pub widens: Vec<Widening>,
+    /// What has it run behind edits, for calls that no model asked for: that allows it, unless a rule
+    /// asks or denies.
+    pub configured: Option<Rule>,
 }
 
 /// Why the broker decided as it did, for the record and the model.

@@ -55,15 +55,28 @@ pub struct OtherName {
     pub defaults: String,
 }
 
-/// A command that is run after the edits of a round, and whose first errors the model is told.
+/// A command that is run behind the edits of a round, and of which the model is told: a verifier or a
+/// formatter.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct Verifier {
+pub struct Hook {
     /// Which files it is for: `*.rs`, or a name as it is.
     pub files: String,
-    /// The file that marks a package; it is run there, or in the project where none is named.
+    /// The file that marks a package, in which it is run.
     pub package: Option<String>,
-    /// For a shell.
+    /// A verifier's is for a shell, a formatter's is words.
     pub command: String,
+}
+
+impl Hook {
+    /// Whether it is for the file at this path: it is known by its last name.
+    #[must_use]
+    pub fn is_for(&self, path: &str) -> bool {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        match self.files.strip_prefix('*') {
+            Some(end) => name.ends_with(end),
+            None => name == self.files,
+        }
+    }
 }
 
 /// What a conversation is begun with.
@@ -93,8 +106,10 @@ pub struct SessionSetup {
     pub context: Option<u64>,
     /// Files that a person pinned, as `read` is given them.
     pub pinned: Vec<String>,
-    /// What is run after edits.
-    pub verifiers: Vec<Verifier>,
+    /// What looks at edited files.
+    pub verifiers: Vec<Hook>,
+    /// What puts edited files in form, before that.
+    pub formatters: Vec<Hook>,
 }
 
 /// Something that happened for good: what the journal keeps and what is replayed from it.

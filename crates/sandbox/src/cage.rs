@@ -89,7 +89,8 @@ impl Cage {
 
     /// Builds the cage of a command: everything but the program itself. This process becomes its
     /// runner and is locked too, outside the command's domain: it may afterwards read and write
-    /// what the command may, start nothing, and it has no privileges left.
+    /// what the command may and what the policy's `runner` says beyond that, start nothing, and it
+    /// has no privileges left.
     ///
     /// # Errors
     /// The step that failed. Nothing was run, and this process must end: it may be locked.

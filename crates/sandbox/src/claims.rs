@@ -1,6 +1,7 @@
 //! What a tier promises and what it does not, as the record tells it. Pure; for `cage` only.
 
 use crate::layer;
+use crate::policy::Policy;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Tier};
 
 /// What the host let us do, as far as the words of the record depend on it.
@@ -122,6 +123,15 @@ pub(crate) fn home(wanted: &Confinement) -> Option<String> {
     let holds = |dir: &FilePath| home.starts_with(dir.to_path());
     [&wanted.project].into_iter().chain(&wanted.added).any(holds).then(|| {
         "The person's home lies in what was granted: keys and passwords in it can be read and changed."
+            .to_owned()
+    })
+}
+
+/// What this process itself may do that the command may not.
+pub(crate) fn beyond(policy: &Policy) -> Option<String> {
+    let writes = policy.runner.iter().any(|rule| rule.access.writes());
+    writes.then(|| {
+        "The program cannot write in the project; the runner outside of its cage can, to put what it printed in one file's place."
             .to_owned()
     })
 }

@@ -22,6 +22,7 @@ mod host;
 mod inert;
 mod init;
 mod layer;
+mod layers;
 mod links;
 mod listener;
 mod namespaces;

@@ -14,6 +14,8 @@ pub(crate) struct Policy {
     pub sockets: Sockets,
     /// What is reachable in the file system.
     pub grants: &'static [Rule],
+    /// What the runner may reach beyond that for what it does itself; the command never may.
+    pub runner: &'static [Rule],
     /// What stays read-only inside the project.
     pub protected: &'static [Protected],
 }
@@ -156,6 +158,7 @@ pub(crate) fn of(profile: Profile) -> &'static Policy {
         Profile::Store => &file::STORE,
         Profile::Web => &file::WEB,
         Profile::Verify => &file::VERIFY,
+        Profile::Format => &file::FORMAT,
     }
 }
 
@@ -167,7 +170,7 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    const ALL: [Profile; 10] = [
+    const ALL: [Profile; 11] = [
         Profile::Probe,
         Profile::Query,
         Profile::Mutate,
@@ -178,6 +181,7 @@ mod tests {
         Profile::Store,
         Profile::Web,
         Profile::Verify,
+        Profile::Format,
     ];
 
     #[test]
@@ -198,7 +202,7 @@ mod tests {
         for profile in ALL {
             let policy = of(profile);
             assert!(!policy.purpose.is_empty());
-            for rule in policy.grants {
+            for rule in policy.grants.iter().chain(policy.runner) {
                 assert!(rule.why.len() > 8, "{profile:?} {:?} has no reason", rule.at);
             }
             for name in policy.protected {

@@ -10,7 +10,12 @@ pub struct Source {
     pub purpose: String,
     pub exec: Exec,
     pub sockets: Sockets,
+    #[serde(default)]
     pub grants: Vec<Grant>,
+    /// The profile whose grants these are, in place of own ones.
+    pub grants_of: Option<String>,
+    #[serde(default)]
+    pub runner: Vec<Grant>,
     #[serde(default)]
     pub protected: Vec<Protected>,
 }
@@ -77,8 +82,29 @@ pub enum When {
 /// Where the text is no policy, in words that name the line.
 pub fn translate(text: &str) -> Result<String, String> {
     let source: Source = toml::from_str(text).map_err(|error| error.to_string())?;
+    let grants = match &source.grants_of {
+        None => rules(&source.grants)?,
+        Some(_) if !source.grants.is_empty() => {
+            return Err("`grants` and `grants_of` are one too many".to_owned());
+        }
+        Some(profile) => format!("{}.grants", profile.to_uppercase()),
+    };
+    let runner = rules(&source.runner)?;
+    let mut protected = String::new();
+    for name in &source.protected {
+        protected += &format!("Protected {{ name: {:?}, why: {:?} }},\n", name.name, name.why);
+    }
+    Ok(format!(
+        "Policy {{ purpose: {:?}, exec: Exec::{:?}, sockets: Sockets::{:?}, grants: {grants}, \
+         runner: {runner}, protected: &[{protected}] }}",
+        source.purpose, source.exec, source.sockets,
+    ))
+}
+
+/// The Rust expression of lines of grants.
+fn rules(lines: &[Grant]) -> Result<String, String> {
     let mut grants = String::new();
-    for grant in &source.grants {
+    for grant in lines {
         let at = place(&grant.at)?;
         grants += &format!(
             "Rule {{ at: {at}, access: Access::{:?}, why: {:?}, absent: Absent::{:?}, \
@@ -94,15 +120,7 @@ pub fn translate(text: &str) -> Result<String, String> {
             grant.except,
         );
     }
-    let mut protected = String::new();
-    for name in &source.protected {
-        protected += &format!("Protected {{ name: {:?}, why: {:?} }},\n", name.name, name.why);
-    }
-    Ok(format!(
-        "Policy {{ purpose: {:?}, exec: Exec::{:?}, sockets: Sockets::{:?}, grants: &[{grants}], \
-         protected: &[{protected}] }}",
-        source.purpose, source.exec, source.sockets,
-    ))
+    Ok(format!("&[{grants}]"))
 }
 
 /// The Rust expression of a place.

@@ -12,6 +12,7 @@ use crate::handover::Line;
 use crate::inert::Inert;
 use crate::init::{First, UNBOUNDED as INIT_UNBOUNDED};
 use crate::layer::{self, Tcp};
+use crate::layers::Layers;
 use crate::listener::{Listener, Ports, Signals, Watch};
 use crate::namespaces::{self, Left};
 use crate::policy::{Access, Fresh, Policy};
@@ -103,7 +104,7 @@ fn tier_a(
     // Their fresh namesakes are granted instead. The host's /proc stays in the rules, for the
     // listener: the command cannot reach it.
     grants.list.retain(|grant| !matches!(grant.fresh, Some(Fresh::Pts | Fresh::Shm)));
-    let mut rules = layer::rules(&grants, tcp(Tier::A, wanted.network))?;
+    let mut layers = Layers::new(wanted, policy, &grants, tcp(Tier::A, wanted.network))?;
     let ready = first.await_root()?;
     let unbounded = ready.losses.iter().any(|loss| loss == INIT_UNBOUNDED);
     losses.extend(ready.losses.into_iter().filter(|loss| loss != INIT_UNBOUNDED));
@@ -113,7 +114,7 @@ fn tier_a(
     };
     let accesses = [Access::List, Access::Read, Access::Terminal, Access::Write];
     for (place, access) in descriptors.zip(accesses) {
-        rules = layer::add(rules, place, access)?;
+        layers = layers.add(&place, access)?;
     }
     // The rules hold the places from here on; each process below would close them all again.
     grants.list.clear();
@@ -121,8 +122,8 @@ fn tier_a(
         return Err(CageError::new(Step::Root, losses.join(" "))
             .hint("`sandbox.level = \"best-effort\"` accepts the loss, `sandbox.tier = \"b\"` does without namespaces"));
     }
-    let inner = copy(&rules)?;
-    let fence = Fence::raise(rules)?;
+    let Layers { own, inner, .. } = layers;
+    let fence = Fence::raise(own)?;
     let mut cage = Launch {
         wanted,
         lock: Some(Lock { watch, rules: inner }),
@@ -156,6 +157,7 @@ fn tier_a(
     let mut enforced = enforced(wanted, ground, names, grants.missing);
     enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
     enforced.limits.extend(unprotected(&cage).into_iter().chain(without));
+    enforced.limits.extend(claims::beyond(policy));
     let losses = losses.into_iter().map(|loss| format!("Lost: {loss}"));
     enforced.limits.extend(losses);
     Ok((cage, enforced))
@@ -168,12 +170,12 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     let (group, without) = Group::of(wanted);
     let mut grants = Grants::find(wanted, policy, Means::Layer)?;
     let watch = watch(wanted, &grants, Tier::B, abi)?;
-    let rules = layer::rules(&grants, tcp(Tier::B, wanted.network))?;
+    let layers = Layers::new(wanted, policy, &grants, tcp(Tier::B, wanted.network))?;
     // As above; started as root it is all of `/etc`, entry by entry.
     grants.list.clear();
     privileges::drop_all()?;
-    let inner = copy(&rules)?;
-    let fence = Fence::raise(rules)?;
+    let Layers { own, inner, .. } = layers;
+    let fence = Fence::raise(own)?;
     let cage = Launch {
         wanted,
         lock: Some(Lock { watch, rules: inner }),
@@ -201,6 +203,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     let mut enforced = enforced(wanted, ground, Vec::new(), grants.missing);
     enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
     enforced.limits.extend(unprotected(&cage).into_iter().chain(without));
+    enforced.limits.extend(claims::beyond(policy));
     Ok((cage, enforced))
 }
 
@@ -441,13 +444,6 @@ pub(crate) fn tcp(tier: Tier, network: Network) -> Tcp {
         (Tier::A, Network::Off | Network::On | Network::Listed)
         | (Tier::B | Tier::C, Network::On) => Tcp::Free,
     }
-}
-
-/// The rules once more, for the command's own layer.
-fn copy(rules: &RulesetCreated) -> Result<RulesetCreated, CageError> {
-    rules
-        .try_clone()
-        .map_err(|error| CageError::os(Step::Layer, "a second handle on the rules", error))
 }
 
 /// Which step a filter's failure belongs to.

@@ -4,7 +4,7 @@
 //! `answer` joins a stream to blocks, `history` is what the model is sent, `batch` orders
 //! calls, `budget` counts what a turn and a session may still ask for, `own` answers those that need no process, `compact` makes room in the model's context,
 //! `pinned` shows files that a person pinned, `undo` takes changes back, `known` tells tools by their
-//! names, `verify` runs what a person configured behind edits, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
+//! names, `hooks` runs what a person configured behind edits, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
 //!
 //! What always holds, whatever words come in whatever order: every request is legal for the
 //! vendors, a call runs only from an answer that ended with the call whole, and each call of an
@@ -17,18 +17,19 @@ mod checklist;
 mod compact;
 mod cut;
 mod history;
+mod hooks;
 mod known;
 mod made_up;
 mod nearest;
 mod own;
 mod pinned;
 mod undo;
-mod verify;
 
 use answer::{Answer, Wanted};
 use batch::Batch;
 use budget::{Most, NoCalls};
 use history::{History, Limits};
+use hooks::Edits;
 use known::{find, input};
 use made_up::{NotRun, resolve};
 use pinned::Pinned;
@@ -43,7 +44,6 @@ use protocol::session::{
 use protocol::upkeep::{LogLevel, LogLine};
 use std::collections::VecDeque;
 use undo::{Changes, Undoing};
-use verify::Edits;
 
 /// One conversation.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct Session {
     pinned: Pinned,
     /// What of files can be taken back.
     changes: Changes,
-    /// What of the running round is to be verified.
+    /// What of the running round is to be put in form, and verified.
     edits: Edits,
     phase: Phase,
     /// Prompts that came while a turn ran, the oldest first.
@@ -509,7 +509,7 @@ impl Session {
         if batch.may_have_changed(|call| !own::is_own(&call.tool)) {
             self.pinned.outdate();
         }
-        if !*stopping && self.verify(out) {
+        if !*stopping && self.run_hooks(out) {
             return self.go_on_calling(out);
         }
         let Phase::Calling { stopping, .. } = &self.phase else { return };
@@ -524,8 +524,9 @@ impl Session {
     }
 
     /// Puts what is to be run behind the round's edits to its calls; whether there was anything.
-    fn verify(&mut self, out: &mut Out) -> bool {
-        let due = self.edits.due(&self.setup.verifiers);
+    fn run_hooks(&mut self, out: &mut Out) -> bool {
+        let SessionSetup { formatters, verifiers, .. } = &self.setup;
+        let due = self.edits.due(formatters, verifiers);
         let any = !due.is_empty();
         for (tool, input) in due {
             let number = self.history.last_call().saturating_add(1);

@@ -5,6 +5,7 @@
 
 mod unsaid;
 
+use crate::hooks::FORMAT;
 use crate::{Out, Phase, Session};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::content::{Block, Usage};
@@ -72,7 +73,10 @@ impl Changes {
             }
             Happened::Called { call } => {
                 let tool = tools.iter().find(|tool| tool.spec.name == call.tool);
-                let copies = tool.map_or(Copies::None, |tool| tool.copies);
+                let copies = match is_format(call) {
+                    true => Copies::Kept,
+                    false => tool.map_or(Copies::None, |tool| tool.copies),
+                };
                 if copies != Copies::None {
                     let change = self.named(call).map(name);
                     if let (Some(unsaid), Some(change)) = (&mut self.undoing, change) {
@@ -102,6 +106,10 @@ impl Changes {
     fn ended(&mut self, call: &CallId, result: &ToolResult) {
         let Some(at) = self.open.iter().position(|(open, _)| open.id == *call) else { return };
         let (call, copies) = self.open.remove(at);
+        // Nothing else of it has changed the file.
+        if is_format(&call) && !changed_form(result) {
+            return;
+        }
         let change = self.named(&call).map(|change| (name(change), change.was_none(result)));
         match (&mut self.undoing, change) {
             (Some(unsaid), Some((change, true))) => unsaid.was_none(&change),
@@ -156,6 +164,27 @@ fn has_nothing(result: &ToolResult) -> bool {
 /// Whether the files as they are now stood in the way. A mode, a person or a death says nothing of them.
 fn will_not(result: &ToolResult) -> bool {
     result.outcome == Outcome::Failed && result.code.as_deref() != Some(NOBODY_THERE)
+}
+
+/// Whether it puts an edited file in form.
+fn is_format(call: &Call) -> bool {
+    call.use_id.is_empty() && call.tool == FORMAT
+}
+
+/// Whether such a call may have changed the file: what its program came to is no change yet.
+fn changed_form(result: &ToolResult) -> bool {
+    match result.outcome {
+        Outcome::Done | Outcome::Interrupted | Outcome::Crashed => true,
+        Outcome::Failed
+        | Outcome::Exited { .. }
+        | Outcome::Signalled { .. }
+        | Outcome::TimedOut
+        | Outcome::Denied
+        | Outcome::Refused { .. }
+        | Outcome::Confined { .. }
+        | Outcome::OutOfMemory
+        | Outcome::Invalid => false,
+    }
 }
 
 /// The call whose change was taken back.

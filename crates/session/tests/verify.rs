@@ -6,14 +6,14 @@ mod talk;
 use protocol::call::Call;
 use protocol::content::{Block, StopReason};
 use protocol::judgement::ToolKind;
-use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, Verifier};
+use protocol::session::{FromSession, Happened, Hook, OpenTurn, SessionSetup, ToSession};
 use session::Session;
 use talk::*;
 
 fn with_verifier() -> SessionSetup {
     let mut setup = setup();
     setup.tools.push(tool("edit", ToolKind::Mutation, &[]));
-    setup.verifiers = vec![Verifier {
+    setup.verifiers = vec![Hook {
         files: "*.rs".into(),
         package: Some("Cargo.toml".into()),
         command: "check".into(),
@@ -63,7 +63,7 @@ fn it_is_run_once_behind_the_edits_and_told_in_the_last_of_them() {
 #[test]
 fn what_several_kinds_of_files_have_in_common_is_run_once_for_all_of_them() {
     let mut setup = with_verifier();
-    let of = |files: &str, package: Option<&str>| Verifier {
+    let of = |files: &str, package: Option<&str>| Hook {
         files: files.into(),
         package: package.map(str::to_owned),
         command: "check".into(),
@@ -129,4 +129,47 @@ fn a_conversation_that_died_meanwhile_tells_what_was_found_and_runs_nothing_agai
     assert_eq!(runs(&said), []);
     let request = requests(&said)[0].clone();
     assert!(format!("{:?}", request.messages).contains("ok\\n\\nno errors"), "{request:?}");
+}
+
+#[test]
+fn files_are_put_in_form_one_after_another_before_anything_looks_at_them() {
+    let mut setup = with_verifier();
+    let hook = |files: &str| Hook { files: files.into(), package: None, command: "form".into() };
+    setup.formatters = vec![hook("*.rs"), hook("a.rs")];
+    setup.tools.push(tool("delete", ToolKind::Mutation, &[]));
+    let gone = Say::Use("e", "delete", "{\"paths\":[\"b.rs\"]}");
+    let mut talk = Talk::ready(setup.clone());
+    // Once each, though two patterns are for one of them, and not what is there no more.
+    let form = round(&mut talk, &[A, B, TEXT, gone]).unwrap();
+    assert_eq!((form.use_id.as_str(), form.tool.as_str(), form.id.number), ("", "format", 5));
+    assert_eq!(form.input, "{\"command\":\"form\",\"path\":\"src/a.rs\"}");
+    let verifier = runs(&talk.call_ended(5, "formatted")).remove(0);
+    assert_eq!((verifier.tool.as_str(), verifier.id.number), ("verify", 6));
+    talk.call_ended(6, "no errors");
+    assert_eq!(told(&talk), ["ok\n\nformatted", "ok", "ok", "ok\n\nno errors"]);
+    // Killed between its name and its start: the same call is run, and nothing twice.
+    let mut talk = Talk::ready(setup.clone());
+    let form = round(&mut talk, &[A]).unwrap();
+    let happened = talk.said.iter().filter_map(|word| match word {
+        FromSession::Commit(happened) => Some(happened.clone()),
+        _ => None,
+    });
+    let mut journal: Vec<Happened> = happened.collect();
+    let result = |number, use_id: &str| Happened::Result {
+        call: call_id(number),
+        use_id: use_id.into(),
+        result: done("ok"),
+    };
+    journal.insert(journal.len() - 1, result(1, "a"));
+    let resumed = |journal: &[Happened]| {
+        let mut session = Session::new(setup.clone());
+        for happened in journal {
+            session.step(ToSession::Replay(happened.clone()));
+        }
+        session.step(ToSession::ReplayDone { then: OpenTurn::GoesOn })
+    };
+    assert_eq!(runs(&resumed(&journal)), [form]);
+    journal.push(result(2, ""));
+    let next = runs(&resumed(&journal));
+    assert_eq!(next.iter().map(|call| call.tool.as_str()).collect::<Vec<_>>(), ["verify"]);
 }

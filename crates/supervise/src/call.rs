@@ -10,7 +10,7 @@ use crate::seen::Seen;
 use protocol::call::{Call, Outcome, Probe, Report, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::Enforced;
-use protocol::judgement::{Basis, Case, Question, ToolKind, Verdict, Widening};
+use protocol::judgement::{Basis, Case, Question, Rule, ToolKind, Verdict, Widening};
 use protocol::store::{Changed, KeptFile, Recalled};
 use protocol::tool::{Errand, JudgedPath};
 use protocol::web::{WebAddress, WebSettings};
@@ -50,6 +50,8 @@ pub(crate) struct CallFacts {
     pub(crate) seen: Seen,
     /// What the person set, for tools of the web.
     pub(crate) web: Option<WebSettings>,
+    /// What has it run behind edits.
+    pub(crate) configured: Option<Rule>,
 }
 
 /// What undoing has to do with a call.
@@ -468,6 +470,7 @@ impl CallLife {
             probe: self.probe.clone(),
             confinement: self.facts.confinement.clone(),
             widens: self.facts.widens.clone(),
+            configured: self.facts.configured.clone(),
         }
     }
 

@@ -32,6 +32,7 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
         max_result_chars: 30_000,
         standing: None,
         seen: Seen::default(),
+        configured: None,
     }
 }
 

@@ -7,7 +7,9 @@ mod uncaged;
 
 use crate::book::chain;
 use crate::{never, stores};
-use config::{Config, Dirs, Environment, KeySource, ProviderName, Sources, Trust, TrustStore};
+use config::{
+    Config, Dirs, Environment, HookConfig, KeySource, ProviderName, Sources, Trust, TrustStore,
+};
 use model::Origin;
 use protocol::client::{Change, FailedKind, Opening, ProjectTrust, Uncaged};
 use protocol::confinement::{
@@ -17,7 +19,7 @@ use protocol::content::ToolSpec;
 use protocol::ids::SessionId;
 use protocol::judgement::{Audience, Mode, RuleSet, ToolKind};
 use protocol::provider::{Auth, Server, Source};
-use protocol::session::{Copies, OfferedTool, OtherName, SessionSetup};
+use protocol::session::{Copies, Hook, OfferedTool, OtherName, SessionSetup};
 use protocol::store::StoreSetup;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -275,12 +277,19 @@ fn setup(
         max_result_chars: config.tools.max_result_chars,
         context: config.provider.facts.context,
         pinned: config.context.files.clone(),
-        // Nothing runs by itself that nothing holds.
-        verifiers: match confinement.level {
-            Level::Uncaged => Vec::new(),
-            Level::Required | Level::BestEffort => config.verify.commands.clone(),
-        },
+        verifiers: by_itself(confinement, &config.verify),
+        formatters: by_itself(confinement, &config.format),
     })
+}
+
+/// What runs behind edits. Nothing does that by itself where nothing holds it.
+fn by_itself(confinement: &Confinement, of: &HookConfig) -> Vec<Hook> {
+    match confinement.level {
+        Level::Uncaged => Vec::new(),
+        Level::Required | Level::BestEffort => {
+            of.commands.iter().map(|known| known.hook.clone()).collect()
+        }
+    }
 }
 
 /// What the model is told first.
@@ -521,6 +530,9 @@ pub(crate) fn in_words(confinement: &Confinement) -> String {
         (Profile::Mutate | Profile::Command, 0) => "may write: this project".to_owned(),
         (Profile::Mutate | Profile::Command, more) => {
             format!("may write: this project and {more} added directories")
+        }
+        (Profile::Format, _) => {
+            "writes nothing; what it prints replaces the edited file".to_owned()
         }
         (
             Profile::Probe

@@ -9,23 +9,42 @@ pub(crate) const KEPT: usize = 200_000;
 const BORDER: usize = 4_000;
 
 /// The beginning and the end of a stream of any length.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HeadTail {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
+    /// Most bytes of each.
+    half: usize,
+}
+
+impl Default for HeadTail {
+    fn default() -> Self {
+        Self::of(KEPT)
+    }
 }
 
 impl HeadTail {
-    const HALF: usize = KEPT / 2;
+    /// Holds so many bytes, and at least what a result does.
+    pub fn of(kept: usize) -> Self {
+        let half = kept.max(KEPT).div_ceil(2);
+        Self { head: Vec::new(), tail: VecDeque::new(), total: 0, half }
+    }
+
+    /// The stream byte for byte, where no more came than is held.
+    pub fn whole(&self) -> Option<Vec<u8>> {
+        let (front, back) = self.tail.as_slices();
+        let whole = [&self.head, front, back].concat();
+        (self.total == whole.len() as u64).then_some(whole)
+    }
 
     /// Takes what was printed next.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
-        let (head, rest) = bytes.split_at(bytes.len().min(Self::HALF - self.head.len()));
+        let (head, rest) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
         self.head.extend_from_slice(head);
-        let rest = &rest[rest.len().saturating_sub(Self::HALF)..];
-        let over = (self.tail.len() + rest.len()).saturating_sub(Self::HALF);
+        let rest = &rest[rest.len().saturating_sub(self.half)..];
+        let over = (self.tail.len() + rest.len()).saturating_sub(self.half);
         self.tail.drain(..over);
         self.tail.extend(rest);
     }

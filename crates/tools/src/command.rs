@@ -4,17 +4,19 @@
 use crate::answer::Answer;
 use crate::barriers::{self, Barrier};
 use crate::caches;
-use crate::capture::{self, Printed};
+use crate::capture::{self, HeadTail, Printed};
 use crate::control::visible;
 use crate::drive::{Course, Over, see_through};
 use crate::failure::{Code, Failure};
 use crate::lines::cut_line;
-use crate::live::Live;
+use crate::live::{Live, Show, Shown};
+use crate::run::CommandSide;
 use crate::site::Site;
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use protocol::call::{Effect, Outcome, Remedy, Tampered};
 use protocol::confinement::{Refusal, RefusalKind};
+use protocol::tool::Stream;
 use sandbox::{Bound, CageError, Ending, Exceeded, Exit, Program, Step};
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -51,13 +53,64 @@ pub(crate) struct Wanted {
 /// # Errors
 /// Where no cage stands around it, where it cannot be executed, or where its end is not known.
 pub(crate) fn run(wanted: Wanted, site: &mut Site<'_>) -> Result<Answer, Failure> {
+    let mut side = side(site)?;
+    let mut show = std::mem::replace(&mut side.show, Box::new(Unshown));
+    let (text, time, course) = course(wanted, (side, capture::KEPT), &mut *show, site)?;
+    Ok(answer(text, time, course, site))
+}
+
+/// What came of a program whose output is not for a model.
+pub(crate) struct Filtered {
+    /// What it printed; absent where it is more than was to be held.
+    pub printed: Option<Vec<u8>>,
+    /// What it said beside that.
+    pub said: String,
+    /// The rest, as of any command.
+    pub answer: Answer,
+}
+
+/// Runs a program for what it prints, of which `kept` bytes are held. It is shown to nobody.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn filter(
+    wanted: Wanted,
+    kept: usize,
+    site: &mut Site<'_>,
+) -> Result<Filtered, Failure> {
+    let side = side(site)?;
+    let (text, time, mut course) = course(wanted, (side, kept), &mut Unshown, site)?;
+    let printed = course.out.whole();
+    let err = std::mem::take(&mut course.err);
+    let said = capture::join(err, HeadTail::default()).text;
+    Ok(Filtered { printed, said, answer: answer(text, time, course, site) })
+}
+
+/// Shows nothing.
+struct Unshown;
+
+impl Show for Unshown {
+    fn offer(&mut self, _: Stream, _: String) -> Shown {
+        Shown::Taken
+    }
+
+    fn last(&mut self, _: Stream, _: String) {}
+}
+
+fn side<'a>(site: &mut Site<'a>) -> Result<CommandSide<'a>, Failure> {
+    site.command.take().ok_or_else(|| {
+        confined("no cage", "a command needs a cage of its own, and this process has none")
+    })
+}
+
+/// Sees it through; its text and its longest time beside what came of it.
+fn course(
+    wanted: Wanted,
+    (side, kept): (CommandSide<'_>, usize),
+    show: &mut dyn Show,
+    site: &Site<'_>,
+) -> Result<(String, Duration, Course), Failure> {
     let Wanted { argv, text, env, without, timeout_ms } = wanted;
-    let Some(mut side) = site.command.take() else {
-        return Err(confined(
-            "no cage",
-            "a command needs a cage of its own, and this process has none",
-        ));
-    };
     let time = timeout_ms.map_or(side.time, Duration::from_millis);
     let program = Program {
         argv: argv.into_iter().map(OsString::from).collect(),
@@ -65,9 +118,9 @@ pub(crate) fn run(wanted: Wanted, site: &mut Site<'_>) -> Result<Answer, Failure
         cwd: site.place.project.clone(),
     };
     let caged = side.cage.spawn(program).map_err(|error| of_cage(&error))?;
-    let course = see_through(caged, time, site.cancel, Live::new(&mut *side.show))
+    let course = see_through(caged, (time, kept), site.cancel, Live::new(show))
         .map_err(|error| unknown_end(&error))?;
-    Ok(answer(text, time, course, site))
+    Ok((text, time, course))
 }
 
 /// These words as a shell would have to be given them: what rules are matched against.

@@ -51,10 +51,11 @@ pub(crate) struct Course {
     pub ending: Ending,
 }
 
-/// Sees a command through. Returns when none of its processes is left.
+/// Sees a command through, and holds `kept` bytes of what it prints. Returns when none of its processes
+/// is left.
 pub(crate) fn see_through(
     mut caged: Caged,
-    time: Duration,
+    (time, kept): (Duration, usize),
     cancel: &Cancel,
     live: Live<'_>,
 ) -> Result<Course, CageError> {
@@ -62,7 +63,7 @@ pub(crate) fn see_through(
     let mut pipes = Pipes {
         out: caged.stdout(),
         err: caged.stderr(),
-        heard_out: HeadTail::default(),
+        heard_out: HeadTail::of(kept),
         heard_err: HeadTail::default(),
         live,
         buffer: vec![0; BUFFER],

@@ -119,6 +119,7 @@ impl Spec {
             | Profile::Mutate
             | Profile::Command
             | Profile::Verify
+            | Profile::Format
             | Profile::Broker
             | Profile::Provider
             | Profile::Web => self.kind,

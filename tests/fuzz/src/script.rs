@@ -51,5 +51,6 @@ fn judged(text: &str) -> Verdict {
         probe: None,
         confinement: String::new(),
         widens: Vec::new(),
+        configured: None,
     })
 }

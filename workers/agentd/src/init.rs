@@ -16,8 +16,8 @@ pub(crate) fn main(project: &Path) -> Result<Exit, Failure> {
             print(&format!(
                 "wrote {} and recorded your trust in it\nedit it as you like; after a change, run \
                  with --trust-project or it may only tighten\nyour trust also lets what `verify.commands` \
-                 says run behind edits: unless you configured others, `cargo check` behind those of \
-                 *.rs files, and with it build scripts\n",
+                 and `format.commands` say run behind edits: unless you configured others, `cargo check` \
+                 behind those of *.rs files, and with it build scripts\n",
                 file.display()
             ));
             Ok(Exit::Done)

@@ -89,6 +89,14 @@ impl Checked {
             .iter()
             .filter_map(|page| approval::to_read(page, config.network, &config.hosts))
             .collect();
+        let behind_edits = match named.tool {
+            "verify" => config.verify.commands.as_slice(),
+            "format" => config.format.commands.as_slice(),
+            _ => &[],
+        };
+        let mut same =
+            behind_edits.iter().filter(|known| Some(&known.hook.command) == command.as_ref());
+        let configured = same.next().map(|known| known.by.clone());
         let case = Case {
             call: Call { id, use_id, tool, input },
             kind,
@@ -97,6 +105,7 @@ impl Checked {
             probe,
             confinement: String::new(),
             widens,
+            configured,
         };
         Ok(Self { call: call.to_owned(), programs, verdict: rules.judge(&case) })
     }

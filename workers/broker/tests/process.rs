@@ -145,6 +145,7 @@ fn it_judges() {
             probe: None,
             confinement: String::new(),
             widens: Vec::new(),
+            configured: None,
         }));
         let (generation, said) = broker.next();
         assert_eq!(generation, Generation(3));

@@ -48,6 +48,7 @@ fn case(number: u32, command: &str) -> Case {
         probe: None,
         confinement: "network: off".into(),
         widens: Vec::new(),
+        configured: None,
     }
 }
 

@@ -104,7 +104,8 @@ fn lock(confinement: &Confinement) -> Result<Enforced, CageError> {
         | Profile::Broker
         | Profile::Provider
         | Profile::Store
-        | Profile::Verify => Err(CageError {
+        | Profile::Verify
+        | Profile::Format => Err(CageError {
             step: Step::Program,
             reason: format!("{} is no profile of this process", confinement.profile.name()),
             hint: "this is a fault in agentd".to_owned(),

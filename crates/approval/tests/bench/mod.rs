@@ -55,6 +55,7 @@ fn case(tool: &str, kind: ToolKind) -> Case {
         probe: None,
         confinement: "may write: this project; network: off".into(),
         widens: Vec::new(),
+        configured: None,
     }
 }
 

@@ -533,6 +533,7 @@ goldens! {
         Store => Profile::Store,
         Web => Profile::Web,
         Verify => Profile::Verify,
+        Format => Profile::Format,
     }
     confinement::Network {
         Off => Network::Off,
@@ -712,10 +713,15 @@ fn setup() -> SessionSetup {
         max_result_chars: 30_000,
         context: Some(200_000),
         pinned: vec![text("a.md")],
-        verifiers: vec![protocol::session::Verifier {
+        verifiers: vec![protocol::session::Hook {
             files: text("*.rs"),
             package: Some(text("Cargo.toml")),
             command: text("cargo check"),
+        }],
+        formatters: vec![protocol::session::Hook {
+            files: text("*.rs"),
+            package: None,
+            command: text("rustfmt"),
         }],
     }
 }
@@ -787,6 +793,7 @@ fn case() -> Case {
         probe: Some(probe()),
         confinement: text("no network"),
         widens: vec![protocol::judgement::Widening::Network],
+        configured: Some(rule()),
     }
 }
 

@@ -96,6 +96,8 @@ fn profile(name: &str) -> Profile {
         Profile::Provider,
         Profile::Store,
         Profile::Web,
+        Profile::Verify,
+        Profile::Format,
     ]
     .into_iter()
     .find(|profile| profile.name() == name)

@@ -23,7 +23,7 @@ pub fn tool(name: &str, kind: ToolKind, aliases: &[&str]) -> OfferedTool {
         kind,
         aliases: aliases.iter().map(|a| other_name(a)).collect(),
         copies: match name {
-            "write" | "edit" | "undo_restore" => Copies::Kept,
+            "write" | "edit" | "delete" | "undo_restore" => Copies::Kept,
             "bash" => Copies::Compared,
             _ => Copies::None,
         },
@@ -50,6 +50,7 @@ pub fn setup() -> SessionSetup {
         context: None,
         pinned: Vec::new(),
         verifiers: Vec::new(),
+        formatters: Vec::new(),
     }
 }
 

@@ -9,13 +9,14 @@ use crate::plan::in_words;
 use crate::seen::Seen;
 use crate::slot::SlotMsg;
 use crate::to_disk::{self, Place};
+use config::HookConfig;
 use journal::Record;
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::{Confinement, Network, Profile};
 use protocol::ids::CallId;
-use protocol::judgement::ToolKind;
-use protocol::session::ToSession;
+use protocol::judgement::{Rule, ToolKind};
+use protocol::session::{Hook, ToSession};
 use ractor::{Actor, ActorRef};
 use tools::{Caller, Interpreted, Lasting, Premise, Runner};
 
@@ -106,26 +107,32 @@ impl SessionState {
             }
             (Answerer::Runner, _) => {}
         }
-        if found.spec.caller == Caller::Conversation && !self.is_configured(&call, &found) {
-            return Err(not_its_own(found.spec.name));
-        }
+        let configured = match found.spec.caller {
+            Caller::Model => None,
+            Caller::Conversation => {
+                let by = self.configured(&call, &found);
+                Some(by.ok_or_else(|| not_its_own(found.spec.name))?)
+            }
+        };
         let page = rights::page(&self.plan, &found)?;
         let (widens, confinement) = rights::asked(&self.plan, &found, page.as_ref()).await?;
         let undo = match (found.spec.profile, found.spec.name) {
             (_, "undo_restore") => Undo::Restores,
-            (Profile::Mutate, _) => Undo::Kept,
+            (Profile::Mutate | Profile::Format, _) => Undo::Kept,
             (Profile::Command, _) if found.spec.kind == ToolKind::Mutation => Undo::Compared,
             (_, _) => Undo::Not,
         };
         let known = match (found.spec.lasting, found.spec.profile, found.spec.kind) {
             // What is pinned is always read anew.
             (Lasting::WhileUnchanged, _, _) if !call.use_id.is_empty() => Known::Asked,
-            (_, Profile::Mutate, _) => Known::OutdatesPaths,
+            (_, Profile::Mutate | Profile::Format, _) => Known::OutdatesPaths,
             (_, Profile::Command, ToolKind::Mutation) => Known::OutdatesAll,
             (_, _, _) => Known::Not,
         };
+        // What is kept of a file is kept by what the look found.
         let looked = !found.paths.is_empty()
-            && approval::needs_probe(&self.plan.rules, found.spec.name, found.spec.kind);
+            && (undo == Undo::Kept
+                || approval::needs_probe(&self.plan.rules, found.spec.name, found.spec.kind));
         let facts = CallFacts {
             call: Call { tool: found.spec.name.to_owned(), input: found.input, ..call },
             kind: found.spec.kind,
@@ -136,10 +143,9 @@ impl SessionState {
             confinement: in_words(&confinement),
             widens,
             env: self.plan.env.clone(),
-            timeout_ms: match found.spec.profile == Profile::Verify {
-                true => self.plan.config.verify.timeout_ms,
-                false => self.plan.config.tools.timeout_ms,
-            },
+            timeout_ms: self
+                .hooks(found.spec.profile)
+                .map_or(self.plan.config.tools.timeout_ms, |hooks| hooks.timeout_ms),
             max_result_chars: self.plan.config.tools.max_result_chars,
             standing: None,
             answerer,
@@ -150,15 +156,42 @@ impl SessionState {
                 Premise::Nothing => Seen::default(),
             },
             web: (found.spec.profile == Profile::Web).then(|| self.plan.config.web.clone()),
+            configured,
         };
         Ok((facts, confinement, found.spec.runner))
     }
 
-    /// Whether a call that the conversation makes on its own account is one that a person configured.
-    fn is_configured(&self, call: &Call, found: &Interpreted) -> bool {
-        let mut configured = self.plan.config.verify.commands.iter();
-        call.use_id.is_empty()
-            && configured.any(|known| found.command.as_ref() == Some(&known.command))
+    /// What is configured of the kind that has this cage.
+    fn hooks(&self, profile: Profile) -> Option<&HookConfig> {
+        match profile {
+            Profile::Verify => Some(&self.plan.config.verify),
+            Profile::Format => Some(&self.plan.config.format),
+            Profile::Probe
+            | Profile::Query
+            | Profile::Mutate
+            | Profile::Command
+            | Profile::Session
+            | Profile::Broker
+            | Profile::Provider
+            | Profile::Store
+            | Profile::Web => None,
+        }
+    }
+
+    /// What has a call run that the conversation makes on its own account: a person configured this
+    /// command, in such a package, for each of these files.
+    fn configured(&self, call: &Call, found: &Interpreted) -> Option<Rule> {
+        let input: serde_json::Value = serde_json::from_str(&found.input).ok()?;
+        let (command, package) = (input["command"].as_str()?, input["package"].as_str());
+        let known = &self.hooks(found.spec.profile).filter(|_| call.use_id.is_empty())?.commands;
+        let same = |hook: &Hook| hook.command == command && hook.package.as_deref() == package;
+        let several = input["paths"].as_array().into_iter().flatten().chain(input.get("path"));
+        let mut by = several.map(|path| {
+            let path = path.as_str()?;
+            known.iter().find(|known| same(&known.hook) && known.hook.is_for(path))
+        });
+        let first = by.next()??.by.clone();
+        by.all(|other| other.is_some()).then_some(first)
     }
 
     pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {

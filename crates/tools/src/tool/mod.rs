@@ -44,6 +44,7 @@ tools! {
     bash::Bash,
     run::Run,
     powershell::Powershell,
+    format::Format,
     verify::Verify,
     git_add::GitAdd,
     git_commit::GitCommit,

@@ -1,0 +1,113 @@
+//! What is run behind edits, as it is written: which files, which package, which command.
+
+use crate::error::ConfigError;
+use crate::origin::Layer;
+use crate::settings::Settings;
+use crate::value::Item;
+use protocol::judgement::{Rule, RuleEffect};
+use protocol::session::Hook;
+
+/// A verifier is written so, for people who wrote something else.
+pub(crate) const VERIFIER: &str = "\"*.rs in Cargo.toml: cargo check --offline\"";
+/// And so a formatter.
+pub(crate) const FORMATTER: &str =
+    "\"*.rs: rustfmt --edition 2024\", \"*.js: prettier --stdin-filepath {path}\"";
+
+/// One that was configured, and by what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Configured {
+    /// What is run, and behind which edits.
+    pub hook: Hook,
+    /// As what allows it, with its place.
+    pub by: Rule,
+}
+
+/// What is run behind edits, of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookConfig {
+    /// None where it is switched off, or the project is not trusted: what lies in it would run.
+    pub commands: Vec<Configured>,
+    /// Longest time of one call in milliseconds.
+    pub timeout_ms: u64,
+}
+
+/// Those of one kind, by the names of its keys.
+///
+/// # Errors
+/// Never, since each key has its default.
+pub(crate) fn all(
+    settings: &Settings,
+    (mode, commands, timeout): (&'static str, &'static str, &'static str),
+) -> Result<HookConfig, ConfigError> {
+    Ok(HookConfig {
+        commands: match settings.text(mode)? {
+            "off" => Vec::new(),
+            _ => configured(commands, settings.list(commands)?)?,
+        },
+        timeout_ms: settings.number(timeout)?,
+    })
+}
+
+/// Those of a key's list. For the same files the last one holds.
+///
+/// # Errors
+/// Never, since each was read when its file was.
+fn configured(key: &'static str, items: &[Item]) -> Result<Vec<Configured>, ConfigError> {
+    let mut found: Vec<Configured> = Vec::new();
+    for Item { text, origin, .. } in items {
+        let hook = read(text).ok_or(ConfigError::Incomplete { key })?;
+        found.retain(|old| old.hook.files != hook.files);
+        let line = match origin.layer {
+            Layer::BuiltIn | Layer::Environment | Layer::Flag => 0,
+            Layer::Managed | Layer::User | Layer::Project | Layer::Local => origin.line,
+        };
+        let (text, file) = (format!("{key} = {text:?}"), origin.file.clone());
+        found.push(Configured { hook, by: Rule { effect: RuleEffect::Allow, text, file, line } });
+    }
+    Ok(found)
+}
+
+/// A formatter: its command is words, which reach no shell.
+pub(crate) fn read_formatter(text: &str) -> Option<Hook> {
+    read(text).filter(|hook| shlex::split(&hook.command).is_some_and(|words| !words.is_empty()))
+}
+
+/// `FILES: COMMAND` or `FILES in MARKER: COMMAND`; the first colon ends what stands before.
+pub(crate) fn read(text: &str) -> Option<Hook> {
+    let (of, command) = text.split_once(':')?;
+    let (files, package) = match of.trim().split_once(" in ") {
+        Some((files, marker)) => (files.trim(), Some(marker.trim())),
+        None => (of.trim(), None),
+    };
+    let name = |text: &str| {
+        !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "/*?[]{}".contains(c))
+    };
+    let fits = name(files.strip_prefix('*').unwrap_or(files)) && package.is_none_or(name);
+    let command = command.trim();
+    (fits && !command.is_empty()).then(|| Hook {
+        files: files.to_owned(),
+        package: package.map(str::to_owned),
+        command: command.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn files_a_package_and_a_command() {
+        let full = read("*.rs in Cargo.toml: cargo check -p a::b").unwrap();
+        let parts = (full.files.as_str(), full.package.as_deref(), full.command.as_str());
+        assert_eq!(parts, ("*.rs", Some("Cargo.toml"), "cargo check -p a::b"));
+        let short = read("Makefile: make -n").unwrap();
+        assert_eq!((short.files.as_str(), short.package), ("Makefile", None));
+        for wrong in ["", "*.rs", "*.rs:", ": make", "*: make", "src/*.rs: make", "*.rs in : make"]
+        {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+        assert!(read_formatter("*.c: clang-format '--style={BasedOnStyle: LLVM}'").is_some());
+        assert_eq!(read_formatter("*.c: clang-format '--style"), None, "a quote stays open");
+    }
+}
