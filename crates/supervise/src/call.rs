@@ -774,7 +774,7 @@ impl CallLife {
     }
 
     fn cut_short(&mut self, cut: Cut) -> Vec<CallEffect> {
-        let result = interruption(&cut);
+        let result = interruption(&cut, &self.facts.call.tool);
         self.conclude(result, cut)
     }
 
@@ -854,11 +854,19 @@ fn denial(basis: &Basis, text: String) -> ToolResult {
 }
 
 /// What the model and the person read of a call that was cut short.
-pub(crate) fn interruption(cut: &Cut) -> ToolResult {
+pub(crate) fn interruption(cut: &Cut, tool: &str) -> ToolResult {
+    // Only what takes several files away at once moves each aside first.
+    let aside = match tool {
+        "delete" => {
+            " What it had moved aside lies beside its place as `.agentd-….NAME.gone`: the next file \
+             tool that changes something in that directory gives it its name back, or rename it."
+        }
+        _ => "",
+    };
     let text = match cut {
         Cut::AfterGo { cause } => format!(
             "interrupted: may have run. The process of this call {cause} before it could report; \
-             what it had begun may be done, half done or not done. Look before doing it again."
+             what it had begun may be done, half done or not done. Look before doing it again.{aside}"
         ),
         Cut::BeforeGo { cause } => format!("interrupted: never started ({cause})."),
         Cut::No => "interrupted".to_owned(),

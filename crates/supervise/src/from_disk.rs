@@ -16,8 +16,8 @@ use std::collections::{HashMap, VecDeque};
 /// What the conversation is told of a journal, record by record in their order.
 pub(crate) struct Replay<'a> {
     session: &'a SessionId,
-    /// Of the calls without an end.
-    use_ids: HashMap<u32, String>,
+    /// Of the calls without an end: the vendor's id and the tool of each.
+    use_ids: HashMap<u32, (String, String)>,
 }
 
 impl<'a> Replay<'a> {
@@ -33,7 +33,7 @@ impl<'a> Replay<'a> {
 fn happened(
     session: &SessionId,
     record: Record,
-    use_ids: &mut HashMap<u32, String>,
+    use_ids: &mut HashMap<u32, (String, String)>,
 ) -> Option<Happened> {
     match record {
         Record::Prompt { text } => Some(Happened::Prompt { text }),
@@ -43,7 +43,7 @@ fn happened(
             usage: usage(tokens),
         }),
         Record::Proposed { call, use_id, tool, input, tool_kind: _ } => {
-            use_ids.insert(call, use_id.clone());
+            use_ids.insert(call, (use_id.clone(), tool.clone()));
             let id = id(session, call);
             Some(Happened::Called { call: Call { id, use_id, tool, input } })
         }
@@ -64,8 +64,8 @@ fn happened(
             Some(Happened::Result { call: id(session, call), use_id, result })
         }
         Record::Interrupted { call, progress, cause, audit: _ } => {
-            let use_id = use_ids.remove(&call)?;
-            let result = interruption(&cut(progress, cause));
+            let (use_id, tool) = use_ids.remove(&call)?;
+            let result = interruption(&cut(progress, cause), &tool);
             Some(Happened::Result { call: id(session, call), use_id, result })
         }
         Record::TurnEnded { end } => Some(Happened::TurnEnded { end: turn_end(end) }),
@@ -126,7 +126,7 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
             Some(Event::CallEnded { call: id(session, call), result, refused: Vec::new() })
         }
         Record::Interrupted { call, progress, cause, audit: _ } => {
-            let result = interruption(&cut(progress, cause));
+            let result = interruption(&cut(progress, cause), "");
             Some(Event::CallEnded { call: id(session, call), result, refused: Vec::new() })
         }
         Record::TurnEnded { end } => Some(Event::TurnEnded { end: turn_end(end) }),

@@ -41,6 +41,7 @@ mod failure;
 mod git;
 mod judged;
 mod kinds;
+mod leftover;
 mod lines;
 mod live;
 mod nearest;
