@@ -297,3 +297,13 @@ fn a_look_that_comes_too_late_puts_nothing_back_and_that_is_said() {
     assert!(said[2].contains("[not_covered]"), "{said:?}");
     assert_eq!(desk.read("a"), "x\n");
 }
+
+#[test]
+fn a_directory_that_became_a_link_keeps_its_files() {
+    let desk = Desk::new();
+    desk.write("d/x", "precious");
+    let said = calls(&desk, &AUTO, &[bash("mv d e && ln -s e d"), list(), undo(1)]);
+    assert!(said[1].contains("d/x (removed)") && said[1].contains("e/x (made)"), "{said:?}");
+    assert!(said[2].contains("leads to another place"), "{said:?}");
+    assert_eq!((desk.read("e/x"), desk.read("d/x")), ("precious".into(), "precious".into()));
+}

@@ -86,24 +86,37 @@ impl Commands {
         ended: i64,
         before: Before,
     ) -> Result<(), Failure> {
-        self.find(undo, command, ended, before).inspect_err(|why| {
-            let (call, words) = (command.call.number, line(&command.text, WORDS));
-            let tool = &command.tool;
-            self.unwritten.push(format!("{call} {tool} `{words}`: not covered: {}", why.message));
-        })
+        if self.snapshot.unable().is_some() {
+            return Ok(());
+        }
+        let words = line(&command.text, WORDS);
+        let ran = Ran { call: command.call.number, tool: &command.tool, words: &words };
+        let found = self.find(undo, ran, ended, before);
+        self.written(ran, found)
+    }
+
+    /// Done with it once it is on the list; where that fails it is shown there all the same.
+    fn written(&mut self, ran: Ran<'_>, done: Result<(), Failure>) -> Result<(), Failure> {
+        match done {
+            Ok(()) => self.snapshot.close(),
+            Err(why) => {
+                let Ran { call, tool, words } = ran;
+                let line = format!("{call} {tool} `{words}`: not covered: {}", why.message);
+                self.unwritten.push(line);
+                self.snapshot.step_back();
+                Err(why)
+            }
+        }
     }
 
     fn find(
         &mut self,
         undo: &mut Undo,
-        command: &Command,
+        ran: Ran<'_>,
         ended: i64,
         before: Before,
     ) -> Result<(), Failure> {
-        if self.snapshot.unable().is_some() {
-            return Ok(());
-        }
-        let number = command.call.number;
+        let number = ran.call;
         let missed = self.missed.take_if(|(missed, _)| *missed == number).map(|(_, why)| why);
         let open = self.snapshot.open()?.filter(|open| open.call == number);
         match (before, open, missed) {
@@ -116,10 +129,7 @@ impl Commands {
                         "what the project was before it is not known any more".to_owned()
                     }
                 };
-                let words = line(&command.text, WORDS);
-                let ran = Ran { call: number, tool: &command.tool, words: &words };
-                undo.not_followed(ran, &why)?;
-                self.snapshot.close()
+                undo.not_followed(ran, &why)
             }
         }
     }
@@ -127,7 +137,11 @@ impl Commands {
     /// These are under way. One that is not, and was when an earlier life ended, was cut short.
     pub(crate) fn running(&mut self, undo: &mut Undo, calls: &[u32]) -> Result<(), Failure> {
         match self.snapshot.open()? {
-            Some(open) if !calls.contains(&open.call) => self.settle(undo, &open, None),
+            Some(open) if !calls.contains(&open.call) => {
+                let settled = self.settle(undo, &open, None);
+                let ran = Ran { call: open.call, tool: &open.tool, words: &open.words };
+                self.written(ran, settled)
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -151,10 +165,10 @@ impl Commands {
             notes.push(format!("not covered: {gap}"));
         }
         let ran = Ran { call: open.call, tool: &open.tool, words: &open.words };
-        if !found.changed.is_empty() || found.uncertain > 0 {
-            undo.record(ran, &notes.join("; "), &found.changed)?;
+        match found.changed.is_empty() && found.uncertain == 0 {
+            true => Ok(()),
+            false => undo.record(ran, &notes.join("; "), &found.changed),
         }
-        self.snapshot.close()
     }
 
     /// The session ends: what no command waits for is not kept for the next.

@@ -117,21 +117,25 @@ pub(crate) fn digest_now(path: &str) -> Option<String> {
     if !meta.is_file() {
         return Some("no file".to_owned());
     }
+    open(Path::new(path)).ok().flatten().and_then(|file| digest_of(&file)).or(unknown)
+}
+
+/// A file's digest; none where it is too large or cannot be read.
+pub(crate) fn digest_of(file: &File) -> Option<String> {
     // While it is read, nobody else is answered.
-    let small = meta.len() <= HASHED;
-    let Some(file) = small.then(|| open(Path::new(path)).ok()).flatten().flatten() else {
-        return unknown;
-    };
+    if file.metadata().ok()?.len() > HASHED {
+        return None;
+    }
     let (mut file, mut hash) = (file.take(HASHED + 1), Sha256::new());
     let mut buffer = vec![0; 64 << 10];
     loop {
         match file.read(&mut buffer) {
             // It grew.
-            Ok(0) if file.limit() == 0 => return unknown,
+            Ok(0) if file.limit() == 0 => return None,
             Ok(0) => return Some(hex(&hash.finalize())),
             Ok(length) => hash.update(&buffer[..length]),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(_) => return unknown,
+            Err(_) => return None,
         }
     }
 }

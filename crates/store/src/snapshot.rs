@@ -6,11 +6,15 @@
 //! bounded time of copying. All of it lies in a file, so that it outlives this process; nothing of it
 //! is written to disk at once, since a loss of power ends what it is for.
 
+mod change;
 mod compare;
 mod ignored;
 mod keeping;
 mod looking;
+mod place;
 mod tree;
+
+pub(crate) use change::{Before, Changed, Found};
 
 use crate::database::{Database, Durable};
 use crate::failure::{Code, Failure};
@@ -18,6 +22,7 @@ use crate::fresh;
 use compare::{Copy, Entry, Evidence, Index, Proof, Why, suspects};
 use keeping::{SCHEMA, Written};
 use looking::{By, Name};
+use place::Place;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -45,8 +50,17 @@ pub(crate) struct Snapshot {
     /// The filesystem, where changes can be told on it; else why not.
     device: Result<u64, &'static str>,
     state: State,
+    pace: Pace,
     /// How often the file had been set aside when what is known was read from it.
     lives: u32,
+}
+
+/// Whether copies are made while nobody asks for anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    Free,
+    /// A command runs: what it has changed already would pass for what was there before it.
+    Held,
 }
 
 #[derive(Debug)]
@@ -83,45 +97,6 @@ impl Open {
     }
 }
 
-/// One file that a command changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Changed {
-    pub(crate) path: String,
-    pub(crate) before: Before,
-    /// The digest of what the command left; absent where nothing is there.
-    pub(crate) after: Option<String>,
-}
-
-/// What was there before a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Before {
-    Absent,
-    File {
-        bytes: Vec<u8>,
-        mode: u32,
-        digest: String,
-    },
-    /// The same bytes with other permissions.
-    Mode {
-        bytes: Vec<u8>,
-        mode: u32,
-        digest: String,
-    },
-    Link {
-        digest: String,
-    },
-    /// Nothing is kept of it, and why.
-    NotCovered(String),
-}
-
-/// All that a command did, as far as that can be known.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) changed: Vec<Changed>,
-    /// New names that may have been there before.
-    pub(crate) uncertain: usize,
-}
-
 impl Snapshot {
     pub(crate) fn of(directory: &Path, project: PathBuf) -> Self {
         let what = "what the project was before the last command";
@@ -132,7 +107,7 @@ impl Snapshot {
             false => fresh::filesystem(&project)
                 .ok_or("on this file system a change cannot be told by a file's times"),
         };
-        Self { file, project, device, state: State::Idle, lives: 0 }
+        Self { file, project, device, state: State::Idle, pace: Pace::Free, lives: 0 }
     }
 
     /// What was set aside, for people; said once.
@@ -142,14 +117,20 @@ impl Snapshot {
 
     /// A command may come: it is made ready in [`Self::work`].
     pub(crate) fn prepare(&mut self) -> Result<(), Failure> {
-        match (&self.state, self.device) {
-            (State::Idle, Ok(_)) => self.look().map(drop),
-            (State::Idle | State::Known(_), _) => Ok(()),
+        let ready = matches!(self.state, State::Known(_)) || self.device.is_err();
+        // What was before a command that runs is not looked at anew.
+        if ready || self.open()?.is_some() {
+            return Ok(());
         }
+        self.look().map(drop)
     }
 
     /// Whether there is something to be copied.
     pub(crate) fn has_work(&self) -> bool {
+        self.pace == Pace::Free && self.is_pending()
+    }
+
+    fn is_pending(&self) -> bool {
         matches!(&self.state, State::Known(known) if !known.pending.is_empty())
     }
 
@@ -166,6 +147,7 @@ impl Snapshot {
     /// Brings it up to date before a command, in a bounded time; what could not be copied in it is
     /// not covered. An error says why nothing is.
     pub(crate) fn before(&mut self, open: Open, until: Instant) -> Result<Open, Failure> {
+        self.pace = Pace::Held;
         let taken = self.taken(open, until);
         if taken.is_err() {
             self.state = State::Idle;
@@ -175,7 +157,7 @@ impl Snapshot {
 
     fn taken(&mut self, open: Open, until: Instant) -> Result<Open, Failure> {
         let open = Open { since: self.look()?, ..open };
-        while self.has_work() && Instant::now() < until {
+        while self.is_pending() && Instant::now() < until {
             self.step()?;
         }
         let State::Known(known) = &mut self.state else { return Ok(open) };
@@ -197,7 +179,14 @@ impl Snapshot {
 
     /// It is over, and what it did is written down elsewhere.
     pub(crate) fn close(&mut self) -> Result<(), Failure> {
-        keeping::close(&mut self.file)
+        keeping::close(&mut self.file)?;
+        self.pace = Pace::Free;
+        Ok(())
+    }
+
+    /// What it did could not be written down: what was before it is read again for another attempt.
+    pub(crate) fn step_back(&mut self) {
+        self.state = State::Idle;
     }
 
     /// Takes all of it away.
@@ -245,8 +234,17 @@ impl Snapshot {
             let was = known.index.get(path);
             let path = Path::new(path);
             let name = Name { path, real: self.project.join(path), was };
-            let is = Seen::at(&name.real, device);
-            let now = name.now(is.as_ref(), until);
+            let looked = Place::with_what_is_there(&self.project, path, device);
+            let Ok((place, is)) = looked else {
+                found.changed.push(name.unseen());
+                continue;
+            };
+            let same = |was: &Entry| was.proof == Proof::Settled && Some(was.seen) == is;
+            if name.was.is_some_and(same) {
+                // It was only not listed in time.
+                continue;
+            }
+            let now = name.now(place.as_ref(), is.as_ref(), until);
             let change = match (name.was, &is) {
                 (Some(was), is) => compare::known(was, is.as_ref(), &now),
                 (None, Some(is)) if evidence.is_new(path, is) => compare::made(&now),
@@ -321,6 +319,10 @@ impl Snapshot {
         }
         let room = BYTES - known.held;
         for (path, entry) in &mut known.index {
+            if entry.copy == Copy::Not(Why::Unread) {
+                // What stood in the way may be gone.
+                known.pending.insert(path.clone());
+            }
             if entry.copy == Copy::Not(Why::NoRoom) && entry.seen.stamp.size <= room {
                 entry.copy = Copy::Not(Why::NotYet);
                 known.pending.insert(path.clone());
@@ -340,11 +342,17 @@ impl Snapshot {
     fn step(&mut self) -> Result<(), Failure> {
         let State::Known(known) = &mut self.state else { return Ok(()) };
         let mut rows = Vec::new();
-        let mut bytes_read = 0;
-        while bytes_read < STEP && rows.len() < STEP_FILES {
+        let (mut bytes_read, mut tried) = (0, 0);
+        while bytes_read < STEP && tried < STEP_FILES {
+            tried += 1;
             let Some(path) = known.pending.pop_first() else { break };
             let Some(entry) = known.index.get_mut(&path) else { continue };
-            let (copy, bytes) = looking::copy(&self.project.join(&path), entry, BYTES - known.held);
+            let room = BYTES - known.held;
+            let (copy, bytes) = looking::copy(&self.project, Path::new(&path), entry, room);
+            if copy == entry.copy && !known.unwritten.contains(&path) {
+                // It could not be read before, and cannot now.
+                continue;
+            }
             bytes_read += bytes.len() as u64;
             known.held += bytes.len() as u64;
             entry.copy = copy;

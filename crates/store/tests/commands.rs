@@ -335,3 +335,127 @@ fn a_session_that_ends_leaves_no_snapshot_but_for_a_command_that_runs() {
     store.ends();
     assert!(!file.exists());
 }
+
+#[test]
+fn what_a_link_leads_to_is_not_what_was_in_the_directory_before() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::create_dir(project.join("d")).unwrap();
+    fs::write(project.join("d/x"), "precious").unwrap();
+    let kept = undo(&mut store, 1, || {
+        fs::rename(project.join("d"), project.join("e")).unwrap();
+        symlink("e", project.join("d")).unwrap();
+    })
+    .unwrap();
+    assert_eq!(names(&kept, &project), ["d", "d/x", "e/x"]);
+    assert_eq!(kept[1].before, Was::File { bytes: b"precious".to_vec(), mode: 0o100_644 });
+    assert_eq!(kept[1].after, None, "it is gone: what the link shows is e/x");
+}
+
+#[test]
+fn nothing_is_copied_while_a_command_runs() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    // More than there is time for.
+    for number in 0..12_000 {
+        fs::write(project.join(format!("f{number:05}")), "x").unwrap();
+    }
+    fs::write(project.join("z"), "before").unwrap();
+    begin(&mut store, 1);
+    fs::write(project.join("z"), "after").unwrap();
+    store.works();
+    end(&mut store, 1);
+    if let Ok(kept) = fetch(&mut store, 1) {
+        let before = Was::File { bytes: b"before".to_vec(), mode: 0o100_644 };
+        assert_eq!(kept[0].before, before, "what the command wrote was not there before");
+    }
+    assert!(list(&mut store).contains("z ("));
+}
+
+#[test]
+fn a_store_that_comes_back_while_a_command_runs_does_not_look_anew() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join("a"), "before").unwrap();
+    begin(&mut store, 1);
+    drop(store);
+    fs::write(project.join("a"), "after").unwrap();
+    let mut store = shelf.store("a", "s");
+    store.say(ToStore::Running(vec![1]));
+    store.say(ToStore::Prepare);
+    store.works();
+    end(&mut store, 1);
+    let kept = fetch(&mut store, 1).unwrap();
+    assert_eq!(kept[0].before, Was::File { bytes: b"before".to_vec(), mode: 0o100_644 });
+}
+
+#[test]
+fn a_directory_without_passage_hides_what_is_in_it_and_proves_nothing() {
+    // Root passes everywhere: this thread is nobody, and all it makes is theirs.
+    nix::unistd::setfsuid(nix::unistd::Uid::from_raw(65_534));
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    let passage = |mode| {
+        fs::set_permissions(project.join("d"), PermissionsExt::from_mode(mode)).unwrap();
+    };
+    fs::create_dir(project.join("d")).unwrap();
+    fs::write(project.join("d/x"), "a person's").unwrap();
+    passage(0o600);
+    // It was there before, though nobody could see that.
+    begin(&mut store, 1);
+    passage(0o700);
+    fs::write(project.join("d/x"), "changed").unwrap();
+    end(&mut store, 1);
+    assert_eq!(fetch(&mut store, 1).unwrap_err().code.as_deref(), Some("not_covered"));
+    assert!(!list(&mut store).contains("d/x (made)"), "{}", list(&mut store));
+    // And it is not gone because nobody can see it.
+    begin(&mut store, 2);
+    passage(0o600);
+    end(&mut store, 2);
+    assert_eq!(fetch(&mut store, 2).unwrap_err().code.as_deref(), Some("not_covered"));
+    let shown = list(&mut store);
+    assert!(shown.contains("d/x (not covered: what is there now could not be looked"), "{shown}");
+    // The control: what can be seen is taken back.
+    passage(0o700);
+    let kept = undo(&mut store, 3, || fs::remove_file(project.join("d/x")).unwrap()).unwrap();
+    assert_eq!(names(&kept, &project), ["d/x"]);
+}
+
+#[test]
+fn what_could_not_be_read_once_is_read_before_the_next_command() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::create_dir(project.join("d")).unwrap();
+    fs::write(project.join("d/x"), "before").unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    store.say(ToStore::Prepare);
+    fs::rename(project.join("d"), project.join("away")).unwrap();
+    store.works();
+    fs::rename(project.join("away"), project.join("d")).unwrap();
+    let kept = undo(&mut store, 1, || fs::write(project.join("d/x"), "after").unwrap()).unwrap();
+    assert_eq!(kept[0].before, Was::File { bytes: b"before".to_vec(), mode: 0o100_644 });
+}
+
+#[test]
+fn a_list_that_takes_no_rows_shows_a_command_all_the_same_whenever_that_is_found() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join("a"), "before").unwrap();
+    undo(&mut store, 1, || fs::write(project.join("a"), "first").unwrap()).unwrap();
+    begin(&mut store, 2);
+    drop(store);
+    fs::write(project.join("a"), "second").unwrap();
+    // Somebody holds the list's file.
+    let file = shelf.project_store("a").join("sessions/s/undo.db");
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut store = shelf.store("a", "s");
+    store.say(ToStore::Running(Vec::new()));
+    let shown = list(&mut store);
+    assert!(shown.contains("2 bash `do it`: not covered"), "{shown}");
+    // Once it takes rows again, what was before is still known.
+    other.execute_batch("ROLLBACK").unwrap();
+    store.say(ToStore::Running(Vec::new()));
+    let shown = list(&mut store);
+    assert!(shown.contains("2 bash `do it`, ") && shown.contains("a ("), "{shown}");
+}

@@ -1,41 +1,48 @@
 //! What is at one name of a project: a copy of it, and what became of it since. For `snapshot`.
 
 use super::compare::{self, After, Change, Copy, Entry, Now, Why};
+use super::place::Place;
 use super::tree::{Kind, Seen};
 use super::{Before, Changed, LARGEST, keeping};
-use crate::found::{UNKNOWN, digest_now, hex, open};
+use crate::found::{UNKNOWN, digest_of, hex};
 use rusqlite::Connection;
 use sha2::{Digest, Sha256};
-use std::io::Read;
+use std::io::{Error, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The digest of what was changed again after the call: it is a conflict, whatever it is.
 const SINCE: &str = "changed since";
 
-/// A copy of what is at a path, if they are those that were looked at.
-pub(super) fn copy(path: &Path, entry: &Entry, room: u64) -> (Copy, Vec<u8>) {
-    let not = |why| (Copy::Not(why), Vec::new());
-    if entry.seen.kind == Kind::Link {
-        return match std::fs::read_link(path) {
-            Ok(to) => match to.to_str() {
-                Some(to) => (Copy::Link(to.to_owned()), Vec::new()),
-                None => not(Why::OddName),
-            },
-            Err(_) => not(Why::Unread),
-        };
+/// A copy of what is at a name, if it is what was looked at, to the end.
+pub(super) fn copy(project: &Path, path: &Path, entry: &Entry, room: u64) -> (Copy, Vec<u8>) {
+    if entry.seen.kind != Kind::Link && entry.seen.stamp.size > room {
+        return (Copy::Not(Why::NoRoom), Vec::new());
     }
-    if entry.seen.stamp.size > room {
-        return not(Why::NoRoom);
+    match same(project, path, &entry.seen) {
+        Ok(Some(copied)) => copied,
+        // Somebody is writing it: the next look finds that too.
+        Ok(None) | Err(_) => (Copy::Not(Why::Unread), Vec::new()),
+    }
+}
+
+fn same(project: &Path, path: &Path, seen: &Seen) -> Result<Option<(Copy, Vec<u8>)>, Error> {
+    let Some(place) = Place::of(project, path)? else { return Ok(None) };
+    let device = seen.stamp.device;
+    if seen.kind == Kind::Link {
+        let copy = match place.leads_to()?.into_string() {
+            Ok(to) => Copy::Link(to),
+            Err(_) => Copy::Not(Why::OddName),
+        };
+        let still = place.look(device)?.is_some_and(|now| now == *seen);
+        return Ok(still.then_some((copy, Vec::new())));
     }
     let mut bytes = Vec::new();
-    let Ok(Some(file)) = open(path) else { return not(Why::Unread) };
-    match file.take(LARGEST + 1).read_to_end(&mut bytes) {
-        Ok(length) if length as u64 == entry.seen.stamp.size => {}
-        // Somebody is writing it: the next look finds that too.
-        Ok(_) | Err(_) => return not(Why::Unread),
-    }
-    (Copy::Kept(hex(&Sha256::digest(&bytes))), bytes)
+    let Some(file) = place.file()? else { return Ok(None) };
+    (&file).take(LARGEST + 1).read_to_end(&mut bytes)?;
+    let still = Seen::of(&file.metadata()?, device) == *seen;
+    let whole = bytes.len() as u64 == seen.stamp.size;
+    Ok((still && whole).then(|| (Copy::Kept(hex(&Sha256::digest(&bytes))), bytes)))
 }
 
 /// Who changed something last.
@@ -54,22 +61,32 @@ pub(super) struct Name<'a> {
 
 impl Name<'_> {
     /// What is there, as far as there is time and reason to read it.
-    pub(super) fn now(&self, is: Option<&Seen>, until: Instant) -> Now {
-        let Some(is) = is else { return Now::Gone };
+    pub(super) fn now(&self, place: Option<&Place<'_>>, is: Option<&Seen>, until: Instant) -> Now {
+        let Some((place, is)) = place.zip(is) else { return Now::Gone };
         match is.kind {
             Kind::Directory(_) => Now::Directory,
             Kind::Other => Now::Other,
-            Kind::Link => match std::fs::read_link(&self.real) {
+            Kind::Link => match place.leads_to() {
                 Ok(to) => Now::Link(to.to_string_lossy().into_owned()),
-                Err(_) => Now::Gone,
+                Err(_) => Now::Other,
             },
             Kind::File => {
                 let kept = !matches!(self.was, Some(Entry { copy: Copy::Not(_), .. }));
-                let text = self.real.to_str().filter(|_| kept && Instant::now() < until);
-                let digest = text.and_then(digest_now).filter(|digest| digest != UNKNOWN);
+                let read = kept && self.real.to_str().is_some() && Instant::now() < until;
+                let file = read.then(|| place.file().ok().flatten()).flatten();
+                let digest = file.and_then(|file| {
+                    let digest = digest_of(&file)?;
+                    // What is said of its times has to be said of these bytes.
+                    let still = Seen::of(&file.metadata().ok()?, is.stamp.device) == *is;
+                    still.then_some(digest)
+                });
                 Now::File { digest, mode: is.mode }
             }
         }
+    }
+
+    pub(super) fn unseen(&self) -> Changed {
+        self.not_covered("what is there now could not be looked at")
     }
 
     fn not_covered(&self, why: &str) -> Changed {

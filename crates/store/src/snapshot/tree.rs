@@ -6,6 +6,7 @@ use protocol::call::Stamp;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -56,7 +57,7 @@ pub(super) struct Tree {
 }
 
 impl Seen {
-    fn of(meta: &Metadata, device: u64) -> Self {
+    pub(super) fn of(meta: &Metadata, device: u64) -> Self {
         let kind = match meta.file_type() {
             kind if kind.is_symlink() => Kind::Link,
             _ if meta.dev() != device => Kind::Other,
@@ -74,18 +75,14 @@ impl Seen {
         };
         Self { kind, mode: meta.permissions().mode(), stamp }
     }
-
-    /// What is at one path now.
-    pub(super) fn at(path: &Path, device: u64) -> Option<Self> {
-        Some(Self::of(&path.symlink_metadata().ok()?, device))
-    }
 }
 
 impl Tree {
     /// Looks until then at most; directories that were not listed say so.
     pub(super) fn of(project: &Path, device: u64, until: Instant) -> Self {
         let mut tree = Self { began: now(), entries: BTreeMap::new(), rules: BTreeMap::new() };
-        let Some(root) = Seen::at(project, device) else { return tree };
+        let Ok(root) = project.symlink_metadata() else { return tree };
+        let root = Seen::of(&root, device);
         tree.entries.insert(OsString::new(), root);
         let mut found: Vec<(OsString, Seen)> = Vec::new();
         let mut left: Vec<(PathBuf, Option<Rc<Rules>>)> = vec![(PathBuf::new(), None)];
@@ -138,7 +135,7 @@ fn list(directory: &Path, room: usize, until: Instant) -> Option<(Names, Listed)
     if room == 0 || Instant::now() > until {
         return None;
     }
-    let mut names = Names::new();
+    let (mut names, mut listed) = (Names::new(), Listed::All);
     for entry in directory.read_dir().ok()? {
         let Ok(entry) = entry else { return Some((names, Listed::Not)) };
         let name = entry.file_name();
@@ -151,12 +148,15 @@ fn list(directory: &Path, room: usize, until: Instant) -> Option<(Names, Listed)
         if names.len() + 1 >= room || names.len() % NAMES == NAMES - 1 && Instant::now() > until {
             return Some((names, Listed::Not));
         }
-        // What went away meanwhile is not there.
-        if let Ok(meta) = entry.metadata() {
-            names.push((name, Some(meta)));
+        match entry.metadata() {
+            Ok(meta) => names.push((name, Some(meta))),
+            // What went away meanwhile is not there.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            // It is there, and nothing else is known of it.
+            Err(_) => listed = Listed::Not,
         }
     }
-    Some((names, Listed::All))
+    Some((names, listed))
 }
 
 /// Nanoseconds of Unix time.
