@@ -239,29 +239,35 @@ fn a_store_that_dies_while_a_command_runs_takes_nothing_with_it() {
 }
 
 #[test]
-fn a_command_that_was_cut_short_with_its_daemon_is_taken_back() {
+fn what_a_person_did_after_the_daemon_was_killed_is_never_taken_back() {
     let desk = Desk::new();
     desk.write("a", "before");
     let wait = "echo x > a; echo x > b; sleep 60";
-    let server = Server::scripted([
-        Answer::says([call("toolu_1", "bash", &json!({ "command": wait }).to_string())]),
-        Answer::text("I see."),
-    ]);
+    let server = Server::scripted([Answer::says([call(
+        "toolu_1",
+        "bash",
+        &json!({ "command": wait }).to_string(),
+    )])]);
     let mut child =
         desk.with_server(&server, &[&["-p", "Go."], &AUTO[..]].concat()).spawn().unwrap();
     until("the command runs", || desk.project().join("b").exists());
     let supervisor = child_of(child.id(), "agentd-supervisor").unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
     send(supervisor, Signal::SIGKILL);
-    assert_eq!(child.wait().unwrap().code(), Some(0));
-    let told = server.requests()[1].body["messages"].to_string();
-    assert!(told.contains("may have run"), "{told}");
+    until("it is gone", || !support::processes().iter().any(|process| process.pid == supervisor));
+    desk.write("a", "a person's");
+    desk.write("mine", "a person's");
+    let server = Server::scripted([]);
+    let ran = run(desk.with_server(&server, &[&["-p", ":undo"], &resumed()[..]].concat()));
+    let why = "agentd was killed while this command ran: what was changed since may be yours";
+    assert!(ran.code != 0 && ran.out.contains(why), "{ran:?}");
     let said = calls(&desk, &resumed(), &[list(), undo(1)]);
-    assert!(
-        said[0].contains("its end was not seen: what anybody changed until agentd was back"),
-        "{said:?}"
-    );
-    assert_eq!(desk.read("a"), "before", "{said:?}");
-    assert!(!desk.project().join("b").exists());
+    assert!(said[0].contains(why) && said[0].contains("a (changed)"), "{said:?}");
+    assert!(said[1].contains("[not_covered]") && said[1].contains(why), "{said:?}");
+    for name in ["a", "mine"] {
+        assert_eq!(desk.read(name), "a person's", "{said:?}");
+    }
 }
 
 #[test]

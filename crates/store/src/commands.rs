@@ -7,12 +7,15 @@
 use crate::failure::Failure;
 use crate::snapshot::{Open, Snapshot};
 use crate::terms::line;
-use crate::undo::{Ran, Undo};
+use crate::undo::{End, Ran, Undo};
 use protocol::store::{Before, Command, StoreSetup};
 use std::time::{Duration, Instant};
 
 /// How long a command waits for copies that are not made yet.
 const COPYING: Duration = Duration::from_millis(500);
+/// Of a command whose end nobody saw: whose changes they are cannot be told.
+const END_UNSEEN: &str = "not covered: agentd was killed while this command ran: what was changed since \
+     may be yours";
 /// Characters of a command in the list.
 const WORDS: usize = 60;
 
@@ -150,10 +153,7 @@ impl Commands {
         let found = self.snapshot.after(open, ended)?;
         let mut notes = Vec::new();
         if ended.is_none() {
-            notes.push(
-                "its end was not seen: what anybody changed until agentd was back is here too"
-                    .to_owned(),
-            );
+            notes.push(END_UNSEEN.to_owned());
         }
         if found.uncertain > 0 {
             notes.push(format!(
@@ -167,7 +167,10 @@ impl Commands {
         let ran = Ran { call: open.call, tool: &open.tool, words: &open.words };
         match found.changed.is_empty() && found.uncertain == 0 {
             true => Ok(()),
-            false => undo.record(ran, &notes.join("; "), &found.changed),
+            false => {
+                let end = if ended.is_some() { End::Seen } else { End::Unseen };
+                undo.record(ran, end, &notes.join("; "), &found.changed)
+            }
         }
     }
 

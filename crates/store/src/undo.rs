@@ -62,6 +62,14 @@ struct Restore {
     id: u32,
 }
 
+/// Whether it is known when a command was over: what was changed later is not its.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Seen,
+    /// What it changed is shown, and never put back.
+    Unseen,
+}
+
 /// A command that ran.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ran<'a> {
@@ -126,12 +134,13 @@ impl Undo {
     pub(crate) fn record(
         &mut self,
         ran: Ran<'_>,
+        end: End,
         notes: &str,
         files: &[Changed],
     ) -> Result<(), Failure> {
         match commanded::fits(files) {
             true => self.file.change(|transaction| {
-                let change = commanded::put(transaction, ran, files, notes)?;
+                let change = commanded::put(transaction, ran, end, files, notes)?;
                 change.map_or(Ok(()), |change| bound(transaction, change))
             }),
             // Half of what it did put back would be neither the one state nor the other.

@@ -1,6 +1,6 @@
 //! How the changes of a command are written beside those of file tools. For `undo` only.
 
-use super::{OF_A_CALL, Ran};
+use super::{End, OF_A_CALL, Ran};
 use crate::database::now;
 use crate::failure::Failure;
 use crate::found::{FILES, NOT_KEPT, UNKNOWN};
@@ -25,10 +25,11 @@ pub(super) fn fits(files: &[Changed]) -> bool {
 pub(super) fn put(
     transaction: &Transaction<'_>,
     ran: Ran<'_>,
+    end: End,
     files: &[Changed],
     notes: &str,
 ) -> Result<Option<i64>, Failure> {
-    let Some(change) = begin(transaction, ran, Seen::All, notes)? else { return Ok(None) };
+    let Some(change) = begin(transaction, ran, end, notes)? else { return Ok(None) };
     let none = Vec::new();
     for Changed { path, before, after } in files {
         let (kind, mode, bytes, before, after) = match before {
@@ -57,25 +58,19 @@ pub(super) fn put_unknown(
     ran: Ran<'_>,
     why: &str,
 ) -> Result<Option<i64>, Failure> {
-    begin(transaction, ran, Seen::Nothing, &format!("not covered: {why}"))
-}
-
-/// How much is known of what a command did.
-enum Seen {
-    All,
-    Nothing,
+    begin(transaction, ran, End::Unseen, &format!("not covered: {why}"))
 }
 
 fn begin(
     transaction: &Transaction<'_>,
     Ran { call, tool, words }: Ran<'_>,
-    seen: Seen,
+    end: End,
     notes: &str,
 ) -> Result<Option<i64>, Failure> {
     let time = i64::try_from(now()).unwrap_or(i64::MAX);
     let new = transaction.execute(
         "INSERT OR IGNORE INTO change (call, tool, time, ended) VALUES (?1, ?2, ?3, ?4)",
-        params![call, tool, time, matches!(seen, Seen::All)],
+        params![call, tool, time, end == End::Seen],
     )?;
     if new == 0 {
         return Ok(None);

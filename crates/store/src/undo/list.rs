@@ -122,7 +122,7 @@ impl Undo {
                 return format!("{path} (not covered: {why})");
             }
             _ if kind == NOT_KEPT => "not covered: too large, no file, or outside the project",
-            _ if !row.ended => "its end was not seen",
+            _ if !row.ended && row.command.is_none() => "its end was not seen",
             (_, Some(after)) if after == UNKNOWN => {
                 "not covered: too large now, or outside the project"
             }
