@@ -103,7 +103,7 @@ fn what_somebody_changed_since_is_a_conflict_and_nothing_is_put_back() {
         said[0].contains("Error [stale]") && said[0].contains("nothing was put back: b"),
         "{said:?}"
     );
-    assert!(said[1].contains("[not_found]"), "{said:?}");
+    assert!(said[1].contains("[not_covered]"), "{said:?}");
     assert!(!desk.project().join("a").exists(), "all or nothing");
     assert_eq!(desk.read("b"), "somebody's");
     fs::remove_file(desk.project().join("b")).unwrap();
@@ -166,7 +166,7 @@ fn damaged_copies_hold_up_no_change_and_the_list_says_what_is_not_covered() {
     assert!(!said[0].contains("Error"), "{said:?}");
     assert!(said[1].contains("2 write") && !said[1].contains("1 write"), "{said:?}");
     assert!(said[1].contains("is not covered: its copies were damaged"), "{said:?}");
-    assert!(said[2].contains("[not_found]"), "{said:?}");
+    assert!(said[2].contains("[not_covered]"), "{said:?}");
     assert!(!said[3].contains("Error"), "{said:?}");
     assert_eq!(desk.read("a"), "one", "the call that met the damage has its copy");
     let log: String = fs::read_dir(desk.state().join("log"))
@@ -182,7 +182,7 @@ fn another_session_s_changes_are_not_undone_here() {
     calls(&desk, &AUTO, &[("write", json!({"path": "a", "content": "x"}))]);
     let said = calls(&desk, &AUTO, &[("undo_list", json!({})), undo(1)]);
     assert!(said[0].contains("nothing that was changed in this session is kept"), "{said:?}");
-    assert!(said[1].contains("[not_found]"), "{said:?}");
+    assert!(said[1].contains("[not_covered]"), "{said:?}");
 }
 
 #[test]

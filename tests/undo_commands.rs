@@ -313,3 +313,25 @@ fn a_directory_that_became_a_link_keeps_its_files() {
     assert!(said[2].contains("leads to another place"), "{said:?}");
     assert_eq!((desk.read("e/x"), desk.read("d/x")), ("precious".into(), "precious".into()));
 }
+
+#[test]
+fn going_back_to_an_older_turn_is_said_first() {
+    let desk = Desk::new();
+    desk.write(".gitignore", "db\n");
+    desk.write("db", "x");
+    desk.write("a", "before");
+    calls(&desk, &AUTO, &[bash("echo x > a")]);
+    calls(&desk, &resumed(), &[bash("rm db")]);
+    let server = Server::scripted([]);
+    let ran = run(desk.with_server(&server, &[&["-p", ":undo"], &resumed()[..]].concat()));
+    assert_eq!(
+        ran.out,
+        "This went back to an older turn, since nothing that is covered was changed by bash (call 2).\n\
+         Taken back: bash (call 1).\n",
+        "{ran:?}"
+    );
+    assert_eq!(desk.read("a"), "before");
+    // Nobody knows of this one whether it changed anything.
+    let said = calls(&desk, &resumed(), &[undo(99)]);
+    assert!(said[0].contains("[not_covered]"), "{said:?}");
+}

@@ -236,6 +236,10 @@ pub(crate) struct Undoing {
     back: Vec<Change>,
     /// What could not be, and why.
     failed: Vec<(Change, String)>,
+    /// Commands that changed nothing that is covered.
+    passed: Vec<Change>,
+    /// Those for which an older turn is taken back.
+    before: Vec<Change>,
     course: Course,
 }
 
@@ -253,13 +257,20 @@ impl Undoing {
     /// What became of it, for the person and the model.
     fn words(&self) -> String {
         let mut said = Vec::new();
-        if !self.back.is_empty() {
-            let back: Vec<_> = self.back.iter().map(name).collect();
-            said.push(format!("Taken back: {}.", back.join(", ")));
+        if !self.before.is_empty() {
+            let passed: Vec<_> = self.before.iter().map(name).collect();
+            said.push(format!(
+                "This went back to an older turn, since nothing that is covered was changed by {}.",
+                passed.join(", ")
+            ));
         }
         for (change, why) in &self.failed {
             let why = why.trim_end_matches('.');
             said.push(format!("Not taken back: {}: {why}.", name(change)));
+        }
+        if !self.back.is_empty() {
+            let back: Vec<_> = self.back.iter().map(name).collect();
+            said.push(format!("Taken back: {}.", back.join(", ")));
         }
         if !self.left.is_empty() {
             let left: Vec<_> = self.left.iter().rev().map(name).collect();
@@ -296,6 +307,8 @@ impl Session {
             running: None,
             back: Vec::new(),
             failed: Vec::new(),
+            passed: Vec::new(),
+            before: Vec::new(),
             course: Course::On,
         });
         self.go_on_undoing(out);
@@ -307,6 +320,9 @@ impl Session {
         if undoing.left.is_empty() && nothing_yet && undoing.course == Course::On {
             // No command of that turn had changed anything.
             undoing.left = self.changes.newest();
+            if !undoing.left.is_empty() {
+                undoing.before.append(&mut undoing.passed);
+            }
         }
         let next = match undoing.course {
             Course::On => undoing.left.pop(),
@@ -353,7 +369,7 @@ impl Session {
         let Some((_, change)) = undoing.running.take_if(|(id, _)| *id == call) else { return };
         match result.is_error {
             false => undoing.back.push(change),
-            true if change.was_none(&result) => {}
+            true if change.was_none(&result) => undoing.passed.push(change),
             true => undoing.failed.push((change, result.summary.clone())),
         }
         if result.is_error && !has_nothing(&result) && undoing.course == Course::On {

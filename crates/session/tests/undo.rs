@@ -115,7 +115,10 @@ fn a_turn_whose_commands_changed_nothing_is_gone_past_and_one_that_failed_is_not
     let words = ends(&mut talk, 6, failed("not_found", "there is no change 3"));
     assert_eq!(restores(&words), Some((7, "{\"id\":2}".into())), "the turn before");
     let words = ends(&mut talk, 7, done("put back"));
-    assert_eq!(told(&words), "Taken back: bash (call 2).");
+    assert_eq!(
+        told(&words),
+        "This went back to an older turn, since nothing that is covered was changed by bash (call 4), bash (call 3).\nTaken back: bash (call 2)."
+    );
     // What could not be followed is said.
     turn(&mut talk, 8, &["bash"]);
     talk.prompt(":undo");

@@ -26,7 +26,7 @@ pub(crate) struct Commands {
     /// The command before which the snapshot failed, and why.
     missed: Option<(u32, String)>,
     /// What could not be written to the list: it is shown there for as long as this life lasts.
-    unwritten: Vec<String>,
+    unwritten: Vec<(u32, String)>,
 }
 
 /// What the list says of all commands.
@@ -37,7 +37,7 @@ pub(crate) struct Cover {
     /// What of the project is not looked at.
     pub(crate) gap: Option<String>,
     /// Commands that are not in the list for want of a disk that takes them.
-    pub(crate) unwritten: Vec<String>,
+    pub(crate) unwritten: Vec<(u32, String)>,
 }
 
 impl Commands {
@@ -105,7 +105,7 @@ impl Commands {
             Err(why) => {
                 let Ran { call, tool, words } = ran;
                 let line = format!("{call} {tool} `{words}`: not covered: {}", why.message);
-                self.unwritten.push(line);
+                self.unwritten.push((call, line));
                 self.snapshot.step_back();
                 Err(why)
             }
@@ -166,7 +166,7 @@ impl Commands {
         }
         let ran = Ran { call: open.call, tool: &open.tool, words: &open.words };
         match found.changed.is_empty() && found.uncertain == 0 {
-            true => Ok(()),
+            true => undo.changed_nothing(open.call),
             false => {
                 let end = if ended.is_some() { End::Seen } else { End::Unseen };
                 undo.record(ran, end, &notes.join("; "), &found.changed)

@@ -111,7 +111,9 @@ impl Store {
                 self.followed(settled, None)
             }
             ToStore::Fetch(call) => {
-                let files = self.undo.fetch(&call).map_err(|why| result(&call.tool, Err(why)));
+                let cover = self.commands.cover();
+                let files =
+                    self.undo.fetch(&call, &cover).map_err(|why| result(&call.tool, Err(why)));
                 vec![FromStore::Fetched { call: call.id, files }]
             }
             ToStore::Recall(asked) => {

@@ -8,6 +8,7 @@
 mod commanded;
 mod list;
 
+use crate::commands::Cover;
 use crate::database::{Database, Durable, now};
 use crate::failure::{Code, Failure, arguments};
 use crate::found::{Found, NOT_KEPT, UNKNOWN, digest_now, look, not_kept};
@@ -47,7 +48,8 @@ CREATE TABLE IF NOT EXISTS command (
     change INTEGER PRIMARY KEY REFERENCES change (id) ON DELETE CASCADE,
     words TEXT NOT NULL,
     notes TEXT NOT NULL
-);";
+);
+CREATE TABLE IF NOT EXISTS unchanged (call INTEGER PRIMARY KEY);";
 
 /// The changes of one session.
 #[derive(Debug)]
@@ -152,6 +154,44 @@ impl Undo {
         }
     }
 
+    /// A command was followed, and changed nothing.
+    pub(crate) fn changed_nothing(&mut self, call: u32) -> Result<(), Failure> {
+        self.file.change(|transaction| {
+            let put = "INSERT OR IGNORE INTO unchanged (call) VALUES (?1)";
+            Ok(transaction.execute(put, [call]).map(drop)?)
+        })
+    }
+
+    /// Why there is nothing to be put back of a call that is not on the list.
+    fn unlisted(&mut self, id: u32, cover: &Cover, hint: &str) -> Result<Failure, Failure> {
+        let unchanged = self.file.look(|connection| {
+            connection.query_row(
+                "SELECT EXISTS (SELECT 1 FROM unchanged WHERE call = ?1)",
+                [id],
+                |row| row.get::<_, bool>(0),
+            )
+        })?;
+        let unwritten = cover.unwritten.iter().find(|(call, _)| *call == id);
+        Ok(match (unchanged, unwritten, cover.unable) {
+            (true, _, _) => Failure::new(
+                Code::NotFound,
+                format!("call {id} changed nothing that is covered"),
+                hint,
+            ),
+            (false, Some((_, line)), _) => Failure::new(Code::NotCovered, line, hint),
+            (false, None, Some(why)) => {
+                let why =
+                    format!("there is no change {id}: what commands change is not covered: {why}");
+                Failure::new(Code::NotCovered, why, hint)
+            }
+            (false, None, None) => {
+                let why =
+                    format!("there is no change {id}: nothing is known of what that call did");
+                Failure::new(Code::NotCovered, why, hint)
+            }
+        })
+    }
+
     /// A command ran, and what it changed cannot be put back.
     pub(crate) fn not_followed(&mut self, ran: Ran<'_>, why: &str) -> Result<(), Failure> {
         self.file.change(|transaction| {
@@ -207,7 +247,7 @@ impl Undo {
     }
 
     /// What it takes to undo one of them.
-    pub(crate) fn fetch(&mut self, call: &Call) -> Result<Vec<KeptFile>, Failure> {
+    pub(crate) fn fetch(&mut self, call: &Call, cover: &Cover) -> Result<Vec<KeptFile>, Failure> {
         let Restore { id } = arguments(&call.input)?;
         let row = self.file.look(|connection| {
             let ended = connection
@@ -245,7 +285,7 @@ impl Undo {
         let hint = "undo_list shows what can be undone.";
         let (change, files): (Option<(bool, Option<String>)>, _) = row;
         let Some((ended, command)) = change else {
-            return Err(Failure::new(Code::NotFound, format!("there is no change {id}"), hint));
+            return Err(self.unlisted(id, cover, hint)?);
         };
         if !ended {
             let message = match &command {

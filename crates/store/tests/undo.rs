@@ -174,7 +174,7 @@ fn damaged_copies_are_set_aside_and_what_is_not_covered_is_said() {
         };
         let kept = fetch(10).unwrap();
         assert!(matches!(&kept[0].before, Was::File { bytes, .. } if bytes.starts_with(b"9 x")));
-        assert_eq!(fetch(9).unwrap_err().code.as_deref(), Some("not_found"), "{how}");
+        assert_eq!(fetch(9).unwrap_err().code.as_deref(), Some("not_covered"), "{how}");
         for _ in 0..2 {
             let list = store.call("undo_list", json!({})).text;
             assert!(list.starts_with("10 write, ") && !list.contains("\n9 "), "{how}: {list}");

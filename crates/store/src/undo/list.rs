@@ -53,7 +53,8 @@ impl Undo {
             let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
             Ok((rows(connection, before)?, version))
         })?;
-        let mut text: String = cover.unwritten.iter().rev().map(|it| format!("{it}\n")).collect();
+        let mut text: String =
+            cover.unwritten.iter().rev().map(|(_, line)| format!("{line}\n")).collect();
         let unwritten = text.len();
         text.extend(rows.iter().map(|row| self.shown(row)));
         match (rows.last(), all.saturating_sub(rows.len())) {
