@@ -6,6 +6,8 @@ use crate::capture::HeadTail;
 use crate::live::Live;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
 use protocol::tool::Stream;
 use sandbox::{CageError, Caged, Ending, Exceeded};
 use std::fs::File;
@@ -21,9 +23,12 @@ const GRACE: Duration = Duration::from_millis(250);
 /// After all processes were ended the pipes have an end; a process stuck in the kernel may still
 /// hold one.
 const LAST_BYTES: Duration = Duration::from_secs(1);
-/// After that the project is looked at once more, and it may lie on a disk that does not answer. Then
-/// this process ends without a word, and the call is one that may have run.
-const LAST_LOOK: Duration = Duration::from_secs(15);
+/// After that the project is looked at once more, and it may lie on a disk that does not answer: when
+/// this process has done nothing for so long, it ends without a word, and the call is one that may have
+/// run. However much there is to look at is no reason: a command could bring that about.
+const SILENCE: Duration = Duration::from_secs(15);
+/// More than a look at the clock takes.
+const NOTHING: Duration = Duration::from_millis(2);
 /// As much as a pipe holds.
 const BUFFER: usize = 64 * 1024;
 
@@ -69,7 +74,7 @@ pub(crate) fn see_through(
         buffer: vec![0; BUFFER],
     };
     let over = pipes.until_over(&mut caged, begin + time, cancel);
-    let seen = end_unless_seen_within(LAST_LOOK);
+    let seen = end_where_nothing_is_done();
     let mut left_behind = false;
     match over {
         Over::ByItself => {
@@ -92,16 +97,30 @@ pub(crate) fn see_through(
     Ok(Course { out, err, over, left_behind, took, ending })
 }
 
-/// Ends this process after that time, unless the answer is dropped before.
-fn end_unless_seen_within(time: Duration) -> Sender<()> {
+/// Ends this process where it waits for a disk that does not answer, until the answer is dropped.
+fn end_where_nothing_is_done() -> Sender<()> {
     let (seen, waiting) = channel();
     // Without a thread for it the supervisor's own bound holds, which is longer.
     let _ = thread::Builder::new().spawn(move || {
-        if waiting.recv_timeout(time) == Err(RecvTimeoutError::Timeout) {
-            std::process::exit(1);
+        let mut before = processor_time();
+        while waiting.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
+            let now = processor_time();
+            if now.saturating_sub(before) < NOTHING {
+                std::process::exit(1);
+            }
+            before = now;
         }
     });
     seen
+}
+
+/// What this process has used of the processors.
+fn processor_time() -> Duration {
+    let micros = |time: TimeVal| u64::try_from(time.tv_sec() * 1_000_000 + time.tv_usec());
+    getrusage(UsageWho::RUSAGE_SELF).map_or(Duration::ZERO, |used| {
+        let sum = micros(used.user_time()).unwrap_or(0) + micros(used.system_time()).unwrap_or(0);
+        Duration::from_micros(sum)
+    })
 }
 
 /// Both pipes of a command and what came out of them.

@@ -38,7 +38,18 @@ pub(crate) struct Group {
 #[derive(Debug)]
 struct Held {
     events: File,
+    /// The most there ever was, where the kernel counts it.
+    peak: Option<File>,
     most: u64,
+}
+
+impl Held {
+    /// Whether it came to the bound at all: some kernels tell of a refusal here that the bound of a
+    /// cgroup above was the reason of.
+    fn was_reached(&self) -> bool {
+        let peak = self.peak.as_ref().and_then(text).and_then(|text| text.trim().parse().ok());
+        peak.is_none_or(|peak: u64| peak >= self.most)
+    }
 }
 
 impl Group {
@@ -72,18 +83,18 @@ impl Group {
     fn open(path: &Path, limits: &Limits) -> io::Result<Self> {
         let write = |name: &str| File::options().write(true).open(path.join(name));
         let read = |name: &str| File::open(path.join(name));
-        let held = |bound: &str, events: &str, most: u64| match write(bound) {
+        let held = |bound: &str, (events, peak): (&str, &str), most: u64| match write(bound) {
             // Nobody has switched its controller on.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             _ if most == 0 => Ok(None),
             Err(error) => Err(error),
             Ok(file) => {
                 file.write_at(most.to_string().as_bytes(), 0)?;
-                Ok(Some(Held { events: read(events)?, most }))
+                Ok(Some(Held { events: read(events)?, peak: read(peak).ok(), most }))
             }
         };
-        let memory = held("memory.max", "memory.events", limits.memory_bytes)?;
-        let processes = held("pids.max", "pids.events", limits.processes)?;
+        let memory = held("memory.max", ("memory.events", "memory.peak"), limits.memory_bytes)?;
+        let processes = held("pids.max", ("pids.events", "pids.peak"), limits.processes)?;
         if memory.is_some() {
             // All or none: half of a command that goes on helps nobody.
             write("memory.oom.group")?.write_at(b"1", 0)?;
@@ -139,8 +150,10 @@ impl Group {
             (times > 0).then_some(Exceeded { bound, used: held.most, most: held.most })
         };
         // `oom` is of this bound; `oom_kill` alone may be the whole machine's want of memory.
-        over(&self.memory, Bound::Memory, "oom")
-            .or_else(|| over(&self.processes, Bound::Processes, "max"))
+        over(&self.memory, Bound::Memory, "oom").or_else(|| {
+            let reached = self.processes.as_ref().is_some_and(Held::was_reached);
+            over(&self.processes, Bound::Processes, "max").filter(|_| reached)
+        })
     }
 
     /// Processor time of all that are or were in it.

@@ -5,11 +5,15 @@ use super::delegation::{Controller, Delegation, Reason};
 use super::find::{failed, found, processes};
 use super::group::{Group, PREFIX};
 use super::place::{OWN, Stage};
+use nix::errno::Errno;
 use nix::sched::CloneFlags;
+use nix::sys::signal::kill;
 use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
 use protocol::confinement::Limits;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -128,10 +132,15 @@ fn attempt(base: &Path, holds: &[Controller]) -> Result<(), Reason> {
 /// Ends the calls of runners that have ended, and removes their cgroups: their names say whose they
 /// are, and where that process is gone nobody else has a right to what runs in them.
 fn clear(base: &Path) {
-    for (name, runner) in calls(base) {
-        if !runner.is_alive() {
-            remove(&base.join(name));
-        }
+    let dead = calls(base).into_iter().filter(|(_, runner)| runner.is_dead());
+    let dead: Vec<_> = dead.map(|(name, _)| base.join(name)).collect();
+    // All at once, and then one patience for all: several may be stuck on one disk.
+    for group in &dead {
+        end_all(group);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    for group in &dead {
+        remove(group, deadline);
     }
 }
 
@@ -141,7 +150,7 @@ fn clear(base: &Path) {
 pub fn sweep(base: &Path, runner: u32) {
     for (name, Runner { pid, .. }) in calls(base) {
         if pid == runner {
-            remove(&base.join(name));
+            remove(&base.join(name), Instant::now() + PATIENCE);
         }
     }
 }
@@ -161,10 +170,16 @@ impl Runner {
         Some(Self { pid: std::process::id(), start })
     }
 
-    /// One that nobody has waited for is not.
-    fn is_alive(self) -> bool {
+    /// Whether it is known to have ended: one that nobody has waited for has. A `/proc` that hides it
+    /// proves nothing.
+    fn is_dead(self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok();
-        stat.and_then(|stat| life(&stat)).is_some_and(|(start, alive)| alive && start == self.start)
+        match stat.and_then(|stat| life(&stat)) {
+            Some((start, alive)) => !alive || start != self.start,
+            // A number that no process can have is nobody's.
+            None => i32::try_from(self.pid)
+                .map_or(true, |pid| kill(Pid::from_raw(pid), None) == Err(Errno::ESRCH)),
+        }
     }
 
     /// The name of its command's cgroup.
@@ -193,17 +208,36 @@ fn calls(base: &Path) -> Vec<(String, Runner)> {
 }
 
 /// Ends all that is in it first: a cgroup with processes cannot be removed.
-fn remove(group: &Path) {
-    let deadline = Instant::now() + PATIENCE;
+fn remove(group: &Path, deadline: Instant) {
     while let Err(error) = fs::remove_dir(group) {
-        let busy = error.raw_os_error() == Some(libc::EBUSY);
-        if !busy || Instant::now() > deadline {
-            return;
+        match error.raw_os_error() {
+            Some(libc::EBUSY | libc::EACCES) if Instant::now() <= deadline => {}
+            Some(_) | None => return,
+        }
+        if error.raw_os_error() == Some(libc::EACCES) {
+            open_again(group);
         }
         // Again each time: what was just born is not there at the first.
-        let _ = fs::write(group.join("cgroup.kill"), "1");
+        end_all(group);
         sleep(PAUSE);
     }
+}
+
+/// Kills what is in it, as far as there is anything.
+fn end_all(group: &Path) {
+    let _ = fs::File::options()
+        .write(true)
+        .open(group.join("cgroup.kill"))
+        .and_then(|mut kill| kill.write_all(b"1"));
+}
+
+/// A command in tier B can change the modes of what belongs to its user, these directories too.
+fn open_again(group: &Path) {
+    for directory in group.parent().into_iter().chain([group]) {
+        let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o755));
+    }
+    let kill = fs::Permissions::from_mode(0o200);
+    let _ = fs::set_permissions(group.join("cgroup.kill"), kill);
 }
 
 #[cfg(test)]
@@ -215,9 +249,9 @@ mod tests {
     fn a_call_is_its_runners_as_long_as_that_lives() {
         let own = Runner::own().unwrap();
         assert_eq!(Runner::parse(&own.name()), Some(own));
-        assert!(own.is_alive());
-        assert!(!Runner { start: own.start + 1, ..own }.is_alive(), "another with its number");
-        assert!(!Runner { pid: u32::MAX, start: 1 }.is_alive());
+        assert!(!own.is_dead());
+        assert!(Runner { start: own.start + 1, ..own }.is_dead(), "another with its number");
+        assert!(Runner { pid: u32::MAX, start: 1 }.is_dead());
         for other in ["agentd-own", "agentd-call-", "agentd-call-x-1", "agentd-call-1", "call-1-2"]
         {
             assert_eq!(Runner::parse(other), None, "{other}");
