@@ -95,6 +95,8 @@ pub struct Settings {
     pub idle_exit: Option<Duration>,
     /// The workers' environment.
     pub worker_env: Vec<(String, String)>,
+    /// What the broker has besides: it judges all sessions, also those without a cage.
+    pub broker_env: Vec<(String, String)>,
 }
 
 /// Where a supervisor can be reached.

@@ -144,7 +144,7 @@ impl Actor for Root {
         let plan = SlotPlan {
             worker: Permanent::Broker,
             session: None,
-            spawner: spawner.clone(),
+            spawner: spawner.with(&settings.broker_env),
             times: SlotTimes::default(),
             owner: Arc::new(move |event| {
                 let _ = owner.send_message(RootMsg::Broker(event));

@@ -155,7 +155,8 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
         temp_root: PathBuf::from("/tmp"),
         log,
         idle_exit,
-        worker_env: worker_env(host.tier),
+        worker_env: worker_env(),
+        broker_env: broker_env(host.tier),
     };
     run_until_end(service, first_word, settings, way)
 }
@@ -264,12 +265,15 @@ fn close_input() -> std::io::Result<()> {
 
 /// What workers may know of this process's environment. Where certificates are is for their
 /// session's client to say.
-fn worker_env(host: Tier) -> Vec<(String, String)> {
+fn worker_env() -> Vec<(String, String)> {
     let name = "RUST_BACKTRACE";
-    let shown = std::env::var(name).map(|value| (name.to_owned(), value)).into_iter();
-    // The judge of sessions without a cage can have none either; no other session opens there.
-    let uncaged = (host == Tier::C).then(|| (WITHOUT_CAGE.to_owned(), "1".to_owned()));
-    shown.chain(uncaged).collect()
+    std::env::var(name).map(|value| (name.to_owned(), value)).into_iter().collect()
+}
+
+/// Where no cage can be made, the judge of sessions without one can have none either. Sessions' own
+/// workers are told by their session: the host may have one by then.
+fn broker_env(host: Tier) -> Vec<(String, String)> {
+    (host == Tier::C).then(|| (WITHOUT_CAGE.to_owned(), "1".to_owned())).into_iter().collect()
 }
 
 /// Where commands get a cgroup each, if anywhere.

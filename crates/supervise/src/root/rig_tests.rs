@@ -135,6 +135,7 @@ pub(super) async fn root_in(place: &Path) -> (ActorRef<RootMsg>, JoinHandle<()>,
         // A daemon, so that sessions of scripts end with their runs.
         idle_exit: Some(Duration::from_secs(600)),
         worker_env: Vec::new(),
+        broker_env: Vec::new(),
     };
     let (root, ended) = Root::spawn(None, Root, settings).await.unwrap();
     (root, ended, project)
