@@ -858,8 +858,8 @@ pub(crate) fn interruption(cut: &Cut, tool: &str) -> ToolResult {
     // Only what takes several files away at once moves each aside first.
     let aside = match tool {
         "delete" => {
-            " What it had moved aside lies beside its place as `.agentd-….NAME.gone`: the next file \
-             tool that changes something in that directory gives it its name back, or rename it."
+            " Of several names, what it had moved aside lies beside its place as \
+             `.agentd-….NAME.gone`; rename it to have it back, as far as it is still whole."
         }
         _ => "",
     };

@@ -41,7 +41,6 @@ mod failure;
 mod git;
 mod judged;
 mod kinds;
-mod leftover;
 mod lines;
 mod live;
 mod nearest;

@@ -4,7 +4,6 @@
 
 use crate::failure::{Code, Failure};
 use crate::judged;
-use crate::leftover;
 use crate::open;
 use crate::replace::Before;
 use crate::scope::{Place, trace};
@@ -43,6 +42,8 @@ pub(crate) enum What {
 
 /// Most names that are tried for what is moved aside.
 const NAMES: usize = 100;
+/// Longest name in bytes that stands in the name of what is moved aside, which has to be one too.
+const SHOWN_NAME: usize = 200;
 /// Most entries of a directory, its own directories' included.
 pub(crate) const ENTRIES: usize = 10_000;
 
@@ -89,7 +90,7 @@ pub(crate) fn tree(directory: &Path) -> Result<String, Failure> {
 /// # Errors
 /// Whatever the system answers; `stale` where somebody changed a file meanwhile. Only a directory
 /// of which the system takes a part and keeps another is left half: the message says so.
-pub(crate) fn remove(all: &[Doomed], place: &Place) -> Result<(), Failure> {
+pub(crate) fn remove(all: &[Doomed]) -> Result<(), Failure> {
     if let [only] = all
         && matches!(only.what, What::File(_) | What::Link)
     {
@@ -97,7 +98,7 @@ pub(crate) fn remove(all: &[Doomed], place: &Place) -> Result<(), Failure> {
     }
     let mut aside = Vec::new();
     for (number, doomed) in all.iter().enumerate() {
-        aside.push(Aside::put(doomed, number, place)?);
+        aside.push(Aside::put(doomed, number)?);
     }
     for gone in aside {
         gone.for_good()?;
@@ -144,7 +145,7 @@ struct Aside<'a> {
 }
 
 impl<'a> Aside<'a> {
-    fn put(doomed: &'a Doomed, number: usize, place: &Place) -> Result<Self, Failure> {
+    fn put(doomed: &'a Doomed, number: usize) -> Result<Self, Failure> {
         let failed = |errno: Errno| Failure::io("delete", &doomed.named, errno.into());
         let directory = open::directory(&doomed.parent).map_err(failed)?;
         if let What::File(before) = &doomed.what
@@ -153,8 +154,12 @@ impl<'a> Aside<'a> {
             return Err(judged::stale(&doomed.named, "was changed by somebody else"));
         }
         let mut aside = Self { doomed, directory, name: String::new(), moved: false };
+        // A call that was killed may have left such a name behind, with what it held: whoever finds it
+        // sees what it was called.
+        let was = doomed.name.to_str().filter(|name| name.len() <= SHOWN_NAME).unwrap_or_default();
         for attempt in 0..NAMES {
-            aside.name = leftover::gone(place, (number, attempt), &doomed.name);
+            let place = format!("{}-{number}-{attempt}", std::process::id());
+            aside.name = format!(".agentd-{place}.{was}.gone");
             match rename(&aside.directory, &doomed.name, OsStr::new(&aside.name)) {
                 Err(Errno::EEXIST) if attempt + 1 < NAMES => {}
                 other => {
@@ -200,7 +205,7 @@ impl Drop for Aside<'_> {
 }
 
 /// Never over something that is there.
-pub(crate) fn rename(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
+fn rename(directory: &OwnedFd, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
     match renameat2(directory, from, directory, to, RenameFlags::RENAME_NOREPLACE) {
         // A file system that cannot promise it: at least what is there already is seen.
         Err(Errno::EINVAL | Errno::ENOSYS) => {

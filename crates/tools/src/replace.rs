@@ -2,9 +2,7 @@
 
 use crate::failure::{Code, Failure};
 use crate::judged;
-use crate::leftover;
 use crate::open;
-use crate::scope::Place;
 use crate::site::{Site, Target};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, renameat, renameat2};
@@ -86,7 +84,6 @@ pub(crate) fn before(site: &Site<'_>, target: &Target) -> Result<Option<Before>,
 /// # Errors
 /// Whatever the system answers; `stale` where somebody else was faster. Nothing has changed then.
 pub(crate) fn replace(
-    place: &Place,
     target: &Target,
     before: Option<&Before>,
     bytes: &[u8],
@@ -101,7 +98,7 @@ pub(crate) fn replace(
     let mut made = Made { directories: Vec::new() };
     let failed = |errno: Errno| Failure::io("write", &target.named, errno.into());
     let directory = made.parents(parent).map_err(failed)?;
-    let fresh = Fresh::write((&directory, place), before, bytes).map_err(failed)?;
+    let fresh = Fresh::write(&directory, before, bytes).map_err(failed)?;
     let replaced = fresh.take_the_place(name, before, target)?;
     made.directories.clear();
     Ok(replaced)
@@ -191,17 +188,13 @@ struct Fresh<'a> {
 }
 
 impl<'a> Fresh<'a> {
-    fn write(
-        (directory, place): (&'a OwnedFd, &Place),
-        before: Option<&Before>,
-        bytes: &[u8],
-    ) -> Result<Self, Errno> {
+    fn write(directory: &'a OwnedFd, before: Option<&Before>, bytes: &[u8]) -> Result<Self, Errno> {
         // Only what may stay private is made private at first; a new file gets what umask leaves.
         let mode = Mode::from_bits_truncate(if before.is_some() { 0o600 } else { 0o666 });
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
         let (fresh, fd) = (0..100)
             .find_map(|attempt| {
-                let name = leftover::fresh(place, attempt);
+                let name = format!(".agentd-{}-{attempt}.tmp", std::process::id());
                 match open::beneath(directory, Path::new(&name), flags, mode) {
                     Err(Errno::EEXIST) => None,
                     other => Some(other.map(|fd| (Self { directory, name, placed: false }, fd))),

@@ -8,7 +8,6 @@ use crate::cancel::Cancel;
 use crate::diff;
 use crate::failure::{Code, Failure};
 use crate::judged;
-use crate::leftover;
 use crate::open;
 use crate::remove;
 use crate::replace::{Before, before, replace};
@@ -52,15 +51,12 @@ pub fn restore(
     place: &Place,
     cancel: &Cancel,
 ) -> Report {
-    let named: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
-    let mended = leftover::mend(place, &named);
     let site = site(place, judged, cancel);
     let max = usize::try_from(max_result_chars).unwrap_or(usize::MAX);
-    let (mut result, full, effects) = match put_back(files, &site) {
+    let (result, full, effects) = match put_back(files, &site) {
         Ok(answer) => answer.into_result(max),
         Err(failure) => (failed(TOOL, failure, max), None, Vec::new()),
     };
-    mended.tell(&mut result);
     Report {
         result,
         full,
@@ -99,7 +95,7 @@ fn put_back(files: &[KeptFile], site: &Site<'_>) -> Result<Answer, Failure> {
     let mut text = String::new();
     let mut effects = Vec::new();
     for (number, step) in steps.iter().enumerate() {
-        if let Err(failure) = step.forward(site) {
+        if let Err(failure) = step.forward() {
             // The last first, so that each finds what it left. The one that failed may be half done.
             let stuck: Vec<&str> = steps[..=number]
                 .iter()
@@ -230,7 +226,7 @@ fn remove_link(path: &Path) -> Option<String> {
 }
 
 impl Step<'_> {
-    fn forward(&self, site: &Site<'_>) -> Result<(), Failure> {
+    fn forward(&self) -> Result<(), Failure> {
         let named = &self.target.named;
         let failed = |error| Failure::io("put back", named, error);
         if self.link.is_some() {
@@ -238,7 +234,7 @@ impl Step<'_> {
         }
         match &self.file.before {
             Was::File { bytes, mode } => {
-                replace(site.place, &self.target, self.found.as_ref(), bytes)?;
+                replace(&self.target, self.found.as_ref(), bytes)?;
                 let mode = std::fs::Permissions::from_mode(mode & 0o777);
                 std::fs::set_permissions(&self.target.real, mode).map_err(failed)
             }
@@ -272,12 +268,7 @@ impl Step<'_> {
         }
         match (&self.found, &self.link) {
             (Some(found), _) => {
-                replace(
-                    site.place,
-                    &target,
-                    there.as_ref(),
-                    found.bytes.as_deref().unwrap_or_default(),
-                )?;
+                replace(&target, there.as_ref(), found.bytes.as_deref().unwrap_or_default())?;
                 let mode = std::fs::Permissions::from_mode(found.mode() & 0o777);
                 std::fs::set_permissions(&target.real, mode).map_err(failed)
             }

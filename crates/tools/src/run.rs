@@ -4,7 +4,6 @@ use crate::answer::failed;
 use crate::arguments::interpret;
 use crate::cancel::Cancel;
 use crate::failure::{Code, Failure};
-use crate::leftover::{self, Mended};
 use crate::live::Show;
 use crate::scope::Place;
 use crate::site::{Account, Site};
@@ -127,24 +126,10 @@ fn attempt(order: &Order<'_>, site: &mut Site<'_>) -> (ToolResult, Option<String
         };
         return (failed(name, failure, max), None, Vec::new());
     }
-    let mended = match call.spec.profile {
-        Profile::Mutate | Profile::Format => leftover::mend(site.place, &call.paths),
-        Profile::Probe
-        | Profile::Query
-        | Profile::Command
-        | Profile::Session
-        | Profile::Broker
-        | Profile::Provider
-        | Profile::Store
-        | Profile::Web
-        | Profile::Verify => Mended::default(),
-    };
-    let (mut result, full, effects) = match (works.run)(&call.input, site) {
+    match (works.run)(&call.input, site) {
         Ok(answer) => answer.into_result(max),
         Err(failure) => (failed(name, failure, max), None, Vec::new()),
-    };
-    mended.tell(&mut result);
-    (result, full, effects)
+    }
 }
 
 /// What this process used so far.

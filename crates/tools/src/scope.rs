@@ -42,12 +42,6 @@ impl From<&Confinement> for Place {
 }
 
 impl Place {
-    /// The session, by the name of its temporary directory.
-    pub(crate) fn session(&self) -> Option<&str> {
-        let name = self.temp.file_name()?.to_str()?;
-        name.strip_prefix("agentd-").filter(|id| !id.is_empty())
-    }
-
     /// Whether a real path lies in a granted directory.
     #[must_use]
     pub fn contains(&self, real: &Path) -> bool {

@@ -62,7 +62,7 @@ impl Tool for Delete {
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         let plan = Plan::make(&input, site)?;
         site.go_on()?;
-        remove(&plan.doomed, site.place)?;
+        remove(&plan.doomed)?;
         let summary = match plan.shown.as_slice() {
             [only] => format!("deleted {only}"),
             several => format!("deleted {} paths", several.len()),

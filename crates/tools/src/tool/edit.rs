@@ -59,7 +59,7 @@ impl Tool for Edit {
         let shown = site.shown(&change.target.real);
         let diff = diff::unified(&shown, &change.old, &change.new);
         site.go_on()?;
-        replace(site.place, &change.target, Some(&change.before), change.new.as_bytes())?;
+        replace(&change.target, Some(&change.before), change.new.as_bytes())?;
         site.saw(&change.target, judged::digest(change.new.as_bytes()));
         let places = change.lines.len();
         let count = if places == 1 {

@@ -85,7 +85,7 @@ impl Tool for Format {
         };
         let shown = site.shown(&target.real);
         site.go_on()?;
-        replace(site.place, &target, Some(&found), &new)?;
+        replace(&target, Some(&found), &new)?;
         site.saw(&target, judged::digest(&new));
         let (body, summary) = told(&command, &shown, (old, &new));
         let effects = [vec![Effect::Written(real)], answer.effects].concat();

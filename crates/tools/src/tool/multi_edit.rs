@@ -76,7 +76,7 @@ impl Tool for MultiEdit {
         let shown = site.shown(&draft.target.real);
         let diff = diff::unified(&shown, &draft.old, &new);
         site.go_on()?;
-        replace(site.place, &draft.target, Some(&draft.before), new.as_bytes())?;
+        replace(&draft.target, Some(&draft.before), new.as_bytes())?;
         site.saw(&draft.target, judged::digest(new.as_bytes()));
         let count = match lines.as_slice() {
             [only] => format!("line {only}"),

@@ -120,7 +120,7 @@ impl Tool for Rewrite {
         let shown = site.shown(&draft.target.real);
         let diff = diff::unified(&shown, &draft.old, &new);
         site.go_on()?;
-        replace(site.place, &draft.target, Some(&draft.before), new.as_bytes())?;
+        replace(&draft.target, Some(&draft.before), new.as_bytes())?;
         site.saw(&draft.target, judged::digest(new.as_bytes()));
         let count = if places == 1 { "1 place".to_owned() } else { format!("{places} places") };
         let summary = format!("rewrote {shown}: {count}");

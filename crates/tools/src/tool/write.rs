@@ -57,7 +57,7 @@ impl Tool for Write {
         }
         let diff = change(site, &target, before.as_ref(), &input.content);
         site.go_on()?;
-        let replaced = replace(site.place, &target, before.as_ref(), input.content.as_bytes())?;
+        let replaced = replace(&target, before.as_ref(), input.content.as_bytes())?;
         site.saw(&target, judged::digest(input.content.as_bytes()));
         let (did, effect) = match replaced {
             Replaced::Created => ("created", Effect::Created(target.recorded())),

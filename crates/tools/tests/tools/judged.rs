@@ -140,7 +140,7 @@ fn a_link_that_would_go_is_judged_where_it_lies() {
 #[test]
 fn what_was_left_aside_stays() {
     let project = Project::with(&[("a", "a"), ("b", "b")]);
-    let left = format!(".agentd-0-{}-0-0.a.gone", std::process::id());
+    let left = format!(".agentd-{}-0-0.a.gone", std::process::id());
     project.put(&left, b"left by another");
     // Of several, each is moved aside.
     project.ok("delete", json!({"paths": ["a", "b"]}));
