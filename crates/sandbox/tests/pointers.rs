@@ -231,6 +231,13 @@ fn no_name_in_a_protected_folder_stays_for_its_ending() {
             assert!(!yard.project.join(gone).exists(), "{tier} {gone}: {told:?}");
         }
         assert!(yard.project.join("nested/.git/hooks/other.sample").exists(), "the control");
+        // Nor is what was moved aside believed there by its new name.
+        for folder in [".claude/skills", "nested/.claude/skills"] {
+            let left = std::fs::read_dir(yard.project.join(folder)).unwrap().count();
+            assert_eq!(left, 0, "{tier} {folder}: {told:?}");
+        }
+        let kept = yard.project.join("nested/a.sample.quarantined/SKILL.md");
+        assert_eq!(text(&kept), "evil\n", "nothing is thrown away: {told:?}");
     }
 }
 

@@ -215,14 +215,28 @@ impl Told {
     }
 
     fn quarantine(&mut self, path: &Path) {
-        match aside(path) {
-            Ok(kept) => {
-                let shown = self.shown(&kept);
-                self.aside.insert(kept);
-                self.tell(path, Remedy::Quarantined { kept: shown });
-            }
+        self.quarantine_from(path, path);
+    }
+
+    fn quarantine_from(&mut self, place: &Path, path: &Path) {
+        match self.move_aside(place, path) {
+            Ok(kept) => self.tell(path, Remedy::Quarantined { kept }),
             Err(error) => self.failed(path, &error),
         }
+    }
+
+    /// Where it was kept. In a protected place a folder may be believed by any name, as one of
+    /// instructions for a program is: what is no file leaves that place.
+    fn move_aside(&mut self, place: &Path, path: &Path) -> io::Result<String> {
+        let file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+        let out = place.parent().filter(|_| !file && path != place);
+        let kept = match out.map(|folder| aside(path, folder)) {
+            Some(Ok(kept)) => kept,
+            Some(Err(_)) | None => aside(path, path.parent().unwrap_or(path))?,
+        };
+        let shown = self.shown(&kept);
+        self.aside.insert(kept);
+        Ok(shown)
     }
 
     /// Folders on the way that are none any more make room for real ones.
@@ -246,20 +260,25 @@ impl Told {
     }
 
     fn put_right(&mut self, path: &Path, seen: &Seen) {
+        self.put_right_in(path, path, seen);
+    }
+
+    /// The same of something that lies in a protected place.
+    fn put_right_in(&mut self, place: &Path, path: &Path, seen: &Seen) {
         match seen {
             Seen::Unwatched => {}
             Seen::Link(to) => {
                 if std::fs::read_link(path).is_ok_and(|now| now == *to) {
                     return;
                 }
-                self.restore(path, || std::os::unix::fs::symlink(to, path));
+                self.restore(place, path, || std::os::unix::fs::symlink(to, path));
             }
             Seen::Special { .. } => {
                 if differing(path, Some(seen)).is_empty() {
                     return;
                 }
                 match exists(path) {
-                    true => self.quarantine(path),
+                    true => self.quarantine_from(place, path),
                     false => self.left(path, "it was no file, and is gone"),
                 }
             }
@@ -274,7 +293,7 @@ impl Told {
                         if now.is_some_and(|now| now.mode == stamp.mode)
                             && read::bytes(path, FILE_BYTES, Links::Refused).as_ref()
                                 == Ok(bytes) => {}
-                    Some(bytes) => self.restore(path, || {
+                    Some(bytes) => self.restore(place, path, || {
                         std::fs::write(path, bytes)?;
                         let mode = std::fs::Permissions::from_mode(stamp.mode);
                         std::fs::set_permissions(path, mode)
@@ -284,20 +303,20 @@ impl Told {
             }
             Seen::Folder { mode, names } => {
                 if !is_real_dir(path) {
-                    self.restore(path, || {
+                    self.restore(place, path, || {
                         std::fs::create_dir(path)?;
                         std::fs::set_permissions(path, std::fs::Permissions::from_mode(*mode))
                     });
                 }
                 for (name, seen) in names {
-                    self.put_right(&path.join(name), seen);
+                    self.put_right_in(place, &path.join(name), seen);
                 }
                 let Ok(entries) = std::fs::read_dir(path) else { return };
                 for entry in entries.flatten() {
                     let path = entry.path();
                     let settled = self.aside.contains(&path) || is_sample(&path);
                     if !names.contains_key(&entry.file_name()) && !settled {
-                        self.quarantine(&path);
+                        self.quarantine_from(place, &path);
                     }
                 }
             }
@@ -305,13 +324,9 @@ impl Told {
     }
 
     /// Moves what is there aside and makes it anew.
-    fn restore(&mut self, path: &Path, make: impl FnOnce() -> io::Result<()>) {
-        let kept = match exists(path).then(|| aside(path)).transpose() {
-            Ok(kept) => kept.map(|kept| {
-                let shown = self.shown(&kept);
-                self.aside.insert(kept);
-                shown
-            }),
+    fn restore(&mut self, place: &Path, path: &Path, make: impl FnOnce() -> io::Result<()>) {
+        let kept = match exists(path).then(|| self.move_aside(place, path)).transpose() {
+            Ok(kept) => kept,
             Err(error) => return self.failed(path, &error),
         };
         match make() {
@@ -321,13 +336,13 @@ impl Told {
     }
 }
 
-/// Moves a name out of the way, to one beside it that is free.
-fn aside(path: &Path) -> io::Result<PathBuf> {
+/// Moves a name out of the way, to one in `folder` that is free.
+fn aside(path: &Path, folder: &Path) -> io::Result<PathBuf> {
     let name = path.file_name().unwrap_or_default();
     for number in 1..=1000 {
         let mut free = name.to_owned();
         free.push(if number == 1 { format!(".{ASIDE}") } else { format!(".{ASIDE}-{number}") });
-        let free = path.with_file_name(free);
+        let free = folder.join(free);
         if !exists(&free) {
             std::fs::rename(path, &free)?;
             return Ok(free);
