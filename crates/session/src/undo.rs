@@ -1,7 +1,8 @@
 //! `:undo`: what was changed in the newest turn that changed anything is taken back, one call of
 //! `undo_restore` after another, the newest change first. Of a command nobody knows here whether it changed
-//! anything: the store says so when it is asked, and one that did not is passed over in silence. Those calls go the way of all others; no
-//! model asked for them, and it is told what became of them. Pure.
+//! anything: the store says so when it is asked. One that did not is passed over, and that an older turn is
+//! gone back to for it is said first. Those calls go the way of all others; no model asked for them, and it is
+//! told what became of them. Pure.
 
 mod unsaid;
 
