@@ -530,7 +530,7 @@ fn verifiers_run_only_where_every_file_of_the_project_is_trusted() {
     let format = &at.load().format.commands[0];
     assert_eq!((format.hook.command.as_str(), format.by.line), ("form {path}", 4));
     assert!(format.by.text.starts_with("format.commands = "), "{format:?}");
-    assert!(format.by.file.ends_with("config.toml"), "{format:?}");
+    assert!(format.by.file.ends_with("user.toml"), "{format:?}");
 }
 
 #[test]
