@@ -3,20 +3,13 @@
 
 mod support;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use support::anthropic::{Answer, Server, call};
 use support::{Desk, needs};
 
 /// Runs a script as the model's only call in this tier and returns what it printed, after it ended
 /// with 0 and without a refusal.
 fn works(desk: &Desk, tier: &'static str, script: &str) -> String {
-    let (body, refusals) = ends_well(desk, tier, script);
-    assert_eq!(refusals, Vec::<Value>::new(), "tier {tier}: {body}");
-    body
-}
-
-/// The same, with the refusals that were recorded.
-fn ends_well(desk: &Desk, tier: &'static str, script: &str) -> (String, Vec<Value>) {
     let input = json!({ "command": script }).to_string();
     let server =
         Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")]);
@@ -27,7 +20,8 @@ fn ends_well(desk: &Desk, tier: &'static str, script: &str) -> (String, Vec<Valu
     let body = server.requests()[1].body["messages"].to_string();
     let ended = desk.ended(1);
     assert_eq!(ended["outcome"]["code"], 0, "tier {tier}: {body}");
-    (body, ended["refusals"].as_array().unwrap().clone())
+    assert_eq!(ended["refusals"], json!([]), "tier {tier}: {body}");
+    body
 }
 
 #[test]
@@ -190,7 +184,8 @@ fn debuggers_and_tracers_follow_their_own_children() {
             "int answer(void) { return 42; }\nint main(void) { return answer() - 42; }\n",
         );
         // Without the variable root's Python, which gdb holds, would write its caches into /usr.
-        let (body, refusals) = ends_well(
+        // gdb tries the child's memory as a file, which is refused, says so, and traces instead.
+        let body = works(
             &desk,
             tier,
             "cc -g -O0 -o a a.c && export PYTHONDONTWRITEBYTECODE=1 && \
@@ -198,11 +193,6 @@ fn debuggers_and_tracers_follow_their_own_children() {
              strace -f -o trace sh -c 'true; ./a' && grep -c execve trace",
         );
         assert!(body.contains("Value returned is $1 = 42"), "tier {tier}: {body}");
-        // Nothing in /proc is granted for writing. gdb tries the file, says so, and traces instead.
-        for refusal in &refusals {
-            let detail = refusal["detail"].as_str().unwrap();
-            assert!(detail.ends_with("/mem for writing"), "tier {tier}: {refusal}");
-        }
     }
 }
 

@@ -54,8 +54,12 @@ pub(super) enum Whose {
 
 /// Whose process or group the number in the argument means to the caller.
 pub(super) fn whose(argument: usize, notice: &Notice, processes: &Processes) -> Whose {
-    let Some(caller) = processes.status(notice.tid) else { return Whose::Others };
-    let wanted = low(notice.args[argument]).unsigned_abs();
+    owner(low(notice.args[argument]).unsigned_abs(), notice.tid, processes)
+}
+
+/// Whose process the number means to this caller.
+pub(super) fn owner(wanted: u32, tid: u32, processes: &Processes) -> Whose {
+    let Some(caller) = processes.status(tid) else { return Whose::Others };
     // In a namespace of its own no number means anything outside.
     let apart = caller.tids.len() > 1;
     if apart || caller.tgids.last() == Some(&wanted) || processes.inside(wanted) {

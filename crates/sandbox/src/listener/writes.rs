@@ -7,6 +7,7 @@
 use super::notice::Notice;
 use super::paths::{End, Found, Kind, Root, find, on_read_only_mount};
 use super::processes::Processes;
+use super::signals::{self, Whose};
 use super::territory::Territory;
 use crate::seccomp::{Flags, Follow, Look, Role};
 use libc::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_CREAT, O_EXCL, O_NOFOLLOW, O_PATH, O_TMPFILE};
@@ -58,7 +59,10 @@ pub(super) fn claims(look: &Look, notice: &Notice, processes: &Processes) -> Vec
                 },
             };
             let path = absolute(*dir, *path);
-            path.map(|path| Claim { path, deed: Deed::Open(flags) }).into_iter().collect()
+            path.filter(|path| !traced_memory(path, notice, processes))
+                .map(|path| Claim { path, deed: Deed::Open(flags) })
+                .into_iter()
+                .collect()
         }
         Look::Names(places) => places
             .iter()
@@ -255,6 +259,23 @@ fn own_entry(processes: &Processes, tid: u32, said: PathBuf) -> Option<PathBuf> 
         Ok(rest) => Some(own(processes.status(tid)?.tids)?.join(rest)),
         Err(_) => Some(said),
     }
+}
+
+/// Whether it is the memory of a process of the cage, as a file. Nothing in `/proc` is granted for
+/// writing, so the kernel refuses it, but what it would give is allowed by tracing: debuggers try
+/// the file first and go on without it. A fallback, like calls that the kernel is said to lack.
+fn traced_memory(path: &Path, notice: &Notice, processes: &Processes) -> bool {
+    let Some(text) = path.to_str().and_then(|text| text.strip_prefix("/proc/")) else {
+        return false;
+    };
+    let number = match text.split('/').collect::<Vec<_>>().as_slice() {
+        [process, "mem"] | [process, "task", _, "mem"] => process.parse::<u32>(),
+        _ => return false,
+    };
+    // The first process of a namespace is ours, not the command's.
+    number.is_ok_and(|number| {
+        number != 1 && signals::owner(number, notice.tid, processes) == Whose::Own
+    })
 }
 
 /// The flags in `struct open_how`.

@@ -184,3 +184,36 @@ fn own_streams_may_be_opened_again_and_own_entries_of_proc_have_a_number() {
     let expected = (RefusalKind::Predicted, "openat", own.as_str(), libc::EACCES);
     assert_eq!(lines(&outcome.record.refusals), [expected]);
 }
+
+#[test]
+fn memory_of_own_processes_is_left_to_tracing_and_that_of_others_is_predicted() {
+    let place = place();
+    let parent = std::os::unix::process::parent_id();
+    let outcome = under(watch_over(&place), || {
+        lock(&place);
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let number = child.id();
+        let answers = [
+            format!("/proc/{number}/mem"),
+            format!("/proc/{number}/task/{number}/mem"),
+            "/proc/self/mem".to_owned(),
+            format!("/proc/{number}/comm"),
+            format!("/proc/{parent}/mem"),
+            "/proc/1/mem".to_owned(),
+        ]
+        .map(|path| open(&CString::new(path).unwrap(), libc::O_RDWR));
+        let number = i64::from(number);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        answers.into_iter().chain([number]).collect()
+    });
+    let (child, answers) = outcome.answers.split_last().unwrap();
+    // Refused all the same: nothing in /proc is granted for writing.
+    assert_eq!(answers, [-i64::from(libc::EACCES); 6]);
+    let words = [format!("{child}/comm"), format!("{parent}/mem"), "1/mem".to_owned()]
+        .map(|name| format!("/proc/{name} for writing"));
+    let expected = words
+        .each_ref()
+        .map(|line| (RefusalKind::Predicted, "openat", line.as_str(), libc::EACCES));
+    assert_eq!(lines(&outcome.record.refusals), expected);
+}
