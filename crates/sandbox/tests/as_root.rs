@@ -8,7 +8,7 @@ mod yard;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use yard::{ATTEMPT, TIERS, Told, Yard};
+use yard::{ATTEMPT, TIERS, Told, Yard, dns};
 
 const NOBODY: u32 = 65534;
 
@@ -227,5 +227,39 @@ fn in_a_container_the_lower_tier_holds_and_the_higher_is_refused_with_its_reason
         assert!(said.contains("Lost: The host's /proc is shown"), "user {user}: {accepted:?}");
         assert!(accepted.printed().contains("ran"), "user {user}: {accepted:?}");
         yard.canary_is_untouched();
+    }
+}
+
+/// The resolver's own settings lead to the test's server, in a mount namespace made for it: only root
+/// may listen where resolvers ask.
+#[test]
+fn the_system_s_resolver_asks_nobody_while_the_network_is_off() {
+    must_be_root();
+    let own = std::process::id().to_be_bytes();
+    let server = dns::Server::at(&format!("127.53.{}.{}:53", own[2], own[3]));
+    for (tier, way) in [("a", ""), ("a", " use-vc"), ("b", ""), ("b", " use-vc")] {
+        let yard = Yard::new();
+        let settings = yard.root.join("resolv.conf");
+        let text =
+            format!("nameserver {}\noptions timeout:2 attempts:1{way}\n", server.address.ip());
+        std::fs::write(&settings, text).unwrap();
+        let resolves = |network: &str| {
+            let program = [yard.inside.to_str().unwrap(), "try", "resolve", dns::NAME];
+            let runner = yard.runner(tier, &["network", network], &program);
+            let out = Command::new("unshare")
+                .args(["--mount", "sh", "-ec"])
+                .arg("mount --bind \"$0\" \"$(readlink -f /etc/resolv.conf)\"; exec \"$@\"")
+                .arg(&settings)
+                .arg(runner.get_program())
+                .args(runner.get_args())
+                .output()
+                .expect("`unshare` runs");
+            Told::from(&out).in_tier(tier).printed()
+        };
+        let said = resolves("off");
+        assert!(said.starts_with("resolve: ") && !said.contains("done"), "{tier}{way}: {said}");
+        assert_eq!(server.arrived(), 0, "{tier}{way}");
+        assert_eq!(resolves("on"), format!("resolve: done {}", dns::FOUND), "{tier}{way}");
+        assert_ne!(server.arrived(), 0, "{tier}{way}");
     }
 }

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
-use yard::{TIERS, Yard, mark};
+use yard::{TIERS, Yard, dns, mark};
 
 /// How many connections a listener that does not wait has been given, with what came.
 fn arrived(listener: &UnixListener) -> usize {
@@ -133,6 +133,31 @@ fn no_other_way_of_sending_reaches_a_live_server_while_the_network_is_off() {
             };
             assert!(free.starts_with("done") || free.starts_with(kernels), "{act:?}: {free}");
             arrived();
+        }
+    }
+}
+
+/// Names can carry secrets out: each question of a program goes to whoever answers for the name.
+#[test]
+fn a_name_server_is_asked_nothing_while_the_network_is_off() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        for bound in ["127.0.0.1:0", "[::1]:0"] {
+            let server = dns::Server::at(bound);
+            let address = server.address.to_string();
+            for act in ["ask-by-datagram", "ask-by-stream"] {
+                let act = [act, &address, dns::NAME];
+                let said = yard.caged(tier, &act);
+                assert!(!said.starts_with("done"), "{tier} {act:?}: {said}");
+                assert_eq!(server.arrived(), 0, "{tier} {act:?}");
+                let found = format!("done {}", dns::FOUND);
+                assert_eq!(
+                    yard.caged_with(tier, &["network", "on"], &act),
+                    found,
+                    "{tier} {act:?}"
+                );
+                assert_ne!(server.arrived(), 0, "{tier} {act:?}");
+            }
         }
     }
 }

@@ -98,6 +98,7 @@ fn sockets(act: &str, words: &[&str]) -> io::Result<String> {
             let _client = TcpStream::connect(listener.local_addr()?)?;
             listener.accept().map(|_| String::new())
         }
+        ("resolve" | "ask-by-datagram" | "ask-by-stream", words) => crate::dns::perform(act, words),
         _ => processes(act, words),
     }
 }

@@ -7,6 +7,7 @@
 
 mod acts;
 mod clock;
+mod dns;
 mod fault;
 mod options;
 mod runner;
