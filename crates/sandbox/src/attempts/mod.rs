@@ -91,6 +91,8 @@ enum Proof {
     Ended,
     /// What the act left behind writes here no more.
     Still(PathBuf),
+    /// No datagram came out, whatever the act says of itself.
+    Unheard,
     /// Refusals are in the record.
     Recorded,
 }
@@ -195,6 +197,7 @@ fn rows(yard: &Yard, bystander: i32) -> Vec<Trial> {
             Proof::Absent(new),
         ),
         trial(6, "reaching the network", held, &["inet", &yard.inet()], Proof::Refused),
+        trial(6, "asking a name server", held, &["ask", &yard.datagrams()], Proof::Unheard),
         Trial {
             network: Network::Listed,
             ..trial(
@@ -294,9 +297,13 @@ fn attempt(
         Ok(Some(told)) => Ground { tier, abi: told.abi, observable: told.observable },
         Ok(None) | Err(_) => Ground { tier, abi: layer::abi().unwrap_or(0), observable: true },
     };
-    let (mut found, mut why) = judge(trial, tier, told);
+    let (mut found, mut why) = judge(yard, trial, tier, told);
     // After the attempt: the control changes what the proof looks at.
-    if found == Stand::Held && !trial::free(&trial.act) {
+    let control = || {
+        let done = trial::free(&trial.act);
+        if matches!(trial.proof, Proof::Unheard) { done && yard.heard() } else { done }
+    };
+    if found == Stand::Held && !control() {
         found = Stand::Untried;
         "it does not happen without a cage either".clone_into(&mut why);
     }
@@ -305,7 +312,12 @@ fn attempt(
 }
 
 /// What was found, and what stood in the way.
-fn judge(trial: &Trial, tier: Tier, told: Result<Option<Told>, CageError>) -> (Stand, String) {
+fn judge(
+    yard: &Yard,
+    trial: &Trial,
+    tier: Tier,
+    told: Result<Option<Told>, CageError>,
+) -> (Stand, String) {
     let held = |holds: bool| if holds { Stand::Held } else { Stand::Open };
     let told = match told {
         Ok(told) => told,
@@ -334,6 +346,7 @@ fn judge(trial: &Trial, tier: Tier, told: Result<Option<Told>, CageError>) -> (S
         (Proof::Refused, Some(told)) => held(told.answer == Answer::Refused),
         (Proof::Whole(path), Some(told)) => undone(&told, Yard::whole(path)),
         (Proof::Absent(path), Some(told)) => undone(&told, !path.exists()),
+        (Proof::Unheard, Some(_)) => held(!yard.heard()),
         (Proof::Recorded, Some(told)) => held(told.refusals > 0),
     };
     (found, String::new())

@@ -6,7 +6,7 @@ use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
 };
 use std::fs::{self, Permissions};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -22,6 +22,7 @@ const MODE: u32 = 0o600;
 pub(super) struct Yard {
     root: PathBuf,
     inet: TcpListener,
+    datagrams: UdpSocket,
     _named: UnixListener,
     _hidden: UnixListener,
     name: String,
@@ -47,11 +48,13 @@ impl Yard {
         let hidden = SocketAddr::from_abstract_name(&name)?;
         let yard = Self {
             inet: TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?,
+            datagrams: UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?,
             _named: UnixListener::bind(root.join("outside/socket"))?,
             _hidden: UnixListener::bind_addr(&hidden)?,
             root,
             name,
         };
+        yard.datagrams.set_nonblocking(true)?;
         for file in [yard.outside(), yard.settings(), yard.token()] {
             fs::write(&file, WHOLE)?;
             fs::set_permissions(&file, Permissions::from_mode(MODE))?;
@@ -89,6 +92,16 @@ impl Yard {
     /// The address of the listener on this machine.
     pub(super) fn inet(&self) -> String {
         self.inet.local_addr().map(|address| address.to_string()).unwrap_or_default()
+    }
+
+    /// The address at which datagrams are taken on this machine.
+    pub(super) fn datagrams(&self) -> String {
+        self.datagrams.local_addr().map(|address| address.to_string()).unwrap_or_default()
+    }
+
+    /// Whether one has come since.
+    pub(super) fn heard(&self) -> bool {
+        self.datagrams.recv(&mut [0; 64]).is_ok()
     }
 
     /// A place in the project.
