@@ -99,8 +99,18 @@ fn it_works_as_any_other() {
 fn a_server_that_answers_no_more_holds_up_its_call_and_nothing_else() {
     let before = ("before it began", "read", json!({"path": "a"}));
     let script = "echo x > begun; sleep 2; cat a; echo read";
-    let amid = ("may have run", "bash", json!({"command": script, "timeout_ms": 4000}));
-    for (tier, (words, tool, input)) in [("A", before.clone()), ("A", amid.clone()), ("B", amid)] {
+    let amid = |script| ("may have run", "bash", json!({"command": script, "timeout_ms": 4000}));
+    // It may stop while it has a question of the command's, or of who looks on: then these cannot even
+    // be killed.
+    let busy = "while :; do echo x >> begun; cat a > b; done";
+    let rows = [
+        ("A", before),
+        ("A", amid(script)),
+        ("B", amid(script)),
+        ("A", amid(busy)),
+        ("B", amid(busy)),
+    ];
+    for (tier, (words, tool, input)) in rows {
         let desk = Desk::new();
         patience(&desk);
         let served = Served::project(&desk, &["--no-allow-other"]);
@@ -133,8 +143,84 @@ fn a_server_that_answers_no_more_holds_up_its_call_and_nothing_else() {
         let told = told(&server);
         assert!(told[0].contains(words), "{tier} {tool}: {told:?}");
         assert!(told[1].contains("one"), "{tier} {tool}: {told:?}");
-        assert!(ran.took < Duration::from_secs(30), "{tier} {tool}: {:?}", ran.took);
+        assert!(ran.took < Duration::from_secs(45), "{tier} {tool}: {:?}", ran.took);
     }
+}
+
+/// A process that waits for an answer which the server has begun to give can be ended by nobody.
+#[test]
+fn what_cannot_be_killed_holds_up_its_call_and_nothing_else() {
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        patience(&desk);
+        let slow = slow(&desk);
+        let calls = [
+            ("bash", json!({"command": "head -c 4000 /dev/zero > large", "timeout_ms": 1000})),
+            ("memory_add", json!({"text": "one"})),
+            ("memory_search", json!({"query": "one"})),
+        ];
+        let answers = calls.iter().zip(1..).map(|(row, n)| says(n, row)).collect::<Vec<_>>();
+        let server = Server::scripted(answers.into_iter().chain([Answer::text("done")]));
+        let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+        command.env("AGENTD_SANDBOX_TIER", tier);
+        let ran = run(command);
+        assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{tier}: {ran:?}");
+        assert!(ran.took < Duration::from_secs(45), "{tier}: {:?}", ran.took);
+        let told = told(&server);
+        assert!(told[0].contains("may have run"), "{tier}: {told:?}");
+        assert!(told[2].contains("one"), "the control, {tier}: {told:?}");
+        drop(slow);
+    }
+}
+
+/// The same in a runner that writes by itself: a person's stop is a stop.
+#[test]
+fn a_write_that_cannot_be_killed_is_over_when_a_person_stops_it() {
+    let desk = Desk::new();
+    patience(&desk);
+    let daemon = desk.daemon();
+    let slow = slow(&desk);
+    let row = ("write", json!({"path": "large", "content": "x".repeat(4000)}));
+    let server = Server::answering(move |n, _| match n {
+        1 => says(n, &row),
+        _ => Answer::text("done"),
+    });
+    let pid = daemon.pid;
+    let held = || {
+        let tool = |it: &support::Process| it.parent == pid && it.name == "agentd-tool";
+        support::processes().into_iter().filter(tool).any(|it| waits_in_the_kernel(it.pid))
+    };
+    let mut script = desk.with_server(&server, &["-p", "go", "--permission-mode", "auto"]);
+    let mut script = script.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    // Each of its questions waits there for a moment; only that for the bytes waits longer.
+    let mut waited = 0;
+    until("the runner waits in the kernel", || {
+        waited = if held() { waited + 1 } else { 0 };
+        waited > 100
+    });
+    send(script.id(), Signal::SIGINT);
+    until("the script has ended", || script.try_wait().unwrap().is_some());
+    let audit = || {
+        // Not from within the project, which answers nobody.
+        let mut command = desk.agentd(&["audit", "export"]);
+        command.current_dir(desk.home());
+        support::run_within(command, Duration::from_secs(20)).out
+    };
+    until("the call has an end", || audit().contains(r#""how":"interrupted""#));
+    assert!(held(), "the control: it waits still");
+    drop(slow);
+    until("the runner is waited for", || !held());
+    drop(daemon);
+}
+
+fn waits_in_the_kernel(pid: u32) -> bool {
+    let place = fs::read_to_string(format!("/proc/{pid}/wchan")).unwrap_or_default();
+    place == "request_wait_answer"
+}
+
+/// A project on a disk that takes an hour for what a call writes, and nothing else meanwhile.
+fn slow(desk: &Desk) -> Served {
+    Served::project(desk, &["--no-allow-other", "--write-rate=1"])
 }
 
 /// A stopped process is found by its silence; a shorter patience makes a shorter test.

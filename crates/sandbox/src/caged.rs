@@ -121,17 +121,21 @@ impl Caged {
         self.tree.end();
     }
 
-    /// Waits for the command itself, ends what it left behind, and says what happened.
+    /// Waits for the command itself unless it was killed, ends what it left behind, and says what
+    /// happened.
     ///
     /// # Errors
-    /// `Step::Handover` where the kernel gave no account of the command.
+    /// `Step::Handover` where the kernel gave no account of the command: it was killed and cannot end.
     pub fn finish(mut self) -> Result<Ending, CageError> {
-        if self.tree.exit().is_none() {
+        if !self.tree.was_ended() {
             self.ended_within(None);
         }
         let survivors = self.tree.end();
         let exit = self.tree.exit().ok_or_else(|| {
-            CageError::new(Step::Handover, "the command could not be ended in time")
+            CageError::new(
+                Step::Handover,
+                "it was killed and cannot end; it waits for a disk that does not answer",
+            )
         })?;
         let record = self.listener.take().map(Listener::finish).unwrap_or_default();
         Ok(Ending {

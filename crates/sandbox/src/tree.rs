@@ -103,6 +103,11 @@ impl Tree {
         self.exit
     }
 
+    /// Whether `end` was called.
+    pub(crate) fn was_ended(&self) -> bool {
+        self.survivors.is_some()
+    }
+
     /// Asks the command's group to end.
     pub(crate) fn terminate(&self) {
         let group = Pid::from_raw(-self.command.as_raw());

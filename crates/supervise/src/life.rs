@@ -1,7 +1,8 @@
 //! One life of one worker process: its socket, its exit, and what it says.
 //!
 //! Used by the worker actor (for workers that come back) and by the call actor (for runners that
-//! do not). Reports its end only after the process is dead and reaped and its socket drained.
+//! do not). Reports its end only after the process is dead and reaped and its socket drained; one that was
+//! killed and is held in the kernel is reported after a time, and waited for behind that.
 
 use crate::spawn::Started;
 use ipc::{ChannelError, HELLO_BYTES, Hello, Joiner, codec, descriptor_frame, frames};
@@ -28,6 +29,9 @@ const DRAIN: Duration = Duration::from_secs(1);
 /// A worker that takes nothing of what waits for it for so long is stuck. A busy machine lets
 /// nobody wait this long.
 const STALL: Duration = Duration::from_secs(10);
+/// How long the kernel gets to end what was killed. Only a process that waits for a disk which does not
+/// answer needs more: it does nothing from then on but end, whenever that disk lets it go.
+const UNENDED: Duration = Duration::from_secs(5);
 /// Bytes handed over at once; each piece has [`STALL`] to be taken.
 const PIECE: usize = 64 << 10;
 
@@ -48,6 +52,8 @@ pub enum Cause {
     Stuck,
     /// It did not answer while somebody waited for it, and was ended for it.
     NoAnswer,
+    /// It was killed and cannot end: it waits in the kernel for a disk that does not answer.
+    Held,
     /// It was owed a word that its wire cannot carry: without that word it would wait for ever.
     Unsayable(String),
     /// We ended it.
@@ -64,6 +70,7 @@ impl std::fmt::Display for Cause {
             Self::Silent => f.write_str("did not say Hello in time"),
             Self::NoAnswer => f.write_str("did not answer"),
             Self::Stuck => f.write_str("did not take what was sent to it"),
+            Self::Held => f.write_str("cannot be ended: it waits for a disk that does not answer"),
             Self::Unsayable(why) => write!(f, "could not be told what it waits for: {why}"),
             Self::Ended => f.write_str("was ended by the supervisor"),
         }
@@ -76,7 +83,7 @@ pub(crate) enum Report<L: Link> {
     Word { word: L::From, heard: OwnedSemaphorePermit },
     /// A descriptor that rode behind the last word.
     Descriptor(OwnedFd),
-    /// Dead, reaped, drained.
+    /// Dead, reaped, drained; or killed and [`Cause::Held`].
     Ended(Cause),
 }
 
@@ -129,18 +136,24 @@ impl<L: Link> Life<L> {
         tokio::spawn(async move {
             let listener = Listener::<L>::new(reader, generation, hello);
             let cause = watch(listener, &exit, ending, &report).await;
-            let _ = exit.readable().await;
             // Before it is waited for: until then its number is nobody else's.
-            if let Some(cgroup) = cgroup {
-                let sweep = move || sandbox::sweep(&cgroup, pid);
-                let _ = tokio::task::spawn_blocking(sweep).await;
-            }
-            let cause = match (cause, child.wait()) {
-                (Some(cause), _) => cause,
-                (None, Ok(status)) => exit_cause(status),
-                (None, Err(error)) => Cause::Breach(format!("cannot be waited for: {error}")),
+            let sweep = async || {
+                if let Some(cgroup) = cgroup.clone() {
+                    let sweep = move || sandbox::sweep(&cgroup, pid);
+                    let _ = tokio::task::spawn_blocking(sweep).await;
+                }
             };
-            report(Report::Ended(cause));
+            let held = timeout(UNENDED, exit.readable()).await.is_err();
+            if held {
+                sweep().await;
+                report(Report::Ended(Cause::Held));
+                let _ = exit.readable().await;
+            }
+            sweep().await;
+            let status = child.wait();
+            if !held {
+                report(Report::Ended(cause.unwrap_or_else(|| exit_cause(status))));
+            }
         });
         Ok(Self { pid, generation, outbox, end, words: std::marker::PhantomData })
     }
@@ -247,11 +260,12 @@ fn kill(exit: &AsyncFd<OwnedFd>) {
     }
 }
 
-fn exit_cause(status: std::process::ExitStatus) -> Cause {
+fn exit_cause(status: std::io::Result<std::process::ExitStatus>) -> Cause {
     use std::os::unix::process::ExitStatusExt;
-    match (status.code(), status.signal()) {
-        (Some(code), _) => Cause::Exited(code),
-        (None, signal) => Cause::Signalled(signal.unwrap_or(0)),
+    match status.map(|status| (status.code(), status.signal())) {
+        Ok((Some(code), _)) => Cause::Exited(code),
+        Ok((None, signal)) => Cause::Signalled(signal.unwrap_or(0)),
+        Err(error) => Cause::Breach(format!("cannot be waited for: {error}")),
     }
 }
 

@@ -78,6 +78,7 @@ impl Life {
                 | Cause::Breach(_)
                 | Cause::Stuck
                 | Cause::NoAnswer
+                | Cause::Held
                 | Cause::Unsayable(_)
                 | Cause::Ended,
                 Said::Something,
@@ -88,6 +89,7 @@ impl Life {
                 | Cause::Breach(_)
                 | Cause::Stuck
                 | Cause::NoAnswer
+                | Cause::Held
                 | Cause::Unsayable(_)
                 | Cause::Ended,
                 Said::Nothing,

@@ -6,8 +6,8 @@ use crate::capture::HeadTail;
 use crate::live::Live;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeVal;
+use nix::time::ClockId;
+use nix::unistd::gettid;
 use protocol::tool::Stream;
 use sandbox::{CageError, Caged, Ending, Exceeded};
 use std::fs::File;
@@ -24,11 +24,11 @@ const GRACE: Duration = Duration::from_millis(250);
 /// hold one.
 const LAST_BYTES: Duration = Duration::from_secs(1);
 /// After that the project is looked at once more, and it may lie on a disk that does not answer: when
-/// this process has done nothing for so long, it ends without a word, and the call is one that may have
+/// nothing was done for so long, this process ends without a word, and the call is one that may have
 /// run. However much there is to look at is no reason: a command could bring that about.
 const SILENCE: Duration = Duration::from_secs(15);
-/// More than a look at the clock takes.
-const NOTHING: Duration = Duration::from_millis(2);
+/// Between two looks whether anything is done.
+const LOOK: Duration = Duration::from_secs(3);
 /// As much as a pipe holds.
 const BUFFER: usize = 64 * 1024;
 
@@ -74,7 +74,6 @@ pub(crate) fn see_through(
         buffer: vec![0; BUFFER],
     };
     let over = pipes.until_over(&mut caged, begin + time, cancel);
-    let seen = end_where_nothing_is_done();
     let mut left_behind = false;
     match over {
         Over::ByItself => {
@@ -90,6 +89,8 @@ pub(crate) fn see_through(
     pipes.drain(Instant::now() + LAST_BYTES);
     let took = begin.elapsed();
     let Pipes { heard_out: out, heard_err: err, live, .. } = pipes;
+    // From here on: ending a tree takes its share of the processor, and its own bound.
+    let seen = end_where_nothing_is_done();
     let ending = caged.finish()?;
     drop(seen);
     // Last: it may wait for a slow screen, and by now nothing of the command is left.
@@ -97,30 +98,30 @@ pub(crate) fn see_through(
     Ok(Course { out, err, over, left_behind, took, ending })
 }
 
-/// Ends this process where it waits for a disk that does not answer, until the answer is dropped.
+/// Ends this process where this thread waits for a disk that does not answer, until the answer is dropped.
 fn end_where_nothing_is_done() -> Sender<()> {
     let (seen, waiting) = channel();
+    let clock = own_clock();
     // Without a thread for it the supervisor's own bound holds, which is longer.
     let _ = thread::Builder::new().spawn(move || {
-        let mut before = processor_time();
-        while waiting.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
-            let now = processor_time();
-            if now.saturating_sub(before) < NOTHING {
+        let mut last = (Instant::now(), clock.now());
+        while waiting.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            let now = clock.now();
+            if now != last.1 {
+                last = (Instant::now(), now);
+            } else if last.0.elapsed() >= SILENCE {
                 std::process::exit(1);
             }
-            before = now;
         }
     });
     seen
 }
 
-/// What this process has used of the processors.
-fn processor_time() -> Duration {
-    let micros = |time: TimeVal| u64::try_from(time.tv_sec() * 1_000_000 + time.tv_usec());
-    getrusage(UsageWho::RUSAGE_SELF).map_or(Duration::ZERO, |used| {
-        let sum = micros(used.user_time()).unwrap_or(0) + micros(used.system_time()).unwrap_or(0);
-        Duration::from_micros(sum)
-    })
+/// What this thread uses of the processors, as a clock that other threads can read. Its number is the
+/// kernel's: `CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED` and the thread's, complemented
+/// (`include/linux/posix-timers_types.h`).
+fn own_clock() -> ClockId {
+    ClockId::from_raw((!gettid().as_raw() << 3) | 6)
 }
 
 /// Both pipes of a command and what came out of them.
