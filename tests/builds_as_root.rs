@@ -1,27 +1,18 @@
-//! A build by the cargo of this machine, whose homes only root can read here.
+//! Builds by the cargo of this machine with what it fetched before, which only root can read here.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
 use serde_json::json;
-use std::path::PathBuf;
 use support::anthropic::{Answer, Server, call};
-use support::{Desk, needs};
+use support::{Desk, needs, tool_home};
 
 // The dependency is one of this workspace, so its source is there once that is built.
-
-/// Where cargo and rustup keep their things on this machine.
-fn home(variable: &str, usual: &str) -> PathBuf {
-    std::env::var_os(variable).map_or_else(
-        || PathBuf::from(std::env::var_os("HOME").expect("HOME is set")).join(usual),
-        PathBuf::from,
-    )
-}
 
 #[test]
 fn cargo_builds_offline_with_the_person_s_caches_and_is_refused_nothing() {
     needs("cargo");
-    let (cargo, rustup) = (home("CARGO_HOME", ".cargo"), home("RUSTUP_HOME", ".rustup"));
+    let (cargo, rustup) = (tool_home("CARGO_HOME", ".cargo"), tool_home("RUSTUP_HOME", ".rustup"));
     let package = "[package]\nname = \"one\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\
                    [dependencies]\ncfg-if = \"1\"\n";
     for tier in ["A", "B"] {
@@ -49,7 +40,7 @@ fn cargo_builds_offline_with_the_person_s_caches_and_is_refused_nothing() {
 #[test]
 fn an_edit_that_does_not_compile_is_told_by_cargo_and_leaves_nothing_in_the_project() {
     needs("cargo");
-    let (cargo, rustup) = (home("CARGO_HOME", ".cargo"), home("RUSTUP_HOME", ".rustup"));
+    let (cargo, rustup) = (tool_home("CARGO_HOME", ".cargo"), tool_home("RUSTUP_HOME", ".rustup"));
     let package = |more: &str| {
         format!("[package]\nname = \"one\"\nversion = \"0.1.0\"\nedition = \"2024\"\n{more}")
     };
@@ -85,7 +76,7 @@ fn an_edit_that_does_not_compile_is_told_by_cargo_and_leaves_nothing_in_the_proj
 #[test]
 fn rust_is_put_in_form_by_its_own_formatter() {
     needs("rustfmt");
-    let (cargo, rustup) = (home("CARGO_HOME", ".cargo"), home("RUSTUP_HOME", ".rustup"));
+    let (cargo, rustup) = (tool_home("CARGO_HOME", ".cargo"), tool_home("RUSTUP_HOME", ".rustup"));
     let desk = Desk::new();
     let commands =
         "[verify]\nmode = \"off\"\n[format]\ncommands = [\"*.rs: rustfmt --edition 2024\"]\n";

@@ -413,6 +413,14 @@ pub fn needs(program: &str) {
     assert!(found, "this test drives the program `{program}`, which is not in PATH; install it");
 }
 
+/// Where cargo or rustup of whoever runs this test keeps its things.
+pub fn tool_home(variable: &str, usual: &str) -> PathBuf {
+    std::env::var_os(variable).map_or_else(
+        || PathBuf::from(std::env::var_os("HOME").expect("HOME is set")).join(usual),
+        PathBuf::from,
+    )
+}
+
 /// Whether this process may do everything.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
