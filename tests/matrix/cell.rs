@@ -2,8 +2,8 @@
 
 use crate::hooks::Hooks;
 use crate::support::anthropic::{Answer, Server, call, text};
-use crate::support::{Desk, processes};
-use crate::table::{Cell, Fault, Target};
+use crate::support::{Desk, needs, processes};
+use crate::table::{Cell, Fault, Loss, Target};
 use journal::{Outcome, Progress, Record};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// From the harm to the end of the turn.
 const TURN: Duration = Duration::from_secs(10);
+/// The same where a proxy goes silent before it has a cage, which it has ten seconds for.
+const LONG_TURN: Duration = Duration::from_secs(20);
 /// For what takes milliseconds.
 const SOON: Duration = Duration::from_secs(10);
 /// A client that is stopped is woken again by whoever stopped it.
@@ -29,13 +31,17 @@ struct Ended {
 
 /// Tries it; says what does not hold.
 pub fn run(cell: &Cell) -> Result<(), String> {
-    let scene = Scene::new();
+    let scene = Scene::new(cell);
     let hooks = Hooks::listen(&scene.hooks(), cell.step.name, cell.step.nth);
     let agentd = scene.agentd(&["-p", "do it"]);
     let leader = agentd.id();
     let harmed = harm(cell, &scene, &hooks, leader);
     let begun = Instant::now();
-    let ended = end_within(agentd, if harmed.is_ok() { TURN } else { Duration::ZERO });
+    let turn = match (cell.fault, cell.of_proxy()) {
+        (Fault::Stop | Fault::Half, Some(Loss::Either)) => LONG_TURN,
+        _ => TURN,
+    };
+    let ended = end_within(agentd, if harmed.is_ok() { turn } else { Duration::ZERO });
     let tell = |what: String| match &ended {
         Ok(ended) => format!("{what}\n--- stderr ---\n{}", ended.err),
         Err(_) => what,
@@ -179,10 +185,12 @@ struct Scene {
     server: Server,
     /// In the command's text, so that it is found among all processes.
     mark: String,
+    /// What more `agentd` is told.
+    flags: &'static [&'static str],
 }
 
 impl Scene {
-    fn new() -> Self {
+    fn new(cell: &Cell) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let mark = format!("cell-{}-{count}", std::process::id());
@@ -193,10 +201,19 @@ impl Scene {
         // A stopped process is found by its silence; a shorter patience makes a shorter matrix.
         let text = "[daemon]\nping_ms = 1000\n[tools]\ntimeout_ms = 3000\n";
         fs::write(config.join("config.toml"), text).unwrap();
-        let script =
-            format!("echo ran >> effects; echo begun; sleep 0.3; echo end >> effects; true {mark}");
+        // What is not on the list is refused before anybody is asked for its address.
+        let (asks, flags): (_, &[_]) = match cell.target {
+            Target::Proxy => {
+                needs("curl");
+                ("curl -s -m 1 -o said http://refused.test/;", &["--allow-host", "allowed.test"])
+            }
+            _ => ("", &[]),
+        };
+        let script = format!(
+            "echo ran >> effects; echo begun; {asks} sleep 0.3; echo end >> effects; true {mark}"
+        );
         let server = Server::answering(move |_, body| answer(body, &script));
-        Self { desk, server, mark }
+        Self { desk, server, mark, flags }
     }
 
     fn hooks(&self) -> std::path::PathBuf {
@@ -205,7 +222,8 @@ impl Scene {
 
     fn agentd(&self, arguments: &[&str]) -> Child {
         let flags = ["--permission-mode", "auto", "--timeout", "30"];
-        let arguments: Vec<_> = arguments.iter().copied().chain(flags).collect();
+        let more = self.flags.iter().copied();
+        let arguments: Vec<_> = arguments.iter().copied().chain(flags).chain(more).collect();
         let mut command: Command = self.desk.with_server(&self.server, &arguments);
         command.env("AGENTD_HOOKS", self.hooks());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -270,10 +288,33 @@ impl Scene {
         let (one, two) = (Course::of(1, &records)?, Course::of(2, &records)?);
         let effects = self.effects();
         ensure(one.fits(&effects, cell), || format!("{one:?} and the effects {effects:?}"))?;
+        if let Some(loss) = cell.of_proxy() {
+            self.tells_of_the_proxy(loss, cell.fault)?;
+        }
         let notes = self.desk.read("notes");
         ensure(two.fits_notes(&notes), || format!("{two:?} and the notes {notes:?}"))?;
         let interrupted = one.interrupted() || two.interrupted();
         ensure(!interrupted || cell.may_interrupt(), || format!("interrupted: {one:?} {two:?}"))
+    }
+
+    /// What the record of the command says of its proxy: what it refused, or that it was lost.
+    fn tells_of_the_proxy(&self, loss: Loss, fault: Fault) -> Result<(), String> {
+        let ended = self.desk.ended(1);
+        let connections: Vec<_> = ended["connections"].as_array().into_iter().flatten().collect();
+        let refused = connections.iter().all(|one| {
+            one["place"] == "refused.test:80" && one["count"] == 1 && one["decision"] == "refused"
+        });
+        let cut = ended["connections_cut"].as_str();
+        let all = connections.len() == 1 && cut.is_none();
+        let some = connections.len() <= 1 && cut.is_some();
+        let told = match (loss, fault) {
+            // A word of an earlier life is dropped, and no harm.
+            (_, Fault::Old) => all,
+            (Loss::Replaced, _) => all,
+            (Loss::Either, _) => all || some,
+            (Loss::Told, _) => some,
+        };
+        ensure(refused && told, || format!("of its proxy the record says {ended:#}"))
     }
 
     fn effects(&self) -> String {

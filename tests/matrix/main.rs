@@ -3,7 +3,9 @@
 //! In each cell one process is held at a step, one process is harmed, and the turn must come to its
 //! end: within 10 s, with the answer it would have had, the command run once at most and wholly
 //! where its result says so, `interrupted` only where it may be and in the words of the journal,
-//! journal and audit log whole, and no process left.
+//! journal and audit log whole, and no process left. Beside a proxy that is harmed its command has an
+//! allow-list, and the record of the call holds what the proxy refused or says that it was lost; one
+//! that goes silent before it has a cage is given 20 s.
 //!
 //! The executables must have hooks:
 //!
@@ -61,6 +63,7 @@ fn hooks_leave_their_mark() {
         env!("CARGO_BIN_EXE_agentd-store"),
         env!("CARGO_BIN_EXE_agentd-tool"),
         env!("CARGO_BIN_EXE_agentd-code"),
+        env!("CARGO_BIN_EXE_agentd-web"),
     ] {
         let mark = b"agentd_hook:";
         let found = std::fs::read(path).unwrap().windows(mark.len()).any(|window| window == mark);

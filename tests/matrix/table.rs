@@ -8,6 +8,8 @@ pub enum Target {
     Broker,
     Store,
     Tool,
+    /// The proxy of the command's allow-list, which lives beside its runner.
+    Proxy,
     Command,
     Supervisor,
     Client,
@@ -52,12 +54,24 @@ pub enum Lives {
     Leaving,
 }
 
-pub const TARGETS: [Target; 8] = [
+/// What a proxy that is lost means for its command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// Nothing has happened: both are started again, once and silently.
+    Replaced,
+    /// One or the other, by what is seen first.
+    Either,
+    /// The command goes on without, and its record says that something is missing.
+    Told,
+}
+
+pub const TARGETS: [Target; 9] = [
     Target::Provider,
     Target::Session,
     Target::Broker,
     Target::Store,
     Target::Tool,
+    Target::Proxy,
     Target::Command,
     Target::Supervisor,
     Target::Client,
@@ -139,6 +153,7 @@ impl Cell {
             (Target::Supervisor | Target::Client, Fault::Old, _) => {
                 Some("a client's connection is one life and has no generation")
             }
+            (Target::Proxy, ..) if self.of_proxy().is_none() => Some("no proxy lives at this step"),
             (Target::Tool, _, Lives::Nothing) => Some("no runner lives at this step"),
             (Target::Tool, Fault::Old, _) if self.step.name == "tool: hello said" => {
                 Some("it has said nothing that could be said again")
@@ -155,12 +170,32 @@ impl Cell {
         }
     }
 
+    /// What a lost proxy means, where it is what is harmed.
+    pub fn of_proxy(&self) -> Option<Loss> {
+        if self.target != Target::Proxy {
+            return None;
+        }
+        match (self.step.name, self.step.lives) {
+            // The second call changes a file and has no network.
+            ("supervisor: probe spawned", _) => None,
+            ("supervisor: done in" | "supervisor: process ended", _) => Some(Loss::Told),
+            (_, Lives::Nothing) => None,
+            // It may have its cage, and the runner say the same before its end is seen.
+            ("tool: cage built", _) => Some(Loss::Either),
+            (_, Lives::Waiting) => match self.fault {
+                Fault::Stop | Fault::Half => Some(Loss::Either),
+                _ => Some(Loss::Replaced),
+            },
+            (_, Lives::LetGo | Lives::Command | Lives::Leaving) => Some(Loss::Told),
+        }
+    }
+
     /// Whether this harm may cut the command short, so that it is reported as interrupted.
     pub fn may_interrupt(&self) -> bool {
         match (self.target, self.fault) {
             (_, Fault::Old) => false,
             (Target::Provider | Target::Session | Target::Broker | Target::Store, _) => false,
-            (Target::Command, _) => false,
+            (Target::Command | Target::Proxy, _) => false,
             (Target::Tool, _) => match self.step.lives {
                 Lives::LetGo | Lives::Command | Lives::Leaving => true,
                 Lives::Nothing | Lives::Waiting => false,
@@ -200,6 +235,7 @@ impl Target {
             Self::Broker => "agentd-broker",
             Self::Store => "agentd-store",
             Self::Tool => "agentd-tool",
+            Self::Proxy => "agentd-web",
             Self::Command => "sh",
             Self::Supervisor => "agentd-supervisor",
             Self::Client => "agentd",

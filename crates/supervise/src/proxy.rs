@@ -26,9 +26,11 @@ pub(crate) enum ProxyInput<S> {
     Caged,
     /// What the proxy decided so far.
     Told(Decided),
-    /// The proxy is gone, for this cause; or could not be started.
+    /// The proxy says that it has no cage, and why.
+    Uncaged(String),
+    /// The proxy has left in order, by this cause.
     Ended(String),
-    /// The proxy is gone, for this cause, and not of its own accord: it may not have said all.
+    /// The proxy is gone, for this cause, and not of its own accord.
     Cut(String),
 }
 
@@ -88,6 +90,8 @@ pub(crate) struct Proxy<S> {
     enforced: Option<Enforced>,
     report: Option<Report>,
     decided: Decided,
+    /// Whether it spoke after it was told that the command is over.
+    said_all: bool,
 }
 
 impl<S> Proxy<S> {
@@ -100,6 +104,7 @@ impl<S> Proxy<S> {
             enforced: None,
             report: None,
             decided: Decided::default(),
+            said_all: false,
         }
     }
 
@@ -135,25 +140,35 @@ impl<S> Proxy<S> {
             ProxyInput::RunnerEnded(cause) => self.runner_ended(cause),
             ProxyInput::Told(decided) => {
                 self.decided = decided;
+                self.said_all = matches!(self.phase, Phase::Finishing(_));
                 Vec::new()
             }
-            ProxyInput::Ended(cause) => self.ended(cause),
-            ProxyInput::Cut(cause)
-                if matches!(self.phase, Phase::Gathering) && self.attempt == Attempt::First =>
-            {
-                self.phase = Phase::Restarting(cause);
-                vec![ProxyEffect::EndRunner]
-            }
-            ProxyInput::Cut(cause) => {
-                if let Phase::Finishing(_) = self.phase {
-                    self.decided.cut = Some(format!(
-                        "the proxy {cause} before it had said all: bytes and repetitions are not \
-                         all on record"
-                    ));
-                }
-                self.ended(cause)
-            }
+            ProxyInput::Uncaged(reason) => self.ended(reason),
+            ProxyInput::Ended(cause) if self.said_all => self.ended(cause),
+            ProxyInput::Ended(cause) | ProxyInput::Cut(cause) => self.cut(cause),
         }
+    }
+
+    /// It is gone and may not have said all.
+    fn cut(&mut self, cause: String) -> Vec<ProxyEffect<S>> {
+        match self.phase {
+            Phase::Gathering if self.attempt == Attempt::First => {
+                self.phase = Phase::Restarting(cause);
+                return vec![ProxyEffect::EndRunner];
+            }
+            Phase::Finishing(_) => {
+                self.decided.cut = Some(format!(
+                    "the proxy {cause} before it had said all: bytes and repetitions are not \
+                     all on record"
+                ));
+            }
+            Phase::Gathering
+            | Phase::Serving
+            | Phase::Restarting(_)
+            | Phase::Lost
+            | Phase::Over => {}
+        }
+        self.ended(cause)
     }
 
     /// Lets both go once the proxy can be reached.
@@ -340,7 +355,7 @@ mod tests {
     fn without_a_proxy_nothing_runs() {
         for (attempt, end) in [
             // By its own word, so that another would say the same.
-            (Attempt::First, ProxyInput::Ended("has no cage (layer: no)".into())),
+            (Attempt::First, ProxyInput::Uncaged("has no cage (layer: no)".into())),
             (Attempt::Last, ProxyInput::Cut("has no cage (layer: no)".into())),
         ] {
             let mut proxy = Proxy::<u8>::new(attempt);
@@ -355,18 +370,23 @@ mod tests {
 
     #[test]
     fn a_proxy_that_dies_before_its_command_is_let_go_is_the_runner_s_end() {
-        let mut proxy = Proxy::<u8>::new(Attempt::First);
-        proxy.step(ProxyInput::RunnerCaged(enforced()));
-        let cut = ProxyInput::Cut("was ended by signal 9".into());
-        assert_eq!(proxy.step(cut), [ProxyEffect::EndRunner]);
-        // What is still heard of the two says nothing more.
-        assert_eq!(proxy.step(ProxyInput::Door(7)), []);
-        assert_eq!(proxy.step(ProxyInput::Caged), []);
-        // Only then, so that no two runners of a call live at once.
-        let effects = proxy.step(ProxyInput::RunnerEnded("exited with code 0".into()));
-        let [ProxyEffect::Pass(input)] = &effects[..] else { panic!("{effects:?}") };
-        let CallInput::RunnerEnded { cause } = &**input else { panic!("{input:?}") };
-        assert!(cause.contains("was ended by signal 9"), "{cause}");
+        for (end, why) in [
+            (ProxyInput::Cut("was ended by signal 9".into()), "was ended by signal 9"),
+            // Without a word, which is no better.
+            (ProxyInput::Ended("exited with code 0".into()), "which exited with code 0"),
+        ] {
+            let mut proxy = Proxy::<u8>::new(Attempt::First);
+            proxy.step(ProxyInput::RunnerCaged(enforced()));
+            assert_eq!(proxy.step(end), [ProxyEffect::EndRunner]);
+            // What is still heard of the two says nothing more.
+            assert_eq!(proxy.step(ProxyInput::Door(7)), []);
+            assert_eq!(proxy.step(ProxyInput::Caged), []);
+            // Only then, so that no two runners of a call live at once.
+            let effects = proxy.step(ProxyInput::RunnerEnded("exited with code 0".into()));
+            let [ProxyEffect::Pass(input)] = &effects[..] else { panic!("{effects:?}") };
+            let CallInput::RunnerEnded { cause } = &**input else { panic!("{input:?}") };
+            assert!(cause.contains(why), "{cause}");
+        }
     }
 
     #[test]
@@ -391,14 +411,21 @@ mod tests {
 
     #[test]
     fn a_proxy_that_dies_before_its_last_word_is_on_record() {
-        for (end, cut) in [
-            (ProxyInput::Ended("exited with code 0".into()), None),
-            (ProxyInput::Cut("was ended by signal 9".into()), Some("was ended by signal 9")),
+        let left = || ProxyInput::Ended("exited with code 0".into());
+        let killed = || ProxyInput::Cut("was ended by signal 9".into());
+        for (last, end, cut) in [
+            (true, left(), None),
+            (true, killed(), Some("was ended by signal 9")),
+            (false, killed(), Some("was ended by signal 9")),
+            (false, left(), Some("exited with code 0")),
         ] {
             let mut proxy = serving();
             proxy.step(ProxyInput::Told(refused("evil.example:443")));
             proxy.step(ProxyInput::Reported(report("exit code: 0")));
             proxy.step(ProxyInput::RunnerEnded("exited with code 0".into()));
+            if last {
+                proxy.step(ProxyInput::Told(refused("evil.example:443")));
+            }
             let effects = proxy.step(end);
             let [ProxyEffect::Pass(done), _] = &effects[..] else { panic!("{effects:?}") };
             let CallInput::Done(report) = &**done else { panic!("{done:?}") };

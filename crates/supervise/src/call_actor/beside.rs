@@ -104,7 +104,7 @@ impl CallState {
         let input = match word {
             FromTool::Caged(_) => ProxyInput::Caged,
             FromTool::Uncaged { step, reason } => {
-                ProxyInput::Ended(format!("has no cage ({step}: {reason})"))
+                ProxyInput::Uncaged(format!("has no cage ({step}: {reason})"))
             }
             FromTool::Proxied { connections, uncounted } => {
                 ProxyInput::Told(Decided { connections, uncounted, cut: None })
