@@ -456,6 +456,40 @@ fn each_refused_system_call_and_write_outside_is_a_line_of_the_record() {
     }
 }
 
+/// What was looked for in vain in a folder of PATH is none of it: `env` asks the kernel for each.
+#[test]
+fn a_program_that_may_not_be_run_is_a_line_of_the_record_with_a_way_on() {
+    for tier in TIERS {
+        let desk = Desk::new();
+        let place = |root: &std::path::Path| {
+            std::fs::create_dir_all(root).unwrap();
+            let path = root.join("tool");
+            support::write_program(&path, "#!/bin/sh\necho it runs\n");
+            path
+        };
+        let (outside, inside) = (place(&desk.outside()), place(&desk.project()));
+        let script = format!(
+            "PATH=/nonexistent:/usr/bin:/bin env true; {}; {}; true",
+            inside.display(),
+            outside.display()
+        );
+        let tried = attempt(&desk, tier, &[], move |_| script.clone());
+        assert_eq!(tried.ended["outcome"]["code"], 0, "{}", tried.explain());
+        assert_eq!(tried.words.matches("it runs").count(), 1, "{}", tried.explain());
+        let refusals = tried.ended["refusals"].as_array().unwrap();
+        let [refusal] = &refusals[..] else { panic!("{}", tried.explain()) };
+        assert_eq!(
+            (&refusal["kind"], &refusal["syscall"]),
+            (&json!("predicted"), &json!("execve"))
+        );
+        let line = format!("execve({}, running it): refused by the kernel", outside.display());
+        assert!(tried.shown.contains(&line), "{}", tried.explain());
+        let line = format!("refuses execve {}, running it: E", outside.display());
+        assert!(tried.words.contains(&line), "{}", tried.explain());
+        assert!(tried.words.contains("[only programs of the system"), "{}", tried.explain());
+    }
+}
+
 #[test]
 fn what_a_command_did_to_protected_names_is_undone_and_told() {
     needs("git");

@@ -5,7 +5,7 @@ use crate::handover::Line;
 use crate::layer;
 use crate::privileges::{self, Counting};
 use crate::runner::filter_error;
-use crate::seccomp::{self, Filter, InstallError, Plan, Reporting};
+use crate::seccomp::{self, Filter, InstallError, Mark, Plan, Reporting};
 use crate::sys;
 use landlock::RulesetCreated;
 use nix::errno::Errno;
@@ -75,7 +75,9 @@ pub(crate) struct Inert {
 impl Inert {
     /// Runs in the forked process; the result is its exit code where no program took its place.
     pub(crate) fn run(self, line: &Line) -> i32 {
-        match self.lock(line).and_then(|()| obey(line)) {
+        // Without a filter nobody reads it.
+        let mark = self.filter.as_ref().and_then(|(_, plan)| plan.mark());
+        match self.lock(line).and_then(|()| obey(line, mark)) {
             Ok(()) => 0,
             Err(error) => {
                 // Where the runner is gone there is nobody to tell.
@@ -126,7 +128,7 @@ impl Inert {
 }
 
 /// Waits for a program and becomes it. `Ok` where the runner went away instead.
-fn obey(line: &Line) -> Result<(), CageError> {
+fn obey(line: &Line, mark: Option<Mark>) -> Result<(), CageError> {
     let Some(parts) = line.receive_parts()? else {
         return Ok(());
     };
@@ -149,17 +151,17 @@ fn obey(line: &Line) -> Result<(), CageError> {
         )
         .hint("start it in the project or in an added directory")
     })?;
-    Err(execute(argv, env))
+    Err(execute(argv, env, mark.map_or(0, Mark::register)))
 }
 
 /// Tries the places where the program may lie; returns only with the reason why none worked.
-fn execute(argv: &[CString], env: &[CString]) -> CageError {
+fn execute(argv: &[CString], env: &[CString], mark: u64) -> CageError {
     let Some(name) = argv.first() else {
         return CageError::new(Step::Program, "there is nothing to run");
     };
     let shown = name.to_string_lossy();
     if name.as_bytes().contains(&b'/') {
-        return refused(&shown, sys::exec(name, argv, env));
+        return refused(&shown, sys::exec(name, argv, env, mark));
     }
     let path = env
         .iter()
@@ -172,7 +174,7 @@ fn execute(argv: &[CString], env: &[CString]) -> CageError {
         let Ok(candidate) = CString::new([folder, b"/", name.as_bytes()].concat()) else {
             continue;
         };
-        let errno = sys::exec(&candidate, argv, env);
+        let errno = sys::exec(&candidate, argv, env, mark);
         if errno == Errno::EACCES {
             worst = errno;
         } else if errno != Errno::ENOENT && errno != Errno::ENOTDIR {

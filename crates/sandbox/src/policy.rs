@@ -102,6 +102,14 @@ impl Access {
             Self::List | Self::Read | Self::Run | Self::Device | Self::Terminal => false,
         }
     }
+
+    /// Whether programs may be started.
+    pub(crate) const fn runs(self) -> bool {
+        match self {
+            Self::Run | Self::Build => true,
+            Self::List | Self::Read | Self::Write | Self::Device | Self::Terminal => false,
+        }
+    }
 }
 
 /// What to do where a place does not exist.

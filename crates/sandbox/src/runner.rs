@@ -19,7 +19,7 @@ use crate::policy::{Access, Fresh, Policy};
 use crate::privileges::{self, Counting};
 use crate::protected::Before;
 use crate::root::Plan as RootPlan;
-use crate::seccomp::{Filter, InstallError, Plan};
+use crate::seccomp::{Filter, InstallError, Mark, Plan};
 use crate::sys;
 use crate::tree::{Bond, Tree};
 use crate::uncaged;
@@ -356,8 +356,10 @@ fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<
         ),
         (Tier::A, Network::On) | (Tier::B | Tier::C, _) => None,
     };
+    let mark = Mark::new()
+        .map_err(|error| CageError::os(Step::Filter, "random bytes for its own use", error))?;
     Ok(Watch {
-        plan: Plan::command(tier, wanted.network),
+        plan: Plan::command(tier, wanted.network, mark),
         tier,
         network: wanted.network,
         signals: if abi >= layer::SCOPES || tier == Tier::A {
@@ -366,6 +368,7 @@ fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<
             Signals::Open
         },
         sockets: granted(Access::writes),
+        runnable: granted(Access::runs),
         // Devices may be opened for writing too.
         writable: granted(|access| match access {
             Access::Write | Access::Build | Access::Device | Access::Terminal => true,

@@ -208,14 +208,19 @@ pub(crate) fn handle(
     unsafe { nix::sys::signal::signal(signal, handler) }.map(drop)
 }
 
-/// Replaces this process by a program; returns only where that failed. `argv` and `env` end up as
-/// the kernel's null-terminated lists, so `env` may be empty, which nix's form allows as well, but
-/// only for owned lists of one type.
-pub(crate) fn exec(path: &CStr, argv: &[CString], env: &[CString]) -> Errno {
-    match nix::unistd::execve(path, argv, env) {
-        Ok(never) => match never {},
-        Err(error) => error,
+/// Replaces this process by a program; returns only where that failed. `mark` goes into the fourth
+/// register, of which the kernel takes no notice and the filter does.
+pub(crate) fn exec(path: &CStr, argv: &[CString], env: &[CString], mark: u64) -> Errno {
+    let list = |strings: &[CString]| -> Vec<*const libc::c_char> {
+        strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
+    };
+    let (argv, env) = (list(argv), list(env));
+    // SAFETY: a null-terminated string and two null-terminated lists of such, which outlive the
+    // call; the last is a number.
+    unsafe {
+        libc::syscall(libc::SYS_execve, path.as_ptr(), argv.as_ptr(), env.as_ptr(), mark);
     }
+    Errno::last()
 }
 
 /// Opens a path with `O_PATH`, unless a symbolic link leads there.

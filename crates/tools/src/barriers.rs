@@ -14,6 +14,8 @@ pub enum Barrier {
     Path,
     /// Changing what lies outside the grants.
     Outside,
+    /// Starting a program that lies outside of what may be run.
+    Program,
     /// The network, or this part of it.
     Network,
     /// A host that is on no list.
@@ -32,7 +34,7 @@ struct Row {
 }
 
 /// The table, in the order in which the model reads it.
-const ROWS: [Row; 6] = [
+const ROWS: [Row; 7] = [
     Row {
         barrier: Barrier::Path,
         told: |_| None,
@@ -47,6 +49,15 @@ const ROWS: [Row; 6] = [
         way_on: Some(
             "only the project, added directories and the temporary directory can be changed; a call of \
              bash may ask for one more with `directory`, and a person can add one with :add-dir DIR",
+        ),
+    },
+    Row {
+        barrier: Barrier::Program,
+        told: |_| None,
+        way_on: Some(
+            "only programs of the system, of tool chains, of the project and of added directories can be \
+             run; a call of bash may ask for one more directory with `directory`, and a person can add one \
+             with :add-dir DIR",
         ),
     },
     Row {
@@ -170,9 +181,14 @@ pub(crate) fn of(refusal: &Refusal, project: &Path) -> Option<Barrier> {
         return Some(Barrier::Network);
     }
     // The path comes first in the words for it.
-    let changes =
-        *kind == RefusalKind::Predicted && syscall != "connect" && detail.starts_with('/');
-    (changes && !Path::new(detail).starts_with(project)).then_some(Barrier::Outside)
+    let outside = *kind == RefusalKind::Predicted
+        && detail.starts_with('/')
+        && !Path::new(detail).starts_with(project);
+    match (outside, syscall.as_str()) {
+        (false, _) | (true, "connect") => None,
+        (true, "execve" | "execveat") => Some(Barrier::Program),
+        (true, _) => Some(Barrier::Outside),
+    }
 }
 
 #[cfg(test)]
@@ -252,6 +268,10 @@ mod tests {
             (predicted, "openat", "/etc/hosts for writing", Some(Barrier::Outside)),
             (predicted, "mkdirat", "/projects/x, making it", Some(Barrier::Outside)),
             (predicted, "openat", "/proj/.envrc for writing", None),
+            (predicted, "execve", "/opt2/bin/tool, running it", Some(Barrier::Program)),
+            (predicted, "execveat", "/x/sh, running /proj/a with it", Some(Barrier::Program)),
+            (predicted, "execve", "/proj/tool, running it", None),
+            (refused, "execve", "starting a program /bin/true", None),
             (refused, "mount", "mounting /etc", None),
             (predicted, "kill", "SIGKILL to pid 1", None),
         ] {

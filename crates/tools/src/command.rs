@@ -340,9 +340,11 @@ fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, St
 
 /// How more is given than this call had, where it tried to do more: each way once.
 fn ways_on(ending: &Ending, project: &Path) -> Vec<String> {
-    let of = |refusal: &Refusal| match is_gits(&refusal.detail) {
-        true => Some(Barrier::Git),
-        false => barriers::of(refusal, project),
+    let of = |refusal: &Refusal| match barriers::of(refusal, project) {
+        // A hook of another place is a program like others.
+        Some(Barrier::Program) => Some(Barrier::Program),
+        _ if is_gits(&refusal.detail) => Some(Barrier::Git),
+        other => other,
     };
     let held = |name: &Tampered| name.remedy != Remedy::Granted && is_gits(&name.path);
     let gits = ending.tampered.iter().filter(|name| held(name)).map(|_| Barrier::Git);

@@ -32,6 +32,17 @@ impl Record {
             self.uncounted += refusal.count;
         }
     }
+
+    /// Takes one back that was added and turned out to be none.
+    pub(super) fn take_back(&mut self, mut refusal: Refusal) {
+        refusal.detail = presentable(&refusal.detail);
+        let same = |line: &Refusal| Refusal { count: line.count, ..refusal.clone() } == *line;
+        match self.refusals.iter().rposition(same) {
+            Some(at) if self.refusals[at].count > 1 => self.refusals[at].count -= 1,
+            Some(at) => drop(self.refusals.remove(at)),
+            None => self.uncounted = self.uncounted.saturating_sub(1),
+        }
+    }
 }
 
 /// Short, and without characters that move a terminal's cursor or break a line.
@@ -78,6 +89,28 @@ mod tests {
         let seen: Vec<_> = record.refusals.iter().map(|r| (r.detail.as_str(), r.count)).collect();
         assert_eq!(seen, [("a", 2), ("b", 1), ("a", 1)]);
         assert_eq!(record.uncounted, 0);
+    }
+
+    #[test]
+    fn what_is_taken_back_was_never_there() {
+        let mut record = Record::default();
+        let before = Record { refusals: vec![refusal("a")], uncounted: 0 };
+        for detail in ["a", "b\n", "a"] {
+            record.add(refusal(detail));
+        }
+        record.take_back(refusal("b\n"));
+        record.take_back(refusal("a"));
+        assert_eq!(record, before);
+        record.add(refusal("a"));
+        assert_eq!(record.refusals[0].count, 2);
+        record.take_back(refusal("a"));
+        assert_eq!(record, before);
+        for at in 0..2 * KEPT {
+            record.add(refusal(&at.to_string()));
+        }
+        let uncounted = record.uncounted;
+        record.take_back(refusal(&(2 * KEPT - 1).to_string()));
+        assert_eq!((record.refusals.len(), record.uncounted), (KEPT, uncounted - 1));
     }
 
     #[test]

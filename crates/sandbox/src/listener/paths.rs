@@ -10,6 +10,9 @@ use nix::sys::statvfs::{FsFlags, fstatvfs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+/// Bytes of a program that the kernel looks at before it runs it.
+const BEGINNING: usize = 256;
+
 /// What lies at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
@@ -32,6 +35,8 @@ pub(super) enum Kind {
     Directory,
     /// A socket.
     Socket,
+    /// A file that somebody may execute.
+    Program,
     /// Anything else.
     Other,
 }
@@ -100,6 +105,19 @@ pub(super) fn on_read_only_mount(root: &Root, real: &Path) -> bool {
     fd.is_ok_and(|fd| fstatvfs(fd).is_ok_and(|fs| fs.flags().contains(FsFlags::ST_RDONLY)))
 }
 
+/// The beginning of a file, as far as the kernel reads one to learn what starts it. Nothing where
+/// this process may not read it.
+pub(super) fn beginning(root: &Root, real: &Path) -> Option<Vec<u8>> {
+    // Whatever took its place meanwhile is not waited for.
+    let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    let resolve = ResolveFlag::RESOLVE_IN_ROOT | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+    let fd = openat2(&root.fd, real, OpenHow::new().flags(flags).resolve(resolve)).ok()?;
+    let mut bytes = vec![0; BEGINNING];
+    let got = nix::unistd::read(&fd, &mut bytes).ok()?;
+    bytes.truncate(got);
+    Some(bytes)
+}
+
 /// Where a name would go that is not there yet.
 fn beside(processes: &Processes, root: &Root, path: &Path) -> Found {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -134,10 +152,11 @@ fn real(processes: &Processes, root: &Root, fd: BorrowedFd<'_>) -> Option<PathBu
 }
 
 fn kind(fd: &OwnedFd) -> Option<Kind> {
-    let mode = SFlag::from_bits_truncate(fstat(fd).ok()?.st_mode) & SFlag::S_IFMT;
-    Some(match mode {
+    let mode = fstat(fd).ok()?.st_mode;
+    Some(match SFlag::from_bits_truncate(mode) & SFlag::S_IFMT {
         SFlag::S_IFDIR => Kind::Directory,
         SFlag::S_IFSOCK => Kind::Socket,
+        SFlag::S_IFREG if mode & 0o111 != 0 => Kind::Program,
         _ => Kind::Other,
     })
 }

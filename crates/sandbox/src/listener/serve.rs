@@ -7,18 +7,19 @@ use super::paths::Root;
 use super::ports::Ports;
 use super::processes::Processes;
 use super::signals::Whose;
+use super::starts::{Searches, Start, Started};
 use super::territory::Territory;
 use super::writes::Roots;
-use super::{Watch, connects, detail, signals, writes};
+use super::{Watch, connects, detail, signals, starts, writes};
 use crate::seccomp::{Arch, Look, Policy, Rule, Then};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::confinement::{Network, Refusal, RefusalKind, Tier};
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Carried connections that wait at once; a caller beyond that is told to try again.
 const WAITING: usize = 64;
@@ -30,6 +31,7 @@ pub(super) struct Server {
     processes: Processes,
     territory: Territory,
     sockets: Vec<PathBuf>,
+    runnable: Vec<PathBuf>,
     inet: crate::seccomp::Inet,
     tier: Tier,
     network: Network,
@@ -40,6 +42,7 @@ pub(super) struct Server {
     host: Root,
     /// The command's root; all its processes share it, since changing it is refused.
     cage: OnceCell<Root>,
+    searches: RefCell<Searches>,
     record: Arc<Mutex<Record>>,
     stop: PipeReader,
 }
@@ -65,6 +68,7 @@ impl Server {
             processes,
             territory: Territory::new(watch.tier, watch.writable, watch.read_only),
             sockets: watch.sockets,
+            runnable: watch.runnable,
             inet: watch.plan.inet,
             tier: watch.tier,
             network: watch.network,
@@ -73,6 +77,7 @@ impl Server {
             own_ports,
             host,
             cage: OnceCell::new(),
+            searches: RefCell::default(),
             record,
             stop,
         })
@@ -182,6 +187,14 @@ impl Server {
                     go_on().then(predict)
                 }
             }
+            Look::Start { dir, path, flags } => {
+                // Its memory is gone once it has become the program.
+                let start = starts::claim(*dir, *path, *flags, notice, &self.processes);
+                if let (true, Some(start), Some(roots)) = (go_on(), start, roots) {
+                    self.started(notice, rule, &start, roots);
+                }
+                None
+            }
             Look::Bind => {
                 let claim = connects::address(notice, &self.processes).and_then(connects::made);
                 let claims = claim.as_slice();
@@ -207,6 +220,24 @@ impl Server {
         };
         if let Some(Some((errno, words))) = predicted {
             self.note(notice, rule, RefusalKind::Predicted, errno, words);
+        }
+    }
+
+    /// Writes a refused start down, until the same search finds its program elsewhere.
+    fn started(&self, notice: &Notice, rule: &Rule, start: &Start, roots: Roots<'_>) {
+        let mut searches = self.searches.borrow_mut();
+        match starts::predict(start, &self.processes, roots, &self.runnable) {
+            Started::Refused(errno, words) => {
+                let refusal = refusal(notice, rule, RefusalKind::Predicted, errno, words);
+                self.record().add(refusal.clone());
+                searches.refused(notice.tid, start, refusal);
+            }
+            Started::Runs => {
+                for refusal in searches.led_to(notice.tid, start) {
+                    self.record().take_back(refusal);
+                }
+            }
+            Started::FailsAnyway => {}
         }
     }
 
@@ -261,14 +292,14 @@ impl Server {
     }
 
     fn note(&self, notice: &Notice, rule: &Rule, kind: RefusalKind, errno: i32, detail: String) {
-        let mut record = self.record.lock().unwrap_or_else(PoisonError::into_inner);
-        record.add(Refusal {
-            kind,
-            syscall: rule.call.to_owned(),
-            detail,
-            errno,
-            pid: notice.tid,
-            count: 1,
-        });
+        self.record().add(refusal(notice, rule, kind, errno, detail));
     }
+
+    fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn refusal(notice: &Notice, rule: &Rule, kind: RefusalKind, errno: i32, detail: String) -> Refusal {
+    Refusal { kind, syscall: rule.call.to_owned(), detail, errno, pid: notice.tid, count: 1 }
 }

@@ -84,7 +84,7 @@ pub(super) fn claims(look: &Look, notice: &Notice, processes: &Processes) -> Vec
                 Some(Claim { path, deed: Deed::Name(place.role, end) })
             })
             .collect(),
-        Look::Process(..) | Look::Connect | Look::Bind => Vec::new(),
+        Look::Start { .. } | Look::Process(..) | Look::Connect | Look::Bind => Vec::new(),
     }
 }
 
@@ -225,7 +225,7 @@ fn words(deed: Deed, real: &Path) -> String {
 }
 
 /// The path as said, made absolute by the caller's own directory; nothing where there is no path.
-fn claimed(processes: &Processes, tid: u32, dir: i32, at: u64) -> Option<PathBuf> {
+pub(super) fn claimed(processes: &Processes, tid: u32, dir: i32, at: u64) -> Option<PathBuf> {
     let said = processes.path(tid, at)?;
     if said.as_os_str().is_empty() {
         return None;

@@ -13,6 +13,7 @@
 //! the silent filter. A call that no rule names costs 0.05 to 0.1 us more than before.
 
 mod load;
+mod mark;
 mod numbers;
 mod policy;
 mod program;
@@ -21,6 +22,7 @@ mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use mark::Mark;
 pub(crate) use numbers::Arch;
 pub(crate) use policy::Policy;
 pub(crate) use rules::{Act, Flags, Follow, Look, Role, Rule, Target, Then};
@@ -56,8 +58,8 @@ pub(crate) enum Unix {
 pub(crate) enum Exec {
     /// Tools that work in their own process.
     Refused,
-    /// Commands.
-    Allowed,
+    /// Commands. The listener looks at each start but those with this mark, the cage's own.
+    Allowed(Mark),
 }
 
 /// Who answers what is refused.
@@ -111,7 +113,7 @@ impl Plan {
     }
 
     /// For a command. Where no listener can be had, set `reporting` to [`Reporting::Errno`].
-    pub(crate) fn command(tier: Tier, network: Network) -> Self {
+    pub(crate) fn command(tier: Tier, network: Network, mark: Mark) -> Self {
         let (inet, unix, metadata) = match (tier, network) {
             // An empty network namespace keeps the host away, and loopback inside works.
             (Tier::A, Network::Off | Network::On | Network::Listed) => {
@@ -122,7 +124,15 @@ impl Plan {
             }
             (Tier::B | Tier::C, Network::On) => (Inet::Allowed, Unix::Carried, Metadata::Open),
         };
-        Self { inet, unix, exec: Exec::Allowed, metadata, reporting: Reporting::Notify }
+        Self { inet, unix, exec: Exec::Allowed(mark), metadata, reporting: Reporting::Notify }
+    }
+
+    /// What the cage's own exec carries.
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        match self.exec {
+            Exec::Refused => None,
+            Exec::Allowed(mark) => Some(mark),
+        }
     }
 
     fn unix_here(&self) -> Unix {

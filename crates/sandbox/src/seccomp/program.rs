@@ -5,6 +5,7 @@
 //! each possible number to learn which calls need no filter at all, so a linear program is slow
 //! to install: 100 rules took 260 us in that shape; the figures of this one are in `super`.
 
+use super::mark::Mark;
 use super::numbers::Arch;
 use super::policy::Policy;
 use super::rules::{Is, Rule, Test, Then};
@@ -39,7 +40,7 @@ struct Segment {
 fn segments(policy: &Policy) -> Result<Vec<Segment>, InstallError> {
     let mut all = vec![Segment { start: 0, code: vec![ret(libc::SECCOMP_RET_ALLOW)] }];
     for (nr, rules) in &policy.calls {
-        cut(&mut all, *nr, leaf(rules, policy.reporting)?);
+        cut(&mut all, *nr, leaf(rules, policy)?);
         cut(&mut all, nr + 1, vec![ret(libc::SECCOMP_RET_ALLOW)]);
     }
     match policy.arch {
@@ -81,12 +82,12 @@ fn tree(segments: &[Segment]) -> Result<BpfProgram, InstallError> {
 }
 
 /// The rules of one call in turn; what none of them takes is allowed.
-fn leaf(rules: &[&Rule], reporting: Reporting) -> Result<BpfProgram, InstallError> {
+fn leaf(rules: &[&Rule], policy: &Policy) -> Result<BpfProgram, InstallError> {
     let mut program = Vec::new();
     for rule in rules {
-        let mut code = vec![ret(action(rule.then, reporting))];
+        let mut code = vec![ret(action(rule.then, policy.reporting))];
         for test in rule.when.iter().rev() {
-            code = [check(test, code.len())?, code].concat();
+            code = [check(test, policy.mark, code.len())?, code].concat();
         }
         program.extend(code);
         if rule.when.is_empty() {
@@ -98,7 +99,7 @@ fn leaf(rules: &[&Rule], reporting: Reporting) -> Result<BpfProgram, InstallErro
 }
 
 /// Falls through when the test holds and else jumps over the `rest` of the rule.
-fn check(test: &Test, rest: usize) -> Result<BpfProgram, InstallError> {
+fn check(test: &Test, mark: Option<Mark>, rest: usize) -> Result<BpfProgram, InstallError> {
     let low = u32::try_from(ARGS + 8 * test.arg).map_err(|_| InstallError::TooLong)?;
     let mut program = vec![load(low)];
     if test.mask != u32::MAX {
@@ -107,6 +108,7 @@ fn check(test: &Test, rest: usize) -> Result<BpfProgram, InstallError> {
     let (values, found, missed) = match test.is {
         Is::In(values) => (values, 0, rest),
         Is::NotIn(values) => (values, rest, 0),
+        Is::Unmarked => return mark.map_or(Ok(Vec::new()), |mark| unmarked(low, mark, rest)),
     };
     for (at, &k) in values.iter().enumerate() {
         let left = values.len() - 1 - at;
@@ -116,6 +118,18 @@ fn check(test: &Test, rest: usize) -> Result<BpfProgram, InstallError> {
         program.push(sock_filter { code: JEQ, jt, jf, k });
     }
     Ok(program)
+}
+
+/// The same for the mark, whose halves are asked one after the other.
+fn unmarked(low: u32, mark: Mark, rest: usize) -> Result<BpfProgram, InstallError> {
+    let [first, second] = mark.halves();
+    let jt = u8::try_from(rest).map_err(|_| InstallError::TooLong)?;
+    Ok(vec![
+        load(low),
+        sock_filter { code: JEQ, jt: 0, jf: 2, k: first },
+        load(low + 4),
+        sock_filter { code: JEQ, jt, jf: 0, k: second },
+    ])
 }
 
 /// The kernel's word for what follows.

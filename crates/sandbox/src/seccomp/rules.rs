@@ -13,8 +13,8 @@ pub(crate) struct Rule {
     pub(crate) what: &'static str,
 }
 
-/// A question about the low 32 bits of an argument register: the only thing a filter can trust,
-/// since whatever lies in memory can be changed by another thread after the look.
+/// A question about an argument register, its low 32 bits but for the mark: the only thing a filter
+/// can trust, since whatever lies in memory can be changed by another thread after the look.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Test {
     /// Which argument, from 0.
@@ -32,6 +32,8 @@ pub(crate) enum Is {
     In(&'static [u32]),
     /// None of these.
     NotIn(&'static [u32]),
+    /// Anything but the plan's mark, in all 64 bits and whatever the mask.
+    Unmarked,
 }
 
 /// What follows when a rule applies.
@@ -63,6 +65,15 @@ pub(crate) enum Look {
         path: usize,
         /// Where the flags are.
         flags: Flags,
+    },
+    /// A program is started.
+    Start {
+        /// The argument with the directory; nothing where it is the working directory.
+        dir: Option<usize>,
+        /// The argument with the path.
+        path: usize,
+        /// The argument with the flags, where there is one.
+        flags: Option<usize>,
     },
     /// Names that are made, removed or changed.
     Names(&'static [Place]),

@@ -8,7 +8,7 @@ use libc::{EAFNOSUPPORT, ENOSYS, EPERM, EPROTONOSUPPORT};
 pub(super) fn rules(plan: &Plan) -> impl Iterator<Item = &'static Rule> + use<> {
     let exec: &[Rule] = match plan.exec {
         Exec::Refused => EXEC,
-        Exec::Allowed => &[],
+        Exec::Allowed(_) => STARTS,
     };
     let families: &[Rule] = match (plan.inet, plan.unix_here()) {
         (Inet::Refused, Unix::Refused) => NO_FAMILIES,
@@ -90,6 +90,17 @@ const fn any_bit(arg: usize, mask: u32) -> Test {
 /// Tools that work in their own process start nothing.
 const EXEC: &[Rule] =
     &[refuse("execve", "starting a program"), refuse("execveat", "starting a program")];
+
+/// In a register that `execve` does not read.
+const UNMARKED: Test = Test { arg: 3, mask: ALL, is: Is::Unmarked };
+
+/// Programs that a command starts: which of them the kernel refuses depends on where they lie. The
+/// cage's own exec has the mark.
+#[rustfmt::skip]
+const STARTS: &[Rule] = &[
+    look_if("execve", &[UNMARKED], Look::Start { dir: None, path: 0, flags: None }),
+    look("execveat", Look::Start { dir: Some(0), path: 1, flags: Some(4) }),
+];
 
 /// Kernel surface that no tool needs.
 #[rustfmt::skip]

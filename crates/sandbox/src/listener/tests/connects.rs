@@ -3,6 +3,7 @@
 use super::{Place, c, lines, place, watch};
 use crate::listener::Watch;
 use crate::seccomp::Plan;
+use crate::seccomp::tests::MARK;
 use crate::seccomp::tests::child::{raw, under};
 use protocol::confinement::{Network, RefusalKind, Tier};
 use std::io::{ErrorKind, Read, Write};
@@ -18,7 +19,7 @@ fn watch_over(place: &Place, network: Network) -> Watch {
     Watch {
         sockets: vec![place.project.clone()],
         network,
-        ..watch(Plan::command(Tier::B, network))
+        ..watch(Plan::command(Tier::B, network, MARK))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Watch, watch};
 use crate::listener::{Listener, Record};
+use crate::seccomp::tests::MARK;
 use crate::seccomp::tests::child::{raw, take, under};
 use crate::seccomp::{Filter, Plan};
 use protocol::confinement::{Network, Tier};
@@ -10,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 fn plain() -> Watch {
-    watch(Plan::command(Tier::B, Network::Off))
+    watch(Plan::command(Tier::B, Network::Off, MARK))
 }
 
 #[test]

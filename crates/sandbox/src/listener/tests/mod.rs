@@ -5,6 +5,7 @@ mod connects;
 mod ending;
 mod programs;
 mod signals;
+mod starts;
 mod writes;
 
 use super::{Signals, Watch};
@@ -15,7 +16,7 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A watch of tier B without any grant.
+/// A watch of tier B without any grant but to start programs.
 pub(crate) fn watch(plan: Plan) -> Watch {
     Watch {
         plan,
@@ -23,6 +24,7 @@ pub(crate) fn watch(plan: Plan) -> Watch {
         network: Network::Off,
         signals: Signals::Open,
         writable: Vec::new(),
+        runnable: vec![PathBuf::from("/")],
         read_only: Vec::new(),
         sockets: Vec::new(),
         host_ports: None,

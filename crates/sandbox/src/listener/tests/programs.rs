@@ -3,6 +3,7 @@
 use super::{lines, place, watch};
 use crate::listener::Watch;
 use crate::seccomp::Plan;
+use crate::seccomp::tests::MARK;
 use crate::seccomp::tests::child::{raw, under};
 use protocol::confinement::{Network, Tier};
 use std::os::unix::net::UnixStream;
@@ -10,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 fn everywhere() -> Watch {
-    Watch { writable: vec![PathBuf::from("/")], ..watch(Plan::command(Tier::B, Network::On)) }
+    Watch { writable: vec![PathBuf::from("/")], ..watch(Plan::command(Tier::B, Network::On, MARK)) }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::{Place, c, lines, place, watch};
 use crate::listener::Watch;
 use crate::seccomp::Plan;
+use crate::seccomp::tests::MARK;
 use crate::seccomp::tests::child::{raw, under};
 use landlock::{ABI, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr};
 use protocol::confinement::{Network, RefusalKind, Tier};
@@ -14,7 +15,7 @@ const AT: u64 = libc::AT_FDCWD as u64;
 fn watch_over(place: &Place) -> Watch {
     Watch {
         writable: vec![place.project.clone(), "/dev/null".into()],
-        ..watch(Plan::command(Tier::B, Network::Off))
+        ..watch(Plan::command(Tier::B, Network::Off, MARK))
     }
 }
 

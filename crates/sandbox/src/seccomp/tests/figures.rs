@@ -1,5 +1,6 @@
 //! The figures in the modules' notes: `cargo test --release -p sandbox figures -- --ignored --nocapture`.
 
+use super::MARK;
 use super::child::{raw, under};
 use crate::listener::Watch;
 use crate::listener::tests::{c, watch};
@@ -16,7 +17,8 @@ const ROUNDS: u32 = 2_000;
 #[test]
 #[ignore = "prints figures; not a check"]
 fn figures() {
-    let (a, b) = (Plan::command(Tier::A, Network::Off), Plan::command(Tier::B, Network::On));
+    let (a, b) =
+        (Plan::command(Tier::A, Network::Off, MARK), Plan::command(Tier::B, Network::On, MARK));
     for (name, plan) in [
         ("command A", a),
         ("command B", b),

@@ -1,5 +1,6 @@
 //! The compiled program means what the table says, on both machines, and what seccompiler makes of it.
 
+use super::MARK;
 use super::interpreter::{Data, run};
 use crate::seccomp::numbers::{Arch, CALLS, number};
 use crate::seccomp::policy::Policy;
@@ -8,6 +9,7 @@ use crate::seccomp::rules::{Is, Test, Then};
 use crate::seccomp::table::rules;
 use crate::seccomp::{Exec, Inet, Metadata, Plan, Reporting, Unix};
 use proptest::prelude::*;
+use protocol::confinement::{Network, Tier};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
@@ -21,7 +23,7 @@ pub(super) fn plans() -> Vec<Plan> {
     let mut plans = Vec::new();
     for inet in [Inet::Refused, Inet::Allowed] {
         for unix in [Unix::Refused, Unix::Carried, Unix::Allowed] {
-            for exec in [Exec::Refused, Exec::Allowed] {
+            for exec in [Exec::Refused, Exec::Allowed(MARK)] {
                 for metadata in [Metadata::Open, Metadata::ReadOnly] {
                     for reporting in [Reporting::Errno, Reporting::Notify] {
                         plans.push(Plan { inet, unix, exec, metadata, reporting });
@@ -55,10 +57,11 @@ fn argument() -> impl Strategy<Value = u64> {
         .flat_map(|rule| rule.when)
         .flat_map(|test| match test.is {
             Is::In(values) | Is::NotIn(values) => values.iter().chain([&test.mask]),
+            Is::Unmarked => [].iter().chain([&test.mask]),
         })
-        .flat_map(|&value| {
-            [u64::from(value), u64::from(value) + 1, u64::from(value).wrapping_sub(1)]
-        })
+        .map(|&value| u64::from(value))
+        .chain([MARK.register()])
+        .flat_map(|value| [value, value + 1, value.wrapping_sub(1)])
         .collect();
     let spoken = proptest::sample::select(spoken.into_iter().collect::<Vec<_>>());
     prop_oneof![
@@ -88,12 +91,15 @@ proptest! {
     #[test]
     fn seccompiler_takes_the_same_calls(args in proptest::array::uniform6(argument())) {
         for (arch, target) in [(Arch::X86_64, TargetArch::x86_64), (Arch::Aarch64, TargetArch::aarch64)] {
-            let policy = Policy::new(&Plan { unix: Unix::Carried, ..plans()[0] }, arch);
-            let (ours, theirs) = (compile(&policy).unwrap(), oracle(&policy, target));
-            for nr in 0..500 {
-                let data = Data { nr, arch: arch.audit(), args };
-                let allowed = |program| run(program, &data) == libc::SECCOMP_RET_ALLOW;
-                prop_assert_eq!(allowed(&ours), allowed(&theirs), "{:?} {} {:x?}", arch, nr, args);
+            let silent = Plan { unix: Unix::Carried, ..plans()[0] };
+            for plan in [silent, Plan::command(Tier::A, Network::Off, MARK)] {
+                let policy = Policy::new(&plan, arch);
+                let (ours, theirs) = (compile(&policy).unwrap(), oracle(&policy, target));
+                for nr in 0..500 {
+                    let data = Data { nr, arch: arch.audit(), args };
+                    let allowed = |program| run(program, &data) == libc::SECCOMP_RET_ALLOW;
+                    prop_assert_eq!(allowed(&ours), allowed(&theirs), "{:?} {} {:x?}", arch, nr, args);
+                }
             }
         }
     }
@@ -125,9 +131,8 @@ fn what_runs_all_the_time_is_never_notified() {
         libc::SYS_exit_group,
         libc::SYS_sendto,
         libc::SYS_recvfrom,
-        libc::SYS_execve,
     ];
-    for plan in plans().into_iter().filter(|plan| plan.exec == Exec::Allowed) {
+    for plan in plans().into_iter().filter(|plan| plan.exec != Exec::Refused) {
         let policy = Policy::new(&plan, Arch::HOST);
         for nr in hot {
             assert_eq!(policy.judge(u32::try_from(nr).unwrap(), &[0; 6]), None);
@@ -136,6 +141,44 @@ fn what_runs_all_the_time_is_never_notified() {
         assert_eq!(fork, None);
         let threads = policy.judge(u32::try_from(libc::SYS_clone3).unwrap(), &[0; 6]);
         assert!(matches!(threads.unwrap().then, Then::Fallback(libc::ENOSYS)));
+    }
+}
+
+/// Each start of a program is shown to the listener, but for the cage's own.
+#[test]
+fn one_mark_alone_keeps_a_start_from_being_looked_at() {
+    let mark = MARK.register();
+    for arch in BOTH {
+        for plan in plans() {
+            let program = compile(&Policy::new(&plan, arch)).unwrap();
+            let answer = |call, args| {
+                run(&program, &Data { nr: number(arch, call).unwrap(), arch: arch.audit(), args })
+            };
+            let with = |register| answer("execve", [1, 2, 3, register, 5, 6]);
+            let (marked, others) = match (plan.exec, plan.reporting) {
+                (Exec::Refused, Reporting::Errno) => {
+                    let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+                    (refused, refused)
+                }
+                (Exec::Refused, Reporting::Notify) => {
+                    (libc::SECCOMP_RET_USER_NOTIF, libc::SECCOMP_RET_USER_NOTIF)
+                }
+                (Exec::Allowed(_), Reporting::Errno) => {
+                    (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_ALLOW)
+                }
+                (Exec::Allowed(_), Reporting::Notify) => {
+                    (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_USER_NOTIF)
+                }
+            };
+            assert_eq!(with(mark), marked, "{arch:?} {plan:?}");
+            let halves = [mark & 0xFFFF_FFFF, mark >> 32 << 32, mark.swap_bytes()];
+            for other in halves.into_iter().chain([0, mark + 1, mark ^ 1 << 63]) {
+                assert_eq!(with(other), others, "{arch:?} {plan:?} {other:x}");
+            }
+            // Only there, and only in this call.
+            assert_eq!(answer("execve", [mark, mark, mark, 0, mark, mark]), others);
+            assert_eq!(answer("execveat", [mark; 6]), others);
+        }
     }
 }
 
@@ -266,6 +309,10 @@ fn alternatives(test: &Test) -> Vec<Vec<SeccompCondition>> {
             .filter(|bit| test.mask & bit != 0)
             .map(|bit| vec![one(SeccompCmpOp::MaskedEq(u64::from(bit)), bit)])
             .collect(),
+        Is::Unmarked => {
+            let (qword, register) = (SeccompCmpArgLen::Qword, MARK.register());
+            vec![vec![SeccompCondition::new(arg, qword, SeccompCmpOp::Ne, register).unwrap()]]
+        }
         Is::NotIn(values) => (0..=test.mask)
             .filter(|v| !values.contains(v))
             .map(|v| vec![one(SeccompCmpOp::MaskedEq(mask), v)])

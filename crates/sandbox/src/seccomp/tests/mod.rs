@@ -7,3 +7,6 @@ mod interpreter;
 mod kernel;
 mod meaning;
 mod older;
+
+/// The mark of the tests' plans.
+pub(crate) const MARK: super::Mark = super::mark::Mark(0x0123_4567_89AB_CDEF);
