@@ -8,8 +8,9 @@
 use std::fmt;
 use std::io;
 
-/// The number. It is in the memory of the runner, which the command cannot read, and of the
-/// command's process until its program takes its place.
+/// The number. It is in the memory of the runner, which the command cannot read, of the command's
+/// process until its program takes its place, and in the filter, which the kernel shows only to
+/// those who have the machine's privileges and no filter of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark(pub(super) u64);
 
