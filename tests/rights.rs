@@ -7,6 +7,7 @@ mod support;
 use protocol::client::{Change, Event, FromClient, ToClient};
 use protocol::judgement::{Answer as Said, Question, Widening};
 use serde_json::{Value, json};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -221,7 +222,8 @@ fn no_door_adds_a_directory_of_keys_to_a_session() {
         }
     };
     // The flag, and the setting.
-    let never = [ssh.clone(), link.clone(), desk.home(), desk.state(), "/etc".into()];
+    let never =
+        [ssh.clone(), link.clone(), desk.home(), desk.state(), "/etc".into(), "/root".into()];
     let server = Server::scripted([Answer::text("done"), Answer::text("done")]);
     for dir in &never {
         let named = dir.to_str().unwrap();
@@ -263,7 +265,16 @@ fn no_door_adds_a_directory_of_keys_to_a_session() {
     wire.event("the change", |event| matches!(event, Event::Changed { .. }).then_some(()));
     drop((wire, daemon));
     let script = format!("ls {}; echo looked", free.display());
-    for (cargo_home, granted) in [(&other, true), (&free, false)] {
+    let inside = format!("/nowhere:{}/config", free.display());
+    let socket = free.join("agent.1");
+    for (variable, value, granted) in [
+        ("CARGO_HOME", other.as_os_str(), true),
+        ("CARGO_HOME", free.as_os_str(), false),
+        ("GNUPGHOME", free.as_os_str(), false),
+        ("KUBECONFIG", OsStr::new(&inside), false),
+        ("SSH_AUTH_SOCK", socket.as_os_str(), false),
+        ("EDITOR", free.as_os_str(), true),
+    ] {
         let server = Server::scripted([
             Answer::says([call("toolu_1", "bash", &json!({ "command": script }).to_string())]),
             Answer::text("done"),
@@ -272,13 +283,37 @@ fn no_door_adds_a_directory_of_keys_to_a_session() {
             &server,
             &["-p", "look", "--resume", &session.0, "--permission-mode", "auto"],
         );
-        agentd.env("CARGO_HOME", cargo_home);
+        agentd.env(variable, value);
         let ran = run(agentd);
-        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert_eq!(ran.code, 0, "{variable}: {}", ran.err);
         let told =
             server.requests()[1].body["messages"].as_array().unwrap().last().unwrap().clone();
         let told = told["content"][0]["content"].to_string();
-        assert!(told.contains("looked"), "{told}");
-        assert_eq!(!told.contains("ls:"), granted, "{told}");
+        assert!(told.contains("looked"), "{variable}: {told}");
+        assert_eq!(!told.contains("ls:"), granted, "{variable} {value:?}: {told}");
+    }
+}
+
+#[test]
+fn keys_that_are_kept_in_the_project_are_told_when_it_is_opened_and_in_each_record() {
+    for (tier, how) in [("A", "were taken out"), ("B", "as readable")] {
+        let desk = Desk::new();
+        desk.write("own/config.json", "key-words");
+        let script = json!({ "command": "cat own/config.json; echo over" });
+        for (variable, kept) in [("DOCKER_CONFIG", true), ("EDITOR", false)] {
+            let server = scripted("bash", &script);
+            let flags = ["-p", "look", "--permission-mode", "auto"];
+            let mut agentd = desk.with_server(&server, &flags);
+            agentd.env("AGENTD_SANDBOX_TIER", tier).env(variable, desk.project().join("own"));
+            let ran = run(agentd);
+            assert_eq!(ran.code, 0, "{}", ran.err);
+            assert_eq!(ran.err.contains("keys are kept in this project"), kept, "{}", ran.err);
+            let told = server.requests()[1].body["messages"].to_string();
+            assert!(told.contains("over"), "{told}");
+            assert_eq!(told.contains("key-words"), !kept || tier == "B", "{tier}: {told}");
+            let limits = newest(&desk, "ended")["enforced"]["limits"].to_string();
+            let said = limits.contains("Keys are kept in the project") && limits.contains(how);
+            assert_eq!(said && limits.contains("/own"), kept, "{tier}: {limits}");
+        }
     }
 }

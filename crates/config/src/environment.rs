@@ -31,6 +31,45 @@ const COMMANDS_SEE: &[&str] = &[
 /// Those that say where tool chains are: the policy of commands names each of them.
 pub const TOOL_HOMES: [&str; 4] = ["RUSTUP_HOME", "CARGO_HOME", "JAVA_HOME", "GOPATH"];
 
+/// Those that say where programs keep keys; that of `KEY_LISTS` names several, as `PATH` does. A command
+/// sees none of them, but for cargo's.
+const KEY_PLACES: [&str; 16] = [
+    "GNUPGHOME",
+    "DOCKER_CONFIG",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_CONFIG_FILE",
+    "CARGO_HOME",
+    "NPM_CONFIG_USERCONFIG",
+    "npm_config_userconfig",
+    "GH_CONFIG_DIR",
+    "AZURE_CONFIG_DIR",
+    "CLOUDSDK_CONFIG",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "PASSWORD_STORE_DIR",
+    "PGPASSFILE",
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "SSH_AUTH_SOCK",
+];
+const KEY_LISTS: [&str; 1] = ["KUBECONFIG"];
+
+/// Whether the variable of this name says where keys lie.
+#[must_use]
+pub fn names_keys(name: &str) -> bool {
+    KEY_PLACES.contains(&name) || KEY_LISTS.contains(&name)
+}
+
+/// Where keys lie as these variables say, as far as they say it in full.
+#[must_use]
+pub fn key_places(variables: &[(String, String)]) -> Vec<PathBuf> {
+    let named = variables.iter().filter(|(name, _)| names_keys(name));
+    let paths = named.flat_map(|(name, value)| match KEY_LISTS.contains(&name.as_str()) {
+        true => std::env::split_paths(value).collect(),
+        false => vec![PathBuf::from(value)],
+    });
+    paths.filter(|path| path.is_absolute()).collect()
+}
+
 /// Whether a command may see the variable of this name.
 #[must_use]
 pub fn command_may_see(name: &str) -> bool {

@@ -37,7 +37,7 @@ pub use config::{
     ToolsConfig,
 };
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
-pub use environment::{Environment, TOOL_HOMES, command_may_see};
+pub use environment::{Environment, TOOL_HOMES, command_may_see, key_places, names_keys};
 pub use error::{ConfigError, Place};
 pub use hook::{Configured, HookConfig};
 pub use init::{InitError, init_project, init_text};

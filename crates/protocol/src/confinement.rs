@@ -202,6 +202,9 @@ pub struct Confinement {
     /// Variables that say where the person keeps tool chains, and where: `RUSTUP_HOME` and others
     /// that the policy names.
     pub tool_homes: Vec<(String, FilePath)>,
+    /// Where keys lie, or would, in the project, and what of such places the project lies in: taken out
+    /// where the tier can, and said where it cannot.
+    pub keys: Vec<FilePath>,
     /// What no grant may reach, even where it lies in the project: our own state and run-time
     /// directories, real paths. The session's temp may lie beneath one of them.
     pub withheld: Vec<FilePath>,
@@ -254,6 +257,14 @@ impl Enforced {
     #[must_use]
     pub fn of_command(&self) -> Option<Tier> {
         (self.profile == Profile::Command.name() || self.tier == Tier::C).then_some(self.tier)
+    }
+
+    /// Whether it is a tool's own process that locked itself, and no program: namespaces, which tell
+    /// tier A from tier B, are for programs.
+    #[must_use]
+    pub fn is_in_process(&self) -> bool {
+        let runs = [Profile::Command, Profile::Verify, Profile::Format];
+        !runs.iter().any(|profile| profile.name() == self.profile)
     }
 }
 

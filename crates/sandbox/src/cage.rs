@@ -9,7 +9,7 @@ use crate::handover::Line;
 use crate::inert::Program;
 use crate::layer;
 use crate::listener::Listener;
-use crate::policy::{self, Exec, Policy, Sockets};
+use crate::policy::{self, At, Exec, Policy, Sockets};
 use crate::privileges;
 use crate::protected::Before;
 use crate::runner;
@@ -62,13 +62,17 @@ impl Cage {
         }
         let grants = Grants::find(wanted, policy, Means::Layer)?;
         let network = network_of(policy, wanted);
+        // Looked at before the lock, from which most of the home cannot be seen.
+        let mut limits = claims::keys(&grants);
+        if policy.grants.iter().any(|rule| matches!(rule.at, At::Project)) {
+            limits.extend(claims::home(wanted));
+        }
         privileges::drop_all()?;
         let rules = layer::rules(&grants, runner::tcp(Tier::B, network))?;
         layer::enforce(rules)?;
         Filter::new(&Plan::in_process(network))
             .and_then(|filter| filter.install())
             .map_err(runner::filter_error)?;
-        let mut limits = Vec::new();
         if abi < layer::SCOPES {
             limits.push(claims::NO_SCOPES.to_owned());
         }

@@ -1,8 +1,10 @@
-//! What a tier promises and what it does not, as the record tells it. Pure; for `cage` only.
+//! What a tier promises and what it does not, as the record tells it. Words alone; for `cage` only.
 
+use crate::grants::Grants;
 use crate::layer;
 use crate::policy::Policy;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Tier};
+use std::path::PathBuf;
 
 /// What the host let us do, as far as the words of the record depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +77,8 @@ pub(crate) fn uncaged(limits: Limits, held: Held) -> Vec<String> {
     .map(str::to_owned)
     .to_vec();
     match held {
-        Held::Kernel | Held::Group => {}
+        Held::Kernel => {}
+        Held::Group => said.push(LEFT.to_owned()),
         Held::Runner => said.push(SURVIVORS.to_owned()),
     }
     let bounds = [
@@ -95,6 +98,9 @@ pub(crate) fn uncaged(limits: Limits, held: Held) -> Vec<String> {
 /// Said where nothing but the runner ends them.
 const SURVIVORS: &str =
     "Processes that left the command's session survive when the runner is killed.";
+
+/// Said where it has a cgroup and no cage that keeps it there.
+const LEFT: &str = "The command can leave its cgroup: what does is bound by nothing, and survives when it left the command's session and the runner is killed.";
 
 /// Network as enforced.
 pub(crate) fn network(tier: Tier, network: Network) -> &'static str {
@@ -125,6 +131,31 @@ pub(crate) fn home(wanted: &Confinement) -> Option<String> {
         "The person's home lies in what was granted: keys and passwords in it can be read and changed."
             .to_owned()
     })
+}
+
+/// Most places of keys that a record names.
+const NAMED: usize = 6;
+
+/// Said of keys that lie in what was granted, and of those that were taken out of it.
+pub(crate) fn keys(grants: &Grants) -> Vec<String> {
+    let say = |places: &[PathBuf], what: &str| {
+        let named = places.iter().take(NAMED).map(|place| place.display().to_string());
+        let named = named.collect::<Vec<_>>().join(", ");
+        let more = match places.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        (!places.is_empty()).then(|| format!("{what}: {named}{more}."))
+    };
+    let open = say(
+        &grants.keys,
+        "Keys are kept in the project, as readable and writable as the rest of it",
+    );
+    let hidden = say(
+        &grants.hidden,
+        "Keys are kept in the project and were taken out: for this command, and for git in it, their places are empty",
+    );
+    open.into_iter().chain(hidden).collect()
 }
 
 /// What this process itself may do that the command may not.
@@ -254,6 +285,15 @@ mod tests {
                 assert_eq!(says("Sockets that other programs"), abi < 9 && tier == Tier::A);
             }
         }
+    }
+
+    #[test]
+    fn without_a_cage_no_cgroup_is_said_to_hold() {
+        let says = |held| {
+            let said = uncaged(Limits::NONE, held);
+            said.iter().any(|sentence| sentence.contains("can leave its cgroup"))
+        };
+        assert!(says(Held::Group) && !says(Held::Runner));
     }
 
     #[test]

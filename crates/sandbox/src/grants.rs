@@ -48,6 +48,10 @@ pub(crate) struct Grants {
     pub missing: Vec<String>,
     /// To be covered by something empty; for `Means::Root` only.
     pub covered: Vec<PathBuf>,
+    /// Keys among those.
+    pub hidden: Vec<PathBuf>,
+    /// Keys in the project that were not taken out of it.
+    pub keys: Vec<PathBuf>,
     /// To be read-only though what surrounds it is writable; for `Means::Root` only.
     pub protected: Vec<PathBuf>,
     /// Protected names that this command may change: they may not be moved away together with their
@@ -112,6 +116,7 @@ impl Grants {
             }
         }
         grants.withhold(wanted, means)?;
+        grants.hide(wanted, means);
         grants.protect(wanted, linked, policy, means);
         Ok(grants)
     }
@@ -263,6 +268,28 @@ impl Grants {
             }
         }
         Ok((place, Some(real)))
+    }
+
+    /// Takes keys out of the project, where something can be mounted over them; what it cannot take out
+    /// is noted. What is granted by its own name stays: its policy takes out what is secret in it.
+    fn hide(&mut self, wanted: &Confinement, means: Means) {
+        let project = wanted.project.to_path();
+        if !self.list.iter().any(|grant| grant.path == project) {
+            return;
+        }
+        // A link holds no key: where it leads is a place of its own.
+        let is_there =
+            |key: &PathBuf| key.symlink_metadata().is_ok_and(|found| !found.is_symlink());
+        for key in wanted.keys.iter().map(FilePath::to_path).filter(is_there) {
+            match means {
+                _ if project.starts_with(&key) => self.keys.push(project.clone()),
+                Means::Layer => self.keys.push(key),
+                Means::Root if self.list.iter().any(|grant| grant.path == key) => {}
+                Means::Root => self.hidden.push(key),
+            }
+        }
+        self.keys.dedup();
+        self.covered.extend(self.hidden.iter().cloned());
     }
 
     /// Keeps our own directories out of every grant.

@@ -161,6 +161,7 @@ impl Scratch {
             temp: path("temp"),
             home: None,
             tool_homes: Vec::new(),
+            keys: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),

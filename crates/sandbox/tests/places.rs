@@ -25,6 +25,80 @@ fn a_project_that_is_the_home_is_granted_and_nothing_beside_it() {
     }
 }
 
+/// Keys in the project, a link to some elsewhere, and a place that is not there.
+fn keys_in(yard: &Yard) -> Vec<String> {
+    let at = |name: &str| yard.project.join(name);
+    std::fs::create_dir(at(".ssh")).unwrap();
+    std::fs::write(at(".ssh/id"), "key-words").unwrap();
+    std::fs::write(at(".netrc"), "pass-words").unwrap();
+    std::os::unix::fs::symlink("elsewhere", at(".aws")).unwrap();
+    let named = [".ssh", ".netrc", ".aws", ".kube"].map(|name| at(name).display().to_string());
+    named.into_iter().flat_map(|path| ["key".to_owned(), path]).collect()
+}
+
+#[test]
+fn keys_in_the_project_are_taken_out_where_the_tier_can_and_said_where_it_cannot() {
+    let script = "cat .ssh/id .netrc; echo x > .ssh/new; echo on > seen; cat seen; mv .ssh away";
+    for tier in TIERS {
+        let yard = Yard::new();
+        let keys = keys_in(&yard);
+        let options: Vec<&str> = keys.iter().map(String::as_str).collect();
+        let told = yard.cage(tier, &options, &["sh", "-c", script]);
+        let read = told.in_tier(tier).printed();
+        assert_eq!(
+            read.contains("key-words") || read.contains("pass-words"),
+            tier == "b",
+            "{told:?}"
+        );
+        assert!(read.contains("on"), "the control: {told:?}");
+        let stays =
+            yard.project.join(".ssh/id").exists() && !yard.project.join(".ssh/new").exists();
+        assert_eq!(stays, tier == "a", "{told:?}");
+        let said = told.all("limit");
+        let says = |words: &str| {
+            let of = |limit: &&&str| limit.contains(words) && limit.contains("/.netrc");
+            said.iter()
+                .find(of)
+                .is_some_and(|limit| !limit.contains(".aws") && !limit.contains(".kube"))
+        };
+        assert_eq!(
+            (says("were taken out"), says("as readable")),
+            (tier == "a", tier == "b"),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn a_project_that_lies_where_keys_are_kept_is_granted_and_that_is_said() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let above = yard.project.parent().unwrap().to_str().unwrap();
+        let told = yard.cage(tier, &["key", above], &["sh", "-c", "echo on > seen; cat seen"]);
+        assert_eq!(told.in_tier(tier).printed(), "on", "{told:?}");
+        let said = told.all("limit").into_iter().find(|limit| limit.contains("Keys are kept"));
+        let project = yard.project.display().to_string();
+        assert!(said.is_some_and(|limit| limit.contains(&project)), "{told:?}");
+    }
+}
+
+#[test]
+fn a_tool_that_locks_itself_says_which_keys_it_can_read() {
+    let yard = Yard::new();
+    let file = yard.project.join(".netrc");
+    let act = ["read", file.to_str().unwrap()];
+    let plain = yard.entered_with("query", &[], &act);
+    assert!(plain.all("limit").iter().all(|limit| !limit.contains("Keys are")), "{plain:?}");
+    let keys = keys_in(&yard);
+    let options: Vec<&str> = keys.iter().map(String::as_str).collect();
+    for (profile, says) in [("query", true), ("mutate", true), ("web", false)] {
+        let told = yard.entered_with(profile, &options, &act);
+        let named = |limit: &&str| limit.contains("as readable") && limit.contains("/.ssh");
+        assert_eq!(told.all("limit").into_iter().any(|limit| named(&limit)), says, "{told:?}");
+        assert_eq!(told.one("read").contains("pass-words"), says, "as it says: {told:?}");
+    }
+}
+
 #[test]
 fn a_project_inside_the_home_opens_nothing_beside_it() {
     for tier in TIERS {

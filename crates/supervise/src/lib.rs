@@ -38,6 +38,7 @@ mod from_disk;
 mod grant;
 mod hold;
 mod host;
+mod keys;
 mod leftover;
 mod life;
 pub mod log;

@@ -2,123 +2,115 @@
 //! As rules of the broker's, so that the refusal of a call's wish is recorded like any other, and as an
 //! answer to whoever adds a directory for a session. For `plan`, and for what changes it.
 
+use crate::keys::{Keys, every_path};
 use crate::plan::OpenFailure;
 use protocol::client::FailedKind;
-use protocol::confinement::{Confinement, FilePath};
+use protocol::confinement::FilePath;
 use protocol::judgement::{Rule, RuleEffect};
 use std::path::{Path, PathBuf};
 
-/// Below a home: what holds keys, or what the person's programs sign in with.
-const IN_HOME: [&str; 29] = [
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".cargo",
-    ".password-store",
-    ".mozilla",
-    ".thunderbird",
-    ".terraform.d",
-    ".vault-token",
-    ".netrc",
-    ".npmrc",
-    ".pypirc",
-    ".pgpass",
-    ".git-credentials",
-    ".claude",
-    ".codex",
-    ".gemini",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/git",
-    ".config/op",
-    ".config/google-chrome",
-    ".config/chromium",
-    ".config/containers",
-    ".local/share/keyrings",
-    ".local/share/kwalletd",
-];
 /// The system's: passwords and keys, other processes, devices, sockets of its services.
-const OF_SYSTEM: [&str; 6] = ["/etc", "/proc", "/sys", "/dev", "/run", "/boot"];
+const OF_SYSTEM: [&str; 5] = ["/etc", "/proc", "/sys", "/dev", "/boot"];
+/// Its services' sockets and what they keep while they run; of it, only people's disks are given, which
+/// lie two folders down in `MEDIA`.
+const RUN: &str = "/run";
+const MEDIA: &str = "/run/media";
+/// The same as rules: each other name in `RUN`, and what holds more than one disk, which no disk's name
+/// does.
+const RULES_OF_RUN: [&str; 2] = [
+    "directory:/run/{[!m]*,m,m[!e]*,me,me[!d]*,med,med[!i]*,medi,medi[!a]*,media?*}",
+    r"directory:/run/media/*/\*",
+];
 
 /// What is known of where they lie.
-pub(crate) struct Kept<'a> {
-    pub(crate) home: Option<&'a Path>,
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kept {
+    /// The person's keys, and other people's.
+    pub(crate) keys: Keys,
     /// Our own.
-    pub(crate) withheld: &'a [FilePath],
+    pub(crate) withheld: Vec<FilePath>,
     /// The person's settings, which may be a link to where they keep such files.
-    pub(crate) user_file: Option<&'a Path>,
-    /// Where the person keeps tool chains instead; cargo keeps its keys in its own.
-    pub(crate) tool_homes: &'a [(String, FilePath)],
+    pub(crate) user_file: Option<PathBuf>,
 }
 
-impl<'a> Kept<'a> {
-    /// As a session knows it.
-    pub(crate) fn of(
-        confinement: &'a Confinement,
-        home: Option<&'a Path>,
-        user_file: Option<&'a Path>,
-    ) -> Self {
-        let Confinement { withheld, tool_homes, .. } = confinement;
-        Self { home, withheld, user_file, tool_homes }
-    }
-}
-
-/// Why a directory, by its real path, is added to no session: one of them lies in it, or it in one.
-///
-/// # Errors
-/// What, why, and the way on.
-pub(crate) fn added(
-    dir: &Path,
-    confinement: &Confinement,
-    user_file: Option<&Path>,
-) -> Result<(), OpenFailure> {
-    let home = confinement.home.as_ref().map(FilePath::to_path);
-    let kept = Kept::of(confinement, home.as_deref(), user_file);
-    let reached = |place: &PathBuf| dir.starts_with(place) || place.starts_with(dir);
-    match places(&kept).into_iter().find(reached) {
-        None => Ok(()),
-        Some(place) => Err(OpenFailure::new(
-            FailedKind::Usage,
-            format!(
-                "the directory {} cannot be added: it reaches {}, and keys, passwords, the system's \
-                 own places and agentd's are given to no tool. Add a directory beside it, or copy what \
-                 is needed into the project",
-                dir.display(),
-                place.display()
-            ),
-        )),
-    }
-}
-
-/// All of them, by every path that leads there.
-fn places(kept: &Kept<'_>) -> Vec<PathBuf> {
-    let in_home = kept.home.into_iter().flat_map(|home| IN_HOME.map(|name| home.join(name)));
-    let withheld = kept.withheld.iter().map(FilePath::to_path);
-    let cargo = kept.tool_homes.iter().filter(|(name, _)| name == "CARGO_HOME");
-    let named: Vec<PathBuf> = in_home
-        .chain(withheld)
-        .chain(cargo.map(|(_, path)| path.to_path()))
-        .chain(kept.user_file.map(Path::to_owned))
-        .chain(OF_SYSTEM.map(PathBuf::from))
-        .collect();
-    // Calls ask by real paths, and any of these may be a link.
-    let real: Vec<PathBuf> = named.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    real.into_iter().chain(named).collect()
-}
-
-/// The rules that deny them. Each holds for what is below it, and for what it is in.
-pub(crate) fn given(kept: &Kept<'_>) -> Vec<Rule> {
-    let mut rules: Vec<Rule> = Vec::new();
-    for path in places(kept) {
-        let text = rule_text(&path);
-        if !rules.iter().any(|rule| rule.text == text) {
-            rules.push(Rule { effect: RuleEffect::Deny, text, file: "built-in".into(), line: 0 });
+impl Kept {
+    /// Why a directory, by its real path, is added to no session: one of them lies in it, or it in one.
+    ///
+    /// # Errors
+    /// What, why, and the way on.
+    pub(crate) fn added(&self, dir: &Path) -> Result<(), OpenFailure> {
+        let reached = |place: &PathBuf| dir.starts_with(place) || place.starts_with(dir);
+        match self.places().into_iter().chain(of_run(dir)).find(reached) {
+            None => Ok(()),
+            Some(place) => Err(OpenFailure::new(
+                FailedKind::Usage,
+                format!(
+                    "the directory {} cannot be added: it reaches {}, and keys, passwords, the system's \
+                     own places and agentd's are given to no tool. Add a directory beside it, or copy what \
+                     is needed into the project",
+                    dir.display(),
+                    place.display()
+                ),
+            )),
         }
     }
-    rules
+
+    /// The rules that deny them. Each holds for what is below it, and for what it is in.
+    pub(crate) fn rules(&self) -> Vec<Rule> {
+        let mut texts: Vec<String> = RULES_OF_RUN.map(str::to_owned).to_vec();
+        for path in self.places() {
+            let text = rule_text(&path);
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        let rule = |text| Rule { effect: RuleEffect::Deny, text, file: "built-in".into(), line: 0 };
+        texts.into_iter().map(rule).collect()
+    }
+
+    /// Keys in the project, whether they are there yet or not, and places of keys that it lies in: a
+    /// project is the person's choice, so it is not refused.
+    pub(crate) fn keys_at(&self, project: &Path) -> Vec<FilePath> {
+        let mut found = Vec::new();
+        for place in self.keys.places() {
+            let path = FilePath::from(&place);
+            let near = place.starts_with(project) || project.starts_with(&place);
+            if near && !found.contains(&path) {
+                found.push(path);
+            }
+        }
+        found
+    }
+
+    /// What a person is told who works in such a project.
+    pub(crate) fn said_of(&self, project: &Path) -> Option<String> {
+        let there = self.keys_at(project).into_iter().map(|path| path.to_path());
+        let there: Vec<PathBuf> = there.filter(|path| path.symlink_metadata().is_ok()).collect();
+        let first = there.first()?;
+        let more = match there.len() {
+            1 => String::new(),
+            many => format!(" and {} more", many - 1),
+        };
+        Some(format!(
+            "keys are kept in this project ({}{more}), so the model can come to read them: each call's \
+             record says what of them was within its reach",
+            first.display()
+        ))
+    }
+
+    /// All of them but for those of `RUN`, by every path that leads there.
+    fn places(&self) -> Vec<PathBuf> {
+        let named = (self.withheld.iter().map(FilePath::to_path))
+            .chain(self.user_file.clone())
+            .chain(OF_SYSTEM.map(PathBuf::from));
+        self.keys.places().into_iter().chain(every_path(named.collect())).collect()
+    }
+}
+
+/// What of `RUN` this directory would reach, a person's disk apart.
+fn of_run(dir: &Path) -> Option<PathBuf> {
+    let disk = dir.strip_prefix(MEDIA).is_ok_and(|below| below.components().count() >= 2);
+    (!disk).then(|| PathBuf::from(RUN))
 }
 
 /// A path that no rule can say denies all.
@@ -139,6 +131,9 @@ fn rule_text(path: &Path) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use protocol::call::Call;
+    use protocol::ids::{CallId, SessionId};
+    use protocol::judgement::{Audience, Case, Mode, RuleSet, ToolKind, Verdict, Widening};
 
     #[test]
     fn keys_are_denied_by_every_path_that_leads_to_them() {
@@ -148,18 +143,16 @@ mod tests {
         std::fs::create_dir_all(home.join(".config")).unwrap();
         std::fs::create_dir(base.join("keys")).unwrap();
         std::os::unix::fs::symlink(base.join("keys"), home.join(".ssh")).unwrap();
-        let withheld = [FilePath::from("/state/agentd")];
-        let cargo = [("CARGO_HOME".to_owned(), FilePath::from("/opt/cargo"))];
+        let env = [("CARGO_HOME".to_owned(), "/opt/cargo".to_owned())];
         let (file, dotfile) = (home.join("config.toml"), base.join("dotfile"));
         std::fs::write(&dotfile, "").unwrap();
         std::os::unix::fs::symlink(&dotfile, &file).unwrap();
         let kept = Kept {
-            home: Some(&home),
-            withheld: &withheld,
-            user_file: Some(&file),
-            tool_homes: &cargo,
+            keys: Keys::of(&env, Some(&home)),
+            withheld: vec![FilePath::from("/state/agentd")],
+            user_file: Some(file),
         };
-        let rules = given(&kept);
+        let rules = kept.rules();
         let has = |text: String| rules.iter().any(|rule| rule.text == text);
         assert!(has(format!("directory:{}/keys", base.display())));
         assert!(has(format!("directory:{}", dotfile.display())), "nor what leads to it");
@@ -170,8 +163,44 @@ mod tests {
 
     #[test]
     fn where_a_path_cannot_be_said_nothing_is_given() {
-        let withheld = [FilePath::from("/state/a\nb")];
-        let kept = Kept { home: None, withheld: &withheld, user_file: None, tool_homes: &[] };
-        assert!(given(&kept).iter().any(|rule| rule.text == "directory"));
+        let kept = Kept { withheld: vec![FilePath::from("/state/a\nb")], ..Kept::default() };
+        assert!(kept.rules().iter().any(|rule| rule.text == "directory"));
+    }
+
+    #[test]
+    fn of_what_services_keep_only_a_persons_disks_are_given() {
+        let kept = Kept::default();
+        let mut rules = kept.rules();
+        let (effect, text) = (RuleEffect::Allow, "directory".to_owned());
+        rules.push(Rule { effect, text, file: "mine".into(), line: 1 });
+        let (mode, audience, project) = (Mode::Auto, Audience::Person, "/p".to_owned());
+        let rules = approval::Rules::new(&RuleSet { rules, mode, audience, project }).unwrap();
+        // To a session, and to one call.
+        let given = |dir: &str| {
+            let call = Call {
+                id: CallId { session: SessionId("s".into()), number: 1 },
+                use_id: String::new(),
+                tool: "bash".into(),
+                input: r#"{"command":"ls"}"#.into(),
+            };
+            let verdict = rules.judge(&Case {
+                call,
+                kind: ToolKind::Mutation,
+                command: Some("ls".into()),
+                page: None,
+                probe: None,
+                confinement: String::new(),
+                widens: vec![Widening::Directory(FilePath::from(dir))],
+                configured: None,
+            });
+            (kept.added(Path::new(dir)).is_ok(), matches!(verdict, Verdict::Allow(_)))
+        };
+        for disk in ["/run/media/ann/DISK", "/run/media/ann/DISK/photos", "/run/media/m/.media"] {
+            assert_eq!(given(disk), (true, true), "{disk}");
+        }
+        let none = ["/", "/run", "/run/user/7", "/run/m", "/run/medi", "/run/mediator/ann/DISK"];
+        for other in none.into_iter().chain(["/run/media", "/run/media/ann", "/run/docker/a/b"]) {
+            assert_eq!(given(other), (false, false), "{other}");
+        }
     }
 }

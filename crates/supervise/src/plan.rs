@@ -6,7 +6,9 @@ mod model;
 mod uncaged;
 
 use crate::book::chain;
-use crate::{never, stores};
+use crate::keys::Keys;
+use crate::never::Kept;
+use crate::stores;
 use config::{
     Config, Dirs, Environment, HookConfig, KeySource, ProviderName, Sources, Trust, TrustStore,
 };
@@ -79,6 +81,8 @@ pub(crate) struct Plan {
     pub(crate) foreword: String,
     /// What the session's store is begun with.
     pub(crate) store: StoreSetup,
+    /// What no call is given.
+    pub(crate) kept: Kept,
     /// Where rules go that a person gives for good.
     pub(crate) user_file: Option<PathBuf>,
     /// What it was made from.
@@ -121,12 +125,12 @@ pub(crate) fn plan(
     let (mode, network) = (config.permissions.mode, config.network);
     let mut rules = config.rule_set(&project, opening.audience);
     let home = home(&opening.env);
-    rules.rules.extend(never::given(&never::Kept {
-        home: home.as_deref(),
-        withheld: &withheld(ground.dirs, dirs),
-        user_file: dirs.user_file().as_deref(),
-        tool_homes: &tool_homes(&opening.env),
-    }));
+    let kept = Kept {
+        keys: Keys::of(&opening.env, home.as_deref()),
+        withheld: withheld(ground.dirs, dirs),
+        user_file: dirs.user_file(),
+    };
+    rules.rules.extend(kept.rules());
     approval::Rules::new(&rules)
         .and_then(|_| approval::try_examples(&config.permissions.examples))
         .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
@@ -139,7 +143,8 @@ pub(crate) fn plan(
         temp: FilePath::from(&temp),
         home: home.map(FilePath::from),
         tool_homes: tool_homes(&opening.env),
-        withheld: withheld(ground.dirs, dirs),
+        keys: kept.keys_at(&project),
+        withheld: kept.withheld.clone(),
         network,
         hosts: config.hosts.clone(),
         git: GitSettings::Kept,
@@ -149,12 +154,13 @@ pub(crate) fn plan(
         limits: config.sandbox.limits,
     };
     for dir in &confinement.added {
-        never::added(&dir.to_path(), &confinement, dirs.user_file().as_deref())?;
+        kept.added(&dir.to_path())?;
     }
     listable(&Change::Network(network), &confinement)?;
     let setup = setup(&id, &config, &confinement, &env)?;
     let store = stores::setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
+    let notes = kept.said_of(&project).into_iter().collect();
     let (user_file, worker_env) = (dirs.user_file(), worker_env(opening));
     Ok(Plan {
         id,
@@ -169,9 +175,10 @@ pub(crate) fn plan(
         worker_env,
         foreword: String::new(),
         store,
+        kept,
         user_file,
         origin: Origin { opening: opening.clone(), dirs: dirs.clone() },
-        notes: Vec::new(),
+        notes,
     })
 }
 

@@ -204,6 +204,7 @@ mod tests {
             temp: FilePath::from(Path::new("/tmp/t")),
             home: None,
             tool_homes: Vec::new(),
+            keys: Vec::new(),
             withheld: Vec::new(),
             network,
             hosts: Vec::new(),

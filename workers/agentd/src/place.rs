@@ -17,7 +17,7 @@ pub(crate) const KEY_VARIABLES: &[&str] = &[
 ];
 
 /// Variables that a supervisor learns of its caller beside those that a command may see: what the
-/// provider and the configuration need, and no more.
+/// provider and the configuration need, and no more; where keys lie, `config` names.
 const PASSED: &[&str] = &[
     "EDITOR",
     "VISUAL",
@@ -116,7 +116,8 @@ impl Place {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let mut passed = Vec::new();
         for name in names {
-            if !config::command_may_see(&name) && !PASSED.contains(&name.as_str()) {
+            let known = config::command_may_see(&name) || config::names_keys(&name);
+            if !known && !PASSED.contains(&name.as_str()) {
                 continue;
             }
             // A value that is no UTF-8 cannot be put into words; no variable above needs one.

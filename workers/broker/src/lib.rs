@@ -80,6 +80,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         temp: FilePath::from("/"),
         home: None,
         tool_homes: Vec::new(),
+        keys: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),

@@ -101,6 +101,7 @@ fn confinement() -> Confinement {
         temp: FilePath::from("/"),
         home: None,
         tool_homes: Vec::new(),
+        keys: Vec::new(),
         withheld: Vec::new(),
         network: Network::On,
         hosts: Vec::new(),

@@ -77,6 +77,7 @@ fn nothing_but_the_channel() -> Confinement {
         temp: FilePath::from("/"),
         home: None,
         tool_homes: Vec::new(),
+        keys: Vec::new(),
         withheld: Vec::new(),
         network: Network::Off,
         hosts: Vec::new(),

@@ -838,6 +838,7 @@ fn confinement() -> Confinement {
         temp: path("/t"),
         home: Some(path("/h")),
         tool_homes: vec![(text("RUSTUP_HOME"), path("/r"))],
+        keys: vec![path("/p/.ssh")],
         withheld: vec![path("/s")],
         network: protocol::confinement::Network::On,
         hosts: vec![host()],

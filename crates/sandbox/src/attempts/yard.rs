@@ -130,6 +130,7 @@ impl Yard {
             temp: path("temp"),
             home: None,
             tool_homes: Vec::new(),
+            keys: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),

@@ -29,6 +29,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             temp: FilePath::from("/nonexistent"),
             home: None,
             tool_homes: Vec::new(),
+            keys: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),
@@ -58,6 +59,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             "rustup-home" => {
                 wanted.tool_homes.push(("RUSTUP_HOME".to_owned(), FilePath::from(value)));
             }
+            "key" => wanted.keys.push(FilePath::from(value)),
             "withheld" => wanted.withheld.push(FilePath::from(value)),
             "network" => wanted.network = if *value == "on" { Network::On } else { Network::Off },
             "git" => {

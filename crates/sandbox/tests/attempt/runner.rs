@@ -123,7 +123,10 @@ pub fn enter(words: &[&str]) -> ExitCode {
     let asked = parse(words);
     sandbox::harden().expect("harden");
     match Cage::enter(&asked.confinement) {
-        Ok(enforced) => println!("network: {}", enforced.network),
+        Ok(enforced) => {
+            println!("network: {}", enforced.network);
+            enforced.limits.iter().for_each(|limit| println!("limit: {limit}"));
+        }
         Err(error) => {
             println!("uncaged: {}\nreason: {error}", error.step);
             return ExitCode::from(11);

@@ -116,15 +116,20 @@ impl Yard {
 
     /// Locks the helper by a profile and lets it try an act.
     pub fn entered(&self, profile: &str, act: &[&str]) -> String {
+        self.entered_with(profile, &[], act).one(act[0])
+    }
+
+    /// The same with options, and with all that is said of the lock.
+    pub fn entered_with(&self, profile: &str, options: &[&str], act: &[&str]) -> Told {
         let out = Command::new(ATTEMPT)
             .args(["enter", "profile", profile])
             .args(self.words("a"))
+            .args(options)
             .arg("--")
             .args(act)
             .output()
             .unwrap();
-        let told = Told::from(&out);
-        told.one(act[0])
+        Told::from(&out)
     }
 
     /// The positive control: the same act without a cage.

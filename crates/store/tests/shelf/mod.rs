@@ -55,6 +55,7 @@ impl Shelf {
                 temp: FilePath::from("/"),
                 home: Some(FilePath::from(self.home())),
                 tool_homes: Vec::new(),
+                keys: Vec::new(),
                 withheld: Vec::new(),
                 network: Network::Off,
                 hosts: Vec::new(),

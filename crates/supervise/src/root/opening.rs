@@ -10,7 +10,7 @@ use crate::call::Standing;
 use crate::call_actor::now;
 use crate::hold::Hold;
 use crate::mend::{Mended, mend};
-use crate::never;
+use crate::never::Kept;
 use crate::plan::{Ground, OpenFailure, Plan, make_withheld, plan};
 use crate::seen::Seen;
 use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
@@ -22,7 +22,6 @@ use crate::{from_disk, temp, to_disk};
 use journal::{Header, Journal, OpenCall, Record};
 use protocol::broker::BrokerLink;
 use protocol::client::{Change, FailedKind, Opening, Start};
-use protocol::confinement::Confinement;
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
 use protocol::provider::Paper;
@@ -121,14 +120,10 @@ fn kept_model(mut plan: Plan, name: &str) -> Plan {
 
 /// What of these changes may still be made, and why others may not: what is given to nobody can have
 /// become more since.
-fn still_given(
-    changes: Vec<Change>,
-    confinement: &Confinement,
-    user_file: Option<&Path>,
-) -> (Vec<Change>, Vec<String>) {
+fn still_given(changes: Vec<Change>, kept: &Kept) -> (Vec<Change>, Vec<String>) {
     let mut refused = Vec::new();
     let kept = changes.into_iter().filter(|change| match change {
-        Change::AddDirectory(dir) => match never::added(&dir.to_path(), confinement, user_file) {
+        Change::AddDirectory(dir) => match kept.added(&dir.to_path()) {
             Ok(()) => true,
             Err(OpenFailure { message, .. }) => {
                 refused.push(message);
@@ -185,9 +180,8 @@ impl Opener {
         make_withheld(&plan.confinement);
         let opened = self.open_journal(&plan, begin).await?;
         plan.rules.rules.extend(opened.learned.iter().cloned());
-        let (confinement, user_file) = (plan.confinement.clone(), plan.user_file.clone());
-        let changes = opened.changes.clone();
-        let still = blocking(move || Ok(still_given(changes, &confinement, user_file.as_deref())));
+        let (kept, changes) = (plan.kept.clone(), opened.changes.clone());
+        let still = blocking(move || Ok(still_given(changes, &kept)));
         let (changes, refused) = still.await?;
         plan.notes.extend(refused);
         let mut model = None;

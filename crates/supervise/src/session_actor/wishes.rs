@@ -4,7 +4,6 @@
 use super::{SessionMsg, SessionState, pinning, rules};
 use crate::book::chain;
 use crate::client_actor::ClientMsg;
-use crate::never;
 use crate::plan::OpenFailure;
 use crate::slot::SlotMsg;
 use crate::to_disk;
@@ -96,7 +95,7 @@ impl SessionState {
         let change = match change {
             Change::AddDirectory(path) => {
                 let user_file = self.plan.user_file.clone();
-                let confinement = self.plan.confinement.clone();
+                let kept = self.plan.kept.clone();
                 let real = tokio::task::spawn_blocking(move || {
                     let real = crate::plan::real_dir(&path.to_path(), "the added directory")?;
                     if let Some(Err(error)) =
@@ -104,7 +103,7 @@ impl SessionState {
                     {
                         return Err(OpenFailure::new(FailedKind::Configuration, chain(&error)));
                     }
-                    never::added(&real, &confinement, user_file.as_deref()).map(|()| real)
+                    kept.added(&real).map(|()| real)
                 });
                 match real.await {
                     Ok(Ok(real)) => Change::AddDirectory(real.into()),

@@ -56,6 +56,7 @@ impl Project {
             temp: self.base.join("temp").into(),
             home: None,
             tool_homes: Vec::new(),
+            keys: Vec::new(),
             withheld: Vec::new(),
             network: Network::Off,
             hosts: Vec::new(),

@@ -1,0 +1,217 @@
+//! Where people's programs keep keys: below homes, and where the client's variables say. Paths alone;
+//! the disk is asked only which homes there are, and what of other people's lies in them. For `never`.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Below a home: what holds keys, or what the person's programs sign in with.
+const IN_HOME: [&str; 20] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".cargo",
+    ".password-store",
+    ".mozilla",
+    ".thunderbird",
+    ".terraform.d",
+    ".vault-token",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".git-credentials",
+    ".claude",
+    ".codex",
+    ".gemini",
+];
+/// Below `~/.config`, or where it was moved to.
+const IN_CONFIG: [&str; 7] =
+    ["gcloud", "gh", "git", "op", "google-chrome", "chromium", "containers"];
+/// Below `~/.local/share`, or where it was moved to.
+const IN_DATA: [&str; 2] = ["keyrings", "kwalletd"];
+
+/// Where the accounts of this machine are, and with them other people's homes.
+const ACCOUNTS: &str = "/etc/passwd";
+
+/// What is mounted where, and the kinds that no other machine or process serves.
+const MOUNTS: &str = "/proc/self/mountinfo";
+const LOCAL: [&str; 11] =
+    ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "tmpfs", "overlay", "jfs"];
+
+/// Where keys lie.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Keys {
+    /// The person's: named even where nothing is there yet.
+    own: Vec<PathBuf>,
+    /// Homes of other people, of root and of services. Those of services lie where others work too
+    /// (`/var/www`), so only what is there counts.
+    other_homes: Vec<PathBuf>,
+    /// Those that another machine or process serves, as they are named: a look could take forever.
+    unseen: Vec<PathBuf>,
+}
+
+impl Keys {
+    /// Those that a client with this environment and this home can have, and everybody else's.
+    pub(crate) fn of(env: &[(String, String)], home: Option<&Path>) -> Self {
+        // Accounts that no file names, a network's, are not asked for: that can take forever.
+        let accounts = fs::read_to_string(ACCOUNTS).unwrap_or_default();
+        let mounts = fs::read_to_string(MOUNTS).unwrap_or_default();
+        Self::known(env, home, (&accounts, &mounts), nix::unistd::getuid().as_raw())
+    }
+
+    fn known(
+        env: &[(String, String)],
+        home: Option<&Path>,
+        (accounts, mounts): (&str, &str),
+        person: u32,
+    ) -> Self {
+        let mut homes: Vec<PathBuf> = home.map(Path::to_owned).into_iter().collect();
+        let (mut other_homes, mut unseen) = (Vec::new(), Vec::new());
+        for (owner, path) in accounts.lines().filter_map(account) {
+            if owner != person && !is_local(&path, mounts) {
+                unseen.push(path);
+                continue;
+            }
+            let Some(real) = path.canonicalize().ok().filter(|real| real.is_dir()) else {
+                continue;
+            };
+            let list = if owner == person { &mut homes } else { &mut other_homes };
+            if !list.contains(&real) {
+                list.push(real);
+            }
+        }
+        other_homes.retain(|other| !homes.contains(other));
+        let mut own: Vec<PathBuf> = homes.iter().flat_map(|home| in_home(home)).collect();
+        own.extend(config::key_places(env).into_iter().filter(|place| {
+            // One that names the whole home says nothing of what lies where in it.
+            !homes.iter().any(|home| home.starts_with(place))
+        }));
+        for (name, list) in [("XDG_CONFIG_HOME", &IN_CONFIG[..]), ("XDG_DATA_HOME", &IN_DATA)] {
+            let moved = env.iter().find(|(known, _)| known == name).map(|(_, to)| Path::new(to));
+            let moved = moved.filter(|path| path.is_absolute());
+            own.extend(moved.into_iter().flat_map(|to| list.iter().map(|name| to.join(name))));
+        }
+        Self { own, other_homes, unseen }
+    }
+
+    /// All of them, by every path that leads there.
+    pub(crate) fn places(&self) -> Vec<PathBuf> {
+        let others = self.other_homes.iter().flat_map(|home| in_home(home));
+        let others = others.filter(|place| may_be_there(place));
+        let mut all = every_path(self.own.iter().cloned().chain(others).collect());
+        all.extend(self.unseen.iter().flat_map(|home| in_home(home)));
+        all
+    }
+}
+
+/// These and where they lead: calls ask by real paths, and any of these may be a link.
+pub(crate) fn every_path(named: Vec<PathBuf>) -> Vec<PathBuf> {
+    let real: Vec<PathBuf> = named.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    real.into_iter().chain(named).collect()
+}
+
+/// The number and the home of an account, from its line.
+fn account(line: &str) -> Option<(u32, PathBuf)> {
+    let mut fields = line.split(':').skip(2);
+    let owner = fields.next()?.parse().ok()?;
+    let home = PathBuf::from(fields.nth(2)?);
+    home.is_absolute().then_some((owner, home))
+}
+
+fn in_home(home: &Path) -> impl Iterator<Item = PathBuf> {
+    let (config, data) = (home.join(".config"), home.join(".local/share"));
+    let own = IN_HOME.map(|name| home.join(name)).into_iter();
+    own.chain(IN_CONFIG.map(|name| config.join(name))).chain(IN_DATA.map(|name| data.join(name)))
+}
+
+/// Whether a file system of this machine answers for the path, and for where it leads as a link.
+fn is_local(path: &Path, mounts: &str) -> bool {
+    let local = |path: &Path| {
+        let around = mounts.lines().filter_map(mount).filter(|(at, _)| path.starts_with(at));
+        // Of those that lie over each other the last one is seen.
+        let nearest = around.max_by_key(|(at, _)| at.components().count());
+        nearest.is_some_and(|(_, kind)| LOCAL.contains(&kind))
+    };
+    local(path) && path.read_link().map_or(true, |to| local(&path.with_file_name("").join(to)))
+}
+
+/// Where something is mounted, and its kind, from a line of `MOUNTS`.
+fn mount(line: &str) -> Option<(&Path, &str)> {
+    let (before, after) = line.split_once(" - ")?;
+    Some((Path::new(before.split(' ').nth(4)?), after.split(' ').next()?))
+}
+
+/// What this user may not look at now can be opened to them later.
+fn may_be_there(place: &Path) -> bool {
+    match place.symlink_metadata() {
+        Ok(_) => true,
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn variables(list: &[(&str, String)]) -> Vec<(String, String)> {
+        list.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+    }
+
+    #[test]
+    fn other_peoples_homes_count_where_they_and_their_keys_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for made in ["ann", "bob/.ssh", "www/site", "moved/.config/gh"] {
+            fs::create_dir_all(base.join(made)).unwrap();
+        }
+        std::os::unix::fs::symlink(base.join("moved"), base.join("carol")).unwrap();
+        let at = |name: &str| base.join(name);
+        let line =
+            |uid: u32, home: &str| format!("x:x:{uid}:1:,,:{}:/bin/sh\n", at(home).display());
+        let accounts = [(7, "ann"), (8, "bob"), (9, "www"), (10, "carol"), (11, "nowhere")]
+            .map(|(uid, home)| line(uid, home))
+            .concat();
+        let mounts = format!(
+            "1 0 8:1 / / rw - ext4 /dev/x rw\n2 1 0:9 / {} rw - nfs4 host:/x rw\n",
+            at("far").display()
+        );
+        let accounts = format!("{accounts}{}half a line\n", line(12, "far/dave"));
+        let found = Keys::known(&[], None, (&accounts, &mounts), 7).places();
+        assert!(found.contains(&at("ann/.ssh")), "HOME is not set, and it is not made yet");
+        assert!(found.contains(&at("bob/.ssh")) && !found.contains(&at("bob/.aws")), "{found:?}");
+        assert!(found.contains(&at("moved/.config/gh")), "where a link leads");
+        assert!(!found.iter().any(|place| place.starts_with(at("www"))), "a service's, and empty");
+        assert!(!found.iter().any(|place| place.starts_with(at("nowhere"))), "{found:?}");
+        assert!(
+            found.contains(&at("far/dave/.ssh")),
+            "nobody looks there, so it may be: {found:?}"
+        );
+    }
+
+    #[test]
+    fn what_was_moved_is_found_by_its_variable() {
+        let home = Path::new("/h/ann");
+        let env = variables(&[
+            ("XDG_CONFIG_HOME", "/settings".into()),
+            ("GNUPGHOME", "/keys/gpg".into()),
+            ("KUBECONFIG", "/keys/one::relative:/keys/two".into()),
+            ("SSH_AUTH_SOCK", "/tmp/ssh-1/agent.2".into()),
+            ("AZURE_CONFIG_DIR", "/h/ann".into()),
+            ("DOCKER_CONFIG", "docker".into()),
+            ("PATH", "/bin".into()),
+        ]);
+        let found = Keys::known(&env, Some(home), ("", ""), 7).places();
+        for place in ["/settings/gh", "/keys/gpg", "/keys/one", "/keys/two", "/h/ann/.config/gh"] {
+            assert!(found.contains(&PathBuf::from(place)), "{place}: {found:?}");
+        }
+        assert!(found.contains(&PathBuf::from("/tmp/ssh-1/agent.2")), "and so what it lies in");
+        for place in ["/h/ann", "/bin", "/h", "/settings", "relative", "docker"] {
+            assert!(!found.contains(&PathBuf::from(place)), "{place}: {found:?}");
+        }
+    }
+}
