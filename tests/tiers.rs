@@ -79,6 +79,39 @@ fn a_forced_tier_is_the_one_that_is_shown() {
     }
 }
 
+/// A tool of ours takes no namespaces, whatever the session's tier: that is no fall to the lower one.
+#[test]
+fn the_record_tells_a_tools_own_cage_from_that_of_a_command() {
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        desk.write("file", "words");
+        let read = call("toolu_1", "read", &json!({ "path": "file" }).to_string());
+        let server = Server::scripted([
+            Answer::says([read]),
+            Answer::says([bash("toolu_2", "true")]),
+            Answer::text("done"),
+        ]);
+        let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+        command.env("AGENTD_SANDBOX_TIER", tier);
+        let ran = run(command);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let records = [1, 2].map(|number| desk.ended(number));
+        let shown = |number: usize| {
+            let call = records[number - 1]["call"].to_string();
+            let session = records[number - 1]["session"].as_str().unwrap().to_owned();
+            run(desk.agentd(&["audit", "show", &format!("{session}.{call}")])).out
+        };
+        let line =
+            |page: &str| page.lines().find(|line| line.starts_with("enforced")).unwrap().to_owned();
+        let (tool, program) = (line(&shown(1)), line(&shown(2)));
+        assert!(tool.contains("cage of the tool's own process"), "{tool}");
+        assert!(!tool.contains("tier B,") && tool.contains("policy query"), "{tool}");
+        assert!(program.contains(&format!("tier {tier}, policy command")), "{program}");
+        let marks = records.map(|record| record["enforced"]["in_process"] == json!(true));
+        assert_eq!(marks, [true, false]);
+    }
+}
+
 #[test]
 fn a_forced_tier_is_shown_by_doctor_with_who_forces_it() {
     let desk = Desk::new();

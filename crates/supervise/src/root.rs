@@ -21,6 +21,7 @@ use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{
     DaemonStatus, Ending, Opening, ProcessRow, SessionRow, ToClient, Unfinished,
 };
+use protocol::confinement::Tier;
 use protocol::ids::SessionId;
 use protocol::provider::Paper;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
@@ -339,10 +340,15 @@ impl RootState {
 
     /// What the host allows, in words.
     fn cage(&self) -> String {
-        let tier = self.settings.host.known().in_words();
-        match self.settings.cgroup {
-            Some(_) => format!("{tier}, a cgroup for each command"),
-            None => tier.to_owned(),
+        let tier = self.settings.host.known();
+        let words = tier.in_words();
+        match (&self.settings.cgroup, tier) {
+            (Some(_), Tier::A | Tier::B) => format!("{words}, a cgroup for each command"),
+            // Nothing but a cage keeps a command from going to another one.
+            (Some(_), Tier::C) => {
+                format!("{words}; each command begins in a cgroup of its own, and can leave it")
+            }
+            (None, _) => words.to_owned(),
         }
     }
 

@@ -482,6 +482,7 @@ fn tier(tier: Tier) -> journal::Tier {
 }
 
 fn enforced(enforced: &Enforced) -> journal::Enforced {
+    let in_process = enforced.is_in_process();
     let Enforced {
         tier: reached,
         profile,
@@ -497,6 +498,7 @@ fn enforced(enforced: &Enforced) -> journal::Enforced {
     } = enforced.clone();
     journal::Enforced {
         tier: tier(reached),
+        in_process,
         profile,
         landlock_abi,
         network,

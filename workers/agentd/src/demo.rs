@@ -86,7 +86,7 @@ pub(crate) fn main(afterwards: Afterwards) -> Result<Exit, Failure> {
         };
         print(&format!("{line}\n"));
     }
-    if let Some(cage) = view.cages.last() {
+    if let Some(cage) = view.cages.iter().rfind(|cage| !cage.is_in_process()) {
         print(&format!("\ncage: {}\n", in_words(cage)));
     }
     if afterwards == Afterwards::Keep || !held {

@@ -74,7 +74,7 @@ pub(crate) fn main(json: bool, depth: Depth) -> Result<Exit, Failure> {
     let forced = tiers::forced(&host);
     findings.extend(cage(&host, forced.as_ref()));
     findings.extend(tiers::dropped(&host));
-    findings.push(cgroup(sandbox::delegation()));
+    findings.push(cgroup(sandbox::delegation(), host.tier));
     let attempts = match depth {
         Depth::Steps => None,
         Depth::Attempts => {
@@ -225,9 +225,17 @@ fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<Finding> {
 }
 
 /// What holds a command as a whole: the kernel, or a look from time to time.
-fn cgroup(delegation: Delegation) -> Finding {
+fn cgroup(delegation: Delegation, cage: Tier) -> Finding {
     const WATCHED: &str = "watched ten times a second";
     match delegation {
+        Delegation::Here { base, .. } if cage == Tier::C => {
+            let text = format!(
+                "delegated: a command that runs without a cage begins in one of its own in {}, and \
+                 nothing keeps it from leaving",
+                base.display()
+            );
+            Finding::note("cgroup", text)
+        }
         Delegation::Here { base, holds } => {
             let by_kernel = |one: &Controller| holds.contains(one);
             let (held, watched): (Vec<_>, Vec<_>) =

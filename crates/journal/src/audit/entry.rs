@@ -244,8 +244,12 @@ pub struct Limits {
 /// What really held.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enforced {
-    /// The tier reached.
+    /// The tier reached. Of a tool's own process it is never more than B, in any session.
     pub tier: Tier,
+    /// Whether it is a tool's own process that locked itself: it runs no program, and namespaces, which
+    /// tell tier A from tier B, are for programs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_process: bool,
     /// The policy's name.
     pub profile: String,
     /// Version of Landlock's interface; 0 where it is off.

@@ -164,6 +164,7 @@ pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
         code: None,
         enforced: Some(Enforced {
             tier: Tier::B,
+            in_process: false,
             profile: "command".to_owned(),
             landlock_abi: 7,
             network: "off (no INET sockets)".to_owned(),

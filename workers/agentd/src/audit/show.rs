@@ -121,6 +121,7 @@ impl Page {
 
     fn cage(&mut self, cage: &Enforced) {
         let namespaces = match cage.namespaces.as_slice() {
+            [] if cage.in_process => "no namespaces, which are for programs".to_owned(),
             [] => "no namespaces of its own".to_owned(),
             own => format!("own namespaces: {}", own.join(", ")),
         };
@@ -132,8 +133,8 @@ impl Page {
         self.line(
             "enforced",
             &format!(
-                "tier {}, policy {}, Landlock ABI {}, {seccomp}, {namespaces}, network {}{cgroup}",
-                tier(cage.tier),
+                "{}, policy {}, Landlock ABI {}, {seccomp}, {namespaces}, network {}{cgroup}",
+                kind(cage),
                 cage.profile,
                 cage.landlock_abi,
                 cage.network
@@ -209,6 +210,16 @@ fn requested(policy: &Policy) -> String {
         },
         tier(policy.highest_tier)
     )
+}
+
+/// Which cage: that of a tool's own process is the same in every tier.
+fn kind(cage: &Enforced) -> String {
+    match (cage.tier, cage.in_process) {
+        (Tier::A | Tier::B, true) => {
+            "cage of the tool's own process, the same in tiers A and B".to_owned()
+        }
+        (Tier::A | Tier::B, false) | (Tier::C, _) => format!("tier {}", tier(cage.tier)),
+    }
 }
 
 fn tier(tier: Tier) -> &'static str {
