@@ -263,8 +263,9 @@ impl Enforced {
     /// tier A from tier B, are for programs.
     #[must_use]
     pub fn is_in_process(&self) -> bool {
-        let runs = [Profile::Command, Profile::Verify, Profile::Format];
-        !runs.iter().any(|profile| profile.name() == self.profile)
+        // Of calls; workers have no record.
+        let of_tools = [Profile::Probe, Profile::Query, Profile::Mutate, Profile::Web];
+        of_tools.iter().any(|profile| profile.name() == self.profile)
     }
 }
 
