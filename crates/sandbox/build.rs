@@ -6,9 +6,9 @@ use std::path::Path;
 #[path = "src/policy_source.rs"]
 mod policy_source;
 
-const PROFILES: [&str; 11] = [
+const PROFILES: [&str; 13] = [
     "probe", "query", "mutate", "command", "session", "broker", "provider", "store", "web",
-    "verify", "format",
+    "verify", "format", "git", "git-look",
 ];
 
 fn main() {
@@ -26,7 +26,7 @@ fn main() {
         };
         match policy_source::translate(&text) {
             Ok(policy) => {
-                let name = profile.to_uppercase();
+                let name = policy_source::constant(profile);
                 all += &format!("pub(super) static {name}: Policy = {policy};\n");
             }
             Err(error) => panic!("{}: {error}", file.display()),

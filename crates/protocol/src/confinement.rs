@@ -56,6 +56,10 @@ pub enum Profile {
     /// Formatters: a verifier's cage for the program, and a runner that puts what it printed in the
     /// file's place.
     Format,
+    /// Git, where it changes the repository: the project writable, no other program, no network.
+    Git,
+    /// Git, where it looks: nothing writable, no other program, no network.
+    GitLook,
 }
 
 impl Profile {
@@ -74,6 +78,8 @@ impl Profile {
             Self::Web => "web",
             Self::Verify => "verify",
             Self::Format => "format",
+            Self::Git => "git",
+            Self::GitLook => "git-look",
         }
     }
 }
@@ -256,7 +262,9 @@ impl Enforced {
     /// The tier, where it is a command's: what locks itself needs no namespaces in any of them.
     #[must_use]
     pub fn of_command(&self) -> Option<Tier> {
-        (self.profile == Profile::Command.name() || self.tier == Tier::C).then_some(self.tier)
+        let commands = [Profile::Command, Profile::Git, Profile::GitLook].map(Profile::name);
+        let one = commands.contains(&self.profile.as_str()) || self.tier == Tier::C;
+        one.then_some(self.tier)
     }
 
     /// Whether it is a tool's own process that locked itself, and no program: namespaces, which tell

@@ -112,7 +112,8 @@ impl Cage {
                 "this profile runs no programs; the process locks itself",
             ));
         }
-        runner::prepare(wanted, policy, abi)
+        let network = network_of(policy, wanted);
+        runner::prepare(&Confinement { network, ..wanted.clone() }, policy, abi)
     }
 
     /// The listening socket inside the command's network, to be handed to whoever carries its
@@ -145,7 +146,7 @@ impl Cage {
     }
 }
 
-/// The network of an in-process profile.
+/// The network that a policy leaves of the one that was asked for.
 pub(crate) fn network_of(policy: &Policy, wanted: &Confinement) -> Network {
     match policy.sockets {
         Sockets::None => Network::Off,

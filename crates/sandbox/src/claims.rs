@@ -3,7 +3,7 @@
 use crate::grants::Grants;
 use crate::layer;
 use crate::policy::Policy;
-use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Tier};
+use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
 use std::path::PathBuf;
 
 /// What the host let us do, as far as the words of the record depend on it.
@@ -156,6 +156,15 @@ pub(crate) fn keys(grants: &Grants) -> Vec<String> {
         "Keys are kept in the project and were taken out: for this command, and for git in it, their places are empty",
     );
     open.into_iter().chain(hidden).collect()
+}
+
+/// What is left where git is the only program.
+pub(crate) fn programs(profile: Profile) -> Option<String> {
+    let only_git = matches!(profile, Profile::Git | Profile::GitLook);
+    only_git.then(|| {
+        "Beside git the system's loader can be started, and by it a program that can be read here: with no more than this cage."
+            .to_owned()
+    })
 }
 
 /// What this process itself may do that the command may not.

@@ -26,9 +26,8 @@ pub(crate) const UNBOUNDED: &str = "unbounded";
 /// How long the namespace of a cage that was given up gets to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the runner is handed.
-const OPENED: [&str; 6] =
-    ["/proc/self/ns/pid", "/proc/self/ns/mnt", "/", "/proc", "/dev/pts", "/dev/shm"];
+/// What the runner is handed, before the places that are fresh in the root.
+const OPENED: [&str; 2] = ["/proc/self/ns/pid", "/proc/self/ns/mnt"];
 
 /// Pids that the kernel keeps for itself once numbers start again from below.
 const RESERVED_PIDS: u64 = 300;
@@ -114,8 +113,10 @@ fn set_up(plan: &Plan, processes: u64, nothing: OwnedFd, line: &Line) -> Result<
     if let Err(loss) = bound(processes) {
         losses.push(loss.to_owned());
     }
+    let fresh = plan.fresh();
     let opened = OPENED
         .iter()
+        .chain(fresh.iter().map(|(path, _)| path))
         .map(|path| {
             File::open(path)
                 .map(OwnedFd::from)

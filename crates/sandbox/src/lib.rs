@@ -48,4 +48,5 @@ pub use error::{CageError, Step};
 pub use host::{HostProbe, HostStep, StepOutcome, host};
 pub use inert::Program;
 pub use privileges::{harden, let_go};
+pub use protected::{Filters, filters};
 pub use uncaged::of_worker;

@@ -167,6 +167,8 @@ pub(crate) fn of(profile: Profile) -> &'static Policy {
         Profile::Web => &file::WEB,
         Profile::Verify => &file::VERIFY,
         Profile::Format => &file::FORMAT,
+        Profile::Git => &file::GIT,
+        Profile::GitLook => &file::GIT_LOOK,
     }
 }
 
@@ -178,7 +180,7 @@ mod tests {
     use std::collections::HashSet;
     use std::path::Path;
 
-    const ALL: [Profile; 11] = [
+    const ALL: [Profile; 13] = [
         Profile::Probe,
         Profile::Query,
         Profile::Mutate,
@@ -190,6 +192,8 @@ mod tests {
         Profile::Web,
         Profile::Verify,
         Profile::Format,
+        Profile::Git,
+        Profile::GitLook,
     ];
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Source {
     pub runner: Vec<Grant>,
     #[serde(default)]
     pub protected: Vec<Protected>,
+    /// The profile whose protected names these are, in place of own ones.
+    pub protected_of: Option<String>,
 }
 
 /// One line of `grants`.
@@ -87,18 +89,36 @@ pub fn translate(text: &str) -> Result<String, String> {
         Some(_) if !source.grants.is_empty() => {
             return Err("`grants` and `grants_of` are one too many".to_owned());
         }
-        Some(profile) => format!("{}.grants", profile.to_uppercase()),
+        Some(profile) => format!("{}.grants", constant(profile)),
     };
     let runner = rules(&source.runner)?;
-    let mut protected = String::new();
-    for name in &source.protected {
-        protected += &format!("Protected {{ name: {:?}, why: {:?} }},\n", name.name, name.why);
-    }
+    let protected = match &source.protected_of {
+        None => protected(&source.protected),
+        Some(_) if !source.protected.is_empty() => {
+            return Err("`protected` and `protected_of` are one too many".to_owned());
+        }
+        Some(profile) => format!("{}.protected", constant(profile)),
+    };
     Ok(format!(
         "Policy {{ purpose: {:?}, exec: Exec::{:?}, sockets: Sockets::{:?}, grants: {grants}, \
-         runner: {runner}, protected: &[{protected}] }}",
+         runner: {runner}, protected: {protected} }}",
         source.purpose, source.exec, source.sockets,
     ))
+}
+
+/// The name of a profile's policy in Rust.
+#[must_use]
+pub fn constant(profile: &str) -> String {
+    profile.replace('-', "_").to_uppercase()
+}
+
+/// The Rust expression of lines of protected names.
+fn protected(lines: &[Protected]) -> String {
+    let mut names = String::new();
+    for name in lines {
+        names += &format!("Protected {{ name: {:?}, why: {:?} }},\n", name.name, name.why);
+    }
+    format!("&[{names}]")
 }
 
 /// The Rust expression of lines of grants.

@@ -4,7 +4,7 @@
 use crate::error::{CageError, Step};
 use crate::grants::Grants;
 use crate::links::Link;
-use crate::policy::Fresh;
+use crate::policy::{Access, Fresh};
 use crate::sys::{self, Depth};
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -98,6 +98,18 @@ impl Plan {
         mounts.extend(holders(fixed, &roots));
         let links = DEV_LINKS.map(|(at, to)| Link { at: at.into(), to: to.into() });
         Self { mounts: ordered(mounts), links: grants.links.iter().cloned().chain(links).collect() }
+    }
+
+    /// What lies in every root or was mounted afresh: the host's own is something else, so the rules
+    /// need these places beside those that were granted.
+    pub(crate) fn fresh(&self) -> Vec<(&'static str, Access)> {
+        let of = |mount: &Mount| match mount.what {
+            What::Proc => Some(("/proc", Access::Read)),
+            What::Pts => Some(("/dev/pts", Access::Terminal)),
+            What::Shm => Some(("/dev/shm", Access::Write)),
+            What::Seen | What::Worked | What::Held | What::Sealed | What::Covered => None,
+        };
+        std::iter::once(("/", Access::List)).chain(self.mounts.iter().filter_map(of)).collect()
     }
 
     /// Makes the root and moves into it; this process must be alone in its mount namespace.

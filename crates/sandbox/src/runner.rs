@@ -98,7 +98,9 @@ fn tier_a(
     let mut grants = Grants::find(wanted, policy, Means::Root)?;
     let keys = claims::keys(&grants);
     let watch = watch(wanted, &grants, Tier::A, abi)?;
-    let first = First::start(RootPlan::new(&grants), wanted.limits.processes)?;
+    let plan = RootPlan::new(&grants);
+    let fresh = plan.fresh();
+    let first = First::start(plan, wanted.limits.processes)?;
     // Meanwhile, on another processor, the root is built.
     let mut losses = namespaces::leave_network(wanted.network)?;
     let door = namespaces::door(wanted.network)?;
@@ -113,8 +115,7 @@ fn tier_a(
     let (Some(processes), Some(mounts)) = (descriptors.next(), descriptors.next()) else {
         return Err(CageError::new(Step::Root, "the new root did not arrive"));
     };
-    let accesses = [Access::List, Access::Read, Access::Terminal, Access::Write];
-    for (place, access) in descriptors.zip(accesses) {
+    for (place, (_, access)) in descriptors.zip(fresh) {
         layers = layers.add(&place, access)?;
     }
     // The rules hold the places from here on; each process below would close them all again.
@@ -402,6 +403,7 @@ fn enforced(
         limits: claims::granted(wanted.git)
             .into_iter()
             .chain(claims::home(wanted))
+            .chain(claims::programs(wanted.profile))
             .chain(claims::limits(ground))
             .collect(),
         missing,

@@ -441,7 +441,7 @@ fn offered(spec: &tools::Spec) -> OfferedTool {
         aliases: spec.aliases.iter().map(other_name).collect(),
         copies: match (spec.profile, spec.kind) {
             (Profile::Mutate, _) => Copies::Kept,
-            (Profile::Command, ToolKind::Mutation) => Copies::Compared,
+            (Profile::Command | Profile::Git, ToolKind::Mutation) => Copies::Compared,
             (_, _) => Copies::None,
         },
     }
@@ -538,6 +538,7 @@ pub(crate) fn in_words(confinement: &Confinement) -> String {
         (Profile::Mutate | Profile::Command, more) => {
             format!("may write: this project and {more} added directories")
         }
+        (Profile::Git, _) => "may write: this project".to_owned(),
         (Profile::Format, _) => {
             "writes nothing; what it prints replaces the edited file".to_owned()
         }
@@ -549,7 +550,8 @@ pub(crate) fn in_words(confinement: &Confinement) -> String {
             | Profile::Provider
             | Profile::Store
             | Profile::Web
-            | Profile::Verify,
+            | Profile::Verify
+            | Profile::GitLook,
             _,
         ) => "writes nothing".to_owned(),
     };

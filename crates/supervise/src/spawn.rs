@@ -139,7 +139,10 @@ impl Spawner {
         let started = self.order(runner.executable()).await?;
         let confinement = grant.confinement();
         // Only a command gets one.
-        let runs = matches!(confinement.profile, Profile::Command | Profile::Verify);
+        let runs = matches!(
+            confinement.profile,
+            Profile::Command | Profile::Verify | Profile::Git | Profile::GitLook
+        );
         let cgroup = confinement.cgroup.as_ref().filter(|_| runs).map(FilePath::to_path);
         Ok(Started { cgroup, ..started })
     }

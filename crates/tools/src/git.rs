@@ -2,15 +2,18 @@
 //! would make it run. For the `git_*` tools.
 //!
 //! A repository may come from anywhere, and its settings name programs: hooks, pagers, external
-//! diffs, text conversions, filters, monitors, ssh. None of those is run here; the cage is that of a
-//! command without network and holds beside it.
+//! diffs, text conversions, filters, monitors, ssh. None of those is run here, but for the filters of
+//! what is added. The cage holds beside it: in that of a look or of a commit there is no other program.
 
 use crate::answer::Answer;
 use crate::arguments::Facts;
 use crate::command::{self, Wanted};
+use crate::control::visible;
 use crate::failure::{Code, Failure};
 use crate::site::Site;
 use protocol::confinement::Network;
+use sandbox::Filters;
+use std::path::Path;
 
 /// Longest time of one call in milliseconds.
 const TIME_MS: u64 = 120_000;
@@ -51,30 +54,19 @@ const SETTINGS: &[&str] = &[
     "user.useConfigOnly=true",
 ];
 
-/// Filters that the repository's own settings name are made empty, under whatever names they have.
-/// Those of the person's settings stay: what they keep in large files would differ without them.
-///
-/// All settings are read at once, as git will: whether one file includes another may hang on a third.
-const WITHOUT_FILTERS: &str = r#"set -f; n=0; tab=$(printf '\t')
-found=$(git config --show-scope --name-only --get-regexp '^filter\..*\.(clean|smudge|process|required)$')
-code=$?; [ $code -le 1 ] || exit $code
-IFS='
-'
-for key in $found; do
-  case $key in local"$tab"*|worktree"$tab"*) ;; *) continue ;; esac
-  export "GIT_CONFIG_KEY_$n=${key#*"$tab"}" "GIT_CONFIG_VALUE_$n="; n=$((n + 1))
-done
-export GIT_CONFIG_COUNT=$n
-[ $n = 0 ] || echo 'agentd: filters that the settings of the repository name were not run' >&2
-exec git "$@""#;
+/// Keys of a filter, each of which is made empty.
+const OF_FILTER: [&str; 4] = ["clean", "smudge", "process", "required"];
 
-/// Whether a call of git changes anything.
+/// What a call of git does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// It looks, and nobody is asked: filters of the repository do not run.
+    /// It looks, and nobody is asked: no filter runs.
     Looks,
-    /// It was allowed as the command that it is: what is added has gone through its filters.
-    Changes,
+    /// It makes a commit of what is staged, in which no file is read anew: no filter runs.
+    Commits,
+    /// What is added has gone through its filters, or something else would be in the repository:
+    /// they run in a command's cage, as the call was allowed as the command that it is.
+    Adds,
 }
 
 /// What a verdict needs to know about a call of git: it is judged as the command that it is.
@@ -96,33 +88,87 @@ pub(crate) fn run(words: Vec<String>, work: Work, site: &mut Site<'_>) -> Result
         ));
     }
     let text = format!("git {}", command::in_words(&words));
-    let mut argv: Vec<String> = match work {
-        Work::Looks => ["/bin/sh", "-c", WITHOUT_FILTERS].map(str::to_owned).into(),
-        Work::Changes => Vec::new(),
+    let filters = match work {
+        Work::Looks | Work::Commits => filters(site)?,
+        Work::Adds => Filters::default(),
     };
-    argv.push("git".to_owned());
+    let mut argv = vec!["git".to_owned()];
     for setting in SETTINGS {
         argv.extend(["-c".to_owned(), (*setting).to_owned()]);
     }
     argv.extend(["--no-pager".to_owned(), "--literal-pathspecs".to_owned()]);
     argv.extend(words);
-    command::run(
-        Wanted {
-            argv,
-            text,
-            env: variables(work),
-            without: Some("GIT_"),
-            timeout_ms: Some(TIME_MS),
-        },
-        site,
-    )
+    let mut env = variables(work);
+    env.extend(emptied(filters.of_repository.union(&filters.of_person)));
+    let wanted = Wanted { argv, text, env, without: Some("GIT_"), timeout_ms: Some(TIME_MS) };
+    let mut answer = command::run(wanted, site)?;
+    let end = answer.footer.len().saturating_sub(1);
+    answer.footer.splice(end..end, not_run(&filters, site));
+    Ok(answer)
+}
+
+/// The filters that git's settings name.
+fn filters(site: &Site<'_>) -> Result<Filters, Failure> {
+    let env = site.command.as_ref().map(|side| side.env).unwrap_or_default();
+    let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
+    sandbox::filters(&site.place.project, home).map_err(|file| {
+        let file = file.to_string_lossy();
+        let file = visible(&file);
+        Failure::new(
+            Code::TooLarge,
+            format!("nothing was run: {file} cannot be read as settings of git: it is no ordinary file, above 256 KiB, or includes others in a way that only git understands"),
+            "Which programs it names as filters is not known, and this tool runs none: use bash with git.",
+        )
+    })
+}
+
+/// Settings by which these filters do nothing.
+fn emptied<'a>(names: impl Iterator<Item = &'a String>) -> Vec<(String, String)> {
+    let keys: Vec<String> =
+        names.flat_map(|name| OF_FILTER.map(|key| format!("filter.{name}.{key}"))).collect();
+    let count = [("GIT_CONFIG_COUNT".to_owned(), keys.len().to_string())];
+    let numbered = keys.into_iter().enumerate().flat_map(|(n, key)| {
+        [(format!("GIT_CONFIG_KEY_{n}"), key), (format!("GIT_CONFIG_VALUE_{n}"), String::new())]
+    });
+    count.into_iter().chain(numbered).collect()
+}
+
+/// What is to be said of filters that git may have wanted: the person's own are often there and
+/// seldom used, so that the project's attributes must name one.
+fn not_run(filters: &Filters, site: &Site<'_>) -> Vec<String> {
+    let mut said = Vec::new();
+    if !filters.of_repository.is_empty() {
+        said.push("[filters that the settings of the repository name were not run]".to_owned());
+    }
+    if filters.of_person.is_empty() {
+        return said;
+    }
+    let attributes: String = [".gitattributes", ".git/info/attributes"]
+        .iter()
+        .filter_map(|name| std::fs::read_to_string(site.place.project.join(name)).ok())
+        .collect();
+    let used: Vec<&str> = filters
+        .of_person
+        .iter()
+        .map(String::as_str)
+        .filter(|name| {
+            attributes.split_whitespace().any(|word| word.strip_prefix("filter=") == Some(name))
+        })
+        .collect();
+    if !used.is_empty() {
+        said.push(format!(
+            "[not run, though the person's settings have it: the filter {}; of files that go through it, those that look changed may not be]",
+            visible(&used.join(", "))
+        ));
+    }
+    said
 }
 
 fn variables(work: Work) -> Vec<(String, String)> {
     let locks = match work {
         // A look takes no lock and writes no index.
         Work::Looks => "0",
-        Work::Changes => "1",
+        Work::Commits | Work::Adds => "1",
     };
     [
         ("GIT_TERMINAL_PROMPT", "0"),

@@ -120,6 +120,8 @@ impl Spec {
             | Profile::Command
             | Profile::Verify
             | Profile::Format
+            | Profile::Git
+            | Profile::GitLook
             | Profile::Broker
             | Profile::Provider
             | Profile::Web => self.kind,

@@ -110,7 +110,7 @@ fn hand_out(
 /// Builds the cage: this process locks itself, or prepares a deeper one for a command.
 fn lock(confinement: &Confinement) -> Result<(Option<Cage>, Enforced), CageError> {
     match confinement.profile {
-        Profile::Command | Profile::Verify | Profile::Format => {
+        Profile::Command | Profile::Verify | Profile::Format | Profile::Git | Profile::GitLook => {
             Cage::prepare(confinement).map(|(cage, enforced)| (Some(cage), enforced))
         }
         Profile::Probe

@@ -105,7 +105,9 @@ fn lock(confinement: &Confinement) -> Result<Enforced, CageError> {
         | Profile::Provider
         | Profile::Store
         | Profile::Verify
-        | Profile::Format => Err(CageError {
+        | Profile::Format
+        | Profile::Git
+        | Profile::GitLook => Err(CageError {
             step: Step::Program,
             reason: format!("{} is no profile of this process", confinement.profile.name()),
             hint: "this is a fault in agentd".to_owned(),

@@ -534,6 +534,8 @@ goldens! {
         Web => Profile::Web,
         Verify => Profile::Verify,
         Format => Profile::Format,
+        Git => Profile::Git,
+        GitLook => Profile::GitLook,
     }
     confinement::Network {
         Off => Network::Off,

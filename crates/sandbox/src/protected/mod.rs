@@ -6,6 +6,7 @@
 //! that are new and links. What a link leads to is protected like the name. Nothing is thrown away:
 //! what the command made is moved aside.
 
+mod filters;
 mod led;
 mod linked;
 mod mend;
@@ -16,6 +17,7 @@ mod seen;
 mod settings;
 mod vet;
 
+pub use filters::{Filters, filters};
 pub(crate) use led::{Ground, Led, led};
 pub(crate) use linked::Linked;
 pub(crate) use mend::{Before, Territory};

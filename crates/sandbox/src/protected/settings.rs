@@ -1,9 +1,27 @@
 //! Git's settings as git reads them, byte for byte, for the few keys that are looked for. `vet` is
-//! stricter: it believes nothing that could be read in two ways. For `led` only.
+//! stricter: it believes nothing that could be read in two ways. For `led` and `filters` only.
 
-/// Sections and keys in lower case, and values, in order.
+/// In order.
 #[derive(Debug)]
-pub(super) struct Settings(Vec<(Vec<u8>, Vec<u8>, Vec<u8>)>);
+pub(super) struct Settings(Vec<Entry>);
+
+/// One setting.
+#[derive(Debug)]
+struct Entry {
+    of: Section,
+    /// In lower case.
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+/// What stands between brackets.
+#[derive(Debug, Clone, Default)]
+struct Section {
+    /// In lower case.
+    kind: Vec<u8>,
+    /// What stands in quotes; `[section "name"]` is another section than `[section]`.
+    name: Option<Vec<u8>>,
+}
 
 impl Settings {
     /// Reads them. What git would refuse ends the reading, as it ends git's.
@@ -11,7 +29,7 @@ impl Settings {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let mut text = Text { bytes, at: 0 };
         let mut found = Vec::new();
-        let mut section = Vec::new();
+        let mut section = Section::default();
         while let Some(byte) = text.next() {
             match byte {
                 b'#' | b';' => text.end_of_line(),
@@ -20,7 +38,7 @@ impl Settings {
                     None => break,
                 },
                 first if first.is_ascii_alphabetic() => match text.entry(first) {
-                    Some((key, value)) => found.push((section.clone(), key, value)),
+                    Some((key, value)) => found.push(Entry { of: section.clone(), key, value }),
                     None => break,
                 },
                 other if is_space(other) => {}
@@ -32,16 +50,40 @@ impl Settings {
 
     /// All values of a key: which of them holds depends on files that are not looked at.
     pub(super) fn values(&self, section: &str, key: &str) -> Vec<&[u8]> {
-        let wanted = |(of, name, _): &&(Vec<u8>, Vec<u8>, Vec<u8>)| {
-            of == section.as_bytes() && name == key.as_bytes()
+        let wanted = |entry: &&Entry| {
+            let Section { kind, name } = &entry.of;
+            kind == section.as_bytes() && name.is_none() && entry.key == key.as_bytes()
         };
-        self.0.iter().filter(wanted).map(|(_, _, value)| value.as_slice()).collect()
+        self.0.iter().filter(wanted).map(|entry| entry.value.as_slice()).collect()
+    }
+
+    /// The names in quotes of all sections of this kind that have one of these keys.
+    pub(super) fn names(&self, section: &str, keys: &[&str]) -> Vec<Vec<u8>> {
+        // An old way to write it, by which the name is in lower case.
+        let old = format!("{section}.");
+        let name = |of: &Section| match &of.name {
+            Some(name) => (of.kind == section.as_bytes()).then(|| name.clone()),
+            None => of.kind.strip_prefix(old.as_bytes()).map(<[u8]>::to_vec),
+        };
+        let has = |entry: &&Entry| keys.iter().any(|key| entry.key == key.as_bytes());
+        self.0.iter().filter(has).filter_map(|entry| name(&entry.of)).collect()
+    }
+
+    /// Other files that are to be read too, some of them under conditions.
+    pub(super) fn included(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.iter().filter(|entry| entry.includes()).map(|entry| entry.value.as_slice())
     }
 
     /// Whether others are to be read too.
     pub(super) fn includes(&self) -> bool {
-        let including = |section: &[u8]| section == b"include" || section.starts_with(b"includeif");
-        self.0.iter().any(|(section, key, _)| including(section) && key == b"path")
+        self.0.iter().any(Entry::includes)
+    }
+}
+
+impl Entry {
+    fn includes(&self) -> bool {
+        let kind = &self.of.kind;
+        (kind == b"include" || kind.starts_with(b"includeif")) && self.key == b"path"
     }
 }
 
@@ -74,30 +116,29 @@ impl Text<'_> {
     }
 
     /// A section's name, behind the `[`; `None` where git would refuse it.
-    fn section(&mut self) -> Option<Vec<u8>> {
-        let mut name = Vec::new();
+    fn section(&mut self) -> Option<Section> {
+        let mut kind = Vec::new();
         loop {
             match self.next()? {
-                b']' => return Some(name),
+                b']' => return Some(Section { kind, name: None }),
                 byte if is_space(byte) => break,
                 byte if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.') => {
-                    name.push(byte.to_ascii_lowercase());
+                    kind.push(byte.to_ascii_lowercase());
                 }
                 _ => return None,
             }
         }
-        // `[section "name"]` is another section than `[section]`.
-        name.extend(b" *");
+        let mut name = Vec::new();
         while self.next()? != b'"' {}
         loop {
             match self.next()? {
                 b'"' => break,
-                b'\\' => drop(self.next()?),
+                b'\\' => name.push(self.next()?),
                 b'\n' => return None,
-                _ => {}
+                byte => name.push(byte),
             }
         }
-        (self.next()? == b']').then_some(name)
+        (self.next()? == b']').then_some(Section { kind, name: Some(name) })
     }
 
     /// A key and its value; `None` where git would refuse it.
@@ -193,5 +234,18 @@ mod tests {
         assert!(Settings::of(b"[include]\n\tpath = more\n").includes());
         assert!(Settings::of(b"[includeIf \"gitdir:/\"]\n\tpath = more\n").includes());
         assert!(!Settings::of(b"[core]\n\tpath = more\n").includes());
+    }
+
+    #[test]
+    fn names_in_quotes_are_as_git_has_them() {
+        let text =
+            b"[filter \"A \\\"b\\\\\"] clean = x\n[Filter.Old]\nSMUDGE=y\n[filter \"none\"]\n\
+            [filter \"other\"]\ntext = z\n[filter]\nclean = q\n[x \"filter\"]\nclean = q\n";
+        let read = Settings::of(text);
+        let names = read.names("filter", &["clean", "smudge"]);
+        assert_eq!(names, [&b"A \"b\\"[..], b"old"]);
+        assert_eq!(read.names("x", &["clean"]), [b"filter"]);
+        let read = Settings::of(b"[include]\npath = a\n[includeIf \"gitdir:/\"]\npath = b\n");
+        assert_eq!(read.included().collect::<Vec<_>>(), [b"a", b"b"]);
     }
 }

@@ -100,6 +100,8 @@ fn profile(name: &str) -> Profile {
         Profile::Web,
         Profile::Verify,
         Profile::Format,
+        Profile::Git,
+        Profile::GitLook,
     ]
     .into_iter()
     .find(|profile| profile.name() == name)

@@ -119,14 +119,16 @@ impl SessionState {
         let undo = match (found.spec.profile, found.spec.name) {
             (_, "undo_restore") => Undo::Restores,
             (Profile::Mutate | Profile::Format, _) => Undo::Kept,
-            (Profile::Command, _) if found.spec.kind == ToolKind::Mutation => Undo::Compared,
+            (Profile::Command | Profile::Git, _) if found.spec.kind == ToolKind::Mutation => {
+                Undo::Compared
+            }
             (_, _) => Undo::Not,
         };
         let known = match (found.spec.lasting, found.spec.profile, found.spec.kind) {
             // What is pinned is always read anew.
             (Lasting::WhileUnchanged, _, _) if !call.use_id.is_empty() => Known::Asked,
             (_, Profile::Mutate | Profile::Format, _) => Known::OutdatesPaths,
-            (_, Profile::Command, ToolKind::Mutation) => Known::OutdatesAll,
+            (_, Profile::Command | Profile::Git, ToolKind::Mutation) => Known::OutdatesAll,
             (_, _, _) => Known::Not,
         };
         // What is kept of a file is kept by what the look found.
@@ -174,7 +176,9 @@ impl SessionState {
             | Profile::Broker
             | Profile::Provider
             | Profile::Store
-            | Profile::Web => None,
+            | Profile::Web
+            | Profile::Git
+            | Profile::GitLook => None,
         }
     }
 

@@ -48,7 +48,7 @@ impl Tool for GitAdd {
         for path in &input.paths {
             git::path(path, site)?;
         }
-        git::run(words(&input), Work::Changes, site)
+        git::run(words(&input), Work::Adds, site)
     }
 }
 

@@ -27,7 +27,7 @@ impl Tool for GitCommit {
     type Input = Input;
     const NAME: &'static str = "git_commit";
     const KIND: ToolKind = ToolKind::Mutation;
-    const PROFILE: Profile = Profile::Command;
+    const PROFILE: Profile = Profile::Git;
     const DESCRIPTION: &'static str = "Commit what is staged in the git repository. The author is the person, by their git settings. \
         Hooks do not run, and the commit is not signed.";
     const ALIASES: &'static [Alias] = &[Alias::plain("git-commit")];
@@ -45,7 +45,7 @@ impl Tool for GitCommit {
                 "Put everything else into body.",
             ));
         }
-        git::run(words(&input), Work::Changes, site)
+        git::run(words(&input), Work::Commits, site)
     }
 }
 

@@ -32,7 +32,7 @@ impl Tool for GitDiff {
     type Input = Input;
     const NAME: &'static str = "git_diff";
     const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::Command;
+    const PROFILE: Profile = Profile::GitLook;
     const DESCRIPTION: &'static str = "Show changes in the git repository that are not committed: those not staged, or with staged \
         those that are.";
     const ALIASES: &'static [Alias] = &[Alias::plain("git-diff")];

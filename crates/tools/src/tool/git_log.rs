@@ -29,7 +29,7 @@ impl Tool for GitLog {
     type Input = Input;
     const NAME: &'static str = "git_log";
     const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::Command;
+    const PROFILE: Profile = Profile::GitLook;
     const DESCRIPTION: &'static str = "List the newest commits of the git repository: short hash, date, author, subject, branches.";
     const ALIASES: &'static [Alias] = &[Alias::plain("git-log")];
 

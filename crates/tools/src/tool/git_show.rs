@@ -26,7 +26,7 @@ impl Tool for GitShow {
     type Input = Input;
     const NAME: &'static str = "git_show";
     const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::Command;
+    const PROFILE: Profile = Profile::GitLook;
     const DESCRIPTION: &'static str = "Show a commit of the git repository with its changes, or a file as it was in one, as in \
         HEAD~1:src/main.rs.";
     const ALIASES: &'static [Alias] = &[Alias::plain("git-show")];

@@ -21,7 +21,7 @@ impl Tool for GitStatus {
     type Input = Input;
     const NAME: &'static str = "git_status";
     const KIND: ToolKind = ToolKind::Query;
-    const PROFILE: Profile = Profile::Command;
+    const PROFILE: Profile = Profile::GitLook;
     const DESCRIPTION: &'static str = "Show the state of the git repository: the branch, and each file that is changed, staged or \
         untracked, in git's short form.";
     const ALIASES: &'static [Alias] = &[Alias::plain("git-status")];

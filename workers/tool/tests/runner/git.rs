@@ -293,9 +293,8 @@ fn calls_of_git_that_are_none() {
         ("git_commit", json!({"subject": " "}), "invalid_arguments"),
         ("git_commit", json!({"subject": "two\nlines"}), "invalid_arguments"),
     ] {
-        let mut runner = crate::supervisor::Runner::caged(
-            &project.confinement(protocol::confinement::Profile::Command),
-        );
+        let spec = tools::specs().iter().find(|spec| spec.name == tool).unwrap();
+        let mut runner = crate::supervisor::Runner::caged(&project.confinement(spec.profile));
         let errand = crate::supervisor::run(tool, &input.to_string());
         runner.say(&protocol::tool::ToTool::Go(errand));
         let result = runner.done().result;

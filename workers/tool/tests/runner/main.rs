@@ -11,6 +11,7 @@ mod commands;
 mod endings;
 mod files;
 mod git;
+mod git_looks;
 mod scope;
 mod supervisor;
 
@@ -29,7 +30,8 @@ fn main() -> ExitCode {
         return tool_worker::main_with(tool_worker::Engine::Trees(&code::Trees));
     }
     let tests: Vec<Test> =
-        [files::TESTS, scope::TESTS, commands::TESTS, git::TESTS, endings::TESTS].concat();
+        [files::TESTS, scope::TESTS, commands::TESTS, git::TESTS, git_looks::TESTS, endings::TESTS]
+            .concat();
     if arguments.iter().any(|argument| argument == "--list") {
         tests.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;

@@ -1,0 +1,184 @@
+//! The filters that git's settings name, found without running anything. For `tools`, which makes
+//! them empty where git shall run no program.
+//!
+//! More may be found than git would use: which file an `includeIf` takes hangs on things that are
+//! not looked at. What a repository's settings hide from this is an error, never a filter less.
+
+use super::linked::{folder_in, pointed};
+use super::read::{self, Links, Unread};
+use super::settings::Settings;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Most files of settings that are read; each may include others.
+const FILES: usize = 100;
+/// By each of these a filter changes what git takes for a file's content.
+const KEYS: [&str; 4] = ["clean", "smudge", "process", "required"];
+/// Where the settings of this machine lie, by where git was installed.
+const OF_MACHINE: [&str; 3] =
+    ["/etc/gitconfig", "/usr/local/etc/gitconfig", "/home/linuxbrew/.linuxbrew/etc/gitconfig"];
+
+/// What was found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Filters {
+    /// By settings of repositories that the directory lies in.
+    pub of_repository: BTreeSet<String>,
+    /// By the person's own settings and the machine's.
+    pub of_person: BTreeSet<String>,
+}
+
+/// The filters that git would find settings of, started in `project`.
+///
+/// # Errors
+/// The file of a repository's settings that cannot be read as git reads it.
+pub fn filters(project: &Path, home: Option<&Path>) -> Result<Filters, PathBuf> {
+    let (own, hidden) = read_all(project.ancestors().flat_map(settings_of).collect(), home);
+    if let Some(file) = hidden {
+        return Err(file);
+    }
+    let person = home
+        .iter()
+        .flat_map(|home| [".gitconfig", ".config/git/config"].map(|name| home.join(name)));
+    let person = person.chain(OF_MACHINE.map(PathBuf::from)).collect();
+    // Nobody hides anything in these.
+    let (of_person, _) = read_all(person, home);
+    Ok(Filters { of_repository: own, of_person })
+}
+
+/// The files of settings of a repository that may be in this directory, or be this directory.
+fn settings_of(dir: &Path) -> Vec<PathBuf> {
+    let pointer = dir.join(".git");
+    let named = pointed(&pointer).map(|named| dir.join(named));
+    let mut files = Vec::new();
+    for git in [dir.to_owned(), pointer].into_iter().chain(named) {
+        if git.join("HEAD").symlink_metadata().is_err() {
+            continue;
+        }
+        let common = folder_in(&git.join("commondir")).map(|common| git.join(common));
+        files.extend(["config", "config.worktree"].map(|name| git.join(name)));
+        files.extend(common.map(|common| common.join("config")));
+    }
+    files
+}
+
+/// The names in these files and in those that they include, and a file that may have more.
+fn read_all(mut files: Vec<PathBuf>, home: Option<&Path>) -> (BTreeSet<String>, Option<PathBuf>) {
+    let (mut names, mut hidden) = (BTreeSet::new(), None);
+    let mut seen = BTreeSet::new();
+    while let Some(file) = files.pop() {
+        if !seen.insert(file.clone()) {
+            continue;
+        }
+        if seen.len() > FILES {
+            return (names, Some(file));
+        }
+        let bytes = match read::bytes(&file, read::SETTINGS, Links::Followed) {
+            Ok(bytes) => bytes,
+            Err(Unread::Absent) => continue,
+            // A file of usual size that may not be read here may not be read by git either.
+            Err(Unread::Unreadable) if is_ordinary(&file) => continue,
+            Err(Unread::Unreadable) => {
+                hidden = Some(file);
+                continue;
+            }
+        };
+        let settings = Settings::of(&bytes);
+        for name in settings.names("filter", &KEYS) {
+            match String::from_utf8(name) {
+                Ok(name) => drop(names.insert(name)),
+                Err(_) => hidden = Some(file.clone()),
+            }
+        }
+        for named in settings.included() {
+            match included(named, &file, home) {
+                Some(path) => files.push(path),
+                None => hidden = Some(file.clone()),
+            }
+        }
+    }
+    (names, hidden)
+}
+
+fn is_ordinary(file: &Path) -> bool {
+    match file.metadata() {
+        Ok(found) => found.is_file() && found.len() <= read::SETTINGS,
+        Err(_) => true,
+    }
+}
+
+/// The path that an include names; `None` where only git knows what it means.
+fn included(named: &[u8], by: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    let path = |bytes| Path::new(OsStr::from_bytes(bytes));
+    // Git's word for a path that need not exist.
+    let named = named.strip_prefix(b":(optional)").unwrap_or(named);
+    match named {
+        [b'~', b'/', rest @ ..] => {
+            let slashes = rest.iter().take_while(|byte| **byte == b'/').count();
+            home.map(|home| home.join(path(rest.get(slashes..).unwrap_or_default())))
+        }
+        [b'~', ..] => None,
+        _ if named.starts_with(b"%(prefix)") => None,
+        relative => Some(by.parent()?.join(path(relative))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn filters_are_found_wherever_git_finds_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let write = |name: &str, text: &str| {
+            std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            std::fs::write(at(name), text).unwrap();
+        };
+        write("p/.git/HEAD", "ref: refs/heads/main\n");
+        write("p/.git/config", "[include]\npath = more\n[filter \"one\"]\nclean = x\n");
+        write("p/.git/more", "[includeIf \"x\"]\npath = ../deep/er\n[filter \"two\"]\nsmudge=x\n");
+        write("p/deep/er", "[filter \"three\"]\nprocess = x\n[include]\npath = ~/own\n");
+        write("p/.git/config.worktree", "[filter \"four\"]\nrequired\n");
+        write("home/own", "[filter \"five\"]\nclean = x\n");
+        write("home/.gitconfig", "[filter \"lfs\"]\nclean = git-lfs clean -- %f\n");
+        let home = at("home");
+        let found = filters(&at("p/deep"), Some(&home)).unwrap();
+        assert_eq!(found.of_repository, set(&["one", "two", "three", "four", "five"]));
+        assert!(found.of_person.contains("lfs"), "{found:?}");
+
+        write("tree/.git", &format!("gitdir: {}\n", at("p/.git/worktrees/t").display()));
+        write("p/.git/worktrees/t/HEAD", "ref: refs/heads/t\n");
+        write("p/.git/worktrees/t/commondir", "../..\n");
+        write("p/.git/worktrees/t/config.worktree", "[filter \"six\"]\nclean=x\n");
+        let found = filters(&at("tree"), Some(&home)).unwrap();
+        assert_eq!(found.of_repository, set(&["one", "two", "three", "five", "six"]));
+    }
+
+    #[test]
+    fn what_cannot_be_read_as_git_does_is_no_filter_less() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(at(".git")).unwrap();
+        std::fs::write(at(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        let large = format!("[filter \"x\"]\nclean = x\n#{}\n", "x".repeat(256 * 1024));
+        for (text, fits) in [
+            ("[core]\nbare = false\n", true),
+            ("[include]\npath = not-there\n", true),
+            (&large, false),
+            ("[include]\npath = %(prefix)/x\n", false),
+            ("[include]\npath = ~ann/x\n", false),
+            ("[include]\npath = ../.git\n", false),
+        ] {
+            std::fs::write(at(".git/config"), text).unwrap();
+            let found = filters(dir.path(), None);
+            assert_eq!(found.is_ok(), fits, "{}", &text[..40.min(text.len())]);
+        }
+    }
+}
