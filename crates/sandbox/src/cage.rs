@@ -130,6 +130,9 @@ impl Cage {
     /// # Errors
     /// `Step::Program` in plain words where it could not be executed; the cage is gone then.
     pub fn spawn(self, program: Program) -> Result<Caged, CageError> {
+        if let (Some(listener), Some(path)) = (&self.listener, program.path()) {
+            listener.searched(path);
+        }
         program.hand_over(&self.line)?;
         // The line closes when exec succeeds.
         self.line.next()?;

@@ -4,7 +4,7 @@ use crate::grants::Grants;
 use crate::layer;
 use crate::policy::Policy;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What the host let us do, as far as the words of the record depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,13 +158,22 @@ pub(crate) fn keys(grants: &Grants) -> Vec<String> {
     open.into_iter().chain(hidden).collect()
 }
 
+/// Where a package manager keeps all that it has: which of it git needs, only that manager knows.
+const STORES: [&str; 3] = ["/nix/store", "/gnu/store", "/home/linuxbrew/.linuxbrew"];
+
 /// What is left where git is the only program.
-pub(crate) fn programs(profile: Profile) -> Option<String> {
-    let only_git = matches!(profile, Profile::Git | Profile::GitLook);
-    only_git.then(|| {
-        "Beside git the system's loader can be started, and by it a program that can be read here: with no more than this cage."
-            .to_owned()
-    })
+pub(crate) fn programs(profile: Profile, grants: &Grants) -> Vec<String> {
+    if !matches!(profile, Profile::Git | Profile::GitLook) {
+        return Vec::new();
+    }
+    let loader = "Beside git the system's loader can be started, and by it a program that can be read here: with no more than this cage.";
+    let stores = STORES.into_iter().filter(|store| {
+        grants.list.iter().any(|grant| grant.path == Path::new(store) && grant.access.runs())
+    });
+    let stores = stores.map(|store| {
+        format!("The programs in {store} can be started too: git of this host comes from there.")
+    });
+    std::iter::once(loader.to_owned()).chain(stores).collect()
 }
 
 /// What this process itself may do that the command may not.
@@ -212,6 +221,11 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
                 say("There is no loopback: programs that open 127.0.0.1 fail.");
             }
         }
+    }
+    if ground.observed == Observed::Refusals {
+        say(
+            "A start of a program, or an opening for writing, fails with EINTR where a signal comes before it was looked at and the program's handler asks for no restart.",
+        );
     }
     if ground.abi < layer::SCOPES {
         say(NO_SCOPES);

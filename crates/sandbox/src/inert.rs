@@ -35,6 +35,11 @@ pub struct Program {
 }
 
 impl Program {
+    /// Where it will look for programs.
+    pub(crate) fn path(&self) -> Option<&OsStr> {
+        self.env.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
+    }
+
     /// Sends it to the process that will become it.
     pub(crate) fn hand_over(&self, line: &Line) -> Result<(), CageError> {
         if self.argv.is_empty() {

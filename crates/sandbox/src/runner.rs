@@ -96,7 +96,8 @@ fn tier_a(
 ) -> Result<(Cage, Enforced), CageError> {
     let (group, without) = Group::of(wanted);
     let mut grants = Grants::find(wanted, policy, Means::Root)?;
-    let keys = claims::keys(&grants);
+    let mut beside = claims::keys(&grants);
+    beside.extend(claims::programs(wanted.profile, &grants));
     let watch = watch(wanted, &grants, Tier::A, abi)?;
     let plan = RootPlan::new(&grants);
     let fresh = plan.fresh();
@@ -159,7 +160,7 @@ fn tier_a(
     let mut enforced = enforced(wanted, ground, names, grants.missing);
     enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
     enforced.limits.extend(unprotected(&cage).into_iter().chain(without));
-    enforced.limits.extend(keys.into_iter().chain(claims::beyond(policy)));
+    enforced.limits.extend(beside.into_iter().chain(claims::beyond(policy)));
     let losses = losses.into_iter().map(|loss| format!("Lost: {loss}"));
     enforced.limits.extend(losses);
     Ok((cage, enforced))
@@ -171,7 +172,8 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
         .map_err(|error| CageError::os(Step::Fork, "becoming the subreaper", error))?;
     let (group, without) = Group::of(wanted);
     let mut grants = Grants::find(wanted, policy, Means::Layer)?;
-    let keys = claims::keys(&grants);
+    let mut beside = claims::keys(&grants);
+    beside.extend(claims::programs(wanted.profile, &grants));
     let watch = watch(wanted, &grants, Tier::B, abi)?;
     let layers = Layers::new(wanted, policy, &grants, tcp(Tier::B, wanted.network))?;
     // As above; started as root it is all of `/etc`, entry by entry.
@@ -206,7 +208,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     let mut enforced = enforced(wanted, ground, Vec::new(), grants.missing);
     enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
     enforced.limits.extend(unprotected(&cage).into_iter().chain(without));
-    enforced.limits.extend(keys.into_iter().chain(claims::beyond(policy)));
+    enforced.limits.extend(beside.into_iter().chain(claims::beyond(policy)));
     Ok((cage, enforced))
 }
 
@@ -403,7 +405,6 @@ fn enforced(
         limits: claims::granted(wanted.git)
             .into_iter()
             .chain(claims::home(wanted))
-            .chain(claims::programs(wanted.profile))
             .chain(claims::limits(ground))
             .collect(),
         missing,

@@ -65,7 +65,11 @@ fn looking_through_folders_for_a_program_is_no_refusal() {
         std::fs::write(away.join("true"), "not for running").unwrap();
         // `env` asks the kernel for each folder in turn.
         let path = format!("{}:{}/none:/nonexistent:/usr/bin:/bin", away.display(), away.display());
-        let told = yard.shell(tier, &format!("PATH={path} /usr/bin/env true; echo $?"));
+        let search = |name| {
+            let mut runner = yard.runner(tier, &[], &["sh", "-c", &format!("env {name}; echo $?")]);
+            Told::from(&runner.env("ATTEMPT_PATH", &path).output().unwrap())
+        };
+        let told = search("true");
         assert_eq!(told.in_tier(tier).printed(), "0", "{told:?}");
         assert_eq!(refusals(&told), [""; 0], "{tier}: {told:?}");
         // What would run without the cage is none where the search finds its like further on ...
@@ -73,13 +77,18 @@ fn looking_through_folders_for_a_program_is_no_refusal() {
             let _ = std::fs::remove_file(away.join(name));
             script(&away.join(name), "/bin/sh");
         }
-        let told = yard.shell(tier, &format!("PATH={path} /usr/bin/env true; echo $?"));
+        let told = search("true");
         assert_eq!(told.printed(), "0", "the next one: {told:?}");
         assert_eq!(refusals(&told), [""; 0], "{tier}: {told:?}");
-        // ... and is one where it does not.
-        let told = yard.shell(tier, &format!("PATH={path} /usr/bin/env alone; echo $?"));
+        // ... and is one where it does not ...
+        let told = search("alone");
         let [refusal] = &refusals(&told)[..] else { panic!("{tier}: {told:?}") };
         assert!(refusal.contains("/away/alone, running it"), "{tier}: {told:?}");
+        // ... or where the command itself says where to look: so it could hide what it tried.
+        let told = yard.shell(tier, &format!("PATH={path} /usr/bin/env true; echo $?"));
+        assert_eq!(told.printed(), "0", "{told:?}");
+        let [refusal] = &refusals(&told)[..] else { panic!("{tier}: {told:?}") };
+        assert!(refusal.contains("/away/true, running it"), "{tier}: {told:?}");
     }
 }
 

@@ -28,6 +28,8 @@ const IN_HOME: [&str; 20] = [
     ".codex",
     ".gemini",
 ];
+/// In a home of cargo.
+const CARGO_KEYS: [&str; 2] = ["credentials.toml", "credentials"];
 /// Below `~/.config`, or where it was moved to.
 const IN_CONFIG: [&str; 7] =
     ["gcloud", "gh", "git", "op", "google-chrome", "chromium", "containers"];
@@ -47,6 +49,8 @@ const LOCAL: [&str; 11] =
 pub(crate) struct Keys {
     /// The person's: named even where nothing is there yet.
     own: Vec<PathBuf>,
+    /// Where the person moved cargo's home to.
+    cargo_home: Option<PathBuf>,
     /// Homes of other people, of root and of services. Those of services lie where others work too
     /// (`/var/www`), so only what is there counts.
     other_homes: Vec<PathBuf>,
@@ -95,7 +99,18 @@ impl Keys {
             let moved = moved.filter(|path| path.is_absolute());
             own.extend(moved.into_iter().flat_map(|to| list.iter().map(|name| to.join(name))));
         }
-        Self { own, other_homes, unseen }
+        let cargo_home = env.iter().find(|(name, _)| name == "CARGO_HOME");
+        let cargo_home = cargo_home.map(|(_, at)| PathBuf::from(at));
+        Self { own, cargo_home, other_homes, unseen }
+    }
+
+    /// What of this place holds keys, as far as that is known: a home of cargo is mostly sources and
+    /// programs, and may lie in a project for just these.
+    pub(crate) fn pieces(&self, place: PathBuf) -> Vec<PathBuf> {
+        if place.ends_with(".cargo") || self.cargo_home.as_ref() == Some(&place) {
+            return CARGO_KEYS.map(|name| place.join(name)).into();
+        }
+        vec![place]
     }
 
     /// All of them, by every path that leads there.

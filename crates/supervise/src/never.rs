@@ -72,7 +72,8 @@ impl Kept {
     /// project is the person's choice, so it is not refused.
     pub(crate) fn keys_at(&self, project: &Path) -> Vec<FilePath> {
         let mut found = Vec::new();
-        for place in self.keys.places() {
+        let pieces = self.keys.places().into_iter().flat_map(|place| self.keys.pieces(place));
+        for place in pieces {
             let path = FilePath::from(&place);
             let near = place.starts_with(project) || project.starts_with(&place);
             if near && !found.contains(&path) {
@@ -159,6 +160,24 @@ mod tests {
         assert!(has(format!("directory:{}/ann \\[1\\]/.ssh", base.display())));
         assert!(has("directory:/state/agentd".into()) && has("directory:/opt/cargo".into()));
         assert_eq!(approval::check(&rules).len(), 0, "each can be followed");
+    }
+
+    #[test]
+    fn of_a_home_of_cargo_in_the_project_only_its_keys_are_kept() {
+        let env = [("CARGO_HOME", "/p/cargo"), ("KUBECONFIG", "/p/kube")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let keys = Keys::of(&env, Some(Path::new("/h/ann")));
+        let kept = Kept { keys, ..Kept::default() };
+        let at = |project| kept.keys_at(Path::new(project));
+        let paths =
+            |list: &[&str]| list.iter().map(|path| FilePath::from(*path)).collect::<Vec<_>>();
+        assert_eq!(
+            at("/p"),
+            paths(&["/p/cargo/credentials.toml", "/p/cargo/credentials", "/p/kube"])
+        );
+        assert_eq!(at("/h/ann/.cargo/registry/src/x"), paths(&[]), "no keys lie there");
+        assert_eq!(at("/h/ann/.ssh/x"), paths(&["/h/ann/.ssh"]));
+        assert!(at("/h/ann").contains(&FilePath::from("/h/ann/.cargo/credentials.toml")));
     }
 
     #[test]

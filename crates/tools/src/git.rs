@@ -103,7 +103,7 @@ pub(crate) fn run(words: Vec<String>, work: Work, site: &mut Site<'_>) -> Result
     let wanted = Wanted { argv, text, env, without: Some("GIT_"), timeout_ms: Some(TIME_MS) };
     let mut answer = command::run(wanted, site)?;
     let end = answer.footer.len().saturating_sub(1);
-    answer.footer.splice(end..end, not_run(&filters, site));
+    answer.footer.splice(end..end, not_run(&filters));
     Ok(answer)
 }
 
@@ -133,32 +133,17 @@ fn emptied<'a>(names: impl Iterator<Item = &'a String>) -> Vec<(String, String)>
     count.into_iter().chain(numbered).collect()
 }
 
-/// What is to be said of filters that git may have wanted: the person's own are often there and
-/// seldom used, so that the project's attributes must name one.
-fn not_run(filters: &Filters, site: &Site<'_>) -> Vec<String> {
+/// What is to be said of filters that git may have wanted. Which files go through one only git knows.
+fn not_run(filters: &Filters) -> Vec<String> {
     let mut said = Vec::new();
     if !filters.of_repository.is_empty() {
         said.push("[filters that the settings of the repository name were not run]".to_owned());
     }
-    if filters.of_person.is_empty() {
-        return said;
-    }
-    let attributes: String = [".gitattributes", ".git/info/attributes"]
-        .iter()
-        .filter_map(|name| std::fs::read_to_string(site.place.project.join(name)).ok())
-        .collect();
-    let used: Vec<&str> = filters
-        .of_person
-        .iter()
-        .map(String::as_str)
-        .filter(|name| {
-            attributes.split_whitespace().any(|word| word.strip_prefix("filter=") == Some(name))
-        })
-        .collect();
-    if !used.is_empty() {
+    if !filters.of_person.is_empty() {
+        let names: Vec<&str> = filters.of_person.iter().map(String::as_str).collect();
         said.push(format!(
-            "[not run, though the person's settings have it: the filter {}; of files that go through it, those that look changed may not be]",
-            visible(&used.join(", "))
+            "[filters of the person's settings were not run ({}); a file that goes through one may be shown as changed and not be]",
+            visible(&names.join(", "))
         ));
     }
     said

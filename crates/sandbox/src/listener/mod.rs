@@ -44,11 +44,12 @@ use crate::seccomp::Plan;
 use nix::sys::signal::SigSet;
 use protocol::confinement::{Network, Tier};
 use serve::Server;
+use std::ffi::OsStr;
 use std::io::{self, PipeWriter};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -94,10 +95,14 @@ pub(crate) enum Signals {
     Open,
 }
 
+/// The folders of the PATH that the command is given, once it is.
+type Searched = Arc<OnceLock<Vec<PathBuf>>>;
+
 /// A running listener. Dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Listener {
     record: Arc<Mutex<Record>>,
+    searched: Searched,
     /// Closing it ends the thread.
     stop: Option<PipeWriter>,
     /// Closed when the thread has ended.
@@ -114,7 +119,9 @@ impl Listener {
     pub(crate) fn start(notify: OwnedFd, watch: Watch) -> io::Result<Self> {
         let (stopped, stop) = std::io::pipe()?;
         let record = Arc::new(Mutex::new(Record::default()));
-        let server = Server::new(notify, watch, Arc::clone(&record), stopped)?;
+        let searched = Searched::default();
+        let server =
+            Server::new(notify, watch, (Arc::clone(&record), Arc::clone(&searched)), stopped)?;
         let (ending, ended) = std::sync::mpsc::channel();
         let serve = move || {
             let _ending: Sender<()> = ending;
@@ -123,7 +130,12 @@ impl Listener {
         let thread = without_signals(|| {
             std::thread::Builder::new().name("refusals".to_owned()).spawn(serve)
         })?;
-        Ok(Self { record, stop: Some(stop), ended, thread: Some(thread) })
+        Ok(Self { record, searched, stop: Some(stop), ended, thread: Some(thread) })
+    }
+
+    /// Tells it the PATH that the command is given, before that is let go.
+    pub(crate) fn searched(&self, path: &OsStr) {
+        let _ = self.searched.set(std::env::split_paths(path).collect());
     }
 
     /// Ends the thread and hands over the record. Calls that still wait fail with ENOSYS, so the

@@ -10,7 +10,7 @@ use super::signals::Whose;
 use super::starts::{Searches, Start, Started};
 use super::territory::Territory;
 use super::writes::Roots;
-use super::{Watch, connects, detail, signals, starts, writes};
+use super::{Searched, Watch, connects, detail, signals, starts, writes};
 use crate::seccomp::{Arch, Look, Policy, Rule, Then};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -43,6 +43,7 @@ pub(super) struct Server {
     /// The command's root; all its processes share it, since changing it is refused.
     cage: OnceCell<Root>,
     searches: RefCell<Searches>,
+    searched: Searched,
     record: Arc<Mutex<Record>>,
     stop: PipeReader,
 }
@@ -53,7 +54,7 @@ impl Server {
     pub(super) fn new(
         notify: OwnedFd,
         watch: Watch,
-        record: Arc<Mutex<Record>>,
+        (record, searched): (Arc<Mutex<Record>>, Searched),
         stop: PipeReader,
     ) -> io::Result<Self> {
         let processes = Processes::new(watch.proc)?;
@@ -78,6 +79,7 @@ impl Server {
             host,
             cage: OnceCell::new(),
             searches: RefCell::default(),
+            searched,
             record,
             stop,
         })
@@ -230,7 +232,10 @@ impl Server {
             Started::Refused(errno, words) => {
                 let refusal = refusal(notice, rule, RefusalKind::Predicted, errno, words);
                 self.record().add(refusal.clone());
-                searches.refused(notice.tid, start, refusal);
+                // A search of its own making would be a way to keep a refusal out of the record.
+                if self.searched.get().is_some_and(|folders| start.is_in(folders)) {
+                    searches.refused(notice.tid, start, refusal);
+                }
             }
             Started::Runs => {
                 for refusal in searches.led_to(notice.tid, start) {

@@ -34,6 +34,13 @@ pub(super) struct Start {
     end: End,
 }
 
+impl Start {
+    /// Whether it is said to lie in one of these.
+    pub(super) fn is_in(&self, folders: &[PathBuf]) -> bool {
+        self.path.parent().is_some_and(|parent| folders.iter().any(|folder| folder == parent))
+    }
+}
+
 /// Copies the path. Nothing where the caller names none.
 #[allow(clippy::cast_possible_truncation, reason = "the kernel takes these as 32 bits too")]
 pub(super) fn claim(
@@ -99,7 +106,7 @@ pub(super) fn predict(
     Started::FailsAnyway
 }
 
-/// Refused starts that may be steps of a search: whoever finds a program of the same name further
+/// Refused starts in folders of the given PATH, which may be steps of a search: whoever finds a program of the same name further
 /// on in PATH was refused nothing, in tier B as in tier A, where a shell does not see the first.
 #[derive(Debug, Default)]
 pub(super) struct Searches(VecDeque<Step>);

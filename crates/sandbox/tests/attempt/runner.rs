@@ -32,11 +32,13 @@ pub fn cage(words: &[&str]) -> ExitCode {
     for missing in &enforced.missing {
         println!("missing: {missing}");
     }
+    let path = std::env::var_os("ATTEMPT_PATH");
     let program = Program {
         argv: asked.rest.iter().map(Into::into).collect(),
-        env: [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", "/nonexistent")]
-            .map(|(name, value)| (name.into(), value.into()))
-            .to_vec(),
+        env: vec![
+            ("PATH".into(), path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())),
+            ("HOME".into(), "/nonexistent".into()),
+        ],
         cwd: asked.confinement.project.to_path(),
     };
     let mut caged = match cage.spawn(program) {

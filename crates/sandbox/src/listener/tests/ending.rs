@@ -1,7 +1,7 @@
 //! The listener ends when nobody is left under the filter, and when it is told to.
 
 use super::{Watch, watch};
-use crate::listener::{Listener, Record};
+use crate::listener::{Listener, Record, Searched};
 use crate::seccomp::tests::MARK;
 use crate::seccomp::tests::child::{raw, take, under};
 use crate::seccomp::{Filter, Plan};
@@ -89,7 +89,13 @@ fn finish_leaves_a_hanging_thread_behind_and_keeps_what_it_wrote() {
         let _held = (ending, stopped);
         std::thread::sleep(Duration::from_secs(20));
     });
-    let listener = Listener { record, stop: Some(stop), ended, thread: Some(thread) };
+    let listener = Listener {
+        record,
+        searched: Searched::default(),
+        stop: Some(stop),
+        ended,
+        thread: Some(thread),
+    };
     let begun = Instant::now();
     assert_eq!(listener.finish().uncounted, 7);
     assert!(begun.elapsed() < Duration::from_secs(10));
