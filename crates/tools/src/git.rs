@@ -96,6 +96,11 @@ pub(crate) fn run(words: Vec<String>, work: Work, site: &mut Site<'_>) -> Result
     for setting in SETTINGS {
         argv.extend(["-c".to_owned(), (*setting).to_owned()]);
     }
+    if work == Work::Looks {
+        // A diff tries to bring the index up to date by itself, whatever `GIT_OPTIONAL_LOCKS` says, and
+        // would be refused each time. So a file with another time only is shown without a change in it.
+        argv.extend(["-c".to_owned(), "diff.autoRefreshIndex=false".to_owned()]);
+    }
     argv.extend(["--no-pager".to_owned(), "--literal-pathspecs".to_owned()]);
     argv.extend(words);
     let mut env = variables(work);
