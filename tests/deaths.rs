@@ -48,8 +48,9 @@ fn run_with(
     let pid = child.id();
     agentd.set(pid).unwrap();
     let output = child.wait_with_output().unwrap();
-    let left: Vec<_> = processes().into_iter().filter(|it| it.session == pid).collect();
-    assert!(left.is_empty(), "processes left behind: {left:?}");
+    // Workers of a killed supervisor end by themselves, each at its own pace.
+    let left = || processes().into_iter().any(|it| it.session == pid);
+    support::until("no process is left behind", || !left());
     let ended = Ended {
         code: output.status.code(),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),

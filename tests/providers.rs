@@ -537,8 +537,8 @@ struct Patience {
     progress_ms: u64,
 }
 
-/// For answers that are waited for in vain.
-const SHORT: Patience = Patience { tries: 3, byte_ms: 700, progress_ms: 1500 };
+/// For answers that are waited for in vain; a good one is not late by it where the machine stalls.
+const SHORT: Patience = Patience { tries: 3, byte_ms: 2_000, progress_ms: 2_000 };
 /// For answers that are good, so that none is given up because the machine is busy.
 const LONG: Patience = Patience { tries: 3, byte_ms: 3_000, progress_ms: 15_000 };
 
