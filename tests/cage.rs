@@ -110,6 +110,71 @@ fn the_model_is_told_what_its_cage_holds_back() {
     assert!(result.contains(write) && !result.contains(open), "{result}");
 }
 
+/// Wherever a path of the shared directories for temporary files is refused, the model is told where its own
+/// is: in the prompt, with the tool, beside what was refused.
+#[test]
+fn where_temporary_files_go_is_said_wherever_tmp_is_refused() {
+    const PATHS: [&str; 2] = ["/tmp/agentd-canary/x", "/var/tmp/agentd-canary/x"];
+    let commands = |path: &str| {
+        [
+            format!("echo x > {path}"),
+            format!("mkdir -p {path}; true"),
+            format!("cat {path}"),
+            format!("cp inside {path} || true"),
+            format!("python3 -c 'open(\"{path}\")'"),
+            format!("test -e {path}"),
+        ]
+    };
+    for tier in TIERS {
+        let desk = Desk::new();
+        desk.write("inside", "x");
+        let mut calls: Vec<(&str, Value, bool)> = Vec::new();
+        for path in PATHS {
+            calls.extend(
+                commands(path).map(|command| ("bash", json!({ "command": command }), true)),
+            );
+            calls.extend([
+                ("run", json!({ "argv": ["cat", path] }), true),
+                ("write", json!({ "path": path, "content": "x" }), true),
+                ("read", json!({ "path": path }), true),
+                ("ls", json!({ "path": path }), true),
+                ("glob", json!({ "pattern": format!("{path}/*"), "path": path }), true),
+                ("grep", json!({ "pattern": "x", "path": path }), true),
+            ]);
+        }
+        // The positive control: what is refused elsewhere, and what is not refused.
+        calls.extend([
+            ("bash", json!({ "command": "cat /etc/agentd-canary" }), false),
+            ("bash", json!({ "command": "echo x > $TMPDIR/x && cat $TMPDIR/x" }), false),
+            ("read", json!({ "path": "/etc/agentd-canary" }), false),
+        ]);
+        let asked = calls.iter().zip(1..).map(|((tool, input, _), number)| {
+            call(&format!("toolu_{number}"), tool, &input.to_string())
+        });
+        let server = Server::scripted([Answer::says(asked), Answer::text("done")]);
+        let flags = ["-p", "do it", "--permission-mode", "auto"];
+        let mut command = desk.with_server(&server, &flags);
+        command.env("AGENTD_SANDBOX_TIER", tier);
+        let ran = run(command);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let requests = server.requests();
+        let told = "temporary files go to $TMPDIR, which is /tmp/agentd-";
+        let system = requests[0].body["system"].to_string();
+        assert!(system.contains(told), "{tier}: {system}");
+        for tool in requests[0].body["tools"].as_array().unwrap() {
+            let runs = ["bash", "run", "powershell"].contains(&tool["name"].as_str().unwrap());
+            assert_eq!(tool["description"].to_string().contains(told), runs, "{tier}: {tool}");
+        }
+        let last = requests[1].body["messages"].as_array().unwrap().last().unwrap();
+        for ((tool, input, refused), result) in
+            calls.iter().zip(last["content"].as_array().unwrap())
+        {
+            let result = result["content"].to_string();
+            assert_eq!(result.contains(told), *refused, "{tier}: {tool} {input}: {result}");
+        }
+    }
+}
+
 #[test]
 fn nothing_is_written_outside_the_project() {
     for tier in TIERS {

@@ -3,7 +3,7 @@
 
 mod support;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
@@ -194,6 +194,62 @@ fn state(desk: &Desk, id: &str) -> String {
     let rows = lines(&run(desk.agentd(&["ls", "--json"])));
     let row = rows.iter().find(|row| row["session_id"] == id);
     row.map_or("gone".to_owned(), |row| row["state"].as_str().unwrap().to_owned())
+}
+
+/// Each worker's lines are in the log, under its name, with the call or session that they are about.
+#[test]
+fn the_log_follows_a_call_through_every_process() {
+    let desk = Desk::new();
+    desk.write("a.rs", "fn main() {}\n");
+    let rules = "allow = [\"web_fetch:nowhere.invalid/*\"]\n";
+    std::fs::create_dir_all(desk.home().join(".config/agentd")).unwrap();
+    let user = desk.home().join(".config/agentd/config.toml");
+    std::fs::write(user, format!("[permissions]\n{rules}")).unwrap();
+    let calls = [
+        ("bash", json!({"command": "true"})),
+        ("memory_add", json!({"text": "a", "scope": "session"})),
+        ("summary", json!({"path": "a.rs"})),
+        ("web_fetch", json!({"url": "https://nowhere.invalid/page"})),
+    ];
+    let server = Server::answering(move |n, _| match calls.get(n - 1) {
+        Some((tool, input)) => {
+            Answer::says([call(&format!("toolu_{n}"), tool, &input.to_string())])
+        }
+        None => Answer::text("done"),
+    });
+    let ran = desk.ask(&server, &["--permission-mode", "auto"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let session = ran.json()["session_id"].as_str().unwrap().to_owned();
+    let log = run(desk.agentd(&["logs", &session])).out;
+    let of_call = |number: u32| format!("{session}.{number}");
+    let expected = [
+        ("session", of_call(1), "proposes"),
+        ("provider", session.clone(), "answer is whole"),
+        ("broker", of_call(1), "judged"),
+        ("tool", of_call(1), "done outcome=Exited { code: 0 }"),
+        ("store", of_call(2), "answered"),
+        ("code", of_call(3), "done"),
+        ("web", of_call(4), "done"),
+    ];
+    for (worker, about, words) in expected {
+        let target = format!(" {worker}: ");
+        let has = |line: &str| [&target, &about, words].iter().all(|part| line.contains(*part));
+        assert!(log.lines().any(has), "{worker}: {words} of {about} is not in\n{log}");
+    }
+    assert!(!log.contains("confined"), "lines of level debug are for who asks for them: {log}");
+
+    // One worker in detail, and nothing else.
+    let server = Server::answering(|n, _| match n {
+        1 => Answer::says([call("toolu_1", "bash", r#"{"command":"true"}"#)]),
+        _ => Answer::text("done"),
+    });
+    let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+    command.env("RUST_LOG", "tool=debug");
+    assert_eq!(run(command).code, 0);
+    let all = run(desk.agentd(&["logs"])).out;
+    let new: Vec<&str> = all.lines().skip_while(|line| !line.contains("confined")).collect();
+    assert!(!new.is_empty(), "{all}");
+    assert!(new.iter().all(|line| line.contains(" tool: ")), "{new:#?}");
 }
 
 #[test]

@@ -116,6 +116,23 @@ fn failure_13_a_busy_daemon_is_taken_for_dead_and_replaced() {
     assert_ne!(Wire::to(&desk.door()).pid, daemon.pid);
 }
 
+/// Stopped for longer than a client waited, and woken again.
+#[test]
+fn failure_13_a_daemon_that_pauses_is_taken_for_dead_and_replaced() {
+    let desk = Desk::new();
+    let server = Server::answering(|_, _| {
+        Answer::text("slowly").stalled_after(100, Duration::from_secs(12))
+    });
+    let daemon = desk.daemon();
+    let mut client = script(&desk, &server);
+    send(daemon.pid, Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_secs(8));
+    send(daemon.pid, Signal::SIGCONT);
+    assert!(client.wait().unwrap().success());
+    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "it was let live");
+    assert_eq!(server.requests().len(), 1);
+}
+
 /// What a session was opened with holds for it, whatever its files say meanwhile; and a file that is
 /// half written opens nothing and says where it breaks off.
 #[test]

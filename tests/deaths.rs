@@ -10,7 +10,7 @@ use protocol::client::{Event, FromClient, Start};
 use protocol::judgement;
 use protocol::session::OpenTurn;
 use serde_json::json;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use support::anthropic::{Answer, Server, call, text};
@@ -42,7 +42,8 @@ fn run_with(
         at(request, *known.wait());
         answers(request)
     });
-    let arguments = ["-p", "do it", "--permission-mode", "auto", "--timeout", "40"];
+    let limits = ["--timeout", "200", "--max-turns", "100"];
+    let arguments = [&["-p", "do it", "--permission-mode", "auto"][..], &limits].concat();
     let mut command = desk.with_server(&server, &arguments);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
@@ -277,27 +278,244 @@ fn the_supervisor_dies_while_the_model_answers_and_another_goes_on() {
     assert_eq!(requests[1].body["messages"], requests.last().unwrap().body["messages"]);
 }
 
-#[test]
-fn a_supervisor_that_dies_each_time_is_given_up() {
+/// Kills per round, and how many rounds: more than any limit on restarts lets a loop have.
+const ROUNDS: usize = 34;
+
+/// Runs it to its end; its process id is known while it runs.
+fn run_known(mut command: Command, agentd: &OnceLock<u32>) -> support::Run {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    agentd.set(child.id()).unwrap();
+    let began = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    support::Run { code: output.status.code().unwrap_or(-1), out, err, took: began.elapsed() }
+}
+
+/// A turn of many rounds. Each round's request is asked twice: the named process, found from agentd's,
+/// is killed while the model answers for the first time.
+fn killed_once_a_round(victim: fn(u32) -> u32, arguments: &[&str]) -> (Desk, support::Run) {
     let desk = Desk::new();
-    let (ended, _) = run_with(
-        &desk,
-        |_, agentd| kill_now(child_of(agentd, "agentd-supervisor").unwrap()),
-        |_| Answer::text("never heard"),
-    );
-    assert_eq!(ended.code, Some(15), "{}", ended.err);
+    let agentd: Arc<OnceLock<u32>> = Arc::default();
+    let known = Arc::clone(&agentd);
+    let mut struck = 0;
+    let server = Server::answering(move |_, body| {
+        let round = body["messages"].to_string().matches("\"tool_result\"").count();
+        if round == struck && round < ROUNDS {
+            struck += 1;
+            kill_now(victim(*known.wait()));
+            return Answer::text("never heard").stalled_after(1, Duration::from_secs(20));
+        }
+        match round {
+            ROUNDS => Answer::text("Done."),
+            _ => {
+                let input = json!({ "command": format!("echo {round} >> effects") }).to_string();
+                Answer::says([call(&format!("toolu_{round}"), "bash", &input)])
+            }
+        }
+    });
+    let always =
+        ["-p", "do it", "--permission-mode", "auto", "--max-turns", "100", "--timeout", "300"];
+    let arguments: Vec<_> = always.iter().chain(arguments).copied().collect();
+    let ran = run_known(desk.with_server(&server, &arguments), &agentd);
+    (desk, ran)
+}
+
+/// Each number of a round once, in order.
+fn each_once() -> String {
+    (0..ROUNDS).map(|round| format!("{round}\n")).collect()
 }
 
 #[test]
-fn a_conversation_that_dies_each_time_waits_for_a_person() {
+fn a_conversation_that_is_killed_once_a_round_comes_to_its_end() {
+    let (desk, ran) = killed_once_a_round(|agentd| worker(agentd, "agentd-session"), &[]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
+    assert_eq!(desk.read("effects"), each_once());
+}
+
+#[test]
+fn a_provider_that_is_killed_once_a_round_comes_to_its_end() {
+    let (desk, ran) = killed_once_a_round(|agentd| worker(agentd, "agentd-provider"), &[]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
+    assert_eq!(desk.read("effects"), each_once());
+}
+
+#[test]
+fn a_broker_that_is_killed_once_a_round_comes_to_its_end() {
     let desk = Desk::new();
-    let (ended, server) = run_with(
+    let (ended, _) = run_with(
         &desk,
-        |_, agentd| kill_now(worker(agentd, "agentd-session")),
-        |_| Answer::text("never heard").stalled_after(1, Duration::from_secs(2)),
+        |_, agentd| kill_now(worker(agentd, "agentd-broker")),
+        |request| match request {
+            ..=ROUNDS => effect(&format!("toolu_{request}")),
+            _ => Answer::text("Done."),
+        },
     );
-    assert_eq!(ended.code, Some(1), "{}", ended.err);
-    assert_eq!(server.requests().len(), 3, "each try asks the model anew, so there are few");
+    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "Done.\n"), "{}", ended.err);
+    assert_eq!(desk.read("effects").lines().count(), ROUNDS);
+}
+
+#[test]
+fn a_supervisor_that_is_killed_once_a_round_comes_to_its_end() {
+    let supervisor = |agentd| child_of(agentd, "agentd-supervisor").expect("a supervisor");
+    let (desk, ran) = killed_once_a_round(supervisor, &[]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
+    assert_eq!(desk.read("effects"), each_once());
+}
+
+/// The only session of a desk, from its directory.
+fn only_session(desk: &Desk) -> String {
+    let mut sessions = std::fs::read_dir(desk.state().join("sessions")).unwrap();
+    sessions.next().unwrap().unwrap().file_name().into_string().unwrap()
+}
+
+fn journal_of(desk: &Desk, id: &str) -> String {
+    let journal = desk.state().join("sessions").join(id).join("journal.jsonl");
+    std::fs::read_to_string(journal).unwrap()
+}
+
+/// A file that is pinned is read again by each supervisor, which is no progress.
+#[test]
+fn a_supervisor_that_dies_each_time_is_given_up() {
+    let desk = Desk::new();
+    desk.write("notes", "remember\n");
+    for arguments in [&[][..], &["--context", "notes", "--output-format", "json"]] {
+        let agentd: Arc<OnceLock<u32>> = Arc::default();
+        let known = Arc::clone(&agentd);
+        let server = Server::answering(move |_, _| {
+            kill_now(child_of(*known.wait(), "agentd-supervisor").unwrap());
+            Answer::text("never heard").stalled_after(1, Duration::from_secs(20))
+        });
+        let arguments: Vec<_> = ["-p", "do it"].iter().chain(arguments).copied().collect();
+        let ran = run_known(desk.with_server(&server, &arguments), &agentd);
+        let (out, err) = (&ran.out, &ran.err);
+        assert_eq!(ran.code, 15, "{err}");
+        assert_eq!(server.requests().len(), 3, "{err}");
+        let id = only_session(&desk);
+        for word in ["agentd-supervisor", "signal 9", &format!("--resume {id}")] {
+            assert!(err.contains(word), "{word}: {err}");
+        }
+        if arguments.contains(&"json") {
+            let line: serde_json::Value = serde_json::from_str(out.trim()).unwrap();
+            assert_eq!(line["session_id"], id.as_str(), "{line}");
+        }
+        let server = Server::scripted([Answer::text("on")]);
+        let ran = desk.ask(&server, &["--resume", &id]);
+        assert_eq!((ran.code, ran.result().as_str()), (0, "on"), "{ran:?}");
+        let kept = journal_of(&desk, &id);
+        assert!(!kept.contains("interrupted"), "no person stopped anything: {kept}");
+        std::fs::remove_dir_all(desk.state().join("sessions").join(&id)).unwrap();
+    }
+}
+
+/// What a run must say whose turn the deaths of this process ended: everywhere where people look.
+fn says_what_died(desk: &Desk, name: &str, ran: &support::Run) {
+    assert_eq!(ran.code, 17, "{ran:?}");
+    let id = only_session(desk);
+    let line = ran.json();
+    assert_eq!((&line["subtype"], &line["is_error"]), (&json!("error_process_died"), &json!(true)));
+    assert_eq!(line["process_died"]["process"], name, "{line}");
+    let error = line["error"].as_str().unwrap();
+    for word in [name, "signal 9", "turn 1", "request 1", &format!("--resume {id}")] {
+        assert!(error.contains(word), "{word}: {error}");
+    }
+    let kept = journal_of(desk, &id);
+    assert!(kept.contains(r#""how":"process_died""#), "{kept}");
+    assert!(!kept.contains("interrupted"), "no person stopped anything: {kept}");
+    let shown = support::run(desk.agentd(&["show", &id])).out;
+    for word in ["cut short", name, "signal 9", &format!("--resume {id}")] {
+        assert!(shown.contains(word), "{word}: {shown}");
+    }
+    let listed = support::run(desk.agentd(&["ls"])).out;
+    assert!(listed.contains("cut short"), "{listed}");
+    let row = support::run(desk.agentd(&["ls", "--json"])).json();
+    assert_eq!(row["state"], "cut_short", "{row}");
+    assert!(row["why"].as_str().unwrap().contains(name), "{row}");
+    let server = Server::scripted([Answer::text("on")]);
+    let ran = desk.ask(&server, &["--resume", &id]);
+    assert_eq!((ran.code, ran.result().as_str()), (0, "on"), "{ran:?}");
+    let row = support::run(desk.agentd(&["ls", "--json"])).json();
+    assert_eq!(row["state"], "ended", "{row}");
+}
+
+fn killed_at_each_request(
+    desk: &Desk,
+    name: &'static str,
+    flags: &[&str],
+) -> (support::Run, Server) {
+    let agentd: Arc<OnceLock<u32>> = Arc::default();
+    let known = Arc::clone(&agentd);
+    let server = Server::answering(move |_, _| {
+        kill_now(worker(*known.wait(), name));
+        Answer::text("never heard").stalled_after(1, Duration::from_secs(20))
+    });
+    let always = ["-p", "do it", "--output-format", "json"];
+    let arguments: Vec<_> = always.iter().chain(flags).copied().collect();
+    let ran = run_known(desk.with_server(&server, &arguments), &agentd);
+    (ran, server)
+}
+
+/// Nobody is left to write an end down: what the records lack is said all the same.
+#[test]
+fn what_a_kill_of_everything_cut_short_is_said_before_it_is_resumed() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| match n {
+        1 => slow("toolu_1"),
+        _ => Answer::text("on"),
+    });
+    let mut client = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+    let mut client = client.stderr(Stdio::piped()).spawn().unwrap();
+    support::until("the call runs", || desk.project().join("begun").exists());
+    let id = only_session(&desk);
+    let show = |flags: &[&str]| support::run(desk.agentd(&[&["show", &id], flags].concat())).out;
+    assert!(!show(&[]).contains("cut short"), "it runs: {}", show(&[]));
+    let supervisor = child_of(client.id(), "agentd-supervisor").unwrap();
+    support::send(client.id(), Signal::SIGSTOP);
+    kill_now(supervisor);
+    kill_now(client.id());
+    client.wait().unwrap();
+    let left = || processes().into_iter().any(|it| it.session == client.id());
+    support::until("no process is left behind", || !left());
+
+    let row = support::run(desk.agentd(&["ls", "--json"])).json();
+    assert_eq!(row["state"], "cut_short", "{row}");
+    assert!(row["why"].as_str().unwrap().contains("agentd-supervisor ended"), "{row}");
+    assert!(support::run(desk.agentd(&["ls"])).out.contains("cut short"));
+    let shown = show(&[]);
+    assert!(shown.contains("1 cut short") && shown.contains("it may have run"), "{shown}");
+    assert!(shown.contains(&format!("--resume {id}")), "{shown}");
+    let last = show(&["--json"]);
+    assert!(last.contains(r#""kind":"CUT_SHORT""#), "{last}");
+    let exported = support::run(desk.agentd(&["export", &id])).out;
+    assert!(exported.contains("was cut short"), "{exported}");
+
+    let ran = desk.ask(&server, &["--resume", &id]);
+    assert_eq!((ran.code, ran.result().as_str()), (0, "on"), "{ran:?}");
+    let shown = show(&[]);
+    assert_eq!(shown.matches("1 cut short").count(), 1, "it is on record now: {shown}");
+    assert!(!shown.contains("--resume"), "{shown}");
+    let row = support::run(desk.agentd(&["ls", "--json"])).json();
+    assert_eq!(row["state"], "ended", "{row}");
+}
+
+/// With a pinned file, which each new conversation reads again: that is no progress.
+#[test]
+fn a_conversation_that_dies_each_time_ends_its_turn_and_says_so() {
+    for flags in [&[][..], &["--context", "notes"]] {
+        let desk = Desk::new();
+        desk.write("notes", "remember\n");
+        let (ran, server) = killed_at_each_request(&desk, "agentd-session", flags);
+        assert_eq!(server.requests().len(), 3, "each try asks the model anew, so there are few");
+        says_what_died(&desk, "agentd-session", &ran);
+    }
+}
+
+#[test]
+fn a_provider_that_dies_each_time_ends_its_turn_and_says_so() {
+    let desk = Desk::new();
+    let (ran, server) = killed_at_each_request(&desk, "agentd-provider", &[]);
+    assert_eq!(server.requests().len(), 5);
+    says_what_died(&desk, "agentd-provider", &ran);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! A state directory or a project on a disk that is full: a small one is mounted for it, which takes root.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod support;
 
+use protocol::client::Event;
+use protocol::judgement::Mode;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use support::anthropic::{Answer, Server, call};
+use support::daemon::Wire;
 use support::{Desk, run};
 
 /// A file system of its own, taken away with it.
@@ -76,6 +79,147 @@ fn a_full_disk_lets_no_mutation_start_and_says_so() {
     let again = desk.ask(&server, &["--resume", &only_session(&desk)]);
     assert_eq!(again.code, 0, "{again:?}");
     assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
+}
+
+/// What the daemon and `doctor` say of troubles.
+fn troubles(desk: &Desk) -> (String, String) {
+    (run(desk.agentd(&["daemon", "status"])).out, run(desk.agentd(&["doctor"])).out)
+}
+
+/// A daemon outlives the run that met the full disk, and so does the session in it.
+#[test]
+fn a_daemon_takes_calls_again_once_a_full_disk_has_room() {
+    let desk = Desk::new();
+    let disk = Disk::of(&desk, "3m");
+    let full = disk.0.clone();
+    let server = Server::answering(move |n, _| match n {
+        1 => {
+            fill(&full);
+            let command = format!("echo one >> ran; : {}", "y".repeat(9000));
+            Answer::says([call("toolu_1", "bash", &json!({ "command": command }).to_string())])
+        }
+        2 | 4 => {
+            let input = format!(r#"{{"command":"echo {n} >> ran"}}"#);
+            Answer::says([call("toolu_2", "bash", &input)])
+        }
+        _ => Answer::text("on"),
+    });
+    let _daemon = desk.daemon();
+    let (status, doctor) = troubles(&desk);
+    assert!(!status.contains("trouble"), "the control: {status}");
+    assert!(doctor.contains("ok      daemon"), "the control: {doctor}");
+    let mut wire = Wire::to(&desk.door());
+    let mut opening = desk.opening(&server);
+    opening.mode = Some(Mode::Auto);
+    let session = wire.open(&opening);
+    wire.prompt(&session, "go");
+    let reason = wire.event("the session is read-only", |event| match event {
+        Event::Degraded { reason } => Some(reason.clone()),
+        _ => None,
+    });
+    assert!(reason.contains(&format!("`agentd stop {session}`")), "{reason}");
+    let (status, doctor) = troubles(&desk);
+    for said in [&status, &doctor] {
+        assert!(said.contains(&session.0) && said.contains("is the disk full?"), "{said}");
+    }
+    let restarted = run(desk.agentd(&["restart", &session.0]));
+    assert!(restarted.code != 0 && restarted.err.contains("disk"), "{restarted:?}");
+
+    fs::remove_file(disk.0.join("filler")).unwrap();
+    assert!(troubles(&desk).0.contains(&session.0), "the session is read-only still");
+    let second = desk.ask(&server, &["--permission-mode", "auto"]);
+    assert_eq!((second.code, second.result().as_str()), (0, "on"), "{second:?}");
+    assert_eq!(desk.read("ran"), "2\n");
+    let restarted = run(desk.agentd(&["restart", &session.0]));
+    let way_on = format!("`agentd stop {session}`");
+    assert!(restarted.code != 0 && restarted.err.contains(&way_on), "{restarted:?}");
+    assert_eq!(run(desk.agentd(&["stop", &session.0])).code, 0);
+    let flags = ["--permission-mode", "auto", "--resume", &session.0];
+    let again = desk.ask(&server, &flags);
+    assert_eq!((again.code, again.result().as_str()), (0, "on"), "{again:?}");
+    assert_eq!(desk.read("ran"), "2\n4\n");
+    assert!(!troubles(&desk).0.contains("trouble"));
+    let verified = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(verified.code, 0, "{verified:?}");
+}
+
+/// The call that no record could be written of did not run, and its record follows.
+#[test]
+fn records_that_a_full_disk_refused_are_written_when_it_has_room() {
+    let desk = Desk::new();
+    let audit = desk.state().join("audit");
+    fs::create_dir_all(&audit).unwrap();
+    let disk = Disk::at(audit.clone(), "1m,mode=700");
+    let full = disk.0.clone();
+    let server = Server::answering(move |n, _| match n {
+        1 => {
+            fill(&full);
+            let command = format!("echo one >> ran; : {}", "y".repeat(9000));
+            Answer::says([call("toolu_1", "bash", &json!({ "command": command }).to_string())])
+        }
+        2 => Answer::says([call("toolu_2", "bash", r#"{"command":"echo 2 >> ran"}"#)]),
+        _ => Answer::text("on"),
+    });
+    let _daemon = desk.daemon();
+    let refused = desk.ask(&server, &["--permission-mode", "auto", "--timeout", "20"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    let (status, doctor) = troubles(&desk);
+    for said in [&status, &doctor] {
+        assert!(said.contains("the audit log takes no records"), "{said}");
+    }
+    fs::remove_file(disk.0.join("filler")).unwrap();
+    let (status, _) = troubles(&desk);
+    assert!(!status.contains("trouble"), "{refused:?} {status}");
+    let ran = desk.ask(&server, &["--permission-mode", "auto"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(desk.read("ran"), "2\n");
+    let of = |event: &str| {
+        let lines = desk.audit();
+        lines.iter().filter(|line| line["event"] == event).count()
+    };
+    assert_eq!((of("decided"), of("ended")), (2, 2), "{:#?}", desk.audit());
+    let session = refused.json()["session_id"].as_str().unwrap().to_owned();
+    let resumed = desk.ask(&server, &["--resume", &session]);
+    assert_eq!((resumed.code, resumed.result().as_str()), (0, "on"), "{resumed:?}");
+    assert_eq!(run(desk.agentd(&["audit", "verify"])).code, 0);
+}
+
+/// Another supervisor's records come between: they are not taken for the one that the disk refused.
+#[test]
+fn a_record_that_a_full_disk_refused_is_not_lost_behind_another_supervisors() {
+    let desk = Desk::new();
+    let audit = desk.state().join("audit");
+    fs::create_dir_all(&audit).unwrap();
+    let disk = Disk::at(audit, "1m,mode=700");
+    let bash = |n: usize, command: &str| {
+        let input = json!({ "command": command }).to_string();
+        Answer::says([call(&format!("toolu_{n}"), "bash", &input)])
+    };
+    let server = Server::answering(move |n, _| match n {
+        // Its record is longer than what is left of the log's last page.
+        1 => bash(
+            n,
+            "touch begun; until [ -e go ]; do sleep 0.1; done; \
+             for i in {1..60}; do echo x > /etc/refused-$i; done 2> /dev/null; true",
+        ),
+        2 | 4 => bash(n, "true"),
+        _ => Answer::text("on"),
+    });
+    let _daemon = desk.daemon();
+    let auto = ["-p", "x", "--permission-mode", "auto"];
+    let mut waiting = desk.with_server(&server, &auto).spawn().unwrap();
+    support::until("the command runs", || desk.project().join("begun").exists());
+    let mut beside = desk.with_server(&server, &auto);
+    let runtime = tempfile::tempdir().unwrap();
+    beside.env("XDG_RUNTIME_DIR", runtime.path());
+    assert_eq!(run(beside).code, 0);
+    let filler = disk.fill();
+    fs::write(desk.project().join("go"), "").unwrap();
+    waiting.wait().unwrap();
+    fs::remove_file(filler).unwrap();
+    assert_eq!(desk.ask(&server, &["--permission-mode", "auto"]).code, 0);
+    let of = |event: &str| desk.audit().iter().filter(|line| line["event"] == event).count();
+    assert_eq!((of("decided"), of("ended")), (3, 3), "{:#?}", desk.audit());
 }
 
 /// The command runs, the list says that it cannot be taken back, and what was kept before is whole.

@@ -1,14 +1,19 @@
-//! Another user at the daemon's door; takes root, which can be both.
+//! At the daemon's door: another user, and clients of a daemon whose event loop is held up. Takes root,
+//! which can be two users and trace any process.
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
+use nix::sys::signal::Signal;
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::anthropic::{Answer, Server};
 use support::daemon::{PEER, Wire, greeting};
-use support::{Desk, needs, run};
+use support::{Desk, needs, processes, run, send, until};
 
 fn open_to_all(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
@@ -77,4 +82,100 @@ fn another_user_is_turned_away_and_the_owner_comes_in() {
     open_to_all(&desk.door(), 0o700);
     open_to_all(&desk.run_dir(), 0o700);
     assert_eq!(Wire::to(&desk.door()).pid, daemon.pid);
+}
+
+/// strace on a daemon, which holds its event loop back by seven seconds in each turn.
+fn held_back(daemon: u32) -> Child {
+    needs("strace");
+    let delayed = ["-e", "trace=epoll_wait", "-e", "inject=epoll_wait:delay_enter=7s"];
+    let strace = Command::new("strace")
+        .args(["-p", &daemon.to_string(), "-o", "/dev/null", "-e", "signal=none"])
+        .args(delayed)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{daemon}/status");
+    let traced = || !fs::read_to_string(&status).unwrap().contains("TracerPid:\t0\n");
+    until("the daemon is traced", traced);
+    strace
+}
+
+/// Holds the first thread of a process until that has ended.
+const HOLD: &str = r#"import ctypes, os, sys
+libc = ctypes.CDLL(None)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+pid, seize, interrupt = int(sys.argv[1]), 0x4206, 0x4207
+if libc.ptrace(seize, pid, None, None) or libc.ptrace(interrupt, pid, None, None):
+    sys.exit("not traced")
+while not os.WIFSIGNALED(os.waitpid(pid, 0x40000000)[1]):
+    print("held", flush=True)
+"#;
+
+/// A script at the daemon, whose one prompt waits for an answer of the model.
+fn script(desk: &Desk, server: &Server) -> Child {
+    let mut client = desk.with_server(server, &["-p", "x"]);
+    let client = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the model is asked", || server.requests().len() == 1);
+    client
+}
+
+/// An event loop that takes seconds for each turn, as with a disk or a machine in trouble: one client
+/// has waited three times two seconds, and the daemon serves others too.
+#[test]
+fn a_slow_daemon_outlives_the_patience_of_one_client() {
+    assert!(support::is_root(), "only root can trace a daemon: run this test as root");
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| match n {
+        1 => Answer::text("slowly").stalled_after(100, Duration::from_secs(12)),
+        _ => Answer::text("Of another."),
+    });
+    let daemon = desk.daemon();
+    let mut other = Wire::to(&desk.door());
+    let session = other.open(&desk.opening(&server));
+    let client = script(&desk, &server);
+    let mut strace = held_back(daemon.pid);
+    let doubted = Instant::now();
+    // Longer than the patience that a client had with a daemon.
+    while doubted.elapsed() < Duration::from_secs(16) {
+        assert!(processes().iter().any(|it| it.pid == daemon.pid), "it was ended");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    send(strace.id(), Signal::SIGTERM);
+    strace.wait().unwrap();
+    let ended = client.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "slowly\n", "{ended:?}");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("agentd-supervisor does not answer; it serves other sessions"), "{said}");
+    assert!(!said.contains("was lost"), "{said}");
+    assert_eq!(server.requests().len(), 1, "nobody asked again");
+    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid);
+    other.prompt(&session, "go");
+    other.turn_ends();
+}
+
+/// Its event loop is blocked for good, while the process is not stopped.
+#[test]
+fn a_daemon_whose_event_loop_is_blocked_is_replaced() {
+    assert!(support::is_root(), "only root can trace a daemon: run this test as root");
+    needs("python3");
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| match n {
+        1 => Answer::text("slowly").stalled_after(100, Duration::from_secs(120)),
+        _ => Answer::text("Done."),
+    });
+    let daemon = desk.daemon();
+    let client = script(&desk, &server);
+    let mut hold = Command::new("python3");
+    hold.args(["-c", HOLD, &daemon.pid.to_string()]);
+    let mut hold = hold.stdout(Stdio::piped()).spawn().unwrap();
+    let mut held = [0; 4];
+    hold.stdout.as_mut().unwrap().read_exact(&mut held).unwrap();
+    let ended = client.wait_with_output().unwrap();
+    let _ = hold.kill();
+    hold.wait().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "Done.\n", "{ended:?}");
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("was lost"), "{ended:?}");
+    assert_ne!(Wire::to(&desk.door()).pid, daemon.pid);
 }

@@ -6,7 +6,7 @@ mod support;
 use nix::sys::signal::Signal;
 use serde_json::json;
 use std::fs;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use support::anthropic::{Answer, Server, call};
@@ -49,33 +49,73 @@ struct Under {
     desk: Desk,
     server: Server,
     child: Child,
+    /// The process of `agentd`.
+    client: u32,
     mark: String,
 }
 
 fn under(tier: &str) -> Under {
+    let mut run = under_with(tier, |command| command);
+    run.client = run.child.id();
+    run
+}
+
+/// As in a container whose first process waits for nobody that it did not start.
+fn under_one_who_reaps_nothing(tier: &str) -> Under {
+    let program = "import ctypes, subprocess, sys\n\
+         assert ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0\n\
+         sys.exit(subprocess.call(sys.argv[1:]))";
+    let mut run = under_with(tier, |command| {
+        let mut under = Command::new("python3");
+        under.args(["-c", program]).arg(command.get_program()).args(command.get_args());
+        under.env_clear().current_dir(command.get_current_dir().unwrap());
+        under.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        under
+    });
+    run.client = child_of(run.child.id(), "agentd").expect("agentd");
+    run
+}
+
+fn under_with(tier: &str, around: impl Fn(Command) -> Command) -> Under {
     let (desk, mark) = (Desk::new(), mark());
+    let (known, left) = (mark.clone(), desk.outside().join("left"));
     let script = format!("{}; touch begun; sleep {mark}", everything(&mark));
     let input = json!({ "command": script }).to_string();
     let server = Server::answering(move |n, _| match n {
         1 => Answer::says([call("toolu_1", "bash", &input)]),
-        _ => Answer::text("done"),
+        _ => {
+            // The next command could begin now.
+            fs::write(&left, survivors(&known).join("\n")).unwrap();
+            Answer::text("done")
+        }
     });
     let arguments = ["-p", "x", "--permission-mode", "auto", "--timeout", "40"];
     let mut command = desk.with_server(&server, &arguments);
     command.env("AGENTD_SANDBOX_TIER", tier);
-    let child = command.spawn().unwrap();
+    let child = around(command).spawn().unwrap();
     until("the command has left others behind", || desk.project().join("begun").exists());
     assert!(survivors(&mark).len() > 4, "the positive control: {:?}", survivors(&mark));
-    Under { desk, server, child, mark }
+    Under { desk, server, child, client: 0, mark }
 }
 
 impl Under {
     fn supervisor(&self) -> u32 {
-        child_of(self.child.id(), "agentd-supervisor").expect("a supervisor")
+        child_of(self.client, "agentd-supervisor").expect("a supervisor")
     }
 
     fn runner(&self) -> u32 {
         child_of(self.supervisor(), "agentd-tool").expect("a runner")
+    }
+
+    /// What ends all in the cage when the runner dies: in tier A the first process of its PID
+    /// namespace, in tier B the guard.
+    fn keeper(&self) -> u32 {
+        child_of(self.runner(), "agentd-tool").expect("a keeper")
+    }
+
+    /// What lived of the command when the model was asked again.
+    fn left(&self) -> String {
+        fs::read_to_string(self.desk.outside().join("left")).unwrap()
     }
 
     /// Waits for the run's end; nothing of it is left then.
@@ -83,7 +123,7 @@ impl Under {
         let status = self.child.wait().unwrap();
         let mark = &self.mark;
         until("nothing of the command lives", || survivors(mark).is_empty());
-        let session = self.child.id();
+        let session = self.client;
         until("nothing of the run lives", || {
             !processes().iter().any(|process| process.session == session)
         });
@@ -185,6 +225,71 @@ fn failure_42_a_stopped_runner_outlives_its_supervisor() {
         send(supervisor, Signal::SIGKILL);
         assert_eq!(run.ended(), 0, "tier {tier}");
         assert!(run.told().contains("interrupted: may have run"), "{}", run.told());
+    }
+}
+
+#[test]
+fn failure_42_a_stopped_keeper_outlives_its_runner() {
+    for tier in TIERS {
+        let mut run = under(tier);
+        let (runner, keeper) = (run.runner(), run.keeper());
+        send(keeper, Signal::SIGSTOP);
+        send(runner, Signal::SIGKILL);
+        assert_eq!(run.ended(), 0, "tier {tier}");
+        assert!(run.told().contains("interrupted: may have run"), "{}", run.told());
+        assert_eq!(run.left(), "", "tier {tier}");
+    }
+}
+
+/// The next supervisor waits for what is in the cage, and ends it where nothing else does: a runner
+/// that is stopped too neither dies by its channel's end nor lets its keeper go.
+#[test]
+fn failure_42_a_stopped_keeper_outlives_its_runner_and_its_supervisor() {
+    for tier in TIERS {
+        for to_the_runner in [Signal::SIGKILL, Signal::SIGSTOP] {
+            let mut run = under(tier);
+            let (supervisor, runner, keeper) = (run.supervisor(), run.runner(), run.keeper());
+            send(supervisor, Signal::SIGSTOP);
+            send(keeper, Signal::SIGSTOP);
+            send(runner, to_the_runner);
+            send(supervisor, Signal::SIGKILL);
+            assert_eq!(run.ended(), 0, "tier {tier} {to_the_runner}");
+            assert!(run.told().contains("interrupted: may have run"), "{}", run.told());
+            assert_eq!(run.left(), "", "tier {tier} {to_the_runner}");
+        }
+    }
+}
+
+/// The command's own process is never waited for there, and the first process of its PID namespace
+/// stays until it is: what counts is that nothing else lives.
+#[test]
+fn failure_42_a_killed_runner_in_a_container_whose_first_process_reaps_nothing() {
+    for tier in TIERS {
+        for and_supervisor in [false, true] {
+            let mut run = under_one_who_reaps_nothing(tier);
+            let (supervisor, runner) = (run.supervisor(), run.runner());
+            send(supervisor, Signal::SIGSTOP);
+            send(runner, Signal::SIGKILL);
+            let ends = if and_supervisor { Signal::SIGKILL } else { Signal::SIGCONT };
+            send(supervisor, ends);
+            let status = run.child.wait().unwrap();
+            assert_eq!(status.code(), Some(0), "tier {tier} {ends}");
+            assert!(run.told().contains("interrupted: may have run"), "{}", run.told());
+            assert_eq!(run.left(), "", "tier {tier} {ends}");
+        }
+    }
+}
+
+/// A person's `stop` ends it as ever.
+#[test]
+fn failure_42_a_stopped_keeper_outlives_an_orderly_end() {
+    for tier in TIERS {
+        let mut run = under(tier);
+        let supervisor = run.supervisor();
+        send(run.keeper(), Signal::SIGSTOP);
+        send(supervisor, Signal::SIGTERM);
+        assert_ne!(run.ended(), 0, "a supervisor that was asked to end has no successor");
+        assert_eq!(run.desk.ended(1)["outcome"]["how"], "interrupted");
     }
 }
 

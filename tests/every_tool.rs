@@ -104,6 +104,12 @@ fn script(port: u16) -> Vec<(&'static str, Value, &'static str, &'static str)> {
             "done",
         ),
         ("history_search", json!({"keyword": "USE EVERY"}), "1. person: Use every tool", "done"),
+        (
+            "apply_patch",
+            json!({"patch": "*** Begin Patch\n*** Add File: c\n+c\n*** End Patch"}),
+            "created c\n--- /dev/null\n+++ b/c",
+            "done",
+        ),
     ]
 }
 
@@ -188,6 +194,117 @@ fn a_rule_denies_a_checklist_too() {
     assert!(last.contains("there is no checklist"), "a denied list is none: {last}");
 }
 
+/// Rules see the real tool, path and command, whatever name and spelling a model uses.
+#[test]
+fn no_name_and_no_spelling_gets_past_a_rule() {
+    let patch = |body: &str| format!("*** Begin Patch\n{body}*** End Patch\n");
+    let heredoc = format!("apply_patch <<'EOF'\n{}EOF\n", patch("*** Delete File: secret\n"));
+    let moved = patch("*** Update File: plain\n*** Move to: secret2\n");
+    let rows = [
+        ("Read", json!({"file_path": "./secret", "offset": "1"}), "read"),
+        ("str_replace_editor", json!({"command": "view", "path": "secret"}), "read"),
+        ("Write", json!({"filePath": "secret", "content": "b"}), "write"),
+        (
+            "MultiEdit",
+            json!({"file_path": "secret", "edits": "[{\"old_string\":\"a\",\"new_string\":\"b\"}]"}),
+            "multi_edit",
+        ),
+        ("delete_file", json!({"target_file": "secret"}), "delete"),
+        ("apply_patch", json!({"input": patch("*** Delete File: secret\n")}), "apply_patch"),
+        (
+            "apply_patch",
+            json!({"input": patch("*** Update File: ./secret\n@@\n-a\n+b\n")}),
+            "apply_patch",
+        ),
+        ("patch", json!({"patchText": patch("*** Add File: secret2\n+b\n")}), "apply_patch"),
+        ("shell", json!({"command": ["apply_patch", moved]}), "apply_patch"),
+        ("shell", json!({"command": ["bash", "-lc", heredoc]}), "apply_patch"),
+        ("shell", json!({"command": ["rm", "secret"], "workdir": "/"}), "bash"),
+        (
+            "local_shell",
+            json!({"action": {"type": "exec", "command": ["/bin/rm", "secret"]}}),
+            "run",
+        ),
+        ("Bash", json!({"command": ["sh", "-c", "rm secret"]}), "bash"),
+        ("exec_command", json!({"cmd": "rm secret", "workdir": "."}), "bash"),
+        ("run", json!({"program": "rm", "args": "[\"secret\"]"}), "run"),
+    ];
+    let desk = Desk::new();
+    desk.write("secret", "a\n");
+    desk.write("plain", "a\n");
+    let deny = r#"["read:secret", "edit:secret*", "write:secret*", "delete:secret*", "bash:rm *"]"#;
+    desk.write(".agentd/config.toml", &format!("[permissions]\ndeny = {deny}\n"));
+    let answers = rows.iter().zip(1..).map(|((tool, input, _), number)| {
+        Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
+    });
+    // The control: the same words for what no rule names.
+    let control = json!({"input": patch("*** Update File: plain\n@@\n-a\n+b\n")}).to_string();
+    let control = Answer::says([call("toolu_0", "apply_patch", &control)]);
+    let server = Server::scripted(answers.chain([control, Answer::text("All tried.")]));
+    let ran = run(desk.with_server(&server, &[&["-p", "Try."], &AUTO[..]].concat()));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "All tried.\n"), "{}", ran.err);
+    for ((said, input, real), number) in rows.iter().zip(1..) {
+        let ended = desk.ended(number);
+        assert_eq!(ended["outcome"]["how"], "refused", "{said} {input}: {ended:#}");
+        assert_eq!(ended["tool"], *real, "{said} {input}");
+    }
+    assert_eq!((desk.read("secret").as_str(), desk.read("plain").as_str()), ("a\n", "b\n"));
+}
+
+/// What is no call is on record too, with the way on for the model.
+#[test]
+fn what_is_no_call_is_in_the_audit_log() {
+    let desk = Desk::new();
+    let rows = [
+        ("launch", "{}", "unknown_tool"),
+        ("verify", "{}", "unknown_tool"),
+        ("Read", "{\"path\":", "invalid_arguments"),
+        ("read", "{\"pth\": 7.5}", "invalid_arguments"),
+        ("bash", "{\"command\": \"ls\", \"directory\": \"/nowhere\"}", "invalid_arguments"),
+    ];
+    let answers = rows.iter().zip(1..).map(|((tool, input, _), number)| {
+        Answer::says([call(&format!("toolu_{number}"), tool, input)])
+    });
+    let server = Server::scripted(answers.chain([Answer::text("None was one.")]));
+    let ran = run(desk.with_server(&server, &[&["-p", "Try."], &AUTO[..]].concat()));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "None was one.\n"), "{}", ran.err);
+    let requests = server.requests();
+    for ((tool, _, code), at) in rows.iter().zip(1..) {
+        let ended = desk.ended(at as u64);
+        assert_eq!((&ended["code"], &ended["outcome"]["how"]), (&json!(code), &json!("invalid")));
+        let messages = requests[at].body["messages"].as_array().unwrap();
+        let result = messages.last().unwrap()["content"][0]["content"].to_string();
+        let head = format!("Error [{code}] {}: ", tool.to_lowercase());
+        assert!(result.contains(&head) && result.contains("Hint: "), "{tool}: {result}");
+        let decided = desk
+            .audit()
+            .into_iter()
+            .find(|record| record["event"] == "decided" && record["call"] == at);
+        let decided = decided.unwrap_or_else(|| panic!("{tool} was not decided"));
+        assert_eq!(decided["decision"], "denied", "{decided:#}");
+    }
+    let verified = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(verified.code, 0, "{}", verified.err);
+}
+
+/// A value with one reading is taken, and the model reads how.
+#[test]
+fn how_arguments_were_read_stands_in_the_result() {
+    let desk = Desk::new();
+    desk.write("a", "one\ntwo\n");
+    let input = json!({"file_path": "a", "offset": "2", "limit": 1.0}).to_string();
+    let server =
+        Server::scripted([Answer::says([call("toolu_1", "Read", &input)]), Answer::text("Read.")]);
+    let ran = run(desk.with_server(&server, &["-p", "Read."]));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Read.\n"), "{}", ran.err);
+    let requests = server.requests();
+    let messages = requests[1].body["messages"].as_array().unwrap();
+    let result = messages.last().unwrap()["content"][0]["content"].to_string();
+    assert!(result.contains("offset was read as 2 (given: \\\"2\\\")"), "{result}");
+    assert!(result.contains("limit was read as 1 (given: 1.0)"), "{result}");
+    assert!(result.contains("2\\ttwo"), "{result}");
+}
+
 /// With a program in its place that records what it is given: a real one is not needed, and not
 /// what is tried here.
 #[test]
@@ -218,7 +335,11 @@ fn powershell_is_offered_where_it_is_installed_and_is_given_the_script() {
         project.display()
     );
     assert_eq!(desk.read("given"), given);
-    let ran = with_path("/nowhere:/bin".to_owned());
+    // Installed, where no command can start it.
+    let outside = desk.outside().join("bin");
+    std::fs::create_dir(&outside).unwrap();
+    support::write_program(&outside.join("pwsh"), stub);
+    let ran = with_path(format!("{}:/bin", outside.display()));
     assert_eq!((ran.code, ran.out.as_str()), (0, "Not there.\n"), "{}", ran.err);
 
     let requests = server.requests();
@@ -230,8 +351,11 @@ fn powershell_is_offered_where_it_is_installed_and_is_given_the_script() {
         let messages = requests[at].body["messages"].as_array().unwrap();
         messages.last().unwrap()["content"][0].to_string()
     };
+    let system = |at: usize| requests[at].body["system"].to_string();
+    assert!(system(0).contains("here-string") && !system(2).contains("here-string"));
+    assert!(system(2).contains("no inline"), "{}", system(2));
     assert!(offers(0) && !offers(2), "offered where it is installed, and nowhere else");
     assert!(result(1).contains("out\\n--- stderr ---\\nerr\\n"), "{}", result(1));
     assert!(result(1).contains("exit code: 3"), "{}", result(1));
-    assert!(result(3).contains("There is no tool called"), "{}", result(3));
+    assert!(result(3).contains("Error [unknown_tool] powershell: "), "{}", result(3));
 }

@@ -14,7 +14,7 @@ use support::{Desk, run};
 const SIZE: (u16, u16) = (90, 30);
 
 /// The codes that `--help` lists, with what each test below makes of it.
-const TABLE: [i32; 15] = [0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 75, 124, 130, 143];
+const TABLE: [i32; 16] = [0, 1, 2, 3, 10, 11, 12, 13, 14, 15, 16, 17, 75, 124, 130, 143];
 
 #[test]
 fn the_table_in_the_help_is_the_one_tested_here() {
@@ -104,6 +104,24 @@ fn no_cage_no_key_no_provider() {
     ends_with(14, unreachable);
     fs::write(&config, "[provider]\ntris = 1\n").unwrap();
     ends_with(16, desk.agentd(&["-p", "x"]));
+}
+
+#[test]
+fn a_process_that_dies_at_the_same_place_each_time() {
+    let desk = Desk::new();
+    let (started, pid) = std::sync::mpsc::channel();
+    let mut agentd = None;
+    let server = Server::answering(move |_, _| {
+        let agentd = *agentd.get_or_insert_with(|| pid.recv().unwrap());
+        let supervisor = support::child_of(agentd, "agentd-supervisor").unwrap();
+        let session = support::child_of(supervisor, "agentd-session").unwrap();
+        support::send(session, Signal::SIGKILL);
+        Answer::text("never heard").stalled_after(1, Duration::from_secs(30))
+    });
+    let mut command = desk.with_server(&server, &["-p", "x"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    started.send(child.id()).unwrap();
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(17));
 }
 
 #[test]

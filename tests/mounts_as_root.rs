@@ -88,3 +88,37 @@ fn where_parts_of_proc_are_masked_calls_run_in_their_tier() {
         assert_eq!(desk.ended(1)["enforced"]["tier"], tier);
     }
 }
+
+/// The shell of a script is the one that the tool's description names.
+#[test]
+fn a_script_runs_in_sh_where_no_bash_can_be_started_and_in_bash_wherever_it_lies() {
+    let hidden = "mount --bind /dev/null \"$(readlink -f /bin/bash)\"";
+    let moved =
+        format!("mount -t tmpfs none /usr/local/bin && cp /bin/bash /usr/local/bin/ && {hidden}");
+    let script = json!({ "command": "echo \"bash:${BASH_VERSION:-none} $SHELL\"" }).to_string();
+    for (mounts, told, ran_in) in [
+        (hidden, "The shell is /bin/sh, run with -c, since", "bash:none /bin/sh"),
+        (&moved, "The shell is bash (/usr/local/bin/bash), run", " /usr/local/bin/bash"),
+        ("true", "The shell is bash (/", "/bash"),
+    ] {
+        for tier in ["A", "B"] {
+            let desk = Desk::new();
+            let server = Server::scripted([
+                Answer::says([call("toolu_1", "bash", &script)]),
+                Answer::text("done"),
+            ]);
+            let mut plain = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+            plain.env("AGENTD_SANDBOX_TIER", tier).env("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
+            let ran = run(behind(mounts, &desk, &plain));
+            assert_eq!(ran.code, 0, "{tier} {mounts}: {ran:?}");
+            let body = server.requests()[1].body.clone();
+            let tools = body["tools"].to_string();
+            assert!(tools.contains(told), "{tier} {mounts}: {tools}");
+            let result = body["messages"].to_string();
+            assert!(result.contains(ran_in), "{tier} {mounts}: {result}");
+            let is_bash = !result.contains("bash:none");
+            assert_eq!(is_bash, mounts != hidden, "{tier} {mounts}: {result}");
+            assert_eq!(desk.ended(1)["outcome"]["code"], 0, "{tier} {mounts}: {result}");
+        }
+    }
+}

@@ -183,8 +183,9 @@ fn thirty_rounds_are_stopped_visibly_at_twenty_five() {
     let forbidden = |seen: &Seen| seen.body["tool_choice"]["type"] == "none";
     assert!(!requests[..25].iter().any(forbidden) && forbidden(&requests[25]));
     let audit = desk.audit();
-    let decided = audit.iter().filter(|record| record["event"] == "decided");
-    assert_eq!(decided.count(), 25, "what came instead of words did not run");
+    let allowed = audit.iter().filter(|record| record["decision"] == "allowed");
+    assert_eq!(allowed.count(), 25, "what came instead of words did not run");
+    assert_eq!(desk.ended(26)["code"], "budget_used_up", "and is on record");
     assert_eq!(ran.json()["subtype"], "error_max_turns");
 }
 

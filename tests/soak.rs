@@ -6,10 +6,13 @@
 //! ```
 //!
 //! Several projects at once, each with one session after another, each session of three turns with
-//! two commands a turn. A client goes on by itself when its supervisor dies, three times in a run;
-//! after that, or when it was killed itself, the session is resumed by its id. The limits on
+//! two commands a turn. Each kind of process is killed as often as the others, however often a turn
+//! has lost it. A run goes on until it is done, unless its client was killed or three deaths without
+//! progress ended it; then the session is resumed by its id. Each run says which of these it was. The limits on
 //! restarts are raised by configuration; the broker's, which no configuration reaches, are not met
-//! since it ends with its supervisor. `SOAK_SEED` repeats the choices, not the moments.
+//! since it ends with its supervisor. `SOAK_SEED` repeats the choices, not the moments. With
+//! `SOAK_SLOW_SYNC` each sync of a supervisor takes so many milliseconds longer, as on a disk that
+//! spins: strace holds it back.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod support;
@@ -18,14 +21,15 @@ use journal::{Entry, Outcome, Progress, Record};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use support::anthropic::{Answer, Server, call};
 use support::dice::Dice;
-use support::{Desk, Process, processes};
+use support::{Desk, Process, needs, processes};
 
 /// Projects at once.
 const LANES: usize = 3;
@@ -58,6 +62,13 @@ struct Tally {
     lost: Mutex<Vec<String>>,
     repeated: Mutex<Vec<String>>,
     running: Mutex<Vec<String>>,
+    /// Runs that ended without saying how.
+    unfinished: Mutex<Vec<String>>,
+    runs: AtomicUsize,
+    /// Runs that deaths without progress ended.
+    given_up: AtomicUsize,
+    /// Kills by the name of the process.
+    killed: Mutex<BTreeMap<String, usize>>,
 }
 
 fn soak(kills: usize) {
@@ -69,21 +80,27 @@ fn soak(kills: usize) {
             scope.spawn(move || Lane::new(number).run(Dice::of(seed), tally));
         }
     });
-    let Tally { left, sessions, interrupted, lost, repeated, running } = tally;
+    let Tally { left, sessions, interrupted, lost, repeated, running, .. } = tally;
+    let (runs, given_up) = (tally.runs.into_inner(), tally.given_up.into_inner());
+    let unfinished = tally.unfinished.into_inner().unwrap();
     let (lost, repeated) = (lost.into_inner().unwrap(), repeated.into_inner().unwrap());
     let running = running.into_inner().unwrap();
-    for what in lost.iter().chain(&repeated).chain(&running) {
+    for what in lost.iter().chain(&repeated).chain(&running).chain(&unfinished) {
         println!("{what}");
     }
+    println!("killed {:?}", tally.killed.into_inner().unwrap());
+    println!("runs {runs}, of which {given_up} named the process whose deaths ended them");
     println!("sessions {}, calls interrupted {}", sessions.into_inner(), interrupted.into_inner());
     println!(
-        "kills {}, lost {}, repeated {}, left running {}",
+        "kills {}, lost {}, repeated {}, left running {}, unfinished {}",
         kills - left.into_inner(),
         lost.len(),
         repeated.len(),
-        running.len()
+        running.len(),
+        unfinished.len()
     );
-    assert!(lost.is_empty() && repeated.is_empty() && running.is_empty(), "{dice}");
+    let faults = [lost, repeated, running, unfinished].concat();
+    assert!(faults.is_empty(), "{dice}");
 }
 
 /// A kill that was done.
@@ -107,7 +124,8 @@ impl Lane {
         let desk = Desk::new();
         let config = desk.home().join(".config/agentd");
         fs::create_dir_all(&config).unwrap();
-        let text = "[daemon]\nrestart_crashes = 100000\nrestart_total = 100000\n";
+        let text = "[daemon]\nrestart_crashes = 100000\nrestart_total = 100000\n\
+                    replay_crashes = 100000\n";
         fs::write(config.join("config.toml"), text).unwrap();
         let mark = format!("soak-{}-{number}", std::process::id());
         let marked = mark.clone();
@@ -168,7 +186,7 @@ impl Lane {
         dice: &mut Dice,
         tally: &Tally,
     ) -> Result<(String, String), String> {
-        let mut command = self.desk.with_server(&self.server, arguments);
+        let mut command = slowed(self.desk.with_server(&self.server, arguments));
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let leader = child.id();
         let over = AtomicBool::new(false);
@@ -184,34 +202,52 @@ impl Lane {
             over.store(true, Ordering::Relaxed);
             ended
         });
+        if let Ok((code, out, err)) = &ended {
+            tally.runs.fetch_add(1, Ordering::Relaxed);
+            match code {
+                // Done; the client was killed; a supervisor of the run before it still ends.
+                Some(0) | None | Some(75) => {}
+                // Three deaths without progress, or a supervisor that died before it had a session.
+                Some(15 | 17) => {
+                    tally.given_up.fetch_add(1, Ordering::Relaxed);
+                }
+                Some(code) => {
+                    let what = format!("a run ended with {code}: {out}{err}");
+                    tally.unfinished.lock().unwrap().push(what);
+                }
+            }
+        }
         let left = self.left(leader);
         if !left.is_empty() {
             tally.running.lock().unwrap().push(format!("left running: {left:?}"));
         }
-        ended
+        ended.map(|(_, out, err)| (out, err))
     }
 
-    /// Kills one process of that run, chosen by its kind.
+    /// Kills one process of that run, of a kind chosen among all, once there is one.
     fn strike(&self, leader: u32, dice: &mut Dice, tally: &Tally, over: &AtomicBool) {
-        let mut kinds = Vec::<Vec<Process>>::new();
-        for process in self.alive(leader) {
-            match kinds.iter_mut().find(|kind| kind[0].name == process.name) {
-                Some(kind) => kind.push(process),
-                None => kinds.push(vec![process]),
+        let kind = KINDS[dice.below(KINDS.len())];
+        let chosen = loop {
+            if over.load(Ordering::Relaxed) {
+                return;
             }
-        }
-        if kinds.is_empty() || over.load(Ordering::Relaxed) {
-            return;
-        }
-        let kind = &kinds[dice.below(kinds.len())];
-        let chosen = &kind[dice.below(kind.len())];
+            let mut alive = self.alive(leader);
+            alive.retain(|process| kind.contains(&process.name.as_str()));
+            match alive.is_empty() {
+                false => break alive.swap_remove(dice.below(alive.len())),
+                true => std::thread::sleep(Duration::from_millis(2)),
+            }
+        };
         let one = |left: usize| left.checked_sub(1);
         if tally.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one).is_err() {
             return;
         }
         let at = now();
         match kill(Pid::from_raw(chosen.pid.try_into().unwrap()), Signal::SIGKILL) {
-            Ok(()) => self.kills.lock().unwrap().push(Kill { at, name: chosen.name.clone() }),
+            Ok(()) => {
+                *tally.killed.lock().unwrap().entry(chosen.name.clone()).or_default() += 1;
+                self.kills.lock().unwrap().push(Kill { at, name: chosen.name.clone() });
+            }
             // It had just ended.
             Err(_) => drop(tally.left.fetch_add(1, Ordering::Relaxed)),
         }
@@ -354,12 +390,25 @@ impl Lane {
     }
 }
 
+/// The processes of a run, by the names that the kernel gives them, each as likely to be killed as the
+/// others.
+const KINDS: [&[&str]; 8] = [
+    &["agentd"],
+    &["agentd-supervis"],
+    &["agentd-session"],
+    &["agentd-provider"],
+    &["agentd-broker"],
+    &["agentd-store"],
+    &["agentd-tool"],
+    &["bash", "sh"],
+];
+
 /// Whose deaths cut a call short. The kernel keeps 15 characters of a name.
 const ENDERS: &[&str] = &["agentd-tool", "agentd-supervis", "agentd", "agentd-session"];
 
 /// Whose deaths end a command by a signal: its own, that of the first process of its namespace,
 /// which has the runner's name, and of the client, with which all ends in order.
-const COMMAND_ENDERS: &[&str] = &["sh", "agentd-tool", "agentd"];
+const COMMAND_ENDERS: &[&str] = &["sh", "bash", "agentd-tool", "agentd"];
 /// How long an end in order may take, in milliseconds.
 const ENDING_MS: u64 = 3000;
 
@@ -389,7 +438,29 @@ fn answer(body: &Value, mark: &str) -> Answer {
     Answer::says([said]).in_pieces_of(200).paced(Duration::from_millis(5))
 }
 
-fn within(mut child: Child, limit: Duration) -> Result<(String, String), String> {
+/// The same run with slower syncs, where they are wanted.
+fn slowed(command: Command) -> Command {
+    let Some(longer) = std::env::var_os("SOAK_SLOW_SYNC") else { return command };
+    let longer: u32 = longer.to_str().unwrap().parse().expect("SOAK_SLOW_SYNC in milliseconds");
+    needs("strace");
+    let inject = format!("inject=fsync,fdatasync:delay_exit={}", longer * 1000);
+    // What it runs is of the terminal session that it is in, and so found.
+    let mut slowed = Command::new(command.get_program());
+    slowed
+        .args(["strace", "-f", "--seccomp-bpf", "-qqq", "-o", "/dev/null"])
+        .args(["-e", "trace=fsync,fdatasync", "-e", &inject, "-e", "signal=none"])
+        .args(command.get_args())
+        .current_dir(command.get_current_dir().unwrap())
+        .env_clear()
+        .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .stdin(Stdio::null());
+    slowed
+}
+
+/// A client's end: its exit code, unless a signal ended it, and what it said.
+type Ended = (Option<i32>, String, String);
+
+fn within(mut child: Child, limit: Duration) -> Result<Ended, String> {
     let until = Instant::now() + limit;
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() > until {
@@ -401,7 +472,7 @@ fn within(mut child: Child, limit: Duration) -> Result<(String, String), String>
     }
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok((text(&output.stdout), text(&output.stderr)))
+    Ok((output.status.code(), text(&output.stdout), text(&output.stderr)))
 }
 
 /// Milliseconds of Unix time, as the journal has them.

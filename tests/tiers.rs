@@ -168,6 +168,13 @@ fn the_screen_and_the_list_of_processes_show_the_tier_of_the_session() {
         let rows = listed.out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         rows.filter(|row| row["worker"] == "agentd-session" && row["sandbox"] == tier).count()
     };
+    let listed = run(desk.agentd(&["ps", "--json"])).out;
+    let mut listed = listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let broker = listed.find(|row| row["worker"] == "agentd-broker").unwrap();
+    assert_eq!(
+        broker["sandbox"], "B",
+        "its own cage, that of a process without a command: {broker}"
+    );
     for (tier, words) in [("A", "sandbox: full"), ("B", "sandbox: partial")] {
         let mut command = desk.with_server(&server, &["new"]);
         command.env("AGENTD_SANDBOX_TIER", tier);

@@ -225,6 +225,44 @@ fn copies_that_come_too_late_put_nothing_back() {
     assert_eq!(desk.read("a"), "after");
 }
 
+/// The store dies with the request for a copy, and the call still waits for it.
+#[test]
+fn a_copy_that_a_dead_store_was_asked_for_is_made_by_the_next() {
+    let desk = Desk::new();
+    desk.write("a", "before");
+    let server = Server::answering(|number, _| {
+        let says =
+            |tool: &str, input: Value| Answer::says([call("toolu_1", tool, &input.to_string())]);
+        match number {
+            1 => says("write", json!({"path": "a", "content": "after"})),
+            2 => says("undo_restore", json!({"id": 1})),
+            _ => Answer::text("Done."),
+        }
+    });
+    let daemon = desk.daemon();
+    let mut wire = Wire::to(&desk.door());
+    let session = wire.open(&desk.opening(&server));
+    wire.prompt(&session, "Go.");
+    let allow = |wire: &mut Wire| {
+        let Question { call, digest, .. } = wire.question();
+        wire.say(FromClient::Answer { call, digest, answer: Said::Once });
+    };
+    let journal = || {
+        let place = desk.state().join("sessions").join(&session.0).join("journal.jsonl");
+        fs::read_to_string(place).unwrap()
+    };
+    until("its question", || journal().contains("\"ASKED\""));
+    let store = child_of(daemon.pid, "agentd-store").unwrap();
+    send(store, Signal::SIGSTOP);
+    allow(&mut wire);
+    // It is started only when the copy was asked for.
+    until("the call is about to begin", || journal().contains("\"START\""));
+    send(store, Signal::SIGKILL);
+    allow(&mut wire);
+    wire.turn_ends();
+    assert_eq!(desk.read("a"), "before", "{}", journal());
+}
+
 #[test]
 fn a_person_takes_the_last_turn_s_changes_back_at_the_screen() {
     let desk = Desk::new();

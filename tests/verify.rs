@@ -131,6 +131,34 @@ fn nothing_is_run_where_the_project_is_not_trusted_or_it_is_switched_off() {
 }
 
 #[test]
+fn one_that_does_not_run_for_want_of_trust_is_named_once_with_the_way_to_trust() {
+    let desk = Desk::new();
+    let config = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    std::fs::write(config, "[verify]\ncommands = [\"*.txt: true\"]\n").unwrap();
+    let ask = |flags: &[&str], paths: [&str; 2]| {
+        let [one, two] = paths;
+        desk.write(one, "one\n");
+        desk.write(two, "one\n");
+        let server = Server::scripted([
+            Answer::says([edit("toolu_1", one)]),
+            Answer::says([edit("toolu_2", two)]),
+            Answer::text("Done."),
+        ]);
+        let ran = run(desk.with_server(&server, flags));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let named = ran.err.matches("does not run after edits").count();
+        let way = ran.err.contains("`agentd init`") && ran.err.contains("--trust-project");
+        (named, way)
+    };
+    let untrusted = &FLAGS[..4];
+    assert_eq!(ask(untrusted, ["a.txt", "b.txt"]), (1, true), "two edits, one sentence");
+    assert_eq!(ask(untrusted, ["a.rs", "b.txt"]), (1, true), "one of them");
+    assert_eq!(ask(untrusted, ["a.md", "b.md"]), (0, false), "no such file was edited");
+    assert_eq!(ask(&FLAGS, ["a.txt", "b.txt"]), (0, false), "trusted: the control");
+}
+
+#[test]
 fn one_that_cannot_be_had_is_said_to_be_unavailable_and_the_edit_stands() {
     for (command, rules, why) in [
         ("no-such-program --check", "", "not found"),

@@ -127,7 +127,7 @@ fn no_name_and_no_step_leads_into_a_private_network_or_to_another_host() {
         let desk = Desk::new();
         let rows = [
             ("http://allowed.test/on", "URL: http://allowed.test/on/?more=1\n\nthe end"),
-            ("http://allowed.test/else", "leads to http://allowed.test/secret?leak=1\n"),
+            ("http://allowed.test/else", "URL: http://allowed.test/secret?leak=1\n"),
             ("http://allowed.test/round", "[redirected]"),
             (
                 "http://allowed.test/other",
@@ -149,7 +149,89 @@ fn no_name_and_no_step_leads_into_a_private_network_or_to_another_host() {
             assert!(told.contains(words), "{url}: {told}");
         }
         assert_eq!(private.heads(), Vec::<String>::new());
-        assert_eq!(site.heads().len(), 2 + 4 + 5 + 1, "{:?}", site.heads());
+        assert_eq!(site.heads().len(), 2 + 2 + 4 + 4 + 1, "{:?}", site.heads());
+    });
+}
+
+/// Each page that a server leads to is judged as a call for it would be.
+#[test]
+fn a_step_on_the_same_host_is_followed_where_the_rules_allow_its_page() {
+    within("a_step_on_the_same_host_is_followed_where_the_rules_allow_its_page", || {
+        let _names = Names::serve(addresses);
+        let site = Site::serve(PUBLIC, 80, |head| match head.split(' ').nth(1).unwrap() {
+            "/docs/moved" => leads_to("/docs/new"),
+            "/docs/out" => leads_to("/private/x"),
+            "/docs/in" => leads_to("/docs/secret/x"),
+            "/docs/round" => leads_to("/docs/%2e%2e/private/x"),
+            other => page(&format!("page {other}\n")),
+        });
+        let desk = Desk::new();
+        desk.write(
+            ".agentd/config.toml",
+            "permissions.deny = ['web_fetch:allowed.test/docs/secret/*']\n",
+        );
+        let rows = [
+            ("/docs/moved", "page /docs/new", true),
+            ("/docs/out", "leads to http://allowed.test/private/x", false),
+            ("/docs/in", "leads to http://allowed.test/docs/secret/x", false),
+            ("/docs/round", "leads to http://allowed.test/private/x", false),
+        ];
+        let calls: Vec<_> =
+            rows.iter().map(|(path, ..)| fetch(&format!("http://allowed.test{path}"))).collect();
+        let said = told(&desk, &["--allowed-tools", "web_fetch:allowed.test/docs/*"], &calls);
+        for ((path, words, _), said) in rows.iter().zip(&said) {
+            assert!(said.contains(words), "{path}: {said}");
+        }
+        // With all of the network, only the denial is in the way.
+        let said = told(&desk, &["--net", "on"], &calls);
+        assert!(
+            said[1].contains("page /private/x") && said[3].contains("page /private/x"),
+            "{said:?}"
+        );
+        assert!(said[2].contains("[redirected]"), "{}", said[2]);
+        assert!(
+            !site.heads().iter().any(|head| head.contains("/docs/secret/")),
+            "{:?}",
+            site.heads()
+        );
+    });
+}
+
+/// A script learns from one line how to let the model read the web.
+#[test]
+fn a_run_without_a_person_says_in_one_line_how_to_allow_the_web() {
+    within("a_run_without_a_person_says_in_one_line_how_to_allow_the_web", || {
+        let _names = Names::serve(addresses);
+        let _site = Site::serve(PUBLIC, 80, |head| match head.split(' ').nth(1).unwrap() {
+            "/?q=words" => page("<!doctype html><div class=no-results>No results.</div>"),
+            _ => page("words\n"),
+        });
+        let desk = Desk::new();
+        let config = desk.home().join(".config/agentd/config.toml");
+        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+        std::fs::write(config, "[web]\nsearch_url = \"http://allowed.test/\"\n").unwrap();
+        let ask = |flags: &[&str]| {
+            let server = Server::scripted([
+                Answer::says([call("toolu_1", "web_fetch", r#"{"url": "http://allowed.test/a"}"#)]),
+                Answer::says([call("toolu_2", "web_search", r#"{"query": "words"}"#)]),
+                Answer::text("done"),
+            ]);
+            run(desk.with_server(&server, &[&["-p", "go"][..], flags].concat()))
+        };
+        let refused = ask(&["--permission-mode", "auto"]);
+        let lines: Vec<_> =
+            refused.err.lines().filter(|line| line.contains("--allow-web")).collect();
+        let line = "agentd: allow web pages with --allow-web allowed.test or the rule \
+                    `web_fetch:allowed.test` in permissions.allow";
+        assert_eq!((refused.code, lines), (10, vec![line]), "{}", refused.err);
+        let allowed = ask(&["--allow-web", "allowed.test"]);
+        assert_eq!((allowed.code, allowed.out.as_str()), (0, "done\n"), "{}", allowed.err);
+        assert!(!allowed.err.contains("--allow-web"), "{}", allowed.err);
+        assert_eq!(ask(&["--allow-web", "other.test"]).code, 10, "another host: the control");
+        let shown = run(desk.agentd(&["config", "show"]));
+        assert!(!shown.out.contains("duckduckgo"), "{}", shown.out);
+        let shown = run(Desk::new().agentd(&["config", "show"]));
+        assert!(shown.out.contains("\"https://html.duckduckgo.com/html/\""), "{}", shown.out);
     });
 }
 
@@ -316,13 +398,13 @@ fn a_search_has_its_bounds_and_one_that_finds_nothing_says_so() {
     within("a_search_has_its_bounds_and_one_that_finds_nothing_says_so", || {
         let _names = Names::serve(addresses);
         let site = Site::serve(PUBLIC, 80, |head| match head.split(' ').nth(1).unwrap() {
-            "/?q=robots" => page("<!doctype html><form>Are you a person?</form>"),
+            "/html/?q=robots" => page("<!doctype html><form>Are you a person?</form>"),
             _ => page("<!doctype html><div class=no-results>No results.</div>"),
         });
         let desk = Desk::new();
         let config = desk.home().join(".config/agentd/config.toml");
         std::fs::create_dir_all(config.parent().unwrap()).unwrap();
-        std::fs::write(config, "[web]\nsearch_url = \"http://allowed.test/\"\n").unwrap();
+        std::fs::write(config, "[web]\nsearch_url = \"http://allowed.test/html/\"\n").unwrap();
         let search = |query: &str| ("web_search", json!({ "query": query }));
         let longest = "ü".repeat(500);
         let calls = [
@@ -343,7 +425,9 @@ fn a_search_has_its_bounds_and_one_that_finds_nothing_says_so() {
             "{}",
             told[4]
         );
-        assert_eq!(site.heads().len(), 3, "nobody is asked what no query is");
+        let heads = site.heads();
+        assert_eq!(heads.len(), 3, "nobody is asked what no query is");
+        assert!(heads[0].starts_with("GET /html/?q=none HTTP/1.1\r\n"), "{}", heads[0]);
     });
 }
 
@@ -409,15 +493,43 @@ fn a_page_by_number_is_read_where_private_networks_are_reached() {
         for ((url, words), said) in rows.iter().zip(&said) {
             assert!(said.contains(words), "{url}: {said}");
         }
-        // It is asked about as any host is, and no rule is offered that could not be read.
+        // It is asked about as any host is, and a rule can name it.
         let asked = told(&desk, &["--permission-mode", "auto"], &[fetch("http://10.0.0.7/")]);
-        assert!(asked[0].contains("no rule names an address in numbers"), "{}", asked[0]);
+        assert!(asked[0].contains("`web_fetch:10.0.0.7`"), "{}", asked[0]);
+        let flags =
+            ["--allowed-tools", "web_fetch:127.0.0.1:8080/*", "--allow-web", "[::1]:8080/x"];
+        let rows = [
+            ("http://127.0.0.1:8080/", "own server"),
+            ("http://127.1:8080/", "own server"),
+            ("http://[::ffff:127.0.0.1]:8080/", "own server"),
+            ("http://[::1]:8080/x", "own, by six"),
+            ("http://[::1]:8080/y", "it asks for more than this session has"),
+            ("http://127.0.0.1/", "it asks for more than this session has"),
+        ];
+        let numbers: Vec<_> = rows.iter().map(|(url, _)| fetch(url)).collect();
+        let said = told(&desk, &flags, &numbers);
+        for ((url, words), said) in rows.iter().zip(&said) {
+            assert!(said.contains(words), "{url}: {said}");
+        }
+        // Without the person's setting a rule gives no private address, and a denial of one is its own.
+        let denied =
+            "[web]\nprivate_networks = \"allow\"\n[permissions]\ndeny = [\"host:10.0.0.7\"]\n";
+        std::fs::write(&config, denied).unwrap();
+        let calls_of_it = [fetch("http://10.0.0.7/"), fetch("http://127.0.0.1:8080/")];
+        let said = told(&desk, &["--net", "on"], &calls_of_it);
+        assert!(said[0].contains("forbids it") && said[1].contains("own server"), "{said:?}");
         std::fs::remove_file(config).unwrap();
         let refused = told(&desk, &["--net", "on"], &calls[..3]);
         for said in &refused {
             assert!(said.contains("addresses in numbers are not fetched"), "{said}");
         }
+        let flags = ["--net", "on", "--allowed-tools", "web_fetch:127.0.0.1:8080/*"];
+        let said = told(&desk, &flags, &[fetch("http://127.0.0.1:8080/")]);
+        assert!(said[0].contains("[private_address]") && said[0].contains("web.private_networks"));
         let heads = [&private, &own, &own_six, &public].map(|site| site.heads().len());
-        assert_eq!(heads, [2, 1, 1, 0]);
+        assert_eq!(heads, [2, 5, 2, 0]);
+        // A public address needs a rule that names it, and no setting.
+        let named = told(&desk, &["--allow-web", "151.101.1.69"], &calls[5..]);
+        assert!(named[0].contains("never"), "{}", named[0]);
     });
 }

@@ -61,6 +61,29 @@ pub fn run(cell: &Cell) -> Result<(), String> {
     scene.holds(cell).map_err(|why| tell(format!("{why}; {}", scene.last_words())))
 }
 
+/// Kills the target while the supervisor waits for its disk, which lasts until another process stands
+/// in the target's place; says what does not hold of the run, or how many processes there were.
+pub fn killed_in_a_sync(cell: &Cell) -> Result<usize, String> {
+    let scene = Scene::new(cell);
+    let hooks = Hooks::listen(&scene.hooks(), cell.step.name, cell.step.nth);
+    let agentd = scene.agentd(&["-p", "do it"]);
+    let (leader, name) = (agentd.id(), cell.target.executable());
+    let killed = hooks.held(SOON).and_then(|_| hooks.newest(name, SOON));
+    let replaced = killed.ok_or("the step was not reached".to_owned()).and_then(|killed| {
+        send(killed, Signal::SIGKILL)?;
+        until("another process", || {
+            hooks.newest(name, Duration::ZERO).is_some_and(|pid| pid != killed)
+        })
+    });
+    hooks.release();
+    let ended = end_within(agentd, TURN)?;
+    replaced.map_err(|why| format!("{why}: {}", ended.err))?;
+    nothing_left(leader, &hooks, &scene)?;
+    ensure((ended.code, ended.out.as_str()) == (Some(0), "Done.\n"), || ended.err)?;
+    scene.holds(cell).map_err(|why| format!("{why}; {}", scene.last_words()))?;
+    Ok(hooks.count(name))
+}
+
 /// Another client goes on with the session whose client is gone.
 fn go_on(scene: &Scene) -> Result<(), String> {
     let arguments = match scene.session() {
@@ -79,9 +102,15 @@ fn go_on(scene: &Scene) -> Result<(), String> {
 /// Waits until somebody is held at the step, does the harm, and lets the held one go on.
 fn harm(cell: &Cell, scene: &Scene, hooks: &Hooks, leader: u32) -> Result<(), String> {
     hooks.held(SOON).ok_or("the step was not reached")?;
-    let target = match cell.target {
-        Target::Command => scene.command(),
-        Target::Client => Some(leader),
+    let mut its_end = None;
+    let target = match (cell.target, cell.target.keeper()) {
+        (_, Some((_, mark))) => scene.kept(mark).map(|(keeper, command)| {
+            // A first process stays until its runner has waited for the command.
+            its_end = (cell.target == Target::FirstProcess).then_some(command);
+            keeper
+        }),
+        (Target::Command, _) => scene.command(),
+        (Target::Client, _) => Some(leader),
         _ => hooks.newest(cell.target.executable(), SOON),
     };
     let target = target.ok_or("the process to be harmed is not there")?;
@@ -100,7 +129,7 @@ fn harm(cell: &Cell, scene: &Scene, hooks: &Hooks, leader: u32) -> Result<(), St
                 send(target, Signal::SIGCONT)?;
             }
             Signal::SIGSTOP => {}
-            _ => gone(target)?,
+            _ => gone(its_end.unwrap_or(target))?,
         }
     } else if let Some(order) = cell.fault.order() {
         let deadline = Instant::now() + SOON;
@@ -141,7 +170,8 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Nothing of that run lives: none that had hooks, none of its terminal session, no command.
+/// Nothing of that run lives: none that had hooks, none of its terminal session, no command, and
+/// none of a cage whose runner is gone.
 fn nothing_left(leader: u32, hooks: &Hooks, scene: &Scene) -> Result<(), String> {
     let pids = hooks.pids();
     let left = || {
@@ -149,6 +179,7 @@ fn nothing_left(leader: u32, hooks: &Hooks, scene: &Scene) -> Result<(), String>
         let mut left: Vec<_> =
             all.into_iter().filter(|it| it.session == leader || pids.contains(&it.pid)).collect();
         left.extend(scene.commands());
+        left.extend(scene.orphans());
         left
     };
     until("nothing is left", || left().is_empty()).map_err(|why| format!("{why}: {:?}", left()))
@@ -187,6 +218,10 @@ struct Scene {
     mark: String,
     /// What more `agentd` is told.
     flags: &'static [&'static str],
+    /// The tier of its cages, where one is asked for.
+    tier: Option<&'static str>,
+    /// Orphans of other runs.
+    others: Vec<u32>,
 }
 
 impl Scene {
@@ -213,7 +248,9 @@ impl Scene {
             "echo ran >> effects; echo begun; {asks} sleep 0.3; echo end >> effects; true {mark}"
         );
         let server = Server::answering(move |_, body| answer(body, &script));
-        Self { desk, server, mark, flags }
+        let tier = cell.target.keeper().map(|(tier, _)| tier);
+        let others = orphans().map(|it| it.pid).collect();
+        Self { desk, server, mark, flags, tier, others }
     }
 
     fn hooks(&self) -> std::path::PathBuf {
@@ -226,6 +263,7 @@ impl Scene {
         let arguments: Vec<_> = arguments.iter().copied().chain(flags).chain(more).collect();
         let mut command: Command = self.desk.with_server(&self.server, &arguments);
         command.env("AGENTD_HOOKS", self.hooks());
+        command.envs(self.tier.map(|tier| ("AGENTD_SANDBOX_TIER", tier)));
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -239,6 +277,32 @@ impl Scene {
             std::thread::sleep(Duration::from_millis(2));
         }
         None
+    }
+
+    /// The living first process or guard of the newest cage, and the command's process, as the
+    /// session's list of runners names them.
+    fn kept(&self, mark: &str) -> Option<(u32, u32)> {
+        let until = Instant::now() + SOON;
+        while Instant::now() < until {
+            let list = self.session().map(|it| self.desk.state().join("sessions").join(it));
+            let list = list.and_then(|place| fs::read_to_string(place.join("runners")).ok());
+            let list = list.unwrap_or_default();
+            let lines: Vec<Vec<_>> = list.lines().map(|it| it.split(' ').collect()).collect();
+            let found = lines.windows(2).rev().find(|pair| pair[0].get(2) == Some(&mark));
+            let pids = found.map(|pair| [pair[0][0], pair[1][0]].map(|pid| pid.parse().unwrap()));
+            if let Some([keeper, command]) = pids
+                && processes().iter().any(|it| it.pid == keeper && it.name == "agentd-tool")
+            {
+                return Some((keeper, command));
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        None
+    }
+
+    /// Processes of a cage whose runner is gone, of this run or of one beside it.
+    fn orphans(&self) -> Vec<crate::support::Process> {
+        orphans().filter(|it| !self.others.contains(&it.pid)).collect()
     }
 
     fn commands(&self) -> Vec<crate::support::Process> {
@@ -326,6 +390,15 @@ fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(what()) }
 }
 
+/// Processes of a cage that has no runner. They have a terminal session and a name of their own, and
+/// no variable of theirs can be read.
+fn orphans() -> impl Iterator<Item = crate::support::Process> {
+    let all = processes();
+    let ours: Vec<_> =
+        all.iter().filter(|it| it.name.starts_with("agentd-")).map(|it| it.pid).collect();
+    all.into_iter().filter(move |it| it.name == "agentd-tool" && !ours.contains(&it.parent))
+}
+
 /// What the journal says of one call.
 #[derive(Debug)]
 struct Course {
@@ -386,7 +459,7 @@ impl Course {
 
     /// The command ran once at most, wholly where its result says so, never where it was not begun.
     fn fits(&self, effects: &str, cell: &Cell) -> bool {
-        let harmed = cell.target == Target::Command;
+        let harmed = cell.harms_the_command();
         match (effects, &self.end) {
             ("", End::NeverStarted) => true,
             ("", End::CutShort) => self.started,

@@ -66,6 +66,11 @@ impl Hooks {
         })
     }
 
+    /// How many processes of that name there were, and are.
+    pub fn count(&self, name: &str) -> usize {
+        self.locked().processes.iter().filter(|process| process.name == name).count()
+    }
+
     pub fn pids(&self) -> Vec<u32> {
         self.locked().processes.iter().map(|process| process.pid).collect()
     }

@@ -7,6 +7,10 @@
 //! allow-list, and the record of the call holds what the proxy refused or says that it was lost; one
 //! that goes silent before it has a cage is given 20 s.
 //!
+//! The first process of a cage is harmed in tier A and the guard of one in tier B. A first process that
+//! is killed takes the running command with it, and the result says so; before the program begins the
+//! call is tried again. A guard that is lost, and either where it is stopped, changes nothing.
+//!
 //! The executables must have hooks:
 //!
 //! ```sh
@@ -48,6 +52,16 @@ fn every_cell() {
     }
     let voids = void.values().map(Vec::len).sum();
     assert_eq!(tried(cells, voids), 0, "cells failed");
+}
+
+/// What was meant for the dead process reaches the supervisor's slot when the next one lives already.
+#[test]
+#[cfg_attr(not(agentd_hooks), ignore = "needs executables with hooks; see the file's head")]
+fn one_kill_while_the_disk_is_slow_costs_one_life() {
+    for (target, step) in table::IN_A_SYNC {
+        let cell = Cell { target: *target, fault: table::Fault::Kill, step };
+        assert_eq!(cell::killed_in_a_sync(&cell), Ok(2), "{cell}");
+    }
 }
 
 /// The mark by which `tests/linkage.rs` tells that what is shipped has no hooks is in what has them.

@@ -10,6 +10,10 @@ pub enum Target {
     Tool,
     /// The proxy of the command's allow-list, which lives beside its runner.
     Proxy,
+    /// The first process of the cage's PID namespace, in tier A.
+    FirstProcess,
+    /// What empties the cage's Landlock domain when the runner dies, in tier B.
+    Guard,
     Command,
     Supervisor,
     Client,
@@ -65,13 +69,15 @@ pub enum Loss {
     Told,
 }
 
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 11] = [
     Target::Provider,
     Target::Session,
     Target::Broker,
     Target::Store,
     Target::Tool,
     Target::Proxy,
+    Target::FirstProcess,
+    Target::Guard,
     Target::Command,
     Target::Supervisor,
     Target::Client,
@@ -124,6 +130,12 @@ pub const STEPS: &[Step] = &[
     step("supervisor: probe spawned", 1, Lives::Waiting),
 ];
 
+/// Who has something sent to it right behind such a record.
+pub const IN_A_SYNC: &[(Target, Step)] = &[
+    (Target::Provider, step("supervisor: sync of a prompt", 1, Lives::Nothing)),
+    (Target::Session, step("supervisor: sync of a result", 1, Lives::Nothing)),
+];
+
 /// One harm, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
@@ -146,6 +158,18 @@ impl Cell {
             Fault::Kill | Fault::Stop | Fault::Abort | Fault::Exit => false,
         };
         match (self.target, self.fault, self.step.lives) {
+            (Target::FirstProcess | Target::Guard, ..) if !self.has_a_keeper() => {
+                Some("no cage stands around a command at this step")
+            }
+            (Target::FirstProcess | Target::Guard, Fault::Exit, _) => {
+                Some("a first process and a guard take no orders")
+            }
+            (Target::FirstProcess | Target::Guard, ..) if on_a_channel => {
+                Some("a first process and a guard have no channel")
+            }
+            (Target::FirstProcess, Fault::Abort, _) => {
+                Some("the first process of a namespace ignores SIGABRT")
+            }
             (Target::Command, ..) if on_a_channel => Some("a command has no channel"),
             (Target::Command, Fault::Exit, _) => Some("a command that exits with 0 has succeeded"),
             (Target::Command, _, Lives::Command) => None,
@@ -167,6 +191,28 @@ impl Cell {
                 Some("it has said nothing that could be said again")
             }
             _ => None,
+        }
+    }
+
+    /// Whether the cage of the command stands, and its first process or guard with it.
+    fn has_a_keeper(&self) -> bool {
+        match self.step.lives {
+            Lives::Command => true,
+            Lives::LetGo => self.step.name != "tool: before done",
+            Lives::Waiting => self.step.name == "tool: cage built",
+            Lives::Nothing | Lives::Leaving => false,
+        }
+    }
+
+    /// Whether this harm may end the running command, or the time it has.
+    pub fn harms_the_command(&self) -> bool {
+        match (self.target, self.fault) {
+            (Target::Command, _) => true,
+            // Nobody holds the runner back once `Go` is sent.
+            (Target::FirstProcess, Fault::Kill) => {
+                self.step.lives == Lives::Command || self.step.name == "supervisor: go sent"
+            }
+            _ => false,
         }
     }
 
@@ -195,7 +241,7 @@ impl Cell {
         match (self.target, self.fault) {
             (_, Fault::Old) => false,
             (Target::Provider | Target::Session | Target::Broker | Target::Store, _) => false,
-            (Target::Command | Target::Proxy, _) => false,
+            (Target::Command | Target::Proxy | Target::FirstProcess | Target::Guard, _) => false,
             (Target::Tool, _) => match self.step.lives {
                 Lives::LetGo | Lives::Command | Lives::Leaving => true,
                 Lives::Nothing | Lives::Waiting => false,
@@ -234,11 +280,20 @@ impl Target {
             Self::Session => "agentd-session",
             Self::Broker => "agentd-broker",
             Self::Store => "agentd-store",
-            Self::Tool => "agentd-tool",
+            Self::Tool | Self::FirstProcess | Self::Guard => "agentd-tool",
             Self::Proxy => "agentd-web",
             Self::Command => "sh",
             Self::Supervisor => "agentd-supervisor",
             Self::Client => "agentd",
+        }
+    }
+
+    /// The tier in which it is, and how the session's list of runners marks it.
+    pub fn keeper(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::FirstProcess => Some(("A", "first")),
+            Self::Guard => Some(("B", "guard")),
+            _ => None,
         }
     }
 }

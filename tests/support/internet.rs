@@ -36,9 +36,9 @@ pub fn within(test: &str, body: impl FnOnce()) {
         set_up();
         return body();
     }
-    for program in ["unshare", "ip", "mount"] {
-        needs(program);
-    }
+    needs("unshare");
+    needs("ip");
+    needs("mount");
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount"]);
     if !is_root() {

@@ -1,6 +1,6 @@
 //! Patterns for pages of the web: a host, and a path on it where a rule names one. For `pattern`.
 
-use protocol::hosts::{HostRule, NoHostRule, host_name};
+use protocol::hosts::{self, HostRule, NoHostRule};
 use protocol::judgement::RuleEffect;
 use protocol::web::WebAddress;
 
@@ -15,13 +15,13 @@ pub(crate) struct AddressPattern {
 }
 
 impl AddressPattern {
-    /// Reads `docs.rs`, `docs.rs/serde/*`, `*.example.org:8443/api/*`.
+    /// Reads `docs.rs`, `docs.rs/serde/*`, `*.example.org:8443/api/*`, `10.0.0.7:8080/*`, `[::1]`.
     pub(crate) fn parse(text: &str, effect: RuleEffect) -> Result<Self, NoHostRule> {
         let (host, path) = match text.split_once('/') {
             Some((host, path)) => (host, Some(format!("/{path}"))),
             None => (text, None),
         };
-        let host: HostRule = host.parse()?;
+        let host = HostRule::of_rule(host)?;
         let host = match effect {
             RuleEffect::Allow => host,
             RuleEffect::Deny | RuleEffect::Ask => host.on_every_port(),
@@ -49,12 +49,13 @@ pub(crate) fn page(text: &str) -> Option<WebAddress> {
     let rest = text.strip_prefix("https://").unwrap_or(text);
     let (server, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     let path = if path.is_empty() { "/" } else { path };
-    let (name, port) = match server.split_once(':') {
+    let (name, port) = match server.rsplit_once(':').filter(|(_, port)| !port.ends_with(']')) {
         Some((name, port)) => (name, port.parse().ok()?),
         None => (server, 443),
     };
-    let (host, path) = (host_name(name)?, path.to_owned());
-    Some(WebAddress { server: format!("{host}:{port}").parse().ok()?, host, port, path })
+    let (host, path) = (hosts::host(name)?, path.to_owned());
+    let server = HostRule::of_rule(&format!("{host}:{port}")).ok()?;
+    Some(WebAddress { server, host, port, path })
 }
 
 /// The first and the last piece are tied to the ends; each between is taken as early as it is found.
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     fn page(host: &str, port: u16, path: &str) -> WebAddress {
-        let server = format!("{host}:{port}").parse().unwrap();
+        let server = HostRule::of_rule(&format!("{host}:{port}")).unwrap();
         WebAddress { server, host: host.to_owned(), port, path: path.to_owned() }
     }
 
@@ -148,6 +149,12 @@ mod tests {
             ("docs.rs/public/*", "docs.rs", 443, "/public/..%5Csecret", false),
             ("docs.rs/public/*", "docs.rs", 443, "/public/a%2Fb", true),
             ("docs.rs/public/*", "docs.rs", 443, "/public//a/", true),
+            ("127.0.0.1:8080/*", "127.0.0.1", 8080, "/a", true),
+            ("127.0.0.1:8080/*", "127.0.0.1", 80, "/a", false),
+            ("127.0.0.1/a/*", "127.0.0.1", 80, "/b", false),
+            ("[::1]:8080/a/*", "[::1]", 8080, "/a/b", true),
+            ("[::1]", "[::1]", 80, "/", true),
+            ("[::1]", "127.0.0.1", 80, "/", false),
         ] {
             let read = AddressPattern::parse(pattern, RuleEffect::Allow).unwrap();
             assert_eq!(read.is(&page(host, port, path)), expected, "{pattern} {host}{path}");
@@ -174,7 +181,10 @@ mod tests {
         for path in ["/public/x", "/privateer/x", "/%"] {
             assert!(!denial.catches(&page("a.org", 443, path)), "{path}");
         }
-        assert!(AddressPattern::parse("10.0.0.1/x", RuleEffect::Deny).is_err());
+        let number = AddressPattern::parse("10.0.0.1/x", RuleEffect::Deny).unwrap();
+        assert!(number.catches(&page("10.0.0.1", 8443, "/x")));
+        assert!(!number.catches(&page("10.0.0.1", 443, "/y")));
+        assert!(AddressPattern::parse("10.0.1/x", RuleEffect::Deny).is_err());
         assert!(AddressPattern::parse("https://a.org/x", RuleEffect::Deny).is_err());
     }
 }

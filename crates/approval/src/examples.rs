@@ -67,7 +67,7 @@ fn command_fits(rules: &ToolRules, effect: RuleEffect, text: &str) -> bool {
     match effect {
         RuleEffect::Allow => script.is_ok_and(|script| command::allowed(rules, &script).is_some()),
         RuleEffect::Deny | RuleEffect::Ask => {
-            glimpses(text, &script).is_ok_and(|seen| rules.command_caught(&seen).is_some())
+            glimpses(text, &script).is_ok_and(|(seen, _)| rules.command_caught(&seen).is_some())
         }
     }
 }

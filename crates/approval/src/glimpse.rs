@@ -1,6 +1,7 @@
 //! The generous reading's second half: every command that can be seen in a text, through wrappers
 //! such as `env` and `sh -c` too.
 
+use crate::expand::{Doubt, expand};
 use crate::grammar;
 use crate::lex::{self, Piece, Quotes};
 use crate::programs::{Trait, Traits};
@@ -11,6 +12,9 @@ use std::collections::HashSet;
 
 /// Deepest text within a text that is looked into. People write two; a deeper one hides something.
 const DEPTH_CAP: usize = 8;
+
+/// Most texts whose variables are looked into: the first, and those within it.
+const EXPANSIONS_CAP: usize = 16;
 
 /// A piece and the places in it where a command could begin.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,9 +56,10 @@ const OPTIONS_WITH_WORD: &[&str] = &[
 const RUN_OPTIONS: &[&str] =
     &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
 
-/// Every command that can be seen.
-pub(crate) fn glimpses(command: &str, script: &Script) -> Result<Vec<Glimpse>, TooDeep> {
+/// Every command that can be seen, and how far the programs are known.
+pub(crate) fn glimpses(command: &str, script: &Script) -> Result<(Vec<Glimpse>, Doubt), TooDeep> {
     let mut found = Vec::new();
+    let (mut doubt, mut expansions) = (Doubt::None, EXPANSIONS_CAP);
     let mut texts = Vec::new();
     // The readings of a text mostly agree, so the texts within it come several times.
     let mut known = HashSet::new();
@@ -63,7 +68,14 @@ pub(crate) fn glimpses(command: &str, script: &Script) -> Result<Vec<Glimpse>, T
         if depth > DEPTH_CAP {
             return Err(TooDeep);
         }
-        let pieces = readings(&text, &script);
+        let mut pieces = readings(&text, &script);
+        if expansions > 0 {
+            expansions -= 1;
+            let expanded = expand(&text);
+            doubt = doubt.max(expanded.doubt);
+            let commands = expanded.commands.into_iter();
+            pieces.extend(commands.map(|words| Piece { words, starts: Vec::new() }));
+        }
         let feeds_shell = pieces.iter().flat_map(|piece| &piece.words).any(|word| {
             let traits = Traits::of(word);
             traits.has(Trait::Shell) || traits.has(Trait::Sources)
@@ -81,7 +93,7 @@ pub(crate) fn glimpses(command: &str, script: &Script) -> Result<Vec<Glimpse>, T
             (Cow::Owned(text), depth, Cow::Owned(script))
         });
     }
-    Ok(found)
+    Ok((found, doubt))
 }
 
 /// The pieces of a text in every reading of it. One that the grammar follows has one more beside
@@ -266,6 +278,6 @@ fn without_variables(text: &str, held: &str) -> String {
 }
 
 /// `-c`, `-lc`, `-xec` and the like.
-fn is_c_option(word: &str) -> bool {
+pub(crate) fn is_c_option(word: &str) -> bool {
     word.strip_prefix('-').is_some_and(|letters| !letters.starts_with('-') && letters.contains('c'))
 }

@@ -40,6 +40,17 @@ pub(crate) fn is_plain(text: &str) -> bool {
     fits && quote.is_none()
 }
 
+/// Passes the words of an array, `x=(a b)`, where they are written out on one line: they are no command.
+fn pass_array(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,@%+- \t".contains(c);
+    let mut ahead = letters.clone();
+    let end = ahead.find(|c| !plain(*c));
+    if end == Some(')') {
+        *letters = ahead;
+    }
+    end == Some(')')
+}
+
 /// The pieces of a text.
 pub(crate) fn pieces(text: &str, quotes: Quotes) -> Vec<Piece> {
     let mut lexer = Lexer {
@@ -100,12 +111,22 @@ impl Lexer {
                     self.end_word();
                     self.piece.starts.push(self.piece.words.len());
                 }
+                '(' if self.assigns() && pass_array(&mut letters) => {}
                 '\n' | ';' | '&' | '|' | '(' | ')' | '`' => self.end_piece(),
                 '<' | '>' => self.redirection(&mut letters),
                 c if c.is_whitespace() || c.is_control() => self.end_word(),
                 c => self.push(c),
             }
         }
+    }
+
+    /// Whether the word so far is `name=` or `name+=`.
+    fn assigns(&self) -> bool {
+        let name = self.word.as_ref().and_then(|word| word.strip_suffix('='));
+        name.map(|name| name.strip_suffix('+').unwrap_or(name)).is_some_and(|name| {
+            !name.is_empty()
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        })
     }
 
     /// `$'…'`, in which a letter can be written as its number.

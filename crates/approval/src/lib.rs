@@ -29,8 +29,12 @@
 //! A `*` of a rule covers no word that makes `find`, `fd`, `git` or `rg` run other programs
 //! (`-exec`, `-c`, `--pre`), unless the rule is `bash:*`. Other programs that do so are not known.
 //!
-//! Not seen by either: what a variable, a script file or another interpreter holds. Such a command
-//! is never allowed by a rule unless the rule names that interpreter; the cage holds in any case.
+//! For the second reading `expand` puts in what bash would put in from the text alone, and `alike` knows
+//! the programs that read their options in any order. Neither allows anything.
+//!
+//! Not seen by either: a program's name from outside the text (a file, another program's output, the
+//! environment), and what a script file or another interpreter holds. Such a command is never allowed by
+//! a rule unless the rule names that interpreter; the cage holds in any case.
 //! Whether a path is in scope is no question here: the tool answers `ACCESS DENIED` for one that is
 //! not, and the texts of this crate only mention it.
 //!
@@ -38,10 +42,12 @@
 //! supervisor for [`needs_probe`] and [`give`], and before a session begins for [`try_examples`].
 
 mod address;
+mod alike;
 mod command;
 mod digest;
 mod error;
 mod examples;
+mod expand;
 mod git;
 mod glimpse;
 mod grammar;
@@ -67,6 +73,6 @@ mod words;
 pub use error::{Fault, RuleError};
 pub use examples::try_examples;
 pub use named::{Named, What, programs};
-pub use rights::{denied_hosts, give, to_read};
+pub use rights::{about_pages, denied_hosts, give, is_named_by_a_rule, may_follow, to_read};
 pub use rules::{COMMAND_CAP, Rules, check, learned, needs_probe};
 pub use widening::each;

@@ -193,11 +193,7 @@ pub(crate) fn of_path(tool: &str, spot: &Spot) -> Vec<String> {
 
 /// For a page of the web: its host, if it has a name. Where it lies there is the server's business.
 pub(crate) fn of_page(case: &Case) -> Vec<String> {
-    let page = case
-        .page
-        .iter()
-        .filter(|page| page.is_named())
-        .map(|page| format!("{}:{}", case.call.tool, page.site()));
+    let page = case.page.iter().map(|page| format!("{}:{}", case.call.tool, page.site()));
     page.collect()
 }
 

@@ -89,7 +89,7 @@ fn read(rule: &Rule) -> Result<Parsed, Found> {
         }
         (Some(body), Subject::Host) if body.trim() == "*" => Pattern::Anything,
         (Some(body), Subject::Host) => {
-            let host = body.trim().parse::<HostRule>();
+            let host = HostRule::of_rule(body.trim());
             let host = host.map_err(|error| (body_at, Fault::Host(error.to_string())))?;
             Pattern::Host(match rule.effect {
                 RuleEffect::Allow => host,

@@ -10,10 +10,13 @@ use crate::rules::{Matter, Rules};
 use crate::subject::{self, Subject};
 use crate::widening::each;
 use crate::wording::{self, Way};
+use protocol::call::Call;
 use protocol::confinement::Network;
 use protocol::hosts::HostRule;
-use protocol::judgement::{Basis, Case, Rule, RuleEffect, Verdict, Widening};
-use protocol::web::WebAddress;
+use protocol::ids::{CallId, SessionId};
+use protocol::judgement::ToolKind;
+use protocol::judgement::{Basis, Case, Rule, RuleEffect, RuleSet, Verdict, Widening};
+use protocol::web::{HostRight, Onward, WebAddress};
 use std::path::Path;
 
 /// No directory that is asked for lies in the project, which a call has already.
@@ -40,6 +43,56 @@ pub fn to_read(page: &WebAddress, network: Network, hosts: &[HostRule]) -> Optio
         Network::Off => false,
     };
     (!within).then(|| Widening::Hosts(vec![page.server.clone()]))
+}
+
+/// Whether a call of this tool may read this page too, where its own page leads there: judged as a call
+/// for this page would be.
+#[must_use]
+pub fn may_follow(onward: &Onward, tool: &str, page: &WebAddress) -> bool {
+    let Ok(rules) = Rules::new(&onward.rules) else { return false };
+    let widens = match onward.host {
+        HostRight::Given => Vec::new(),
+        HostRight::ByRule => vec![Widening::Hosts(vec![page.server.clone()])],
+    };
+    let id = CallId { session: SessionId(String::new()), number: 0 };
+    let (use_id, input) = (String::new(), "{}".to_owned());
+    let case = Case {
+        call: Call { id, use_id, tool: tool.to_owned(), input },
+        kind: ToolKind::Query,
+        command: None,
+        page: Some(Box::new(page.clone())),
+        probe: None,
+        confinement: String::new(),
+        widens,
+        configured: None,
+    };
+    matches!(rules.judge(&case), Verdict::Allow(_))
+}
+
+/// Whether a rule that allows pages names this host itself, as one that allows all hosts does not.
+#[must_use]
+pub fn is_named_by_a_rule(rules: &[Rule], page: &WebAddress) -> bool {
+    let allowing = rules.iter().filter(|rule| rule.effect == RuleEffect::Allow);
+    allowing.map(|rule| pattern::parse(rule).map(|parsed| parsed.pattern)).any(|pattern| {
+        match pattern {
+            Ok(Pattern::Host(own)) => own.covers(&page.server),
+            Ok(Pattern::Page(own)) => own.is(page),
+            Ok(Pattern::Anything | Pattern::Words(_) | Pattern::Path(_)) | Err(_) => false,
+        }
+    })
+}
+
+/// The rules that speak of pages and their hosts.
+#[must_use]
+pub fn about_pages(rules: &RuleSet) -> RuleSet {
+    let speaks = |rule: &&Rule| {
+        pattern::tool_of(rule).is_none_or(|known| match known.subject {
+            Subject::Page | Subject::Host => true,
+            Subject::Command => known.name == "network",
+            Subject::Path(_) | Subject::Nothing => false,
+        })
+    };
+    RuleSet { rules: rules.rules.iter().filter(speaks).cloned().collect(), ..rules.clone() }
 }
 
 /// The hosts that rules deny by name: what a session's list names more widely does not lead there.

@@ -3,6 +3,7 @@
 use crate::command;
 use crate::digest::digest;
 use crate::error::{Fault, RuleError};
+use crate::expand::Doubt;
 use crate::glimpse::{self, Glimpse, TooDeep};
 use crate::grammar;
 use crate::offers;
@@ -69,7 +70,7 @@ pub fn needs_probe(rules: &RuleSet, tool: &str, kind: ToolKind) -> bool {
 /// What a call, or a right that it asks for, is matched by.
 pub(crate) enum Matter {
     /// A command: what it runs where that is certain, and all commands that can be seen in it.
-    Command { script: Script, glimpses: Vec<Glimpse> },
+    Command { script: Script, glimpses: Vec<Glimpse>, doubt: Doubt },
     /// Paths, where they were looked at.
     Paths { places: Vec<Place> },
     /// A directory that it would have beside the project.
@@ -132,6 +133,14 @@ impl Rules {
         if let Some((index, what)) = self.caught(&self.deny, &case.call.tool, &matter) {
             let rule = &self.rules[index];
             return Verdict::Deny(Basis::Rule(rule.clone()), wording::denied(rule, &what));
+        }
+        if let Matter::Command { doubt: Doubt::TooMany, .. } = &matter
+            && self.deny.all_of(&case.call.tool).any(|(rules, _)| rules.asks_for_words())
+        {
+            let why = "what its programs are has more possibilities than can be looked at, and \
+                rules deny some programs. Write the programs out"
+                .to_owned();
+            return Verdict::Deny(Basis::Unjudgeable(why.clone()), wording::unjudgeable(&why));
         }
         // Before queries, rules and modes: what lets a call run gives it no more than the session has.
         let granted = match self.granted(case, &matter) {
@@ -288,6 +297,9 @@ impl Rules {
         let in_scope =
             || case.probe.iter().flat_map(|probe| &probe.paths).all(|path| path.in_scope);
         match (self.mode, matter) {
+            (Mode::Auto, Matter::Command { doubt: Doubt::Opaque | Doubt::TooMany, .. }) => {
+                Verdict::Allow(Basis::Opaque(self.mode))
+            }
             (Mode::Auto, _) => Verdict::Allow(Basis::Mode(self.mode)),
             // A directory that goes with all that is in it is no edit.
             (Mode::AcceptEdits, Matter::Paths { places })
@@ -436,10 +448,10 @@ fn read_command(command: &str) -> Result<Matter, String> {
         return Err("the command has a NUL byte in it, which no command can have".into());
     }
     let script = grammar::read(command);
-    let glimpses = glimpse::glimpses(command, &script).map_err(|TooDeep| {
+    let (glimpses, doubt) = glimpse::glimpses(command, &script).map_err(|TooDeep| {
         "the command holds commands within commands, deeper than can be judged".to_owned()
     })?;
-    Ok(Matter::Command { script, glimpses })
+    Ok(Matter::Command { script, glimpses, doubt })
 }
 
 fn preview(case: &Case) -> String {

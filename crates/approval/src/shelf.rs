@@ -113,6 +113,11 @@ impl ToolRules {
         !self.paths.patterns.is_empty()
     }
 
+    /// Whether any rule asks what the words of a command are.
+    pub(crate) fn asks_for_words(&self) -> bool {
+        !self.words.all.is_empty()
+    }
+
     /// The first rule that says all of these words, and writes out those at the guarded places.
     pub(crate) fn command_is(&self, words: &[Word], guarded: &[usize]) -> Option<Index> {
         let program = words.first()?.known()?;

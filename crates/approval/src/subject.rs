@@ -35,8 +35,8 @@ pub(crate) struct Known {
     pub kind: ToolKind,
     /// What its pattern is matched against.
     pub subject: Subject,
-    /// The tool that does the same by another name: what rules deny to it is denied here, too.
-    pub like: Option<Like>,
+    /// The tools that do the same by another name: what rules deny to them is denied here, too.
+    pub like: &'static [Like],
 }
 
 /// Another tool whose rules hold for a tool as well.
@@ -60,27 +60,38 @@ pub(crate) enum Share {
 }
 
 const fn known(name: &'static str, kind: ToolKind, subject: Subject) -> Known {
-    Known { name, kind, subject, like: None }
+    Known { name, kind, subject, like: &[] }
+}
+
+const fn rules_of(tool: &'static str, share: Share) -> Like {
+    Like { tool, share }
 }
 
 impl Known {
-    const fn like(self, tool: &'static str, share: Share) -> Self {
-        Self { like: Some(Like { tool, share }), ..self }
+    const fn like(self, like: &'static [Like]) -> Self {
+        Self { like, ..self }
     }
 
     /// The tools whose rules are asked about a call: its own, and what it is like.
     pub(crate) fn ruled_by(&'static self, effect: RuleEffect) -> impl Iterator<Item = Ruled> {
-        let own = Ruled { tool: self.name, far: Reach::Below };
-        let likes = move |&(known, before): &(&'static Known, Ruled)| {
-            let like = known.like?;
-            let far = match (like.share, effect) {
-                (Share::Against | Share::AgainstNamed, RuleEffect::Allow) => return None,
-                (Share::Whole | Share::Against, _) => before.far,
-                (Share::AgainstNamed, RuleEffect::Deny | RuleEffect::Ask) => Reach::Named,
-            };
-            Some((find(like.tool)?, Ruled { tool: like.tool, far }))
-        };
-        std::iter::successors(Some((self, own)), likes).map(|(_, ruled)| ruled)
+        let mut by = vec![Ruled { tool: self.name, far: Reach::Below }];
+        let mut known = vec![self];
+        let mut at = 0;
+        while let (Some(of), Some(&Ruled { far: before, .. })) = (known.get(at), by.get(at)) {
+            for like in of.like {
+                let far = match (like.share, effect) {
+                    (Share::Against | Share::AgainstNamed, RuleEffect::Allow) => continue,
+                    (Share::Whole | Share::Against, _) => before,
+                    (Share::AgainstNamed, RuleEffect::Deny | RuleEffect::Ask) => Reach::Named,
+                };
+                if let Some(found) = find(like.tool) {
+                    known.push(found);
+                    by.push(Ruled { tool: like.tool, far });
+                }
+            }
+            at += 1;
+        }
+        by.into_iter()
     }
 
     /// How far a rule of this effect for this tool reaches, over all tools that it holds for.
@@ -113,30 +124,43 @@ pub(crate) const TOOLS: &[Known] = &[
     known("ls", ToolKind::Query, Subject::Path(Reach::Named)),
     known("glob", ToolKind::Query, Subject::Path(Reach::Below)),
     // What may not be read may not be searched; a directory it is in may be.
-    known("grep", ToolKind::Query, Subject::Path(Reach::Below)).like("read", Share::AgainstNamed),
+    known("grep", ToolKind::Query, Subject::Path(Reach::Below))
+        .like(&[rules_of("read", Share::AgainstNamed)]),
     // Each shows the text that the other would.
-    known("summary", ToolKind::Query, Subject::Path(Reach::Named)).like("read", Share::Whole),
-    known("scan", ToolKind::Query, Subject::Path(Reach::Below)).like("grep", Share::Whole),
+    known("summary", ToolKind::Query, Subject::Path(Reach::Named))
+        .like(&[rules_of("read", Share::Whole)]),
+    known("scan", ToolKind::Query, Subject::Path(Reach::Below))
+        .like(&[rules_of("grep", Share::Whole)]),
     known("write", ToolKind::Mutation, Subject::Path(Reach::Named)),
     known("edit", ToolKind::Mutation, Subject::Path(Reach::Named)),
-    known("multi_edit", ToolKind::Mutation, Subject::Path(Reach::Named)).like("edit", Share::Whole),
-    known("rewrite", ToolKind::Mutation, Subject::Path(Reach::Named)).like("edit", Share::Whole),
+    known("multi_edit", ToolKind::Mutation, Subject::Path(Reach::Named))
+        .like(&[rules_of("edit", Share::Whole)]),
+    // A patch may do what each of these does, and which rule allows that is not theirs to say.
+    known("apply_patch", ToolKind::Mutation, Subject::Path(Reach::Named)).like(&[
+        rules_of("edit", Share::Against),
+        rules_of("write", Share::Against),
+        rules_of("delete", Share::Against),
+    ]),
+    known("rewrite", ToolKind::Mutation, Subject::Path(Reach::Named))
+        .like(&[rules_of("edit", Share::Whole)]),
     // Who may write a file may not yet remove directories.
-    known("delete", ToolKind::Mutation, Subject::Path(Reach::Below)).like("write", Share::Against),
+    known("delete", ToolKind::Mutation, Subject::Path(Reach::Below))
+        .like(&[rules_of("write", Share::Against)]),
     known("undo_restore", ToolKind::Mutation, Subject::Path(Reach::Named))
-        .like("write", Share::Whole),
+        .like(&[rules_of("write", Share::Whole)]),
     known("bash", ToolKind::Mutation, Subject::Command),
-    known("run", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
-    known("powershell", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
-    known(VERIFY, ToolKind::Mutation, Subject::Command).like("bash", Share::Against),
-    known(FORMAT, ToolKind::Mutation, Subject::Command).like("bash", Share::Against),
-    known("git_status", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
-    known("git_diff", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
-    known("git_log", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
-    known("git_show", ToolKind::Query, Subject::Command).like("bash", Share::Whole),
+    known("run", ToolKind::Mutation, Subject::Command).like(&[rules_of("bash", Share::Whole)]),
+    known("powershell", ToolKind::Mutation, Subject::Command)
+        .like(&[rules_of("bash", Share::Whole)]),
+    known(VERIFY, ToolKind::Mutation, Subject::Command).like(&[rules_of("bash", Share::Against)]),
+    known(FORMAT, ToolKind::Mutation, Subject::Command).like(&[rules_of("bash", Share::Against)]),
+    known("git_status", ToolKind::Query, Subject::Command).like(&[rules_of("bash", Share::Whole)]),
+    known("git_diff", ToolKind::Query, Subject::Command).like(&[rules_of("bash", Share::Whole)]),
+    known("git_log", ToolKind::Query, Subject::Command).like(&[rules_of("bash", Share::Whole)]),
+    known("git_show", ToolKind::Query, Subject::Command).like(&[rules_of("bash", Share::Whole)]),
     // What may not be reached may not be read, whatever gives the network.
-    known("web_search", ToolKind::Query, Subject::Page).like("host", Share::Against),
-    known("web_fetch", ToolKind::Query, Subject::Page).like("host", Share::Against),
+    known("web_search", ToolKind::Query, Subject::Page).like(&[rules_of("host", Share::Against)]),
+    known("web_fetch", ToolKind::Query, Subject::Page).like(&[rules_of("host", Share::Against)]),
     known("history_search", ToolKind::Query, Subject::Nothing),
     known("memory_search", ToolKind::Query, Subject::Nothing),
     known("memory_add", ToolKind::Query, Subject::Nothing),
@@ -146,8 +170,9 @@ pub(crate) const TOOLS: &[Known] = &[
     known("undo_list", ToolKind::Query, Subject::Nothing),
     known("checklist_create", ToolKind::Query, Subject::Nothing),
     known("checklist_update", ToolKind::Query, Subject::Nothing),
-    known("git_add", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
-    known("git_commit", ToolKind::Mutation, Subject::Command).like("bash", Share::Whole),
+    known("git_add", ToolKind::Mutation, Subject::Command).like(&[rules_of("bash", Share::Whole)]),
+    known("git_commit", ToolKind::Mutation, Subject::Command)
+        .like(&[rules_of("bash", Share::Whole)]),
 ];
 
 /// Rights beyond a session's that one call may ask for. They are granted by their own names alone:

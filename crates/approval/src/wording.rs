@@ -119,13 +119,11 @@ pub(crate) fn widens(case: &Case) -> String {
 
 /// Which rule or flag would have given the rights.
 fn what_widens(case: &Case, project: &Path) -> String {
-    if let Some(rule) = case.page.as_ref().and(right_of_page(case)) {
+    if let (Some(page), Some(rule)) = (&case.page, right_of_page(case)) {
+        let site = page.site();
         return format!(
-            "No mode gives that. A person can allow it with `{rule}` under permissions.allow, for one run with --allowed-tools '{rule}', or start agentd with `--net on`."
+            "No mode gives that. A person can allow it with `{rule}` under permissions.allow, for one run with --allow-web {site}, or start agentd with `--net on`."
         );
-    }
-    if case.page.is_some() {
-        return "No mode gives that, and no rule names an address in numbers. A person can allow it when asked, or start agentd with `--net on`.".to_owned();
     }
     let mut text = "No mode gives that, and no rule for the command itself.".to_owned();
     for widening in &widening::each(&case.widens) {

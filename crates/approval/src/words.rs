@@ -3,6 +3,7 @@
 //! `*` alone at the end stands for any further words, none included; `*` alone elsewhere for one
 //! word; inside a word it stands for any letters of that word, none included.
 
+use crate::alike::Alike;
 use crate::error::{Fault, Found};
 use crate::script::Word as Known;
 
@@ -104,9 +105,32 @@ impl WordPattern {
         } else {
             command.len() == self.words.len()
         };
-        long_enough
+        let as_written = long_enough
             && first.could_be_program(program, base_name(program))
-            && self.words[1..].iter().zip(arguments).all(|(pattern, word)| pattern.is(word))
+            && self.words[1..].iter().zip(arguments).all(|(pattern, word)| pattern.is(word));
+        as_written || self.catches_alike(command, open)
+    }
+
+    /// Whether a command means the same to its program: its options in another order or spelling.
+    fn catches_alike(&self, command: &[String], open: bool) -> bool {
+        if command.len() < 2 || self.words.len() < 2 {
+            return false;
+        }
+        let written: Vec<String> = self.words.iter().map(|word| word.pieces.join("*")).collect();
+        let written: Vec<&str> = written.iter().map(String::as_str).collect();
+        // An option with a `*` in it is none that could be found elsewhere.
+        if written.iter().any(|word| word.starts_with('-') && word.contains('*')) {
+            return false;
+        }
+        let Some(alike) = Alike::of(&written) else { return false };
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        let (Some(pattern), Some(command)) = (alike.sort(&written), alike.sort(&words)) else {
+            return false;
+        };
+        let fits = |said: &str, word: &str| {
+            Word { pieces: said.split('*').map(str::to_owned).collect() }.is(word)
+        };
+        alike.catches((&pattern, &command), open, fits)
     }
 
     /// Whether a denial could catch some command of this program, whose name without its directory

@@ -734,7 +734,7 @@ fn a_host_is_given_by_a_rule_that_covers_it_and_denied_by_one_that_meets_it() {
         assert!(refusal(&refuses, &two).contains(host), "{host}: {}", refusal(&refuses, &two));
     }
     for wrong in
-        ["host:https://a.org", "host:127.0.0.1", "host:a.org/x", "host:a.org:0", "host:ex*.org"]
+        ["host:https://a.org", "host:127.1", "host:a.org/x", "host:a.org:0", "host:ex*.org"]
     {
         let error = Rules::new(&rule_set(Mode::Ask, &[wrong], &[], &[])).unwrap_err().to_string();
         assert!(error.contains("`*.crates.io`"), "{wrong}: {error}");
@@ -799,6 +799,37 @@ fn a_rule_speaks_of_every_tool_that_does_the_same() {
         ("write:src/a/b", on_paths("delete", &[&file("src/")]), Outcome::Asked, Outcome::Denied),
         ("write:src/a/b", on_paths("delete", &[&file("docs/")]), Outcome::Asked, Outcome::Asked),
         ("write:/etc/**", on_paths("delete", &[&file("docs/")]), Outcome::Asked, Outcome::Asked),
+        (
+            "edit:src/a",
+            on_paths("apply_patch", &[&file("b"), &file("src/a")]),
+            Outcome::Asked,
+            Outcome::Denied,
+        ),
+        (
+            "write:src/a",
+            on_paths("apply_patch", &[&file("b"), &file("src/a")]),
+            Outcome::Asked,
+            Outcome::Denied,
+        ),
+        (
+            "delete:src/a",
+            on_paths("apply_patch", &[&file("b"), &file("src/a")]),
+            Outcome::Asked,
+            Outcome::Denied,
+        ),
+        (
+            "apply_patch:src/**",
+            on_paths("apply_patch", &[&file("b"), &file("src/a")]),
+            Outcome::Asked,
+            Outcome::Denied,
+        ),
+        (
+            "apply_patch:src/**",
+            on_paths("apply_patch", &[&file("src/a")]),
+            Outcome::Allowed,
+            Outcome::Denied,
+        ),
+        ("apply_patch:src/**", on_paths("edit", &[&file("src/a")]), Outcome::Asked, Outcome::Asked),
         ("delete:src/a/b", on_paths("delete", &[&file("src/")]), Outcome::Asked, Outcome::Denied),
         ("delete:src/**", on_paths("delete", &[&file("src/a")]), Outcome::Allowed, Outcome::Denied),
     ] {

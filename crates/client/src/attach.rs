@@ -8,16 +8,16 @@ mod terminal;
 
 use crate::blocks::Item;
 use crate::colour::Colour;
-use crate::ear::{Ear, Heard, QUIET, UNANSWERED};
+use crate::ear::{Ear, Heard, QUIET, SLOW, UNANSWERED};
 use crate::line_view::{Around, LineView};
 use crate::live::{Live, asking, live};
 use crate::plain::folded;
 use crate::run_error::RunError;
 use crate::screen::{Effect, Entrance, Input, Key, Leaving, Screen};
-use crate::supervisors::Supervisors;
+use crate::supervisors::{Silence, Supervisors};
 use ipc::{ChannelError, Sender};
 use paint::Painter;
-use protocol::client::{FailedKind, FromClient, Opening, Rights, Start, ToClient};
+use protocol::client::{Event, FailedKind, FromClient, Opening, Rights, Start, ToClient};
 use protocol::confinement::FilePath;
 use protocol::ids::SessionId;
 use protocol::session::OpenTurn;
@@ -238,11 +238,7 @@ impl Attached<'_> {
                 Ok(input) => return Some(input),
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) if self.unanswered >= UNANSWERED => {
-                    self.unanswered = 0;
-                    // Its end is known of before it comes in.
-                    self.ear.forget();
-                    self.supervisors.unanswered();
-                    return Some(Input::Lost("it does not answer".to_owned()));
+                    return self.is_lost().then(|| Input::Lost("it does not answer".to_owned()));
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.heard = Instant::now();
@@ -254,6 +250,27 @@ impl Attached<'_> {
         }
     }
 
+    /// Whether a supervisor that does not answer is given up.
+    fn is_lost(&mut self) -> bool {
+        let look = self.unanswered - UNANSWERED;
+        let silence = self.supervisors.unanswered(look);
+        match silence {
+            Silence::Deaf | Silence::Stuck => {
+                self.unanswered = 0;
+                // Its end is known of before it comes in.
+                self.ear.forget();
+                if silence == Silence::Stuck {
+                    self.supervisors.kill();
+                }
+                return true;
+            }
+            Silence::Slow if look == 0 => self.show(Item::Note(SLOW.to_owned())),
+            Silence::Slow => {}
+        }
+        (self.heard, self.unanswered) = (Instant::now(), self.unanswered + 1);
+        false
+    }
+
     /// Takes one input in; how to leave, where it says so.
     fn take(&mut self, input: Input) -> Option<Leaving> {
         let input = match (input, &self.visit.manner) {
@@ -261,6 +278,11 @@ impl Attached<'_> {
             (Input::Signal(nix::libc::SIGINT), Manner::Lines) => Input::Key(Key::Interrupt),
             (input, _) => input,
         };
+        if let Input::Word(ToClient::Event { event, .. }) = &input
+            && moves_on(event)
+        {
+            self.losses.clear();
+        }
         let effects = self.screen.update(input);
         effects.into_iter().find_map(|effect| self.perform(effect))
     }
@@ -322,7 +344,8 @@ impl Attached<'_> {
         self.losses.push(now);
         if self.losses.len() > LOSSES {
             let why = format!(
-                "the supervisor was lost {} times within a minute; `agentd logs` says why",
+                "the supervisor was lost {} times within a minute without progress; `agentd logs` \
+                 says why",
                 self.losses.len()
             );
             return Some(Leaving::Lost(why));
@@ -405,6 +428,15 @@ impl Attached<'_> {
         }
         write_out(&text)
     }
+}
+
+/// Whether a session moved on: supervisors that were lost before that are no loop. The read of a
+/// pinned file, which no model asked for, is made again under each supervisor.
+fn moves_on(event: &Event) -> bool {
+    if let Event::Proposed { call } = event {
+        return !call.use_id.is_empty();
+    }
+    matches!(event, Event::Prompt { .. } | Event::Answer { .. })
 }
 
 fn write_out(text: &str) -> io::Result<()> {

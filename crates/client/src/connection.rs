@@ -75,7 +75,7 @@ pub enum ConnectError {
 
 /// Longest wait for a supervisor's first words. It says them within milliseconds; one that is
 /// stopped never does.
-const FIRST_WORDS: Duration = Duration::from_secs(10);
+pub(crate) const FIRST_WORDS: Duration = Duration::from_secs(10);
 
 /// Why a peer said no Hello or Welcome.
 fn not_greeted(error: ChannelError, socket: &Path) -> ConnectError {
@@ -104,11 +104,20 @@ impl Connection {
     /// # Errors
     /// Where nobody answers, builds differ or the token is not the supervisor's.
     pub fn open(socket: &Path, token: &str) -> Result<Self, ConnectError> {
+        Self::open_within(socket, token, FIRST_WORDS)
+    }
+
+    /// The same; each of the supervisor's first words may take so long.
+    pub(crate) fn open_within(
+        socket: &Path,
+        token: &str,
+        patience: Duration,
+    ) -> Result<Self, ConnectError> {
         let unreachable = |source| ConnectError::Unreachable { socket: socket.to_owned(), source };
         let name = socket.to_fs_name::<GenericFilePath>().map_err(unreachable)?;
         let Stream::UdSocket(stream) = Stream::connect(name).map_err(unreachable)?;
         let stream = UnixStream::from(OwnedFd::from(stream));
-        stream.set_read_timeout(Some(FIRST_WORDS)).map_err(unreachable)?;
+        stream.set_read_timeout(Some(patience)).map_err(unreachable)?;
         let (token, build) = (token.to_owned(), protocol::BUILD_ID.to_owned());
         let greeted = ipc::connect::<ClientLink>(stream.try_clone().map_err(unreachable)?);
         let (mut words, say) = greeted.map_err(|error| not_greeted(error, socket))?;

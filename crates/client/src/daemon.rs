@@ -1,11 +1,12 @@
 //! The daemon of this user: found at its socket, or started there. Used by the command line.
 
-use crate::connection::{ConnectError, Connection};
+use crate::connection::{ConnectError, Connection, FIRST_WORDS};
+use crate::doubt::Doubt;
 use crate::spawn::{self, Launch, SpawnError};
-use crate::supervisors::Supervisors;
+use crate::supervisors::{Silence, Supervisors};
 use ipc::ChannelError;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
-use protocol::client::{FromClient, SessionState, ToClient};
+use protocol::client::{FromClient, ToClient};
 use protocol::ids::SessionId;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::error::Error;
@@ -32,6 +33,8 @@ pub struct DaemonSupervisors<'a> {
     socket: PathBuf,
     /// The process that was connected to last.
     connected: Option<u32>,
+    /// It does not answer.
+    doubt: Option<Doubt>,
 }
 
 /// Why there is no daemon to speak to.
@@ -49,7 +52,7 @@ impl<'a> DaemonSupervisors<'a> {
     /// The daemon at this socket; `launch` says how one is started.
     #[must_use]
     pub fn at(socket: PathBuf, launch: Launch<'a>) -> Self {
-        Self { launch, socket, connected: None }
+        Self { launch, socket, connected: None, doubt: None }
     }
 
     /// Connects to the daemon that runs; `None` where none does.
@@ -59,7 +62,7 @@ impl<'a> DaemonSupervisors<'a> {
     pub fn find(&self) -> Result<Option<Connection>, ConnectError> {
         let began = Instant::now();
         loop {
-            match connect(&self.socket) {
+            match connect(&self.socket, FIRST_WORDS) {
                 Ok(connection) => return Ok(Some(connection)),
                 Err(error) if nobody(&error) => return Ok(None),
                 Err(ConnectError::Refused { .. }) if began.elapsed() < NEW_TOKEN => {
@@ -143,7 +146,7 @@ impl Supervisors for DaemonSupervisors<'_> {
         &mut self,
         session: &SessionId,
     ) -> Result<Option<Connection>, Box<dyn Error + Send + Sync>> {
-        let connection = match connect(&self.socket) {
+        let connection = match connect(&self.socket, FIRST_WORDS) {
             Ok(connection) => Some(connection),
             Err(error) if nobody(&error) => None,
             // It is ending, or it has just taken another's place; or it is stopped, and what it may
@@ -161,7 +164,16 @@ impl Supervisors for DaemonSupervisors<'_> {
         Ok(Some(connection))
     }
 
-    fn unanswered(&mut self) {
+    fn unanswered(&mut self, look: u32) -> Silence {
+        if look == 0 {
+            self.doubt = None;
+        }
+        let (pid, socket) = (self.connected, self.socket.clone());
+        let begun = || Doubt::of(pid, move |patience| connect(&socket, patience));
+        self.doubt.get_or_insert_with(begun).look()
+    }
+
+    fn kill(&mut self) {
         // Another client may have replaced it meanwhile; that one is left alone.
         if let Ok((pid, process)) = self.listener()
             && self.connected == u32::try_from(pid.as_raw_pid()).ok()
@@ -181,17 +193,10 @@ fn has_live(connection: &mut Connection, session: &SessionId) -> Result<bool, Ch
         Ok(_) => return Err(ChannelError::OutOfTurn),
         Err(error) => return Err(error),
     };
-    let of_disk = |state: &SessionState| match state {
-        SessionState::Ended | SessionState::Unreadable(_) => true,
-        SessionState::Idle
-        | SessionState::Working
-        | SessionState::Asking(_)
-        | SessionState::Degraded(_) => false,
-    };
-    Ok(rows.iter().any(|row| row.session == *session && !of_disk(&row.state)))
+    Ok(rows.iter().any(|row| row.session == *session && !row.state.is_of_disk()))
 }
 
-fn connect(socket: &Path) -> Result<Connection, ConnectError> {
+fn connect(socket: &Path, patience: Duration) -> Result<Connection, ConnectError> {
     let token_file = socket.with_file_name("token");
     let token = match std::fs::read_to_string(&token_file) {
         Ok(token) => token,
@@ -199,7 +204,7 @@ fn connect(socket: &Path) -> Result<Connection, ConnectError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(source) => return Err(ConnectError::Token { path: token_file, source }),
     };
-    Connection::open(socket, token.trim())
+    Connection::open_within(socket, token.trim(), patience)
 }
 
 /// Whether nobody is behind the socket.

@@ -19,6 +19,10 @@ pub(crate) const QUIET: Duration = Duration::from_secs(2);
 /// itself finds the answer a moment later.
 pub(crate) const UNANSWERED: u32 = 2;
 
+/// What a person is told once while a daemon is given more time.
+pub(crate) const SLOW: &str = "agentd-supervisor does not answer; it serves other sessions too, so it is \
+                               given more time before another takes its place";
+
 /// What a loop takes in of a supervisor.
 pub(crate) trait Heard: Send + 'static {
     fn word(word: ToClient) -> Self;

@@ -5,7 +5,8 @@ use crate::view::{Moment, Shown, View};
 use protocol::call::{Call, Outcome};
 use protocol::client::Event;
 use protocol::content::{Block, Usage};
-use protocol::session::TurnEnd;
+use protocol::ids::SessionId;
+use protocol::session::{Deaths, TurnEnd};
 use serde_json::{Map, Value, json};
 
 /// `--output-format json`: the result alone.
@@ -38,15 +39,15 @@ impl View for StreamJsonView {
     }
 }
 
-/// The result of a run that failed before it had a session. What readers take without asking is there.
+/// The result of a run that came to no conclusion. What readers take without asking is there.
 #[must_use]
-pub fn failure_line(message: &str) -> String {
+pub fn failure_line(session: Option<&SessionId>, message: &str) -> String {
     object(&[
         ("type", "result".into()),
         ("subtype", "error_during_execution".into()),
         ("is_error", true.into()),
         ("result", message.into()),
-        ("session_id", "".into()),
+        ("session_id", session.map_or("", |session| session.0.as_str()).into()),
         ("num_turns", 0.into()),
         ("duration_ms", 0.into()),
         ("duration_api_ms", 0.into()),
@@ -176,6 +177,7 @@ fn result(opened: &OpenedSession, conclusion: &Conclusion) -> Vec<(&'static str,
     let subtype = match (&conclusion.end, &conclusion.fault) {
         (Some(TurnEnd::Done), None) => "success",
         (Some(TurnEnd::RoundsUsedUp { .. } | TurnEnd::CallsUsedUp { .. }), _) => "error_max_turns",
+        (Some(TurnEnd::ProcessDied(_)), _) => "error_process_died",
         _ => "error_during_execution",
     };
     let text = match &conclusion.fault {
@@ -204,6 +206,10 @@ fn result(opened: &OpenedSession, conclusion: &Conclusion) -> Vec<(&'static str,
     }
     if let Some(fault) = &conclusion.fault {
         fields.push(("error", fault.as_str().into()));
+    }
+    if let Some(TurnEnd::ProcessDied(Deaths { process, cause, count, place })) = &conclusion.end {
+        let died = json!({"process": process, "cause": cause, "deaths": count, "place": place});
+        fields.push(("process_died", died));
     }
     fields
 }

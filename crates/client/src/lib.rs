@@ -14,6 +14,7 @@ mod colour;
 mod connection;
 mod cost;
 mod daemon;
+mod doubt;
 mod ear;
 mod json;
 mod key;
@@ -39,14 +40,14 @@ pub use daemon::{DaemonError, DaemonSupervisors};
 pub use json::{JsonView, StreamJsonView, failure_line};
 pub use key::{KeyFileError, key_of_file, seal_key};
 pub use line_view::{Around, LineView};
-pub use one_shot::{Finished, Input, Prompts, Task, run};
+pub use one_shot::{Finished, Input, Prompts, RunFailure, Task, run};
 pub use plain::{columns, one_line, plain};
 pub use run_error::{RunError, Stop};
 pub use screen::{Effect, Entrance, Input as ScreenInput, Key, Leaving, Screen};
 pub use spawn::{
     Launch, PrivateSupervisor, SpawnError, become_daemon, beside_self, key_of_command,
 };
-pub use supervisors::{OwnSupervisors, Supervisors};
+pub use supervisors::{OwnSupervisors, Silence, Supervisors};
 pub use text::TextView;
-pub use transcript::{Conclusion, OpenedSession, Took, Transcript};
+pub use transcript::{Conclusion, OpenedSession, Took, Transcript, resume_hint};
 pub use view::{Moment, Shown, View};

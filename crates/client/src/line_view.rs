@@ -177,6 +177,10 @@ impl LineView {
     fn turn_end(&self, end: &TurnEnd) -> String {
         match (end, fault_of(end)) {
             (TurnEnd::Interrupted, _) => self.dim_line("the turn was stopped"),
+            (TurnEnd::ProcessDied(_), Some(fault)) => {
+                let way_on = "nobody stopped it: what you type next goes on";
+                format!("{}\n", self.trouble(&format!("{fault}; {way_on}")))
+            }
             (_, Some(fault)) => format!("{}\n", self.trouble(&fault)),
             (_, None) => match self.around {
                 Around::LiveRows => "\n".to_owned(),

@@ -7,9 +7,9 @@
 mod task;
 
 use crate::calling::Calling;
-use crate::ear::{Ear, QUIET, UNANSWERED};
+use crate::ear::{Ear, QUIET, SLOW, UNANSWERED};
 use crate::run_error::{RunError, Stop};
-use crate::supervisors::Supervisors;
+use crate::supervisors::{Silence, Supervisors};
 use crate::transcript::{OpenedSession, Transcript};
 use crate::view::{Moment, Shown, View};
 use ipc::{ChannelError, Sender};
@@ -22,15 +22,15 @@ use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-pub use task::{Finished, Input, Prompts, Task};
+pub use task::{Finished, Input, Prompts, RunFailure, Task};
 
 /// Words held for a view that is slower than the supervisor, before the supervisor waits.
 const QUEUE: usize = 256;
 /// Longest time for a turn to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(4);
-/// So many supervisors may be lost in one run. One that is killed is an accident; one that dies
-/// each time it sees this session is a fault that another start does not mend.
-const LIVES: u32 = 3;
+/// So many supervisors may be lost without progress in between. One that is killed is an accident;
+/// one that dies each time at the same place is a fault that another start does not mend.
+const LOSSES: u32 = 3;
 
 /// Runs one prompt to its end. `signals` is given the sender into which signals go.
 ///
@@ -41,7 +41,7 @@ pub fn run(
     mut task: Task,
     view: &mut dyn View,
     signals: impl FnOnce(SyncSender<Input>),
-) -> Result<Finished, RunError> {
+) -> Result<Finished, RunFailure> {
     let began = Instant::now();
     let deadline = task.time_limit.map(|limit| began + limit);
     let (sender, inputs) = mpsc::sync_channel(QUEUE);
@@ -51,8 +51,10 @@ pub fn run(
         Prompts::Following(next) => Some(read_prompts(next, sender.clone())),
     };
     let ear = Ear::new(sender);
-    let say = ear.begin(supervisors, &task.opening, &task.papers)?;
-    let run = Run {
+    let say = ear
+        .begin(supervisors, &task.opening, &task.papers)
+        .map_err(|error| RunFailure { session: None, error })?;
+    let mut run = Run {
         supervisors,
         task,
         say,
@@ -66,10 +68,11 @@ pub fn run(
         seen: 0,
         prompt: Prompt::ToBeSaid,
         wanted,
-        lives: 1,
+        session: None,
+        losses: 0,
         calling: Calling::default(),
     };
-    run.go(began)
+    run.go(began).map_err(|error| RunFailure { session: run.session.take(), error })
 }
 
 /// A thread that reads one prompt each time it is asked to, so that signals are heard meanwhile.
@@ -122,13 +125,15 @@ struct Run<'a> {
     prompt: Prompt,
     /// Asks for the next prompt, where more than one may come.
     wanted: Option<SyncSender<()>>,
-    /// Supervisors so far.
-    lives: u32,
+    /// Known once it is open.
+    session: Option<SessionId>,
+    /// Supervisors lost since the last progress.
+    losses: u32,
     calling: Calling,
 }
 
 impl Run<'_> {
-    fn go(mut self, began: Instant) -> Result<Finished, RunError> {
+    fn go(&mut self, began: Instant) -> Result<Finished, RunError> {
         let opened = self.open()?;
         let mut transcript = Transcript::new(opened);
         let shown = self.view.show(&transcript, Moment::Opened(transcript.opened()));
@@ -204,11 +209,9 @@ impl Run<'_> {
                     return Input::TimeOver;
                 }
                 Err(RecvTimeoutError::Timeout) if self.unanswered >= UNANSWERED => {
-                    self.unanswered = 0;
-                    // Its end is known of before it comes in.
-                    self.ear.forget();
-                    self.supervisors.unanswered();
-                    return Input::Lost(io::Error::from(io::ErrorKind::TimedOut).into());
+                    if self.is_lost() {
+                        return Input::Lost(io::Error::from(io::ErrorKind::TimedOut).into());
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.unanswered += 1;
@@ -217,6 +220,29 @@ impl Run<'_> {
                 }
             }
         }
+    }
+
+    /// Whether a supervisor that does not answer is given up.
+    fn is_lost(&mut self) -> bool {
+        let look = self.unanswered - UNANSWERED;
+        let silence = self.supervisors.unanswered(look);
+        match silence {
+            Silence::Deaf | Silence::Stuck => {
+                self.unanswered = 0;
+                // Its end is known of before it comes in.
+                self.ear.forget();
+                if silence == Silence::Stuck {
+                    self.supervisors.kill();
+                }
+                return true;
+            }
+            Silence::Slow if look == 0 => {
+                self.write(&Shown { out: String::new(), err: format!("{SLOW}\n") });
+            }
+            Silence::Slow => {}
+        }
+        self.unanswered += 1;
+        false
     }
 
     /// Waits for the session and attaches to it, behind what was seen.
@@ -247,9 +273,10 @@ impl Run<'_> {
         else {
             return Err(RunError::Lost(ChannelError::OutOfTurn));
         };
-        if self.lives == 1 {
+        if self.session.is_none() {
             self.seen = last_seq;
         }
+        self.session = Some(session.clone());
         let from = self.seen.saturating_add(1);
         self.say.send(&follow(&session, from)).map_err(RunError::Lost)?;
         let project = self.task.opening.project.to_path().display().to_string();
@@ -264,6 +291,9 @@ impl Run<'_> {
                 Input::Word(ToClient::Event { session: about, seq, event }) => {
                     if about == session {
                         ipc::step!("client: event seen");
+                        if seq > self.seen && transcript.is_progress(&event) {
+                            self.losses = 0;
+                        }
                         self.seen = self.seen.max(seq);
                         self.happened(transcript, &event);
                     }
@@ -359,10 +389,15 @@ impl Run<'_> {
         transcript: &mut Transcript,
         error: ChannelError,
     ) -> Result<(), RunError> {
-        if self.lives >= LIVES {
-            return Err(RunError::Lost(error));
+        self.losses += 1;
+        if self.losses >= LOSSES {
+            let how = self.supervisors.how_lost().unwrap_or_else(|| error.to_string());
+            let place = match transcript.open_calls() {
+                0 => "while the model was asked",
+                _ => "while a call ran",
+            };
+            return Err(RunError::LostAgain { losses: self.losses, how, place });
         }
-        self.lives += 1;
         if self.prompt == Prompt::Said {
             self.prompt = Prompt::ToBeSaid;
         }

@@ -29,6 +29,18 @@ pub enum RunError {
     /// The supervisor is gone, and no other took its place.
     #[error("the connection to the supervisor is lost")]
     Lost(#[source] ChannelError),
+    /// One supervisor after another was lost.
+    #[error(
+        "agentd-supervisor was lost {losses} times without progress, the last time {place}: {how}"
+    )]
+    LostAgain {
+        /// How often since the last progress.
+        losses: u32,
+        /// How the last one ended.
+        how: String,
+        /// Where in the turn.
+        place: &'static str,
+    },
     /// There is no supervisor to connect to.
     #[error(transparent)]
     NoSupervisor(Box<dyn std::error::Error + Send + Sync>),

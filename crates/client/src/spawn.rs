@@ -10,9 +10,9 @@ use std::fs;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longest time until a new supervisor says where its socket is: it clears what is left of earlier
@@ -222,6 +222,18 @@ impl PrivateSupervisor {
         self.end_in_order()
     }
 
+    /// How it ended: by which signal or with which code. Its connection closes a moment before its end.
+    pub(crate) fn how_ended(&mut self) -> Option<String> {
+        let deadline = Instant::now() + Duration::from_secs(1);
+        loop {
+            match self.child.try_wait().ok()? {
+                Some(status) => return Some(in_words(status)),
+                None if Instant::now() > deadline => return None,
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+
     /// Ends it by force. What it started ends with it.
     pub(crate) fn kill(&mut self) {
         // Fails only where it has ended already.
@@ -242,6 +254,14 @@ impl PrivateSupervisor {
             pause = (pause * 2).min(Duration::from_millis(20));
         }
         Ok(())
+    }
+}
+
+fn in_words(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("it was ended by signal {signal}"),
+        (None, Some(code)) => format!("it exited with code {code}"),
+        (None, None) => "it ended".to_owned(),
     }
 }
 

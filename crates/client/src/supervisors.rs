@@ -23,9 +23,28 @@ pub trait Supervisors {
         session: &SessionId,
     ) -> Result<Option<Connection>, Box<dyn Error + Send + Sync>>;
 
-    /// The present supervisor does not answer: it is stopped or stuck, and is ended by force, so
-    /// that another may take its place.
-    fn unanswered(&mut self);
+    /// How the present supervisor ended, as far as this client can know.
+    fn how_lost(&mut self) -> Option<String> {
+        None
+    }
+
+    /// The present supervisor does not answer: what to make of that. Asked again every two seconds while
+    /// the silence lasts; `look` counts that from 0.
+    fn unanswered(&mut self, look: u32) -> Silence;
+
+    /// Ends the present supervisor by force, so that another may take its place.
+    fn kill(&mut self);
+}
+
+/// What to make of a supervisor that does not answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Silence {
+    /// It may be slow: wait.
+    Slow,
+    /// It answers others: connect anew.
+    Deaf,
+    /// It is stopped or blocked: end it.
+    Stuck,
 }
 
 /// Supervisors for one run alone, each started when the one before it is gone.
@@ -85,7 +104,16 @@ impl Supervisors for OwnSupervisors<'_> {
         Err("the supervisor of this run is gone".into())
     }
 
-    fn unanswered(&mut self) {
+    fn how_lost(&mut self) -> Option<String> {
+        self.current.as_mut().and_then(PrivateSupervisor::how_ended)
+    }
+
+    /// Nobody else's work ends with it.
+    fn unanswered(&mut self, _: u32) -> Silence {
+        Silence::Stuck
+    }
+
+    fn kill(&mut self) {
         if let Some(current) = &mut self.current {
             current.kill();
         }

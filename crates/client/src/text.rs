@@ -111,6 +111,9 @@ impl TextView {
                 one_line(&gist(first), LINE),
             ));
         }
+        if let Some(web) = allow_web(&conclusion.nobody_to_ask) {
+            shown.err.push_str(&web);
+        }
         if conclusion.uncaged > 0 {
             shown.err.push_str(&format!(
                 "agentd: {} call(s) were refused because no cage could be made; see `agentd \
@@ -146,5 +149,55 @@ pub(crate) fn gist(call: &Call) -> String {
         Some(serde_json::Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
         None => call.input.clone(),
+    }
+}
+
+/// How the web pages of these calls could be allowed, in one line; none where none of them asks for one.
+fn allow_web(calls: &[Call]) -> Option<String> {
+    let asks = |call: &&Call| ["web_fetch", "web_search"].contains(&call.tool.as_str());
+    let call = calls.iter().find(asks)?;
+    let host = match call.tool.as_str() {
+        "web_fetch" => host_of(&gist(call)),
+        _ => None,
+    };
+    let (host, of_search) = match host {
+        Some(host) => (host, ""),
+        None => ("HOST".to_owned(), ", where HOST is that of `web.search_url` for a search"),
+    };
+    Some(format!(
+        "agentd: allow web pages with --allow-web {host} or the rule `{tool}:{host}` in \
+         permissions.allow{of_search}\n",
+        tool = call.tool
+    ))
+}
+
+/// The host of an address, with its port where that is not the web's own. A model wrote the address, and
+/// a person may copy the host into a shell.
+fn host_of(url: &str) -> Option<String> {
+    let rest = url.trim().split_once("://")?.1;
+    let host = rest.split(['/', '?', '#']).next()?.to_ascii_lowercase();
+    let host = host.strip_suffix(":443").or(host.strip_suffix(":80")).unwrap_or(&host);
+    let fits = |c: char| c.is_ascii_alphanumeric() || ".-:".contains(c);
+    (!host.is_empty() && !host.starts_with('-') && host.chars().all(fits)).then(|| host.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_shown_as_a_person_may_copy_it() {
+        for (url, host) in [
+            ("https://Docs.RS/serde?x#y", Some("docs.rs")),
+            ("http://docs.rs:8443", Some("docs.rs:8443")),
+            ("https://docs.rs:443/", Some("docs.rs")),
+            ("http://10.0.0.7:80/a", Some("10.0.0.7")),
+            ("https://a.org;reboot/", None),
+            ("https://$(reboot)/", None),
+            ("https://--yolo/", None),
+            ("docs.rs", None),
+        ] {
+            assert_eq!(host_of(url).as_deref(), host, "{url}");
+        }
     }
 }

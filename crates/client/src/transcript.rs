@@ -188,6 +188,34 @@ impl Transcript {
         }
     }
 
+    /// Whether an event that is on disk moves the turn on. The read of a pinned file does not: each
+    /// new process of a conversation makes it again.
+    pub(crate) fn is_progress(&self, event: &Event) -> bool {
+        let is_pinned_read = |call: &Call| call.use_id.is_empty() && call.tool == "read";
+        match event {
+            Event::Proposed { call } => !is_pinned_read(call),
+            Event::CallEnded { call, .. } => {
+                self.calls.get(call).is_none_or(|known| !is_pinned_read(&known.call))
+            }
+            Event::Prompt { .. } | Event::Answer { .. } | Event::Compacted { .. } => true,
+            Event::TextDelta { .. }
+            | Event::Struck { .. }
+            | Event::Asked { .. }
+            | Event::Decided { .. }
+            | Event::Started { .. }
+            | Event::Output { .. }
+            | Event::Queue { .. }
+            | Event::Changed { .. }
+            | Event::Learned { .. }
+            | Event::NotCompacted { .. }
+            | Event::Notice { .. }
+            | Event::Model { .. }
+            | Event::AnswerRejected { .. }
+            | Event::TurnEnded { .. }
+            | Event::Degraded { .. } => false,
+        }
+    }
+
     /// Whether the run has come to its end.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -207,10 +235,15 @@ impl Transcript {
                 known.result.as_ref().is_some_and(|result| result.code.as_deref() == Some(code))
             })
         };
-        let fault = stopped
-            .map(str::to_owned)
-            .or_else(|| self.degraded.clone())
-            .or_else(|| self.end.as_ref().and_then(fault_of));
+        let fault = match (stopped, &self.degraded, &self.end) {
+            (Some(why), ..) => Some(why.to_owned()),
+            (None, _, Some(end @ TurnEnd::ProcessDied(_))) => {
+                let way_on = resume_hint(&self.opened.session);
+                fault_of(end).map(|fault| format!("{fault}; {way_on}"))
+            }
+            (None, Some(why), _) => Some(why.clone()),
+            (None, None, end) => end.as_ref().and_then(fault_of),
+        };
         Conclusion {
             end: self.end.clone(),
             degraded: self.degraded.clone(),
@@ -230,6 +263,15 @@ impl Transcript {
             uncaged: u32::try_from(coded(SANDBOX_UNAVAILABLE).count()).unwrap_or(u32::MAX),
         }
     }
+}
+
+/// How to go on with a session whose turn was cut short.
+#[must_use]
+pub fn resume_hint(session: &SessionId) -> String {
+    format!(
+        "`agentd show {session}` reads the session, `agentd -p PROMPT --resume {session}` goes on \
+         with it"
+    )
 }
 
 /// What a turn's end means to a person, where it is not the good one.
@@ -256,6 +298,7 @@ pub(crate) fn fault_of(end: &TurnEnd) -> Option<String> {
         }
         TurnEnd::Interrupted => Some("the turn was interrupted".to_owned()),
         TurnEnd::ProviderFailed { kind: _, message } => Some(message.clone()),
+        TurnEnd::ProcessDied(deaths) => Some(format!("the turn was cut short: {deaths}")),
     }
 }
 

@@ -181,6 +181,6 @@ fn text_puts_the_answer_on_one_stream_and_the_way_on_the_other() {
 
 #[test]
 fn a_failure_before_the_session_is_a_result_too() {
-    let line: Value = serde_json::from_str(&failure_line("no key")).unwrap();
+    let line: Value = serde_json::from_str(&failure_line(None, "no key")).unwrap();
     assert_eq!((&line["is_error"], &line["result"]), (&json!(true), &json!("no key")));
 }

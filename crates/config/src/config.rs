@@ -124,6 +124,8 @@ pub struct SandboxConfig {
 pub struct ToolsConfig {
     /// Most characters of one result that the model is sent.
     pub max_result_chars: u32,
+    /// The same for a `read`.
+    pub max_read_chars: u32,
     /// Longest time for a command that names none, in milliseconds.
     pub timeout_ms: u64,
     /// Directories granted beside the project, absolute; links not resolved yet.
@@ -223,6 +225,7 @@ impl Config {
             },
             tools: ToolsConfig {
                 max_result_chars: narrow(settings, "tools.max_result_chars")?,
+                max_read_chars: narrow(settings, "tools.max_read_chars")?,
                 timeout_ms: settings.number("tools.timeout_ms")?,
                 add_dirs: directories(settings.list("tools.add_dirs")?, sources)?,
             },
@@ -251,7 +254,8 @@ fn provider(
     sources: &Sources,
     warnings: &mut Vec<Warning>,
 ) -> Result<ProviderConfig, ConfigError> {
-    let base_url = settings.text("provider.base_url")?.to_owned();
+    // The paths of the interfaces begin with a slash.
+    let base_url = settings.text("provider.base_url")?.trim_end_matches('/').to_owned();
     let name = ProviderName::parse(settings.text("provider.name")?)
         .ok_or(ConfigError::Incomplete { key: "provider.name" })?;
     let key = key(settings, sources, name.vendor())?;

@@ -11,12 +11,10 @@ const COMMANDS_SEE: &[&str] = &[
     "HOME",
     "USER",
     "LOGNAME",
-    "SHELL",
     "LANG",
     "LANGUAGE",
-    "TERM",
-    "COLORTERM",
     "TZ",
+    "CI",
     "RUSTUP_HOME",
     "CARGO_HOME",
     "RUSTUP_TOOLCHAIN",
@@ -26,6 +24,21 @@ const COMMANDS_SEE: &[&str] = &[
     "NVM_DIR",
     "PYENV_ROOT",
     "VIRTUAL_ENV",
+];
+
+/// Variables with the same value in every command, since no person reads its screen or answers it.
+///
+/// `PAGER` also stands for `MANPAGER`, `SYSTEMD_PAGER`, `GH_PAGER`, `AWS_PAGER` and their like, which a
+/// command does not see. `GIT_PAGER` and `GIT_ASKPASS` outdo the person's git configuration; an empty
+/// `GIT_ASKPASS` starts no program.
+pub const FOR_COMMANDS: [(&str, &str); 7] = [
+    ("TERM", "dumb"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ASKPASS", ""),
+    ("SSH_ASKPASS_REQUIRE", "never"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
 ];
 
 /// Those that say where tool chains are: the policy of commands names each of them.

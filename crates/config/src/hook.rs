@@ -27,6 +27,8 @@ pub struct Configured {
 pub struct HookConfig {
     /// None where it is switched off, or the project is not trusted: what lies in it would run.
     pub commands: Vec<Configured>,
+    /// Those that do not run for want of trust in the project.
+    pub untrusted: Vec<Configured>,
     /// Longest time of one call in milliseconds.
     pub timeout_ms: u64,
 }
@@ -44,6 +46,7 @@ pub(crate) fn all(
             "off" => Vec::new(),
             _ => configured(commands, settings.list(commands)?)?,
         },
+        untrusted: Vec::new(),
         timeout_ms: settings.number(timeout)?,
     })
 }

@@ -117,6 +117,7 @@ pub(crate) const KEYS: &[Key] = &[
     key("web.private_networks", Word(&["allow", "refuse"]), Tighten(LaterWord)),
     // A result of fewer characters than this has no room for its exit line.
     key("tools.max_result_chars", Count(1_000, 10_000_000), Anything),
+    key("tools.max_read_chars", Count(1_000, 10_000_000), Anything),
     // The largest is the contract of `bash`: ten minutes.
     key("tools.timeout_ms", Count(100, 600_000), Anything),
     key("tools.add_dirs", Dirs, Nothing),

@@ -37,7 +37,9 @@ pub use config::{
     ToolsConfig,
 };
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
-pub use environment::{Environment, TOOL_HOMES, command_may_see, key_places, names_keys};
+pub use environment::{
+    Environment, FOR_COMMANDS, TOOL_HOMES, command_may_see, key_places, names_keys,
+};
 pub use error::{ConfigError, Place};
 pub use hook::{Configured, HookConfig};
 pub use init::{InitError, init_project, init_text};

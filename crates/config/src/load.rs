@@ -108,8 +108,8 @@ impl Config {
         // One trusted file says nothing of another that was changed since.
         let trusted = |standing| standing == Standing::Trusted;
         if standings.is_empty() || !standings.into_iter().all(trusted) {
-            config.verify.commands.clear();
-            config.format.commands.clear();
+            config.verify.untrusted = std::mem::take(&mut config.verify.commands);
+            config.format.untrusted = std::mem::take(&mut config.format.commands);
         }
         Ok(config)
     }

@@ -169,5 +169,5 @@ fn url(text: &str) -> Option<Value> {
         && !host.starts_with(':')
         && text.len() <= 2048
         && text.chars().all(|c| c.is_ascii_graphic() && !"@?#\\\"<>".contains(c));
-    fits.then(|| Value::Text(text.trim_end_matches('/').to_owned()))
+    fits.then(|| Value::Text(text.to_owned()))
 }

@@ -134,6 +134,7 @@ fn defaults_hold_where_nobody_says_otherwise() {
     assert_eq!((config.sandbox.level, config.sandbox.highest_tier), (Level::Required, Tier::A));
     assert_eq!(config.network, Network::Off);
     assert_eq!((config.tools.max_result_chars, config.tools.timeout_ms), (30_000, 120_000));
+    assert_eq!(config.tools.max_read_chars, 100_000);
     assert_eq!((config.budget.rounds, config.budget.calls), (25, 300));
     assert_eq!(config.budget.session_calls, None, "0 is no bound");
     assert_eq!(

@@ -11,6 +11,7 @@ mod frame;
 mod hello;
 #[cfg(agentd_hooks)]
 pub mod hook;
+pub mod log;
 mod step;
 
 pub use channel::{ChannelError, Ends, Received, Receiver, Sender, connect, worker};

@@ -63,6 +63,7 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<Anchor>) -> Result<(), Rea
             | Record::Expired { .. }
             | Record::Start { .. }
             | Record::TurnEnded { .. }
+            | Record::Closed
             | Record::Unknown { .. } => None,
         };
         if let Some(head) = head {

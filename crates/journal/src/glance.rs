@@ -2,8 +2,9 @@
 //! beginning and its last record, and its prompts are counted without reading them, so that a list
 //! costs little more for sessions that went on for months.
 
+use crate::past::is_of_a_turn;
 use crate::reader::FILE;
-use crate::{Entry, Header, ReadError, Record, newest, read};
+use crate::{Deaths, Entry, Header, ReadError, Record, Turn, is_held, newest, read};
 use memchr::memmem;
 use std::fs::File;
 use std::io::{self, Read};
@@ -33,6 +34,8 @@ pub struct Glance {
     pub first_prompt: String,
     /// Its prompts; unknown where the journal is very long.
     pub turns: Option<u32>,
+    /// How its last turn stands.
+    pub turn: Turn,
     /// What keeps it from being read, as far as was looked.
     pub trouble: Option<ReadError>,
 }
@@ -59,9 +62,22 @@ fn look(dir: &Path, seen: &mut Glance) -> Result<(), ReadError> {
             break;
         }
     }
-    for time in newest(dir, 1, |entry| Some(entry.time))? {
-        seen.last = time;
+    // The newest record about turns stands near the end, but for a turn that is open.
+    let (mut last, mut goes_on) = (None, false);
+    let about_turns = newest(dir, 1, |Entry { seq: _, time, record }| {
+        last.get_or_insert(time);
+        goes_on |= is_of_a_turn(&record);
+        matches!(record, Record::Prompt { .. } | Record::TurnEnded { .. } | Record::Closed)
+            .then_some(record)
+    });
+    for record in about_turns? {
+        if matches!(record, Record::Closed) {
+            seen.turn = if goes_on { Turn::Open } else { Turn::Left };
+        } else {
+            seen.turn.take(&record);
+        }
     }
+    seen.last = last.unwrap_or(seen.last);
     if length <= COUNTED {
         let path = dir.join(FILE);
         let counted = File::open(&path).and_then(prompts);
@@ -89,8 +105,23 @@ fn prompts(mut journal: impl Read) -> io::Result<u32> {
 }
 
 impl Glance {
+    /// How the last turn of the session in this directory was cut short, if it was: one that is open
+    /// only where no process holds the session.
+    #[must_use]
+    pub fn cut_short(&self, session_dir: &Path) -> Option<Deaths> {
+        match self.turn {
+            Turn::Open if is_held(session_dir) => None,
+            // Its person had the session ended.
+            Turn::Left => None,
+            Turn::Open | Turn::Died(_) | Turn::Ended => {
+                self.turn.cut_short(self.turns.unwrap_or_default())
+            }
+        }
+    }
+
     fn take(&mut self, Entry { seq: _, time, record }: Entry) {
         self.last = time;
+        self.turn.take(&record);
         if let Record::Session(header) = record {
             self.began = time;
             self.header = Some(header);

@@ -4,7 +4,7 @@ use crate::blobs::Blobs;
 use crate::line::{self, LINE_CAP};
 use crate::reader::{self, BLOBS, FILE};
 use crate::{BlobError, Header, Past, ReadError, Reader, Record, Tail, bulk, disk, past};
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -142,6 +142,14 @@ pub enum AppendError {
         /// The system's word.
         source: io::Error,
     },
+}
+
+/// Whether some process holds the session in this directory. Takes its lock for a moment where nobody
+/// does, for which whoever opens it waits.
+#[must_use]
+pub fn is_held(session_dir: &Path) -> bool {
+    let journal = reader::open(&session_dir.join(FILE));
+    journal.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 impl Journal {

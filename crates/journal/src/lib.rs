@@ -73,16 +73,18 @@ pub use blobs::BlobError;
 pub use digest::{Digest, NotADigest};
 pub use fork::{ForkError, fork};
 pub use glance::{Glance, glance};
-pub use journal::{AppendError, CreateError, Journal, OpenError, Opened, Torn, is_session_name};
+pub use journal::{
+    AppendError, CreateError, Journal, OpenError, Opened, Torn, is_held, is_session_name,
+};
 pub use line::Damage;
 pub use open_calls::{OpenCall, Refused, open_calls};
 pub use page::{newest, page};
-pub use past::{Past, Turn};
+pub use past::{Past, Turn, past_of};
 pub use path::StoredPath;
 pub use reader::{ReadError, Reader, Tail, header, read};
 pub use record::{Entry, FORMAT, Header, Parent, Record};
 pub use roll::sessions;
 pub use words::{
-    Basis, Block, Failure, Head, Outcome, Progress, Rule, RuleEffect, SeenFile, Span, ToolKind,
-    TurnEnd, Usage,
+    Basis, Block, Deaths, Failure, Head, Outcome, Progress, Rule, RuleEffect, SeenFile, Span,
+    ToolKind, TurnEnd, Usage,
 };

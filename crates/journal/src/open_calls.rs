@@ -89,6 +89,7 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
             | Record::Answer { .. }
             | Record::Asked { .. }
             | Record::TurnEnded { .. }
+            | Record::Closed
             | Record::Unknown { .. } => {}
         }
     }

@@ -6,8 +6,9 @@
 
 use crate::reader::Reader;
 use crate::record::{about_a_call, ends_a_call};
-use crate::{Damage, Entry, ReadError, Record, bulk, line};
+use crate::{Damage, Deaths, Entry, ReadError, Record, TurnEnd, bulk, line, read};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What a journal says of its session's present.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,13 +24,81 @@ pub struct Past {
     pub round: u32,
 }
 
-/// Whether a session is in the middle of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How the last turn of a session stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Turn {
     /// It has no end on disk.
     Open,
-    /// It ended, or there was none.
+    /// It has no end on disk, and the session was ended in order there.
+    Left,
+    /// Deaths of a process ended it.
+    Died(Deaths),
+    /// It ended otherwise, or there was none.
+    #[default]
     Ended,
+}
+
+impl Turn {
+    /// Takes the next record of the journal in.
+    pub(crate) fn take(&mut self, record: &Record) {
+        if let Record::TurnEnded { end } = record {
+            *self = Self::Ended;
+            if let TurnEnd::ProcessDied(deaths) = end {
+                *self = Self::Died(deaths.clone());
+            }
+        } else if matches!(record, Record::Prompt { .. }) {
+            *self = Self::Open;
+        } else if matches!(record, Record::Closed) && *self == Self::Open {
+            *self = Self::Left;
+        } else if *self == Self::Left && is_of_a_turn(record) {
+            // It went on.
+            *self = Self::Open;
+        }
+    }
+
+    /// Whether it has no end on disk.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Open | Self::Left)
+    }
+
+    /// How it was cut short, if it was; it is turn number `turns`. Of an open one the records tell no
+    /// more than that the supervisor wrote none after them. A session that was ended in order was cut
+    /// short by nothing.
+    #[must_use]
+    pub fn cut_short(&self, turns: u32) -> Option<Deaths> {
+        let of_supervisor = |cause: &str| Deaths {
+            process: "agentd-supervisor".to_owned(),
+            cause: cause.to_owned(),
+            deaths: 1,
+            place: format!("in turn {turns}, before that turn had its end"),
+        };
+        match self {
+            Self::Open => Some(of_supervisor("ended, or its disk took no more records,")),
+            Self::Died(deaths) => Some(deaths.clone()),
+            Self::Left | Self::Ended => None,
+        }
+    }
+}
+
+/// Whether a turn that has no end goes on with this record.
+pub(crate) fn is_of_a_turn(record: &Record) -> bool {
+    matches!(
+        record,
+        Record::Answer { .. }
+            | Record::Proposed { .. }
+            | Record::Start { .. }
+            | Record::Result { .. }
+            | Record::Interrupted { .. }
+    )
+}
+
+/// Reads the journal of the session in this directory, without its lock and without changing it.
+///
+/// # Errors
+/// Where there is none, or it cannot be read to its end.
+pub fn past_of(session_dir: &Path) -> Result<Past, ReadError> {
+    past(&mut read(session_dir)?)
 }
 
 /// Reads the journal to its end.
@@ -37,7 +106,7 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
     let mut past = Past { entries: Vec::new(), turns: 0, turn: Turn::Ended, round: 0 };
     // Lines are kept as they are until it is known whether their call ended.
     let mut calls = OpenLines::default();
-    let mut answer = Vec::new();
+    let (mut answer, mut end) = (Vec::new(), Vec::new());
     while reader.next_line()? {
         if past.entries.is_empty() {
             past.entries.push(reader.entry()?);
@@ -46,6 +115,11 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
         let front = line::check(reader.line()).and_then(|()| line::front(reader.line()));
         let front = front.map_err(|damage| reader.damaged(damage))?;
         reader.check_place(front.seq)?;
+        let goes_on =
+            ["ANSWER", "PROPOSED", "START"].contains(&&*front.kind) || ends_a_call(&front.kind);
+        if past.turn == Turn::Left && goes_on {
+            past.turn = Turn::Open;
+        }
         look_for_texts(reader)?;
         match (&*front.kind, front.call) {
             ("PROMPT", _) => {
@@ -57,7 +131,13 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
                     past.entries.remove(oldest);
                 }
             }
-            ("TURN_ENDED", _) => past.turn = Turn::Ended,
+            ("TURN_ENDED", _) => {
+                past.turn = Turn::Ended;
+                end.clear();
+                end.extend_from_slice(reader.line());
+            }
+            ("CLOSED", _) if past.turn == Turn::Open => past.turn = Turn::Left,
+            ("CLOSED", _) => {}
             ("ANSWER", _) => {
                 answer.clear();
                 answer.extend_from_slice(reader.line());
@@ -82,6 +162,9 @@ pub(crate) fn past(reader: &mut Reader) -> Result<Past, ReadError> {
     let asked = !open.is_empty() && !answer.is_empty();
     if asked && let Record::Answer { round, .. } = reader.entry_of(&answer)?.record {
         past.round = round;
+    }
+    if past.turn == Turn::Ended && !end.is_empty() {
+        past.turn.take(&reader.entry_of(&end)?.record);
     }
     past.entries.extend(open);
     past.entries.sort_by_key(|entry| entry.seq);

@@ -216,6 +216,9 @@ pub enum Record {
         /// How.
         end: TurnEnd,
     },
+    /// The supervisor ended the session in order in the middle of a turn. Who does not know this kind
+    /// finds the turn open, which it is.
+    Closed,
     /// The beginning of the conversation is no longer sent to the model. Who does not know this kind
     /// sends all of it, which is legal and may be too much.
     Compacted {
@@ -236,7 +239,7 @@ pub enum Record {
 
 impl Record {
     /// The kinds this build knows.
-    pub(crate) const KINDS: [&str; 18] = [
+    pub(crate) const KINDS: [&str; 19] = [
         "SESSION",
         "PROMPT",
         "QUEUED",
@@ -254,6 +257,7 @@ impl Record {
         "RESULT",
         "INTERRUPTED",
         "TURN_ENDED",
+        "CLOSED",
         "COMPACTED",
     ];
 
@@ -276,6 +280,7 @@ impl Record {
             | Self::Result { .. }
             | Self::Interrupted { .. }
             | Self::TurnEnded { .. }
+            | Self::Closed
             // Nothing is known of it, so the safe answer.
             | Self::Unknown { .. } => true,
             Self::Approved { tool_kind, .. } | Self::Start { tool_kind, .. } => {

@@ -174,6 +174,11 @@ pub enum Basis {
         /// Why.
         why: String,
     },
+    /// The session's mode, of a command that runs a program whose name is only known when it runs.
+    Opaque {
+        /// Its name in the configuration.
+        mode: String,
+    },
 }
 
 /// What is known of a call that was cut short.
@@ -221,6 +226,21 @@ pub enum TurnEnd {
         /// In the server's words.
         message: String,
     },
+    /// A process died again and again in it, with no progress in between; or the supervisor did.
+    ProcessDied(Deaths),
+}
+
+/// The deaths of one process that ended a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deaths {
+    /// The executable's name.
+    pub process: String,
+    /// How it ended the last time: the signal or the exit code, in words.
+    pub cause: String,
+    /// How often it died since the last progress.
+    pub deaths: u32,
+    /// Where in the turn it died the last time, in words.
+    pub place: String,
 }
 
 /// What a number of calls is for.

@@ -197,6 +197,29 @@ fn a_full_disk_closes_the_journal_until_it_is_opened_again() {
 }
 
 #[test]
+fn an_audit_log_stays_closed_while_the_disk_is_full_and_opens_again_behind_that() {
+    let disk = Disk::tmpfs(256 << 10);
+    let dir = disk.path().join("audit");
+    let mut audit = Audit::open(&dir).unwrap();
+    let record = decided("s1", 1, Decision::Allowed);
+    audit.append(&record).unwrap();
+    let filler = disk.path().join("filler");
+    let _ = fs::write(&filler, vec![1; 512 << 10]);
+    while audit.append(&record).is_ok() {}
+    for _ in 0..2 {
+        let error = audit.reopen().unwrap_err();
+        let AuditError::Write { source, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(source.raw_os_error(), Some(Errno::ENOSPC as i32));
+        assert!(matches!(audit.append(&record), Err(AuditError::Closed { .. })));
+    }
+    fs::remove_file(&filler).unwrap();
+    audit.reopen().unwrap();
+    audit.append(&record).unwrap();
+    audit.sync().unwrap();
+    assert!(verify(&dir, &[]).unwrap().is_whole());
+}
+
+#[test]
 fn a_session_is_not_begun_on_a_full_disk() {
     let disk = Disk::tmpfs(64 << 10);
     let _ = fs::write(disk.path().join("filler"), vec![1; 128 << 10]);

@@ -4,7 +4,7 @@
 
 mod sample;
 
-use journal::{Entry, Journal, Past, Record, ToolKind, Turn, open_calls, read};
+use journal::{Entry, Journal, Past, Record, ToolKind, Turn, glance, open_calls, read};
 use proptest::prelude::*;
 use sample::{each_kind, header, interrupted, prompt, proposed, result, start};
 use std::path::Path;
@@ -91,11 +91,28 @@ proptest! {
         prop_assert!(past.entries.iter().all(|entry| all.contains(entry)));
         let prompts = records.iter().filter(|record| matches!(record, Record::Prompt { .. }));
         prop_assert_eq!(past.turns as usize, prompts.count());
-        let last = records.iter().rev().find_map(|record| {
-            let prompt = matches!(record, Record::Prompt { .. });
-            let ended = matches!(record, Record::TurnEnded { .. });
-            (prompt || ended).then_some(if prompt { Turn::Open } else { Turn::Ended })
+        let seen = glance(&sessions.path().join("s1"));
+        prop_assert_eq!(&past.turn, &seen.turn);
+        let last = records.iter().rev().find(|record| {
+            matches!(record, Record::Prompt { .. } | Record::TurnEnded { .. })
         });
-        prop_assert_eq!(past.turn, last.unwrap_or(Turn::Ended));
+        prop_assert_eq!(past.turn.is_open(), matches!(last, Some(Record::Prompt { .. })));
+    }
+}
+
+#[test]
+fn a_turn_that_was_left_in_order_is_open_again_once_it_goes_on() {
+    for (records, turn) in [
+        (vec![prompt("x")], Turn::Open),
+        (vec![prompt("x"), Record::Closed], Turn::Left),
+        (vec![prompt("x"), Record::Closed, start(1, ToolKind::Query)], Turn::Open),
+    ] {
+        // Long enough that a list does not read it whole, and short.
+        for before in [Vec::new(), vec![Record::Queued { text: "q".repeat(30_000) }; 10]] {
+            let sessions = tempdir().unwrap();
+            let past = written(sessions.path(), &[before, records.clone()].concat());
+            assert_eq!(past.turn, turn, "{records:?}");
+            assert_eq!(glance(&sessions.path().join("s1")).turn, turn, "{records:?}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! Phases: `Rules` for a session before its first `Judge`. A case whose verdict is `Ask` stays open
 //! until `Answer` or `Forget`.
 
+use crate::confinement::Tier;
 use crate::ids::{CallId, SessionId};
 use crate::judgement::{Answer, Case, RuleSet, Verdict};
 use crate::upkeep::LogLine;
@@ -54,7 +55,10 @@ pub enum ToBroker {
 #[allow(clippy::large_enum_variant, reason = "a verdict is what it mostly says")]
 pub enum FromBroker {
     /// Ready for rules.
-    Ready,
+    Ready {
+        /// The cage that the broker has.
+        cage: Tier,
+    },
     /// About a call that was put.
     Verdict {
         /// Which.

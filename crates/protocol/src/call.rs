@@ -74,6 +74,34 @@ pub struct ToolResult {
     pub code: Option<String>,
 }
 
+impl ToolResult {
+    /// An error as models are told of each: its code, the tool, what happened, the way on.
+    #[must_use]
+    pub fn error(outcome: Outcome, code: &str, tool: &str, message: &str, hint: &str) -> Self {
+        let mut text = format!("Error [{code}] {tool}: {message}");
+        if !hint.is_empty() {
+            text.push_str("\nHint: ");
+            text.push_str(hint);
+        }
+        let first = message.lines().next().unwrap_or_default();
+        let summary = format!("{tool}: {first}");
+        Self { outcome, text, summary, is_error: true, code: Some(code.to_owned()) }
+    }
+
+    /// With a line before its text, or behind an error, which begins with its code.
+    #[must_use]
+    pub fn noted(mut self, note: Option<&str>) -> Self {
+        match note {
+            Some(note) if self.text.starts_with("Error [") => {
+                self.text.push_str(&format!("\n{note}"));
+            }
+            Some(note) => self.text.insert_str(0, &format!("{note}\n")),
+            None => {}
+        }
+        self
+    }
+}
+
 /// What a call's processes used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Encode, Decode)]
 pub struct ProcessUsage {
@@ -188,6 +216,25 @@ pub struct Stamp {
     pub modified: i64,
     /// When anything of it was changed; nobody can set it.
     pub changed: i64,
+}
+
+impl Stamp {
+    /// The kernel's clock for files moves at least a hundred times a second, and this allows for one
+    /// missed step.
+    pub const STEP: i64 = 20_000_000;
+    /// The step of filesystems that keep times in whole seconds.
+    const COARSE_STEP: i64 = 2_000_000_000;
+    const SECOND: i64 = 1_000_000_000;
+
+    /// Whether its times would show any change made after a check that began then.
+    #[must_use]
+    pub fn is_settled(&self, began: i64) -> bool {
+        let step = match self.changed % Self::SECOND {
+            0 => Self::COARSE_STEP,
+            _ => Self::STEP,
+        };
+        self.changed.saturating_add(step) < began
+    }
 }
 
 /// The runner's account of a finished call.

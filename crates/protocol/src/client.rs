@@ -324,6 +324,25 @@ pub enum SessionState {
     Degraded(String),
     /// It cannot be read, and why.
     Unreadable(String),
+    /// On disk only; its last turn was cut short, and how.
+    CutShort(String),
+    /// Live, and nothing to do; its last turn was cut short by deaths of a process, and how.
+    IdleCutShort(String),
+}
+
+impl SessionState {
+    /// Whether no supervisor has it live, as far as this says.
+    #[must_use]
+    pub fn is_of_disk(&self) -> bool {
+        match self {
+            Self::Ended | Self::Unreadable(_) | Self::CutShort(_) => true,
+            Self::Idle
+            | Self::Working
+            | Self::Asking(_)
+            | Self::Degraded(_)
+            | Self::IdleCutShort(_) => false,
+        }
+    }
 }
 
 /// A session, as `ls` shows it.
@@ -392,7 +411,7 @@ pub struct ProcessRow {
     pub restarts: u32,
     /// Why it was restarted last, or that it rests.
     pub last_cause: Option<String>,
-    /// The cage of its session's commands.
+    /// The cage of its session's commands; the broker's own.
     pub cage: Option<Tier>,
 }
 

@@ -81,7 +81,8 @@ pub struct ModelRequest {
     pub messages: Vec<Message>,
     /// Most tokens of the answer.
     pub max_tokens: u32,
-    /// What changed in files that a person pinned; sent with this request and no other.
+    /// The text of pinned files that changed. It belongs to this request and is no part of the
+    /// conversation.
     pub updated: Option<FilesUpdated>,
     /// Whether the answer may call tools.
     pub calls: MayCall,
@@ -97,7 +98,7 @@ pub enum MayCall {
     No,
 }
 
-/// Pinned files as they are now. How it is marked is the vendor's custom.
+/// The current text of pinned files that changed. How it is marked is the vendor's custom.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct FilesUpdated {
     /// Each file between marks of its own.
@@ -106,7 +107,7 @@ pub struct FilesUpdated {
     pub place: UpdatePlace,
 }
 
-/// Where what changed stands among the results of a round, in interfaces that have both places.
+/// Where changed files stand among the results of a round, in interfaces that have both places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum UpdatePlace {
     /// Behind all of them.

@@ -3,7 +3,7 @@
 
 use crate::{Decode, Encode};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// Why a place is refused that a rule denies.
@@ -79,10 +79,36 @@ impl HostRule {
     }
 }
 
-/// A server that a page names by its address instead.
+/// Rules for a server that a page names by its address.
 impl HostRule {
-    /// What a call for such a page asks for. No text is read as such a rule: those that people write
-    /// speak of names.
+    /// Reads a rule about pages and rights, which may also name an address in numbers: `10.0.0.7:8080`
+    /// or `[::1]`. An allow-list has no such entries, since its proxy is asked for names.
+    ///
+    /// # Errors
+    /// The text is neither a name nor an address.
+    pub fn of_rule(text: &str) -> Result<Self, NoHostRule> {
+        let (host, port) = match text.find(']') {
+            Some(end) => (&text[..=end], &text[end + 1..]),
+            None => text.split_at(text.find(':').unwrap_or(text.len())),
+        };
+        let Some(address) = number(host) else { return text.parse() };
+        let ports = match port {
+            "" => Some(Ports::Web),
+            ":*" => Some(Ports::Any),
+            port => port
+                .strip_prefix(':')
+                .and_then(|port| port.parse().ok())
+                .filter(|port| *port > 0)
+                .map(Ports::One),
+        };
+        let name = number_as_host(address);
+        ports.map(|ports| Self { name, names: Names::Itself, ports }).ok_or_else(|| {
+            let shown: String = text.chars().take(80).collect();
+            NoHostRule(format!("{shown:?} has no port from 1 to 65535 behind its colon"))
+        })
+    }
+
+    /// What a call for a page of this address asks for.
     #[must_use]
     pub fn of_number(address: IpAddr, port: u16) -> Self {
         Self { name: number_as_host(address), names: Names::Itself, ports: Ports::One(port) }
@@ -199,10 +225,25 @@ impl fmt::Display for HostRule {
     }
 }
 
-/// An address in the place of a host's name, as URLs write it.
+/// The address that stands in the place of a host's name.
+fn number(text: &str) -> Option<IpAddr> {
+    match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+        Some(six) => six.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+        None => text.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+    }
+}
+
+/// A host as it is compared: its name, or an address in numbers.
+#[must_use]
+pub fn host(text: &str) -> Option<String> {
+    number(text).map(number_as_host).or_else(|| host_name(text))
+}
+
+/// An address in the place of a host's name, as URLs write it. An IPv4 address inside an IPv6 address
+/// is itself.
 #[must_use]
 pub fn number_as_host(address: IpAddr) -> String {
-    match address {
+    match address.to_canonical() {
         IpAddr::V4(address) => address.to_string(),
         IpAddr::V6(address) => format!("[{address}]"),
     }
@@ -355,7 +396,35 @@ mod tests {
     }
 
     #[test]
-    fn a_server_by_its_address_is_spoken_of_by_no_rule_that_people_can_write() {
+    fn a_rule_about_pages_may_name_an_address_in_numbers() {
+        for (rule, address, port, expected) in [
+            ("10.0.0.7", "10.0.0.7", 80, true),
+            ("10.0.0.7", "10.0.0.7", 8080, false),
+            ("10.0.0.7", "10.0.0.70", 80, false),
+            ("10.0.0.7:8080", "10.0.0.7", 8080, true),
+            ("10.0.0.7:*", "10.0.0.7", 1, true),
+            ("10.0.0.7", "::ffff:10.0.0.7", 80, true),
+            ("[::ffff:10.0.0.7]", "10.0.0.7", 80, true),
+            ("[::1]", "::1", 443, true),
+            ("[0:0::1]:8080", "::1", 8080, true),
+            ("[::1]:8080", "::1", 80, false),
+            ("a.org:*", "10.0.0.7", 80, false),
+        ] {
+            let parsed = HostRule::of_rule(rule).unwrap();
+            let server = HostRule::of_number(address.parse().unwrap(), port);
+            assert_eq!(parsed.covers(&server), expected, "{rule} {server}");
+            assert_eq!(parsed.meets(&server), expected, "{rule} {server}");
+            assert_eq!(HostRule::of_rule(&parsed.to_string()), Ok(parsed));
+        }
+        for text in
+            ["10.0.0.7:0", "10.0.0.7:x", "[::1]8080", "127.1", "*.10.0.0.7", "10.0.0.*", "::1"]
+        {
+            assert!(HostRule::of_rule(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_by_its_address_is_spoken_of_by_no_entry_of_an_allow_list() {
         let server = HostRule::of_number("10.0.0.7".parse().unwrap(), 80);
         assert_eq!(server.to_string(), "10.0.0.7:80");
         let six = HostRule::of_number("::1".parse().unwrap(), 8080);

@@ -162,6 +162,8 @@ pub enum Basis {
     NobodyToAsk(String),
     /// The call itself cannot be judged, and why.
     Unjudgeable(String),
+    /// The session's mode, of a command that runs a program whose name is only known when it runs.
+    Opaque(Mode),
 }
 
 /// The broker's answer.

@@ -3,7 +3,7 @@
 //! Phases: `Begin`, any number of `Replay`, `ReplayDone`, answered by `Ready`; then prompts. The
 //! supervisor makes each `Commit` durable before it acts on any later word.
 
-use crate::call::{Call, ToolResult};
+use crate::call::{Call, Stamp, ToolResult};
 use crate::content::{Block, ModelRequest, ToolSpec, Usage};
 use crate::ids::{CallId, SessionId};
 use crate::provider::FromProvider;
@@ -29,8 +29,6 @@ pub struct OfferedTool {
     pub spec: ToolSpec,
     /// Whether it looks or changes: neighbouring looks run at once, a change is a barrier.
     pub kind: crate::judgement::ToolKind,
-    /// Other names that models say for it.
-    pub aliases: Vec<OtherName>,
     /// Whether what it changes is copied first, so that it can be taken back.
     pub copies: Copies,
 }
@@ -44,15 +42,6 @@ pub enum Copies {
     Compared,
     /// They are not, or it changes none.
     None,
-}
-
-/// Another name of a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct OtherName {
-    /// The name.
-    pub name: String,
-    /// Arguments that a call by this name has where it says nothing of them, as a JSON object.
-    pub defaults: String,
 }
 
 /// A command that is run behind the edits of a round, and of which the model is told: a verifier or a
@@ -84,6 +73,8 @@ impl Hook {
 pub struct SessionSetup {
     /// Its name.
     pub id: SessionId,
+    /// The project directory, as far as it is UTF-8.
+    pub project: String,
     /// The vendor's name of the model.
     pub model: String,
     /// What the model is told first.
@@ -190,6 +181,33 @@ pub enum TurnEnd {
         /// In the server's words.
         message: String,
     },
+    /// A process of ours died again and again in it, with no progress in between.
+    ProcessDied(Deaths),
+}
+
+/// The deaths of one process that ended a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Deaths {
+    /// The executable's name.
+    pub process: String,
+    /// How it ended the last time: the signal or the exit code, in words.
+    pub cause: String,
+    /// How often it died since the last progress.
+    pub count: u32,
+    /// Where in the turn it died the last time, in words.
+    pub place: String,
+}
+
+impl std::fmt::Display for Deaths {
+    /// One sentence without the way on, which depends on who reads it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { process, cause, count, place } = self;
+        write!(f, "{process} {cause} {place}")?;
+        match count {
+            0 | 1 => Ok(()),
+            count => write!(f, "; it died {count} times without progress"),
+        }
+    }
 }
 
 /// What a number of calls is for.
@@ -199,6 +217,26 @@ pub enum Span {
     Turn,
     /// The session, from its beginning on.
     Session,
+}
+
+/// A pinned file as `stat(2)` describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct PinnedStamp {
+    /// As `read` is given it.
+    pub file: String,
+    /// Its stamp.
+    pub stamp: FileStamp,
+}
+
+/// Whether a file has a stamp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum FileStamp {
+    /// It has this one.
+    Found(Stamp),
+    /// There is no such file.
+    Missing,
+    /// The filesystem did not answer, or with an error.
+    Unknown,
 }
 
 /// What becomes of a turn that was cut short by the death of a process.
@@ -229,6 +267,8 @@ pub enum ToSession {
     },
     /// A word of the provider, forwarded; only while a request is open.
     Stream(FromProvider),
+    /// The provider's process died too often over the open request: no answer comes.
+    ProviderDied(Deaths),
     /// A call ended; its result is durable.
     CallEnded {
         /// Which.
@@ -250,6 +290,15 @@ pub enum ToSession {
     Pinned {
         /// As `read` is given them.
         files: Vec<String>,
+    },
+    /// The answer to `StatPinned`.
+    PinnedStamps {
+        /// The number of the question.
+        check: u32,
+        /// When the supervisor began to look, in nanoseconds of Unix time.
+        began: i64,
+        /// One for each file of the question.
+        stamps: Vec<PinnedStamp>,
     },
     /// Another model is asked, from the next request on.
     Model {
@@ -273,8 +322,20 @@ pub enum FromSession {
     Commit(Happened),
     /// Ask the model.
     Ask(ModelRequest),
+    /// Look at these pinned files with `stat(2)`; answered by `PinnedStamps`.
+    StatPinned {
+        /// Counted from 1 in each process.
+        check: u32,
+        /// As `read` is given them.
+        files: Vec<String>,
+    },
     /// Run this call. Those sent without a result between them may run at once.
-    Run(Call),
+    Run {
+        /// The call.
+        call: Call,
+        /// What of its arguments was read otherwise than the model wrote it; its result says so.
+        note: Option<String>,
+    },
     /// This call is the conversation's own to answer: once it is allowed, that is its result. No
     /// process is started for it.
     Answered {

@@ -1,14 +1,15 @@
 //! The wire to `agentd-tool`: one call's life.
 //!
-//! `Hold` → `Confine` → `Door`? → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* → `Done`. The runner learns what
-//! it shall do only with `Go`, after its cage stands and the call's start is on disk.
+//! `Hold` → `Confine` → `Keeper`? → `Door`? → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* →
+//! `Done` (or `Lost`, the end). The runner learns what it shall do only with `Go`, after its cage
+//! stands and the call's start is on disk.
 
 use crate::call::{Probe, Report};
 use crate::confinement::{Confinement, Connection, Enforced};
 use crate::hosts::HostRule;
 use crate::store::KeptFile;
 use crate::upkeep::LogLine;
-use crate::web::WebSettings;
+use crate::web::{Onward, WebSettings};
 use crate::{Decode, Encode, Link};
 
 /// The wire's name.
@@ -68,6 +69,8 @@ pub enum Errand {
         input: String,
         /// What the person set.
         settings: WebSettings,
+        /// Where it may be led.
+        onward: Onward,
         /// As in `Run`.
         max_result_chars: u32,
     },
@@ -115,6 +118,28 @@ pub enum Stream {
     Err,
 }
 
+/// The process of a cage that ends all others in it where the runner does not: at the runner's
+/// death. Where it was stopped, that is whoever waits for the runner's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct Keeper {
+    /// As the runner and the supervisor number it; a child of the runner.
+    pub pid: u32,
+    /// How it does so.
+    pub kind: KeeperKind,
+    /// The process that becomes the command; a child of the runner too.
+    pub command: u32,
+}
+
+/// How a keeper ends the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum KeeperKind {
+    /// By its own end: it is the first process of a PID namespace.
+    FirstProcess,
+    /// By killing what is in its Landlock domain, after which it ends itself. Killing it would
+    /// leave them.
+    Guard,
+}
+
 /// From the runner.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FromTool {
@@ -153,4 +178,9 @@ pub enum FromTool {
     Log(LogLine),
     /// The answer to `Ping`.
     Pong(u64),
+    /// Before `Caged`, where the cage has one.
+    Keeper(Keeper),
+    /// Before `Done`: a process of the cage died before the program began, for this reason. Nothing
+    /// was run; the runner ends.
+    Lost(String),
 }

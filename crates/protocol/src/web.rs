@@ -2,6 +2,7 @@
 //! person set for all of them.
 
 use crate::hosts::{HostRule, host_name};
+use crate::judgement::RuleSet;
 use crate::{Decode, Encode};
 use std::fmt;
 
@@ -19,7 +20,7 @@ pub struct WebAddress {
 }
 
 impl WebAddress {
-    /// Whether it names its host, and not an address in numbers, of which no rule speaks.
+    /// Whether it names its host, and not an address in numbers.
     #[must_use]
     pub fn is_named(&self) -> bool {
         host_name(&self.host).is_some()
@@ -48,6 +49,24 @@ pub struct WebSettings {
     pub search_url: String,
     /// Whether addresses of private networks and of this machine are connected to.
     pub private: PrivateNetworks,
+}
+
+/// Which other pages of its host a call may read, where the server leads there.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Onward {
+    /// The session's rules, by which each page is judged.
+    pub rules: RuleSet,
+    /// Whether the host needs a rule.
+    pub host: HostRight,
+}
+
+/// By what a call may reach the host of its page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum HostRight {
+    /// The session has it, or a person gave it to this call.
+    Given,
+    /// A rule gave it for this page, and must give it for each other one.
+    ByRule,
 }
 
 /// Whether addresses of private networks and of this machine are connected to.

@@ -1,5 +1,5 @@
-//! Files that a person pinned and that changed: where a vendor's model is shown them, and under
-//! which mark. They go with one request; what is sent of a conversation later holds none of it.
+//! Pinned files that changed: where a vendor's request carries them, and under which mark. Each request
+//! has its own text of them; the conversation holds none.
 
 use protocol::content::{Block, FilesUpdated, Message, ModelRequest, Role};
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ pub(crate) fn block(mark: &str, updated: &FilesUpdated) -> String {
     format!("{mark}\n{}", updated.text.trim_end())
 }
 
-/// The messages of the request, with what changed at the end of the last result; where the last
+/// The messages of the request, with the changed files at the end of the last result; where the last
 /// message has none, behind its words. A request that ends with the model's words has no place.
 pub(crate) fn inside<'a>(request: &'a ModelRequest, mark: &str) -> Cow<'a, [Message]> {
     let Some(updated) = &request.updated else { return Cow::Borrowed(&request.messages) };

@@ -14,13 +14,16 @@ use crate::privileges;
 use crate::protected::Before;
 use crate::runner;
 use crate::seccomp::{Filter, Plan};
+use crate::stat;
 use crate::tree::Tree;
 use crate::uncaged;
 use protocol::confinement::{Confinement, Enforced, Level, Limits, Network, Tier};
+use protocol::tool::Keeper;
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 /// A cage that stands, with the command's process in it, locked and waiting for its program.
 /// Dropping it ends that process.
@@ -36,6 +39,8 @@ pub struct Cage {
     pub(crate) before: Option<Before>,
     pub(crate) limits: Limits,
     pub(crate) door: Option<TcpListener>,
+    /// Real paths beneath which programs can be started, where others are in sight: in tier B.
+    pub(crate) runnable: Option<Vec<PathBuf>>,
 }
 
 impl Cage {
@@ -70,12 +75,10 @@ impl Cage {
         privileges::drop_all()?;
         let rules = layer::rules(&grants, runner::tcp(Tier::B, network))?;
         layer::enforce(rules)?;
-        Filter::new(&Plan::in_process(network))
+        Filter::new(&Plan::in_process(network, abi))
             .and_then(|filter| filter.install())
             .map_err(runner::filter_error)?;
-        if abi < layer::SCOPES {
-            limits.push(claims::NO_SCOPES.to_owned());
-        }
+        limits.extend(claims::of_our_own(abi));
         Ok(Enforced {
             tier: Tier::B,
             profile: wanted.profile.name().to_owned(),
@@ -116,6 +119,12 @@ impl Cage {
         runner::prepare(&Confinement { network, ..wanted.clone() }, policy, abi)
     }
 
+    /// Whether it holds the command back: not where a person runs commands without a sandbox.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.listener.is_some()
+    }
+
     /// The listening socket inside the command's network, to be handed to whoever carries its
     /// connections, and its address there; `None` the second time, and where the network is no
     /// allow-list. No process of the command holds it.
@@ -125,17 +134,42 @@ impl Cage {
         Some((door.into(), address))
     }
 
+    /// Whether the command sees the programs in this folder and can start none of them. A shell that
+    /// finds one there by PATH does not look further.
+    #[must_use]
+    pub fn refuses_programs_in(&self, folder: &Path) -> bool {
+        let Some(runnable) = &self.runnable else { return false };
+        folder
+            .canonicalize()
+            .is_ok_and(|real| !runnable.iter().any(|place| real.starts_with(place)))
+    }
+
+    /// The process that ends all others of this cage where the runner cannot: to be named to
+    /// whoever waits for the runner's end.
+    #[must_use]
+    pub fn keeper(&self) -> Option<Keeper> {
+        self.tree.keeper()
+    }
+
     /// Lets the waiting process become `program`. Returns once it has, or could not.
     ///
     /// # Errors
-    /// `Step::Program` in plain words where it could not be executed; the cage is gone then.
-    pub fn spawn(self, program: Program) -> Result<Caged, CageError> {
+    /// `Step::Program` in plain words where it could not be executed, `Step::Lost` where a process
+    /// of the cage died before it was: nothing was run, and the cage is gone.
+    pub fn spawn(mut self, program: Program) -> Result<Caged, CageError> {
         if let (Some(listener), Some(path)) = (&self.listener, program.path()) {
             listener.searched(path);
         }
+        self.tree.set_guard()?;
         program.hand_over(&self.line)?;
-        // The line closes when exec succeeds.
+        // The line closes when exec succeeds, and when the process dies before it.
         self.line.next()?;
+        if !stat::became_a_program(self.tree.command()) {
+            return Err(CageError::new(
+                Step::Lost,
+                "the command's process ended before its program",
+            ));
+        }
         let bounds = Bounds::new(self.limits, self.tree.group());
         Ok(Caged {
             tree: self.tree,

@@ -83,6 +83,8 @@ impl Caged {
         if self.bounds.next().is_none_or(|next| Instant::now() < next) {
             return None;
         }
+        // Without one the command goes on as well; the next look tries again.
+        let _ = self.tree.set_guard();
         let stopped = if self.bounds.crowded() { self.tree.stop() } else { Stopped::No };
         self.tree.reap_orphans();
         let found = self.bounds.look(self.tree.group());
@@ -103,6 +105,12 @@ impl Caged {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.tree.command().as_raw().unsigned_abs()
+    }
+
+    /// The names of its live processes: its background processes once the command itself has ended.
+    #[must_use]
+    pub fn living(&self) -> Vec<String> {
+        self.tree.living()
     }
 
     /// Ends every process of the command: asks its group first where the command still runs, waits

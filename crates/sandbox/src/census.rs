@@ -66,6 +66,23 @@ impl Census {
     }
 }
 
+/// The names of the processes below this one that have not ended, without that of the cage.
+pub(crate) fn living(own: Option<u32>) -> Vec<String> {
+    below(std::process::id(), &everybody())
+        .iter()
+        .filter(|entry| Some(entry.pid) != own)
+        .filter_map(|entry| name(&fs::read(format!("/proc/{}/stat", entry.pid)).ok()?))
+        .collect()
+}
+
+/// The name of a process that has not ended.
+fn name(stat: &[u8]) -> Option<String> {
+    let open = stat.iter().position(|byte| *byte == b'(')?;
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    let has_ended = matches!(stat.get(close + 2), None | Some(b'Z' | b'X'));
+    (!has_ended).then(|| String::from_utf8_lossy(&stat[open + 1..close]).into_owned())
+}
+
 /// Processes and threads of the whole machine; 0 where it does not say.
 pub(crate) fn machine() -> u64 {
     fs::read_to_string("/proc/loadavg").ok().and_then(|text| total(&text)).unwrap_or(0)
@@ -156,9 +173,24 @@ fn system(name: SysconfVar, usual: u64) -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::io::{Read, Write};
+    use std::process::Stdio;
 
     fn entry(pid: u32, parent: u32) -> Entry {
         Entry { pid, parent, ticks: 0, threads: 1, pages: 0 }
+    }
+
+    #[test]
+    fn only_what_lives_has_a_name() {
+        for (stat, expected) in [
+            (&b"42 (a) b (x) S 7 42"[..], Some("a) b (x")),
+            (b"42 (sleep) R 7", Some("sleep")),
+            (b"42 (sleep) Z 7", None),
+            (b"42 (sleep)", None),
+            (b"", None),
+        ] {
+            assert_eq!(name(stat).as_deref(), expected);
+        }
     }
 
     #[test]
@@ -194,7 +226,11 @@ mod tests {
 
     #[test]
     fn this_process_has_its_child() {
-        let mut child = std::process::Command::new("sleep").arg("5").spawn().unwrap();
+        let mut command = std::process::Command::new("cat");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // Its answer proves that its program runs: between fork and exec it has no memory of its own.
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let census = Census::take();
         assert!(census.members.iter().any(|entry| entry.pid == child.id()));
         assert!(census.used.resident > 0 && census.proportional() > 0);

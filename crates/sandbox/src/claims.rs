@@ -3,6 +3,7 @@
 use crate::grants::Grants;
 use crate::layer;
 use crate::policy::Policy;
+use crate::seccomp::Lengths;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,8 @@ pub(crate) struct Ground {
     pub root: Root,
     /// Whether refused calls reach the record.
     pub observed: Observed,
+    /// Whether a signal takes back a call that is looked at.
+    pub waits: Waits,
     /// Whether the death of the runner ends the tree.
     pub held: Held,
 }
@@ -50,6 +53,15 @@ pub(crate) enum Root {
     No,
 }
 
+/// How a call waits for the listener.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Waits {
+    /// Until it is answered.
+    ForAnswer,
+    /// Until it is answered or a signal comes.
+    ForSignal,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Observed {
     Refusals,
@@ -61,6 +73,23 @@ pub(crate) const CROWDED: &str = "More is protected in the project than can be w
 /// Said where the kernel is older than ABI 6.
 pub(crate) const NO_SCOPES: &str =
     "This kernel's Landlock does not hold back signals and abstract sockets.";
+
+/// Said where the kernel is older than ABI 2.
+pub(crate) const NO_MOVES: &str = "This kernel's Landlock refuses to move or link a file from one directory to another (EXDEV): `mv` copies it, other programs fail.";
+/// Said of a command in tier B where the kernel is older than ABI 3.
+pub(crate) const NO_LENGTHS: &str = "This kernel's Landlock does not hold back truncation, so the system call filter does: `openat2` is answered as missing, and opening with O_TRUNC but not for writing is refused everywhere.";
+/// Said besides where nobody can carry it out.
+const NO_TRUNCATE: &str = "`truncate` is refused everywhere; `ftruncate` works.";
+/// Said of a tool's own process where the kernel is older than ABI 3.
+const LENGTHS_OF_OURS: &str = "This kernel's Landlock does not hold back truncation: the tool's own process could empty files outside the grants by `openat2`.";
+/// Said where the kernel is older than 5.19.
+const TAKEN_BACK: &str = "A signal takes back a call that is being looked at, which is then made again or fails with EINTR; a connection that was made meanwhile is answered EISCONN.";
+
+/// What a process of ours that locked itself does not promise on this kernel.
+pub(crate) fn of_our_own(abi: u32) -> Vec<String> {
+    let old = [(layer::SCOPES, NO_SCOPES), (layer::TRUNCATION, LENGTHS_OF_OURS)];
+    old.into_iter().filter(|(from, _)| abi < *from).map(|(_, said)| said.to_owned()).collect()
+}
 
 /// Said of the network where nothing holds it off.
 pub(crate) const UNHELD: &str = "on (nothing holds it off)";
@@ -227,9 +256,10 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
             "A start of a program, or an opening for writing, fails with EINTR where a signal comes before it was looked at and the program's handler asks for no restart.",
         );
     }
-    if ground.abi < layer::SCOPES {
-        say(NO_SCOPES);
+    if ground.observed == Observed::Refusals && ground.waits == Waits::ForSignal {
+        say(TAKEN_BACK);
     }
+    old_landlock(ground).into_iter().for_each(&mut say);
     say(
         "Protected names that the command makes anew, and those of repositories up to three folders deep in the project, are put right after the call: not where its runner was killed, nor deeper, nor in folders named node_modules or target, nor beyond 150 folders.",
     );
@@ -279,6 +309,20 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     limits
 }
 
+/// What is lost to a version of Landlock that lacks it.
+fn old_landlock(ground: Ground) -> Vec<&'static str> {
+    let lengths = Lengths::of(ground.tier, ground.abi) == Lengths::ByFilter;
+    [
+        (ground.abi < layer::MOVES, NO_MOVES),
+        (lengths, NO_LENGTHS),
+        (lengths && ground.observed == Observed::Nothing, NO_TRUNCATE),
+        (ground.abi < layer::SCOPES, NO_SCOPES),
+    ]
+    .into_iter()
+    .filter_map(|(lost, said)| lost.then_some(said))
+    .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,6 +340,7 @@ mod tests {
                     memory: Bounded::ByRunner,
                     root: Root::No,
                     observed: Observed::Refusals,
+                    waits: Waits::ForAnswer,
                     held: if abi < layer::SCOPES && tier == Tier::B {
                         Held::Runner
                     } else {
@@ -306,6 +351,8 @@ mod tests {
                 assert_eq!(says(NO_SCOPES), abi < 6, "{tier:?} {abi}");
                 assert_eq!(says("survive when the runner"), abi < 6 && tier == Tier::B);
                 assert_eq!(says("Sockets that other programs"), abi < 9 && tier == Tier::A);
+                assert_eq!(says("from one directory to another"), abi < 2, "{tier:?} {abi}");
+                assert_eq!(says("`openat2`"), abi < 3 && tier == Tier::B, "{tier:?} {abi}");
             }
         }
     }
@@ -329,8 +376,17 @@ mod tests {
             memory: Bounded::ByRunner,
             root: Root::No,
             observed: Observed::Refusals,
+            waits: Waits::ForAnswer,
             held: Held::Kernel,
         };
+        let silent = Ground { observed: Observed::Nothing, ..ground(Tier::B, 2) };
+        let says = |ground, words: &str| limits(ground).iter().any(|limit| limit.contains(words));
+        assert!(
+            says(silent, "`truncate` is refused") && !says(ground(Tier::B, 2), "`truncate` is")
+        );
+        let taken_back = Ground { waits: Waits::ForSignal, ..ground(Tier::A, 7) };
+        assert!(says(taken_back, "EISCONN") && !says(ground(Tier::A, 7), "EISCONN"));
+        assert_eq!([1, 2, 3, 6].map(|abi| of_our_own(abi).len()), [2, 2, 1, 0]);
         assert!(limits(ground(Tier::A, 7)).len() < limits(ground(Tier::B, 7)).len());
         assert!(limits(ground(Tier::B, 7)).len() < limits(ground(Tier::B, 5)).len());
         assert!(

@@ -38,11 +38,14 @@ pub enum Step {
     Listener,
     /// The program itself.
     Program,
+    /// A process of the cage died before the program began: killed, as by the kernel for memory.
+    /// Another try may succeed.
+    Lost,
 }
 
 impl Step {
     /// All of them, in order.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Threads,
         Self::Landlock,
         Self::Maps,
@@ -59,6 +62,7 @@ impl Step {
         Self::Filter,
         Self::Listener,
         Self::Program,
+        Self::Lost,
     ];
 
     /// Its stable name in records.
@@ -81,6 +85,7 @@ impl Step {
             Self::Filter => "filter",
             Self::Listener => "listener",
             Self::Program => "program",
+            Self::Lost => "lost",
         }
     }
 
@@ -98,7 +103,8 @@ impl Step {
             | Self::Layer
             | Self::Filter
             | Self::Listener
-            | Self::Program => false,
+            | Self::Program
+            | Self::Lost => false,
         }
     }
 
@@ -107,7 +113,7 @@ impl Step {
         match self {
             Self::Threads => "this is a mistake in agentd: a cage must be made before any thread",
             Self::Landlock => {
-                "a kernel of 6.2 or newer with Landlock switched on is needed; `agentd doctor` says what is missing"
+                "a kernel of 5.13 or newer with Landlock switched on is needed; `agentd doctor` says what is missing"
             }
             Self::Namespaces | Self::Maps | Self::Root | Self::Proc | Self::Loopback => {
                 "`agentd doctor` tries each step; `sandbox.tier = \"b\"` does without namespaces"
@@ -120,6 +126,7 @@ impl Step {
             Self::Layer | Self::Filter | Self::Listener => {
                 "`agentd doctor` tries each step; nothing was run without its cage"
             }
+            Self::Lost => "try again; the kernel's log says whether it ran out of memory",
             Self::Program => "check its name, that it is executable, and where it lies",
         }
     }

@@ -9,13 +9,22 @@
 use crate::error::{CageError, Step};
 use crate::layer;
 use crate::runner::nothing;
+use crate::stat;
 use crate::sys;
 use landlock::RulesetCreated;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, getppid, setsid};
-use std::io::{PipeWriter, Read};
-use std::os::fd::AsFd;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::{Pid, getpid, getppid, setsid};
+use std::io::{PipeReader, PipeWriter, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long the kernel gets to end what the guard killed.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks at what is left.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Proof that this process's signals end at its Landlock domain, which can never grow again.
 #[derive(Debug, Clone, Copy)]
@@ -42,11 +51,35 @@ impl Fence {
         self.signal(Signal::SIGKILL);
     }
 
+    /// Ends every process in the domain but this one, and waits until none is left. Not for ever: a
+    /// process stuck in a driver does not end. Whether none is left.
+    fn empties(self) -> bool {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            self.end_all_inside();
+            if !others_inside() {
+                return true;
+            }
+            if Instant::now() > until {
+                return false;
+            }
+            sleep(PAUSE);
+        }
+    }
+
     /// Sends it to every process in the domain but this one.
     pub(crate) fn signal(self, signal: Signal) {
         // ESRCH says that there is none.
         let _ = kill(Pid::from_raw(-1), signal);
     }
+}
+
+/// Whether another process of this domain lives. Only those can be signalled from here.
+fn others_inside() -> bool {
+    let me = getpid().as_raw();
+    stat::everybody()
+        .filter(|pid| *pid != me)
+        .any(|pid| kill(Pid::from_raw(pid), None).is_ok() && stat::lives(pid))
 }
 
 /// A process inside the domain that outlives the runner just long enough to empty it. The command
@@ -60,39 +93,52 @@ pub(crate) struct Guard {
 
 impl Guard {
     /// Starts it. To be called after the command's process was forked, which must not hold the
-    /// lifeline, and before any thread.
+    /// lifeline. Where this process has threads, the C library keeps its allocator usable in the
+    /// copy, which takes no other lock.
     ///
     /// # Errors
     /// `Step::Fork`.
     pub(crate) fn start(fence: Fence) -> Result<Self, CageError> {
         let failed = |error| CageError::os(Step::Fork, "the guard", error);
-        let (mut sign, lifeline) = std::io::pipe()
+        let (sign, lifeline) = std::io::pipe()
             .map_err(|error| CageError::os(Step::Fork, "the guard's pipe", error))?;
         let nothing = nothing()?;
-        let pid = sys::fork(move || {
-            let _ = setsid();
-            // The runner's own streams, its channel above all, must end with the runner.
-            for stream in 0..3 {
-                if sys::put_at(nothing.as_fd(), stream).is_err() {
-                    return 1;
-                }
-            }
-            drop(nothing);
-            if sys::close_all_but(sign.as_fd()).is_err() {
-                return 1;
-            }
-            let mut byte = [0];
-            // Nothing is ever written, so any answer means that the runner is gone.
-            let _ = sign.read(&mut byte);
-            fence.end_all_inside();
-            0
+        let pid = sys::fork(move || match keep_watch(sign, nothing) {
+            Ok(()) => i32::from(!fence.empties()),
+            Err(_) => 1,
         })
         .map_err(failed)?;
         Ok(Self { pid, _lifeline: lifeline })
+    }
+
+    /// Its number, as the runner sees it.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Whether it has ended, which it does before the runner only where somebody killed it.
+    pub(crate) fn is_lost(&self) -> bool {
+        // ECHILD: it was reaped with the command's processes.
+        waitpid(self.pid, Some(WaitPidFlag::WNOHANG)) != Ok(WaitStatus::StillAlive)
     }
 
     /// Lets it run on where it was stopped with all others.
     pub(crate) fn go_on(&self) {
         let _ = kill(self.pid, Signal::SIGCONT);
     }
+}
+
+/// Returns when the runner is gone. A guard that was stopped meanwhile is continued by that.
+fn keep_watch(mut sign: PipeReader, nothing: OwnedFd) -> Result<(), Errno> {
+    let _ = setsid();
+    sys::continue_at_event(sign.as_fd())?;
+    // The runner's own streams, its channel above all, must end with the runner.
+    for stream in 0..3 {
+        sys::put_at(nothing.as_fd(), stream)?;
+    }
+    drop(nothing);
+    sys::close_all_but(sign.as_fd())?;
+    // Nothing is ever written, so any answer means that the runner is gone.
+    let _ = sign.read(&mut [0]);
+    Ok(())
 }

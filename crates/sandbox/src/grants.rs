@@ -380,7 +380,11 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 }
 
 /// The place that a variable names, unless it would open the whole home or the whole system.
-fn from_variable(base: Option<PathBuf>, rest: &str, home: Option<&Path>) -> Option<PathBuf> {
+pub(crate) fn from_variable(
+    base: Option<PathBuf>,
+    rest: &str,
+    home: Option<&Path>,
+) -> Option<PathBuf> {
     let base = base?;
     let climbs = base.components().any(|part| matches!(part, Component::ParentDir));
     // The home is a real path, and a variable may name it by a link.

@@ -58,13 +58,11 @@ impl Line {
     /// Waits until the other end says that it is ready.
     ///
     /// # Errors
-    /// What the other end reports, or `Step::Handover` where it ended without a word.
+    /// What the other end reports, or `Step::Lost` where it ended without a word.
     pub(crate) fn await_ready(&self) -> Result<Ready, CageError> {
         match self.next()? {
             Some(ready) => Ok(ready),
-            None => {
-                Err(CageError::new(Step::Handover, "a process of the cage ended without a word"))
-            }
+            None => Err(CageError::new(Step::Lost, "a process of the cage ended without a word")),
         }
     }
 
@@ -221,8 +219,12 @@ fn reported(parts: &[Vec<u8>]) -> CageError {
     }
 }
 
+/// A broken line: the process at its other end is gone, or the system refused.
 fn broken(error: io::Error) -> CageError {
-    CageError::os(Step::Handover, "the line to a process of the cage", error)
+    let gone =
+        [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset, io::ErrorKind::UnexpectedEof];
+    let step = if gone.contains(&error.kind()) { Step::Lost } else { Step::Handover };
+    CageError::os(step, "the line to a process of the cage", error)
 }
 
 fn garbled() -> CageError {

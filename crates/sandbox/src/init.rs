@@ -65,7 +65,13 @@ impl First {
         }
     }
 
-    /// Lets the namespace end; the kernel then kills all in it.
+    /// Its number, as the runner sees it.
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Lets the namespace end; the kernel then kills all in it. A stopped first process runs on for
+    /// that.
     pub(crate) fn let_go(&mut self) {
         drop(self.line.take());
     }
@@ -126,6 +132,9 @@ fn set_up(plan: &Plan, processes: u64, nothing: OwnedFd, line: &Line) -> Result<
     let descriptors: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
     line.ready(&descriptors, &losses)?;
     drop(opened);
+    // The death signal above is lost once the runner has a signal scope: a first process that was
+    // stopped would outlive it.
+    sys::continue_at_event(line.as_fd()).map_err(handover)?;
     sys::close_all_but(line.as_fd()).map_err(handover)?;
     privileges::drop_all()
 }

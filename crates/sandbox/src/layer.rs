@@ -10,8 +10,12 @@ use landlock::{
 };
 use std::os::fd::AsFd;
 
-/// The least that tier B claims: writes, truncation and moves between directories.
-pub(crate) const FLOOR: u32 = 3;
+/// The oldest interface that a cage is built on (Linux 5.13).
+pub(crate) const FLOOR: u32 = 1;
+/// From here on files can be moved and linked between directories of the grants (Linux 5.19).
+pub(crate) const MOVES: u32 = 2;
+/// From here on a file's length belongs to the grants (Linux 6.2).
+pub(crate) const TRUNCATION: u32 = 3;
 /// From here on signals and abstract sockets end at the domain.
 pub(crate) const SCOPES: u32 = 6;
 /// From here on connections to sockets in the file system need a right of their own.
@@ -89,7 +93,7 @@ pub(crate) fn dropped(abi: u32) -> Vec<String> {
 pub(crate) fn rules(grants: &Grants, tcp: Tcp) -> Result<RulesetCreated, CageError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(AccessFs::from_all(ABI::V3))
+        .handle_access(AccessFs::from_all(ABI::V1))
         .map_err(layer)?
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(NEWEST))
@@ -197,8 +201,8 @@ mod tests {
         let sockets = "ResolveUnix";
         let scopes = ["AbstractUnixSocket scope", "Signal scope"];
         let table: [(u32, bool, &[&str]); 10] = [
-            (1, false, &["Refer", "Truncate", "IoctlDev", sockets, scopes[0], scopes[1]]),
-            (2, false, &["Truncate", "IoctlDev", sockets, scopes[0], scopes[1]]),
+            (1, true, &["Refer", "Truncate", "IoctlDev", sockets, scopes[0], scopes[1]]),
+            (2, true, &["Truncate", "IoctlDev", sockets, scopes[0], scopes[1]]),
             (3, true, &["IoctlDev", sockets, scopes[0], scopes[1]]),
             // TCP, which tier B refuses by the filter too.
             (4, true, &["IoctlDev", sockets, scopes[0], scopes[1]]),

@@ -4,7 +4,7 @@
 
 use crate::cage::Cage;
 use crate::cgroup::{Controller, Group};
-use crate::claims::{self, Bounded, Ground, Held, Observed, Root};
+use crate::claims::{self, Bounded, Ground, Held, Observed, Root, Waits};
 use crate::error::{CageError, Step};
 use crate::fence::Fence;
 use crate::grants::{Grants, Means};
@@ -19,7 +19,7 @@ use crate::policy::{Access, Fresh, Policy};
 use crate::privileges::{self, Counting};
 use crate::protected::Before;
 use crate::root::Plan as RootPlan;
-use crate::seccomp::{Filter, InstallError, Mark, Plan};
+use crate::seccomp::{self, Filter, InstallError, Mark, Plan};
 use crate::sys;
 use crate::tree::{Bond, Tree};
 use crate::uncaged;
@@ -154,6 +154,7 @@ fn tier_a(
         memory: bounded(&cage, Controller::Memory, wanted.limits.memory_bytes),
         root: powers(),
         observed: observed(&cage),
+        waits: waits(),
         held: Held::Kernel,
     };
     let names = namespaces::names(left, wanted.network);
@@ -175,13 +176,14 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
     let watch = watch(wanted, &grants, Tier::B, abi)?;
+    let runnable = watch.runnable.clone();
     let layers = Layers::new(wanted, policy, &grants, tcp(Tier::B, wanted.network))?;
     // As above; started as root it is all of `/etc`, entry by entry.
     grants.list.clear();
     privileges::drop_all()?;
     let Layers { own, inner, .. } = layers;
     let fence = Fence::raise(own)?;
-    let cage = Launch {
+    let mut cage = Launch {
         wanted,
         lock: Some(Lock { watch, rules: inner }),
         before: grants.before.take(),
@@ -191,6 +193,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
         group,
     }
     .launch()?;
+    cage.runnable = Some(runnable);
     let ground = Ground {
         tier: Tier::B,
         abi,
@@ -199,6 +202,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
         memory: bounded(&cage, Controller::Memory, wanted.limits.memory_bytes),
         root: powers(),
         observed: observed(&cage),
+        waits: waits(),
         held: match (fence, cage.tree.group()) {
             (Some(_), _) => Held::Kernel,
             (None, Some(_)) => Held::Group,
@@ -328,6 +332,7 @@ impl Launch<'_> {
             before: self.before,
             limits: self.wanted.limits,
             door: None,
+            runnable: None,
         })
     }
 }
@@ -364,7 +369,7 @@ fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<
     let mark = Mark::new()
         .map_err(|error| CageError::os(Step::Filter, "random bytes for its own use", error))?;
     Ok(Watch {
-        plan: Plan::command(tier, wanted.network, mark),
+        plan: Plan::command(tier, wanted.network, abi, mark),
         tier,
         network: wanted.network,
         signals: if abi >= layer::SCOPES || tier == Tier::A {
@@ -380,6 +385,7 @@ fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<
             Access::List | Access::Read | Access::Run => false,
         }),
         read_only: grants.protected.clone(),
+        file_bytes: wanted.limits.file_bytes,
         host_ports,
         host: place("/")?,
         proc,
@@ -443,6 +449,10 @@ fn observed(cage: &Cage) -> Observed {
         Some(_) => Observed::Refusals,
         None => Observed::Nothing,
     }
+}
+
+fn waits() -> Waits {
+    if seccomp::waits_killable() { Waits::ForAnswer } else { Waits::ForSignal }
 }
 
 /// Whether the layer refuses TCP too. Not in tier A, where loopback of the own namespace works.

@@ -139,6 +139,26 @@ pub(crate) fn put_at(from: BorrowedFd<'_>, to: RawFd) -> Result<(), Errno> {
     Errno::result(unsafe { libc::dup2(from.as_raw_fd(), to) }).map(drop)
 }
 
+/// Has the kernel send SIGCONT to this process on every event at `end`, the closing of the other
+/// end included. A process that was stopped then runs on and sees it. Unlike the parent-death
+/// signal, no Landlock domain of the dying process stands between: the owner set it itself.
+///
+/// # Errors
+/// What fcntl answers.
+pub(crate) fn continue_at_event(end: BorrowedFd<'_>) -> Result<(), Errno> {
+    let (fd, me) = (end.as_raw_fd(), nix::unistd::getpid().as_raw());
+    for (option, value) in [(libc::F_SETOWN, me), (F_SETSIG, libc::SIGCONT)] {
+        // SAFETY: both options take a number.
+        Errno::result(unsafe { libc::fcntl(fd, option, value) })?;
+    }
+    let flags = nix::fcntl::fcntl(end, nix::fcntl::FcntlArg::F_GETFL)?;
+    let flags = nix::fcntl::OFlag::from_bits_retain(flags) | nix::fcntl::OFlag::O_ASYNC;
+    nix::fcntl::fcntl(end, nix::fcntl::FcntlArg::F_SETFL(flags)).map(drop)
+}
+
+/// The libc crate lacks it; the same number on every architecture.
+const F_SETSIG: libc::c_int = 10;
+
 /// Closes every descriptor from 3 up but `keep`. For a process that was just forked: what owned
 /// the others must not be used again.
 ///

@@ -3,14 +3,17 @@
 //! The runner waits for any child (`waitpid(-1)`), which is right here alone: it is a process of
 //! one purpose, and every child it has belongs to this tree.
 
+use crate::census;
 use crate::cgroup::Group;
 use crate::error::CageError;
 use crate::fence::{Fence, Guard};
 use crate::init::First;
+use crate::stat;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
+use protocol::tool::{Keeper, KeeperKind};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -79,18 +82,32 @@ impl Tree {
         self.group.as_ref()
     }
 
-    /// Starts the guard, where the domain is fenced.
+    /// Starts the guard, where the domain is fenced; again where the last one was lost.
     ///
     /// # Errors
     /// `Step::Fork`.
     pub(crate) fn set_guard(&mut self) -> Result<(), CageError> {
         match &mut self.bond {
             Bond::Domain { fence: Some(fence), guard } => {
-                *guard = Some(Guard::start(*fence)?);
+                if guard.as_ref().is_none_or(Guard::is_lost) {
+                    *guard = Some(Guard::start(*fence)?);
+                }
                 Ok(())
             }
             Bond::Domain { fence: None, .. } | Bond::Namespace { .. } => Ok(()),
         }
+    }
+
+    /// The process that ends the tree where the runner does not; `None` where the kernel has no
+    /// means for one.
+    pub(crate) fn keeper(&self) -> Option<Keeper> {
+        let (pid, kind) = match &self.bond {
+            Bond::Namespace { first, .. } => (first.pid(), KeeperKind::FirstProcess),
+            Bond::Domain { guard: Some(guard), .. } => (guard.pid(), KeeperKind::Guard),
+            Bond::Domain { guard: None, .. } => return None,
+        };
+        let command = self.command.as_raw().unsigned_abs();
+        Some(Keeper { pid: pid.as_raw().unsigned_abs(), kind, command })
     }
 
     /// The command's process, as the runner numbers it.
@@ -152,6 +169,15 @@ impl Tree {
             Bond::Namespace { .. } => {}
             Bond::Domain { .. } => drop(self.reap()),
         }
+    }
+
+    /// The names of its processes that live.
+    pub(crate) fn living(&self) -> Vec<String> {
+        let own = match &self.bond {
+            Bond::Namespace { first, .. } => Some(first.pid()),
+            Bond::Domain { guard, .. } => guard.as_ref().map(Guard::pid),
+        };
+        census::living(own.map(|pid| pid.as_raw().unsigned_abs()))
     }
 
     /// Stops every process, so that a bomb cannot outrun its counting. Not without a fence.
@@ -223,27 +249,9 @@ impl Drop for Tree {
     }
 }
 
-/// The children of this process that have not ended, from `/proc`; orphans of the command are
-/// among them, since the runner is their subreaper.
+/// The children of this process that have not ended; orphans of the command are among them, since
+/// the runner is their subreaper.
 fn living_children() -> Vec<Pid> {
-    let me = std::process::id().to_string();
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|pid| {
-            std::fs::read_to_string(format!("/proc/{pid}/stat"))
-                .ok()
-                // The name in parentheses may itself hold any character: count from its end.
-                .and_then(|stat| {
-                    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-                    let alive = fields.next()? != "Z";
-                    Some(alive && fields.next()? == me)
-                })
-                .unwrap_or(false)
-        })
-        .map(Pid::from_raw)
-        .collect()
+    let me = std::process::id();
+    stat::everybody().filter(|pid| stat::is_living_child(*pid, me)).map(Pid::from_raw).collect()
 }

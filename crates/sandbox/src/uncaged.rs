@@ -35,7 +35,8 @@ pub(crate) fn enter(wanted: &Confinement) -> Result<Enforced, CageError> {
         .and_then(|_| Grants::find(wanted, policy, Means::Layer))
         .and_then(|grants| layer::rules(&grants, runner::tcp(Tier::C, network)))
         .and_then(layer::enforce);
-    let _ = Filter::new(&Plan::in_process(network)).and_then(|filter| filter.install());
+    let _ = Filter::new(&Plan::in_process(network, layer::abi().unwrap_or(0)))
+        .and_then(|filter| filter.install());
     Ok(enforced(wanted, Held::Runner, Vec::new()))
 }
 

@@ -40,8 +40,11 @@ fn no_profile_starts_programs_or_keeps_powers() {
         let said = yard.entered(profile, &["unshare"]);
         assert!(said.starts_with("EPERM"), "{profile}: {said}");
         let parent = std::process::id().to_string();
-        let said = yard.entered(profile, &["kill", &parent]);
-        assert!(said.starts_with("EPERM"), "{profile}: {said}");
+        let told = yard.entered_with(profile, &[], &["kill", &parent]);
+        // A Landlock before version 6 has no say in signals, which must be told then.
+        let open =
+            told.all("limit").iter().any(|limit| limit.contains("does not hold back signals"));
+        assert_eq!(told.one("kill").starts_with("EPERM"), !open, "{profile}: {told:?}");
     }
     assert!(yard.free(&["exec", "/bin/true"]).starts_with("done"));
 }

@@ -18,6 +18,62 @@ fn without_landlock_there_is_no_cage() {
     }
 }
 
+/// Linux 5.13 to 6.1: both tiers stand, and what the kernel does not keep is kept by the filter or said.
+#[test]
+fn an_old_landlock_holds_a_command_and_its_losses_are_told() {
+    const MOVES: &str = "from one directory to another";
+    const LENGTHS: &str = "does not hold back truncation";
+    for (kernel, abi) in [("abi-1", "1"), ("abi-2", "2"), ("abi-3", "3")] {
+        for tier in TIERS {
+            let yard = Yard::new();
+            for name in ["project/a", "project/b"] {
+                std::fs::create_dir(yard.root.join(name)).unwrap();
+            }
+            std::fs::write(yard.project.join("a/file"), "alive").unwrap();
+            std::fs::write(yard.project.join("shorter"), "alive").unwrap();
+            let (attempt, canary) = (yard.inside.display(), yard.canary.display());
+            let script = format!(
+                "{attempt} try rename a/file b/file; {attempt} try truncate shorter; \
+                 {attempt} try truncate {canary}; mv a/file b/moved && cat b/moved"
+            );
+            let told = yard.lacking(kernel, tier, &script);
+            assert_eq!(told.in_tier(tier).one("abi"), abi);
+            let says = |words: &str| told.all("limit").iter().any(|limit| limit.contains(words));
+            assert_eq!(says(MOVES), abi == "1", "{kernel}, {tier}");
+            assert_eq!(says(LENGTHS), abi != "3" && tier == "b", "{kernel}, {tier}");
+            let printed = told.printed();
+            let moved = if abi == "1" { "rename: EXDEV" } else { "rename: done" };
+            assert!(printed.contains(moved), "{kernel}, {tier}: {told:?}");
+            assert!(printed.contains("truncate: done"), "{kernel}, {tier}: {told:?}");
+            // `mv` has nothing left to move where the rename succeeded.
+            assert_eq!(printed.contains("alive"), abi == "1", "{kernel}, {tier}: {told:?}");
+            let outside = if tier == "a" { "truncate: ENOENT" } else { "truncate: EACCES" };
+            assert!(printed.contains(outside), "{kernel}, {tier}: {told:?}");
+            let kind = if tier == "b" && abi != "3" { "Refused" } else { "Predicted" };
+            let told_so = format!("{kind} truncate");
+            assert!(told.all("refusal").iter().any(|line| line.starts_with(&told_so)), "{told:?}");
+            assert_eq!(std::fs::read_to_string(&yard.canary).unwrap(), "untouched");
+        }
+    }
+}
+
+/// Without a listener nobody can carry a truncation out, so it is refused and that is said.
+#[test]
+fn an_old_landlock_without_a_listener_refuses_truncation_everywhere() {
+    let yard = Yard::new();
+    std::fs::write(yard.project.join("shorter"), "alive").unwrap();
+    let script = format!(
+        "{0} try truncate shorter; {0} try truncate {1}; : >shorter",
+        yard.inside.display(),
+        yard.canary.display()
+    );
+    let told = yard.lacking("no-listener under abi-2", "b", &script);
+    assert_eq!(told.in_tier("b").printed().matches("truncate: EACCES").count(), 2, "{told:?}");
+    assert!(told.all("limit").iter().any(|limit| limit.contains("`truncate` is refused")));
+    assert_eq!(std::fs::read_to_string(yard.project.join("shorter")).unwrap(), "");
+    assert_eq!(std::fs::read_to_string(&yard.canary).unwrap(), "untouched");
+}
+
 /// What `attempts` says, on this machine or on a kernel that lacks something.
 fn attempts(words: &[&str]) -> Told {
     let out = std::process::Command::new(yard::ATTEMPT).args(words).output().unwrap();
@@ -37,6 +93,8 @@ fn what_a_tier_claims_is_what_can_be_tried() {
 #[test]
 fn a_kernel_that_lacks_something_is_claimed_no_more_than_it_does() {
     for kernel in [
+        "abi-1",
+        "abi-2",
         "no-landlock",
         "landlock-off",
         "no-namespaces",
@@ -168,6 +226,8 @@ fn the_host_probe_claims_what_can_be_done() {
         Told::from(&out).one("tier")
     };
     assert_eq!(tier("no-openat2"), "A", "the control");
+    assert_eq!(tier("abi-1"), "A");
+    assert_eq!(tier("abi-2"), "A");
     assert_eq!(tier("no-landlock"), "C");
     assert_eq!(tier("landlock-off"), "C");
     assert_eq!(tier("no-seccomp"), "C");

@@ -319,3 +319,23 @@ fn hooks_of_a_repository_around_the_project_or_elsewhere_are_kept_where_they_lie
         }
     }
 }
+
+/// The same where a folder can leave its place by a copy alone, however the command closed it.
+#[test]
+fn a_folder_leaves_a_protected_place_on_a_kernel_that_moves_nothing() {
+    let yard = Yard::new();
+    free(&yard, "mkdir -p project/.claude/skills");
+    let script = "cd .claude/skills && mkdir -p a/deep && echo evil >a/SKILL.md && ln -s SKILL.md a/deep/link && \
+                  mkfifo a/pipe && chmod 0 a/SKILL.md a/deep && chmod 0 a && ln -s a linked";
+    let told = yard.lacking("abi-1", "b", script);
+    assert_eq!(told.in_tier("b").one("exit"), "0", "{told:?}");
+    assert!(std::fs::read_dir(yard.project.join(".claude/skills")).unwrap().next().is_none());
+    let kept = yard.project.join("a.quarantined");
+    assert_eq!(told.all("tampered").len(), 2, "{told:?}");
+    assert!(told.all("tampered").iter().all(|line| line.contains("quarantined")), "{told:?}");
+    free(&yard, "chmod -R u+rwX project/a.quarantined");
+    assert_eq!(std::fs::read_to_string(kept.join("SKILL.md")).unwrap(), "evil\n");
+    assert_eq!(std::fs::read_link(kept.join("deep/link")).unwrap(), Path::new("SKILL.md"));
+    let link = yard.project.join("linked.quarantined");
+    assert_eq!(std::fs::read_link(link).unwrap(), Path::new("a"));
+}

@@ -91,7 +91,10 @@ impl Checklists {
                 return Err(invalid(text, "Give each step words of its own."));
             }
         }
-        let items = items.into_iter().map(|item| (item.to_owned(), Status::Pending)).collect();
+        let said = input.get("statuses").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let said = said.iter().filter_map(|word| Status::parse(word.as_str()?));
+        let statuses = said.chain(std::iter::repeat(Status::Pending));
+        let items = items.into_iter().map(str::to_owned).zip(statuses).collect();
         let list = List { group, title, items };
         let view = list.view();
         let same = self.lists.iter().position(|other| other.group == list.group);

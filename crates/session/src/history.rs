@@ -420,7 +420,8 @@ impl History {
             | TurnEnd::CallsUsedUp { .. }
             | TurnEnd::Truncated
             | TurnEnd::Interrupted
-            | TurnEnd::ProviderFailed { .. } => {}
+            | TurnEnd::ProviderFailed { .. }
+            | TurnEnd::ProcessDied(_) => {}
         }
         self.turn = None;
     }

@@ -3,6 +3,7 @@
 //! asked for, and what came of it stands in the result of the last edit that it was for. It never makes
 //! an edit fail. Pure.
 
+use crate::known::{ReadCall, Reader};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::ids::CallId;
 use protocol::session::{Copies, Happened, Hook, OfferedTool};
@@ -11,8 +12,6 @@ use protocol::session::{Copies, Happened, Hook, OfferedTool};
 const VERIFY: &str = "verify";
 /// The tool that runs formatters.
 pub(crate) const FORMAT: &str = "format";
-/// What leaves nothing to be put in form.
-const DELETE: &str = "delete";
 
 /// What is run: the tool, the command, what marks the packages that it is run in, and for a formatter
 /// the file.
@@ -22,8 +21,9 @@ type Run = (&'static str, String, Option<String>, Option<String>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Edit {
     use_id: String,
-    tool: String,
     paths: Vec<String>,
+    /// Those of them at which nothing is left to be put in form.
+    removed: Vec<String>,
 }
 
 /// The edits of the running round, and what was run behind them.
@@ -48,22 +48,27 @@ pub(crate) struct Finding {
 
 impl Edits {
     /// Takes in one thing that happened.
-    pub(crate) fn apply(&mut self, happened: &Happened, tools: &[OfferedTool]) -> Option<Finding> {
+    pub(crate) fn apply(
+        &mut self,
+        happened: &Happened,
+        tools: &[OfferedTool],
+        reader: Reader,
+    ) -> Option<Finding> {
         match happened {
             // Each round is looked at alone: an error that stays would be told again and again.
             Happened::Prompt { .. } | Happened::Answer { .. } | Happened::TurnEnded { .. } => {
                 *self = Self::default();
             }
-            Happened::Called { call } => self.called(call, tools),
+            Happened::Called { call } => self.called(call, tools, reader),
             Happened::Result { call, use_id: _, result } => return self.ended(call, result),
             Happened::Compacted { .. } => {}
         }
         None
     }
 
-    fn called(&mut self, call: &Call, tools: &[OfferedTool]) {
-        let Call { id, use_id, tool, input } = call;
-        let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
+    fn called(&mut self, call: &Call, tools: &[OfferedTool], reader: Reader) {
+        let Call { id, use_id, tool, input: text } = call;
+        let input: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
         let of_hook = [VERIFY, FORMAT].into_iter().find(|name| use_id.is_empty() && tool == name);
         if let Some(tool) = of_hook {
             let of_it = paths(&input);
@@ -76,10 +81,13 @@ impl Edits {
             return;
         }
         let edits = tools.iter().any(|it| it.spec.name == *tool && it.copies == Copies::Kept);
-        let paths = paths(&input);
-        if edits && !use_id.is_empty() && !paths.is_empty() {
-            let edit = Edit { use_id: use_id.clone(), tool: tool.clone(), paths };
-            self.open.push((id.clone(), edit));
+        if !edits || use_id.is_empty() {
+            return;
+        }
+        // They are read already, and so in no project's words.
+        let Ok(ReadCall { paths, removed, .. }) = reader(tool, text, "") else { return };
+        if !paths.is_empty() {
+            self.open.push((id.clone(), Edit { use_id: use_id.clone(), paths, removed }));
         }
     }
 
@@ -120,7 +128,8 @@ impl Edits {
             for path in self.edited(hooks) {
                 let last = self.done.iter().rev().find(|edit| edit.paths.contains(path));
                 let run = (FORMAT, command.clone(), package.clone(), Some(path.clone()));
-                if last.is_some_and(|edit| edit.tool == DELETE) || self.begun.contains(&run) {
+                let gone = last.is_some_and(|edit| edit.removed.contains(path));
+                if gone || self.begun.contains(&run) {
                     continue;
                 }
                 let mut input = serde_json::json!({ "command": command, "path": path });

@@ -3,8 +3,8 @@
 //! [`Session::step`] takes one word of the supervisor and says what follows from it. The files:
 //! `answer` joins a stream to blocks, `history` is what the model is sent, `batch` orders
 //! calls, `budget` counts what a turn and a session may still ask for, `own` answers those that need no process, `compact` makes room in the model's context,
-//! `pinned` shows files that a person pinned, `undo` takes changes back, `known` tells tools by their
-//! names, `hooks` runs what a person configured behind edits, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
+//! `pinned` shows files that a person pinned and `refresh` has them read, `undo` takes changes back, `known` reads
+//! calls, `hooks` runs what a person configured behind edits, `made_up` holds the results that no tool gave. Used by `agentd-session` only.
 //!
 //! What always holds, whatever words come in whatever order: every request is legal for the
 //! vendors, a call runs only from an answer that ended with the call whole, and each call of an
@@ -20,9 +20,9 @@ mod history;
 mod hooks;
 mod known;
 mod made_up;
-mod nearest;
 mod own;
 mod pinned;
+mod refresh;
 mod undo;
 
 use answer::{Answer, Wanted};
@@ -30,25 +30,30 @@ use batch::Batch;
 use budget::{Most, NoCalls};
 use history::{History, Limits};
 use hooks::Edits;
-use known::{find, input};
-use made_up::{NotRun, resolve};
+pub use known::{NoCall, ReadCall, Reader};
+use known::{Reading, read};
+use made_up::NotRun;
 use pinned::Pinned;
 use protocol::call::{Call, ToolResult};
-use protocol::content::{Block, MayCall, ModelRequest, StopReason, Usage};
+use protocol::content::{Block, MayCall, ModelRequest, Role, StopReason, Usage};
 use protocol::ids::CallId;
 use protocol::judgement::ToolKind;
 use protocol::provider::{Failure, FromProvider};
 use protocol::session::{
-    FromSession, Happened, OfferedTool, OpenTurn, SessionSetup, ToSession, TurnEnd,
+    Deaths, FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd,
 };
 use protocol::upkeep::{LogLevel, LogLine};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use undo::{Changes, Undoing};
 
 /// One conversation.
 #[derive(Debug)]
 pub struct Session {
     setup: SessionSetup,
+    /// Reads what a model asks for.
+    reader: Reader,
+    /// What the results of calls that have not begun are to say of their arguments.
+    notes: HashMap<CallId, String>,
     history: History,
     pinned: Pinned,
     /// What of files can be taken back.
@@ -62,6 +67,8 @@ pub struct Session {
     round: u32,
     /// What the running turn has been told or has tried.
     turn: Turn,
+    /// How often the stamps of pinned files were asked for.
+    checks: u32,
 }
 
 /// What the conversation waits for.
@@ -75,8 +82,10 @@ enum Phase {
     Asking(Answer),
     /// The ends of calls.
     Calling { batch: Batch, stopping: bool },
+    /// The stamps of pinned files; then those that changed are read.
+    Checking,
     /// The ends of reads of pinned files; then the model is asked.
-    Looking { batch: Batch, stopping: bool },
+    Reading { batch: Batch, stopping: bool },
     /// The ends of calls that take changes back.
     Undoing(Undoing),
 }
@@ -95,8 +104,10 @@ struct Turn {
 impl Session {
     /// A conversation before its journal is replayed.
     #[must_use]
-    pub fn new(setup: SessionSetup) -> Self {
+    pub fn new(setup: SessionSetup, reader: Reader) -> Self {
         Self {
+            reader,
+            notes: HashMap::new(),
             history: History::new(limits(&setup)),
             pinned: Pinned::new(setup.pinned.clone()),
             changes: Changes::default(),
@@ -106,6 +117,7 @@ impl Session {
             queue: VecDeque::new(),
             round: 0,
             turn: Turn::default(),
+            checks: 0,
         }
     }
 
@@ -115,11 +127,15 @@ impl Session {
         match word {
             ToSession::Begin(_) => out.warn("a second Begin was ignored"),
             ToSession::Replay(happened) => match self.phase {
-                Phase::Replaying => self.take_in(&happened),
+                Phase::Replaying => {
+                    self.pinned.replay(&happened);
+                    self.take_in(&happened);
+                }
                 Phase::Idle
                 | Phase::Asking(_)
                 | Phase::Calling { .. }
-                | Phase::Looking { .. }
+                | Phase::Checking
+                | Phase::Reading { .. }
                 | Phase::Undoing(_) => out.warn("a Replay after ReplayDone was ignored"),
             },
             ToSession::ReplayDone { then } => self.replay_done(then, &mut out),
@@ -128,6 +144,7 @@ impl Session {
                 self.next_turn(&mut out);
             }
             ToSession::Stream(word) => self.stream(word, &mut out),
+            ToSession::ProviderDied(deaths) => self.provider_died(deaths, &mut out),
             ToSession::CallEnded { call, result } => self.call_ended(call, result, &mut out),
             ToSession::System { text } => self.setup.system = text,
             ToSession::Model { name, max_tokens, context } => {
@@ -136,6 +153,9 @@ impl Session {
                 self.history.set_limits(limits(&self.setup));
             }
             ToSession::Pinned { files } => self.pinned.set(files),
+            ToSession::PinnedStamps { check, began, stamps } => {
+                self.stamped(check, began, stamps, &mut out);
+            }
             ToSession::Interrupt => self.interrupt(&mut out),
             ToSession::Compact => self.compact(&mut out),
             ToSession::Ping(number) => out.words.push(FromSession::Pong(number)),
@@ -151,44 +171,47 @@ impl Session {
             Phase::Idle
             | Phase::Asking(_)
             | Phase::Calling { .. }
-            | Phase::Looking { .. }
+            | Phase::Checking
+            | Phase::Reading { .. }
             | Phase::Undoing(_) => return out.warn("a second ReplayDone was ignored"),
         }
+        self.pinned.replayed();
         let goes_on = then == OpenTurn::GoesOn && self.history.in_turn();
         let mut named = Vec::new();
         for open in self.history.unanswered() {
             let wanted =
                 Wanted { use_id: open.use_id, name: open.name, input: open.input, whole: true };
-            let call = match open.call {
+            let (call, reading) = match open.call {
                 Some(id) => self.call(id, &wanted),
                 None => self.name_call(&wanted, out),
             };
-            named.push((wanted, call));
+            named.push((wanted, call, reading));
         }
         let (within, none_left) = self.history.budget().within(count(named.len()));
         let mut batch = Batch::default();
-        for (place, (wanted, call)) in (0..).zip(named) {
+        for (place, (wanted, call, reading)) in (0..).zip(named) {
             // A call without arguments may be one that was cut in the answer, which nothing here
             // tells any more; such a call does not run.
             let cut = wanted.input.trim() == "{}";
-            let why = match resolve(&wanted, &self.setup.tools) {
+            let why = match reading.order {
                 _ if !goes_on => NotRun::Lost,
                 Ok(_) if self.is_over() => NotRun::Rounds { most: self.setup.max_rounds.max(1) },
                 _ if place >= within => NotRun::Budget(none_left),
-                Ok(tool) if !cut => {
-                    batch.push(call, order(tool));
+                Ok(order) if !cut => {
+                    self.notes.extend(reading.note.map(|note| (call.id.clone(), note)));
+                    batch.push(call, order);
                     continue;
                 }
                 Ok(_) => NotRun::Lost,
                 Err(why) => why,
             };
-            self.answer_call(call.id, call.use_id, &why, out);
+            self.answer_call(call, &why, out);
         }
         // Whatever was started has ended by now, so these were only named.
         for call in self.edits.unanswered() {
             match goes_on {
                 true => batch.push(call, ToolKind::Mutation),
-                false => self.answer_call(call.id, call.use_id, &NotRun::Lost, out),
+                false => self.answer_call(call, &NotRun::Lost, out),
             }
         }
         self.round = self.history.last_round();
@@ -226,6 +249,7 @@ impl Session {
             let undo = undo::is_undo(&text);
             self.turn = Turn::default();
             self.pinned.outdate();
+            self.pinned.show_at_end();
             self.commit(Happened::Prompt { text }, out);
             if blank {
                 // Nothing to send; a vendor refuses blank text.
@@ -238,32 +262,16 @@ impl Session {
         }
     }
 
-    fn ask(&mut self, out: &mut Out) {
-        if self.is_over() {
-            return self.end_turn(self.rounds_used_up(), out);
-        }
-        let paths = self.pinned.to_read();
-        if paths.is_empty() {
-            return self.ask_now(out);
-        }
-        let mut batch = Batch::default();
-        for path in paths {
-            let number = self.history.last_call().saturating_add(1);
-            let id = CallId { session: self.setup.id.clone(), number };
-            let call = look_at(id, &path);
-            self.commit(Happened::Called { call: call.clone() }, out);
-            batch.push(call, ToolKind::Query);
-        }
-        self.phase = Phase::Looking { batch, stopping: false };
-        self.go_on_looking(out);
-    }
-
     /// Asks the model, with pinned files as they were read last.
     fn ask_now(&mut self, out: &mut Out) {
         if self.history.is_nearly_full(self.beside_messages()) {
             self.make_room(out);
         }
         let mut messages = self.history.messages();
+        if messages.last().is_some_and(|last| last.role == Role::Assistant) {
+            // Nothing of ours can stand at the end.
+            self.pinned.lay_down();
+        }
         if let (Some(text), Some(first)) = (self.pinned.front(), messages.first_mut()) {
             first.blocks.insert(0, Block::Text { text });
         }
@@ -281,6 +289,7 @@ impl Session {
             updated: self.pinned.updated(),
             calls: if self.turn.last_words { MayCall::No } else { MayCall::Yes },
         }));
+        self.pinned.asked();
         self.phase = Phase::Asking(Answer::default());
     }
 
@@ -339,6 +348,21 @@ impl Session {
         self.end_turn(TurnEnd::ProviderFailed { kind, message }, out);
     }
 
+    /// No answer comes, since the process that owed it died too often.
+    fn provider_died(&mut self, deaths: Deaths, out: &mut Out) {
+        match self.phase {
+            // As for a request that failed: these words were a courtesy.
+            Phase::Asking(_) if self.turn.last_words => self.end_turn(self.used_up(), out),
+            Phase::Asking(_) => self.end_turn(TurnEnd::ProcessDied(deaths), out),
+            Phase::Replaying
+            | Phase::Idle
+            | Phase::Calling { .. }
+            | Phase::Checking
+            | Phase::Reading { .. }
+            | Phase::Undoing(_) => {}
+        }
+    }
+
     /// What of the turn is used up.
     fn used_up(&self) -> TurnEnd {
         match self.history.budget().over() {
@@ -350,7 +374,7 @@ impl Session {
     /// The answer is whole: it is kept, its calls are named, and the turn goes on or ends.
     fn answered(&mut self, answer: Answer, stop: &StopReason, usage: Usage, out: &mut Out) {
         let behind_results = self.history.ends_with_results();
-        let shown = self.pinned.answered();
+        self.pinned.show_at_end();
         self.turn.made_room = false;
         let mut taken: Vec<String> = Vec::new();
         let ended = answer.end(stop, |id| self.history.new_id(id, &mut taken));
@@ -418,7 +442,7 @@ impl Session {
                 // Vendors now and then answer results with nothing; once is worth a second try.
                 if empty && behind_results && !self.turn.asked_again {
                     self.turn.asked_again = true;
-                    self.pinned.show_inside(shown);
+                    self.pinned.show_inside();
                     self.ask(out);
                 } else if self.history.budget().over().is_some() {
                     self.end_turn(self.used_up(), out);
@@ -433,61 +457,67 @@ impl Session {
     fn call_all(&mut self, wanted: &[Wanted], runs: Runs, out: &mut Out) -> Batch {
         let mut named = Vec::new();
         for wanted in wanted {
-            named.push((wanted, self.name_call(wanted, out)));
+            named.push(self.name_call(wanted, out));
         }
         let (within, none_left) = self.history.budget().within(count(named.len()));
         let mut batch = Batch::default();
-        for (place, (wanted, call)) in (0..).zip(named) {
-            let why = match (runs, resolve(wanted, &self.setup.tools)) {
+        for (place, (call, reading)) in (0..).zip(named) {
+            let why = match (runs, reading.order) {
                 (Runs::Nothing, _) => NotRun::AnswerNotUsed,
                 (Runs::NoMoreRounds, _) => NotRun::Rounds { most: self.setup.max_rounds.max(1) },
                 (Runs::WithinBudget, _) if place >= within => NotRun::Budget(none_left),
                 (Runs::WithinBudget, Err(why)) => why,
-                (Runs::WithinBudget, Ok(tool)) => {
-                    batch.push(call, order(tool));
+                (Runs::WithinBudget, Ok(order)) => {
+                    self.notes.extend(reading.note.map(|note| (call.id.clone(), note)));
+                    batch.push(call, order);
                     continue;
                 }
             };
-            self.answer_call(call.id, call.use_id, &why, out);
+            self.answer_call(call, &why, out);
         }
         batch
     }
 
-    fn name_call(&mut self, wanted: &Wanted, out: &mut Out) -> Call {
+    fn name_call(&mut self, wanted: &Wanted, out: &mut Out) -> (Call, Reading) {
         let number = self.history.last_call().saturating_add(1);
-        let call = self.call(CallId { session: self.setup.id.clone(), number }, wanted);
+        let id = CallId { session: self.setup.id.clone(), number };
+        let (call, reading) = self.call(id, wanted);
         self.commit(Happened::Called { call: call.clone() }, out);
-        call
+        (call, reading)
     }
 
-    /// The call as the supervisor is told of it: aliases resolved.
-    fn call(&self, id: CallId, wanted: &Wanted) -> Call {
-        Call {
-            id,
-            use_id: wanted.use_id.clone(),
-            // A call with bad arguments is still a call of that tool.
-            tool: find(&wanted.name, &self.setup.tools)
-                .map_or_else(|| wanted.name.clone(), |found| found.tool.spec.name.clone()),
-            input: input(wanted, &self.setup.tools),
+    /// The call as the supervisor is told of it: in the words of the table of tools.
+    fn call(&self, id: CallId, wanted: &Wanted) -> (Call, Reading) {
+        let reading = read(wanted, &self.setup, self.reader);
+        let (tool, input) = (reading.tool.clone(), reading.input.clone());
+        (Call { id, use_id: wanted.use_id.clone(), tool, input }, reading)
+    }
+
+    fn answer_call(&mut self, call: Call, why: &NotRun, out: &mut Out) {
+        let Call { id: call, use_id, tool, input: _ } = call;
+        self.commit(Happened::Result { call, use_id, result: why.result(&tool) }, out);
+    }
+
+    /// The word that starts a call, or that answers one of the conversation's own.
+    fn start(&mut self, call: Call) -> FromSession {
+        let note = self.notes.remove(&call.id);
+        match self.history.own_answer(&call) {
+            Some(result) => FromSession::Answered { call, result: result.noted(note.as_deref()) },
+            None => FromSession::Run { call, note },
         }
-    }
-
-    fn answer_call(&mut self, call: CallId, use_id: String, why: &NotRun, out: &mut Out) {
-        self.commit(Happened::Result { call, use_id, result: why.result() }, out);
     }
 
     fn call_ended(&mut self, call: CallId, result: ToolResult, out: &mut Out) {
         if let Phase::Undoing(_) = self.phase {
             return self.undone(call, result, out);
         }
-        let (Phase::Calling { batch, .. } | Phase::Looking { batch, .. }) = &mut self.phase else {
+        let (Phase::Calling { batch, .. } | Phase::Reading { batch, .. }) = &mut self.phase else {
             return;
         };
         // A call that does not run here is late: it has its result already.
         let Some(Call { use_id, input, .. }) = batch.ended(&call) else { return };
-        if let Phase::Looking { .. } = self.phase {
-            self.pinned.read(&looked_at(&input), &result);
-            return self.go_on_looking(out);
+        if let Phase::Reading { .. } = self.phase {
+            return self.pinned_read(&input, &result, out);
         }
         // Durable already, so it is taken in but not committed again.
         self.take_in(&Happened::Result { call, use_id, result });
@@ -499,11 +529,10 @@ impl Session {
         let Phase::Calling { batch, stopping } = &mut self.phase else { return };
         if !batch.is_over() {
             let started = batch.start(self.setup.parallel);
-            let history = &self.history;
-            out.words.extend(started.into_iter().map(|call| match history.own_answer(&call) {
-                Some(result) => FromSession::Answered { call, result },
-                None => FromSession::Run(call),
-            }));
+            for call in started {
+                let word = self.start(call);
+                out.words.push(word);
+            }
             return;
         }
         if batch.may_have_changed(|call| !own::is_own(&call.tool)) {
@@ -540,43 +569,30 @@ impl Session {
         any
     }
 
-    /// Reads the next of the pinned files; once all were read, asks the model.
-    fn go_on_looking(&mut self, out: &mut Out) {
-        let Phase::Looking { batch, stopping } = &mut self.phase else { return };
-        if !batch.is_over() {
-            let started = batch.start(self.setup.parallel);
-            return out.words.extend(started.into_iter().map(FromSession::Run));
-        }
-        if *stopping {
-            return self.end_turn(TurnEnd::Interrupted, out);
-        }
-        self.pinned.all_read();
-        // Another may have been pinned meanwhile.
-        self.ask(out);
-    }
-
     fn interrupt(&mut self, out: &mut Out) {
         match &mut self.phase {
             Phase::Replaying | Phase::Idle => {}
             Phase::Undoing(_) => self.stop_undoing(out),
+            Phase::Checking => self.end_turn(TurnEnd::Interrupted, out),
             Phase::Asking(answer) => {
                 out.words.push(FromSession::CancelAsk);
                 let answer = std::mem::take(answer);
                 self.stopped(answer, out);
             }
-            Phase::Calling { batch, stopping } | Phase::Looking { batch, stopping } => {
+            Phase::Calling { batch, stopping } | Phase::Reading { batch, stopping } => {
                 if std::mem::replace(stopping, true) {
                     return;
                 }
                 let dropped = batch.drop_waiting();
                 out.words.extend(batch.running().into_iter().map(FromSession::CancelCall));
                 for call in dropped {
-                    self.answer_call(call.id, call.use_id, &NotRun::Stopped, out);
+                    self.answer_call(call, &NotRun::Stopped, out);
                 }
                 match self.phase {
-                    Phase::Looking { .. } => self.go_on_looking(out),
+                    Phase::Reading { .. } => self.go_on_reading(out),
                     Phase::Replaying
                     | Phase::Idle
+                    | Phase::Checking
                     | Phase::Asking(_)
                     | Phase::Calling { .. }
                     | Phase::Undoing(_) => self.go_on_calling(out),
@@ -591,7 +607,8 @@ impl Session {
             Phase::Idle
             | Phase::Asking(_)
             | Phase::Calling { .. }
-            | Phase::Looking { .. }
+            | Phase::Checking
+            | Phase::Reading { .. }
             | Phase::Undoing(_) => {
                 if !self.make_room(out) {
                     out.words.push(FromSession::NotCompacted);
@@ -637,7 +654,7 @@ impl Session {
     fn take_in(&mut self, happened: &Happened) {
         self.history.apply(happened);
         self.changes.apply(happened, &self.setup.tools);
-        if let Some(finding) = self.edits.apply(happened, &self.setup.tools) {
+        if let Some(finding) = self.edits.apply(happened, &self.setup.tools, self.reader) {
             self.history.add_to_result(&finding.use_id, &finding.text);
         }
         if let Happened::TurnEnded { .. } = happened
@@ -676,26 +693,9 @@ fn count(calls: usize) -> u32 {
     u32::try_from(calls).unwrap_or(u32::MAX)
 }
 
-/// The read of a pinned file: a call that no model asked for.
-fn look_at(id: CallId, path: &str) -> Call {
-    let input = serde_json::json!({ "path": path, "raw": true }).to_string();
-    Call { id, use_id: String::new(), tool: "read".to_owned(), input }
-}
-
-/// The file that such a read was for.
-fn looked_at(input: &str) -> String {
-    let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
-    input["path"].as_str().unwrap_or_default().to_owned()
-}
-
 /// Whether these blocks say nothing to anybody.
 fn only_reasoning(blocks: &[Block]) -> bool {
     blocks.iter().all(|block| matches!(block, Block::Thinking { .. }))
-}
-
-/// A call that the conversation answers itself waits for those before it, which it may be about.
-fn order(tool: &OfferedTool) -> ToolKind {
-    if own::is_own(&tool.spec.name) { ToolKind::Mutation } else { tool.kind }
 }
 
 /// Whether the calls of an answer may run.

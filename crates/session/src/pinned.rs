@@ -1,156 +1,273 @@
-//! Files that a person pinned to a conversation: what of them the model is shown, and when.
+//! Pinned files: which of them must be read before a request, and where the request carries each.
 //!
-//! They stand at the front of the first message, as they were when they were laid down there, so
-//! that what a vendor's cache holds stays the same. What changed since a model last saw it comes
-//! with the next request and with that one alone. They are read by calls like any other `read`,
-//! at the beginning of a turn and after a round that may have changed something. Pure.
+//! Each request carries the newest text of each file once. A file stands at the front of the first
+//! message as long as it is unchanged there, so that a vendor's prompt cache keeps its prefix. Once it
+//! has changed, one line stands in its place, and its text goes to the end of the newest message until
+//! the conversation is shortened. Pure.
 
-use protocol::call::ToolResult;
+use protocol::call::{Outcome, ToolResult};
 use protocol::content::{FilesUpdated, UpdatePlace};
+use protocol::session::{FileStamp, Happened, PinnedStamp};
+use std::collections::HashMap;
 
 /// What stands before the files at the front.
-const HEAD: &str = "Files that the user pinned to this conversation, as they were when they were \
-                    put here. What changes in them is shown once, under FILES UPDATED.";
+const HEAD: &str = "Files that the user pinned to this conversation, each with its current text. The \
+                    text of a file that changes moves to the end of the newest message, under FILES \
+                    UPDATED.";
+/// What stands at the front in place of a file that has changed.
+const POINTER: &str = "(changed since; its current text is at the end, under FILES UPDATED)";
 
-/// Whether the files must be read before the next request.
+/// How a request finds the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
-    Due,
-    Taken,
+enum Known {
+    /// All must be read: a call may have changed them without a trace.
+    Nothing,
+    /// The stamps tell which must be read.
+    Before,
+    /// Their stamps were taken for this request.
+    Now,
 }
 
-/// One pinned file. Each text is what its `read` came to, in words for the model.
+/// Where the request carries a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// At the front, in this version, once it has been read.
+    Front(Option<String>),
+    /// At the end.
+    End,
+}
+
+/// One pinned file.
 #[derive(Debug)]
 struct File {
     path: String,
-    /// As it stands at the front.
-    front: Option<String>,
-    /// As the model saw it last, where that was behind the front.
-    shown: Option<String>,
-    /// As it was read last.
+    place: Place,
+    /// The newest version: the text for the model. In a replay, the journal's digest of it.
     now: Option<String>,
+    /// Taken before the newest version was read.
+    stamp: FileStamp,
+}
+
+impl File {
+    fn new(path: String) -> Self {
+        Self { path, place: Place::Front(None), now: None, stamp: FileStamp::Unknown }
+    }
+
+    /// Puts the newest version where the request carries it.
+    fn settle(&mut self) {
+        match &self.place {
+            Place::Front(None) => self.place = Place::Front(self.now.clone()),
+            Place::Front(front) if *front != self.now => self.place = Place::End,
+            Place::Front(_) | Place::End => {}
+        }
+    }
 }
 
 /// The pinned files of a conversation, in the order of pinning.
 #[derive(Debug)]
 pub(crate) struct Pinned {
     files: Vec<File>,
-    look: Look,
-    /// What goes with the next request.
-    updated: Option<FilesUpdated>,
+    known: Known,
+    /// Where the text of changed files stands in the next request.
+    end: UpdatePlace,
+    /// Calls of a replay that read one: the file of each.
+    replayed: HashMap<u32, String>,
 }
 
 impl Pinned {
     pub(crate) fn new(paths: Vec<String>) -> Self {
-        let mut pinned = Self { files: Vec::new(), look: Look::Due, updated: None };
+        let mut pinned = Self {
+            files: Vec::new(),
+            known: Known::Nothing,
+            end: UpdatePlace::BehindResults,
+            replayed: HashMap::new(),
+        };
         pinned.set(paths);
         pinned
     }
 
-    /// These are pinned now. What is known of those that stay is kept.
+    /// These are pinned now. Versions of those that stay are kept.
     pub(crate) fn set(&mut self, paths: Vec<String>) {
         let mut files: Vec<File> = Vec::new();
         for path in paths {
             if files.iter().any(|file| file.path == path) {
                 continue;
             }
-            let known = self.files.iter().position(|file| file.path == path);
-            files.push(match known {
-                Some(at) => self.files.swap_remove(at),
-                None => File { path, front: None, shown: None, now: None },
-            });
+            let old = self.files.iter().position(|file| file.path == path);
+            files.push(old.map_or_else(|| File::new(path), |at| self.files.swap_remove(at)));
         }
         self.files = files;
-        self.updated = None;
-        self.look = Look::Due;
+        self.known = Known::Nothing;
     }
 
-    /// Something may have changed.
+    /// A call may have changed any of them.
     pub(crate) fn outdate(&mut self) {
-        self.look = Look::Due;
+        self.known = Known::Nothing;
     }
 
-    /// The files to read before the next request; none where there is no need.
-    pub(crate) fn to_read(&self) -> Vec<String> {
-        match self.look {
-            Look::Due => self.files.iter().map(|file| file.path.clone()).collect(),
-            Look::Taken => Vec::new(),
+    /// The files whose stamps the next request needs.
+    pub(crate) fn to_stat(&self) -> Vec<String> {
+        match self.known {
+            Known::Now => Vec::new(),
+            Known::Nothing | Known::Before => {
+                self.files.iter().map(|file| file.path.clone()).collect()
+            }
         }
+    }
+
+    /// Takes the stamps in. Returns the files to read.
+    pub(crate) fn stamped(&mut self, began: i64, stamps: Vec<PinnedStamp>) -> Vec<String> {
+        let mut stamps: HashMap<_, _> = stamps.into_iter().map(|it| (it.file, it.stamp)).collect();
+        let mut due = Vec::new();
+        for file in &mut self.files {
+            let stamp = stamps.remove(&file.path).unwrap_or(FileStamp::Unknown);
+            let unchanged = self.known == Known::Before
+                && file.now.is_some()
+                && stamp != FileStamp::Unknown
+                && stamp == file.stamp;
+            if unchanged {
+                continue;
+            }
+            due.push(file.path.clone());
+            file.stamp = match stamp {
+                FileStamp::Found(found) if !found.is_settled(began) => FileStamp::Unknown,
+                FileStamp::Found(_) | FileStamp::Missing | FileStamp::Unknown => stamp,
+            };
+        }
+        self.known = Known::Now;
+        due
     }
 
     /// A file was read, or could not be.
     pub(crate) fn read(&mut self, path: &str, result: &ToolResult) {
         if let Some(file) = self.files.iter_mut().find(|file| file.path == path) {
-            file.now = Some(match result.is_error {
-                false => result.text.clone(),
-                true => format!("(it cannot be shown: {})", result.text.trim()),
-            });
-        }
-    }
-
-    /// All were read: what is new is laid down at the front, what changed goes with the next
-    /// request.
-    pub(crate) fn all_read(&mut self) {
-        self.look = match self.files.iter().all(|file| file.now.is_some()) {
-            true => Look::Taken,
-            false => Look::Due,
-        };
-        let mut changed = Vec::new();
-        for file in &mut self.files {
-            match (&file.front, &file.now) {
-                (None, now) => file.front.clone_from(now),
-                (Some(front), Some(now)) if file.shown.as_ref().unwrap_or(front) != now => {
-                    changed.push(block(&file.path, now));
-                }
-                (Some(_), _) => {}
+            file.now = Some(version(result));
+            if !is_an_answer(&result.outcome) {
+                file.stamp = FileStamp::Unknown;
             }
         }
-        let text = changed.concat();
-        self.updated =
-            (!text.is_empty()).then_some(FilesUpdated { text, place: UpdatePlace::BehindResults });
     }
 
-    /// What goes with the next request alone.
-    pub(crate) fn updated(&self) -> Option<FilesUpdated> {
-        self.updated.clone()
+    /// All that were due have been read.
+    pub(crate) fn all_read(&mut self) {
+        self.files.iter_mut().for_each(File::settle);
     }
 
-    /// The request was answered: the model has seen what went with it, which is returned.
-    pub(crate) fn answered(&mut self) -> Option<FilesUpdated> {
-        let updated = self.updated.take();
-        if updated.is_some() {
-            self.files.iter_mut().for_each(|file| file.shown.clone_from(&file.now));
+    /// What the journal holds of it, before the end of the replay.
+    pub(crate) fn replay(&mut self, happened: &Happened) {
+        match happened {
+            Happened::Called { call } if call.use_id.is_empty() && call.tool == "read" => {
+                self.replayed.insert(call.id.number, file_of(&call.input));
+            }
+            Happened::Result { call, use_id, result } if use_id.is_empty() => {
+                if let Some(path) = self.replayed.remove(&call.number) {
+                    self.read(&path, result);
+                    self.all_read();
+                }
+            }
+            Happened::Compacted { .. } => self.lay_down(),
+            Happened::Called { .. }
+            | Happened::Result { .. }
+            | Happened::Prompt { .. }
+            | Happened::Answer { .. }
+            | Happened::TurnEnded { .. } => {}
         }
-        updated
     }
 
-    /// The answer was empty: the same goes with the next request too, inside the last result.
-    pub(crate) fn show_inside(&mut self, updated: Option<FilesUpdated>) {
-        self.updated =
-            updated.map(|updated| FilesUpdated { place: UpdatePlace::InsideLastResult, ..updated });
+    /// The replay is over: each file keeps its place, and digests are no texts.
+    pub(crate) fn replayed(&mut self) {
+        for file in &mut self.files {
+            file.now = None;
+            if let Place::Front(_) = file.place {
+                file.place = Place::Front(None);
+            }
+        }
+        self.replayed = HashMap::new();
     }
 
-    /// The front is sent anew anyway: it may as well say how the files are now.
+    /// A request went out: the next one needs stamps of its own.
+    pub(crate) fn asked(&mut self) {
+        if self.known == Known::Now {
+            self.known = Known::Before;
+        }
+    }
+
+    /// The request was answered, or a turn begins.
+    pub(crate) fn show_at_end(&mut self) {
+        self.end = UpdatePlace::BehindResults;
+    }
+
+    /// The answer was empty: the next request carries changed files inside the last result.
+    pub(crate) fn show_inside(&mut self) {
+        self.end = UpdatePlace::InsideLastResult;
+    }
+
+    /// The front is sent anew anyway, so it takes the newest version of each file.
     pub(crate) fn lay_down(&mut self) {
-        for file in self.files.iter_mut().filter(|file| file.now.is_some()) {
-            file.front.clone_from(&file.now);
-            file.shown = None;
+        for file in &mut self.files {
+            file.place = Place::Front(file.now.clone());
         }
-        self.updated = None;
     }
 
     /// What stands at the front of the first message.
     pub(crate) fn front(&self) -> Option<String> {
-        let files = self.files.iter();
-        let texts = files.filter_map(|file| Some(block(&file.path, file.front.as_ref()?)));
-        let texts: String = texts.collect();
-        (!texts.is_empty()).then(|| format!("{HEAD}\n\n{texts}"))
+        let blocks = self.files.iter().filter_map(|file| match &file.place {
+            Place::Front(text) => Some(block(&file.path, text.as_ref()?)),
+            Place::End => Some(block(&file.path, POINTER)),
+        });
+        let blocks: String = blocks.collect();
+        (!blocks.is_empty()).then(|| format!("{HEAD}\n\n{blocks}"))
+    }
+
+    /// What stands at the end of the newest message.
+    pub(crate) fn updated(&self) -> Option<FilesUpdated> {
+        let changed = self.files.iter().filter(|file| file.place == Place::End);
+        let blocks = changed.filter_map(|file| Some(block(&file.path, file.now.as_ref()?)));
+        let text: String = blocks.collect();
+        (!text.is_empty()).then_some(FilesUpdated { text, place: self.end })
     }
 
     /// Bytes of a request that are about them.
     pub(crate) fn size(&self) -> usize {
-        let updated = self.updated.as_ref().map_or(0, |updated| updated.text.len());
+        let updated = self.updated().map_or(0, |updated| updated.text.len());
         self.front().map_or(0, |front| front.len()) + updated
+    }
+}
+
+/// The arguments of the call that reads a pinned file.
+pub(crate) fn input(path: &str) -> String {
+    serde_json::json!({ "path": path, "raw": true }).to_string()
+}
+
+/// The file that such a call reads.
+pub(crate) fn file_of(input: &str) -> String {
+    let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
+    input["path"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The version of a file that a read came to.
+fn version(result: &ToolResult) -> String {
+    match result.is_error {
+        false => result.text.clone(),
+        true => format!("(it cannot be shown: {})", result.text.trim()),
+    }
+}
+
+/// Whether the outcome speaks of the file. Otherwise the next request has it read again.
+fn is_an_answer(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Done
+        | Outcome::Failed
+        | Outcome::Denied
+        | Outcome::Refused { .. }
+        | Outcome::Invalid => true,
+        Outcome::Exited { .. }
+        | Outcome::Signalled { .. }
+        | Outcome::TimedOut
+        | Outcome::Confined { .. }
+        | Outcome::OutOfMemory
+        | Outcome::Crashed
+        | Outcome::Interrupted => false,
     }
 }
 

@@ -339,7 +339,7 @@ impl Session {
         undoing.running = Some((id.clone(), change));
         let call = Call { id, use_id: String::new(), tool: RESTORE.to_owned(), input };
         self.commit(Happened::Called { call: call.clone() }, out);
-        out.words.push(crate::FromSession::Run(call));
+        out.words.push(crate::FromSession::Run { call, note: None });
     }
 
     /// It died in the middle. It has no model to ask, and a change that may be half taken back is for

@@ -8,7 +8,9 @@ use protocol::call::Call;
 use protocol::content::{Block, StopReason, Usage};
 use protocol::ids::CallId;
 use protocol::provider::{Delta, Failure, FromProvider};
-use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
+use protocol::session::{
+    FileStamp, FromSession, Happened, OpenTurn, PinnedStamp, SessionSetup, ToSession, TurnEnd,
+};
 use std::collections::{HashMap, HashSet};
 use talk::*;
 
@@ -50,6 +52,8 @@ fn round() -> impl Strategy<Value = Option<u32>> {
 enum Word {
     Fixed(ToSession),
     Stream(Option<u32>, FromProvider),
+    /// The stamps that were asked for last.
+    Stamps(FileStamp),
     /// A whole answer to the open request: words at random seldom make one.
     Answer(Vec<Say>, StopReason),
 }
@@ -68,10 +72,11 @@ fn say() -> impl Strategy<Value = Say> {
 
 impl Word {
     /// The words of the supervisor, with the number of the open request filled in.
-    fn told(self, open: u32) -> Vec<ToSession> {
+    fn told(self, open: u32, asked: &Asked) -> Vec<ToSession> {
         match self {
             Self::Fixed(word) => vec![word],
             Self::Stream(round, word) => vec![ToSession::Stream(numbered(round, word, open))],
+            Self::Stamps(stamp) => vec![asked.stamps(stamp)],
             Self::Answer(blocks, stop) => {
                 let mut words: Vec<_> =
                     stream(open, &blocks).into_iter().map(ToSession::Stream).collect();
@@ -81,6 +86,27 @@ impl Word {
                 words
             }
         }
+    }
+}
+
+/// The stamps of pinned files that a session asked for last.
+#[derive(Default)]
+struct Asked {
+    check: u32,
+    files: Vec<String>,
+}
+
+impl Asked {
+    fn hear(&mut self, word: &FromSession) {
+        if let FromSession::StatPinned { check, files } = word {
+            *self = Self { check: *check, files: files.clone() };
+        }
+    }
+
+    fn stamps(&self, stamp: FileStamp) -> ToSession {
+        let files = self.files.iter().cloned();
+        let stamps = files.map(|file| PinnedStamp { file, stamp }).collect();
+        ToSession::PinnedStamps { check: self.check, began: 0, stamps }
     }
 }
 
@@ -105,6 +131,8 @@ fn word() -> impl Strategy<Value = Word> {
             Word::Fixed(ToSession::CallEnded { call: call_id(number), result: done(&text) })
         }),
         3 => short(&["", " ", "do"]).prop_map(|text| Word::Fixed(ToSession::Prompt { text })),
+        8 => proptest::sample::select(&[FileStamp::Missing, FileStamp::Unknown][..])
+            .prop_map(Word::Stamps),
         1 => Just(Word::Fixed(ToSession::Interrupt)),
         2 => Just(Word::Fixed(ToSession::Compact)),
         2 => round().prop_map(|round| Word::Stream(round, FromProvider::Failed {
@@ -211,7 +239,7 @@ impl Watch {
                 prop_assert!(!self.running.contains(call), "{result:?}");
                 prop_assert!(self.answered.insert(call.clone()), "one result each");
             }
-            FromSession::Run(call) | FromSession::Answered { call, .. } => {
+            FromSession::Run { call, .. } | FromSession::Answered { call, .. } => {
                 prop_assert_eq!(self.named.get(&call.id), Some(call), "named before it runs");
                 let pinned = call.use_id.is_empty() && call.tool == "read";
                 prop_assert!(
@@ -241,6 +269,7 @@ impl Watch {
             FromSession::Commit(Happened::Compacted { .. }) => {}
             FromSession::CancelCall(call) => prop_assert!(self.running.contains(call)),
             FromSession::Commit(Happened::Prompt { .. })
+            | FromSession::StatPinned { .. }
             | FromSession::Ready
             | FromSession::NotCompacted
             | FromSession::Pong(_)
@@ -293,7 +322,7 @@ impl Keeper {
         for said in self.session.step(word) {
             match said {
                 FromSession::Commit(happened) => self.journal.push(happened),
-                FromSession::Run(call) | FromSession::Answered { call, .. } => {
+                FromSession::Run { call, .. } | FromSession::Answered { call, .. } => {
                     self.running.insert(call.id, call.use_id);
                 }
                 FromSession::Ask(request) => {
@@ -328,7 +357,7 @@ proptest! {
         words in proptest::collection::vec(word(), 0..120),
     ) {
         let mut watch = Watch::default();
-        let mut session = session::Session::new(small());
+        let mut session = session::Session::new(small(), reader);
         for happened in journal {
             // Calls of a journal have their names and results there.
             if let Happened::Called { call } = &happened {
@@ -344,10 +373,12 @@ proptest! {
                 other => watch.hear(other)?,
             }
         }
+        let mut asked = Asked::default();
         for word in words {
-            for word in word.told(watch.last_round) {
+            for word in word.told(watch.last_round, &asked) {
                 watch.told(&word);
                 for said in session.step(word) {
+                    asked.hear(&said);
                     watch.hear(&said)?;
                 }
             }
@@ -359,7 +390,7 @@ proptest! {
         words in proptest::collection::vec(word(), 0..120),
     ) {
         let mut keeper = Keeper {
-            session: session::Session::new(unpinned()),
+            session: session::Session::new(unpinned(), reader),
             journal: Vec::new(),
             running: HashMap::new(),
             round: 0,
@@ -367,7 +398,7 @@ proptest! {
         };
         keeper.tell(ToSession::ReplayDone { then: OpenTurn::Waits });
         for word in words {
-            for word in word.told(keeper.round) {
+            for word in word.told(keeper.round, &Asked::default()) {
                 keeper.tell(word);
             }
         }

@@ -16,7 +16,7 @@ use talk::{setup, tool};
 fn with_own() -> SessionSetup {
     let mut setup = setup();
     for name in ["checklist_create", "checklist_update", "history_search"] {
-        setup.tools.push(tool(name, ToolKind::Query, &[]));
+        setup.tools.push(tool(name, ToolKind::Query));
     }
     setup
 }
@@ -27,7 +27,7 @@ fn id(number: u32) -> CallId {
 
 /// A conversation in which these calls had these ends, as its journal has it.
 fn replayed(happened: Vec<Happened>) -> Session {
-    let mut session = Session::new(with_own());
+    let mut session = Session::new(with_own(), talk::reader);
     for happened in happened {
         session.step(ToSession::Replay(happened));
     }
@@ -65,7 +65,7 @@ fn asked(session: &mut Session, calls: &[(&str, Value)]) -> Vec<ToolResult> {
         FromSession::Answered { call, result } => Some((call.id.clone(), result.clone())),
         _ => None,
     }) {
-        assert!(!words.iter().any(|word| matches!(word, FromSession::Run(_))), "{words:?}");
+        assert!(!words.iter().any(|word| matches!(word, FromSession::Run { .. })), "{words:?}");
         let (call, result) = answered;
         results.push(result.clone());
         words = session.step(ToSession::CallEnded { call, result });

@@ -1,12 +1,14 @@
-//! Files that a person pinned: at the front of what the model is sent, and once where they changed.
+//! Pinned files: each request carries their newest text, at the front or, once they changed, at the end.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
 mod talk;
 
-use protocol::call::{Outcome, ToolResult};
+use protocol::call::{Outcome, Stamp, ToolResult};
 use protocol::content::{Block, FilesUpdated, StopReason, UpdatePlace};
 use protocol::provider::{Failure, FromProvider};
-use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
+use protocol::session::{
+    FileStamp, FromSession, Happened, OpenTurn, PinnedStamp, SessionSetup, ToSession, TurnEnd,
+};
 use talk::*;
 
 fn with(files: &[&str]) -> SessionSetup {
@@ -62,8 +64,15 @@ fn they_are_read_before_the_first_request_and_stand_at_its_front() {
     assert!(results(&talk.said).is_empty(), "their results are the supervisor's to keep");
 }
 
+/// All that the newest request carries, front and end.
+fn carried(talk: &Talk) -> String {
+    let request = talk.request();
+    let end = request.updated.as_ref().map_or("", |updated| updated.text.as_str());
+    format!("{:?}{end:?}", request.messages)
+}
+
 #[test]
-fn what_changed_in_a_round_goes_with_the_next_request_alone() {
+fn each_request_carries_the_newest_text_of_each_file_once() {
     let mut talk = Talk::ready(with(&["a.md", "b.md"]));
     let words = talk.prompt("go");
     reads(&mut talk, &words, &["one", "two"]);
@@ -78,20 +87,116 @@ fn what_changed_in_a_round_goes_with_the_next_request_alone() {
     let update = updated(&words).unwrap();
     assert_eq!(update.text, "<file path=\"a.md\">\nONE\n</file>\n", "only what changed");
     assert_eq!(update.place, UpdatePlace::BehindResults);
-    assert!(front(&words).contains("\none\n"), "the front stays what a cache holds of it");
-    // A look changes nothing: nothing is read, and the old block is gone.
+    let pointed = front(&words);
+    assert!(!pointed.contains("one") && pointed.contains("\ntwo\n"), "{pointed}");
+    assert!(pointed.contains("<file path=\"a.md\">\n(changed since; "), "{pointed}");
+    // A round that changes nothing reads nothing, and the next request carries the same.
     let words = round(&mut talk, "g1", "grep");
-    assert_eq!(updated(&words), None);
-    assert!(!format!("{:?}", talk.request().messages).contains("ONE"));
-    // A change that leaves them as they were sends nothing either.
+    assert_eq!(updated(&words), Some(update.clone()));
+    assert_eq!(front(&words), pointed, "a cache keeps its prefix");
+    // A change that leaves them as they were, too; a file that is as it was stays at the end.
     let words = round(&mut talk, "w3", "bash");
     let words = reads(&mut talk, &words, &["ONE", "two"]);
-    assert_eq!(updated(&words), None);
-    // A person changed one between the turns.
+    assert_eq!((updated(&words), front(&words)), (Some(update), pointed.clone()));
+    let words = round(&mut talk, "w4", "bash");
+    let words = reads(&mut talk, &words, &["one", "two"]);
+    assert_eq!(updated(&words).unwrap().text, "<file path=\"a.md\">\none\n</file>\n");
+    assert_eq!(front(&words), pointed);
+    // A person changed the other between the turns.
     talk.answer(&[Say::Text("done")], StopReason::EndTurn);
     let words = talk.prompt("and now?");
-    let words = reads(&mut talk, &words, &["ONE", "TWO"]);
+    reads(&mut talk, &words, &["ONE", "TWO"]);
+    let carried = carried(&talk);
+    for (text, times) in [("ONE", 1), ("TWO", 1), ("one", 0), ("two", 0)] {
+        let text = format!("\\n{text}\\n");
+        assert_eq!(carried.matches(&text).count(), times, "{text}: {carried}");
+    }
+}
+
+/// One call of `stat(2)` for each file tells which were edited while the model only looked.
+#[test]
+fn an_edit_by_a_person_in_a_round_of_queries_is_read_before_the_next_request() {
+    let mut talk = Talk::ready(with(&["a.md", "b.md"]));
+    let words = talk.prompt("go");
+    reads(&mut talk, &words, &["one", "two"]);
+    let words = round(&mut talk, "g1", "grep");
+    assert_eq!(updated(&words), None, "nothing changed, nothing is read: the control");
+    talk.edit("b.md");
+    let words = round(&mut talk, "g2", "grep");
+    assert_eq!(runs(&words).len(), 1, "only the edited file");
+    let words = reads(&mut talk, &words, &["TWO"]);
     assert_eq!(updated(&words).unwrap().text, "<file path=\"b.md\">\nTWO\n</file>\n");
+    assert!(front(&words).contains("\none\n") && !front(&words).contains("\ntwo\n"));
+    let words = round(&mut talk, "g3", "grep");
+    assert_eq!(updated(&words).unwrap().text, "<file path=\"b.md\">\nTWO\n</file>\n");
+    // A file whose stamp the filesystem does not give is read each time.
+    talk.edits.insert("a.md".to_owned(), None);
+    for id in ["g4", "g5"] {
+        let words = round(&mut talk, id, "grep");
+        reads(&mut talk, &words, &["one"]);
+    }
+}
+
+/// A change within the same step of the clock could leave the stamp as it is.
+#[test]
+fn a_stamp_as_young_as_the_clocks_step_proves_nothing() {
+    let mut talk = Talk::ready(with(&["a.md"]));
+    let stamp = Stamp { device: 1, inode: 1, size: 1, modified: 7, changed: 1_000_000_007 };
+    let stamps = vec![PinnedStamp { file: "a.md".into(), stamp: FileStamp::Found(stamp) }];
+    let ask = |talk: &mut Talk, word, began| {
+        let words = talk.session.step(word);
+        let Some(FromSession::StatPinned { check, .. }) = words.last() else { panic!("{words:?}") };
+        let (check, stamps) = (*check, stamps.clone());
+        talk.tell(ToSession::PinnedStamps { check, began, stamps })
+    };
+    let young = stamp.changed + Stamp::STEP;
+    let words = ask(&mut talk, ToSession::Prompt { text: "go".into() }, young);
+    reads(&mut talk, &words, &["one"]);
+    for (id, began, reads_of_it) in [("g1", young, 1), ("g2", young + 1, 1), ("g3", young + 1, 0)] {
+        let words = talk.answer(&[Say::Use(id, "grep", "{}")], StopReason::ToolUse);
+        let call = runs(&words).remove(0).id;
+        let words = ask(&mut talk, ToSession::CallEnded { call, result: done("") }, began);
+        assert_eq!(runs(&words).len(), reads_of_it, "{id}");
+        if reads_of_it == 1 {
+            reads(&mut talk, &words, &["one"]);
+        }
+    }
+}
+
+/// The journal keeps digests; where each file stood follows from them.
+#[test]
+fn a_replayed_conversation_carries_each_file_where_it_was() {
+    let mut talk = Talk::ready(with(&["a.md", "b.md"]));
+    let words = talk.prompt("go");
+    reads(&mut talk, &words, &["one", "two"]);
+    let words = round(&mut talk, "w1", "write");
+    reads(&mut talk, &words, &["ONE", "two"]);
+    let before = talk.request().clone();
+    // As the supervisor keeps it: results of calls that ran, digests of pinned files.
+    let mut journal = Vec::new();
+    let mut digests = ["one", "two", "done", "ONE", "two"].into_iter();
+    for word in &talk.said {
+        match word {
+            FromSession::Commit(happened) => journal.push(happened.clone()),
+            FromSession::Run { call, .. } => {
+                let (call, use_id) = (call.id.clone(), call.use_id.clone());
+                let result = done(&match use_id.is_empty() {
+                    true => format!("[sha256 of {}]", digests.next().unwrap()),
+                    false => digests.next().unwrap().to_owned(),
+                });
+                journal.push(Happened::Result { call, use_id, result });
+            }
+            _ => {}
+        }
+    }
+    let mut again = Talk::before_replay(with(&["a.md", "b.md"]));
+    for happened in journal {
+        again.tell(ToSession::Replay(happened));
+    }
+    let words = again.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
+    reads(&mut again, &words, &["ONE", "two"]);
+    let after = again.request();
+    assert_eq!((&after.messages, &after.updated), (&before.messages, &before.updated));
 }
 
 #[test]
@@ -221,7 +326,7 @@ fn their_reads_count_for_nothing_but_their_names() {
             _ => None,
         })
         .collect();
-    let mut again = Talk { session: session::Session::new(setup), said: Vec::new() };
+    let mut again = Talk::before_replay(setup);
     for happened in journal {
         again.tell(ToSession::Replay(happened));
     }

@@ -51,7 +51,7 @@ fn results_go_back_as_one_message_in_the_order_asked() {
         .map(|word| match word {
             FromSession::Commit(Happened::Answer { .. }) => "answer",
             FromSession::Commit(Happened::Called { .. }) => "called",
-            FromSession::Run(_) => "run",
+            FromSession::Run { .. } => "run",
             other => panic!("{other:?}"),
         })
         .collect();
@@ -90,10 +90,10 @@ fn thinking_goes_back_as_it_came() {
 #[test]
 fn calls_that_are_no_calls_are_answered_at_once() {
     for (name, input, code, says) in [
-        ("raed", "{}", "unknown_tool", "read"),
-        ("read", "{\"path\":", "invalid_arguments", "EOF"),
-        ("read", "[1]", "invalid_arguments", "a list"),
-        ("read", "null", "invalid_arguments", "null"),
+        ("raed", "{}", "unknown_tool", "Error [unknown_tool] raed: there is none"),
+        ("launch", "{}", "unknown_tool", "Error [unknown_tool] launch: this session has no tool"),
+        ("read", "{\"path\":", "invalid_arguments", "Error [invalid_arguments] read: EOF"),
+        ("view", "[1]", "invalid_arguments", "Error [invalid_arguments] view: "),
     ] {
         let mut talk = Talk::ready(setup());
         talk.prompt("go");
@@ -332,7 +332,7 @@ fn a_bound_of_calls_holds_over_a_death() {
     // From the prompt and the answer on: so many calls named, so many refused.
     for kept in 2..=journal.len() {
         let journal = journal[..kept].to_vec();
-        let mut again = Talk { session: session::Session::new(bounded()), said: Vec::new() };
+        let mut again = Talk::before_replay(bounded());
         for happened in &journal {
             again.tell(ToSession::Replay(happened.clone()));
         }
@@ -544,7 +544,7 @@ fn a_context_that_is_full_is_made_shorter_once_and_asked_again() {
     // And what is replayed asks what the first would have asked.
     let journal = talk.said.iter().filter_map(|word| match word {
         FromSession::Commit(happened) => Some(happened.clone()),
-        FromSession::Run(call) => Some(Happened::Result {
+        FromSession::Run { call, .. } => Some(Happened::Result {
             call: call.id.clone(),
             use_id: call.use_id.clone(),
             result: done(&format!("{} {}", call.id.number, "x".repeat(5000))),
@@ -821,7 +821,7 @@ fn an_answer_without_end_is_dropped() {
 
 #[test]
 fn a_ping_is_answered_in_every_phase() {
-    let mut session = session::Session::new(setup());
+    let mut session = session::Session::new(setup(), reader);
     assert_eq!(session.step(ToSession::Ping(7)), [FromSession::Pong(7)]);
     session.step(ToSession::ReplayDone { then: OpenTurn::Waits });
     session.step(ToSession::Prompt { text: "go".into() });

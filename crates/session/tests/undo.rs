@@ -7,13 +7,12 @@ use protocol::call::{Call, Outcome, ToolResult};
 use protocol::content::{Block, StopReason};
 use protocol::judgement::ToolKind;
 use protocol::session::{FromSession, Happened, OpenTurn, SessionSetup, ToSession, TurnEnd};
-use session::Session;
 use talk::*;
 
 fn with_undo() -> SessionSetup {
     let mut setup = setup();
-    setup.tools.push(tool("edit", ToolKind::Mutation, &[]));
-    setup.tools.push(tool("undo_restore", ToolKind::Mutation, &[]));
+    setup.tools.push(tool("edit", ToolKind::Mutation));
+    setup.tools.push(tool("undo_restore", ToolKind::Mutation));
     setup
 }
 
@@ -231,7 +230,7 @@ fn cut_short() -> Vec<Happened> {
     for word in &talk.said {
         match word {
             FromSession::Commit(happened) => journal.push(happened.clone()),
-            FromSession::Run(call) if call.id.number < 4 => journal.push(Happened::Result {
+            FromSession::Run { call, .. } if call.id.number < 4 => journal.push(Happened::Result {
                 call: call.id.clone(),
                 use_id: call.use_id.clone(),
                 result: done("ok"),
@@ -254,7 +253,7 @@ const CUT_SHORT: &str = "The undoing was cut short.\nTaken back: edit (call 2).\
 /// itself, and a model is not asked.
 #[test]
 fn an_undoing_that_was_cut_short_is_not_gone_on_with_by_itself() {
-    let mut talk = Talk { session: Session::new(with_undo()), said: Vec::new() };
+    let mut talk = Talk::before_replay(with_undo());
     cut_short().into_iter().for_each(|happened| drop(talk.tell(ToSession::Replay(happened))));
     let words = talk.tell(ToSession::ReplayDone { then: OpenTurn::GoesOn });
     assert_eq!(told(&words), CUT_SHORT);

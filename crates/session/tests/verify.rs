@@ -12,7 +12,7 @@ use talk::*;
 
 fn with_verifier() -> SessionSetup {
     let mut setup = setup();
-    setup.tools.push(tool("edit", ToolKind::Mutation, &[]));
+    setup.tools.push(tool("edit", ToolKind::Mutation));
     setup.verifiers = vec![Hook {
         files: "*.rs".into(),
         package: Some("Cargo.toml".into()),
@@ -113,7 +113,7 @@ fn a_conversation_that_died_meanwhile_tells_what_was_found_and_runs_nothing_agai
     journal.insert(at, result(1, "a", "ok"));
     // Killed before the verifier was named: it is run now.
     let resumed = |journal: &[Happened]| {
-        let mut session = Session::new(with_verifier());
+        let mut session = Session::new(with_verifier(), talk::reader);
         for happened in journal {
             session.step(ToSession::Replay(happened.clone()));
         }
@@ -136,7 +136,7 @@ fn files_are_put_in_form_one_after_another_before_anything_looks_at_them() {
     let mut setup = with_verifier();
     let hook = |files: &str| Hook { files: files.into(), package: None, command: "form".into() };
     setup.formatters = vec![hook("*.rs"), hook("a.rs")];
-    setup.tools.push(tool("delete", ToolKind::Mutation, &[]));
+    setup.tools.push(tool("delete", ToolKind::Mutation));
     let gone = Say::Use("e", "delete", "{\"paths\":[\"b.rs\"]}");
     let mut talk = Talk::ready(setup.clone());
     // Once each, though two patterns are for one of them, and not what is there no more.
@@ -162,7 +162,7 @@ fn files_are_put_in_form_one_after_another_before_anything_looks_at_them() {
     };
     journal.insert(journal.len() - 1, result(1, "a"));
     let resumed = |journal: &[Happened]| {
-        let mut session = Session::new(setup.clone());
+        let mut session = Session::new(setup.clone(), talk::reader);
         for happened in journal {
             session.step(ToSession::Replay(happened.clone()));
         }

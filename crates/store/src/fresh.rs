@@ -9,11 +9,6 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The kernel's clock for files moves at least a hundred times a second, and this allows for one
-/// missed step.
-pub(crate) const STEP: i64 = 20_000_000;
-/// Where times are kept in whole seconds.
-const COARSE_STEP: i64 = 2_000_000_000;
 /// Whole seconds, in nanoseconds.
 const SECOND: i64 = 1_000_000_000;
 
@@ -41,7 +36,7 @@ pub(crate) fn filesystem(project: &Path) -> Option<u64> {
 /// of it lies on that filesystem.
 pub(crate) fn proves(evidence: &Evidence, device: u64) -> bool {
     evidence.parts.iter().all(|part| match part.was {
-        Some(stamp) => stamp.device == device && is_settled(&stamp, evidence.began),
+        Some(stamp) => stamp.device == device && stamp.is_settled(evidence.began),
         None => true,
     })
 }
@@ -49,13 +44,6 @@ pub(crate) fn proves(evidence: &Evidence, device: u64) -> bool {
 /// Whether all of it is as it was.
 pub(crate) fn holds(evidence: &Evidence) -> bool {
     evidence.parts.iter().all(is_as_it_was)
-}
-
-/// Whether its times would show any change made after that look began.
-pub(crate) fn is_settled(stamp: &Stamp, began: i64) -> bool {
-    let whole = |time: i64| time % SECOND == 0;
-    let step = if whole(stamp.changed) { COARSE_STEP } else { STEP };
-    stamp.changed.saturating_add(step) < began
 }
 
 fn is_as_it_was(part: &Part) -> bool {

@@ -227,7 +227,7 @@ impl Snapshot {
             .map(|was| (was.seen.stamp.device, was.seen.stamp.inode))
             .collect();
         // The clock of files is behind by some milliseconds.
-        let since = open.since.saturating_sub(fresh::STEP);
+        let since = open.since.saturating_sub(protocol::call::Stamp::STEP);
         let evidence = Evidence { before: &known.index, since, after: &tree, gone };
         let mut found = Found::default();
         for path in &paths {
@@ -301,7 +301,7 @@ impl Snapshot {
             known.pending.remove(&path);
             known.unwritten.insert(path.clone());
             let Some(seen) = tree.entries.get(&path) else { continue };
-            let proof = match fresh::is_settled(&seen.stamp, tree.began) {
+            let proof = match seen.stamp.is_settled(tree.began) {
                 true => Proof::Settled,
                 false => Proof::Racy,
             };

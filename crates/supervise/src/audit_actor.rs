@@ -25,23 +25,41 @@ pub(crate) enum AuditMsg {
         ended: Box<Ended>,
         done: oneshot::Sender<Result<Head, String>>,
     },
+    /// Does the log take records? One that a full or failing disk has closed is opened again first.
+    Check(oneshot::Sender<Result<(), String>>),
 }
+
+/// Why the log takes no records, if so: read by others without waiting for the disk.
+pub(crate) type Closed = Arc<Mutex<Option<String>>>;
+
+/// The log, and the records that it owes.
+pub(crate) struct Log {
+    audit: Audit,
+    closed: Closed,
+    /// Records that the disk refused, for when it takes them: the calls they are of did not start, or
+    /// have ended.
+    owed: Vec<(AuditRecord, Option<String>)>,
+}
+
+/// Most records that are kept for a disk to come back: what the calls of many sessions leave between the
+/// first failure and the refusal of everything that follows.
+const OWED: usize = 256;
 
 /// The actor.
 pub(crate) struct AuditActor;
 
 impl Actor for AuditActor {
     type Msg = AuditMsg;
-    type State = Arc<Mutex<Audit>>;
-    type Arguments = PathBuf;
+    type State = Arc<Mutex<Log>>;
+    type Arguments = (PathBuf, Closed);
 
     async fn pre_start(
         &self,
         _: ActorRef<Self::Msg>,
-        directory: PathBuf,
+        (directory, closed): Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
         let audit = Audit::open(&directory).map_err(|error| chain(&error))?;
-        Ok(Arc::new(Mutex::new(audit)))
+        Ok(Arc::new(Mutex::new(Log { audit, closed, owed: Vec::new() })))
     }
 
     async fn handle(
@@ -60,23 +78,110 @@ impl Actor for AuditActor {
 }
 
 /// Whoever asked may be gone by now; the record stands all the same.
-fn write(audit: &Mutex<Audit>, message: AuditMsg) {
-    let mut audit = audit.lock().unwrap_or_else(PoisonError::into_inner);
+fn write(log: &Mutex<Log>, message: AuditMsg) {
+    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let ready = log.ready();
+    log.publish(ready.as_ref().err());
     match message {
         AuditMsg::Decided { decided, script, done } => {
-            let written = with_script(&mut audit, *decided, script)
-                .and_then(|decided| put(&mut audit, &AuditRecord::Decided(decided)).map(drop));
-            let _ = done.send(written);
+            let written = log.take(ready, AuditRecord::Decided(*decided), script);
+            let _ = done.send(written.map(drop));
         }
         AuditMsg::Ended { ended, done } => {
-            let _ = done.send(put(&mut audit, &AuditRecord::Ended(*ended)));
+            let _ = done.send(log.take(ready, AuditRecord::Ended(*ended), None));
         }
         AuditMsg::Lost { decided, script, ended, done } => {
-            let kept = with_script(&mut audit, *decided, script).and_then(|decided| {
+            let audit = &mut log.audit;
+            let kept = ready.and_then(|()| with_script(audit, *decided, script.as_deref()));
+            let kept = kept.and_then(|decided| {
                 let kept = audit.append_lost(decided, *ended);
                 kept.and_then(|head| audit.sync().map(|_| head)).map_err(|error| chain(&error))
             });
             let _ = done.send(kept);
+        }
+        AuditMsg::Check(done) => {
+            let _ = done.send(ready);
+        }
+    }
+}
+
+impl Log {
+    /// Opens a log that the disk has closed, and writes what it owes.
+    fn ready(&mut self) -> Result<(), String> {
+        self.audit.reopen().map_err(|error| chain(&error))?;
+        while let Some((record, script)) = self.owed.first().cloned() {
+            let written = self.put(record, script.as_deref());
+            if !matches!(written, Err(Unwritten::NotInFile(_))) {
+                self.owed.remove(0);
+            }
+            written.map_err(Unwritten::into_reason)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a record, or keeps it for the time when the disk takes it. One that is in the file and
+    /// was not confirmed is in the log's own care.
+    fn take(
+        &mut self,
+        ready: Result<(), String>,
+        record: AuditRecord,
+        script: Option<String>,
+    ) -> Result<Head, String> {
+        let written = match ready {
+            Ok(()) => self.put(record.clone(), script.as_deref()),
+            Err(reason) => Err(Unwritten::NotInFile(reason)),
+        };
+        if matches!(written, Err(Unwritten::NotInFile(_))) {
+            match self.owed.len() {
+                OWED => tracing::error!("the audit log owes {OWED} records; one more is lost"),
+                _ => self.owed.push((record, script)),
+            }
+        }
+        let written = written.map_err(Unwritten::into_reason);
+        self.publish(written.as_ref().err());
+        written
+    }
+
+    /// Tells others how the log is.
+    fn publish(&self, why: Option<&String>) {
+        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = why.cloned();
+    }
+
+    fn put(&mut self, record: AuditRecord, script: Option<&str>) -> Result<Head, Unwritten> {
+        let record = match record {
+            AuditRecord::Decided(decided) => {
+                let decided = with_script(&mut self.audit, decided, script);
+                AuditRecord::Decided(decided.map_err(Unwritten::NotInFile)?)
+            }
+            AuditRecord::Ended(_) | AuditRecord::Removed(_) | AuditRecord::Unknown(_) => record,
+        };
+        let appended = self.audit.append(&record);
+        appended.map_err(|error| Unwritten::NotInFile(chain(&error)))?;
+        self.audit.sync().map_err(|error| Unwritten::Unconfirmed(chain(&error)))
+    }
+}
+
+/// A record that is not durable, and why. The log's head does not tell which: another supervisor
+/// moves it, too.
+enum Unwritten {
+    /// Nothing of it counts.
+    NotInFile(String),
+    /// The log writes it again when it is opened anew.
+    Unconfirmed(String),
+}
+
+impl Unwritten {
+    fn into_reason(self) -> String {
+        match self {
+            Self::NotInFile(reason) | Self::Unconfirmed(reason) => reason,
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        for (record, _) in &self.owed {
+            tracing::error!(?record, "the disk never took this record of the audit log");
         }
     }
 }
@@ -85,12 +190,8 @@ fn write(audit: &Mutex<Audit>, message: AuditMsg) {
 fn with_script(
     audit: &mut Audit,
     decided: Decided,
-    script: Option<String>,
+    script: Option<&str>,
 ) -> Result<Decided, String> {
-    let kept = script.map(|text| audit.keep_script(&text)).transpose();
+    let kept = script.map(|text| audit.keep_script(text)).transpose();
     kept.map(|script: Option<Digest>| Decided { script, ..decided }).map_err(|error| chain(&error))
-}
-
-fn put(audit: &mut Audit, record: &AuditRecord) -> Result<Head, String> {
-    audit.append(record).and_then(|_| audit.sync()).map_err(|error| chain(&error))
 }

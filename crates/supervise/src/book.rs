@@ -20,7 +20,18 @@ impl Book {
             return append(&self.0, &records);
         }
         let journal = Arc::clone(&self.0);
-        tokio::task::spawn_blocking(move || append(&journal, &records))
+        let sync = move || {
+            ipc::step!(
+                "supervisor: sync of a prompt",
+                if records.iter().any(|record| matches!(record, Record::Prompt { .. }))
+            );
+            ipc::step!(
+                "supervisor: sync of a result",
+                if records.iter().any(|record| matches!(record, Record::Result { .. }))
+            );
+            append(&journal, &records)
+        };
+        tokio::task::spawn_blocking(sync)
             .await
             .unwrap_or_else(|error| Err(format!("the journal's thread ended: {error}")))
     }

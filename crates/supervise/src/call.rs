@@ -10,10 +10,10 @@ use crate::seen::Seen;
 use protocol::call::{Call, Outcome, Probe, Report, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::Enforced;
-use protocol::judgement::{Basis, Case, Question, Rule, ToolKind, Verdict, Widening};
+use protocol::judgement::{Basis, Case, Question, Rule, RuleSet, ToolKind, Verdict, Widening};
 use protocol::store::{Changed, KeptFile, Recalled};
 use protocol::tool::{Errand, JudgedPath};
-use protocol::web::{WebAddress, WebSettings};
+use protocol::web::{HostRight, Onward, WebAddress, WebSettings};
 
 /// What the model reads of a question that nobody answered.
 pub(crate) const EXPIRED: &str = "Not run: a person was asked about this call and nobody answered \
@@ -48,10 +48,12 @@ pub(crate) struct CallFacts {
     pub(crate) known: Known,
     /// What its arguments rest on: the files as the model knows them, where that matters.
     pub(crate) seen: Seen,
-    /// What the person set, for tools of the web.
-    pub(crate) web: Option<WebSettings>,
+    /// What the person set, for tools of the web, and the rules about pages.
+    pub(crate) web: Option<(WebSettings, RuleSet)>,
     /// What has it run behind edits.
     pub(crate) configured: Option<Rule>,
+    /// What of its arguments was read otherwise than the model wrote it, for its result.
+    pub(crate) note: Option<String>,
 }
 
 /// What undoing has to do with a call.
@@ -132,6 +134,10 @@ pub(crate) enum CallInput {
     Uncaged {
         step: String,
         reason: String,
+    },
+    /// A process of the cage died before the call began, for this reason; the runner ends.
+    Lost {
+        why: String,
     },
     Output(String),
     Done(Report),
@@ -266,6 +272,8 @@ pub(crate) struct CallLife {
     enforced: Option<Enforced>,
     /// Why nothing can judge.
     unjudgeable: Option<String>,
+    /// Why the present runner never began, though it was let go.
+    lost: Option<String>,
     /// Why there is no store to ask.
     storeless: Option<String>,
     /// Second tries are given once each: for the look, before `Go`, and for a query after it.
@@ -294,6 +302,7 @@ impl CallLife {
             verdict: None,
             enforced: None,
             unjudgeable: None,
+            lost: None,
             storeless: None,
             tries: Tries::default(),
             cancelled: false,
@@ -311,6 +320,7 @@ impl CallLife {
             CallInput::BrokerFailed(why) => self.broker_failed(why),
             CallInput::Caged(enforced) => self.caged(enforced),
             CallInput::Uncaged { step, reason } => self.uncaged(&step, &reason),
+            CallInput::Lost { why } => self.lost(why),
             CallInput::Output(text) => {
                 let call = self.facts.call.id.clone();
                 vec![CallEffect::Tell(Event::Output { call, text })]
@@ -357,7 +367,7 @@ impl CallLife {
     fn begin(&mut self) -> Vec<CallEffect> {
         if self.facts.undo == Undo::Restores {
             return match self.storeless.clone() {
-                Some(cause) => self.conclude(no_store(&cause), Cut::No),
+                Some(cause) => self.conclude(no_store(&self.facts.call.tool, &cause), Cut::No),
                 None => {
                     self.phase = Phase::Fetching;
                     vec![CallEffect::Fetch(self.facts.call.clone())]
@@ -457,7 +467,10 @@ impl CallLife {
                 self.probe = Some(probe);
                 self.judge()
             }
-            Err(text) => self.conclude(failed(Outcome::Failed, "probe_failed", text), Cut::No),
+            Err(text) => self.conclude(
+                failed(&self.facts.call.tool, Outcome::Failed, "probe_failed", text),
+                Cut::No,
+            ),
         }
     }
 
@@ -514,7 +527,9 @@ impl CallLife {
                         Some(cause) => {
                             let kept = CallEffect::Record(vec![Fact::Approved(basis)]);
                             let mut effects = vec![decided, kept];
-                            effects.extend(self.conclude(no_store(&cause), Cut::No));
+                            effects.extend(
+                                self.conclude(no_store(&self.facts.call.tool, &cause), Cut::No),
+                            );
                             effects
                         }
                         None => {
@@ -525,7 +540,7 @@ impl CallLife {
                 }
             }
             Verdict::Deny(basis, text) => {
-                let result = denial(&basis, text.clone());
+                let result = denial(&self.facts.call.tool, &basis, text.clone());
                 let mut effects = vec![
                     CallEffect::AuditDecided(Verdict::Deny(basis.clone(), text.clone())),
                     CallEffect::Record(vec![Fact::Denied(basis, text)]),
@@ -570,7 +585,10 @@ impl CallLife {
             CallEffect::AuditDecided(Verdict::Deny(basis, text.to_owned())),
             CallEffect::Record(vec![Fact::Expired]),
         ];
-        effects.extend(self.conclude(failed(Outcome::Denied, "expired", text.to_owned()), Cut::No));
+        effects.extend(self.conclude(
+            failed(&self.facts.call.tool, Outcome::Denied, "expired", text.to_owned()),
+            Cut::No,
+        ));
         effects
     }
 
@@ -614,8 +632,14 @@ impl CallLife {
             };
         }
         let max_result_chars = self.facts.max_result_chars;
-        if let Some(settings) = self.facts.web.clone() {
-            return Errand::Web { tool, input, settings, max_result_chars };
+        if let Some((settings, rules)) = self.facts.web.clone() {
+            let host = match &self.verdict {
+                Some(Verdict::Allow(Basis::Person(_))) => HostRight::Given,
+                _ if self.facts.widens.is_empty() => HostRight::Given,
+                _ => HostRight::ByRule,
+            };
+            let onward = Onward { rules, host };
+            return Errand::Web { tool, input, settings, onward, max_result_chars };
         }
         Errand::Run {
             tool,
@@ -635,7 +659,10 @@ impl CallLife {
                      `agentd doctor` shows what this machine allows."
                 );
                 let outcome = Outcome::Confined { what: step.to_owned() };
-                self.conclude(failed(outcome, "sandbox_unavailable", text), Cut::No)
+                self.conclude(
+                    failed(&self.facts.call.tool, outcome, "sandbox_unavailable", text),
+                    Cut::No,
+                )
             }
             Phase::New
             | Phase::Recalling
@@ -648,7 +675,19 @@ impl CallLife {
         }
     }
 
+    /// Nothing of the call has happened, as before `Go`: what follows is that of a runner which died
+    /// then.
+    fn lost(&mut self, why: String) -> Vec<CallEffect> {
+        if matches!(self.phase, Phase::Starting | Phase::Running) {
+            self.phase = Phase::Starting;
+            self.enforced = None;
+            self.lost = Some(format!("lost a process of its cage ({why})"));
+        }
+        Vec::new()
+    }
+
     fn runner_ended(&mut self, cause: String) -> Vec<CallEffect> {
+        let cause = self.lost.take().unwrap_or(cause);
         let tries = &mut self.tries;
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Looking | Phase::Starting if self.cancelled => self.never_begun(),
@@ -670,7 +709,10 @@ impl CallLife {
             }
             Phase::Looking | Phase::Starting => {
                 let text = format!("The call was not run: its process {cause} before it began.");
-                self.conclude(failed(Outcome::Crashed, "runner_lost", text), Cut::No)
+                self.conclude(
+                    failed(&self.facts.call.tool, Outcome::Crashed, "runner_lost", text),
+                    Cut::No,
+                )
             }
             Phase::Running => self.cut_short(Cut::AfterGo { cause }),
             Phase::Reported(report) => {
@@ -710,10 +752,12 @@ impl CallLife {
         match (back == ComesBack::Never || self.cancelled || !again, self.facts.kind) {
             (false, _) => Vec::new(),
             (true, _) if matches!(self.phase, Phase::Fetching) => {
-                self.conclude(no_store(&cause), Cut::No)
+                self.conclude(no_store(&self.facts.call.tool, &cause), Cut::No)
             }
             (true, ToolKind::Mutation) => self.cut_short(Cut::AfterGo { cause }),
-            (true, ToolKind::Query) => self.conclude(no_store(&cause), Cut::No),
+            (true, ToolKind::Query) => {
+                self.conclude(no_store(&self.facts.call.tool, &cause), Cut::No)
+            }
         }
     }
 
@@ -764,7 +808,8 @@ impl CallLife {
     fn disk_failed(&mut self, reason: &str) -> Vec<CallEffect> {
         let text =
             format!("The call was not run: the session can write no more to disk ({reason}).");
-        let effects = self.conclude(failed(Outcome::Failed, "disk", text), Cut::No);
+        let effects =
+            self.conclude(failed(&self.facts.call.tool, Outcome::Failed, "disk", text), Cut::No);
         let kill = std::iter::once(CallEffect::KillRunner);
         kill.chain(effects).collect()
     }
@@ -806,49 +851,51 @@ fn gives(basis: &Basis, facts: &CallFacts) -> bool {
         | Basis::Mode(_)
         | Basis::Query
         | Basis::NobodyToAsk(_)
-        | Basis::Unjudgeable(_) => widens.is_empty(),
+        | Basis::Unjudgeable(_)
+        | Basis::Opaque(_) => widens.is_empty(),
     }
 }
 
-fn failed(outcome: Outcome, code: &str, text: String) -> ToolResult {
+fn failed(tool: &str, outcome: Outcome, code: &str, text: String) -> ToolResult {
     let summary = text.lines().next().unwrap_or_default().to_owned();
-    ToolResult { outcome, text, summary, is_error: true, code: Some(code.to_owned()) }
+    ToolResult { summary, ..ToolResult::error(outcome, code, tool, &text, "") }
 }
 
 /// What the model reads of a call that had nobody to do it.
-fn no_store(cause: &str) -> ToolResult {
-    let text = format!(
-        "Error [store_unavailable]: nothing was done: agentd-store {cause}.\nHint: Go on without \
-         it, and tell the person; `agentd restart` tries again."
-    );
-    failed(Outcome::Failed, "store_unavailable", text)
+fn no_store(tool: &str, cause: &str) -> ToolResult {
+    let text = format!("nothing was done: agentd-store {cause}");
+    let hint = "Go on without it, and tell the person; `agentd restart` tries again.";
+    ToolResult::error(Outcome::Failed, "store_unavailable", tool, &text, hint)
 }
 
 /// What the model reads of an edit that rests on a file as it was.
 fn changed(tool: &str, named: &str) -> ToolResult {
     let text = format!(
-        "Error [stale] {tool}: {named:?} was changed by somebody else since you last read or wrote it; \
-         nothing was changed.\nHint: Read it again and make the call anew."
+        "{named:?} was changed by somebody else since you last read or wrote it; nothing was changed"
     );
+    let hint = "Read it again and make the call anew.";
+    let result = ToolResult::error(Outcome::Failed, "stale", tool, &text, hint);
     let summary = format!("{tool}: {named:?} was changed by somebody else");
-    ToolResult { summary, ..failed(Outcome::Failed, "stale", text) }
+    ToolResult { summary, ..result }
 }
 
 /// What the model and the person read of a call that was not allowed.
-fn denial(basis: &Basis, text: String) -> ToolResult {
+fn denial(tool: &str, basis: &Basis, text: String) -> ToolResult {
     match basis {
-        Basis::Person(_) => failed(Outcome::Denied, "denied", text),
-        Basis::Rule(rule) => failed(Outcome::Refused { rule: rule.text.clone() }, "denied", text),
-        Basis::Mode(mode) => {
+        Basis::Person(_) => failed(tool, Outcome::Denied, "denied", text),
+        Basis::Rule(rule) => {
+            failed(tool, Outcome::Refused { rule: rule.text.clone() }, "denied", text)
+        }
+        Basis::Mode(mode) | Basis::Opaque(mode) => {
             let rule = format!("mode {}", mode.name());
-            failed(Outcome::Refused { rule }, "denied", text)
+            failed(tool, Outcome::Refused { rule }, "denied", text)
         }
         Basis::NobodyToAsk(_) => {
             let rule = "nobody to ask".to_owned();
-            failed(Outcome::Refused { rule }, "nobody_to_ask", text)
+            failed(tool, Outcome::Refused { rule }, "nobody_to_ask", text)
         }
         Basis::Rights(_) | Basis::Query | Basis::Unjudgeable(_) => {
-            failed(Outcome::Refused { rule: "not judgeable".into() }, "denied", text)
+            failed(tool, Outcome::Refused { rule: "not judgeable".into() }, "denied", text)
         }
     }
 }
@@ -871,7 +918,7 @@ pub(crate) fn interruption(cut: &Cut, tool: &str) -> ToolResult {
         Cut::BeforeGo { cause } => format!("interrupted: never started ({cause})."),
         Cut::No => "interrupted".to_owned(),
     };
-    failed(Outcome::Interrupted, "interrupted", text)
+    failed(tool, Outcome::Interrupted, "interrupted", text)
 }
 
 #[cfg(test)]

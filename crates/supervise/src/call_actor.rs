@@ -8,14 +8,17 @@ use crate::audit_actor::AuditMsg;
 use crate::call::{CallEffect, CallFacts, CallInput, CallLife, Conclusion};
 use crate::grant::Grant;
 use crate::hold::Hold;
-use crate::life::{Life, Report};
+use crate::keeper::{self, Emptied};
+use crate::leftover::{Foreign, Listed};
+use crate::life::{Cause, Life, Report};
 use crate::proxy::{Attempt, Proxy};
 use crate::pulse::{Look, Pulse};
 use crate::seen;
 use crate::session_actor::{Concluded, SessionMsg, ToKeep};
-use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
 use crate::to_disk::{self, Place, Ran};
+use crate::worker_log;
+use crate::worker_ref::WorkerRef;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::{Call, Remedy};
 use protocol::client::ProcessRow;
@@ -24,7 +27,7 @@ use protocol::hosts::HostRule;
 use protocol::ids::Generation;
 use protocol::judgement::{Basis, Verdict};
 use protocol::store::{Asked, Did, StoreLink, ToStore};
-use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
+use protocol::tool::{Errand, FromTool, Keeper, ToTool, ToolLink};
 use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use std::collections::VecDeque;
@@ -53,7 +56,13 @@ const LEAVE: Duration = Duration::from_secs(5);
 /// What happens to a call.
 pub(crate) enum CallMsg {
     Input(CallInput),
+    /// The broker died; this process of it has forgotten the case.
+    BrokerBack(Generation),
+    /// The store died; this process of it knows which calls were done.
+    StoreBack(Generation),
     Runner(Generation, Report<ToolLink>),
+    /// That runner ended by this cause, and the keeper of its cage was waited for.
+    Emptied(Generation, Cause, Emptied),
     /// Of the proxy beside that runner.
     Proxy(Generation, Report<ToolLink>),
     /// Time to see whether that runner still answers.
@@ -84,8 +93,8 @@ pub(crate) struct CallPlan {
     pub(crate) hold: Hold,
     pub(crate) spawner: Spawner,
     pub(crate) session: ActorRef<SessionMsg>,
-    pub(crate) broker: ActorRef<SlotMsg<BrokerLink>>,
-    pub(crate) store: ActorRef<SlotMsg<StoreLink>>,
+    pub(crate) broker: WorkerRef<BrokerLink>,
+    pub(crate) store: WorkerRef<StoreLink>,
     pub(crate) audit: ActorRef<AuditMsg>,
 }
 
@@ -117,6 +126,8 @@ pub(crate) enum Stage {
 
 struct Runner {
     life: Life<ToolLink>,
+    /// The processes of its cage that it named.
+    cage: Vec<Listed>,
     purpose: Purpose,
     pulse: Pulse,
     born: Instant,
@@ -201,6 +212,14 @@ impl Actor for CallActor {
                 Some(CallInput::Verdict(Verdict::Ask(question)))
             }
             CallMsg::Input(input) => Some(input),
+            CallMsg::BrokerBack(generation) => {
+                state.plan.broker.up(generation);
+                Some(CallInput::BrokerBack)
+            }
+            CallMsg::StoreBack(generation) => {
+                state.plan.store.up(generation);
+                Some(CallInput::StoreBack)
+            }
             CallMsg::Deadline(deadline) => state.deadline(&myself, deadline),
             CallMsg::Runner(generation, _) if generation != state.generation => None,
             CallMsg::Runner(_, Report::Word { word, heard: _heard }) => state.heard(&myself, word),
@@ -210,7 +229,11 @@ impl Actor for CallActor {
             }
             CallMsg::Runner(_, Report::Ended(cause)) => {
                 ipc::step!("supervisor: process ended");
-                state.runner = None;
+                state.runner_ended(&myself, cause)
+            }
+            CallMsg::Emptied(generation, ..) if generation != state.generation => None,
+            CallMsg::Emptied(_, cause, emptied) => {
+                let cause = if emptied == Emptied::Yes { cause } else { Cause::Held };
                 Some(CallInput::RunnerEnded { cause: cause.to_string() })
             }
             CallMsg::Proxy(generation, _) if generation != state.generation => None,
@@ -259,7 +282,8 @@ impl CallState {
         match (word, &mut runner.purpose) {
             (FromTool::Pong(_), _) => None,
             (FromTool::Log(line), _) => {
-                tracing::info!(call = %self.plan.facts.call.id, text = line.text, runner = self.plan.runner.executable());
+                let runner = self.plan.runner.executable();
+                worker_log::write(runner, &self.plan.facts.call.id, &line);
                 None
             }
             (FromTool::Caged(_), purpose @ Purpose::Look(_)) => {
@@ -291,6 +315,18 @@ impl CallState {
                 self.allow(myself, Stage::Leave);
                 Some(CallInput::Done(report))
             }
+            (FromTool::Keeper(keeper), Purpose::Run) if runner.cage.is_empty() => {
+                self.note_cage(keeper);
+                None
+            }
+            (
+                FromTool::Lost(why),
+                purpose @ (Purpose::Run | Purpose::Running | Purpose::Cancelled),
+            ) => {
+                *purpose = Purpose::Reported;
+                self.allow(myself, Stage::Leave);
+                Some(CallInput::Lost { why })
+            }
             // Its descriptor comes next.
             (FromTool::Door, Purpose::Run) if self.proxy.is_some() => None,
             (
@@ -300,13 +336,43 @@ impl CallState {
                 | FromTool::Uncaged { .. }
                 | FromTool::Probed(_)
                 | FromTool::Output { .. }
-                | FromTool::Done(_),
+                | FromTool::Done(_)
+                | FromTool::Keeper(_)
+                | FromTool::Lost(_),
                 _,
             ) => {
                 if let Some(runner) = &self.runner {
                     runner.life.breach("a word out of turn");
                 }
                 None
+            }
+        }
+    }
+
+    /// Its end is one only when nothing in its cage lives either.
+    fn runner_ended(&mut self, myself: &ActorRef<CallMsg>, cause: Cause) -> Option<CallInput> {
+        let cage = self.runner.take().map(|runner| runner.cage).unwrap_or_default();
+        if !cage.iter().any(|process| process.lives()) {
+            return Some(CallInput::RunnerEnded { cause: cause.to_string() });
+        }
+        let (call, generation) = (myself.clone(), self.generation);
+        tokio::spawn(async move {
+            let emptied = keeper::empty(&cage).await;
+            let _ = call.send_message(CallMsg::Emptied(generation, cause, emptied));
+        });
+        None
+    }
+
+    /// Notes the processes of the runner's cage, for this supervisor and the next.
+    fn note_cage(&mut self, keeper: Keeper) {
+        let Some(runner) = &mut self.runner else { return };
+        match self.plan.hold.note_cage(runner.life.pid, keeper) {
+            Ok(Ok(cage)) => runner.cage = cage,
+            Ok(Err(Foreign)) => runner.life.breach("it named a process that is not its own"),
+            Err(error) => {
+                tracing::error!(call = %self.plan.facts.call.id, %error, "a cage cannot be noted");
+                // Not let go: what a later supervisor cannot find must not run.
+                runner.life.kill();
             }
         }
     }
@@ -399,13 +465,13 @@ impl CallState {
                 Ok(())
             }
             CallEffect::Judge(case) => {
-                let _ = self.plan.broker.send_message(SlotMsg::Send(ToBroker::Judge(case)));
+                self.plan.broker.send(ToBroker::Judge(case));
                 ipc::step!("supervisor: judge sent", after sent().await);
                 Ok(())
             }
             CallEffect::Forget => {
                 let call = self.plan.facts.call.id.clone();
-                let _ = self.plan.broker.send_message(SlotMsg::Send(ToBroker::Forget(call)));
+                self.plan.broker.send(ToBroker::Forget(call));
                 Ok(())
             }
             CallEffect::Record(facts) => self.record(facts).await,
@@ -431,7 +497,7 @@ impl CallState {
                 Ok(())
             }
             CallEffect::Prepare => {
-                self.tell_store(ToStore::Prepare);
+                self.plan.store.send(ToStore::Prepare);
                 Ok(())
             }
             CallEffect::KeepAll(command) => {
@@ -439,22 +505,22 @@ impl CallState {
                 Ok(())
             }
             CallEffect::Recall(call) => {
-                self.tell_store(ToStore::Recall(self.asked(call)));
+                self.plan.store.send(ToStore::Recall(self.asked(call)));
                 let unknown = || CallMsg::Input(CallInput::Recalled(None));
                 self.timers.push(myself.send_after(RECALL, unknown));
                 Ok(())
             }
             CallEffect::Remember(report) => {
                 let asked = self.asked(self.plan.facts.call.clone());
-                self.tell_store(ToStore::Remember { asked, report: *report });
+                self.plan.store.send(ToStore::Remember { asked, report: *report });
                 Ok(())
             }
             CallEffect::Outdate(changed) => {
-                self.tell_store(ToStore::Outdate(changed));
+                self.plan.store.send(ToStore::Outdate(changed));
                 Ok(())
             }
             CallEffect::Fetch(call) => {
-                let _ = self.plan.store.send_message(SlotMsg::Send(ToStore::Fetch(call)));
+                self.plan.store.send(ToStore::Fetch(call));
                 Ok(())
             }
             CallEffect::AskStore(call) => self.ask_store(call).await,
@@ -516,7 +582,7 @@ impl CallState {
             && grant.confinement().profile == Profile::Command
             && grant.confinement().network == Network::Listed;
         let (pulse, born) = (Pulse::default(), Instant::now());
-        self.runner = Some(Runner { life, purpose, pulse, born });
+        self.runner = Some(Runner { life, cage: Vec::new(), purpose, pulse, born });
         self.allow(myself, Stage::Cage);
         self.look_later(myself);
         self.proxy = None;
@@ -571,7 +637,7 @@ impl CallState {
     async fn ask_store(&mut self, call: Call) -> Result<(), CallInput> {
         self.decided().await?;
         self.ran.started = Some(now());
-        let _ = self.plan.store.send_message(SlotMsg::Send(ToStore::Do(call)));
+        self.plan.store.send(ToStore::Do(call));
         ipc::step!("supervisor: store asked", after sent().await);
         Ok(())
     }
@@ -593,7 +659,8 @@ impl CallState {
         Ok(())
     }
 
-    async fn conclude(&mut self, myself: &ActorRef<CallMsg>, conclusion: Conclusion) {
+    async fn conclude(&mut self, myself: &ActorRef<CallMsg>, mut conclusion: Conclusion) {
+        conclusion.result = conclusion.result.noted(self.plan.facts.note.as_deref());
         if matches!(self.kept, Kept::Nothing) {
             // Stopped, or lost, before anybody decided: what was proposed is kept all the same.
             let why = Basis::Unjudgeable("it ended before it was decided".to_owned());
@@ -628,10 +695,6 @@ impl CallState {
         let concluded = Concluded { record, seen, did, call: id, tool, result, refused, unaudited };
         let _ = self.plan.session.send_message(SessionMsg::Concluded(Box::new(concluded)));
         myself.stop(None);
-    }
-
-    fn tell_store(&self, word: ToStore) {
-        let _ = self.plan.store.send_message(SlotMsg::Send(word));
     }
 
     fn asked(&self, call: Call) -> Asked {

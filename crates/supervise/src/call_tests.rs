@@ -33,6 +33,7 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
         standing: None,
         seen: Seen::default(),
         configured: None,
+        note: None,
     }
 }
 
@@ -114,7 +115,7 @@ fn a_mutation_lost_after_go_is_interrupted_and_never_started_again() {
     life.step(caged());
     let effects = life.step(ended());
     assert_eq!(effects.len(), 1);
-    assert!(conclusion(&effects).result.text.starts_with("interrupted: may have run"));
+    assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
     assert!(matches!(conclusion(&effects).cut, Cut::AfterGo { .. }));
     assert!(life.step(allow()).is_empty() && life.step(caged()).is_empty());
 }
@@ -142,6 +143,38 @@ fn a_runner_lost_before_go_is_tried_once_more_silently() {
 }
 
 #[test]
+fn a_cage_lost_before_the_program_is_tried_once_more_silently_though_it_was_let_go() {
+    let lost = || CallInput::Lost { why: "killed".into() };
+    for kind in [ToolKind::Mutation, ToolKind::Query] {
+        let mut life = life(kind, Probed::Not);
+        life.step(CallInput::Begin);
+        life.step(allow());
+        life.step(caged());
+        assert!(life.step(lost()).is_empty(), "its runner has not ended");
+        assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]));
+        assert!(matches!(life.step(caged())[..], [CallEffect::Go(_), _]));
+        life.step(lost());
+        let effects = life.step(ended());
+        let Conclusion { result, cut, enforced, .. } = conclusion(&effects);
+        assert_eq!((result.outcome.clone(), cut), (Outcome::Crashed, &Cut::No));
+        assert_eq!(result.code.as_deref(), Some("runner_lost"));
+        assert!(result.text.contains("lost a process of its cage (killed) before"), "{result:?}");
+        assert_eq!(*enforced, None, "nothing ran in it");
+    }
+    // The same before it was let go; and what a person stopped is not tried again.
+    let mut life = life(ToolKind::Mutation, Probed::Not);
+    life.step(CallInput::Begin);
+    life.step(allow());
+    life.step(lost());
+    assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]));
+    life.step(caged());
+    life.step(CallInput::Cancel);
+    life.step(lost());
+    let effects = life.step(ended());
+    assert!(matches!(conclusion(&effects).cut, Cut::BeforeGo { .. }), "{effects:?}");
+}
+
+#[test]
 fn a_denied_call_starts_nothing() {
     let mut life = life(ToolKind::Mutation, Probed::Not);
     life.step(CallInput::Begin);
@@ -150,7 +183,7 @@ fn a_denied_call_starts_nothing() {
     assert!(!effects.iter().any(|effect| matches!(effect, CallEffect::Start(_))));
     let conclusion = conclusion(&effects);
     assert_eq!(conclusion.result.code.as_deref(), Some("nobody_to_ask"));
-    assert_eq!(conclusion.result.text, "not now");
+    assert_eq!(conclusion.result.text, "Error [nobody_to_ask] bash: not now");
 }
 
 #[test]
@@ -326,7 +359,7 @@ fn a_person_gives_more_than_the_session_has_or_a_rule_for_each_right() {
 /// What the conversation answers itself goes the same way, without a process.
 #[test]
 fn the_conversation_s_own_answer_waits_for_its_verdict_and_its_record() {
-    let answer = failed(Outcome::Done, "x", "the answer".into());
+    let answer = failed("read", Outcome::Done, "x", "the answer".into());
     let own = || {
         let answerer = Answerer::Conversation(answer.clone());
         CallLife::new(CallFacts { answerer, ..facts(ToolKind::Query, Probed::Not) })
@@ -387,7 +420,7 @@ fn a_store_that_dies_is_asked_once_more_and_then_nobody_knows() {
     assert!(life.step(lost(ComesBack::Soon)).is_empty());
     assert!(matches!(life.step(CallInput::StoreBack)[..], [CallEffect::AskStore(_)]));
     let effects = life.step(lost(ComesBack::Soon));
-    assert!(conclusion(&effects).result.text.starts_with("interrupted: may have run"));
+    assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
     let mut life = at_store(ToolKind::Query);
     life.step(allow());
     let effects = life.step(lost(ComesBack::Never));
@@ -433,7 +466,7 @@ fn a_call_of_the_store_can_be_stopped_only_while_its_store_is_away() {
     life.step(allow());
     assert!(life.step(CallInput::Cancel).is_empty(), "it is a matter of moments");
     let effects = life.step(lost(ComesBack::Soon));
-    assert!(conclusion(&effects).result.text.starts_with("interrupted: may have run"));
+    assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
 }
 
 fn restoring() -> CallLife {
@@ -489,7 +522,7 @@ fn what_is_put_back_is_looked_at_judged_and_kept_itself() {
     };
     assert_eq!((files.len(), judged[0].digest.as_deref()), (1, Some("ab")));
     let effects = life.step(ended());
-    assert!(conclusion(&effects).result.text.starts_with("interrupted: may have run"));
+    assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
 }
 
 #[test]
@@ -592,7 +625,7 @@ fn a_known_answer_is_denied_as_any_other() {
     life.step(known());
     let deny = Verdict::Deny(Basis::NobodyToAsk("a rule".into()), "no".into());
     let effects = life.step(CallInput::Verdict(deny));
-    assert_eq!(conclusion(&effects).result.text, "no");
+    assert_eq!(conclusion(&effects).result.text, "Error [nobody_to_ask] bash: no");
     assert_eq!(conclusion(&effects).recalled, None);
 }
 

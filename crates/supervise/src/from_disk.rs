@@ -10,7 +10,7 @@ use protocol::content::{Block, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Mode, Rule, RuleEffect};
 use protocol::provider::Failure;
-use protocol::session::{Happened, Span, TurnEnd};
+use protocol::session::{Deaths, Happened, Span, TurnEnd};
 use std::collections::{HashMap, VecDeque};
 
 /// What the conversation is told of a journal, record by record in their order.
@@ -75,6 +75,7 @@ fn happened(
         Record::Session(_)
         | Record::Queued { .. }
         | Record::TakenBack
+        | Record::Closed
         | Record::Changed { .. }
         | Record::Learned { .. }
         | Record::Seen { .. }
@@ -142,6 +143,7 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
         | Record::Seen { .. }
         | Record::Session(_)
         | Record::Start { .. }
+        | Record::Closed
         | Record::Unknown { .. } => None,
     }
 }
@@ -267,6 +269,9 @@ pub(crate) fn basis(basis: &journal::Basis) -> String {
         journal::Basis::Person { who } => format!("answered by {who}"),
         journal::Basis::NobodyToAsk { why } => format!("nobody to ask ({why})"),
         journal::Basis::Unjudgeable { why } => format!("cannot be judged ({why})"),
+        journal::Basis::Opaque { mode } => {
+            format!("mode {mode}; the name of a program in it was not known")
+        }
     }
 }
 
@@ -287,7 +292,13 @@ fn turn_end(end: journal::TurnEnd) -> TurnEnd {
         journal::TurnEnd::ProviderFailed { failure: kind, message } => {
             TurnEnd::ProviderFailed { kind: failure(kind), message }
         }
+        journal::TurnEnd::ProcessDied(died) => TurnEnd::ProcessDied(deaths(died)),
     }
+}
+
+pub(crate) fn deaths(died: journal::Deaths) -> Deaths {
+    let journal::Deaths { process, cause, deaths: count, place } = died;
+    Deaths { process, cause, count, place }
 }
 
 fn failure(failure: journal::Failure) -> Failure {

@@ -1,9 +1,12 @@
 //! The lock on a session that outlives its supervisor: each runner holds the same descriptor, so it
-//! is free only when everything of the session's calls has ended, however the supervisor did. Used
-//! by the root when it opens a session, and by the call actor for each runner. Runners that do not
-//! end by themselves, because they were stopped, are ended by force when somebody waits for them.
+//! is free only when the session's runners have ended, however the supervisor did. The keepers of
+//! their cages are named beside it, since what is in a cage ends a moment after its runner: the lock is
+//! taken when none of them lives either. Used by the root when it opens a session, and by the call
+//! actor for each runner. Processes that do not end by themselves, because they were stopped, are
+//! ended by force when somebody waits for them.
 
-use crate::leftover;
+use crate::leftover::{self, Foreign, Listed};
+use protocol::tool::Keeper;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -12,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long the runners of a dead supervisor may take to end. Their own ladder takes a third of a
+/// How long the processes of a dead supervisor's calls may take to end. The runners' own ladder takes a third of a
 /// second; a machine under load takes longer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long they may take before they are ended by force.
+/// How long they may take before they are ended by force, and between one time and the next.
 const GRACE: Duration = Duration::from_secs(1);
 /// Between two looks at a lock that is not free.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -24,7 +27,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Clone)]
 pub(crate) struct Hold {
     lock: Arc<File>,
-    /// Those who were given it, by pid and start.
+    /// Those who were given it, and the keepers of their cages, by pid and start.
     runners: PathBuf,
 }
 
@@ -37,19 +40,21 @@ impl Hold {
     pub(crate) fn take(session_dir: &Path) -> io::Result<Self> {
         let runners = session_dir.join("runners");
         let file = open(session_dir)?;
-        let began = Instant::now();
+        let (began, mut grace) = (Instant::now(), GRACE);
         loop {
             match file.try_lock() {
-                Ok(()) => return Self::taken(file, runners),
-                Err(TryLockError::WouldBlock) if began.elapsed() < PATIENCE => {
-                    if began.elapsed() > GRACE {
-                        leftover::end(&runners);
-                    }
-                    std::thread::sleep(PAUSE);
-                }
-                Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
+                Ok(()) if !leftover::any_lives(&runners) => return Self::taken(file, runners),
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(error),
             }
+            if began.elapsed() > PATIENCE {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            if began.elapsed() > grace {
+                leftover::end(&runners);
+                grace += GRACE;
+            }
+            std::thread::sleep(PAUSE);
         }
     }
 
@@ -59,9 +64,10 @@ impl Hold {
     /// `WouldBlock` where somebody has; those of opening the file.
     pub(crate) fn take_if_free(session_dir: &Path) -> io::Result<Self> {
         let file = open(session_dir)?;
+        let runners = session_dir.join("runners");
         match file.try_lock() {
-            Ok(()) => Self::taken(file, session_dir.join("runners")),
-            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Ok(()) if !leftover::any_lives(&runners) => Self::taken(file, runners),
+            Ok(()) | Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
@@ -75,6 +81,15 @@ impl Hold {
     pub(crate) fn share(&self, pid: u32) -> io::Result<OwnedFd> {
         leftover::note(&self.runners, pid)?;
         Ok(self.lock.try_clone()?.into())
+    }
+
+    /// Notes the processes of that runner's cage; gives those that live.
+    pub(crate) fn note_cage(
+        &self,
+        runner: u32,
+        keeper: Keeper,
+    ) -> io::Result<Result<Vec<Listed>, Foreign>> {
+        leftover::note_cage(&self.runners, runner, keeper)
     }
 }
 
@@ -92,7 +107,8 @@ mod tests {
     fn it_is_free_only_when_the_last_holder_is_gone() {
         let place = tempfile::tempdir().unwrap();
         let hold = Hold::take(place.path()).unwrap();
-        let shared = hold.share(std::process::id()).unwrap();
+        // A number that no process has: what is noted would be ended by force.
+        let shared = hold.share(u32::MAX).unwrap();
         drop(hold);
         let waits = std::thread::spawn({
             let place = place.path().to_owned();
@@ -108,5 +124,24 @@ mod tests {
         assert!(at >= freed, "it was free while somebody held it");
         // A process that another test is starting may share it until its program begins.
         Hold::take(place.path()).unwrap();
+    }
+
+    /// Nothing holds the lock any more; what is in the cage may live on.
+    #[test]
+    fn it_is_taken_only_when_the_keeper_of_a_cage_is_gone() {
+        let place = tempfile::tempdir().unwrap();
+        let hold = Hold::take(place.path()).unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (pid, kind) = (child.id(), protocol::tool::KeeperKind::FirstProcess);
+        let keeper = Keeper { pid, kind, command: pid };
+        assert_eq!(hold.note_cage(std::process::id(), keeper).unwrap().unwrap().len(), 2);
+        drop(hold);
+        let busy = Hold::take_if_free(place.path()).map(drop).unwrap_err();
+        assert_eq!(busy.kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(child.try_wait().unwrap(), None, "only a look");
+        Hold::take(place.path()).unwrap();
+        let status = child.wait().unwrap();
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
+        Hold::take_if_free(place.path()).unwrap();
     }
 }

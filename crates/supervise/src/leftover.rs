@@ -1,47 +1,155 @@
-//! Runners of an earlier supervisor that have not ended: named in a file by pid and start time, and
-//! ended by force. Used by the lock on a session when it is not free.
+//! Processes of calls that may outlive their supervisor: runners, the keepers of their cages, and the
+//! commands' own processes. Named in a file by pid and start time, and ended by force. Used by the lock
+//! on a session and by the call actor.
 
+use protocol::tool::{Keeper, KeeperKind};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::fs;
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+/// Behind the pid and the start of a keeper: which kind it is.
+const GUARD: &str = "guard";
+const FIRST: &str = "first";
+
+/// The flag of a process that is ending.
+const EXITING: u64 = 0x4;
+
 /// A process that no other is: its number comes again, its number with its start does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Process {
+struct Process {
     pid: u32,
     /// In clock ticks since the machine started.
+    start: u64,
+}
+
+/// What a process of the list is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// A runner, or a command.
+    Plain,
+    Keeper(KeeperKind),
+}
+
+/// A process of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Listed {
+    process: Process,
+    role: Role,
+}
+
+/// The fields of `/proc/PID/stat` that matter here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    ended: bool,
+    parent: u32,
+    flags: u64,
     start: u64,
 }
 
 impl Process {
     /// The living process of this number.
     fn of(pid: u32) -> Option<Self> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        Some(Self { pid, start: start_in(&stat)? })
+        Stat::of(pid).filter(|stat| !stat.ended).map(|stat| Self { pid, start: stat.start })
     }
 
+    /// As it is, while it lives.
+    fn now(self) -> Option<Stat> {
+        Stat::of(self.pid).filter(|stat| !stat.ended && stat.start == self.start)
+    }
+
+    fn open(self) -> Option<OwnedFd> {
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw)?;
+        let handle = pidfd_open(pid, PidfdFlags::NONBLOCK).ok()?;
+        // Looked at again behind the descriptor: a process that has its number since is never meant.
+        self.now().map(|_| handle)
+    }
+}
+
+impl Listed {
     fn parse(line: &str) -> Option<Self> {
-        let (pid, start) = line.split_once(' ')?;
-        Some(Self { pid: pid.parse().ok()?, start: start.parse().ok()? })
+        let mut words = line.split(' ');
+        let (pid, start) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let role = match words.next() {
+            None => Role::Plain,
+            Some(GUARD) => Role::Keeper(KeeperKind::Guard),
+            Some(FIRST) => Role::Keeper(KeeperKind::FirstProcess),
+            Some(_) => return None,
+        };
+        Some(Self { process: Process { pid, start }, role })
     }
 
-    /// Ends it. Through a descriptor that is opened before the last look, so that a process which
-    /// has its number since is never meant.
-    fn kill(self) -> bool {
-        let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw) else { return false };
-        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
-        Self::of(self.pid) == Some(self) && pidfd_send_signal(&handle, Signal::KILL).is_ok()
+    fn line(self) -> String {
+        let mark = match self.role {
+            Role::Plain => String::new(),
+            Role::Keeper(KeeperKind::Guard) => format!(" {GUARD}"),
+            Role::Keeper(KeeperKind::FirstProcess) => format!(" {FIRST}"),
+        };
+        let Process { pid, start } = self.process;
+        format!("{pid} {start}{mark}\n")
     }
+
+    /// Whether it lives. A first process that is ending counts by what lives in its namespace: it
+    /// stays until the command's process was waited for, which in a container may be never.
+    pub(crate) fn lives(self) -> bool {
+        match (self.process.now(), self.role) {
+            (None, _) => false,
+            (Some(stat), Role::Keeper(KeeperKind::FirstProcess)) if stat.flags & EXITING != 0 => {
+                has_living_children(self.process.pid)
+            }
+            (Some(_), _) => true,
+        }
+    }
+
+    /// Ends it where it lives. A guard is not killed but continued: its runner is gone, and it ends
+    /// what is in its cage and then itself.
+    pub(crate) fn end(self) -> bool {
+        let signal = match self.role {
+            Role::Plain | Role::Keeper(KeeperKind::FirstProcess) => Signal::KILL,
+            Role::Keeper(KeeperKind::Guard) => Signal::CONT,
+        };
+        let handle = self.process.open();
+        handle.is_some_and(|handle| pidfd_send_signal(&handle, signal).is_ok())
+    }
+}
+
+/// All else in a PID namespace descends from its first process, unless it is the command's own.
+fn has_living_children(first: u32) -> bool {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(Stat::of).any(|stat| stat.parent == first && !stat.ended)
 }
 
 /// Notes a runner that was started, so that a later supervisor finds it.
 pub(crate) fn note(list: &Path, pid: u32) -> io::Result<()> {
     // One that has ended already needs no finding.
-    let Some(Process { pid, start }) = Process::of(pid) else { return Ok(()) };
-    let mut file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(list)?;
-    file.write_all(format!("{pid} {start}\n").as_bytes())
+    let Some(process) = Process::of(pid) else { return Ok(()) };
+    append(list, &Listed { process, role: Role::Plain }.line())
+}
+
+/// A runner named a process that is not its own child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Foreign;
+
+/// Notes the keeper of this runner's cage and the command's process; gives those that live.
+pub(crate) fn note_cage(
+    list: &Path,
+    runner: u32,
+    keeper: Keeper,
+) -> io::Result<Result<Vec<Listed>, Foreign>> {
+    let mut noted = Vec::new();
+    for (pid, role) in [(keeper.pid, Role::Keeper(keeper.kind)), (keeper.command, Role::Plain)] {
+        // The runner itself finds out that it has ended.
+        let Some(stat) = Stat::of(pid).filter(|stat| !stat.ended) else { continue };
+        if stat.parent != runner {
+            return Ok(Err(Foreign));
+        }
+        noted.push(Listed { process: Process { pid, start: stat.start }, role });
+    }
+    append(list, &noted.iter().map(|it| it.line()).collect::<String>())?;
+    Ok(Ok(noted))
 }
 
 /// Forgets all that was noted: none of them lives.
@@ -52,23 +160,48 @@ pub(crate) fn forget(list: &Path) -> io::Result<()> {
     }
 }
 
-/// Ends every process of the list that lives. Lines that say nothing sensible are passed over.
+/// Whether a process of the list lives. Lines that say nothing sensible are passed over.
+pub(crate) fn any_lives(list: &Path) -> bool {
+    read(list).into_iter().any(Listed::lives)
+}
+
+/// Ends every process of the list that lives.
 pub(crate) fn end(list: &Path) {
-    let text = fs::read_to_string(list).unwrap_or_default();
-    for process in text.lines().filter_map(Process::parse) {
-        if process.kill() {
-            tracing::warn!(
-                pid = process.pid,
-                "a runner of an earlier supervisor was ended by force"
-            );
+    for listed in read(list) {
+        if listed.end() {
+            let pid = listed.process.pid;
+            tracing::warn!(pid, "a process of an earlier supervisor's call was ended by force");
         }
     }
 }
 
-/// The 22nd field; the second is in brackets and may hold anything.
-fn start_in(stat: &str) -> Option<u64> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    rest.split_whitespace().nth(19)?.parse().ok()
+fn read(list: &Path) -> Vec<Listed> {
+    let text = fs::read_to_string(list).unwrap_or_default();
+    text.lines().filter_map(Listed::parse).collect()
+}
+
+fn append(list: &Path, line: &str) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(list)?;
+    file.write_all(line.as_bytes())
+}
+
+impl Stat {
+    /// `None` where there is no such process.
+    fn of(pid: u32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name, in brackets, may hold anything; the state behind it is the third field of proc(5).
+    fn parse(stat: &str) -> Option<Self> {
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3).copied();
+        Some(Self {
+            ended: matches!(field(3)?, "Z" | "X"),
+            parent: field(4)?.parse().ok()?,
+            flags: field(9)?.parse().ok()?,
+            start: field(22)?.parse().ok()?,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -114,10 +247,59 @@ mod tests {
     }
 
     #[test]
-    fn a_name_full_of_brackets_hides_no_start() {
-        let stat = "7 (a) b) c) S 1 7 7 0 -1 4194304 97 0 0 0 0 0 0 0 20 0 1 0 4711 9 9";
-        assert_eq!(start_in(stat), Some(4711));
-        assert_eq!(start_in("7 (x) S 1"), None);
+    fn a_name_full_of_brackets_hides_no_field() {
+        let stat = "7 (a) b) c) S 1 7 7 0 -1 4194308 97 0 0 0 0 0 0 0 20 0 1 0 4711 9 9";
+        let found = Stat { ended: false, parent: 1, flags: 4_194_308, start: 4711 };
+        assert_eq!(Stat::parse(stat), Some(found));
+        assert_eq!(Stat::parse("7 (x) S 1"), None);
         assert_eq!(Process::of(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_line_says_what_is_written() {
+        for line in ["7 8\n", "7 8 guard\n", "7 8 first\n"] {
+            assert_eq!(Listed::parse(line.trim_end()).unwrap().line(), line);
+        }
+        for line in ["", "7", "x 8", "7 8 other"] {
+            assert_eq!(Listed::parse(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_cage_is_noted_only_of_its_own_runner_and_a_guard_is_continued() {
+        let place = tempfile::tempdir().unwrap();
+        let list = place.path().join("runners");
+        let (mut guard, mut command) = (sleeper(), sleeper());
+        let (number, kind) = (guard.id(), KeeperKind::Guard);
+        let keeper = Keeper { pid: number, kind, command: command.id() };
+        let foreign = note_cage(&list, std::process::id() + 1, keeper).unwrap();
+        assert_eq!(foreign, Err(Foreign));
+        assert!(!any_lives(&list));
+        let noted = note_cage(&list, std::process::id(), keeper).unwrap().unwrap();
+        assert_eq!(noted.len(), 2);
+        assert!(any_lives(&list));
+        let becomes = |pid: u32, wanted: &[&str]| {
+            let until = Instant::now() + Duration::from_secs(5);
+            let state = || {
+                let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+                stat.rsplit_once(") ").unwrap().1[..1].to_owned()
+            };
+            while !wanted.contains(&state().as_str()) {
+                assert!(Instant::now() < until, "never {wanted:?}: {}", state());
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        let pid = Pid::from_raw(i32::try_from(number).unwrap()).unwrap();
+        rustix::process::kill_process(pid, Signal::STOP).unwrap();
+        becomes(number, &["T"]);
+        end(&list);
+        becomes(number, &["S", "R"]);
+        becomes(command.id(), &["Z"]);
+        guard.kill().unwrap();
+        becomes(number, &["Z"]);
+        assert!(!any_lives(&list), "what was not waited for lives no more");
+        assert_eq!(note_cage(&list, std::process::id(), keeper).unwrap(), Ok(Vec::new()));
+        guard.wait().unwrap();
+        command.wait().unwrap();
     }
 }

@@ -12,8 +12,8 @@
 //! What they decide is pure and stands apart: `route` (where words go), `call` (a call's life),
 //! `restart` (when a worker comes back), `pulse` (whether it still answers), `plan` (what a session is to be), `mend` (what a journal
 //! left in the middle needs), `sign` (what a word says of a worker's life). `life` holds one process
-//! and its channel, `hold` the lock on a session that its runners share, `leftover` those of them that
-//! outlived their supervisor, `spawn` is the only file that starts one, `grant` the only right to start a
+//! and its channel, `hold` the lock on a session that its runners share, `keeper` the end of a cage
+//! behind its runner, `leftover` processes of calls that outlived their supervisor, `spawn` is the only file that starts one, `grant` the only right to start a
 //! tool.
 //!
 //! # Tried first: a ractor actor that owns a child and its channel
@@ -33,11 +33,13 @@ mod call;
 mod call_actor;
 mod claim;
 mod client_actor;
+mod command_env;
 mod door;
 mod from_disk;
 mod grant;
 mod hold;
 mod host;
+mod keeper;
 mod keys;
 mod leftover;
 mod life;
@@ -60,6 +62,8 @@ mod stores;
 mod temp;
 mod times;
 mod to_disk;
+mod worker_log;
+mod worker_ref;
 
 pub use claim::Claim;
 pub use door::{DoorError, Doorway};

@@ -2,7 +2,7 @@
 //! open call and an open turn get their end. Pure; used by the root when it opens a session.
 
 use crate::call::EXPIRED;
-use journal::{OpenCall, Outcome, Past, Progress, Record, Refused, Turn};
+use journal::{Deaths, OpenCall, Outcome, Past, Progress, Record, Refused, TurnEnd};
 use protocol::session::OpenTurn;
 
 /// How far a session had come.
@@ -19,12 +19,14 @@ pub(crate) struct Mended {
     pub(crate) round: u32,
     /// Whether the last of them is open and goes on.
     pub(crate) last: OpenTurn,
+    /// How it was cut short, where it was and does not go on.
+    pub(crate) cut_short: Option<Deaths>,
 }
 
 /// Ends what is open; a turn only if it is not to go on. A call that was let go may have run, and
 /// is never run again. One that was not ends with its turn, and waits where the turn goes on.
 pub(crate) fn mend(past: &Past, wanted: OpenTurn) -> Mended {
-    let in_turn = past.turn == Turn::Open;
+    let in_turn = past.turn.is_open();
     let last = if in_turn { wanted } else { OpenTurn::Waits };
     let mut lost = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
     if last == OpenTurn::GoesOn {
@@ -33,10 +35,20 @@ pub(crate) fn mend(past: &Past, wanted: OpenTurn) -> Mended {
         lost.retain(|open| open.progress == Progress::MayHaveRun || open.refused.is_some());
     }
     let mut records: Vec<_> = lost.iter().map(end).collect();
+    let cut_short = match last {
+        OpenTurn::Waits => past.turn.cut_short(past.turns),
+        OpenTurn::GoesOn => None,
+    };
     if in_turn && last == OpenTurn::Waits {
-        records.push(Record::TurnEnded { end: journal::TurnEnd::Interrupted });
+        let end = match &cut_short {
+            // No record says that a person stopped it.
+            Some(deaths) => TurnEnd::ProcessDied(deaths.clone()),
+            // The session was ended in order: `agentd stop`, or the end of its daemon.
+            None => TurnEnd::Interrupted,
+        };
+        records.push(Record::TurnEnded { end });
     }
-    Mended { lost, records, turns: past.turns, round: past.round, last }
+    Mended { lost, records, turns: past.turns, round: past.round, last, cut_short }
 }
 
 /// A decision counts once it is on disk, whoever dies before its result is.
@@ -68,7 +80,7 @@ fn end(open: &OpenCall) -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use journal::{Entry, ToolKind, TurnEnd};
+    use journal::{Entry, ToolKind, Turn};
 
     fn past(records: Vec<Record>, turns: u32, turn: Turn) -> Past {
         let entries = (1..).zip(records);
@@ -90,7 +102,8 @@ mod tests {
     fn a_session_that_ended_well_needs_nothing() {
         let mended = mend(&past(Vec::new(), 2, Turn::Ended), OpenTurn::GoesOn);
         let (lost, records) = (Vec::new(), Vec::new());
-        assert_eq!(mended, Mended { lost, records, turns: 2, round: 0, last: OpenTurn::Waits });
+        let (last, cut_short) = (OpenTurn::Waits, None);
+        assert_eq!(mended, Mended { lost, records, turns: 2, round: 0, last, cut_short });
     }
 
     #[test]
@@ -110,6 +123,13 @@ mod tests {
     }
 
     #[test]
+    fn a_turn_of_a_session_that_was_ended_in_order_is_no_death() {
+        let mended = mend(&past(vec![], 1, Turn::Left), OpenTurn::Waits);
+        assert_eq!(mended.records, [Record::TurnEnded { end: TurnEnd::Interrupted }]);
+        assert_eq!(mended.cut_short, None);
+    }
+
+    #[test]
     fn open_calls_and_the_open_turn_are_ended_and_told_apart() {
         let start = Record::Start { call: 1, tool_kind: ToolKind::Mutation };
         let past = past(vec![proposed(1), start, proposed(2)], 1, Turn::Open);
@@ -117,12 +137,12 @@ mod tests {
         let [
             Record::Interrupted { call: 1, progress: Progress::MayHaveRun, .. },
             Record::Interrupted { call: 2, progress: Progress::NeverStarted, .. },
-            Record::TurnEnded { end: TurnEnd::Interrupted },
+            Record::TurnEnded { end: TurnEnd::ProcessDied(died) },
         ] = &mended.records[..]
         else {
             panic!("{mended:?}")
         };
-        assert_eq!(mended.turns, 1);
+        assert_eq!((mended.turns, died.process.as_str()), (1, "agentd-supervisor"));
         let on = mend(&past, OpenTurn::GoesOn);
         let left = (on.records.len(), on.last);
         assert_eq!(left, (1, OpenTurn::GoesOn), "the turn and the call that never began are left");

@@ -6,6 +6,7 @@ mod model;
 mod uncaged;
 
 use crate::book::chain;
+use crate::command_env::{Shell, command_env};
 use crate::keys::Keys;
 use crate::never::Kept;
 use crate::stores;
@@ -21,12 +22,12 @@ use protocol::content::ToolSpec;
 use protocol::ids::SessionId;
 use protocol::judgement::{Audience, Mode, RuleSet, ToolKind};
 use protocol::provider::{Auth, Server, Source};
-use protocol::session::{Copies, Hook, OfferedTool, OtherName, SessionSetup};
+use protocol::session::{Copies, Hook, OfferedTool, SessionSetup};
 use protocol::store::StoreSetup;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Why a session cannot be as asked, for the client.
@@ -135,7 +136,6 @@ pub(crate) fn plan(
         .and_then(|_| approval::try_examples(&config.permissions.examples))
         .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
     let temp = ground.temp_root.join(format!("agentd-{id}"));
-    let env = command_env(&opening.env, &temp);
     let confinement = Confinement {
         profile: Profile::Command,
         project: FilePath::from(&project),
@@ -157,7 +157,9 @@ pub(crate) fn plan(
         kept.added(&dir.to_path())?;
     }
     listable(&Change::Network(network), &confinement)?;
-    let setup = setup(&id, &config, &confinement, &env)?;
+    let shell = Shell::find(&opening.env, &confinement);
+    let env = command_env(&opening.env, &temp, &shell);
+    let setup = setup(&id, &config, &confinement, (&env, &shell))?;
     let store = stores::setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
     let notes = kept.said_of(&project).into_iter().collect();
@@ -261,32 +263,43 @@ fn setup(
     id: &SessionId,
     config: &Config,
     confinement: &Confinement,
-    env: &[(String, String)],
+    (env, shell): (&[(String, String)], &Shell),
 ) -> Result<SessionSetup, OpenFailure> {
     let model = config.provider.model.clone().ok_or_else(|| {
         OpenFailure::new(FailedKind::Configuration, config.provider.name.vendor().no_model())
     })?;
+    let tools: Vec<OfferedTool> = tools::specs()
+        .iter()
+        .filter(|spec| spec.caller == tools::Caller::Model && is_there(spec, env, confinement))
+        .map(|spec| offered(spec, shell, confinement))
+        .collect();
     Ok(SessionSetup {
         id: id.clone(),
+        project: confinement.project.to_path().display().to_string(),
         model,
-        system: system(confinement, ""),
-        tools: tools::specs()
-            .iter()
-            .filter(|spec| spec.caller == tools::Caller::Model && is_there(spec, env))
-            .map(offered)
-            .collect(),
+        system: system(confinement, "", &tools),
+        tools,
         max_rounds: config.budget.rounds,
         max_calls: config.budget.calls,
         max_session_calls: config.budget.session_calls,
         max_tokens: config.provider.max_tokens,
         parallel: std::thread::available_parallelism()
             .map_or(2, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX)),
-        max_result_chars: config.tools.max_result_chars,
+        max_result_chars: config.tools.max_result_chars.max(config.tools.max_read_chars),
         context: config.provider.facts.context,
         pinned: config.context.files.clone(),
         verifiers: by_itself(confinement, &config.verify),
         formatters: by_itself(confinement, &config.format),
     })
+}
+
+/// Most characters of one `read`: no more than a third of the model's context, at three characters a
+/// token.
+pub(crate) fn read_chars(config: &Config) -> u32 {
+    let tools = &config.tools;
+    let context = config.provider.facts.context.unwrap_or(u64::MAX);
+    let context = u32::try_from(context).unwrap_or(u32::MAX);
+    tools.max_read_chars.min(context.max(tools.max_result_chars))
 }
 
 /// What runs behind edits. Nothing does that by itself where nothing holds it.
@@ -299,11 +312,17 @@ fn by_itself(confinement: &Confinement, of: &HookConfig) -> Vec<Hook> {
     }
 }
 
+/// Behind the guidance for edits, where there is PowerShell.
+const HERE_STRINGS: &str =
+    " In `powershell`, give text full of quotes as a single-quoted here-string (`@'` … `'@`).";
+
 /// What the model is told first.
-fn system(confinement: &Confinement, foreword: &str) -> String {
+fn system(confinement: &Confinement, foreword: &str, tools: &[OfferedTool]) -> String {
+    let has_powershell = tools.iter().any(|tool| tool.spec.name == "powershell");
     let own = include_str!("../../../config/system.md")
         .replace("{project}", &confinement.project.to_path().display().to_string())
         .replace("{network}", &network_in_words(confinement))
+        .replace("{powershell}", if has_powershell { HERE_STRINGS } else { "" })
         .replace("{held_back}", &indented(&tools::held_back(confinement)));
     match foreword {
         "" => own,
@@ -365,7 +384,7 @@ impl Plan {
     }
 
     fn say_first(&mut self) {
-        self.setup.system = system(&self.confinement, &self.foreword);
+        self.setup.system = system(&self.confinement, &self.foreword, &self.setup.tools);
     }
 
     /// A change as all that it opens: where it goes over to a list of hosts, those that stand on it already
@@ -420,35 +439,32 @@ impl Plan {
     }
 }
 
-/// Whether the program that a tool drives is installed, as a command would find it.
-fn is_there(spec: &tools::Spec, env: &[(String, String)]) -> bool {
+/// Whether a command can start the program that a tool drives, as a shell would find it.
+fn is_there(spec: &tools::Spec, env: &[(String, String)], confinement: &Confinement) -> bool {
     let Some(program) = spec.program else { return true };
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
-    let mut places = std::env::split_paths(path.unwrap_or_default()).map(|dir| dir.join(program));
-    places.any(|place| {
-        place.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
-    })
+    let mut folders = std::env::split_paths(path.unwrap_or_default());
+    folders.any(|folder| sandbox::startable_by_name(confinement, &folder, program))
 }
 
-fn offered(spec: &tools::Spec) -> OfferedTool {
+fn offered(spec: &tools::Spec, shell: &Shell, confinement: &Confinement) -> OfferedTool {
+    let mut description = spec.told();
+    if spec.name == "bash" {
+        description.push_str(&format!(" {}", shell.in_words()));
+    }
+    let runs_commands = ["bash", "run", "powershell"].contains(&spec.name);
+    if runs_commands && confinement.level != Level::Uncaged {
+        description.push_str(&format!(" {}", tools::temporary(&confinement.temp.to_path())));
+    }
     OfferedTool {
-        spec: ToolSpec {
-            name: spec.name.to_owned(),
-            description: spec.description.to_owned(),
-            input_schema: (spec.schema)(),
-        },
+        spec: ToolSpec { name: spec.name.to_owned(), description, input_schema: (spec.schema)() },
         kind: spec.kind,
-        aliases: spec.aliases.iter().map(other_name).collect(),
         copies: match (spec.profile, spec.kind) {
             (Profile::Mutate, _) => Copies::Kept,
             (Profile::Command | Profile::Git, ToolKind::Mutation) => Copies::Compared,
             (_, _) => Copies::None,
         },
     }
-}
-
-fn other_name(alias: &tools::Alias) -> OtherName {
-    OtherName { name: alias.name.to_owned(), defaults: alias.defaults.to_owned() }
 }
 
 /// What a tool of that name does; a name that is no tool's is taken for a change.
@@ -513,20 +529,6 @@ fn worker_env(opening: &Opening) -> Vec<(String, String)> {
     opening.env.iter().filter(named).cloned().chain(uncaged).collect()
 }
 
-/// Where a client has no PATH.
-const PLAIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-fn command_env(env: &[(String, String)], temp: &Path) -> Vec<(String, String)> {
-    let mut reduced: Vec<_> =
-        env.iter().filter(|(name, _)| config::command_may_see(name)).cloned().collect();
-    if !reduced.iter().any(|(name, _)| name == "PATH") {
-        reduced.push(("PATH".into(), PLAIN_PATH.into()));
-    }
-    reduced.push(("TMPDIR".into(), temp.display().to_string()));
-    reduced.push(("AI_AGENT".into(), "agentd".into()));
-    reduced
-}
-
 /// A call's confinement in plain words, for questions and the client's opening line.
 pub(crate) fn in_words(confinement: &Confinement) -> String {
     if confinement.level == Level::Uncaged {
@@ -572,23 +574,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_key_and_no_loader_variable_reaches_a_command() {
-        let given = [
-            ("PATH", "/bin"),
-            ("ANTHROPIC_API_KEY", "secret"),
-            ("AWS_SECRET_ACCESS_KEY", "secret"),
-            ("LD_PRELOAD", "/x.so"),
-            ("SSH_AUTH_SOCK", "/s"),
-            ("LC_ALL", "C"),
-            ("HOME", "/h"),
-        ];
-        let given: Vec<_> = given.map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec();
-        let names: Vec<_> =
-            command_env(&given, Path::new("/t")).into_iter().map(|(name, _)| name).collect();
-        assert_eq!(names, ["PATH", "LC_ALL", "HOME", "TMPDIR", "AI_AGENT"]);
-    }
-
-    #[test]
     fn a_directory_of_ours_that_is_missing_is_withheld_where_it_would_be_made() {
         let root = tempfile::tempdir().unwrap();
         let real = root.path().canonicalize().unwrap();
@@ -598,11 +583,5 @@ mod tests {
         assert_eq!(real_place(&real.join(".config/agentd")), Some(missing.clone()));
         std::fs::create_dir(&missing).unwrap();
         assert_eq!(real_place(&real.join(".config/agentd")), Some(missing));
-    }
-
-    #[test]
-    fn a_command_without_a_path_gets_a_plain_one() {
-        let env = command_env(&[], Path::new("/t"));
-        assert!(env.contains(&("PATH".into(), PLAIN_PATH.into())));
     }
 }

@@ -18,6 +18,8 @@ pub struct RestartLimits {
     pub fruitless: usize,
     /// Their window.
     pub fruitless_window: Duration,
+    /// So many of them within this time too, of lives that were told something.
+    pub replay: Option<(usize, Duration)>,
     /// More crashes of any kind than this within the window, and the slot has failed.
     pub any: usize,
     /// Their window.
@@ -34,6 +36,7 @@ impl Default for RestartLimits {
         Self {
             fruitless: 5,
             fruitless_window: Duration::from_secs(10),
+            replay: None,
             any: 30,
             any_window: Duration::from_secs(60),
             first_wait: Duration::from_millis(100),
@@ -49,6 +52,8 @@ pub enum Life {
     Progressed,
     /// It did not.
     Fruitless,
+    /// It was told nothing yet, so that what it was to do did not end it.
+    Untold,
     /// It did not even say Hello in time. Starts that hang are far apart, so that no window holds
     /// several; they are counted in a row.
     Hung,
@@ -59,6 +64,8 @@ pub enum Life {
 /// What a worker said in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Said {
+    /// Nothing that counts, nor was it told anything.
+    Untold,
     /// Nothing that counts: no word after Hello, or lines for the log only.
     Nothing,
     /// A word of its work.
@@ -94,6 +101,17 @@ impl Life {
                 | Cause::Ended,
                 Said::Nothing,
             ) => Self::Fruitless,
+            (
+                Cause::Exited(_)
+                | Cause::Signalled(_)
+                | Cause::Breach(_)
+                | Cause::Stuck
+                | Cause::NoAnswer
+                | Cause::Held
+                | Cause::Unsayable(_)
+                | Cause::Ended,
+                Said::Untold,
+            ) => Self::Untold,
         }
     }
 }
@@ -112,6 +130,7 @@ pub enum Decision {
 pub struct Restarts {
     limits: RestartLimits,
     fruitless: VecDeque<Duration>,
+    replays: VecDeque<Duration>,
     any: VecDeque<Duration>,
     in_a_row: u32,
     hung_in_a_row: usize,
@@ -121,8 +140,8 @@ impl Restarts {
     /// Nothing has happened yet.
     #[must_use]
     pub fn new(limits: RestartLimits) -> Self {
-        let (fruitless, any) = (VecDeque::new(), VecDeque::new());
-        Self { limits, fruitless, any, in_a_row: 0, hung_in_a_row: 0 }
+        let (fruitless, replays, any) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        Self { limits, fruitless, replays, any, in_a_row: 0, hung_in_a_row: 0 }
     }
 
     /// A life ended at `now` (time since any fixed point). `jitter` in 0..=1 spreads the wait over
@@ -136,8 +155,11 @@ impl Restarts {
                 );
             }
             Life::Progressed => self.in_a_row = 0,
+            Life::Untold => remember(&mut self.fruitless, now, self.limits.fruitless_window),
             Life::Fruitless | Life::Hung => {
                 remember(&mut self.fruitless, now, self.limits.fruitless_window);
+                let window = self.limits.replay.map_or(Duration::ZERO, |(_, window)| window);
+                remember(&mut self.replays, now, window);
             }
         }
         remember(&mut self.any, now, self.limits.any_window);
@@ -161,6 +183,13 @@ impl Restarts {
             return Some(format!(
                 "{count} crashes without doing anything within {fruitless_window:?}"
             ));
+        }
+        if let Some((most, window)) = self.limits.replay {
+            forget(&mut self.replays, now, window);
+            let count = self.replays.len();
+            if count >= most {
+                return Some(format!("{count} crashes without doing anything within {window:?}"));
+            }
         }
         let count = self.any.len();
         (count > any).then(|| format!("{count} crashes within {any_window:?}"))

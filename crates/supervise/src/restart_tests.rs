@@ -42,14 +42,17 @@ fn what_each_end_means() {
     ];
     for (cause, silent, spoken) in table {
         assert_eq!(Life::of(&cause, Nothing), silent, "{cause:?}");
+        let untold = if silent == Life::Fruitless { Life::Untold } else { silent };
+        assert_eq!(Life::of(&cause, Said::Untold), untold, "{cause:?}");
         assert_eq!(Life::of(&cause, Something), spoken, "{cause:?}");
     }
 }
 
 #[test]
 fn each_edge_of_each_limit() {
-    use Life::{Fruitless, Hung, Permanent, Progressed};
+    use Life::{Fruitless, Hung, Permanent, Progressed, Untold};
     let usual = RestartLimits::default();
+    let replaying = RestartLimits { replay: Some((3, at(60_000))), ..usual };
     let one = RestartLimits { fruitless: 1, any: 1, ..usual };
     let in_a_row = |life, count, apart| (0..count).map(|_| (apart, life)).collect::<Vec<_>>();
     let table = [
@@ -62,6 +65,9 @@ fn each_edge_of_each_limit() {
         ("the thirty-first just within", usual, in_a_row(Progressed, 31, 1_999), Some(31)),
         ("the thirty-first as it closes", usual, in_a_row(Progressed, 90, 2_000), None),
         ("hanging starts, however far apart", usual, in_a_row(Hung, 9, 15_000), Some(5)),
+        ("three on a journal", replaying, in_a_row(Fruitless, 3, 20_000), Some(3)),
+        ("three that were told nothing", replaying, in_a_row(Untold, 20, 2_500), None),
+        ("five that were told nothing", replaying, in_a_row(Untold, 6, 0), Some(5)),
         ("one that cannot run", usual, vec![(0, Permanent)], Some(1)),
         ("one crash and one is the most", one, in_a_row(Fruitless, 1, 0), Some(1)),
         ("one of use and one is the most", one, in_a_row(Progressed, 2, 59_999), Some(2)),

@@ -8,7 +8,7 @@ mod retiring;
 mod roll;
 
 use crate::Settings;
-use crate::audit_actor::{AuditActor, AuditMsg};
+use crate::audit_actor::{AuditActor, AuditMsg, Closed};
 use crate::call_actor::now;
 use crate::client_actor::{ClientActor, ClientMsg, ClientPlan, ClientStream};
 use crate::plan::OpenFailure;
@@ -16,10 +16,12 @@ use crate::session_actor::{Glance, SessionMsg};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::times::SlotTimes;
+use crate::worker_log;
+use crate::worker_ref::WorkerRef;
 use ending::{Ended, LOOK, SILENT};
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{
-    DaemonStatus, Ending, Opening, ProcessRow, SessionRow, ToClient, Unfinished,
+    DaemonStatus, Ending, Opening, ProcessRow, SessionRow, SessionState, ToClient, Unfinished,
 };
 use protocol::confinement::Tier;
 use protocol::ids::SessionId;
@@ -101,8 +103,9 @@ pub(crate) enum RootMsg {
 pub(crate) struct RootState {
     settings: Arc<Settings>,
     spawner: Spawner,
-    broker: ActorRef<SlotMsg<BrokerLink>>,
+    broker: WorkerRef<BrokerLink>,
     audit: ActorRef<AuditMsg>,
+    audit_closed: Closed,
     sessions: HashMap<SessionId, ActorRef<SessionMsg>>,
     /// Sessions that are being opened, and who else waits for them.
     opening: HashMap<SessionId, Vec<Order>>,
@@ -110,6 +113,8 @@ pub(crate) struct RootState {
     retiring: HashMap<SessionId, Retiring>,
     /// Why the broker will not come back.
     broker_failed: Option<String>,
+    /// The cage of the broker that is up.
+    broker_cage: Option<Tier>,
     /// Let in so far; names the next.
     let_in: u32,
     clients: HashMap<ActorId, ActorRef<ClientMsg>>,
@@ -139,8 +144,9 @@ impl Actor for Root {
         let spawner = Spawner::start(settings.workers.clone(), log, settings.worker_env.clone())?;
         let cell = myself.get_cell();
         let audit_dir = settings.dirs.state.join("audit");
-        let (audit, _) =
-            AuditActor::spawn_linked(None, AuditActor, audit_dir, cell.clone()).await?;
+        let audit_closed = Closed::default();
+        let log = (audit_dir, Arc::clone(&audit_closed));
+        let (audit, _) = AuditActor::spawn_linked(None, AuditActor, log, cell.clone()).await?;
         let owner = myself.clone();
         let plan = SlotPlan {
             worker: Permanent::Broker,
@@ -156,12 +162,14 @@ impl Actor for Root {
         let mut root = RootState {
             settings: Arc::new(settings),
             spawner,
-            broker,
+            broker: WorkerRef::new(broker),
             audit,
+            audit_closed,
             sessions,
             opening: HashMap::new(),
             retiring: HashMap::new(),
             broker_failed: None,
+            broker_cage: None,
             let_in: 0,
             clients: HashMap::new(),
             ending: Ended::No,
@@ -197,12 +205,8 @@ impl Actor for Root {
             RootMsg::Stays(session) => state.stays(&myself, session),
             RootMsg::Remove(session, reply) => state.remove(session, reply),
             RootMsg::Describe(reply) => state.describe(reply),
-            RootMsg::Restart(session, reply) => {
-                let _ = reply.send(state.restart(&session));
-            }
-            RootMsg::Status(reply) => {
-                let _ = reply.send(state.status());
-            }
+            RootMsg::Restart(session, reply) => state.restart(&session, reply),
+            RootMsg::Status(reply) => state.status(reply),
             RootMsg::End { unfinished: Unfinished::Interrupt, by } => {
                 state.shutdown(&myself, Some(by.get_id()));
             }
@@ -236,7 +240,7 @@ impl Actor for Root {
                 state.retired(&myself, who.get_id());
                 state.clients.remove(&who.get_id());
                 // Without its log of record or its judge nothing may go on.
-                if [state.audit.get_id(), state.broker.get_id()].contains(&who.get_id()) {
+                if [state.audit.get_id(), state.broker.slot().get_id()].contains(&who.get_id()) {
                     state.shutdown(&myself, None);
                 }
             }
@@ -255,19 +259,23 @@ impl Actor for Root {
 impl RootState {
     fn broker(&mut self, event: SlotEvent<BrokerLink>) {
         match event {
-            SlotEvent::Up(_) => self.tell_sessions(|| SessionMsg::BrokerBack),
+            SlotEvent::Up(generation) => {
+                self.broker.up(generation);
+                self.tell_sessions(|| SessionMsg::BrokerBack(generation));
+            }
             SlotEvent::Word { word, heard: _heard } => self.broker_word(word),
-            SlotEvent::Down { cause: _, failed: None } => {}
+            SlotEvent::Down { cause: _, failed: None } => self.broker_cage = None,
             SlotEvent::Down { cause: _, failed: Some(why) } => {
                 self.tell_sessions(|| SessionMsg::BrokerFailed(why.clone()));
-                self.broker_failed = Some(why);
+                (self.broker_failed, self.broker_cage) = (Some(why), None);
             }
         }
     }
 
-    fn broker_word(&self, word: FromBroker) {
+    fn broker_word(&mut self, word: FromBroker) {
         match word {
-            FromBroker::Ready | FromBroker::Pong(_) => {}
+            FromBroker::Ready { cage } => self.broker_cage = Some(cage),
+            FromBroker::Pong(_) => {}
             FromBroker::Verdict { call, verdict } => match self.sessions.get(&call.session) {
                 Some(session) => {
                     let _ = session.send_message(SessionMsg::Verdict(call, verdict));
@@ -280,12 +288,14 @@ impl RootState {
                 }
                 None => tracing::warn!(%call, reason, "an answer did not count"),
             },
-            FromBroker::Log(line) => tracing::info!(worker = "broker", "{}", line.text),
+            FromBroker::Log(line) => worker_log::write("broker", "every session", &line),
         }
     }
 
+    /// Also those that are about to end: somebody may come, and they stay.
     fn tell_sessions(&self, message: impl Fn() -> SessionMsg) {
-        for session in self.sessions.values() {
+        let retiring = self.retiring.values().map(|retiring| &retiring.actor);
+        for session in self.sessions.values().chain(retiring) {
             let _ = session.send_message(message());
         }
     }
@@ -307,8 +317,9 @@ impl RootState {
     }
 
     fn describe(&self, reply: oneshot::Sender<Vec<ProcessRow>>) {
+        let cage = self.broker_cage;
         let (row, broker) = oneshot::channel();
-        let _ = self.broker.send_message(SlotMsg::Describe(row));
+        let _ = self.broker.slot().send_message(SlotMsg::Describe(row));
         let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
             let (rows, answer) = oneshot::channel();
             let _ = session.send_message(SessionMsg::Describe(rows));
@@ -317,17 +328,17 @@ impl RootState {
         let asked: Vec<_> = self.sessions.iter().map(ask).collect();
         tokio::spawn(async move {
             let mut rows = vec![own_row()];
-            rows.extend(broker.await);
+            rows.extend(broker.await.map(|row| ProcessRow { cage, ..row }));
             rows.extend(described(Instant::now() + LOOK, asked).await);
             let _ = reply.send(rows);
         });
     }
 
-    fn status(&self) -> DaemonStatus {
+    fn status(&self, reply: oneshot::Sender<DaemonStatus>) {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let troubles = self.broker_failed.iter();
         let troubles = troubles.map(|why| format!("no call can be judged: {why}")).collect();
-        DaemonStatus {
+        let mut status = DaemonStatus {
             pid: std::process::id(),
             build: protocol::BUILD_ID.to_owned(),
             began: self.began,
@@ -335,7 +346,31 @@ impl RootState {
             sessions: count(self.sessions.len()),
             clients: count(self.clients.len()),
             troubles,
+        };
+        let is_closed = self.audit_closed.lock().is_ok_and(|closed| closed.is_some());
+        let audit = is_closed.then(|| self.audit.clone());
+        let glances = self.glances();
+        if audit.is_none() && glances.is_empty() {
+            // Nothing has to be asked. A client that asks on and on is held up by its own answers.
+            let _ = reply.send(status);
+            return;
         }
+        tokio::spawn(async move {
+            if let Some(audit) = audit {
+                status.troubles.extend(recovery::takes_records(&audit).await.err());
+            }
+            let until = Instant::now() + LOOK;
+            for (session, glance) in glances {
+                let why = match tokio::time::timeout_at(until, glance).await {
+                    Ok(Ok(Glance { state: SessionState::Degraded(why), .. })) => why,
+                    // It is well, or has ended meanwhile.
+                    Ok(_) => continue,
+                    Err(_) => SILENT.to_owned(),
+                };
+                status.troubles.push(format!("session {session}: {why}"));
+            }
+            let _ = reply.send(status);
+        });
     }
 
     /// What the host allows, in words.

@@ -6,8 +6,8 @@ use protocol::call::Call;
 use protocol::client::Event;
 use protocol::content::ModelRequest;
 use protocol::ids::CallId;
-use protocol::provider::{Delta, Failure, FromProvider, ToProvider};
-use protocol::session::{FromSession, Happened, OpenTurn, ToSession, TurnEnd};
+use protocol::provider::{Delta, FromProvider, ToProvider};
+use protocol::session::{Deaths, FromSession, Happened, OpenTurn, ToSession, TurnEnd};
 use protocol::upkeep::{LogLevel, LogLine};
 use std::collections::VecDeque;
 
@@ -20,7 +20,13 @@ pub(crate) enum Step {
     Record(Happened),
     ToSession(ToSession),
     ToProvider(ToProvider),
-    StartCall(Call, Place, Answerer),
+    /// With what its result is to say of its arguments.
+    StartCall(Call, Place, Answerer, Option<String>),
+    /// Answered with the files' stamps.
+    StatPinned {
+        check: u32,
+        files: Vec<String>,
+    },
     CancelCall(CallId),
     /// All that run.
     CancelCalls,
@@ -52,7 +58,8 @@ pub(crate) struct Router {
     /// A person wants the turn to stop, and its end is not on disk: said again to a conversation
     /// that was started anew.
     stopping: bool,
-    /// A person wants room in the context, and the conversation could not be told yet.
+    /// A person wants room in the context, and the conversation has not answered yet: said again to
+    /// one that was started anew.
     room_wanted: bool,
     /// What people were told of how the model is asked.
     noticed: Vec<String>,
@@ -60,8 +67,12 @@ pub(crate) struct Router {
     turn_open: bool,
     /// Counted over the session.
     place: Place,
-    /// Lives of the conversation lost in this turn.
+    /// Deaths of the conversation's process since the turn's last progress.
     deaths: u32,
+    /// How it ended the last time, and where in the turn.
+    last_death: Option<(String, String)>,
+    /// How deaths cut the last turn short, until another begins.
+    cut_short: Option<Deaths>,
 }
 
 /// Whether words that the conversation has not put on disk are there already.
@@ -75,15 +86,16 @@ enum Kept {
 
 /// Provider lives that one request may cost before it fails. The slot's own limits hold besides.
 const LIVES_PER_REQUEST: u32 = 5;
-/// Lives of the conversation that one turn may cost before it waits for a person: what kills it
-/// three times will kill it again, and each try asks the model anew.
-const LIVES_PER_TURN: u32 = 3;
+/// Deaths of the conversation's process without progress that end a turn: what kills it three times
+/// at the same place will kill it again, and each try asks the model anew.
+const DEATHS_WITHOUT_PROGRESS: u32 = 3;
 
 impl Router {
-    /// Continues after so many turns on disk, the last of them ended or to go on.
-    pub(crate) fn resumed(turns: u32, last: OpenTurn) -> Self {
+    /// Continues after so many turns on disk, the last of them ended, cut short or to go on.
+    pub(crate) fn resumed(turns: u32, last: OpenTurn, cut_short: Option<Deaths>) -> Self {
         let turn_open = last == OpenTurn::GoesOn;
-        Self { place: Place { turn: turns, round: 0 }, turn_open, ..Self::default() }
+        let place = Place { turn: turns, round: 0 };
+        Self { place, turn_open, cut_short, ..Self::default() }
     }
 
     /// Whether somebody waits for something.
@@ -91,9 +103,19 @@ impl Router {
         self.turn_open || !self.unconfirmed.is_empty()
     }
 
+    /// Whether a turn has no end yet.
+    pub(crate) fn turn_is_open(&self) -> bool {
+        self.turn_open
+    }
+
     /// Whether the provider owes an answer.
     pub(crate) fn asks(&self) -> bool {
         self.asked.is_some()
+    }
+
+    /// Where in the conversation a call of now stands.
+    pub(crate) fn place(&self) -> Place {
+        self.place
     }
 
     /// Prompts so far.
@@ -179,7 +201,7 @@ impl Router {
     /// A person wants room in the model's context. A conversation that is being replayed hears of it
     /// when it is ready, before the prompts that wait.
     pub(crate) fn compact(&mut self) -> Vec<Step> {
-        self.room_wanted = !self.ready;
+        self.room_wanted = true;
         match self.ready {
             true => vec![Step::ToSession(ToSession::Compact)],
             false => Vec::new(),
@@ -190,28 +212,33 @@ impl Router {
         match word {
             FromSession::Ready => {
                 self.ready = true;
-                let room = std::mem::take(&mut self.room_wanted).then_some(ToSession::Compact);
+                let room = self.room_wanted.then_some(ToSession::Compact);
                 let prompts = self.unconfirmed.iter().cloned();
                 let prompts = prompts.map(|text| ToSession::Prompt { text });
                 let stop = self.stopping.then_some(ToSession::Interrupt);
                 room.into_iter().chain(prompts).chain(stop).map(Step::ToSession).collect()
             }
             FromSession::Commit(happened) => {
+                if is_progress(&happened) {
+                    self.progressed();
+                }
                 match &happened {
                     Happened::Prompt { .. } => {
                         self.unconfirmed.pop_front();
                         self.turn_open = true;
-                        self.deaths = 0;
-                        self.place.turn += 1;
+                        self.cut_short = None;
+                        self.place = Place { turn: self.place.turn + 1, round: 0 };
                     }
-                    Happened::TurnEnded { .. } => {
+                    Happened::TurnEnded { end } => {
                         self.turn_open = false;
                         self.stopping = false;
+                        if let TurnEnd::ProcessDied(deaths) = end {
+                            self.cut_short = Some(deaths.clone());
+                        }
                     }
-                    Happened::Answer { .. }
-                    | Happened::Called { .. }
-                    | Happened::Result { .. }
-                    | Happened::Compacted { .. } => {}
+                    Happened::Compacted { .. } => self.room_wanted = false,
+                    Happened::Answer { .. } | Happened::Called { .. } | Happened::Result { .. } => {
+                    }
                 }
                 vec![Step::Record(happened)]
             }
@@ -221,11 +248,15 @@ impl Router {
                 self.lost = 0;
                 vec![Step::ToProvider(ToProvider::Ask(request))]
             }
-            FromSession::Run(call) => vec![Step::StartCall(call, self.place, Answerer::Runner)],
+            FromSession::StatPinned { check, files } => vec![Step::StatPinned { check, files }],
+            FromSession::Run { call, note } => {
+                vec![Step::StartCall(call, self.place, Answerer::Runner, note)]
+            }
             FromSession::Answered { call, result } => {
-                vec![Step::StartCall(call, self.place, Answerer::Conversation(result))]
+                vec![Step::StartCall(call, self.place, Answerer::Conversation(result), None)]
             }
             FromSession::NotCompacted => {
+                self.room_wanted = false;
                 let reason = "the conversation is short, and nothing can be left out".to_owned();
                 vec![Step::Tell(Event::NotCompacted { reason })]
             }
@@ -305,37 +336,54 @@ impl Router {
             return Vec::new();
         };
         self.lost += 1;
-        let gone = match failed {
-            Some(why) => Some(why.to_owned()),
-            None if self.lost >= LIVES_PER_REQUEST => {
-                Some(format!("agentd-provider {cause}, {} times in a row", self.lost))
-            }
-            None => None,
+        if failed.is_some() || self.lost >= LIVES_PER_REQUEST {
+            return self.provider_gone(cause);
+        }
+        strike(round, self.lost + 1, LIVES_PER_REQUEST, 0, format!("agentd-provider {cause}"))
+    }
+
+    /// No provider answers the open request any more: the turn ends.
+    pub(crate) fn provider_gone(&mut self, cause: &str) -> Vec<Step> {
+        let deaths = Deaths {
+            process: "agentd-provider".to_owned(),
+            cause: cause.to_owned(),
+            count: self.lost,
+            place: self.place_in_turn(&[]),
         };
-        match gone {
-            Some(message) => {
-                self.asked = None;
-                let kind = Failure::Unreachable;
-                let word = FromProvider::Failed { round, kind, message };
-                vec![Step::ToSession(ToSession::Stream(word))]
-            }
-            None => {
-                let reason = format!("agentd-provider {cause}");
-                strike(round, self.lost + 1, LIVES_PER_REQUEST, 0, reason)
-            }
+        self.asked = None;
+        vec![Step::ToSession(ToSession::ProviderDied(deaths))]
+    }
+
+    /// Where the turn is, in words for people; with the calls that run.
+    fn place_in_turn(&self, calls: &[u32]) -> String {
+        let Place { turn, round } = self.place;
+        let at = format!("in turn {turn}");
+        match (calls.iter().min(), &self.asked) {
+            (Some(call), _) => format!("{at} while call {call} ran"),
+            (None, Some(_)) => format!("{at} while the model answered request {round}"),
+            (None, None) if !self.ready => format!("{at} while it read its journal"),
+            (None, None) => at,
         }
     }
 
+    /// The turn moved on: what the conversation's process died of before is no loop.
+    pub(crate) fn progressed(&mut self) {
+        self.deaths = 0;
+    }
+
     /// The conversation died. Its open request is dropped, what was streamed of the answer is void;
-    /// its running calls go on.
-    pub(crate) fn session_down(&mut self, cause: &str) -> Vec<Step> {
-        self.ready = false;
+    /// its running calls go on, unless a person wanted the turn to stop: the one that was told may not
+    /// have ended them.
+    pub(crate) fn session_down(&mut self, cause: &str, calls: &[u32]) -> Vec<Step> {
         self.deaths += 1;
+        self.last_death = Some((cause.to_owned(), self.place_in_turn(calls)));
+        self.ready = false;
         let mut steps = self.give_up();
         if !steps.is_empty() {
             let reason = format!("agentd-session {cause}; the answer is asked for again");
             steps.push(Step::Tell(Event::Struck { reason }));
         }
+        steps.extend(self.stopping.then_some(Step::CancelCalls));
         steps
     }
 
@@ -350,32 +398,53 @@ impl Router {
     }
 
     /// The conversation is about to be replayed: whether a turn that is open goes on.
-    pub(crate) fn open_turn(&self, audience: Watched) -> OpenTurn {
-        match (self.turn_open, audience) {
-            (true, Watched::BySomebody) if self.deaths < LIVES_PER_TURN && !self.stopping => {
-                OpenTurn::GoesOn
-            }
-            (true, Watched::BySomebody | Watched::ByNobody) | (false, _) => OpenTurn::Waits,
+    pub(crate) fn open_turn(&self) -> OpenTurn {
+        match self.turn_open && !self.stopping && self.deaths < DEATHS_WITHOUT_PROGRESS {
+            true => OpenTurn::GoesOn,
+            false => OpenTurn::Waits,
         }
     }
 
-    /// A turn that is open and does not go on is closed, visibly.
+    /// A turn that is open and does not go on is closed, visibly: a person stopped it, or its
+    /// conversation died too often.
     pub(crate) fn close_turn(&mut self) -> Vec<Step> {
-        match std::mem::take(&mut self.turn_open) {
-            true => {
-                self.stopping = false;
-                vec![Step::Record(Happened::TurnEnded { end: TurnEnd::Interrupted })]
-            }
-            false => Vec::new(),
+        if !std::mem::take(&mut self.turn_open) {
+            return Vec::new();
         }
+        let stopped = std::mem::take(&mut self.stopping);
+        let end = match self.last_death.take().filter(|_| !stopped) {
+            Some((cause, place)) => {
+                let process = "agentd-session".to_owned();
+                TurnEnd::ProcessDied(Deaths { process, cause, count: self.deaths, place })
+            }
+            None => TurnEnd::Interrupted,
+        };
+        if let TurnEnd::ProcessDied(deaths) = &end {
+            self.cut_short = Some(deaths.clone());
+        }
+        vec![Step::Record(Happened::TurnEnded { end })]
+    }
+
+    /// How deaths cut the last turn short, if they did.
+    pub(crate) fn cut_short(&self) -> Option<&Deaths> {
+        self.cut_short.as_ref()
     }
 }
 
-/// Whether anybody sees the session: nothing goes on for nobody.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Watched {
-    BySomebody,
-    ByNobody,
+/// Whether a record moves the turn on. The read of a pinned file does not: each new process of a
+/// conversation makes it again. Nor does a turn's end, which no death after it is part of.
+pub(crate) fn is_progress(happened: &Happened) -> bool {
+    match happened {
+        Happened::Called { call } => !is_pinned_read(&call.tool, &call.use_id),
+        Happened::Result { use_id, .. } => !use_id.is_empty(),
+        Happened::Prompt { .. } | Happened::Answer { .. } | Happened::Compacted { .. } => true,
+        Happened::TurnEnded { .. } => false,
+    }
+}
+
+/// Whether a call reads a pinned file: no model asked for it.
+pub(crate) fn is_pinned_read(tool: &str, use_id: &str) -> bool {
+    use_id.is_empty() && tool == "read"
 }
 
 fn strike(round: u32, attempt: u32, of: u32, wait_ms: u64, reason: String) -> Vec<Step> {

@@ -62,9 +62,8 @@ fn a_request_that_costs_five_lives_fails_and_so_does_one_whose_slot_failed() {
     for _ in 0..4 {
         assert_eq!(router.provider_down("x", None).len(), 2);
     }
-    let failed = |steps: Vec<Step>| {
-        matches!(steps[..], [Step::ToSession(ToSession::Stream(FromProvider::Failed { .. }))])
-    };
+    let failed =
+        |steps: Vec<Step>| matches!(steps[..], [Step::ToSession(ToSession::ProviderDied(_))]);
     assert!(failed(router.provider_down("x", None)));
     assert!(router.provider_up().is_empty(), "nothing is owed any longer");
     assert!(failed(asking().provider_down("x", Some("it is missing"))));
@@ -81,11 +80,11 @@ fn a_prompt_survives_the_conversation_s_death_until_it_is_on_disk() {
     assert!(router.prompt("hello".into()).is_empty(), "nobody is ready to hear it");
     let sent = [Step::ToSession(ToSession::Prompt { text: "hello".into() })];
     assert_eq!(router.heard_session(FromSession::Ready), sent);
-    router.session_down("x");
+    router.session_down("x", &[]);
     assert_eq!(router.heard_session(FromSession::Ready), sent);
     let commit = FromSession::Commit(Happened::Prompt { text: "hello".into() });
     router.heard_session(commit);
-    router.session_down("x");
+    router.session_down("x", &[]);
     assert!(router.heard_session(FromSession::Ready).is_empty());
 }
 
@@ -117,10 +116,10 @@ fn a_prompt_never_takes_the_place_of_one_behind_it() {
 fn a_turn_that_is_stopped_while_its_calls_outlive_the_conversation_does_not_go_on() {
     let mut router = asking();
     router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
-    router.session_down("x");
-    assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::GoesOn, "nobody stopped it");
+    router.session_down("x", &[]);
+    assert_eq!(router.open_turn(), OpenTurn::GoesOn, "nobody stopped it");
     assert_eq!(router.interrupt(), [Step::CancelCalls]);
-    assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::Waits);
+    assert_eq!(router.open_turn(), OpenTurn::Waits);
     assert_eq!(router.close_turn().len(), 1);
     assert_eq!(router.heard_session(FromSession::Ready), []);
 }
@@ -129,7 +128,7 @@ fn a_turn_that_is_stopped_while_its_calls_outlive_the_conversation_does_not_go_o
 fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
     let mut router = asking();
     router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
-    let steps = router.session_down("x");
+    let steps = router.session_down("x", &[]);
     assert!(matches!(
         steps[..],
         [Step::ToProvider(ToProvider::Cancel), Step::Tell(Event::Struck { .. })]
@@ -140,35 +139,102 @@ fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
 
 #[test]
 fn calls_know_their_turn_and_round() {
-    let mut router = Router::resumed(3, OpenTurn::Waits);
+    let mut router = Router::resumed(3, OpenTurn::Waits, None);
     router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
     router.heard_session(FromSession::Ask(request(9)));
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
     let call = Call { id, use_id: "u".into(), tool: "read".into(), input: "{}".into() };
-    let steps = router.heard_session(FromSession::Run(call.clone()));
-    assert_eq!(steps, [Step::StartCall(call, Place { turn: 4, round: 9 }, Answerer::Runner)]);
+    let steps = router.heard_session(FromSession::Run { call: call.clone(), note: None });
+    assert_eq!(steps, [Step::StartCall(call, Place { turn: 4, round: 9 }, Answerer::Runner, None)]);
+}
+
+fn prompted() -> Router {
+    let mut router = asking();
+    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.heard_session(FromSession::Ask(request(1)));
+    router
+}
+
+fn called(use_id: &str, tool: &str) -> FromSession {
+    let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
+    let (use_id, tool) = (use_id.into(), tool.into());
+    FromSession::Commit(Happened::Called { call: Call { id, use_id, tool, input: "{}".into() } })
 }
 
 #[test]
-fn a_turn_goes_on_after_a_death_while_somebody_watches_and_three_deaths_end_it() {
-    let mut router = asking();
-    assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::Waits, "no turn is open");
-    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+fn three_deaths_without_progress_end_a_turn_and_its_end_names_them() {
+    assert_eq!(asking().open_turn(), OpenTurn::Waits, "no turn is open");
+    let mut router = prompted();
     for _ in 0..2 {
-        router.session_down("x");
-        assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::GoesOn);
-        assert_eq!(router.open_turn(Watched::ByNobody), OpenTurn::Waits);
+        router.session_down("was ended by signal 9", &[]);
+        assert_eq!(router.open_turn(), OpenTurn::GoesOn);
+        router.heard_session(FromSession::Ready);
+        router.heard_session(FromSession::Ask(request(1)));
     }
-    router.session_down("x");
-    assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::Waits);
+    router.session_down("was ended by signal 9", &[]);
+    assert_eq!(router.open_turn(), OpenTurn::Waits);
+    let steps = router.close_turn();
+    let [Step::Record(Happened::TurnEnded { end: TurnEnd::ProcessDied(died) })] = &steps[..] else {
+        panic!("{steps:?}")
+    };
+    assert_eq!(
+        died.to_string(),
+        "agentd-session was ended by signal 9 in turn 1 while the model answered request 1; it \
+         died 3 times without progress"
+    );
+    assert_eq!(router.cut_short(), Some(died));
     router.heard_session(FromSession::Commit(Happened::Prompt { text: "y".into() }));
-    assert_eq!(router.open_turn(Watched::BySomebody), OpenTurn::GoesOn, "a new turn, a new count");
+    assert_eq!((router.open_turn(), router.cut_short()), (OpenTurn::GoesOn, None), "a new turn");
+}
+
+#[test]
+fn deaths_between_which_the_turn_moved_on_never_end_it() {
+    let mut router = prompted();
+    for round in 0..100 {
+        for _ in 0..2 {
+            router.session_down("x", &[1]);
+            assert_eq!(router.open_turn(), OpenTurn::GoesOn, "{round}");
+            router.heard_session(FromSession::Ready);
+        }
+        match round % 2 {
+            0 => drop(router.heard_session(called("toolu_1", "bash"))),
+            _ => router.progressed(),
+        }
+    }
+}
+
+/// Each new conversation reads the pinned files again: that alone would never end.
+#[test]
+fn the_read_of_a_pinned_file_is_no_progress() {
+    let mut router = prompted();
+    for _ in 0..3 {
+        router.session_down("x", &[]);
+        router.heard_session(FromSession::Ready);
+        router.heard_session(called("", "read"));
+    }
+    assert_eq!(router.open_turn(), OpenTurn::Waits);
+    let mut router = prompted();
+    for _ in 0..3 {
+        router.session_down("x", &[]);
+        router.heard_session(called("", "verify"));
+    }
+    assert_eq!(router.open_turn(), OpenTurn::GoesOn, "the positive control");
+}
+
+#[test]
+fn a_turn_that_a_person_stopped_is_not_laid_to_a_death() {
+    let mut router = prompted();
+    router.session_down("x", &[]);
+    router.interrupt();
+    let end = Happened::TurnEnded { end: TurnEnd::Interrupted };
+    assert_eq!(router.close_turn(), [Step::Record(end)]);
+    assert_eq!(router.cut_short(), None);
 }
 
 #[test]
 fn late_words_about_a_request_that_was_given_up_are_none_about_the_next_of_the_same_number() {
     let mut router = asking();
-    assert_eq!(router.session_down("x")[0], Step::ToProvider(ToProvider::Cancel));
+    assert_eq!(router.session_down("x", &[])[0], Step::ToProvider(ToProvider::Cancel));
     router.heard_session(FromSession::Ready);
     router.heard_session(FromSession::Ask(request(1)));
     assert!(router.heard_provider(delta(1)).is_empty());
@@ -181,7 +247,7 @@ fn late_words_about_a_request_that_was_given_up_are_none_about_the_next_of_the_s
 #[test]
 fn a_provider_that_dies_owes_no_word_about_what_was_given_up() {
     let mut router = asking();
-    router.session_down("x");
+    router.session_down("x", &[]);
     router.provider_down("was ended by signal 9", None);
     router.heard_session(FromSession::Ask(request(1)));
     assert_eq!(router.heard_provider(delta(1)).len(), 2);
@@ -192,14 +258,14 @@ fn a_wish_to_stop_outlives_the_conversation_that_did_not_carry_it_out() {
     let stop = Step::ToSession(ToSession::Interrupt);
     let mut router = asking();
     router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
-    router.session_down("x");
+    router.session_down("x", &[]);
     assert_eq!(
         router.interrupt(),
         [Step::CancelCalls],
         "it is told nothing before it has replayed"
     );
     assert_eq!(router.heard_session(FromSession::Ready), std::slice::from_ref(&stop));
-    router.session_down("x");
+    router.session_down("x", &[]);
     assert_eq!(
         router.heard_session(FromSession::Ready),
         std::slice::from_ref(&stop),
@@ -207,22 +273,42 @@ fn a_wish_to_stop_outlives_the_conversation_that_did_not_carry_it_out() {
     );
     let end = Happened::TurnEnded { end: TurnEnd::Interrupted };
     router.heard_session(FromSession::Commit(end));
-    router.session_down("x");
+    router.session_down("x", &[]);
     assert_eq!(router.heard_session(FromSession::Ready), [], "it was carried out");
     assert_eq!(router.interrupt(), [stop]);
 }
 
 #[test]
-fn a_wish_for_room_waits_for_the_conversation_to_be_ready_and_is_said_once() {
-    let mut router = Router::resumed(3, OpenTurn::Waits);
+fn a_wish_for_room_is_said_to_each_conversation_until_one_has_answered() {
+    let mut router = Router::resumed(3, OpenTurn::Waits, None);
     assert!(router.compact().is_empty());
     router.prompt("x".into());
     let told = [ToSession::Compact, ToSession::Prompt { text: "x".into() }].map(Step::ToSession);
     assert_eq!(router.heard_session(FromSession::Ready), told);
-    assert_eq!(router.compact(), [Step::ToSession(ToSession::Compact)], "it is there");
-    router.session_down("x");
-    let told = router.heard_session(FromSession::Ready);
-    assert!(!told.contains(&Step::ToSession(ToSession::Compact)), "{told:?}");
+    router.session_down("x", &[]);
+    assert_eq!(router.heard_session(FromSession::Ready), told, "the first may not have heard it");
+    let compacted = Happened::Compacted { dropped: 2, result_chars: 400 };
+    for answer in [FromSession::NotCompacted, FromSession::Commit(compacted)] {
+        router.heard_session(answer);
+        router.session_down("x", &[]);
+        let told = router.heard_session(FromSession::Ready);
+        assert!(!told.contains(&Step::ToSession(ToSession::Compact)), "{told:?}");
+        assert_eq!(router.compact(), [Step::ToSession(ToSession::Compact)], "a new wish");
+    }
+}
+
+/// The conversation that was told to stop died before it ended its calls, or may have.
+#[test]
+fn a_turn_that_was_to_stop_when_the_conversation_died_ends_its_calls_at_once() {
+    let mut router = asking();
+    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.heard_provider(ended(1));
+    assert_eq!(router.interrupt(), [Step::ToSession(ToSession::Interrupt)]);
+    assert_eq!(router.session_down("x", &[]), [Step::CancelCalls]);
+    let mut undisturbed = asking();
+    undisturbed.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    undisturbed.heard_provider(ended(1));
+    assert_eq!(undisturbed.session_down("x", &[]), [], "the calls of a turn that goes on go on");
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod replay;
 mod retiring;
 mod rights;
 mod store;
+mod unjudged;
 mod watching;
 mod wishes;
 
@@ -28,13 +29,15 @@ use crate::client_actor::ClientMsg;
 use crate::hold::Hold;
 use crate::plan::{Plan, kind_of};
 use crate::root::{Order, RootMsg};
-use crate::route::{Router, Step, Watched};
+use crate::route::{Router, Step, is_progress};
 use crate::seen::Seen;
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::temp;
 use crate::times::SlotTimes;
 use crate::to_disk::{self};
+use crate::worker_log;
+use crate::worker_ref::WorkerRef;
 pub(crate) use answers::Answered;
 use answers::Answers;
 use degraded::Troubles;
@@ -44,14 +47,13 @@ use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::ToolResult;
 use protocol::client::{Change, Ending, Event, Parting, ProcessRow};
 use protocol::confinement::Tier;
-use protocol::ids::CallId;
+use protocol::ids::{CallId, Generation};
 use protocol::judgement::{Audience, Question, Rule, Verdict};
 #[cfg(agentd_hooks)]
 use protocol::provider::FromProvider;
 use protocol::provider::{Paper, ProviderLink, ToProvider};
-use protocol::session::{OpenTurn, SessionLink, ToSession};
+use protocol::session::{Deaths, Happened, OpenTurn, SessionLink, ToSession};
 use protocol::store::{Did, StoreLink, ToStore};
-use protocol::upkeep::LogLevel;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use replay::Told;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -64,6 +66,10 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
 pub(crate) use watching::Attachment;
 use watching::Watcher;
+
+/// How long the end of a session waits for its journal to say so. A disk that takes longer answers
+/// nobody; the turn then counts as cut short.
+const CLOSING: Duration = Duration::from_secs(1);
 
 /// What a session is told.
 pub(crate) enum SessionMsg {
@@ -83,8 +89,8 @@ pub(crate) enum SessionMsg {
     ForewordLate,
     /// From the broker, about a call of this session.
     Verdict(CallId, Verdict),
-    /// The broker lives anew and knows nothing.
-    BrokerBack,
+    /// The broker lives, as this process, and knows nothing of this session.
+    BrokerBack(Generation),
     /// The broker's slot has failed for good.
     BrokerFailed(String),
     /// From a call: keep these; answered when they are on disk.
@@ -132,7 +138,7 @@ pub(crate) enum SessionMsg {
     /// Nobody has asked the model for as long as a provider stays unused.
     ProviderUnused,
     /// A person asks for another try of what has failed.
-    Restart,
+    Restart(oneshot::Sender<Result<(), String>>),
     /// Fail, as a fault of ours would make it.
     #[cfg(test)]
     Fail,
@@ -186,7 +192,7 @@ pub(crate) struct SessionPlan {
     pub(crate) papers: Vec<(Paper, OwnedFd)>,
     pub(crate) spawner: Spawner,
     pub(crate) times: SlotTimes,
-    pub(crate) broker: ActorRef<SlotMsg<BrokerLink>>,
+    pub(crate) broker: WorkerRef<BrokerLink>,
     pub(crate) audit: ActorRef<AuditMsg>,
     pub(crate) root: ActorRef<RootMsg>,
 }
@@ -200,6 +206,8 @@ pub(crate) struct OpenedJournal {
     pub(crate) turns: u32,
     /// Whether the last of them is open and goes on.
     pub(crate) last: OpenTurn,
+    /// How it was cut short, where it was and does not go on.
+    pub(crate) cut_short: Option<Deaths>,
     /// Questions that were put and have no answer, by their calls.
     pub(crate) open: Vec<(u32, Standing)>,
     /// Prompts that wait.
@@ -221,19 +229,21 @@ pub(crate) struct SessionState {
     papers: Vec<(Paper, OwnedFd)>,
     spawner: Spawner,
     times: SlotTimes,
-    conversation: ActorRef<SlotMsg<SessionLink>>,
-    provider: ActorRef<SlotMsg<ProviderLink>>,
+    conversation: WorkerRef<SessionLink>,
+    provider: WorkerRef<ProviderLink>,
     /// Whether the provider's process lives and knows whom to speak to.
     reach: Reach,
     /// The provider's rest, while it is to come.
     resting: Option<AbortHandle>,
     store: Store,
-    broker: ActorRef<SlotMsg<BrokerLink>>,
+    broker: WorkerRef<BrokerLink>,
     audit: ActorRef<AuditMsg>,
     root: ActorRef<RootMsg>,
     /// Clients that opened it and have yet to attach.
     expected: HashSet<ActorId>,
     router: Router,
+    /// Calls that may end without a verdict.
+    unjudged: unjudged::Unjudged,
     calls: HashMap<CallId, ActorRef<CallMsg>>,
     /// What the model knows of files.
     seen: Seen,
@@ -249,8 +259,6 @@ pub(crate) struct SessionState {
     last_seq: u64,
     /// The next look at the workers, while there is one to come.
     looking: Option<AbortHandle>,
-    /// Whoever opened the session to go on with its turn, until they attach.
-    opener: Watched,
     /// A person came while a script's turn ran: from the next turn on somebody can be asked.
     next_audience: Option<Audience>,
     /// The conversation is told everything once the calls of its earlier life are over.
@@ -259,6 +267,8 @@ pub(crate) struct SessionState {
     unjudgeable: Option<String>,
     /// What keeps it from taking more.
     troubles: Troubles,
+    /// People were told which command behind edits does not run for want of trust.
+    untrusted_named: bool,
     /// How many want it to begin no turn.
     pauses: u32,
     /// Who waits for its end, once it is ending.
@@ -281,7 +291,7 @@ impl Actor for SessionActor {
         let SessionPlan { plan, opened, papers, spawner, times, broker, audit, root } = args;
         let spawner = spawner.with(&plan.worker_env);
         let id = plan.id.clone();
-        let _ = broker.send_message(SlotMsg::Send(rules(&plan)));
+        broker.send(rules(&plan));
         let owner = myself.clone();
         let conversation = SlotPlan {
             worker: Permanent::Session,
@@ -331,16 +341,17 @@ impl Actor for SessionActor {
             papers,
             spawner,
             times,
-            conversation,
-            provider,
+            conversation: WorkerRef::new(conversation),
+            provider: WorkerRef::new(provider),
             reach: Reach::Unready,
             resting: None,
-            store: Store::of(store),
+            store: Store::of(WorkerRef::new(store)),
             broker,
             audit,
             root,
             expected: HashSet::new(),
-            router: Router::resumed(opened.turns, opened.last).with_queue(opened.queue),
+            router: Router::resumed(opened.turns, opened.last, opened.cut_short)
+                .with_queue(opened.queue),
             calls: HashMap::new(),
             seen: opened.seen,
             watchers: Vec::new(),
@@ -351,13 +362,11 @@ impl Actor for SessionActor {
             last_seq,
             looking: None,
             next_audience: None,
-            opener: match opened.last {
-                OpenTurn::GoesOn => Watched::BySomebody,
-                OpenTurn::Waits => Watched::ByNobody,
-            },
             told: Told::NoLife,
             unjudgeable: None,
+            unjudged: unjudged::Unjudged::default(),
             troubles: Troubles::default(),
+            untrusted_named: false,
             pauses: 0,
             closing: Vec::new(),
         };
@@ -395,6 +404,11 @@ impl Actor for SessionActor {
         _: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
+        // A turn that is open here did not die.
+        if state.router.turn_is_open() {
+            let kept = state.record(vec![Record::Closed]);
+            let _ = tokio::time::timeout(CLOSING, kept).await;
+        }
         for timer in [state.looking.take(), state.resting.take()].into_iter().flatten() {
             timer.abort();
         }
@@ -410,7 +424,8 @@ impl SessionState {
     async fn take(&mut self, myself: &ActorRef<SessionMsg>, message: SessionMsg) {
         match message {
             SessionMsg::Conversation(SlotEvent::Up(generation)) => {
-                self.told = Told::Nothing(generation);
+                self.conversation.up(generation);
+                self.told = Told::Nothing;
                 self.replay_if_quiet(myself).await;
             }
             SessionMsg::Conversation(SlotEvent::Word { word, heard: _heard }) => {
@@ -424,14 +439,16 @@ impl SessionState {
             SessionMsg::Unread(why) => self.close_book(why),
             SessionMsg::Conversation(SlotEvent::Down { cause, failed }) => {
                 self.told = Told::NoLife;
-                let steps = self.router.session_down(&cause);
+                let calls: Vec<_> = self.calls.keys().map(|call| call.number).collect();
+                let steps = self.router.session_down(&cause, &calls);
                 self.carry_out(myself, steps).await;
                 if let Some(why) = failed {
-                    self.conversation_failed(why);
+                    self.conversation_failed(myself, why).await;
                 }
                 tracing::warn!(session = %self.plan.id, %cause, "the conversation's process ended");
             }
-            SessionMsg::Provider(SlotEvent::Up(_)) => {
+            SessionMsg::Provider(SlotEvent::Up(generation)) => {
+                self.provider.up(generation);
                 self.configure_provider();
                 let steps = self.router.provider_up();
                 self.carry_out(myself, steps).await;
@@ -455,7 +472,7 @@ impl SessionState {
             SessionMsg::Asked(question) => self.asked(question),
             SessionMsg::Rejected(call, reason) => self.rejected(&call, &reason),
             SessionMsg::Join(order) => self.join(*order),
-            SessionMsg::BrokerBack => self.broker_back(),
+            SessionMsg::BrokerBack(generation) => self.broker_back(generation),
             SessionMsg::BrokerFailed(why) => self.broker_failed(why),
             SessionMsg::Record { records, done } => {
                 let _ = done.send(self.record(records).await);
@@ -489,7 +506,9 @@ impl SessionState {
             }
             SessionMsg::Look => self.look(myself),
             SessionMsg::ProviderUnused => self.provider_unused(),
-            SessionMsg::Restart => self.restart(),
+            SessionMsg::Restart(reply) => {
+                let _ = reply.send(self.restart());
+            }
             #[cfg(test)]
             SessionMsg::Fail => panic!("a test wants it to fail"),
             SessionMsg::Describe(reply) => self.describe(reply),
@@ -516,7 +535,7 @@ impl SessionState {
         for step in steps {
             match (step, heard.take()) {
                 (Step::ToSession(word), Some(heard)) => {
-                    let _ = self.conversation.send_message(SlotMsg::Forward { word, heard });
+                    self.conversation.forward(vec![word], heard);
                 }
                 (step, permit) => {
                     heard = permit;
@@ -530,38 +549,46 @@ impl SessionState {
         for step in steps {
             match step {
                 Step::Record(happened) => {
-                    let record = to_disk::happened(happened, kind_of);
+                    let progress = is_progress(&happened);
+                    let answered = matches!(happened, Happened::Answer { .. });
+                    let ended = matches!(happened, Happened::TurnEnded { .. });
+                    let record = match self.unjudged.take_in(&happened) {
+                        Some((call, result)) => self.audited(&call, result).await,
+                        None => to_disk::happened(happened, kind_of),
+                    };
                     if self.record(vec![record]).await.is_err() {
                         // Nothing after it may happen: the disk is first.
                         return;
                     }
+                    if progress {
+                        let _ = self.conversation.slot().send_message(SlotMsg::Progressed);
+                    }
+                    if answered {
+                        let _ = self.provider.slot().send_message(SlotMsg::Progressed);
+                    }
+                    if ended {
+                        self.tell_of_failed_workers();
+                    }
                 }
-                Step::ToSession(word) => {
-                    let _ = self.conversation.send_message(SlotMsg::Send(word));
+                Step::ToSession(word) => self.tell_conversation(word),
+                Step::ToProvider(ToProvider::Ask(_)) if !self.has_provider() => {
+                    let steps = self.router.provider_gone("has failed and is not started again");
+                    Box::pin(self.carry_out(myself, steps)).await;
                 }
                 Step::ToProvider(word) => self.say_to_provider(word),
-                Step::StartCall(call, place, answerer) => {
-                    self.start_call(myself, call, place, answerer).await;
+                Step::StartCall(call, place, answerer, note) => {
+                    self.start_call(myself, call, place, answerer, note).await;
+                }
+                Step::StatPinned { check, files } => {
+                    let project = self.plan.confinement.project.to_path();
+                    pinning::stat(self.conversation.clone(), project, check, files);
                 }
                 Step::CancelCall(call) => self.tell_call(&call, CallInput::Cancel),
                 Step::CancelCalls => {
                     self.calls.keys().for_each(|call| self.tell_call(call, CallInput::Cancel));
                 }
                 Step::Tell(event) => self.tell(&event),
-                Step::Log(worker, line) => match line.level {
-                    LogLevel::Error => {
-                        tracing::error!(worker, session = %self.plan.id, "{}", line.text)
-                    }
-                    LogLevel::Warn => {
-                        tracing::warn!(worker, session = %self.plan.id, "{}", line.text)
-                    }
-                    LogLevel::Info => {
-                        tracing::info!(worker, session = %self.plan.id, "{}", line.text)
-                    }
-                    LogLevel::Debug => {
-                        tracing::debug!(worker, session = %self.plan.id, "{}", line.text)
-                    }
-                },
+                Step::Log(worker, line) => worker_log::write(worker, &self.plan.id, &line),
             }
         }
     }
@@ -574,10 +601,10 @@ impl SessionState {
         if !self.router.awaited() || self.degraded().is_some() {
             return;
         }
-        let _ = self.conversation.send_message(SlotMsg::Look(ToSession::Ping(0)));
-        let _ = self.provider.send_message(SlotMsg::Look(ToProvider::Ping(0)));
-        let _ = self.broker.send_message(SlotMsg::Look(ToBroker::Ping(0)));
-        let _ = self.store.slot.send_message(SlotMsg::Look(ToStore::Ping(0)));
+        self.conversation.ping(ToSession::Ping(0));
+        self.provider.ping(ToProvider::Ping(0));
+        self.broker.ping(ToBroker::Ping(0));
+        self.store.worker.ping(ToStore::Ping(0));
         self.look_later(myself);
     }
 
@@ -605,7 +632,7 @@ impl SessionState {
         }
         let calls: Vec<_> = self.calls.values().cloned().collect();
         let (conversation, provider) = (self.conversation.clone(), self.provider.clone());
-        let store = self.store.slot.clone();
+        let store = self.store.worker.clone();
         let (myself, patience) = (myself.clone(), self.times.shutdown);
         tokio::spawn(async move {
             // All of them together have this time, however many there are.
@@ -623,9 +650,9 @@ impl SessionState {
     }
 }
 
-fn stop<L: protocol::Link + 'static>(slot: &ActorRef<SlotMsg<L>>) -> oneshot::Receiver<()> {
+fn stop<L: protocol::Link + 'static>(worker: &WorkerRef<L>) -> oneshot::Receiver<()> {
     let (done, stopped) = oneshot::channel();
-    let _ = slot.send_message(SlotMsg::Stop(done));
+    let _ = worker.slot().send_message(SlotMsg::Stop(done));
     stopped
 }
 

@@ -19,7 +19,8 @@ impl Sign for FromSession {
             Self::Ready
             | Self::Commit(_)
             | Self::Ask(_)
-            | Self::Run(_)
+            | Self::StatPinned { .. }
+            | Self::Run { .. }
             | Self::Answered { .. }
             | Self::CancelAsk
             | Self::NotCompacted
@@ -48,7 +49,7 @@ impl Sign for FromBroker {
     fn said(&self) -> Said {
         match self {
             Self::Log(_) => Said::Nothing,
-            Self::Ready | Self::Verdict { .. } | Self::Rejected { .. } | Self::Pong(_) => {
+            Self::Ready { .. } | Self::Verdict { .. } | Self::Rejected { .. } | Self::Pong(_) => {
                 Said::Something
             }
         }

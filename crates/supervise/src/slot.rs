@@ -30,18 +30,9 @@ pub(crate) enum SlotEvent<L: Link> {
 
 /// What a slot is told.
 pub(crate) enum SlotMsg<L: Link> {
-    /// Say this to the worker; dropped while none lives, since the owner says all again at `Up`.
-    Send(L::To),
-    /// Pass on a word of another worker, which speaks on when this one has taken it; dropped
-    /// likewise.
-    Forward { word: L::To, heard: OwnedSemaphorePermit },
-    /// Say these to this life and no other; more follow when it has taken them.
-    ForwardAll { generation: Generation, words: Vec<L::To>, heard: OwnedSemaphorePermit },
-    /// Somebody waits for the worker: ask it for a sign of life with this word, and end it if it
-    /// owes one.
-    Look(L::To),
-    /// Send this descriptor behind the word sent last.
-    SendDescriptor(OwnedFd),
+    /// For the process of this generation. Dropped where another lives or none does: the owner says
+    /// all again at `Up`.
+    ToWorker(Generation, ToWorker<L>),
     /// From the life of that generation.
     Life(Generation, Report<L>),
     /// The wait before a restart is over, or the first start.
@@ -50,6 +41,8 @@ pub(crate) enum SlotMsg<L: Link> {
     Rest,
     /// Somebody needs the worker: start it if it rests.
     Wake,
+    /// What the worker works on moved on: its crashes before that are no loop.
+    Progressed,
     /// A person asks for another try: what it failed with is forgotten, and it is started unless
     /// it lives.
     Forgive,
@@ -57,6 +50,20 @@ pub(crate) enum SlotMsg<L: Link> {
     Stop(oneshot::Sender<()>),
     /// A row for `ps`.
     Describe(oneshot::Sender<ProcessRow>),
+}
+
+/// What one process is sent. Made by [`crate::worker_ref::WorkerRef`] alone.
+pub(crate) enum ToWorker<L: Link> {
+    Message(L::To),
+    /// Messages whose sender sends more when this worker has taken them.
+    Forwarded {
+        messages: Vec<L::To>,
+        permit: OwnedSemaphorePermit,
+    },
+    /// Asks for a sign of life; a process that still owes one is ended.
+    Ping(L::To),
+    /// A descriptor behind the message sent last.
+    Descriptor(OwnedFd),
 }
 
 pub(crate) type Owner<L> = Arc<dyn Fn(SlotEvent<L>) + Send + Sync>;
@@ -125,7 +132,7 @@ where
             generation: Generation(0),
             life: None,
             rest: Rest::Awake,
-            said: Said::Nothing,
+            said: Said::Untold,
             pulse: Pulse::default(),
             restarts,
             count: 0,
@@ -146,36 +153,7 @@ where
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            SlotMsg::Send(word) => {
-                if let Some(life) = &state.life {
-                    life.send(&word);
-                }
-            }
-            SlotMsg::Forward { word, heard } => {
-                if let Some(life) = &state.life {
-                    life.forward(&[word], heard);
-                }
-            }
-            SlotMsg::ForwardAll { generation, .. } if generation != state.generation => {}
-            SlotMsg::ForwardAll { generation: _, words, heard } => {
-                if let Some(life) = &state.life {
-                    life.forward(&words, heard);
-                }
-            }
-            SlotMsg::Look(ping) => {
-                if let Some(life) = &state.life {
-                    match state.pulse.look(state.born.elapsed(), state.plan.times.ping) {
-                        Look::Ask => life.send(&ping),
-                        Look::Wait => {}
-                        Look::Dead => life.unanswered(),
-                    }
-                }
-            }
-            SlotMsg::SendDescriptor(descriptor) => {
-                if let Some(life) = &state.life {
-                    life.send_descriptor(descriptor);
-                }
-            }
+            SlotMsg::ToWorker(generation, what) => state.pass(generation, what),
             SlotMsg::Life(generation, _) if generation != state.generation => {}
             SlotMsg::Life(_, Report::Word { word, heard }) => {
                 if word.said() == Said::Something {
@@ -199,6 +177,7 @@ where
             }
             SlotMsg::Rest => state.fall_asleep(),
             SlotMsg::Wake => state.wake(&myself),
+            SlotMsg::Progressed => state.restarts.forgive(),
             SlotMsg::Forgive => {
                 state.restarts.forgive();
                 let _ = myself.send_message(SlotMsg::Start);
@@ -229,7 +208,7 @@ where
 {
     fn begin(&mut self, myself: &ActorRef<SlotMsg<L>>, started: Started) -> std::io::Result<()> {
         self.generation = self.generation.next();
-        self.said = Said::Nothing;
+        self.said = Said::Untold;
         self.pulse = Pulse::default();
         let (slot, generation) = (myself.clone(), self.generation);
         let life = Life::begin(started, generation, self.plan.times.hello, move |report| {
@@ -240,6 +219,31 @@ where
         self.life = Some(life);
         (self.plan.owner)(SlotEvent::Up(generation));
         Ok(())
+    }
+
+    /// Hands it to the process that it is for, if that one still lives.
+    fn pass(&mut self, generation: Generation, what: ToWorker<L>) {
+        let Some(life) = self.life.as_ref().filter(|_| generation == self.generation) else {
+            let worker = self.plan.worker.executable();
+            tracing::debug!(worker, %generation, now = %self.generation, "a message for an ended process was dropped");
+            return;
+        };
+        // A ping is nothing to work on.
+        if self.said == Said::Untold && !matches!(what, ToWorker::Ping(_)) {
+            self.said = Said::Nothing;
+        }
+        match what {
+            ToWorker::Message(message) => life.send(&message),
+            ToWorker::Forwarded { messages, permit } => life.forward(&messages, permit),
+            ToWorker::Descriptor(descriptor) => life.send_descriptor(descriptor),
+            ToWorker::Ping(ping) => {
+                match self.pulse.look(self.born.elapsed(), self.plan.times.ping) {
+                    Look::Ask => life.send(&ping),
+                    Look::Wait => {}
+                    Look::Dead => life.unanswered(),
+                }
+            }
+        }
     }
 
     fn started(&mut self, myself: &ActorRef<SlotMsg<L>>, spawned: Result<Started, SpawnError>) {
@@ -353,3 +357,7 @@ where
 fn jitter() -> f64 {
     f64::from(getrandom::u32().unwrap_or(0)) / f64::from(u32::MAX)
 }
+
+#[cfg(test)]
+#[path = "slot_tests.rs"]
+mod tests;

@@ -20,8 +20,7 @@ pub(crate) struct SlotTimes {
 impl SlotTimes {
     /// What holds for a conversation.
     pub(crate) fn replaying(self) -> Self {
-        let (fruitless, fruitless_window) = self.replay;
-        Self { limits: RestartLimits { fruitless, fruitless_window, ..self.limits }, ..self }
+        Self { limits: RestartLimits { replay: Some(self.replay), ..self.limits }, ..self }
     }
 }
 
@@ -35,6 +34,7 @@ impl From<DaemonConfig> for SlotTimes {
             limits: RestartLimits {
                 fruitless: count(daemon.restart_crashes),
                 fruitless_window: Duration::from_millis(daemon.restart_crash_window_ms),
+                replay: None,
                 any: count(daemon.restart_total),
                 any_window: Duration::from_millis(daemon.restart_window_ms),
                 first_wait: Duration::from_millis(daemon.restart_delay_ms),

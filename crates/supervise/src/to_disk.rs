@@ -178,7 +178,8 @@ fn by_rule(basis: &Basis, at: usize) -> Option<&Rule> {
         | Basis::Query
         | Basis::Person(_)
         | Basis::NobodyToAsk(_)
-        | Basis::Unjudgeable(_) => None,
+        | Basis::Unjudgeable(_)
+        | Basis::Opaque(_) => None,
     }
 }
 
@@ -403,6 +404,7 @@ fn basis(basis: &Basis) -> journal::Basis {
         Basis::Person(who) => journal::Basis::Person { who },
         Basis::NobodyToAsk(why) => journal::Basis::NobodyToAsk { why },
         Basis::Unjudgeable(why) => journal::Basis::Unjudgeable { why },
+        Basis::Opaque(mode) => journal::Basis::Opaque { mode: mode.name().to_owned() },
     }
 }
 
@@ -423,6 +425,12 @@ fn turn_end(end: TurnEnd) -> journal::TurnEnd {
         TurnEnd::ProviderFailed { kind, message } => {
             journal::TurnEnd::ProviderFailed { failure: failure(kind), message }
         }
+        TurnEnd::ProcessDied(died) => journal::TurnEnd::ProcessDied(journal::Deaths {
+            process: died.process,
+            cause: died.cause,
+            deaths: died.count,
+            place: died.place,
+        }),
     }
 }
 

@@ -88,12 +88,8 @@ impl Answer {
 /// The result of a tool that could not.
 pub(crate) fn failed(tool: &str, failure: Failure, max: usize) -> ToolResult {
     let Failure { code, message, hint, outcome, source: _ } = failure;
-    let summary = format!("{tool}: {}", visible(message.lines().next().unwrap_or_default()));
-    let mut text = format!("Error [{}] {tool}: {message}", code.name());
-    if !hint.is_empty() {
-        text.push_str("\nHint: ");
-        text.push_str(&hint);
-    }
-    let text = cut::fit(&crate::control::visible_lines(&text), max, "");
-    ToolResult { outcome, text, summary, is_error: true, code: Some(code.name().to_owned()) }
+    let result = ToolResult::error(outcome, code.name(), tool, &message, &hint);
+    let text = cut::fit(&crate::control::visible_lines(&result.text), max, "");
+    let summary = visible(&result.summary).into_owned();
+    ToolResult { text, summary, ..result }
 }

@@ -1,8 +1,12 @@
 //! From what a model asked for to a call of a tool: real name, checked arguments, what a verdict
 //! needs to know. For the session and the supervisor, and again for the runner.
 
+use crate::coerce::{self, Notes};
+use crate::control::visible;
+use crate::dialect;
 use crate::failure::Code;
 use crate::nearest::nearest;
+use crate::patch;
 use crate::schema;
 use crate::spec::{Alias, Caller, Spec, Tool};
 use crate::tool::specs;
@@ -11,12 +15,18 @@ use protocol::confinement::{GitSettings, Network};
 use protocol::hosts::HostRule;
 use protocol::web::WebAddress;
 use serde_json::{Map, Value};
+use std::path::Path;
+
+/// Most bytes of what a result says about how its arguments were read.
+const NOTE_BYTES: usize = 1000;
 
 /// What a verdict needs to know about a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// The paths it names, as it names them.
     pub paths: Vec<String>,
+    /// Those of them at which nothing is left after it.
+    pub removed: Vec<String>,
     /// The command it runs.
     pub command: Option<String>,
     /// The network it asks for; `None` is the session's.
@@ -40,6 +50,10 @@ pub struct Interpreted {
     pub input: String,
     /// The paths it names, as it names them, in the order of its arguments.
     pub paths: Vec<String>,
+    /// Those of them at which it leaves nothing.
+    pub removed: Vec<String>,
+    /// What of its arguments was read otherwise than it was written.
+    pub note: Option<String>,
     /// The text of the command, for tools that run one.
     pub command: Option<String>,
     /// The network it asks for on its own; `None` takes the session's.
@@ -124,6 +138,20 @@ pub enum Invalid {
 }
 
 impl Invalid {
+    /// The tool's real name, where there is such a tool.
+    #[must_use]
+    pub fn tool(&self) -> Option<&'static str> {
+        match self {
+            Self::UnknownTool { .. } => None,
+            Self::NotJson { tool, .. }
+            | Self::NotAnObject { tool }
+            | Self::UnknownField { tool, .. }
+            | Self::MissingField { tool, .. }
+            | Self::Unfit { tool, .. }
+            | Self::WrongType { tool, .. } => Some(tool),
+        }
+    }
+
     /// Its stable code.
     #[must_use]
     pub fn code(&self) -> Code {
@@ -164,34 +192,77 @@ impl Invalid {
     /// The result of a call that was none, for the model and the record.
     #[must_use]
     pub fn result(&self) -> ToolResult {
-        ToolResult {
-            outcome: Outcome::Invalid,
-            text: format!("Error [{}]: {self}.\nHint: {}", self.code().name(), self.hint()),
-            summary: self.to_string(),
-            is_error: true,
-            code: Some(self.code().name().to_owned()),
-        }
+        let (said, code) = (visible(&self.to_string()).into_owned(), self.code().name());
+        let (tool, message) = match (self, self.tool()) {
+            (Self::UnknownTool { name, .. }, _) => (visible(name).into_owned(), said.as_str()),
+            (_, tool) => {
+                let tool = tool.unwrap_or_default();
+                (tool.to_owned(), said.strip_prefix(&format!("{tool}: ")).unwrap_or(&said))
+            }
+        };
+        let hint = visible(&self.hint()).into_owned();
+        ToolResult::error(Outcome::Invalid, code, &tool, message, &hint)
     }
 }
 
-/// Reads a call: alias to real name, arguments checked and normalised.
+/// Reads a call: alias to real name, arguments checked and normalised. What it gives reads as itself.
 ///
 /// # Errors
 /// [`Invalid`], which names the field, or the tools nearest to an unknown name.
 pub fn interpret(name: &str, input_json: &str) -> Result<Interpreted, Invalid> {
+    interpret_at(name, input_json, Path::new(""))
+}
+
+/// The same for a call as a model wrote it: a directory that it names for a command is left out where
+/// it is the project's.
+///
+/// # Errors
+/// As [`interpret`].
+pub fn interpret_at(name: &str, input_json: &str, project: &Path) -> Result<Interpreted, Invalid> {
     let (spec, alias) = find(name)?;
     let mut input = object(spec, input_json)?;
-    // Models often send null for an argument that they leave out.
-    input.retain(|_, value| !value.is_null());
     if let Some(alias) = alias {
         for (field, value) in object(spec, alias.defaults)? {
             input.entry(field).or_insert(value);
         }
     }
+    let real = dialect::reshape(spec.name, dialect::bare(name), &mut input, project);
+    let spec = match real == spec.name {
+        true => spec,
+        false => find(real)?.0,
+    };
+    let mut notes = Notes::default();
+    let schema: Value = serde_json::from_str(&(spec.schema)())
+        .map_err(|error| Invalid::NotJson { tool: spec.name, reason: error.to_string() })?;
+    let input = coerce::fit(spec.name, &schema, input, &mut notes)?;
     let (input, facts) = (spec.check)(Value::Object(input))?;
-    let Facts { paths, command, network, hosts, git, directory, page } = facts;
-    let git = git.unwrap_or(GitSettings::Kept);
-    Ok(Interpreted { spec, input, paths, command, network, hosts, git, directory, page })
+    let Facts { paths, removed, command, network, hosts, git, directory, page } = facts;
+    let (git, note) = (git.unwrap_or(GitSettings::Kept), said(&notes));
+    Ok(Interpreted {
+        spec,
+        input,
+        paths,
+        removed,
+        note,
+        command,
+        network,
+        hosts,
+        git,
+        directory,
+        page,
+    })
+}
+
+/// The notes in one line for the result.
+fn said(notes: &Notes) -> Option<String> {
+    let mut text = notes.0.join("; ");
+    if text.len() > NOTE_BYTES {
+        let end = (0..=NOTE_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    let text = visible(&text).into_owned();
+    (!text.is_empty()).then(|| format!("[arguments: {text}]"))
 }
 
 /// Checks and normalises the arguments of one tool; see [`Spec`].
@@ -214,10 +285,18 @@ pub(crate) fn check<T: Tool>(input: Value) -> Result<(String, Facts), Invalid> {
 fn object(spec: &Spec, json: &str) -> Result<Map<String, Value>, Invalid> {
     // An empty string is what vendors stream for a call without arguments.
     let json = if json.trim().is_empty() { "{}" } else { json };
+    if let Some(text) = patch::bare(json).filter(|_| spec.name == patch::TOOL) {
+        return Ok(Map::from_iter([("patch".to_owned(), Value::from(text))]));
+    }
     let value: Value = serde_json::from_str(json)
         .map_err(|error| Invalid::NotJson { tool: spec.name, reason: error.to_string() })?;
     match value {
         Value::Object(map) => Ok(map),
+        // Some models encode the object twice.
+        Value::String(text) if text.trim_start().starts_with(['{', '*']) => match json == text {
+            true => Err(Invalid::NotAnObject { tool: spec.name }),
+            false => object(spec, &text),
+        },
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
             Err(Invalid::NotAnObject { tool: spec.name })
         }
@@ -229,17 +308,24 @@ fn offered() -> impl Iterator<Item = &'static Spec> {
     specs().iter().filter(|spec| spec.caller == Caller::Model)
 }
 
+/// As it is written, else without regard to case and to what joins its words.
 fn find(name: &str) -> Result<(&'static Spec, Option<&'static Alias>), Invalid> {
-    for spec in specs() {
-        if spec.name == name {
-            return Ok((spec, None));
-        }
-        if let Some(alias) = spec.aliases.iter().find(|alias| alias.name == name) {
-            return Ok((spec, Some(alias)));
+    let said = dialect::bare(name);
+    let folded = dialect::fold(&said.chars().take(80).collect::<String>());
+    let same: [&dyn Fn(&str) -> bool; 2] =
+        [&|known| known == said, &|known| !folded.is_empty() && dialect::fold(known) == folded];
+    for same in same {
+        for spec in specs() {
+            if same(spec.name) {
+                return Ok((spec, None));
+            }
+            if let Some(alias) = spec.aliases.iter().find(|alias| same(alias.name)) {
+                return Ok((spec, Some(alias)));
+            }
         }
     }
     let all = offered().flat_map(|spec| {
         std::iter::once(spec.name).chain(spec.aliases.iter().map(|alias| alias.name))
     });
-    Err(Invalid::UnknownTool { name: name.chars().take(80).collect(), nearest: nearest(name, all) })
+    Err(Invalid::UnknownTool { name: name.chars().take(80).collect(), nearest: nearest(said, all) })
 }

@@ -3,6 +3,7 @@
 //! For the system prompt, for results of commands, for paths that a tool refuses, and for what the proxy of
 //! an allow-list refused, as it answers and as the result tells it.
 
+use crate::scope::Place;
 use protocol::confinement::{Confinement, GitSettings, Level, Network, Refusal, RefusalKind, Tier};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -124,8 +125,69 @@ fn outside(confinement: &Confinement) -> Option<String> {
         confinement.added.iter().map(|dir| format!(", in {}", dir.to_path().display())).collect();
     Some(format!(
         "Files can be changed in the project{added} and in the temporary directory, and nowhere else; of \
-         the home directory only tool chains can be read."
+         the home directory only tool chains can be read. {}",
+        temporary(&confinement.temp.to_path())
     ))
+}
+
+/// The directories for temporary files of the whole machine, in whose place a session has one of its own.
+const SHARED_TEMP: [&str; 2] = ["/tmp", "/var/tmp"];
+
+/// Where temporary files go, as a sentence.
+#[must_use]
+pub fn temporary(temp: &Path) -> String {
+    format!(
+        "/tmp and /var/tmp are closed: temporary files go to $TMPDIR, which is {} here.",
+        temp.display()
+    )
+}
+
+/// True for a path below /tmp or /var/tmp that no grant covers.
+pub(crate) fn is_closed_temp(path: &Path, place: &Place) -> bool {
+    SHARED_TEMP.iter().any(|shared| path.starts_with(shared)) && !place.contains(path)
+}
+
+/// Words of error messages about a path that a program could not use.
+const REFUSED: [&str; 10] = [
+    "Permission denied",
+    "No such file or directory",
+    "Read-only file system",
+    "Directory nonexistent",
+    "not permitted",
+    "cannot ",
+    "Errno ",
+    "EACCES",
+    "ENOENT",
+    "EROFS",
+];
+
+/// True where a command tried to use /tmp or /var/tmp: its refusals, its error messages or, where something
+/// failed, its own text name such a path. The kernel reports no refused read, so refusals alone are not enough.
+pub(crate) fn met_closed_temp(
+    command: Option<&str>,
+    printed: &str,
+    refusals: &[Refusal],
+    place: &Place,
+) -> bool {
+    let refused = |refusal: &Refusal| names_closed_temp(&refusal.detail, place);
+    let says_so = |line: &str| {
+        REFUSED.iter().any(|said| line.contains(said)) && names_closed_temp(line, place)
+    };
+    refusals.iter().any(refused)
+        || printed.lines().any(says_so)
+        || command.is_some_and(|command| names_closed_temp(command, place))
+}
+
+/// True for a text that names a closed path below /tmp or /var/tmp.
+fn names_closed_temp(text: &str, place: &Place) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "_-./~+@%".contains(c);
+    SHARED_TEMP.iter().any(|shared| {
+        text.match_indices(shared).any(|(at, _)| {
+            let is_begun = text[..at].chars().next_back().is_some_and(is_part);
+            let path = text[at..].split(|c| !is_part(c)).next().unwrap_or_default();
+            !is_begun && is_closed_temp(Path::new(path.trim_end_matches('.')), place)
+        })
+    })
 }
 
 fn network(confinement: &Confinement) -> Option<String> {
@@ -231,6 +293,11 @@ mod tests {
 
     #[test]
     fn the_model_is_told_what_holds_in_this_session_and_nothing_else() {
+        for tier in [Tier::A, Tier::B] {
+            let told = held_back(&confinement(tier, Network::Off)).join("\n");
+            assert!(told.contains("/tmp and /var/tmp are closed: temporary files go to $TMPDIR"));
+            assert!(told.contains("which is /tmp/t here"), "{told}");
+        }
         let all = |tier, network| held_back(&confinement(tier, network)).join("\n");
         let of_tier = [
             (Tier::A, "itself on 127.0.0.1 can be reached by that call", "cannot be changed"),
@@ -254,6 +321,36 @@ mod tests {
         let told = held_back(&listed).join("\n");
         assert!(told.contains("in the project, in /more and in the temporary"), "{told}");
         assert!(!told.contains("settings and hooks"), "{told}");
+    }
+
+    #[test]
+    fn a_closed_directory_for_temporary_files_is_known_by_its_path() {
+        let path = |text: &str| Path::new(text).to_path_buf();
+        let place = Place {
+            project: path("/tmp/proj"),
+            added: vec![path("/var/tmp/more")],
+            temp: path("/tmp/agentd-1"),
+            withheld: Vec::new(),
+        };
+        for (text, expected) in [
+            ("/tmp/x for writing", true),
+            ("cat: /tmp/x: No such file", true),
+            ("cd /tmp && ls", true),
+            ("echo a >/var/tmp/b", true),
+            ("open(\"/tmp/x\")", true),
+            ("/tmp/project2/x", true),
+            ("/tmp/proj/a and /tmp/agentd-1/b", false),
+            ("/var/tmp/more/x", false),
+            ("/proj/tmp/x ./tmp/x src/tmp", false),
+            ("/tmpfs /var/tmpx", false),
+            ("nothing of it", false),
+        ] {
+            assert_eq!(names_closed_temp(text, &place), expected, "{text}");
+        }
+        let met = |command, printed| met_closed_temp(command, printed, &[], &place);
+        assert!(met(None, "sh: 1: cannot create /tmp/x: Permission denied"));
+        assert!(!met(None, "wrote /tmp/x"), "it is only named");
+        assert!(met(Some("cat /tmp/x"), "") && !met(Some("cat x"), ""));
     }
 
     #[test]

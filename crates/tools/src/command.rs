@@ -6,7 +6,7 @@ use crate::barriers::{self, Barrier};
 use crate::caches;
 use crate::capture::{self, HeadTail, Printed};
 use crate::control::visible;
-use crate::drive::{Course, Over, see_through};
+use crate::drive::{Course, LeftBehind, Over, see_through};
 use crate::failure::{Code, Failure};
 use crate::lines::cut_line;
 use crate::live::{Live, Show, Shown};
@@ -17,7 +17,7 @@ use nix::sys::signal::Signal;
 use protocol::call::{Effect, Outcome, Remedy, Tampered};
 use protocol::confinement::{Refusal, RefusalKind};
 use protocol::tool::Stream;
-use sandbox::{Bound, CageError, Ending, Exceeded, Exit, Program, Step};
+use sandbox::{Bound, Cage, CageError, Ending, Exceeded, Exit, Program, Step};
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -25,8 +25,12 @@ use std::time::Duration;
 
 /// The kernel takes no longer argument.
 pub(crate) const ARGUMENT_BYTES: usize = 128 * 1024 - 1;
+/// Longest time that a call can ask for, in milliseconds.
+const LONGEST_MS: u64 = 600_000;
 /// Most kinds of refusals that the text names; the record has more.
 const REFUSALS: usize = 10;
+/// Most names of processes that a command left running.
+const LEFT_NAMED: usize = 8;
 /// Most characters of a refusal's detail in the text.
 const DETAIL_CHARS: usize = 200;
 
@@ -44,8 +48,17 @@ pub(crate) struct Wanted {
     pub env: Vec<(String, String)>,
     /// Variables that begin so are not given.
     pub without: Option<&'static str>,
-    /// Longest time; the configured one where it is left out.
+    /// Longest time, of which no more than ten minutes are given; the configured one where it is left out.
     pub timeout_ms: Option<u64>,
+}
+
+/// The note about a `timeout_ms` above the longest time.
+fn cut_time(asked: Option<u64>) -> Option<String> {
+    let asked = asked.filter(|asked| *asked > LONGEST_MS)?;
+    Some(format!(
+        "[timeout_ms {asked} was cut to {LONGEST_MS}, the longest that a call may take; run longer work \
+         in parts]"
+    ))
 }
 
 /// Runs a program in the project directory.
@@ -55,8 +68,19 @@ pub(crate) struct Wanted {
 pub(crate) fn run(wanted: Wanted, site: &mut Site<'_>) -> Result<Answer, Failure> {
     let mut side = side(site)?;
     let mut show = std::mem::replace(&mut side.show, Box::new(Unshown));
+    let is_locked = side.cage.is_locked();
+    let cut_time = cut_time(wanted.timeout_ms);
     let (text, time, course) = course(wanted, (side, capture::KEPT), &mut *show, site)?;
-    Ok(answer(text, time, course, site))
+    let mut answer = answer(text.clone(), time, course, site);
+    answer.footer.splice(0..0, cut_time);
+    let failed = answer.outcome != Outcome::Exited { code: 0 };
+    let refusals = &site.account.refusals;
+    let command = (failed || !refusals.is_empty()).then_some(text.as_str());
+    if is_locked && barriers::met_closed_temp(command, &answer.body, refusals, site.place) {
+        let note = format!("[{}]", barriers::temporary(&site.place.temp));
+        answer.footer.insert(0, note);
+    }
+    Ok(answer)
 }
 
 /// What came of a program whose output is not for a model.
@@ -97,6 +121,13 @@ impl Show for Unshown {
     fn last(&mut self, _: Stream, _: String) {}
 }
 
+/// The shell for scripts: the command's `SHELL`, which the supervisor has found startable in the cage.
+pub(crate) fn shell(site: &Site<'_>) -> String {
+    let given = site.command.as_ref().map(|side| side.env).unwrap_or_default();
+    let shell = given.iter().find(|(name, value)| name == "SHELL" && value.starts_with('/'));
+    shell.map_or("/bin/sh", |(_, shell)| shell).to_owned()
+}
+
 fn side<'a>(site: &mut Site<'a>) -> Result<CommandSide<'a>, Failure> {
     site.command.take().ok_or_else(|| {
         confined("no cage", "a command needs a cage of its own, and this process has none")
@@ -108,16 +139,21 @@ fn course(
     wanted: Wanted,
     (side, kept): (CommandSide<'_>, usize),
     show: &mut dyn Show,
-    site: &Site<'_>,
+    site: &mut Site<'_>,
 ) -> Result<(String, Duration, Course), Failure> {
     let Wanted { argv, text, env, without, timeout_ms } = wanted;
-    let time = timeout_ms.map_or(side.time, Duration::from_millis);
+    let time = timeout_ms.map_or(side.time, |ms| Duration::from_millis(ms.min(LONGEST_MS)));
     let program = Program {
         argv: argv.into_iter().map(OsString::from).collect(),
-        env: environment(side.env, side.proxy, without, &env, site),
+        env: environment(&side, without, &env, site),
         cwd: site.place.project.clone(),
     };
-    let caged = side.cage.spawn(program).map_err(|error| of_cage(&error))?;
+    let caged = side.cage.spawn(program).map_err(|error| {
+        if error.step == Step::Lost {
+            site.account.lost = Some(error.reason.clone());
+        }
+        of_cage(&error)
+    })?;
     let course = see_through(caged, (time, kept), site.cancel, Live::new(show))
         .map_err(|error| unknown_end(&error))?;
     Ok((text, time, course))
@@ -143,22 +179,25 @@ fn quoted(word: &str) -> String {
 /// The command's environment: what it was given, where temporary files go, and the session's
 /// package caches in place of the person's.
 fn environment(
-    given: &[(String, String)],
-    proxy: Option<SocketAddr>,
+    side: &CommandSide<'_>,
     without: Option<&'static str>,
     more: &[(String, String)],
     site: &Site<'_>,
 ) -> Vec<(OsString, OsString)> {
+    let CommandSide { cage, proxy, env: given, .. } = side;
     let added = |name: &String| more.iter().any(|(other, _)| other == name);
     let mut env: Vec<(OsString, OsString)> = given
         .iter()
         .filter(|(name, _)| !added(name))
         .filter(|(name, _)| !without.is_some_and(|prefix| name.starts_with(prefix)))
         .chain(more)
-        .map(|(name, value)| (name.into(), value.into()))
+        .map(|(name, value)| match name.as_str() {
+            "PATH" => (name.into(), startable(value, cage)),
+            _ => (name.into(), value.into()),
+        })
         .collect();
     if let Some(proxy) = proxy {
-        env.extend(to_proxy(proxy));
+        env.extend(to_proxy(*proxy));
     }
     let caches = caches::variables(given, &site.place.temp);
     env.retain(|(name, _)| !caches.iter().any(|(cache, _)| cache == name));
@@ -167,6 +206,21 @@ fn environment(
         env.push(("TMPDIR".into(), site.place.temp.clone().into()));
     }
     env
+}
+
+/// A search path without the folders whose programs the cage refuses.
+fn startable(path: &str, cage: &Cage) -> OsString {
+    // An empty or relative folder lies in the project.
+    let kept = |folder: &&str| {
+        let folder = Path::new(folder);
+        !(folder.is_absolute() && cage.refuses_programs_in(folder))
+    };
+    let folders: Vec<&str> = path.split(':').filter(kept).collect();
+    match folders.as_slice() {
+        // An empty search path would be the project itself.
+        [] => path.into(),
+        folders => folders.join(":").into(),
+    }
 }
 
 /// What leads programs to the proxy of an allow-list: every one of these is the only one that some
@@ -223,9 +277,7 @@ fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) 
     let Course { out, err, over, left_behind, took, ending } = course;
     let Printed { text, notes } = capture::join(out, err);
     let mut footer = notes;
-    if left_behind {
-        footer.push("[processes that it left running held its output and were ended]".to_owned());
-    }
+    footer.extend(left_running(&left_behind));
     if ending.survivors > 0 {
         footer.push(format!("[{} of its processes could not be ended]", ending.survivors));
     }
@@ -260,6 +312,32 @@ fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) 
         outcome,
         code,
     }
+}
+
+/// The note about background processes, which are killed when the command ends.
+fn left_running(LeftBehind { names, held_output }: &LeftBehind) -> Option<String> {
+    if names.is_empty() && !held_output {
+        return None;
+    }
+    let mut kinds: Vec<(&str, usize)> = Vec::new();
+    for name in names {
+        match kinds.iter_mut().find(|(kind, _)| kind == name) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((name, 1)),
+        }
+    }
+    let named = |(name, count): &(&str, usize)| match count {
+        1 => visible(name).into_owned(),
+        count => format!("{} ({count})", visible(name)),
+    };
+    let mut list: Vec<String> = kinds.iter().take(LEFT_NAMED).map(named).collect();
+    if kinds.len() > LEFT_NAMED {
+        list.push("…".to_owned());
+    }
+    let list = if list.is_empty() { String::new() } else { format!(": {}", list.join(", ")) };
+    Some(format!(
+        "[processes that it left running were ended with it{list}; start a server and use it in one command]"
+    ))
 }
 
 /// How it ended: for the record, as a code, and as the last line.

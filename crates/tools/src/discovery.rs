@@ -20,10 +20,14 @@ use std::path::{Path, PathBuf};
 
 /// Never discovered, whatever an ignore file says; not re-includable.
 const ALWAYS_IGNORED: [&str; 3] = ["node_modules", ".git", ".agentd"];
+/// Not even named in remarks.
+const NEVER_FOUND: [&str; 2] = [".git", ".agentd"];
 /// A larger ignore file is none that a person wrote.
 const RULES_BYTES: u64 = 1 << 20;
 /// Most notes of a walk.
 const NOTES: usize = 3;
+/// A walk through ignored files stops after this many entries.
+const IGNORED_SEEN: usize = 20_000;
 
 /// How far down a walk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +36,17 @@ pub(crate) enum Depth {
     OneLevel,
     /// Everything beneath.
     All,
+}
+
+/// Which side of the ignore rules a walk finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Unignored,
+    /// Only ignored files, up to a bound.
+    Ignored {
+        /// Entries that may still be looked at.
+        left: usize,
+    },
 }
 
 /// Something found on a walk.
@@ -47,6 +62,7 @@ pub(crate) struct Found<'a> {
 #[derive(Debug)]
 pub(crate) struct Walk {
     depth: Depth,
+    side: Side,
     levels: Vec<Level>,
     /// Where what was found last lies: one memory for all paths, since most are only looked at.
     path: PathBuf,
@@ -62,6 +78,8 @@ struct Level {
     directory: PathBuf,
     /// All names, one behind the other.
     names: Vec<u8>,
+    /// Whether all that is in it is ignored.
+    is_ignored: bool,
     entries: std::vec::IntoIter<(Range<usize>, FileType)>,
 }
 
@@ -88,8 +106,18 @@ impl Walk {
     /// A walk through `root`, a real path that the call names: that it is itself ignored does not
     /// matter. Rules hold from the granted directory around it on, none from above.
     pub fn new(place: &Place, root: &Path, depth: Depth) -> Self {
+        Self::on(Side::Unignored, place, root, depth)
+    }
+
+    /// A bounded walk through the ignored files below `root`, for a remark in an answer.
+    pub fn through_ignored(place: &Place, root: &Path, depth: Depth) -> Self {
+        Self::on(Side::Ignored { left: IGNORED_SEEN }, place, root, depth)
+    }
+
+    fn on(side: Side, place: &Place, root: &Path, depth: Depth) -> Self {
         let mut walk = Self {
             depth,
+            side,
             levels: Vec::new(),
             path: PathBuf::new(),
             rules: Vec::new(),
@@ -105,7 +133,7 @@ impl Walk {
             walk.trail.at(directory);
             walk.load(directory, |_| Listed::Unknown);
         }
-        walk.descend(root.to_owned());
+        walk.descend(root.to_owned(), false);
         walk
     }
 
@@ -129,23 +157,32 @@ impl Walk {
                 continue;
             };
             let name = &level.names[range];
-            if ALWAYS_IGNORED.iter().any(|ignored| name == ignored.as_bytes()) {
-                continue;
-            }
+            let always = ALWAYS_IGNORED.iter().any(|ignored| name == ignored.as_bytes());
+            let beneath = level.is_ignored;
             self.path.as_mut_os_string().clear();
             self.path.push(&level.directory);
             self.path.push(OsStr::from_bytes(name));
-            if self.ignored(&self.path, kind.is_dir()) {
-                continue;
+            let is_ignored = always || beneath || self.ignored(&self.path, kind.is_dir());
+            match &mut self.side {
+                Side::Unignored if is_ignored => continue,
+                Side::Unignored => {}
+                Side::Ignored { left: 0 } => return None,
+                Side::Ignored { .. } if NEVER_FOUND.iter().any(|own| self.path.ends_with(own)) => {
+                    continue;
+                }
+                Side::Ignored { left } => *left -= 1,
             }
             if kind.is_dir() && self.depth == Depth::All {
-                self.descend(self.path.clone());
+                self.descend(self.path.clone(), is_ignored);
+            }
+            if matches!(self.side, Side::Ignored { .. }) && !is_ignored {
+                continue;
             }
             return Some(Found { path: &self.path, kind });
         }
     }
 
-    fn descend(&mut self, directory: PathBuf) {
+    fn descend(&mut self, directory: PathBuf, is_ignored: bool) {
         self.trail.at(&directory);
         let Ok(listed) = directory.read_dir() else {
             self.unread += 1;
@@ -168,7 +205,8 @@ impl Walk {
                 Err(_) => Listed::Missing,
             }
         });
-        self.levels.push(Level { directory, names, entries: entries.into_iter() });
+        let entries = entries.into_iter();
+        self.levels.push(Level { directory, names, is_ignored, entries });
     }
 
     /// Takes the rules of a directory; `listed` tells which names are in it.

@@ -3,7 +3,8 @@
 
 use crate::failure::{Code, Failure};
 use crate::kinds;
-use crate::passage::{self, Passage};
+use crate::near_miss::{NearMiss, near_miss};
+use crate::passage::Passage;
 use crate::replace::{Before, LOADED_MAX, before};
 use crate::site::{Site, Target, not_found};
 
@@ -56,21 +57,9 @@ impl Draft {
     }
 
     fn no_match(&self, piece: Piece<'_>) -> Failure {
-        let mut message = format!("{} is not in {:?} (0 matches)", piece.field, self.target.named);
-        let candidates = passage::nearest_lines(&self.old, piece.text);
-        if candidates.is_empty() {
-            message.push_str("; nothing in it is like it");
-        } else {
-            message.push_str("; the nearest places are");
-            for candidate in &candidates {
-                message.push_str(&format!("\n{}\t{}", candidate.line, candidate.text));
-            }
-        }
-        let hint = if candidates.iter().any(|candidate| candidate.only_space_differs) {
-            "A place differs in white space only. Read it and copy it exactly."
-        } else {
-            "Read that part of the file again and copy the text exactly, without line numbers."
-        };
+        let NearMiss { places, hint } = near_miss(&self.old, piece.text, piece.field);
+        let message =
+            format!("{} is not in {:?} (0 matches){places}", piece.field, self.target.named);
         Failure::new(Code::NoMatch, message, hint)
     }
 
@@ -106,7 +95,11 @@ fn text(target: &Target, before: &mut Before) -> Result<String, Failure> {
     };
     if let Some(kind) = kinds::binary(&bytes[..bytes.len().min(kinds::SNIFFED)]) {
         let text = format!("{:?} is a binary file ({kind})", target.named);
-        return Err(Failure::new(Code::Binary, text, "Only text can be edited."));
+        let hint = match kinds::is_utf16(&bytes) {
+            true => "Text is edited as UTF-8; with bash, iconv -f UTF-16 -t UTF-8 converts it.",
+            false => "Only text can be edited.",
+        };
+        return Err(Failure::new(Code::Binary, text, hint));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];

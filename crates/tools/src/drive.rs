@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 /// After the command's own end its pipes may be held by what it left in the background: such
 /// processes get this long to finish what they print.
 const GRACE: Duration = Duration::from_millis(250);
+/// Background processes that do not hold the output get this long to end by themselves.
+const LEAVE: Duration = Duration::from_millis(50);
 /// After all processes were ended the pipes have an end; a process stuck in the kernel may still
 /// hold one.
 const LAST_BYTES: Duration = Duration::from_secs(1);
@@ -45,13 +47,22 @@ pub(crate) enum Over {
     Exceeded(Exceeded),
 }
 
+/// Processes that a command left running when it ended by itself.
+#[derive(Debug, Default)]
+pub(crate) struct LeftBehind {
+    /// Their names, as far as they could be seen.
+    pub names: Vec<String>,
+    /// True where one of them held the command's output open.
+    pub held_output: bool,
+}
+
 /// What came of a command.
 pub(crate) struct Course {
     pub out: HeadTail,
     pub err: HeadTail,
     pub over: Over,
-    /// Whether processes that it left behind held its output and were ended.
-    pub left_behind: bool,
+    /// Background processes that were killed at its end.
+    pub left_behind: LeftBehind,
     pub took: Duration,
     pub ending: Ending,
 }
@@ -74,12 +85,12 @@ pub(crate) fn see_through(
         buffer: vec![0; BUFFER],
     };
     let over = pipes.until_over(&mut caged, begin + time, cancel);
-    let mut left_behind = false;
+    let mut left_behind = LeftBehind::default();
     match over {
         Over::ByItself => {
             pipes.drain(Instant::now() + GRACE);
+            left_behind = LeftBehind { names: left_running(&caged), held_output: pipes.open() };
             if pipes.open() {
-                left_behind = true;
                 caged.kill();
             }
         }
@@ -96,6 +107,18 @@ pub(crate) fn see_through(
     // Last: it may wait for a slow screen, and by now nothing of the command is left.
     live.finish();
     Ok(Course { out, err, over, left_behind, took, ending })
+}
+
+/// The names of the command's background processes; those that end within `LEAVE` do not count.
+fn left_running(caged: &Caged) -> Vec<String> {
+    let deadline = Instant::now() + LEAVE;
+    loop {
+        let living = caged.living();
+        if living.is_empty() || Instant::now() > deadline {
+            return living;
+        }
+        thread::sleep(LEAVE / 10);
+    }
 }
 
 /// Ends this process where this thread waits for a disk that does not answer, until the answer is dropped.

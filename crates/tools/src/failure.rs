@@ -12,6 +12,8 @@ pub enum Code {
     Stale,
     /// There is nothing at that path.
     NotFound,
+    /// There is something at that path already.
+    AlreadyExists,
     /// A directory where a file is needed.
     IsDirectory,
     /// A file where a directory is needed.
@@ -82,6 +84,7 @@ impl Code {
             Self::AccessDenied => "access_denied",
             Self::Stale => "stale",
             Self::NotFound => "not_found",
+            Self::AlreadyExists => "already_exists",
             Self::IsDirectory => "is_directory",
             Self::NotADirectory => "not_a_directory",
             Self::NotAFile => "not_a_file",

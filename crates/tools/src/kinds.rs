@@ -69,6 +69,11 @@ const SIGNATURES: &[(&[u8], &str)] = &[
     (b"\x1f\x8b", "gzip archive"),
 ];
 
+/// Whether a file begins with the byte order mark of UTF-16.
+pub(crate) fn is_utf16(start: &[u8]) -> bool {
+    start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff")
+}
+
 /// The type of a binary file by its first bytes; `None` for what can be shown as text.
 pub(crate) fn binary(start: &[u8]) -> Option<&'static str> {
     let known =
@@ -76,7 +81,7 @@ pub(crate) fn binary(start: &[u8]) -> Option<&'static str> {
     if start.starts_with(b"RIFF") && start.get(8..12) == Some(b"WEBP") {
         return Some("WebP image");
     }
-    if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
+    if is_utf16(start) {
         return Some("UTF-16 text");
     }
     match known {

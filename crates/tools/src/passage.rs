@@ -6,15 +6,6 @@
 
 use std::ops::Range;
 
-/// Most lines compared when a piece was not found.
-const LINES_COMPARED: usize = 50_000;
-/// Most characters of a line that are compared and shown.
-const LINE_CHARS: usize = 160;
-/// How many candidates are named.
-const CANDIDATES: usize = 3;
-/// Lines less alike than this are no candidates.
-const ALIKE: f64 = 0.5;
-
 /// A place of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Passage(Range<usize>);
@@ -185,94 +176,6 @@ fn line_end(text: &str, place: &Range<usize>) -> LineEnd {
     }
 }
 
-/// A line that may have been meant.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Candidate {
-    /// Counted from 1.
-    pub line: usize,
-    /// The line, cut where it is long.
-    pub text: String,
-    /// It is the wanted line but for its white space.
-    pub only_space_differs: bool,
-}
-
-/// The lines of `text` most like the longest line of `piece`, best first.
-pub(crate) fn nearest_lines(text: &str, piece: &str) -> Vec<Candidate> {
-    let cut = |line: &str| line.chars().take(LINE_CHARS).collect::<String>();
-    let Some((ahead, wanted)) = piece
-        .lines()
-        .enumerate()
-        .max_by_key(|(at, line)| (line.trim().len(), std::cmp::Reverse(*at)))
-    else {
-        return Vec::new();
-    };
-    let wanted = cut(wanted);
-    if wanted.trim().is_empty() {
-        return Vec::new();
-    }
-    let wanted_pairs = pairs(&wanted);
-    let mut scored: Vec<(f64, usize, &str)> = text
-        .lines()
-        .take(LINES_COMPARED)
-        .enumerate()
-        .map(|(at, line)| (alike(&wanted_pairs, &pairs(&cut(line))), at, line))
-        .filter(|(score, ..)| *score >= ALIKE)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    scored
-        .into_iter()
-        .take(CANDIDATES)
-        .map(|(_, at, line)| Candidate {
-            // Where the whole piece would begin.
-            line: at.saturating_sub(ahead) + 1,
-            text: crate::control::visible(&cut(text
-                .lines()
-                .nth(at.saturating_sub(ahead))
-                .unwrap_or(line)))
-            .into_owned(),
-            only_space_differs: squeezed(line) == squeezed(&wanted),
-        })
-        .collect()
-}
-
-fn squeezed(line: &str) -> String {
-    line.chars().filter(|c| !c.is_whitespace()).collect()
-}
-
-/// Neighbouring characters of a line without its white space, sorted.
-fn pairs(line: &str) -> Vec<(char, char)> {
-    let chars: Vec<char> = line.chars().filter(|c| !c.is_whitespace()).collect();
-    let mut pairs: Vec<(char, char)> = match chars.as_slice() {
-        [single] => vec![(*single, *single)],
-        several => several.windows(2).map(|pair| (pair[0], pair[1])).collect(),
-    };
-    pairs.sort_unstable();
-    pairs
-}
-
-/// Dice's coefficient of two sorted lists: 1 for the same pairs, 0 for none in common.
-fn alike(a: &[(char, char)], b: &[(char, char)]) -> f64 {
-    if a.is_empty() || b.is_empty() {
-        return 0.0;
-    }
-    let (mut i, mut j, mut common) = (0, 0, 0_u32);
-    while i < a.len() && j < b.len() {
-        match a[i].cmp(&b[j]) {
-            std::cmp::Ordering::Equal => {
-                common += 1;
-                i += 1;
-                j += 1;
-            }
-            std::cmp::Ordering::Less => i += 1,
-            std::cmp::Ordering::Greater => j += 1,
-        }
-    }
-    // At most 160 characters a line: the sum is far below where a float loses a unit.
-    #[allow(clippy::cast_precision_loss)]
-    let both = (a.len() + b.len()) as f64;
-    f64::from(2 * common) / both
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -320,17 +223,6 @@ mod tests {
         assert_eq!(found[0].overlapped(text, piece).map(|next| next.line(text)), Some(2));
         let only = &Passage::find("a\r\nb", "a\nb")[0];
         assert_eq!(only.overlapped("a\r\nb", "a\nb"), None);
-    }
-
-    #[test]
-    fn candidates() {
-        let text = "fn main() {\n    let total = add(1, 2);\n    println!(\"{total}\");\n}\n";
-        let near = nearest_lines(text, "let total = add(1,2);");
-        assert_eq!((near[0].line, near[0].only_space_differs), (2, true));
-        let near = nearest_lines(text, "fn main() {\n    let totals = add(2, 2);");
-        assert_eq!((near[0].line, near[0].text.as_str()), (1, "fn main() {"));
-        assert!(nearest_lines(text, "completely different").is_empty());
-        assert!(nearest_lines(text, "\n \n").is_empty());
     }
 
     proptest! {

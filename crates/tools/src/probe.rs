@@ -38,7 +38,8 @@ pub fn probe(
         .collect();
     let diff = if paths.iter().all(|path| path.in_scope) {
         let account = Account::default();
-        let site = Site { place, judged: &[], cancel, command: None, engine, account };
+        let (command, max_chars) = (None, 0);
+        let site = Site { place, judged: &[], cancel, command, max_chars, engine, account };
         (works.preview)(&call.input, &site).unwrap_or_else(|failure| would_fail(&failure))
     } else {
         String::new()

@@ -78,6 +78,7 @@ fn site<'a>(place: &'a Place, judged: &'a [JudgedPath], cancel: &'a Cancel) -> S
         judged,
         cancel,
         command: None,
+        max_chars: 0,
         engine: Engine::Without,
         account: Account::default(),
     }

@@ -49,36 +49,48 @@ pub struct CommandSide<'a> {
     pub show: Box<dyn Show + 'a>,
 }
 
+/// A process of the cage died before the program began: nothing was run. Another try may succeed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost(pub String);
+
 /// Runs a tool that works in this process. Every failure is a coded result.
 #[must_use]
 pub fn run(order: &Order<'_>, place: &Place, cancel: &Cancel, engine: Engine<'_>) -> Report {
-    let account = Account::default();
-    run_at(order, Site { place, judged: order.judged, cancel, command: None, engine, account })
+    run_at(order, &mut site(order, place, cancel, None, engine))
 }
 
-/// Runs a tool that runs a command. Every failure is a coded result; on return none of the
-/// command's processes is left.
-#[must_use]
+/// Runs a tool that runs a command. Every failure of the command is a coded result; on return none
+/// of the command's processes is left.
+///
+/// # Errors
+/// [`Lost`], which is none of the command's.
 pub fn run_command(
     order: &Order<'_>,
     place: &Place,
     cancel: &Cancel,
     side: CommandSide<'_>,
-) -> Report {
-    let site = Site {
-        place,
-        judged: order.judged,
-        cancel,
-        command: Some(side),
-        engine: Engine::Without,
-        account: Account::default(),
-    };
-    run_at(order, site)
+) -> Result<Report, Lost> {
+    let mut site = site(order, place, cancel, Some(side), Engine::Without);
+    let report = run_at(order, &mut site);
+    site.account.lost.map_or(Ok(report), |why| Err(Lost(why)))
 }
 
-fn run_at(order: &Order<'_>, mut site: Site<'_>) -> Report {
-    let (result, full, effects) = attempt(order, &mut site);
-    let account = site.account;
+fn site<'a>(
+    order: &Order<'a>,
+    place: &'a Place,
+    cancel: &'a Cancel,
+    command: Option<CommandSide<'a>>,
+    engine: Engine<'a>,
+) -> Site<'a> {
+    let max_chars = order.max_result_chars as usize;
+    let account = Account::default();
+    Site { place, judged: order.judged, cancel, command, max_chars, engine, account }
+}
+
+fn run_at(order: &Order<'_>, site: &mut Site<'_>) -> Report {
+    let (result, full, effects) = attempt(order, site);
+    let account = std::mem::take(&mut site.account);
+    site.account.lost = account.lost;
     let lasts = specs()
         .iter()
         .any(|spec| spec.name == order.tool && spec.lasting == Lasting::WhileUnchanged);

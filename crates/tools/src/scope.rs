@@ -3,7 +3,7 @@
 //! Links are resolved one by one and paths are compared by their parts, so `proj` is not
 //! `proj-evil`. This check makes the message; the cage below it is what holds.
 
-use crate::barriers::Barrier;
+use crate::barriers::{self, Barrier};
 use crate::failure::{Code, Failure};
 use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath};
@@ -213,9 +213,14 @@ fn errno(error: &io::Error) -> Errno {
 }
 
 /// Why a path that leads out of the granted directories is not used.
-pub(crate) fn access_denied(named: &str, why: &str) -> Failure {
+pub(crate) fn access_denied(place: &Place, real: &Path, named: &str, why: &str) -> Failure {
     let message = format!("ACCESS DENIED: {named:?} {why}");
-    Failure::new(Code::AccessDenied, message, Barrier::Path.sentence())
+    let way_on = Barrier::Path.sentence();
+    let hint = match barriers::is_closed_temp(real, place) {
+        true => format!("{} {way_on}", barriers::temporary(&place.temp)),
+        false => way_on,
+    };
+    Failure::new(Code::AccessDenied, message, hint)
 }
 
 #[cfg(test)]

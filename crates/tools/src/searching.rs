@@ -2,9 +2,11 @@
 //! For `grep`.
 
 use crate::cancel::Cancel;
+use crate::expression::{Expression, Span};
 use crate::kinds;
 use crate::lines::cut_line;
 use crate::open;
+use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::RegexMatcher;
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
@@ -20,6 +22,10 @@ use std::thread::{self, Builder};
 
 /// Most characters of a line that are shown; the line can be read in full.
 const LINE_CHARS: usize = 500;
+/// A match that ends before is seen from the line's beginning on; so much is shown before another.
+const BEFORE_CHARS: usize = 120;
+/// Most further matches of a line that are counted.
+const FURTHER: usize = 1_000;
 /// Longest line that is searched: the engine holds a line in memory.
 const LINE_BYTES: usize = 32 * 1024 * 1024;
 /// A file up to this size is read at once.
@@ -56,12 +62,16 @@ pub(crate) struct Line {
     pub number: u64,
     /// Cut where it is long, control codes made visible.
     pub text: String,
+    /// Whether a part of the line is left out.
+    pub is_cut: bool,
 }
 
 /// Why a line is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Match,
+    /// A further line of the same match.
+    More,
     Before,
     After,
     /// No line: what follows does not follow what was before.
@@ -76,8 +86,8 @@ pub(crate) struct Searching {
 
 impl Searching {
     /// At most `most` matches of a file are told, and one more where there is one.
-    pub fn new(regex: &RegexMatcher, context: usize, most: usize) -> Self {
-        let search = || Search::new(regex.clone(), context, most);
+    pub fn new(expression: &Expression, context: usize, most: usize) -> Self {
+        let search = || Search::new(expression.clone(), context, most);
         let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
         Self { own: search(), others: (1..threads).map(|_| search()).collect() }
     }
@@ -121,23 +131,29 @@ impl Searching {
 
 /// What one thread searches with.
 struct Search {
-    searcher: Searcher,
-    regex: RegexMatcher,
+    /// For lines that end with `\n`, and for those that end with `\r\n`.
+    plain: Searcher,
+    windows: Searcher,
+    expression: Expression,
     most: usize,
     buffer: Vec<u8>,
 }
 
 impl Search {
-    fn new(regex: RegexMatcher, context: usize, most: usize) -> Self {
-        let searcher = SearcherBuilder::new()
+    fn new(expression: Expression, context: usize, most: usize) -> Self {
+        let mut builder = SearcherBuilder::new();
+        builder
             .line_number(true)
             .before_context(context)
             .after_context(context)
             .binary_detection(BinaryDetection::none())
-            .bom_sniffing(false)
-            .heap_limit(Some(LINE_BYTES))
-            .build();
-        Self { searcher, regex, most, buffer: Vec::new() }
+            .multi_line(expression.span == Span::Text)
+            // UTF-16 is decoded, and a mark at the beginning is no text.
+            .bom_sniffing(true)
+            .heap_limit(Some(LINE_BYTES));
+        let plain = builder.build();
+        let windows = builder.line_terminator(LineTerminator::crlf()).build();
+        Self { plain, windows, expression, most, buffer: Vec::new() }
     }
 
     /// Searches what no other thread has taken.
@@ -171,17 +187,17 @@ impl Search {
             Err(errno) => return Looked { meta: None, lines: Vec::new(), end: Err(errno.into()) },
         };
         let meta = file.metadata().ok();
-        let mut gathered = Gathered { lines: Vec::new(), matches: 0, most: self.most };
         let size = meta.as_ref().map(Metadata::len);
-        let end = self.search(file, size, &mut gathered);
-        Looked { meta, lines: gathered.lines, end }
+        let mut lines = Vec::new();
+        let end = self.search(file, size, &mut lines);
+        Looked { meta, lines, end }
     }
 
     fn search(
         &mut self,
         mut file: File,
         size: Option<u64>,
-        gathered: &mut Gathered,
+        lines: &mut Vec<Line>,
     ) -> io::Result<Text> {
         self.buffer.resize(WHOLE, 0);
         let mut filled = 0;
@@ -198,40 +214,120 @@ impl Search {
             }
         };
         let start = &self.buffer[..filled];
-        if memchr::memchr(0, &start[..filled.min(kinds::SNIFFED)]).is_some() {
+        let is_utf16 = kinds::is_utf16(start);
+        if !is_utf16 && memchr::memchr(0, &start[..filled.min(kinds::SNIFFED)]).is_some() {
             return Ok(Text::Binary);
         }
+        let mut is_windows = is_utf16 || has_windows_line(start);
+        if !whole && !is_windows && self.expression.is_about_ends {
+            is_windows = later_windows_line(&file)?;
+        }
+        let (searcher, regex) = match &self.expression.windows {
+            Some(regex) if is_windows => (&mut self.windows, regex),
+            Some(_) | None => (&mut self.plain, &self.expression.plain),
+        };
+        let mut gathered = Gathered { lines, matches: 0, most: self.most, regex };
         if whole {
-            self.searcher.search_slice(&self.regex, start, gathered)?;
+            searcher.search_slice(regex, start, &mut gathered)?;
         } else {
             file.rewind()?;
-            self.searcher.search_file(&self.regex, &file, gathered)?;
+            searcher.search_file(regex, &file, &mut gathered)?;
         }
         Ok(Text::Searched)
     }
 }
 
-/// The lines of one file.
-struct Gathered {
-    lines: Vec<Line>,
-    matches: usize,
-    most: usize,
+fn has_windows_line(bytes: &[u8]) -> bool {
+    memchr::memmem::find(bytes, b"\r\n").is_some()
 }
 
-impl Gathered {
-    fn line(&mut self, kind: Kind, number: Option<u64>, bytes: &[u8]) {
-        let text = String::from_utf8_lossy(bytes);
-        let text = cut_line(text.trim_end_matches(['\n', '\r']), LINE_CHARS, 0);
-        self.lines.push(Line { kind, number: number.unwrap_or_default(), text });
+/// Whether a line of the rest of a file ends with `\r\n`.
+fn later_windows_line(mut file: &File) -> io::Result<bool> {
+    let mut buffer = vec![0; WHOLE];
+    let mut last = 0;
+    loop {
+        let read = match file.read(&mut buffer) {
+            Ok(0) => return Ok(false),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if (last == b'\r' && buffer[0] == b'\n') || has_windows_line(&buffer[..read]) {
+            return Ok(true);
+        }
+        last = buffer[read - 1];
     }
 }
 
-impl Sink for &mut Gathered {
+/// The lines of one file.
+struct Gathered<'a> {
+    lines: &'a mut Vec<Line>,
+    matches: usize,
+    most: usize,
+    regex: &'a RegexMatcher,
+}
+
+impl Gathered<'_> {
+    fn line(&mut self, kind: Kind, number: Option<u64>, bytes: &[u8]) {
+        let bytes = without_end(bytes);
+        let text = String::from_utf8_lossy(bytes);
+        let is_cut = text.chars().nth(LINE_CHARS).is_some();
+        let text = match kind {
+            Kind::Match if is_cut => self.around_match(&text, bytes),
+            Kind::Match | Kind::More | Kind::Before | Kind::After | Kind::Break => {
+                cut_line(&text, LINE_CHARS, 0)
+            }
+        };
+        self.lines.push(Line { kind, number: number.unwrap_or_default(), text, is_cut });
+    }
+
+    /// The part of a long line with its first match, and where in the line more of them are.
+    fn around_match(&self, text: &str, bytes: &[u8]) -> String {
+        let column = |at: usize| String::from_utf8_lossy(&bytes[..at]).chars().count();
+        let mut starts = Vec::new();
+        let _ = self.regex.find_iter(bytes, |found| {
+            starts.push(found.start());
+            starts.len() <= FURTHER
+        });
+        let first = starts.first().map_or(0, |at| column(*at));
+        let skip = match first + BEFORE_CHARS < LINE_CHARS {
+            true => 0,
+            false => first - BEFORE_CHARS,
+        };
+        let (begin, _) = text.char_indices().nth(skip).unwrap_or_default();
+        let mut shown = match skip {
+            0 => String::new(),
+            _ => format!("[… line cut: from column {}] ", skip + 1),
+        };
+        shown.push_str(&cut_line(&text[begin..], LINE_CHARS, 0));
+        let mut later =
+            starts.iter().map(|at| column(*at)).skip_while(|at| *at < skip + LINE_CHARS);
+        if let Some(next) = later.next() {
+            let more = later.count() + 1;
+            let sign = if starts.len() > FURTHER { "+" } else { "" };
+            shown.push_str(&format!(
+                " [… {more}{sign} more matches, the next at column {}]",
+                next + 1
+            ));
+        }
+        shown
+    }
+}
+
+fn without_end(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'));
+    &bytes[..end.map_or(0, |at| at + 1)]
+}
+
+impl Sink for &mut Gathered<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         self.matches += 1;
-        self.line(Kind::Match, found.line_number(), found.bytes());
+        for (line, at) in found.lines().zip(0..) {
+            let kind = if at == 0 { Kind::Match } else { Kind::More };
+            self.line(kind, found.line_number().map(|number| number + at), line);
+        }
         Ok(self.matches <= self.most)
     }
 
@@ -245,7 +341,8 @@ impl Sink for &mut Gathered {
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        self.lines.push(Line { kind: Kind::Break, number: 0, text: String::new() });
+        let text = String::new();
+        self.lines.push(Line { kind: Kind::Break, number: 0, text, is_cut: false });
         Ok(true)
     }
 }

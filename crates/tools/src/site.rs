@@ -29,6 +29,8 @@ pub(crate) struct Site<'a> {
     pub cancel: &'a Cancel,
     /// The cage and its surroundings, where the tool runs a command.
     pub command: Option<CommandSide<'a>>,
+    /// Most characters of the result.
+    pub max_chars: usize,
     /// What this program can beside files and commands.
     pub engine: Engine<'a>,
     /// What the tool has to say beside its answer.
@@ -52,6 +54,8 @@ pub(crate) struct Account {
     pub usage: Option<ProcessUsage>,
     /// The command's process id as the host sees it.
     pub command_pid: Option<u32>,
+    /// Why its cage was lost before the program began.
+    pub lost: Option<String>,
 }
 
 /// A path that a tool may use.
@@ -116,17 +120,18 @@ impl Site<'_> {
             ));
         }
         let trace = trace(self.place, named);
+        let denied = |why| access_denied(self.place, &trace.real, named, why);
         if !self.place.contains(&trace.real) {
-            return Err(access_denied(named, "leads outside the project"));
+            return Err(denied("leads outside the project"));
         }
         let exists = match trace.end {
             End::Found => true,
             End::Missing => false,
             End::Dangling => {
-                return Err(access_denied(named, "is a link to something that does not exist"));
+                return Err(denied("is a link to something that does not exist"));
             }
             End::Circle => {
-                return Err(access_denied(named, "is a link that leads in a circle"));
+                return Err(denied("is a link that leads in a circle"));
             }
             End::NotADirectory => {
                 let part = visible(&self.place.shown(&trace.real).to_string_lossy()).into_owned();

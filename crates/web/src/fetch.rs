@@ -6,7 +6,7 @@ use crate::dial::{Names, NoWay};
 use crate::page;
 use crate::ranges::barred;
 use crate::results::results;
-use protocol::web::{PrivateNetworks, WebSettings};
+use protocol::web::{PrivateNetworks, WebAddress, WebSettings};
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, LOCATION,
 };
@@ -35,21 +35,33 @@ const STACK: usize = 256 << 20;
 const HOPS: usize = 3;
 /// How often a page that loads looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
+/// The way on from an address in numbers.
+const BY_NAME: &str = "Fetch it by the name of its host.";
 /// Servers are told who asks.
 const AGENT: &str = concat!("agentd/", env!("CARGO_PKG_VERSION"));
 
+/// Judges pages by the session's rules.
+pub trait Judge {
+    /// Whether the call may go on to this page of the same host.
+    fn may_follow(&self, page: &WebAddress) -> bool;
+
+    /// Whether a rule names the page's host itself.
+    fn is_named_by_a_rule(&self, page: &WebAddress) -> bool;
+}
+
 /// Fetches for one call.
 #[derive(Debug)]
-pub struct Fetcher {
+pub struct Fetcher<J> {
     settings: WebSettings,
+    judge: J,
     times: Times,
 }
 
-impl Fetcher {
+impl<J: Judge> Fetcher<J> {
     /// An engine that connects to nothing yet.
     #[must_use]
-    pub fn new(settings: WebSettings) -> Self {
-        Self { settings, times: TIMES }
+    pub fn new(settings: WebSettings, judge: J) -> Self {
+        Self { settings, judge, times: TIMES }
     }
 
     /// What a server has at this address, within the time of one page.
@@ -58,7 +70,7 @@ impl Fetcher {
         let runtime = runtime.map_err(|error| broken(&error.to_string()))?;
         let got = runtime.block_on(async {
             tokio::select! {
-                got = tokio::time::timeout(self.times.coming, get(url.clone(), self.settings.private)) => {
+                got = tokio::time::timeout(self.times.coming, self.get(url.clone())) => {
                     got.unwrap_or_else(|_| Err(too_slow(url, self.times.coming)))
                 }
                 () = asked(cancel) => Err(ended()),
@@ -71,9 +83,86 @@ impl Fetcher {
             .map_err(|why| misfit(Code::UnsupportedContent, format!("{at}: {why}"), ""))?;
         Ok((at, text))
     }
+
+    /// Asks, and follows to pages of the same host that the call may read.
+    async fn get(&self, mut url: Url) -> Result<(Url, Body), Misfit> {
+        let private = self.settings.private;
+        url.set_fragment(None);
+        self.by_number(&url)?;
+        for _ in 0..=HOPS {
+            let request = client(private, url.scheme())?
+                .get(url.clone())
+                .header(ACCEPT, "text/html, text/markdown;q=0.9, text/plain;q=0.9, application/json;q=0.8, */*;q=0.5")
+                // A packed answer could be a thousand times as large as it looks.
+                .header(ACCEPT_ENCODING, "identity");
+            let response = request.send().await.map_err(|error| no_way(&url, &error))?;
+            let status = response.status();
+            if status.is_redirection() && response.headers().contains_key(LOCATION) {
+                let next = led_to(&url, &response)?;
+                if !self.follows(&url, &next) {
+                    return Err(misfit(
+                        Code::Redirected,
+                        format!("{url} leads to {next}"),
+                        "Fetch that address by a call of its own.",
+                    ));
+                }
+                url = next;
+                continue;
+            }
+            if !status.is_success() {
+                let hint = match status.as_u16() {
+                    404 | 410 => "Look for the right address with web_search.",
+                    401 | 403 => "The page is not for everybody.",
+                    429 | 500..=599 => "Try later.",
+                    _ => "",
+                };
+                return Err(misfit(Code::HttpError, format!("{url} answered {status}"), hint));
+            }
+            return Ok((url.clone(), read(&url, response).await?));
+        }
+        Err(misfit(Code::Redirected, format!("{url} leads further after {HOPS} steps"), ""))
+    }
+
+    /// Whether a step leads to a page of the same server, or to its server with TLS, that the call may
+    /// read. Any other is a call of its own.
+    fn follows(&self, from: &Url, to: &Url) -> bool {
+        let (Some(one), Some(other)) = (web_address(from), web_address(to)) else { return false };
+        let safer =
+            (from.scheme(), one.port, to.scheme(), other.port) == ("http", 80, "https", 443);
+        let way = safer || (from.scheme() == to.scheme() && one.port == other.port);
+        let same_page = safer && from.path() == to.path() && from.query() == to.query();
+        way && one.host == other.host && (same_page || self.judge.may_follow(&other))
+    }
+
+    /// An address in numbers is looked up nowhere, so that it is judged here. A private one is reached
+    /// where the person lets such pages be fetched. A public one could get around the rules that speak
+    /// of its name, so that a rule must name it.
+    fn by_number(&self, url: &Url) -> Result<(), Misfit> {
+        let Some(address) = web_number(url) else { return Ok(()) };
+        let named = web_address(url).is_some_and(|page| self.judge.is_named_by_a_rule(&page));
+        let (code, why, hint) = match (barred(address), self.settings.private) {
+            (Some(_), PrivateNetworks::Reached) => return Ok(()),
+            (None, _) if named => return Ok(()),
+            (Some(why), PrivateNetworks::Refused) if named => (
+                Code::PrivateAddress,
+                format!("{address} is not reached: {why}"),
+                "A person can let private networks be reached: web.private_networks = \"allow\" in \
+                 their own config.toml.",
+            ),
+            (_, PrivateNetworks::Refused) => {
+                (Code::InvalidArguments, format!("{url} {BY_NUMBER}"), BY_NAME)
+            }
+            (None, PrivateNetworks::Reached) => (
+                Code::InvalidArguments,
+                format!("{url} {BY_NUMBER}, but those of private networks"),
+                BY_NAME,
+            ),
+        };
+        Err(misfit(code, why, hint))
+    }
 }
 
-impl Web for Fetcher {
+impl<J: Judge> Web for Fetcher<J> {
     fn page(&self, url: &Url, cancel: &Cancel) -> Result<Page, Misfit> {
         let (at, body::Text { kind, text, cut }) = self.text(url, cancel)?;
         let url = at.to_string();
@@ -133,69 +222,6 @@ fn bounded<T: Send + 'static>(
     }
 }
 
-/// Asks, and follows to the same page.
-async fn get(mut url: Url, private: PrivateNetworks) -> Result<(Url, Body), Misfit> {
-    url.set_fragment(None);
-    by_number(&url, private)?;
-    for _ in 0..=HOPS {
-        let request = client(private, url.scheme())?
-            .get(url.clone())
-            .header(ACCEPT, "text/html, text/markdown;q=0.9, text/plain;q=0.9, application/json;q=0.8, */*;q=0.5")
-            // A packed answer could be a thousand times as large as it looks.
-            .header(ACCEPT_ENCODING, "identity");
-        let response = request.send().await.map_err(|error| no_way(&url, &error))?;
-        let status = response.status();
-        if status.is_redirection() && response.headers().contains_key(LOCATION) {
-            let next = led_to(&url, &response, private)?;
-            if !follows(&url, &next) {
-                return Err(misfit(
-                    Code::Redirected,
-                    format!("{url} leads to {next}"),
-                    "Fetch that address by a call of its own.",
-                ));
-            }
-            url = next;
-            continue;
-        }
-        if !status.is_success() {
-            let hint = match status.as_u16() {
-                404 | 410 => "Look for the right address with web_search.",
-                401 | 403 => "The page is not for everybody.",
-                429 | 500..=599 => "Try later.",
-                _ => "",
-            };
-            return Err(misfit(Code::HttpError, format!("{url} answered {status}"), hint));
-        }
-        return Ok((url.clone(), read(&url, response).await?));
-    }
-    Err(misfit(Code::Redirected, format!("{url} leads further after {HOPS} steps"), ""))
-}
-
-/// An address in numbers is looked up nowhere, so that it is judged here: it leads into a private
-/// network or to this machine, where the person lets such pages be fetched. A public one would get
-/// around the rules that speak of its name.
-fn by_number(url: &Url, private: PrivateNetworks) -> Result<(), Misfit> {
-    let why = match (web_number(url), private) {
-        (None, _) => return Ok(()),
-        (Some(_), PrivateNetworks::Refused) => format!("{url} {BY_NUMBER}"),
-        (Some(address), PrivateNetworks::Reached) => match barred(address) {
-            Some(_) => return Ok(()),
-            None => format!("{url} {BY_NUMBER}, but those of private networks"),
-        },
-    };
-    Err(misfit(Code::InvalidArguments, why, "Fetch it by the name of its host."))
-}
-
-/// Whether a step leads to the page that was asked for, by the way that it is written or with TLS. What
-/// was judged is one page: any other is a call of its own.
-fn follows(from: &Url, to: &Url) -> bool {
-    let (Some(one), Some(other)) = (web_address(from), web_address(to)) else { return false };
-    let safer = (from.scheme(), one.port, to.scheme(), other.port) == ("http", 80, "https", 443);
-    let way = safer || (from.scheme() == to.scheme() && one.port == other.port);
-    let path = |path: &str| path.trim_end_matches('/').to_owned();
-    way && one.host == other.host && path(&one.path) == path(&other.path)
-}
-
 /// Makes a client that connects to what was judged and nothing else.
 fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, Misfit> {
     // Fails only when one is installed already, which is as good.
@@ -213,11 +239,12 @@ fn client(private: PrivateNetworks, scheme: &str) -> Result<Client, Misfit> {
 }
 
 /// Where an answer leads.
-fn led_to(url: &Url, response: &Response, private: PrivateNetworks) -> Result<Url, Misfit> {
+fn led_to(url: &Url, response: &Response) -> Result<Url, Misfit> {
     let target = response.headers().get(LOCATION).map(|value| value.as_bytes());
     let target = String::from_utf8_lossy(target.unwrap_or_default());
     let next = url.join(&target).map_err(|error| error.to_string());
-    next.and_then(|next| web_url(next.as_str(), private))
+    // Only the host that was asked is followed to, by whatever it is named.
+    next.and_then(|next| web_url(next.as_str(), PrivateNetworks::Reached))
         .map_err(|why| misfit(Code::Redirected, format!("{url} leads to {target:?}: {why}"), ""))
 }
 

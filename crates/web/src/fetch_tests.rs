@@ -43,10 +43,23 @@ fn server(does: impl Fn(&mut TcpStream) + Send + 'static) -> Url {
     Url::parse(&format!("http://localhost:{port}/")).unwrap()
 }
 
-fn fetcher(coming: Duration) -> Fetcher {
+/// Follows to no page below `/denied`; a rule names this public address.
+struct Rules;
+
+impl Judge for Rules {
+    fn may_follow(&self, page: &WebAddress) -> bool {
+        !page.path.starts_with("/denied")
+    }
+
+    fn is_named_by_a_rule(&self, page: &WebAddress) -> bool {
+        page.host == "151.101.1.69" || page.host == "10.0.0.8"
+    }
+}
+
+fn fetcher(coming: Duration) -> Fetcher<Rules> {
     let search_url = "http://localhost/".to_owned();
     let settings = WebSettings { search_url, private: PrivateNetworks::Reached };
-    Fetcher { settings, times: Times { coming, reading: TIMES.reading } }
+    Fetcher { settings, judge: Rules, times: Times { coming, reading: TIMES.reading } }
 }
 
 /// Longer than any test; one that waits for it has failed.
@@ -70,7 +83,7 @@ fn a_page_that_never_comes_whole_ends_with_its_time() {
     let page = fetcher(NEVER).page(&whole, &Cancel::new().unwrap()).unwrap();
     assert_eq!(page.text, "late", "one that takes its time within the bound comes");
     // What people are told of it; the pages above had less.
-    assert_eq!(Fetcher::new(fetcher(NEVER).settings).times.coming, Duration::from_secs(15));
+    assert_eq!(Fetcher::new(fetcher(NEVER).settings, Rules).times.coming, Duration::from_secs(15));
 }
 
 #[test]
@@ -123,7 +136,11 @@ fn a_reader_that_fails_at_a_page_is_told() {
 
 #[test]
 fn which_addresses_in_numbers_are_fetched() {
-    let says = |url: &str, private| by_number(&Url::parse(url).unwrap(), private);
+    let says = |url: &str, private| {
+        let mut fetcher = fetcher(NEVER);
+        fetcher.settings.private = private;
+        fetcher.by_number(&Url::parse(url).unwrap())
+    };
     for private in ["10.0.0.7", "127.0.0.1:8080", "[::1]", "[fd00::1]", "192.168.1.1"] {
         let url = format!("http://{private}/");
         assert_eq!(says(&url, PrivateNetworks::Reached), Ok(()), "{url}");
@@ -136,4 +153,32 @@ fn which_addresses_in_numbers_are_fetched() {
         assert!(refused.message.ends_with("but those of private networks"), "{refused:?}");
     }
     assert_eq!(says("http://localhost/", PrivateNetworks::Refused), Ok(()), "names are looked up");
+    // A rule that names a public address has it fetched, and leaves private ones to the person's setting.
+    for private in [PrivateNetworks::Refused, PrivateNetworks::Reached] {
+        assert_eq!(says("http://151.101.1.69/", private), Ok(()));
+    }
+    let refused = says("http://10.0.0.8/", PrivateNetworks::Refused).unwrap_err();
+    assert_eq!(refused.code, Code::PrivateAddress, "{refused:?}");
+}
+
+#[test]
+fn which_steps_of_a_server_are_followed() {
+    for (from, to, expected) in [
+        ("http://a.org/x", "http://a.org/x/", true),
+        ("http://a.org/x", "http://a.org/y?z=1", true),
+        ("http://a.org/x", "https://a.org/y", true),
+        ("http://a.org/x", "http://a.org/denied/y", false),
+        ("http://a.org/denied", "http://a.org/denied/", false),
+        ("http://a.org/denied", "http://a.org/denied?q", false),
+        ("http://a.org/denied", "https://a.org/denied?q", false),
+        ("http://a.org/denied?q", "https://a.org/denied?q", true),
+        ("https://a.org/x", "http://a.org/y", false),
+        ("http://a.org/x", "http://a.org:8080/y", false),
+        ("http://a.org/x", "http://b.a.org/y", false),
+        ("http://[::1]:81/x", "http://[::1]:81/y", true),
+        ("http://10.0.0.7/x", "http://10.0.0.8/x", false),
+    ] {
+        let [one, other] = [from, to].map(|url| Url::parse(url).unwrap());
+        assert_eq!(fetcher(NEVER).follows(&one, &other), expected, "{from} {to}");
+    }
 }

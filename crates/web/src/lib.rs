@@ -15,6 +15,6 @@ mod proxy;
 mod ranges;
 mod results;
 
-pub use fetch::Fetcher;
+pub use fetch::{Fetcher, Judge};
 pub use proxy::Proxy;
 pub use ranges::barred;

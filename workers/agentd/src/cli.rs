@@ -132,7 +132,7 @@ pub(crate) enum Command {
     },
     /// The manual page, as roff: `agentd man | man -l -`.
     Man {
-        /// Of this command; of the program where it is left out.
+        /// Of this command or tool; of the program where it is left out.
         command: Option<String>,
     },
     /// What every tool call did, and what it was refused.
@@ -186,6 +186,11 @@ pub(crate) enum Command {
     Rules {
         #[command(subcommand)]
         command: RulesCommand,
+    },
+    /// The tools that a model is given; of one: its inputs, output, bounds, cage and rules.
+    Tools {
+        /// The tool, by its own name or another agent's.
+        name: Option<String>,
     },
     /// The whole product in a minute, without key and network: a recorded model drives real tools
     /// in real cages, and is refused what it must not do.
@@ -340,6 +345,10 @@ pub(crate) struct SessionFlags {
     /// given several times. The network is an allow-list then.
     #[arg(long, value_name = "HOST", conflicts_with = "net")]
     pub(crate) allow_host: Vec<String>,
+    /// A host whose pages the model may read, such as docs.rs, '*.docs.rs', docs.rs/serde/* or
+    /// 10.0.0.7:8080; may be given several times. A web search needs the host of `web.search_url`.
+    #[arg(long, value_name = "HOST")]
+    pub(crate) allow_web: Vec<String>,
     /// A rule that allows, such as 'bash:cargo *'; may be given several times.
     #[arg(long, value_name = "RULE")]
     pub(crate) allowed_tools: Vec<String>,

@@ -110,7 +110,8 @@ fn status(daemon: &DaemonSupervisors<'_>, json: bool) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn ask(mut connection: Connection) -> Result<DaemonStatus, Failure> {
+/// What the daemon says of itself; nothing is started by asking.
+pub(crate) fn ask(mut connection: Connection) -> Result<DaemonStatus, Failure> {
     let answer = door::ask_at_once(&mut connection, &FromClient::Status)?;
     let ToClient::Status(status) = answer else { return Err(door::unexpected(&answer)) };
     Ok(status)

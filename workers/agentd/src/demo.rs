@@ -37,8 +37,8 @@ const RECORDING: &str = include_str!("demo/recording.jsonl");
 /// What the table above it cannot show.
 const NOT_OBSERVABLE: &str = "not observable: refused reads, here that of the secret; the command's \
     output shows it\n";
-/// Longest run of it.
-const TIME_LIMIT: Duration = Duration::from_secs(50);
+/// Longest run of it: an emulated machine takes more than the usual seconds.
+const TIME_LIMIT: Duration = Duration::from_secs(240);
 
 /// The attempt to connect that runs inside a cage.
 pub(crate) fn reach(address: SocketAddr) -> Exit {
@@ -127,9 +127,9 @@ fn play(scene: &Scene, listener: &Listener, view: &mut DemoView) -> Result<Playe
     supervisors
         .end()
         .map_err(|error| Failure::internal(format!("agentd-supervisor did not end: {error}")))?;
-    let finished = ran.map_err(|error| {
-        Failure::internal(format!("the demo did not run: {}", chain(&error)))
-            .exit(Exit::of_error(&error))
+    let finished = ran.map_err(|failed| {
+        Failure::internal(format!("the demo did not run: {}", chain(&failed.error)))
+            .exit(Exit::of_error(&failed.error))
     })?;
     Ok(Played { finished, supervisor: pid, supervisor_lived })
 }

@@ -3,6 +3,7 @@
 mod attempts;
 mod tiers;
 
+use crate::door;
 use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::output::print;
@@ -212,7 +213,7 @@ fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<Finding> {
         }
         Tier::C => {
             let text = "none can be made, so no tool call runs here";
-            let hint = "agentd needs Linux 6.2 or newer with Landlock and seccomp; --unsafe-no-sandbox \
+            let hint = "agentd needs Linux 5.13 or newer with Landlock and seccomp; --unsafe-no-sandbox \
                         runs calls without any, and every screen says NONE then";
             let mut findings =
                 vec![Finding::missing("cage", text, Exit::SandboxUnavailable).hint(hint)];
@@ -281,6 +282,26 @@ fn executables() -> Vec<Finding> {
     vec![Finding::missing("executables", text, Exit::SupervisorUnreachable).hint(hint)]
 }
 
+/// The daemon at this socket and its troubles; nothing where none runs.
+fn daemon(socket: &Path) -> Vec<Finding> {
+    let failed = |failure: &Failure| Finding::note("daemon", failure.message().to_owned());
+    let connection = match door::reached(socket) {
+        Ok(None) => return Vec::new(),
+        Ok(Some(connection)) => connection,
+        Err(failure) => return vec![failed(&failure)],
+    };
+    let status = match crate::daemon::ask(connection) {
+        Ok(status) => status,
+        Err(failure) => return vec![failed(&failure)],
+    };
+    let text = format!("process {}, {} sessions", status.pid, status.sessions);
+    if status.troubles.is_empty() {
+        return vec![Finding::ok("daemon", text)];
+    }
+    let troubles = status.troubles.iter();
+    troubles.map(|trouble| Finding::note("daemon", format!("{text}; {trouble}"))).collect()
+}
+
 fn of_place(place: &Place) -> Vec<Finding> {
     let mut findings = Vec::new();
     findings.push(match place.writable_state() {
@@ -290,10 +311,13 @@ fn of_place(place: &Place) -> Vec<Finding> {
                 .hint("set XDG_STATE_HOME to a directory of your own")
         }
     });
-    findings.push(match place.dirs.socket() {
-        Ok(socket) => Finding::ok("socket", format!("would be {}", socket.display())),
-        Err(error) => Finding::missing("socket", chain(&error), Exit::Configuration),
-    });
+    match place.dirs.socket() {
+        Ok(socket) => {
+            findings.push(Finding::ok("socket", format!("would be {}", socket.display())));
+            findings.extend(daemon(&socket));
+        }
+        Err(error) => findings.push(Finding::missing("socket", chain(&error), Exit::Configuration)),
+    }
     let here = std::fs::canonicalize(".").unwrap_or_else(|_| Path::new("/").to_owned());
     match place.load(&here, &[], TrustFlag::NotGiven) {
         Ok(config) => {

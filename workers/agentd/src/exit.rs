@@ -21,6 +21,7 @@ pub(crate) enum Exit {
     ProviderUnreachable = 14,
     SupervisorUnreachable = 15,
     Configuration = 16,
+    ProcessDied = 17,
     Held = 75,
     TimeLimit = 124,
     Interrupted = 130,
@@ -29,7 +30,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// All of them, in the order of their numbers.
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Done,
         Self::Failed,
         Self::Usage,
@@ -41,6 +42,7 @@ impl Exit {
         Self::ProviderUnreachable,
         Self::SupervisorUnreachable,
         Self::Configuration,
+        Self::ProcessDied,
         Self::Held,
         Self::TimeLimit,
         Self::Interrupted,
@@ -61,6 +63,9 @@ impl Exit {
             Self::ProviderUnreachable => "the provider cannot be reached, or is overloaded",
             Self::SupervisorUnreachable => "no supervisor, or it was lost",
             Self::Configuration => "wrong configuration",
+            Self::ProcessDied => {
+                "a process died again and again without progress; --resume ID goes on"
+            }
             Self::Held => "another process holds this session; try again",
             Self::TimeLimit => "the time limit was reached",
             Self::Interrupted => "interrupted (SIGINT)",
@@ -82,6 +87,7 @@ impl Exit {
         match finished.stopped {
             Some(stop) => Self::of_stop(stop),
             None if conclusion.uncaged > 0 => Self::SandboxUnavailable,
+            None if matches!(conclusion.end, Some(TurnEnd::ProcessDied(_))) => Self::ProcessDied,
             None if conclusion.degraded.is_some() => Self::Failed,
             None => match &conclusion.end {
                 Some(TurnEnd::ProviderFailed { kind, message: _ }) => Self::of_provider(*kind),
@@ -90,6 +96,7 @@ impl Exit {
                     Self::BudgetUsedUp
                 }
                 Some(TurnEnd::Done) => Self::Done,
+                Some(TurnEnd::ProcessDied(_)) => Self::ProcessDied,
                 Some(TurnEnd::Declined { .. } | TurnEnd::Truncated | TurnEnd::Interrupted)
                 | None => Self::Failed,
             },
@@ -100,7 +107,9 @@ impl Exit {
     pub(crate) fn of_error(error: &RunError) -> Self {
         match error {
             RunError::Failed { kind, message: _ } => Self::of_failed(*kind),
-            RunError::Lost(_) | RunError::NoSupervisor(_) => Self::SupervisorUnreachable,
+            RunError::Lost(_) | RunError::LostAgain { .. } | RunError::NoSupervisor(_) => {
+                Self::SupervisorUnreachable
+            }
             RunError::Stopped(stop) => Self::of_stop(*stop),
         }
     }

@@ -3,6 +3,7 @@
 
 use crate::exit::Exit;
 use client::{ConnectError, DaemonError, SpawnError};
+use protocol::ids::SessionId;
 use std::error::Error;
 use std::fmt;
 
@@ -24,20 +25,33 @@ pub(crate) struct Failure {
     exit: Exit,
     message: String,
     hint: Option<String>,
+    session: Option<SessionId>,
 }
 
 impl Failure {
     pub(crate) fn user(message: impl Into<String>) -> Self {
-        Self { whose: Whose::User, exit: Exit::Usage, message: message.into(), hint: None }
+        Self {
+            whose: Whose::User,
+            exit: Exit::Usage,
+            message: message.into(),
+            hint: None,
+            session: None,
+        }
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
         let (whose, exit) = (Whose::Config, Exit::Configuration);
-        Self { whose, exit, message: message.into(), hint: None }
+        Self { whose, exit, message: message.into(), hint: None, session: None }
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
-        Self { whose: Whose::Internal, exit: Exit::Failed, message: message.into(), hint: None }
+        Self {
+            whose: Whose::Internal,
+            exit: Exit::Failed,
+            message: message.into(),
+            hint: None,
+            session: None,
+        }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -48,6 +62,16 @@ impl Failure {
     pub(crate) fn exit(mut self, exit: Exit) -> Self {
         self.exit = exit;
         self
+    }
+
+    /// The session that it is about.
+    pub(crate) fn of_session(mut self, session: Option<SessionId>) -> Self {
+        self.session = session;
+        self
+    }
+
+    pub(crate) fn session(&self) -> Option<&SessionId> {
+        self.session.as_ref()
     }
 
     /// The same, as the reason of what is said before it.

@@ -11,7 +11,8 @@ use crate::place::{Place, TrustFlag, real_dir};
 use crate::sessions;
 use crate::signals::HeldSignals;
 use client::{
-    Colour, Entrance, LeaderKey, Leaving, Left, Manner, ScreenInput, Terminal, Visit, beside_self,
+    Colour, Entrance, LeaderKey, Leaving, Left, Manner, RunFailure, ScreenInput, Terminal, Visit,
+    beside_self,
 };
 use journal::Filter;
 use protocol::client::{Others, Rights, SessionState, Start};
@@ -99,7 +100,9 @@ fn unfinished_here(place: &Place, flags: &SessionFlags) -> Result<Option<Session
         SessionState::Idle
         | SessionState::Working
         | SessionState::Asking(_)
-        | SessionState::Degraded(_) => Some(row.session),
+        | SessionState::Degraded(_)
+        | SessionState::CutShort(_)
+        | SessionState::IdleCutShort(_) => Some(row.session),
         SessionState::Ended => sessions::is_unfinished(place, &row.session).then_some(row.session),
         SessionState::Unreadable(why) => {
             eprintln!("agentd: session {} cannot be read: {why}", row.session);
@@ -154,7 +157,8 @@ fn visit(
     let left = client::attach(&mut daemon, visit, &records, |inputs| {
         signals.deliver_as(inputs, ScreenInput::Signal);
     });
-    ended(left.map_err(|error| crate::run::failure(&error))?)
+    let failed = |error| crate::run::failure(&RunFailure { session: None, error });
+    ended(left.map_err(failed)?)
 }
 
 /// What the audit log holds of a session, as `:audit` shows it.

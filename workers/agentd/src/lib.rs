@@ -28,6 +28,7 @@ mod settings;
 mod show;
 mod signals;
 mod table;
+mod tools_page;
 
 use clap::Parser;
 use cli::{AuditCommand, AuditFilter, Cli, Command};
@@ -101,6 +102,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         }
         (Some(Command::Config { command }), _) => settings::main(&command),
         (Some(Command::Rules { command }), _) => rules::main(&command),
+        (Some(Command::Tools { name }), _) => tools_page::main(name.as_deref()),
         (Some(Command::Init { project }), _) => init::main(&project),
         (Some(Command::Demo { keep: _, reach: Some(address) }), _) => Ok(demo::reach(address)),
         (Some(Command::Demo { keep, reach: None }), _) => {

@@ -39,7 +39,9 @@ fn cells(row: &SessionRow) -> [String; 6] {
             | SessionState::Idle
             | SessionState::Working
             | SessionState::Degraded(_)
-            | SessionState::Unreadable(_) => word.to_owned(),
+            | SessionState::Unreadable(_)
+            | SessionState::CutShort(_)
+            | SessionState::IdleCutShort(_) => word.replace('_', " "),
         },
         row.turns.map_or("-".to_owned(), |turns| turns.to_string()),
         if row.last == 0 { "-".to_owned() } else { time(row.last) },
@@ -57,6 +59,7 @@ fn state(state: &SessionState) -> (&'static str, Option<&str>) {
         SessionState::Asking(_) => ("asking", None),
         SessionState::Degraded(why) => ("degraded", Some(why)),
         SessionState::Unreadable(why) => ("unreadable", Some(why)),
+        SessionState::CutShort(why) | SessionState::IdleCutShort(why) => ("cut_short", Some(why)),
     }
 }
 
@@ -68,7 +71,9 @@ fn line(row: &SessionRow) -> String {
         | SessionState::Idle
         | SessionState::Working
         | SessionState::Degraded(_)
-        | SessionState::Unreadable(_) => 0,
+        | SessionState::Unreadable(_)
+        | SessionState::CutShort(_)
+        | SessionState::IdleCutShort(_) => 0,
     };
     let line = json!({
         "session_id": row.session.0,

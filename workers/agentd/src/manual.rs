@@ -5,6 +5,7 @@ use crate::cli::{Cli, EXAMPLES, Shell};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::print;
+use crate::tools_page;
 use clap::CommandFactory;
 
 /// Completions for a shell, on standard output.
@@ -24,11 +25,17 @@ pub(crate) fn completions(shell: Shell) -> Exit {
 pub(crate) fn man(name: Option<&str>) -> Result<Exit, Failure> {
     let mut program = Cli::command();
     program.build();
+    let is_command = |name: &str| program.find_subcommand(name).is_some();
+    if let Some(tool) = name.filter(|name| !is_command(name)).and_then(tools::named) {
+        let title = format!(".TH agentd-{} 1\n", tool.name.replace('-', "\\-"));
+        print(&format!("{title}{}", as_written("TOOL", &tools_page::page(tool))));
+        return Ok(Exit::Done);
+    }
     let command = match name {
         None => program,
         Some(name) => program.find_subcommand(name).cloned().ok_or_else(|| {
-            Failure::user(format!("there is no command {name:?}"))
-                .hint("`agentd --help` lists the commands")
+            Failure::user(format!("there is no command and no tool {name:?}"))
+                .hint("`agentd --help` lists the commands, `agentd tools` the tools")
         })?,
     };
     // As text of the page the lines of examples would run together.

@@ -140,6 +140,11 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, Failure> {
     for host in &flags.allow_host {
         set("net.allow", host);
     }
+    for host in &flags.allow_web {
+        for tool in ["web_fetch", "web_search"] {
+            set("permissions.allow", &format!("{tool}:{host}"));
+        }
+    }
     for rule in &flags.allowed_tools {
         set("permissions.allow", rule);
     }

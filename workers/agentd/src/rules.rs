@@ -181,6 +181,11 @@ impl Checked {
                 Basis::Mode(mode) => {
                     format!("no rule speaks of it, and the mode is `{}`", mode.name())
                 }
+                Basis::Opaque(mode) => format!(
+                    "the mode is `{}`; no rule can see the program in it whose name is only known when \
+                     it runs",
+                    mode.name()
+                ),
                 Basis::Query => "it only looks, and no rule denies it".to_owned(),
                 Basis::Unjudgeable(why) | Basis::NobodyToAsk(why) => why.clone(),
                 Basis::Person(who) => format!("answered by {who}"),

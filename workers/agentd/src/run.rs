@@ -11,8 +11,8 @@ use crate::prompt;
 use crate::sessions;
 use crate::signals::HeldSignals;
 use client::{
-    Colour, Finished, JsonView, Launch, OwnSupervisors, Prompts, RunError, StreamJsonView, Task,
-    Terminal, TextView, View, beside_self, failure_line,
+    Colour, Finished, JsonView, Launch, OwnSupervisors, Prompts, RunError, RunFailure,
+    StreamJsonView, Task, Terminal, TextView, View, beside_self, failure_line, resume_hint,
 };
 use protocol::client::{FailedKind, Start};
 use protocol::judgement::Audience;
@@ -26,7 +26,8 @@ pub(crate) fn main(given: Option<&str>, flags: &RunFlags) -> Result<Exit, Failur
         Err(failure) => {
             // A program that reads results gets one for this too.
             if flags.output_format != Format::Text {
-                let _ = io::stdout().write_all(failure_line(failure.message()).as_bytes());
+                let line = failure_line(failure.session(), failure.message());
+                let _ = io::stdout().write_all(line.as_bytes());
             }
             Err(failure)
         }
@@ -47,7 +48,7 @@ fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, Failure> 
     if daemon.find()?.is_some() {
         let signals = held_signals()?;
         let ran = client::run(&mut daemon, task, view.as_mut(), |inputs| signals.deliver(inputs));
-        return ran.map_err(|error| failure(&error));
+        return ran.map_err(|failed| failure(&failed));
     }
     drive(task, view.as_mut())
 }
@@ -65,33 +66,37 @@ pub(crate) fn drive(task: Task, view: &mut dyn View) -> Result<Finished, Failure
     let mut supervisors = OwnSupervisors::start(launch)?;
     let ran = client::run(&mut supervisors, task, view, |inputs| signals.deliver(inputs));
     let ended = supervisors.end();
-    let finished = ran.map_err(|error| failure(&error))?;
+    let finished = ran.map_err(|failed| failure(&failed))?;
     ended.map_err(|error| {
         Failure::internal(format!("cannot tell how agentd-supervisor ended: {error}"))
     })?;
     Ok(finished)
 }
 
-pub(crate) fn failure(error: &RunError) -> Failure {
+pub(crate) fn failure(failed: &RunFailure) -> Failure {
+    let RunFailure { session, error } = failed;
     let exit = Exit::of_error(error);
     let message = chain(error);
-    match error {
+    let failure = match error {
         RunError::Failed { kind, message: _ } => match kind {
-            FailedKind::Configuration | FailedKind::SandboxUnavailable => {
-                Failure::config(message).exit(exit)
-            }
+            FailedKind::Configuration | FailedKind::SandboxUnavailable => Failure::config(message),
             FailedKind::Usage
             | FailedKind::NotFound
             | FailedKind::Held
             | FailedKind::Disk
-            | FailedKind::Ending => Failure::user(message).exit(exit),
-            FailedKind::Internal => Failure::internal(message).exit(exit),
+            | FailedKind::Ending => Failure::user(message),
+            FailedKind::Internal => Failure::internal(message),
         },
-        RunError::Lost(_) | RunError::NoSupervisor(_) => Failure::internal(message)
-            .exit(exit)
-            .hint("the session is on disk; `--resume` with its id goes on"),
-        RunError::Stopped(_) => Failure::user(message).exit(exit),
-    }
+        RunError::Lost(_) | RunError::LostAgain { .. } | RunError::NoSupervisor(_) => {
+            let message = match session {
+                Some(session) => format!("{message}; {}", resume_hint(session)),
+                None => message,
+            };
+            Failure::internal(message).hint("`agentd logs` says how the supervisors ended")
+        }
+        RunError::Stopped(_) => Failure::user(message),
+    };
+    failure.exit(exit).of_session(session.clone())
 }
 
 fn view(format: Format) -> Box<dyn View> {

@@ -6,6 +6,7 @@ use crate::door;
 use crate::failure::{Failure, chain};
 use crate::place::{Place, real_dir};
 use crate::ps::sockets;
+use crate::show::in_words;
 use client::{Connection, one_line};
 use journal::{Entry, Record};
 use protocol::client::{SessionRow, SessionState};
@@ -24,7 +25,7 @@ pub(crate) fn rows(place: &Place) -> Vec<SessionRow> {
         for row in listed(&mut connection) {
             // Each supervisor lists what is on disk too; only the one that has it live knows more.
             match rows.iter_mut().find(|known| known.session == row.session) {
-                Some(known) if known.state == SessionState::Ended => *known = row,
+                Some(known) if known.state.is_of_disk() => *known = row,
                 Some(_) => {}
                 None => rows.push(row),
             }
@@ -67,9 +68,7 @@ pub(crate) fn holder(place: &Place, session: &SessionId) -> Result<Option<Connec
 
 fn holds(connection: &mut Connection, session: &SessionId) -> Result<bool, Failure> {
     let rows = door::sessions_of(connection)?;
-    let of_disk =
-        |state: &SessionState| matches!(state, SessionState::Ended | SessionState::Unreadable(_));
-    Ok(rows.iter().any(|row| row.session == *session && !of_disk(&row.state)))
+    Ok(rows.iter().any(|row| row.session == *session && !row.state.is_of_disk()))
 }
 
 /// The newest session of this project.
@@ -111,8 +110,11 @@ fn on_disk(place: &Place) -> Vec<String> {
 
 fn from_disk(dir: &Path, id: String) -> SessionRow {
     let seen = journal::glance(dir);
-    let state =
-        seen.trouble.map_or(SessionState::Ended, |why| SessionState::Unreadable(chain(&why)));
+    let state = match (&seen.trouble, seen.cut_short(dir)) {
+        (Some(why), _) => SessionState::Unreadable(chain(why)),
+        (None, Some(died)) => SessionState::CutShort(in_words(&died)),
+        (None, None) => SessionState::Ended,
+    };
     let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
     SessionRow {
         session: SessionId(id),

@@ -8,9 +8,11 @@ use crate::failure::{Failure, chain};
 use crate::place::Place;
 use crate::sessions;
 use client::{one_line, plain};
-use journal::{Block, Entry, Record, Span, TurnEnd};
+use journal::{Block, Deaths, Entry, OpenCall, Progress, Record, Span, TurnEnd};
+use protocol::ids::SessionId;
 use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
+use std::path::Path;
 
 /// Longest line about a call, in characters.
 const LINE: usize = 120;
@@ -25,20 +27,25 @@ pub(crate) enum Calls {
 pub(crate) fn show(beginning: &str, calls: Calls, json: bool) -> Result<Exit, Failure> {
     let safe = |text: String| plain(&text);
     match json {
-        true => each(beginning, line),
-        false => each(beginning, |entry| safe(words(entry, calls))),
+        true => each(beginning, line, cut_short_lines),
+        false => each(beginning, |entry| safe(words(entry, calls)), cut_short_words),
     }
 }
 
 pub(crate) fn export(beginning: &str, format: ExportFormat) -> Result<Exit, Failure> {
     match format {
-        ExportFormat::Json => each(beginning, line),
-        ExportFormat::Markdown => each(beginning, markdown),
+        // A copy of the records, and nothing else.
+        ExportFormat::Json => each(beginning, line, |_| String::new()),
+        ExportFormat::Markdown => each(beginning, markdown, cut_short_markdown),
     }
 }
 
-/// Prints each record of a session, as far as they can be read.
-fn each(beginning: &str, text: impl Fn(&Entry) -> String) -> Result<Exit, Failure> {
+/// Prints each record of a session, as far as they can be read, and then what was cut short.
+fn each(
+    beginning: &str,
+    text: impl Fn(&Entry) -> String,
+    rest: impl Fn(&CutShort) -> String,
+) -> Result<Exit, Failure> {
     let place = Place::of_process()?;
     let session = sessions::named(&place, beginning)?;
     let unreadable = |error: &journal::ReadError| {
@@ -46,8 +53,8 @@ fn each(beginning: &str, text: impl Fn(&Entry) -> String) -> Result<Exit, Failur
             "`agentd fork {session}` begins a new session from the records that are good"
         ))
     };
-    let reader = journal::read(&sessions::directory(&place, &session))
-        .map_err(|error| unreadable(&error))?;
+    let directory = sessions::directory(&place, &session);
+    let reader = journal::read(&directory).map_err(|error| unreadable(&error))?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     for entry in reader {
         let entry = match entry {
@@ -62,8 +69,69 @@ fn each(beginning: &str, text: impl Fn(&Entry) -> String) -> Result<Exit, Failur
             return Ok(Exit::Done);
         }
     }
+    if let Some(cut) = CutShort::of(session, &directory) {
+        let _ = out.write_all(rest(&cut).as_bytes());
+    }
     let _ = out.flush();
     Ok(Exit::Done)
+}
+
+/// What has no end on record though no process works on it, and the end of a turn by deaths.
+struct CutShort {
+    session: SessionId,
+    calls: Vec<OpenCall>,
+    /// The turn, where it is not on record how it ended.
+    turn: Option<Deaths>,
+}
+
+impl CutShort {
+    fn of(session: SessionId, directory: &Path) -> Option<Self> {
+        let past = journal::past_of(directory).ok()?;
+        let deaths = past.turn.cut_short(past.turns);
+        let calls = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
+        let none = deaths.is_none() && calls.is_empty();
+        if none || past.turn.is_open() && journal::is_held(directory) {
+            return None;
+        }
+        let turn = deaths.filter(|_| past.turn.is_open());
+        Some(Self { session, calls, turn })
+    }
+}
+
+fn cut_short_words(cut: &CutShort) -> String {
+    let mut text = String::new();
+    for call in &cut.calls {
+        let ran = ran(call.progress);
+        text.push_str(&format!("   {} cut short (agentd ended); {ran}\n", call.number));
+    }
+    if let Some(deaths) = &cut.turn {
+        text.push_str(&format!("   the turn was cut short: {}\n", in_words(deaths)));
+    }
+    format!("{text}   `agentd -p PROMPT --resume {}` goes on\n", cut.session)
+}
+
+fn cut_short_markdown(cut: &CutShort) -> String {
+    let calls = cut.calls.iter().map(|call| {
+        format!("\nCall {} was cut short: agentd ended; {}.\n", call.number, ran(call.progress))
+    });
+    let turn = cut.turn.iter();
+    let turn = turn.map(|deaths| format!("\n*the turn was cut short: {}*\n", in_words(deaths)));
+    plain(&calls.chain(turn).collect::<String>())
+}
+
+/// Not on record, so without a number.
+fn cut_short_lines(cut: &CutShort) -> String {
+    let call = |call: &OpenCall| json!({"kind": "CUT_SHORT", "call": call.number, "tool": call.tool, "progress": call.progress});
+    let turn = |deaths: &Deaths| json!({"kind": "CUT_SHORT", "turn": deaths});
+    let lines = cut.calls.iter().map(call).chain(cut.turn.iter().map(turn));
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
+fn ran(progress: Progress) -> &'static str {
+    match progress {
+        Progress::NeverStarted => "it never ran",
+        Progress::MayHaveRun => "it may have run",
+    }
 }
 
 fn line(entry: &Entry) -> String {
@@ -124,11 +192,7 @@ fn words(entry: &Entry, calls: Calls) -> String {
             }
         }
         Record::Interrupted { call, cause, progress, .. } => {
-            let ran = match progress {
-                journal::Progress::NeverStarted => "it never ran",
-                journal::Progress::MayHaveRun => "it may have run",
-            };
-            format!("   {call} cut short ({cause}); {ran}\n")
+            format!("   {call} cut short ({cause}); {}\n", ran(*progress))
         }
         Record::TurnEnded { end } => format!("   {}\n", ending(end)),
         Record::Unknown { kind, fields: _ } => format!("   ({kind})\n"),
@@ -152,6 +216,7 @@ fn words(entry: &Entry, calls: Calls) -> String {
         // A prompt that waited comes again where its turn begins.
         Record::Queued { .. }
         | Record::TakenBack
+        | Record::Closed
         | Record::Compacted { .. }
         | Record::Seen { .. }
         | Record::Asked { .. }
@@ -195,6 +260,7 @@ fn as_markdown(entry: &Entry) -> String {
         Record::TurnEnded { end } => format!("\n*{}*\n", ending(end)),
         Record::Queued { .. }
         | Record::TakenBack
+        | Record::Closed
         | Record::Compacted { .. }
         | Record::Changed { .. }
         | Record::Learned { .. }
@@ -241,8 +307,14 @@ fn ending(end: &TurnEnd) -> String {
         }
         TurnEnd::Declined { explanation } => format!("the model declined: {explanation}"),
         TurnEnd::Truncated => "the answer was cut at its limit".to_owned(),
-        // By a person, or by a death that nobody was there to go on after: the records say no more.
         TurnEnd::Interrupted => "the turn was stopped before its end".to_owned(),
         TurnEnd::ProviderFailed { failure: _, message } => message.clone(),
+        TurnEnd::ProcessDied(died) => format!("the turn was cut short: {}", in_words(died)),
     }
+}
+
+/// The deaths that ended a turn, in one sentence.
+pub(crate) fn in_words(died: &Deaths) -> String {
+    let Deaths { process, cause, deaths: count, place } = died.clone();
+    protocol::session::Deaths { process, cause, count, place }.to_string()
 }

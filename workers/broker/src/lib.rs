@@ -7,14 +7,14 @@ mod broker;
 pub use broker::{Broker, OPEN_CAP};
 
 use anyhow::Context;
-use ipc::{ChannelError, Sender};
+use ipc::ChannelError;
 #[cfg(agentd_hooks)]
 use protocol::broker::ToBroker;
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::confinement::{
     Confinement, Enforced, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
 };
-use protocol::upkeep::{LogLevel, LogLine};
+use protocol::judgement::Verdict;
 use sandbox::{Cage, CageError};
 use std::process::ExitCode;
 
@@ -38,24 +38,21 @@ fn run() -> anyhow::Result<ExitCode> {
     ipc::step!("broker: up");
     let caged = enter_cage();
     let (mut words, say) = ipc::worker::<BrokerLink>()?;
+    let log = say.clone();
+    ipc::log::start("broker", move |line| drop(log.send(&FromBroker::Log(line))));
     let enforced = match caged {
         Ok(enforced) => enforced,
         Err(error) => {
-            log(
-                &say,
-                LogLevel::Error,
-                format!("the broker cannot be confined, so it judges nothing: {error}"),
-            )?;
+            tracing::error!("the broker cannot be confined, so it judges nothing: {error}");
             return Ok(ExitCode::from(NO_CAGE));
         }
     };
-    let level = if enforced.tier == Tier::C { LogLevel::Warn } else { LogLevel::Debug };
-    log(
-        &say,
-        level,
-        format!("confined by profile {}, Landlock {}", enforced.profile, enforced.landlock_abi),
-    )?;
-    say.send(&FromBroker::Ready)?;
+    let (profile, landlock) = (&enforced.profile, enforced.landlock_abi);
+    match enforced.tier {
+        Tier::C => tracing::warn!(%profile, landlock, "runs without a cage"),
+        Tier::A | Tier::B => tracing::debug!(%profile, landlock, "confined"),
+    }
+    say.send(&FromBroker::Ready { cage: enforced.tier })?;
     let mut broker = Broker::default();
     loop {
         let about = match words.recv_about() {
@@ -66,6 +63,7 @@ fn run() -> anyhow::Result<ExitCode> {
         ipc::step!("broker: judge in", if matches!(about.word, ToBroker::Judge(_)));
         for said in broker.step(about.word) {
             ipc::step!("broker: before verdict", if matches!(said, FromBroker::Verdict { .. }));
+            note(&said);
             say.send_about(about.correlation, &said)?;
         }
     }
@@ -93,6 +91,18 @@ fn enter_cage() -> Result<Enforced, CageError> {
     }))
 }
 
-fn log(say: &Sender<FromBroker>, level: LogLevel, text: String) -> Result<(), ChannelError> {
-    say.send(&FromBroker::Log(LogLine { level, text }))
+/// What was judged, for the log.
+fn note(said: &FromBroker) {
+    match said {
+        FromBroker::Verdict { call, verdict } => {
+            let verdict = match verdict {
+                Verdict::Allow(_) => "allow",
+                Verdict::Ask(_) => "ask",
+                Verdict::Deny(..) => "deny",
+            };
+            tracing::info!(%call, verdict, "judged");
+        }
+        FromBroker::Rejected { call, reason } => tracing::info!(%call, reason, "answer refused"),
+        FromBroker::Ready { .. } | FromBroker::Pong(_) | FromBroker::Log(_) => {}
+    }
 }

@@ -6,12 +6,11 @@
 mod serve;
 
 use anyhow::{Context, bail};
-use ipc::{ChannelError, Receiver, Sender};
+use ipc::{ChannelError, Receiver};
 use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
 };
 use protocol::provider::{FromProvider, Paper, ProviderLink, ToProvider};
-use protocol::upkeep::{LogLevel, LogLine};
 use provider::{Provider, Setup};
 use sandbox::{Cage, CageError};
 use std::fs::File;
@@ -39,6 +38,8 @@ fn run() -> anyhow::Result<()> {
     sandbox::harden().context("the process cannot be hardened")?;
     ipc::step!("provider: up");
     let (mut words, say) = ipc::worker::<ProviderLink>()?;
+    let log = say.clone();
+    ipc::log::start("provider", move |line| drop(log.send(&FromProvider::Log(line))));
     let setup = loop {
         match words.recv() {
             Ok(ToProvider::Configure { source, patience, proxy, papers }) => {
@@ -57,7 +58,7 @@ fn run() -> anyhow::Result<()> {
     };
     // Reads key, certificates and recording. From here on only the resolver needs files.
     let provider = Provider::new(setup);
-    lock(&say)?;
+    lock()?;
     say.send(&FromProvider::Ready)?;
     serve::run(provider, words, say)
 }
@@ -83,10 +84,9 @@ fn with_papers(
 }
 
 /// Locks this process for good. A cage that cannot be made ends the worker.
-fn lock(say: &Sender<FromProvider>) -> anyhow::Result<()> {
+fn lock() -> anyhow::Result<()> {
     if let Err(error) = Cage::enter(&sandbox::of_worker(confinement())) {
-        let text = format!("the provider was not started: {error}");
-        say.send(&FromProvider::Log(LogLine { level: LogLevel::Error, text }))?;
+        tracing::error!("the provider was not started: {error}");
         return Err(error.into());
     }
     Ok(())

@@ -76,11 +76,13 @@ async fn answer(
     say: &Sender<FromProvider>,
 ) -> anyhow::Result<ControlFlow<()>> {
     let round = request.round;
+    tracing::info!(round, "request begins");
     let mut lost: Option<ChannelError> = None;
     let mut tell = |word| {
         ipc::step!("provider: mid-stream", if matches!(word, FromProvider::Delta { .. }));
         ipc::step!("provider: before ended", if matches!(word, FromProvider::Ended { .. }));
         if lost.is_none() {
+            note(&word);
             lost = say.send(&word).err();
         }
     };
@@ -108,7 +110,30 @@ async fn answer(
     if cancelled {
         // The request was dropped with its connection before this is said.
         provider.cancelled();
-        say.send(&FromProvider::Cancelled { round })?;
+        let word = FromProvider::Cancelled { round };
+        note(&word);
+        say.send(&word)?;
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// The steps of a request, for the log; never what was asked or answered.
+fn note(word: &FromProvider) {
+    match word {
+        FromProvider::Retrying { round, attempt, of, wait_ms, reason } => {
+            tracing::warn!(round, attempt, of, wait_ms, reason, "request broke off; tries again");
+        }
+        FromProvider::Ended { round, stop, usage, model } => {
+            tracing::info!(round, ?stop, ?usage, model, "answer is whole");
+        }
+        FromProvider::Failed { round, kind, message: _ } => {
+            tracing::warn!(round, ?kind, "request failed");
+        }
+        FromProvider::Cancelled { round } => tracing::info!(round, "request was dropped"),
+        FromProvider::Ready
+        | FromProvider::Delta { .. }
+        | FromProvider::Notice { .. }
+        | FromProvider::Pong(_)
+        | FromProvider::Log(_) => {}
+    }
 }

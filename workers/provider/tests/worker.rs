@@ -128,12 +128,16 @@ impl Worker {
         self.socket.write_all(&bytes).unwrap();
     }
 
+    /// The next word of the protocol; log lines come between the others as they like.
     fn next(&mut self) -> FromProvider {
         let mut buffer = [0; 4096];
         loop {
             if let Some(message) = self.joiner.next_message().unwrap() {
                 assert_eq!(message.generation, Generation(7));
-                return codec::decode(&message.body.unwrap()).unwrap();
+                match codec::decode(&message.body.unwrap()).unwrap() {
+                    FromProvider::Log(_) => continue,
+                    word => return word,
+                }
             }
             match self.socket.read(&mut buffer).unwrap() {
                 0 => panic!("the worker closed its channel: {}", self.end().1),

@@ -7,7 +7,8 @@ use protocol::confinement::{
 };
 use protocol::session::{FromSession, SessionLink, ToSession};
 use sandbox::{Cage, CageError};
-use session::Session;
+use session::{NoCall, ReadCall, Session};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The exit code of a cage that cannot be made, as for commands.
@@ -33,19 +34,27 @@ fn run() -> anyhow::Result<()> {
     sandbox::harden().context("the process cannot be hardened")?;
     ipc::step!("session: up");
     let (mut words, say) = ipc::worker::<SessionLink>()?;
+    let log = say.clone();
+    ipc::log::start("session", move |line| drop(log.send(&FromSession::Log(line))));
     Cage::enter(&sandbox::of_worker(nothing_but_the_channel()))?;
     let mut session = loop {
         match words.recv() {
-            Ok(ToSession::Begin(setup)) => break Session::new(setup),
+            Ok(ToSession::Begin(setup)) => break Session::new(setup, read_call),
             // What is to be replayed is not whole while a call of an earlier life runs.
             Ok(ToSession::Ping(number)) => say.send(&FromSession::Pong(number))?,
             // `Begin` will hold the newest.
-            Ok(ToSession::System { .. } | ToSession::Model { .. } | ToSession::Pinned { .. }) => {}
+            Ok(
+                ToSession::System { .. }
+                | ToSession::Model { .. }
+                | ToSession::Pinned { .. }
+                | ToSession::PinnedStamps { .. },
+            ) => {}
             Ok(
                 ToSession::Replay(_)
                 | ToSession::ReplayDone { .. }
                 | ToSession::Prompt { .. }
                 | ToSession::Stream(_)
+                | ToSession::ProviderDied(_)
                 | ToSession::CallEnded { .. }
                 | ToSession::Interrupt
                 | ToSession::Compact,
@@ -62,10 +71,43 @@ fn run() -> anyhow::Result<()> {
         };
         for said in session.step(word) {
             ipc::step!("session: before commit", if matches!(said, FromSession::Commit(_)));
-            ipc::step!("session: before run", if matches!(said, FromSession::Run(_)));
+            ipc::step!("session: before run", if matches!(said, FromSession::Run { .. }));
+            note(&said);
             say.send(&said)?;
         }
     }
+}
+
+/// The steps of a turn, for the log.
+fn note(said: &FromSession) {
+    match said {
+        FromSession::Ready => tracing::info!("ready"),
+        FromSession::Ask(request) => tracing::info!(round = request.round, "asks the model"),
+        FromSession::Run { call, .. } => {
+            tracing::info!(call = %call.id, tool = call.tool, "proposes")
+        }
+        FromSession::Answered { call, .. } => {
+            tracing::info!(call = %call.id, tool = call.tool, "answers itself");
+        }
+        FromSession::CancelAsk => tracing::info!("drops its request to the model"),
+        FromSession::CancelCall(call) => tracing::info!(%call, "cancels"),
+        FromSession::Commit(_)
+        | FromSession::NotCompacted
+        | FromSession::StatPinned { .. }
+        | FromSession::Pong(_)
+        | FromSession::Log(_) => {}
+    }
+}
+
+/// A call as a model wrote it, by the table of tools.
+fn read_call(name: &str, input: &str, project: &str) -> Result<ReadCall, NoCall> {
+    let none = |invalid: tools::Invalid| NoCall {
+        tool: invalid.tool().map(str::to_owned),
+        result: Box::new(invalid.result()),
+    };
+    let call = tools::interpret_at(name, input, Path::new(project)).map_err(none)?;
+    let tools::Interpreted { spec, input, note, paths, removed, .. } = call;
+    Ok(ReadCall { tool: spec.name.to_owned(), input, note, paths, removed })
 }
 
 /// The profile grants no file, so the directories are only there to be named.

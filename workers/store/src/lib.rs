@@ -4,7 +4,6 @@
 use anyhow::{Context, bail};
 use ipc::ChannelError;
 use protocol::store::{FromStore, StoreLink, StoreSetup, ToStore};
-use protocol::upkeep::{LogLevel, LogLine};
 use sandbox::{Cage, CageError};
 use std::process::ExitCode;
 use store::Store;
@@ -32,6 +31,8 @@ fn run() -> anyhow::Result<()> {
     sandbox::harden().context("the process cannot be hardened")?;
     ipc::step!("store: up");
     let (mut words, say) = ipc::worker::<StoreLink>()?;
+    let log = say.clone();
+    ipc::log::start("store", move |line| drop(log.send(&FromStore::Log(line))));
     let setup: StoreSetup = loop {
         match words.recv() {
             Ok(ToStore::Begin(setup)) => break setup,
@@ -56,9 +57,7 @@ fn run() -> anyhow::Result<()> {
         }
     };
     let enforced = Cage::enter(&sandbox::of_worker(setup.confinement.clone()))?;
-    let text =
-        format!("confined by profile {}, Landlock {}", enforced.profile, enforced.landlock_abi);
-    say.send(&FromStore::Log(LogLine { level: LogLevel::Debug, text }))?;
+    tracing::debug!(profile = %enforced.profile, landlock = enforced.landlock_abi, "confined");
     say.send(&FromStore::Ready)?;
     let mut store = Store::new(&setup);
     for said in store.foreword() {
@@ -87,7 +86,29 @@ fn run() -> anyhow::Result<()> {
         ipc::step!("store: call in", if matches!(word, ToStore::Do(_)));
         for said in store.step(word) {
             ipc::step!("store: before answer", if matches!(said, FromStore::Answered { .. }));
+            note(&said);
             say.send(&said)?;
         }
+    }
+}
+
+/// What was answered, for the log.
+fn note(said: &FromStore) {
+    match said {
+        FromStore::Ready => tracing::info!("ready"),
+        FromStore::Answered { call, result } => {
+            tracing::info!(%call, is_error = result.is_error, "answered");
+        }
+        FromStore::Recalled { call, found: Some(found) } => {
+            tracing::info!(%call, by = found.by, "answered from the cache");
+        }
+        FromStore::Fetched { call, files: Err(_) } => tracing::info!(%call, "no copies to restore"),
+        FromStore::Kept(call) => tracing::debug!(%call, "copies kept"),
+        FromStore::Foreword(_)
+        | FromStore::Settled(_)
+        | FromStore::Fetched { .. }
+        | FromStore::Recalled { found: None, .. }
+        | FromStore::Pong(_)
+        | FromStore::Log(_) => {}
     }
 }

@@ -266,8 +266,8 @@ fn close_input() -> std::io::Result<()> {
 /// What workers may know of this process's environment. Where certificates are is for their
 /// session's client to say.
 fn worker_env() -> Vec<(String, String)> {
-    let name = "RUST_BACKTRACE";
-    std::env::var(name).map(|value| (name.to_owned(), value)).into_iter().collect()
+    let given = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
+    ["RUST_BACKTRACE", "RUST_LOG"].into_iter().filter_map(given).collect()
 }
 
 /// Where no cage can be made, the judge of sessions without one can have none either. Sessions' own

@@ -14,14 +14,14 @@ use ipc::ChannelError;
 use protocol::call::Report;
 use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{Errand, FromTool, JudgedPath, ToTool, ToolLink};
-use sandbox::{Cage, CageError};
+use sandbox::{Cage, CageError, Step};
 use screen::Screen;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
 pub use tools::Engine;
-use tools::{Cancel, CommandSide, Order, Place};
+use tools::{Cancel, CommandSide, Lost, Order, Place};
 
 type Say = ipc::Sender<FromTool>;
 
@@ -45,6 +45,7 @@ pub fn main_with(engine: Engine<'_>) -> ExitCode {
 fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     sandbox::harden()?;
     let (mut words, say) = ipc::worker::<ToolLink>()?;
+    log(&say);
     ipc::step!("tool: hello said");
     let mut held = None;
     let confinement = loop {
@@ -58,10 +59,18 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     };
     let (cage, proxy) = match lock(&confinement) {
         Ok((mut cage, enforced)) => {
+            if let Some(keeper) = cage.as_ref().and_then(Cage::keeper) {
+                say.send(&FromTool::Keeper(keeper))?;
+            }
             ipc::step!("tool: cage built");
             let proxy = hand_out(cage.as_mut().and_then(Cage::take_door), &say)?;
+            note_cage(&enforced);
             say.send(&FromTool::Caged(enforced))?;
             (cage, proxy)
+        }
+        Err(CageError { step: Step::Lost, reason, .. }) => {
+            say.send(&FromTool::Lost(reason))?;
+            return Ok(());
         }
         Err(CageError { step, reason, hint, source: _ }) => {
             let reason = format!("{reason}; {hint}");
@@ -85,6 +94,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     let answer = answer(errand, (&confinement, engine), (cage, proxy), &cancel, &say);
     // Nothing of the call lives any more.
     drop(held);
+    note(&answer);
     ipc::step!("tool: before done");
     let said = say.send(&answer);
     ipc::step!("tool: done said");
@@ -92,6 +102,27 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
         // Whoever asked is gone; nobody is left to tell.
         Err(ChannelError::Io(_) | ChannelError::Closed) if cancel.asked() => Ok(()),
         other => Ok(other?),
+    }
+}
+
+/// Sends what this process traces to the supervisor. For `agentd-web` too.
+pub fn log(say: &Say) {
+    let say = say.clone();
+    ipc::log::start("tool", move |line| drop(say.send(&FromTool::Log(line))));
+}
+
+/// The cage that stands, for the log.
+pub fn note_cage(enforced: &Enforced) {
+    let (profile, tier) = (&enforced.profile, enforced.tier);
+    tracing::debug!(%profile, ?tier, landlock = enforced.landlock_abi, "confined");
+}
+
+/// How the call ended, for the log.
+pub fn note(answer: &FromTool) {
+    if let FromTool::Done(report) = answer {
+        let outcome = &report.result.outcome;
+        let refused = report.refusals.len();
+        tracing::info!(?outcome, refused, "done");
     }
 }
 
@@ -151,8 +182,8 @@ fn answer(
         (Errand::Run { tool, input, judged, env, timeout_ms, max_result_chars }, profile) => {
             let judged: &[JudgedPath] = &judged;
             let order = Order { tool: &tool, input: &input, judged, max_result_chars, profile };
-            let report = match cage {
-                None => tools::run(&order, &place, cancel, engine),
+            let ran = match cage {
+                None => Ok(tools::run(&order, &place, cancel, engine)),
                 Some(cage) => command(
                     &order,
                     &place,
@@ -162,7 +193,10 @@ fn answer(
                     say,
                 ),
             };
-            FromTool::Done(report)
+            match ran {
+                Ok(report) => FromTool::Done(report),
+                Err(Lost(why)) => FromTool::Lost(why),
+            }
         }
         // These are for `agentd-web`.
         (Errand::Web { .. } | Errand::Proxy { .. }, _) => {
@@ -188,13 +222,13 @@ fn command(
     cage: Cage,
     (env, proxy, time): (&[(String, String)], Option<SocketAddr>, Duration),
     say: &Say,
-) -> Report {
+) -> Result<Report, Lost> {
     let screen = Screen::start(say.clone());
     let show = Box::new(&screen);
-    let report =
+    let ran =
         tools::run_command(order, place, cancel, CommandSide { cage, proxy, env, time, show });
     screen.finish();
-    report
+    ran
 }
 
 /// The supervisor's end before the call began is no failure of this process.

@@ -50,6 +50,7 @@ pub(crate) fn carry(
     match why {
         Over::Asked => {
             let (connections, uncounted) = proxy.decided();
+            tracing::info!(connections = connections.len(), uncounted, "proxy ends");
             Ok(say.send(&FromTool::Proxied { connections, uncounted })?)
         }
         Over::Gone => Ok(()),

@@ -11,10 +11,11 @@ use anyhow::bail;
 use ipc::ChannelError;
 use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
+use protocol::web::{Onward, WebAddress};
 use sandbox::{Cage, CageError, Step};
 use std::process::ExitCode;
 use tools::{Cancel, Engine, Order, Place};
-use web::Fetcher;
+use web::{Fetcher, Judge};
 
 type Say = ipc::Sender<FromTool>;
 
@@ -36,6 +37,7 @@ pub fn main() -> ExitCode {
 fn run() -> anyhow::Result<()> {
     sandbox::harden()?;
     let (mut words, say) = ipc::worker::<ToolLink>()?;
+    tool_worker::log(&say);
     let mut held = None;
     let confinement = loop {
         match words.recv() {
@@ -47,7 +49,10 @@ fn run() -> anyhow::Result<()> {
         }
     };
     match lock(&confinement) {
-        Ok(enforced) => say.send(&FromTool::Caged(enforced))?,
+        Ok(enforced) => {
+            tool_worker::note_cage(&enforced);
+            say.send(&FromTool::Caged(enforced))?;
+        }
         Err(CageError { step, reason, hint, source: _ }) => {
             let reason = format!("{reason}; {hint}");
             say.send(&FromTool::Uncaged { step: step.name().to_owned(), reason })?;
@@ -68,7 +73,7 @@ fn run() -> anyhow::Result<()> {
             let socket = words.recv_fd()?;
             carry::carry((hosts, denied), socket, words, &say)
         }
-        Errand::Web { tool, input, settings, max_result_chars } => {
+        Errand::Web { tool, input, settings, onward, max_result_chars } => {
             let cancel = Cancel::new()?;
             tool_worker::listen(words, cancel.clone(), say.clone());
             let order = Order {
@@ -78,9 +83,12 @@ fn run() -> anyhow::Result<()> {
                 max_result_chars: max_result_chars.max(PAGE),
                 profile: confinement.profile,
             };
-            let (place, web) = (Place::from(&confinement), Fetcher::new(settings));
+            let judge = ByRules { tool: tool.clone(), onward };
+            let (place, web) = (Place::from(&confinement), Fetcher::new(settings, judge));
             let report = tools::run(&order, &place, &cancel, Engine::Web(&web));
-            Ok(say.send(&FromTool::Done(report))?)
+            let done = FromTool::Done(report);
+            tool_worker::note(&done);
+            Ok(say.send(&done)?)
         }
         Errand::Probe { .. }
         | Errand::ProbeRestore(_)
@@ -90,6 +98,22 @@ fn run() -> anyhow::Result<()> {
     // Nothing of the call lives any more.
     drop(held);
     done
+}
+
+/// The rules of the session, for pages that servers lead to.
+struct ByRules {
+    tool: String,
+    onward: Onward,
+}
+
+impl Judge for ByRules {
+    fn may_follow(&self, page: &WebAddress) -> bool {
+        approval::may_follow(&self.onward, &self.tool, page)
+    }
+
+    fn is_named_by_a_rule(&self, page: &WebAddress) -> bool {
+        approval::is_named_by_a_rule(&self.onward.rules.rules, page)
+    }
 }
 
 /// Locks this process by the one profile that is its own.

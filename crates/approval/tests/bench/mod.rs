@@ -65,7 +65,7 @@ pub fn command(text: &str) -> Case {
 
 /// A call on files; a path that ends in `/` is a directory, one outside [`PROJECT`] out of scope.
 pub fn on_paths(tool: &str, paths: &[&str]) -> Case {
-    let kind = if matches!(tool, "write" | "edit" | "multi_edit" | "delete") {
+    let kind = if matches!(tool, "write" | "edit" | "multi_edit" | "apply_patch" | "delete") {
         ToolKind::Mutation
     } else {
         ToolKind::Query
@@ -89,7 +89,7 @@ pub fn unprobed(tool: &str) -> Case {
 pub fn outcome(rules: &Rules, case: &Case) -> Outcome {
     match rules.judge(case) {
         Verdict::Allow(Basis::Rule(_) | Basis::Rights(_)) => Outcome::Allowed,
-        Verdict::Allow(Basis::Mode(_)) => Outcome::AllowedByMode,
+        Verdict::Allow(Basis::Mode(_) | Basis::Opaque(_)) => Outcome::AllowedByMode,
         Verdict::Allow(Basis::Query) => Outcome::AllowedAsQuery,
         Verdict::Ask(_) => Outcome::Asked,
         Verdict::Deny(Basis::Rule(_), _) => Outcome::Denied,

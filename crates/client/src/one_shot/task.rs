@@ -1,7 +1,7 @@
 //! What a run is given, what comes in while it goes on, and what it is in the end.
 
 use crate::ear::Heard;
-use crate::run_error::Stop;
+use crate::run_error::{RunError, Stop};
 use crate::transcript::Conclusion;
 use ipc::ChannelError;
 use protocol::client::{Opening, ToClient};
@@ -77,4 +77,13 @@ pub struct Finished {
     pub session: SessionId,
     /// Why it was ended, unless by itself.
     pub stopped: Option<Stop>,
+}
+
+/// A run that came to no conclusion.
+#[derive(Debug)]
+pub struct RunFailure {
+    /// The session, if one was open.
+    pub session: Option<SessionId>,
+    /// Why.
+    pub error: RunError,
 }

@@ -2,6 +2,8 @@
 //! from the head it finds. A file that is full is put away under its own lock by one rename, and whoever
 //! comes next makes the next: at no moment is there less than all records, or more than one way on.
 
+mod reopen;
+
 use super::list::{ListError, told_of};
 use super::retention::{self, Retention};
 use super::{FILE, SCRIPTS, chain, files};
@@ -118,8 +120,28 @@ pub struct Audit {
     retention: Retention,
     /// A file was put away since the oldest were last looked at.
     is_grown: bool,
+    /// The length up to which the disk has confirmed the file.
+    confirmed: u64,
     /// Why nothing more is taken.
-    closed: Option<String>,
+    closed: Option<Closed>,
+}
+
+/// Why the log takes no more records.
+#[derive(Debug)]
+struct Closed {
+    /// The first failure, in words.
+    cause: String,
+    /// What can end it.
+    remedy: Remedy,
+}
+
+/// What can end the closing of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Remedy {
+    /// The disk failed or was full: [`Audit::reopen`] tries again.
+    Disk,
+    /// Records are damaged or gone: only a person can judge that.
+    Person,
 }
 
 impl Audit {
@@ -151,9 +173,12 @@ impl Audit {
             retention,
             // By a process that died before it looked, for all that is known.
             is_grown: true,
+            confirmed: 0,
             closed: None,
         };
         audit.locked(Self::catch_up)?;
+        // Their writers have seen them confirmed, or died before anything rested on them.
+        audit.confirmed = audit.length;
         Ok(audit)
     }
 
@@ -266,6 +291,7 @@ impl Audit {
             let path = self.path.clone();
             self.close(AuditError::Sync { path, source })
         })?;
+        self.confirmed = self.length;
         Ok(self.head)
     }
 
@@ -338,7 +364,7 @@ impl Audit {
             return Err(AuditError::Cut { path: self.path.clone() });
         }
         self.file = current(&self.dir).map_err(cannot_open)?;
-        (self.length, self.since, self.beside) = (0, None, 0);
+        (self.length, self.since, self.beside, self.confirmed) = (0, None, 0, 0);
         Ok(())
     }
 
@@ -407,7 +433,7 @@ impl Audit {
     fn check_open(&self) -> Result<(), AuditError> {
         match &self.closed {
             None => Ok(()),
-            Some(cause) => {
+            Some(Closed { cause, .. }) => {
                 Err(AuditError::Closed { path: self.path.clone(), cause: cause.clone() })
             }
         }
@@ -415,7 +441,18 @@ impl Audit {
 
     /// Takes nothing more from now on.
     fn close(&mut self, error: AuditError) -> AuditError {
-        self.closed = Some(disk::with_causes(&error));
+        let remedy = match error {
+            AuditError::Damaged { .. } | AuditError::Cut { .. } => Remedy::Person,
+            AuditError::Open { .. }
+            | AuditError::Lock { .. }
+            | AuditError::Closed { .. }
+            | AuditError::Json(_)
+            | AuditError::Script(_)
+            | AuditError::Search { .. }
+            | AuditError::Write { .. }
+            | AuditError::Sync { .. } => Remedy::Disk,
+        };
+        self.closed = Some(Closed { cause: disk::with_causes(&error), remedy });
         error
     }
 }

@@ -109,6 +109,7 @@ pub fn each_kind() -> Vec<Record> {
         Record::Expired { call: 3 },
         proposed(4, ToolKind::Query),
         interrupted(4, Progress::NeverStarted),
+        Record::Closed,
         Record::TurnEnded { end: TurnEnd::RoundsUsedUp { rounds: 25 } },
     ]
 }

@@ -10,11 +10,11 @@ use protocol::hosts::HostRule;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Case, Question, Rule, RuleSet};
 use protocol::provider::Patience;
-use protocol::session::{OfferedTool, OtherName, SessionSetup};
+use protocol::session::{Deaths, OfferedTool, SessionSetup};
 use protocol::store::{Asked, Changed, KeptFile, Recalled, StoreSetup};
 use protocol::tool::JudgedPath;
 use protocol::upkeep::LogLine;
-use protocol::web::{PrivateNetworks, WebAddress, WebSettings};
+use protocol::web::{HostRight, Onward, PrivateNetworks, WebAddress, WebSettings};
 
 goldens! {
     session::Copies {
@@ -41,6 +41,7 @@ goldens! {
             kind: protocol::provider::Failure::Overloaded,
             message: text("busy"),
         },
+        ProcessDied => TurnEnd::ProcessDied(deaths()),
     }
     session::Span {
         Turn => protocol::session::Span::Turn,
@@ -50,17 +51,37 @@ goldens! {
         Waits => OpenTurn::Waits,
         GoesOn => OpenTurn::GoesOn,
     }
+    session::FileStamp {
+        Found => protocol::session::FileStamp::Found(protocol::call::Stamp {
+            device: 1,
+            inode: 2,
+            size: 3,
+            modified: 4,
+            changed: 5,
+        }),
+        Missing => protocol::session::FileStamp::Missing,
+        Unknown => protocol::session::FileStamp::Unknown,
+    }
     session::ToSession {
         Begin => ToSession::Begin(setup()),
         Replay => ToSession::Replay(protocol::session::Happened::Prompt { text: text("p") }),
         ReplayDone => ToSession::ReplayDone { then: protocol::session::OpenTurn::GoesOn },
         Prompt => ToSession::Prompt { text: text("prompt") },
         Stream => ToSession::Stream(protocol::provider::FromProvider::Ready),
+        ProviderDied => ToSession::ProviderDied(deaths()),
         CallEnded => ToSession::CallEnded { call: call_id(), result: result() },
         Interrupt => ToSession::Interrupt,
         Compact => ToSession::Compact,
         System => ToSession::System { text: "You are at work.".into() },
         Pinned => ToSession::Pinned { files: vec![text("src/lib.rs")] },
+        PinnedStamps => ToSession::PinnedStamps {
+            check: 2,
+            began: 1,
+            stamps: vec![protocol::session::PinnedStamp {
+                file: text("src/lib.rs"),
+                stamp: protocol::session::FileStamp::Unknown,
+            }],
+        },
         Model => ToSession::Model {
             name: "model-2".into(),
             max_tokens: 9,
@@ -72,7 +93,8 @@ goldens! {
         Ready => FromSession::Ready,
         Commit => FromSession::Commit(protocol::session::Happened::Called { call: call() }),
         Ask => FromSession::Ask(request()),
-        Run => FromSession::Run(call()),
+        StatPinned => FromSession::StatPinned { check: 2, files: vec![text("src/lib.rs")] },
+        Run => FromSession::Run { call: call(), note: Some(text("n")) },
         Answered => FromSession::Answered { call: call(), result: result() },
         NotCompacted => FromSession::NotCompacted,
         CancelAsk => FromSession::CancelAsk,
@@ -243,7 +265,7 @@ goldens! {
         Ping => ToBroker::Ping(1),
     }
     broker::FromBroker {
-        Ready => FromBroker::Ready,
+        Ready => FromBroker::Ready { cage: protocol::confinement::Tier::B },
         Verdict => FromBroker::Verdict {
             call: call_id(),
             verdict: protocol::judgement::Verdict::Ask(question()),
@@ -275,9 +297,14 @@ goldens! {
                 search_url: text("https://example.org/"),
                 private: PrivateNetworks::Refused,
             },
+            onward: Onward { rules: rules(), host: HostRight::ByRule },
             max_result_chars: 30_000,
         },
         Proxy => Errand::Proxy { hosts: vec![host()], denied: vec![host()] },
+    }
+    web::HostRight {
+        Given => HostRight::Given,
+        ByRule => HostRight::ByRule,
     }
     web::PrivateNetworks {
         Refused => PrivateNetworks::Refused,
@@ -304,6 +331,16 @@ goldens! {
         Proxied => FromTool::Proxied { connections: vec![connection()], uncounted: 3 },
         Log => FromTool::Log(log()),
         Pong => FromTool::Pong(7),
+        Keeper => FromTool::Keeper(protocol::tool::Keeper {
+            pid: 9,
+            kind: protocol::tool::KeeperKind::Guard,
+            command: 8,
+        }),
+        Lost => FromTool::Lost(text("killed")),
+    }
+    tool::KeeperKind {
+        FirstProcess => KeeperKind::FirstProcess,
+        Guard => KeeperKind::Guard,
     }
     client::Rights {
         Full => Rights::Full,
@@ -362,6 +399,8 @@ goldens! {
         Asking => SessionState::Asking(2),
         Degraded => SessionState::Degraded(text("disk full")),
         Unreadable => SessionState::Unreadable(text("damaged")),
+        CutShort => SessionState::CutShort(text("signal 9")),
+        IdleCutShort => SessionState::IdleCutShort(text("signal 9")),
     }
     client::FromClient {
         Hello => FromClient::Hello { token: text("token"), build: text("0.1.0-0") },
@@ -627,6 +666,7 @@ goldens! {
         Person => Basis::Person(text("pts/0")),
         NobodyToAsk => Basis::NobodyToAsk(text("mode ask")),
         Unjudgeable => Basis::Unjudgeable(text("a pipe")),
+        Opaque => Basis::Opaque(protocol::judgement::Mode::Auto),
     }
     judgement::Verdict {
         Allow => Verdict::Allow(protocol::judgement::Basis::Query),
@@ -651,6 +691,15 @@ goldens! {
         Warn => LogLevel::Warn,
         Info => LogLevel::Info,
         Debug => LogLevel::Debug,
+    }
+}
+
+fn deaths() -> Deaths {
+    Deaths {
+        process: text("agentd-session"),
+        cause: text("was ended by signal 9"),
+        count: 3,
+        place: text("in turn 1"),
     }
 }
 
@@ -699,12 +748,12 @@ fn tool_spec() -> ToolSpec {
 fn setup() -> SessionSetup {
     SessionSetup {
         id: session_id(),
+        project: text("/p"),
         model: text("model-1"),
         system: text("system"),
         tools: vec![OfferedTool {
             spec: tool_spec(),
             kind: protocol::judgement::ToolKind::Query,
-            aliases: vec![OtherName { name: text("LS"), defaults: text("{}") }],
             copies: protocol::session::Copies::Kept,
         }],
         max_rounds: 25,

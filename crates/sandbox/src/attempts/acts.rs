@@ -2,7 +2,9 @@
 //! control. For `attempts` only.
 
 use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, openat2};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::stat::Mode;
 use nix::unistd::{Pid, setsid};
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -17,7 +19,7 @@ use super::raw;
 use crate::sys;
 
 /// What `linger` leaves behind ends by itself after this long, where nobody ends it.
-const LINGERING: Duration = Duration::from_secs(3);
+const LINGERING: Duration = Duration::from_secs(6);
 
 /// The forbidden thing was done.
 pub(super) const DONE: i32 = 0;
@@ -30,6 +32,7 @@ pub(super) const UNKNOWN: i32 = 2;
 pub(super) fn perform(words: &[&str]) -> i32 {
     let done = match words {
         ["write", path] => fs::write(path, "changed by an attempt"),
+        ["empty", path] => empty(path),
         ["chmod", path] => fs::set_permissions(path, Permissions::from_mode(0o751)),
         ["read", path] => fs::read(path).map(drop),
         ["inet", address] => TcpStream::connect(address).map(drop),
@@ -57,6 +60,22 @@ pub(super) fn perform(words: &[&str]) -> i32 {
             REFUSED
         }
     }
+}
+
+/// Every way to empty a file that gives no descriptor for writing it. One that succeeds is enough.
+fn empty(path: &str) -> io::Result<()> {
+    let neither = || {
+        let mode = libc::O_ACCMODE | libc::O_TRUNC;
+        nix::fcntl::open(path, OFlag::from_bits_retain(mode), Mode::empty()).map(drop)
+    };
+    let hidden = || {
+        let how = OpenHow::new().flags(OFlag::from_bits_retain(libc::O_ACCMODE | libc::O_TRUNC));
+        openat2(AT_FDCWD, path, how).map(drop)
+    };
+    let reading = || nix::fcntl::open(path, OFlag::O_TRUNC, Mode::empty()).map(drop);
+    let by_path = || nix::unistd::truncate(path, 0);
+    let tried = [neither(), hidden(), reading(), by_path()];
+    if tried.iter().any(Result::is_ok) { Ok(()) } else { Ok(tried[3]?) }
 }
 
 /// Sends what a resolver does: the head of a question for a name. That it went says nothing of where.
@@ -150,7 +169,8 @@ fn multiply(count: &str) -> io::Result<()> {
 fn fill(mib: &str) -> io::Result<()> {
     let mib: usize = mib.parse().map_err(io::Error::other)?;
     let kept = vec![1_u8; mib << 20];
-    sleep(Duration::from_millis(500));
+    // Several looks at it, on a busy machine too.
+    sleep(Duration::from_secs(1));
     // Looked at once more, so that it is not optimised away.
     if std::hint::black_box(&kept).len() == mib << 20 { Ok(()) } else { Err(Errno::ENOMEM.into()) }
 }

@@ -14,7 +14,7 @@ use nix::sys::wait::waitpid;
 use protocol::confinement::{Confinement, FilePath, Limits, Network, Tier};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use trial::{Answer, Runner, Told};
 use yard::Yard;
 
@@ -174,6 +174,13 @@ fn rows(yard: &Yard, bystander: i32) -> Vec<Trial> {
     let linger = ["linger", &text(ticks.clone())];
     vec![
         trial(1, "writing outside", held, &["write", &outside], Proof::Whole(yard.outside())),
+        trial(
+            1,
+            "emptying a file outside",
+            held,
+            &["empty", &outside],
+            Proof::Whole(yard.outside()),
+        ),
         trial(
             2,
             "changing the mode of a file outside",
@@ -361,12 +368,25 @@ fn undone(told: &Told, whole: bool) -> Stand {
     }
 }
 
-/// Whether nothing writes there; it has been written to.
+/// How long the end of a tree may take: the kernel ends a namespace process by process, and a slow machine
+/// takes its time.
+const ENDING: Duration = Duration::from_millis(1500);
+/// Without a word for so long nothing is left that writes.
+const QUIET: Duration = Duration::from_millis(150);
+
+/// Whether nothing writes there any more; it has been written to.
 fn grows_no_more(path: &Path) -> bool {
     let length = || std::fs::metadata(path).map_or(0, |file| file.len());
-    // The kernel's own end of a tree takes some milliseconds.
-    sleep(Duration::from_millis(60));
-    let before = length();
-    sleep(Duration::from_millis(60));
-    before > 0 && length() == before
+    let begun = Instant::now();
+    let (mut seen, mut since) = (length(), begun);
+    while begun.elapsed() < ENDING {
+        sleep(Duration::from_millis(10));
+        let now = length();
+        if now != seen {
+            (seen, since) = (now, Instant::now());
+        } else if seen > 0 && since.elapsed() >= QUIET {
+            return true;
+        }
+    }
+    false
 }

@@ -18,15 +18,15 @@ use nix::sys::stat::Mode;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// What is to become of a `connect`.
+/// What is to become of a call.
 #[derive(Debug)]
-pub(super) enum Carried {
+pub(super) enum Carried<T> {
     /// Not allowed: errno and words for the record.
     Refused(i32, String),
     /// It fails for a reason that has nothing to do with the cage.
     Fails(i32),
     /// To be done.
-    Ready(Connection),
+    Ready(T),
 }
 
 /// All that a `connect` needs, ours alone.
@@ -59,7 +59,7 @@ pub(super) fn prepare(
     processes: &Processes,
     inet: Inet,
     granted: &[PathBuf],
-) -> Carried {
+) -> Carried<Connection> {
     match copy(notice, processes) {
         Ok((socket, address)) => decide(notice.tid, processes, socket, address, inet, granted),
         // Not dumpable: neither its sockets nor its memory may be looked at.
@@ -93,7 +93,7 @@ fn decide(
     address: Vec<u8>,
     inet: Inet,
     granted: &[PathBuf],
-) -> Carried {
+) -> Carried<Connection> {
     let domain = match socket::domain(&socket) {
         Ok(domain) => domain,
         Err(errno) => return Carried::Fails(errno as i32),
@@ -127,7 +127,7 @@ fn unix(
     processes: &Processes,
     said: &Path,
     granted: &[PathBuf],
-) -> Result<OwnedFd, Carried> {
+) -> Result<OwnedFd, Carried<Connection>> {
     let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
     let file = if said.is_absolute() {
         open(said, flags, Mode::empty())

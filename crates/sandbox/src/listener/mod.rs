@@ -3,8 +3,8 @@
 //!
 //! One dedicated thread receives. A refused call gets its errno and a line in the record; a
 //! looked-at call is continued before anything is worked out about it, since the kernel decides;
-//! a carried `connect` is made here, on copies of address and socket. Registers decide, memory
-//! never does: another thread of the command could change it after the look.
+//! a carried `connect` or `truncate` is made here, on copies of address, socket and path. Registers
+//! decide, memory never does: another thread of the command could change it after the look.
 //!
 //! What is recorded as predicted was worked out from the same grants that the kernel was given:
 //! true where nothing else moves, but a command that swaps links under its own calls can make the
@@ -24,6 +24,7 @@ mod carry;
 mod connects;
 mod detail;
 mod ledger;
+mod lengths;
 mod notice;
 mod paths;
 mod ports;
@@ -74,6 +75,8 @@ pub(crate) struct Watch {
     pub(crate) runnable: Vec<PathBuf>,
     /// Read-only islands within those that it may write.
     pub(crate) read_only: Vec<PathBuf>,
+    /// The largest file that the command may make; 0 where there is no bound.
+    pub(crate) file_bytes: u64,
     /// Where a carried `connect` may find its socket: the granted roots, real paths.
     pub(crate) sockets: Vec<PathBuf>,
     /// Who listens on the host, where the command gets a network of its own: opened before that

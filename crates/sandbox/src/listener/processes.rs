@@ -1,6 +1,7 @@
 //! What the listener reads about processes: status, links and memory, through a `/proc` that
 //! numbers them as this process does.
 
+use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat, readlinkat};
 use nix::sys::stat::Mode;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
@@ -101,6 +102,17 @@ impl Processes {
     pub(super) fn path_of(&self, fd: BorrowedFd<'_>) -> Option<PathBuf> {
         let path = readlinkat(&self.own, fd.as_raw_fd().to_string().as_str()).ok()?;
         Some(PathBuf::from(path))
+    }
+
+    /// Opens a file again that this process holds with `O_PATH`, for writing.
+    ///
+    /// # Errors
+    /// The kernel's: the rights of this process and its own Landlock layer apply.
+    pub(super) fn for_writing(&self, fd: BorrowedFd<'_>) -> Result<File, Errno> {
+        // Neither a device nor a lease is waited for.
+        let flags = OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let name = fd.as_raw_fd().to_string();
+        openat(&self.own, name.as_str(), flags, Mode::empty()).map(File::from)
     }
 
     /// The process that a descriptor of `pid` stands for.

@@ -10,8 +10,8 @@ use super::signals::Whose;
 use super::starts::{Searches, Start, Started};
 use super::territory::Territory;
 use super::writes::Roots;
-use super::{Searched, Watch, connects, detail, signals, starts, writes};
-use crate::seccomp::{Arch, Look, Policy, Rule, Then};
+use super::{Searched, Watch, connects, detail, lengths, signals, starts, writes};
+use crate::seccomp::{Arch, Errand, Look, Policy, Rule, Then};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::confinement::{Network, Refusal, RefusalKind, Tier};
@@ -31,6 +31,7 @@ pub(super) struct Server {
     processes: Processes,
     territory: Territory,
     sockets: Vec<PathBuf>,
+    file_bytes: u64,
     runnable: Vec<PathBuf>,
     inet: crate::seccomp::Inet,
     tier: Tier,
@@ -69,6 +70,7 @@ impl Server {
             processes,
             territory: Territory::new(watch.tier, watch.writable, watch.read_only),
             sockets: watch.sockets,
+            file_bytes: watch.file_bytes,
             runnable: watch.runnable,
             inet: watch.plan.inet,
             tier: watch.tier,
@@ -151,7 +153,8 @@ impl Server {
                 }
             }
             Then::Look(look) => self.look(notice, rule, look),
-            Then::Carry => self.carry(notice, rule),
+            Then::Carry(Errand::Connection) => self.connect(notice, rule),
+            Then::Carry(Errand::Length) => self.set_length(notice, rule),
         }
     }
 
@@ -246,8 +249,25 @@ impl Server {
         }
     }
 
+    /// Sets the length of a file in the caller's place.
+    fn set_length(&self, notice: &Notice, rule: &Rule) {
+        let carried = lengths::prepare(notice, &self.processes, &self.territory, self.file_bytes);
+        if !self.notices.waits(notice.id) {
+            return;
+        }
+        let answer = match carried {
+            Carried::Refused(errno, words) => {
+                self.note(notice, rule, RefusalKind::Refused, errno, words);
+                Answer::Errno(errno)
+            }
+            Carried::Fails(errno) => Answer::Errno(errno),
+            Carried::Ready(length) => Answer::of(length.set()),
+        };
+        self.notices.answer(notice.id, answer);
+    }
+
     /// Makes the connection, on a thread of its own where it may take long.
-    fn carry(&self, notice: &Notice, rule: &Rule) {
+    fn connect(&self, notice: &Notice, rule: &Rule) {
         let id = notice.id;
         let carried = carry::prepare(notice, &self.processes, self.inet, &self.sockets);
         if !self.notices.waits(id) {

@@ -344,9 +344,51 @@ fn aside(path: &Path, folder: &Path) -> io::Result<PathBuf> {
         free.push(if number == 1 { format!(".{ASIDE}") } else { format!(".{ASIDE}-{number}") });
         let free = folder.join(free);
         if !exists(&free) {
-            std::fs::rename(path, &free)?;
+            match std::fs::rename(path, &free) {
+                // A Landlock of version 1 moves nothing to another directory.
+                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                    copied(path, &free)?;
+                }
+                other => other?,
+            }
             return Ok(free);
         }
     }
     Err(io::Error::other("a thousand names are taken"))
+}
+
+/// Moves a link or a folder by copying it. What is neither folder, link nor file is not kept.
+fn copied(path: &Path, to: &Path) -> io::Result<()> {
+    copy(path, to).inspect_err(|_| {
+        // A half would be taken for the whole.
+        let _ = std::fs::remove_dir_all(to);
+    })?;
+    match is_real_dir(path) {
+        true => std::fs::remove_dir_all(path),
+        false => std::fs::remove_file(path),
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let found = from.symlink_metadata()?;
+    let mode = found.permissions().mode();
+    // The command may have closed it, even to its owner.
+    let open = || std::fs::set_permissions(from, std::fs::Permissions::from_mode(mode | 0o700));
+    if found.is_symlink() {
+        return std::os::unix::fs::symlink(std::fs::read_link(from)?, to);
+    }
+    if found.is_dir() {
+        open()?;
+        std::fs::create_dir(to)?;
+        for entry in std::fs::read_dir(from)? {
+            let entry = entry?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    } else if found.is_file() {
+        open()?;
+        std::fs::copy(from, to)?;
+    } else {
+        return Ok(());
+    }
+    std::fs::set_permissions(to, std::fs::Permissions::from_mode(mode & 0o777))
 }

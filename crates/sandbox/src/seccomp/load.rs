@@ -24,6 +24,20 @@ pub(super) fn with_listener(program: BpfProgramRef<'_>) -> Result<OwnedFd, Insta
     found.map_err(InstallError::Listener)
 }
 
+/// Whether a signal leaves a call alone that the listener works on, unless it is to end the caller: from
+/// Linux 5.19 on. Before, the signal takes the call back.
+pub(crate) fn waits_killable() -> bool {
+    let flags =
+        libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+    let nothing: *const Program = std::ptr::null();
+    // SAFETY: without a program nothing is added: the kernel looks at the flags (EINVAL) and then for
+    // the program (EFAULT).
+    unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, nothing);
+    }
+    io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
 fn forbid_new_privileges() -> io::Result<()> {
     // SAFETY: this prctl takes numbers only.
     let result = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };

@@ -22,12 +22,14 @@ mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub(crate) use load::waits_killable;
 pub(crate) use mark::Mark;
 pub(crate) use numbers::Arch;
 pub(crate) use policy::Policy;
-pub(crate) use rules::{Act, Flags, Follow, Look, Role, Rule, Target, Then};
+pub(crate) use rules::{Act, Errand, Flags, Follow, Look, Role, Rule, Target, Then};
 pub(crate) use table::{NAMESPACES, SOCKET_TYPE};
 
+use crate::layer;
 use protocol::confinement::{Network, Tier};
 use seccompiler::BpfProgram;
 use std::io;
@@ -80,6 +82,26 @@ pub(crate) enum Metadata {
     ReadOnly,
 }
 
+/// Who keeps files outside the grants from being emptied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lengths {
+    /// Landlock from version 3 on, or read-only mounts.
+    ByKernel,
+    /// The filter: an older Landlock looks at descriptors that are opened for writing, and at no other
+    /// way to change a length.
+    ByFilter,
+}
+
+impl Lengths {
+    /// Whose task it is in this tier on a kernel with this version of Landlock.
+    pub(crate) fn of(tier: Tier, abi: u32) -> Self {
+        match tier {
+            Tier::B | Tier::C if abi < layer::TRUNCATION => Self::ByFilter,
+            Tier::A | Tier::B | Tier::C => Self::ByKernel,
+        }
+    }
+}
+
 /// What the filter is to refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -91,13 +113,15 @@ pub(crate) struct Plan {
     pub(crate) exec: Exec,
     /// Changes that Landlock has no right for.
     pub(crate) metadata: Metadata,
+    /// Changes of length that Landlock does not hold back.
+    pub(crate) lengths: Lengths,
     /// Who answers.
     pub(crate) reporting: Reporting,
 }
 
 impl Plan {
     /// For a process that confines itself: no unix sockets, no exec, no listener.
-    pub(crate) fn in_process(network: Network) -> Self {
+    pub(crate) fn in_process(network: Network, abi: u32) -> Self {
         let inet = match network {
             // A list is kept by a namespace, which such a process has not.
             Network::Off | Network::Listed => Inet::Refused,
@@ -108,12 +132,13 @@ impl Plan {
             unix: Unix::Refused,
             exec: Exec::Refused,
             metadata: Metadata::Open,
+            lengths: Lengths::of(Tier::B, abi),
             reporting: Reporting::Errno,
         }
     }
 
     /// For a command. Where no listener can be had, set `reporting` to [`Reporting::Errno`].
-    pub(crate) fn command(tier: Tier, network: Network, mark: Mark) -> Self {
+    pub(crate) fn command(tier: Tier, network: Network, abi: u32, mark: Mark) -> Self {
         let (inet, unix, metadata) = match (tier, network) {
             // An empty network namespace keeps the host away, and loopback inside works.
             (Tier::A, Network::Off | Network::On | Network::Listed) => {
@@ -124,7 +149,9 @@ impl Plan {
             }
             (Tier::B | Tier::C, Network::On) => (Inet::Allowed, Unix::Carried, Metadata::Open),
         };
-        Self { inet, unix, exec: Exec::Allowed(mark), metadata, reporting: Reporting::Notify }
+        let lengths = Lengths::of(tier, abi);
+        let exec = Exec::Allowed(mark);
+        Self { inet, unix, exec, metadata, lengths, reporting: Reporting::Notify }
     }
 
     /// What the cage's own exec carries.

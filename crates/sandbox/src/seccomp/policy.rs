@@ -49,8 +49,8 @@ impl Policy {
 fn speaks(then: Then, reporting: Reporting) -> bool {
     match (then, reporting) {
         (Then::Refuse(_) | Then::RefuseOthers(..) | Then::Fallback(_), _)
-        | (Then::RefuseOutside(..) | Then::Look(_) | Then::Carry, Reporting::Notify) => true,
-        (Then::RefuseOutside(..) | Then::Look(_) | Then::Carry, Reporting::Errno) => false,
+        | (Then::RefuseOutside(..) | Then::Look(_) | Then::Carry(_), Reporting::Notify) => true,
+        (Then::RefuseOutside(..) | Then::Look(_) | Then::Carry(_), Reporting::Errno) => false,
     }
 }
 

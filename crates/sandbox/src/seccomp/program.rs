@@ -138,7 +138,7 @@ pub(super) fn action(then: Then, reporting: Reporting) -> u32 {
         (Then::Fallback(code), _)
         | (Then::Refuse(code) | Then::RefuseOthers(_, code), Reporting::Errno) => errno(code),
         (Then::Refuse(_) | Then::RefuseOthers(..), Reporting::Notify)
-        | (Then::RefuseOutside(..) | Then::Look(_) | Then::Carry, _) => {
+        | (Then::RefuseOutside(..) | Then::Look(_) | Then::Carry(_), _) => {
             libc::SECCOMP_RET_USER_NOTIF
         }
     }

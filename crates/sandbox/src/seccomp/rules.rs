@@ -50,8 +50,17 @@ pub(crate) enum Then {
     Fallback(i32),
     /// Shown to the listener, then left to the kernel.
     Look(Look),
-    /// Never left to the kernel: the listener carries the `connect` out on its own copy.
-    Carry,
+    /// Never left to the kernel: the listener carries the call out on its own copy.
+    Carry(Errand),
+}
+
+/// What the listener does in the caller's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// `connect`.
+    Connection,
+    /// `truncate`.
+    Length,
 }
 
 /// What the listener has to look at.

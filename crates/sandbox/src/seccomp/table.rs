@@ -1,8 +1,8 @@
 //! What the filter refuses and what it shows to the listener: a table with a reason on each line.
 
-use super::rules::{Act, Flags, Follow, Is, Look, Place, Role, Rule, Target, Test, Then};
-use super::{Exec, Inet, Metadata, Plan, Unix};
-use libc::{EAFNOSUPPORT, ENOSYS, EPERM, EPROTONOSUPPORT};
+use super::rules::{Act, Errand, Flags, Follow, Is, Look, Place, Role, Rule, Target, Test, Then};
+use super::{Exec, Inet, Lengths, Metadata, Plan, Reporting, Unix};
+use libc::{EACCES, EAFNOSUPPORT, ENOSYS, EPERM, EPROTONOSUPPORT};
 
 /// The rules of a plan, in the order in which they are asked.
 pub(super) fn rules(plan: &Plan) -> impl Iterator<Item = &'static Rule> + use<> {
@@ -24,7 +24,24 @@ pub(super) fn rules(plan: &Plan) -> impl Iterator<Item = &'static Rule> + use<> 
         Metadata::Open => &[],
         Metadata::ReadOnly => METADATA,
     };
-    [exec, KERNEL, ARGUMENTS, families, SOCKETS, connect, OBSERVED, metadata].into_iter().flatten()
+    let [emptied, hidden, length] = lengths(plan);
+    [
+        exec, KERNEL, ARGUMENTS, families, SOCKETS, connect, emptied, hidden, length, OBSERVED,
+        metadata,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// What keeps lengths where Landlock does not: opens that empty, opens that hide what they do, and
+/// `truncate`. A tool of ours needs `openat2` itself, which its record says.
+fn lengths(plan: &Plan) -> [&'static [Rule]; 3] {
+    match (plan.lengths, plan.exec, plan.reporting) {
+        (Lengths::ByKernel, _, _) => [&[]; 3],
+        (Lengths::ByFilter, Exec::Refused, _) => [EMPTIED, &[], NO_TRUNCATE],
+        (Lengths::ByFilter, Exec::Allowed(_), Reporting::Errno) => [EMPTIED, HIDDEN, NO_TRUNCATE],
+        (Lengths::ByFilter, Exec::Allowed(_), Reporting::Notify) => [EMPTIED, HIDDEN, TRUNCATE],
+    }
 }
 
 const ALL: u32 = u32::MAX;
@@ -225,10 +242,32 @@ const SOCKETS: &[Rule] = &[
 #[rustfmt::skip]
 const CARRIED: &[Rule] = &[
     refuse_if("socket", &[is_in(0, ALL, &[UNIX]), is_not_in(1, SOCKET_TYPE, &[STREAM, SEQPACKET])], EPERM, "a unix datagram socket"),
-    Rule { call: "connect", when: &[], then: Then::Carry, what: "a connection" },
+    Rule { call: "connect", when: &[], then: Then::Carry(Errand::Connection), what: "a connection" },
 ];
 
 const LOOKED_AT: &[Rule] = &[look("connect", Look::Connect)];
+
+/// O_TRUNC and the access mode.
+const EMPTYING: u32 = 0o1003;
+/// O_TRUNC with O_RDONLY, and with the mode for ioctl alone: the kernel empties the file, and the descriptor
+/// is not one for writing, which is all that an old Landlock looks at.
+const WITHOUT_WRITING: &[u32] = &[0o1000, 0o1003];
+
+const EMPTIED: &[Rule] = &[
+    refuse_if("open", &[is_in(1, EMPTYING, WITHOUT_WRITING)], EACCES, EMPTYING_A_FILE),
+    refuse_if("openat", &[is_in(2, EMPTYING, WITHOUT_WRITING)], EACCES, EMPTYING_A_FILE),
+];
+const EMPTYING_A_FILE: &str = "emptying a file that is not opened for writing";
+
+const HIDDEN: &[Rule] = &[fallback("openat2", "its flags lie in memory, and may empty any file")];
+
+const NO_TRUNCATE: &[Rule] = &[refuse_if("truncate", &[], EACCES, "a file's length by its path")];
+const TRUNCATE: &[Rule] = &[Rule {
+    call: "truncate",
+    when: &[],
+    then: Then::Carry(Errand::Length),
+    what: "a file's length by its path",
+}];
 
 /// O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, __O_TMPFILE: alike on both machines.
 const WRITE_INTENT: u32 = 0o1 | 0o2 | 0o100 | 0o1000 | 0o20_000_000;

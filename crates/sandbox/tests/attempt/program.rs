@@ -17,7 +17,11 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    match words.as_slice() {
+    run(&words)
+}
+
+fn run(words: &[&str]) -> ExitCode {
+    match words {
         ["cage", rest @ ..] => runner::cage(rest),
         ["enter", rest @ ..] => runner::enter(rest),
         ["clock", rest @ ..] => clock::once(rest),

@@ -79,12 +79,15 @@ impl Yard {
         self.lacking_with(kernel, tier, &[], script)
     }
 
-    /// The same with options.
+    /// The same with options. A kernel that lacks several things is named `one under other`.
     pub fn lacking_with(&self, kernel: &str, tier: &str, options: &[&str], script: &str) -> Told {
         let inner = self.runner(tier, options, &["sh", "-c", script]);
-        let out =
-            Command::new(ATTEMPT).args(["under", kernel]).args(inner.get_args()).output().unwrap();
-        Told::from(&out)
+        let out = Command::new(ATTEMPT)
+            .arg("under")
+            .args(kernel.split(" "))
+            .args(inner.get_args())
+            .output();
+        Told::from(&out.unwrap())
     }
 
     /// Runs a program in a cage.

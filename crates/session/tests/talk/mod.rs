@@ -1,19 +1,20 @@
 //! A supervisor's side of a conversation, for tests, and the vendors' law on requests.
 #![allow(dead_code, clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
 
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, Outcome, Stamp, ToolResult};
 use protocol::content::{Block, Message, ModelRequest, Role, StopReason, ToolSpec, Usage};
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::ToolKind;
 use protocol::provider::{Delta, FromProvider};
 use protocol::session::{
-    Copies, FromSession, Happened, OfferedTool, OpenTurn, OtherName, SessionSetup, ToSession,
-    TurnEnd,
+    Copies, FileStamp, FromSession, Happened, OfferedTool, OpenTurn, PinnedStamp, SessionSetup,
+    ToSession, TurnEnd,
 };
-use session::Session;
-use std::collections::HashSet;
+use serde_json::{Map, Value};
+use session::{NoCall, ReadCall, Session};
+use std::collections::{HashMap, HashSet};
 
-pub fn tool(name: &str, kind: ToolKind, aliases: &[&str]) -> OfferedTool {
+pub fn tool(name: &str, kind: ToolKind) -> OfferedTool {
     OfferedTool {
         spec: ToolSpec {
             name: name.into(),
@@ -21,7 +22,6 @@ pub fn tool(name: &str, kind: ToolKind, aliases: &[&str]) -> OfferedTool {
             input_schema: "{\"type\":\"object\"}".into(),
         },
         kind,
-        aliases: aliases.iter().map(|a| other_name(a)).collect(),
         copies: match name {
             "write" | "edit" | "delete" | "undo_restore" => Copies::Kept,
             "bash" => Copies::Compared,
@@ -33,13 +33,14 @@ pub fn tool(name: &str, kind: ToolKind, aliases: &[&str]) -> OfferedTool {
 pub fn setup() -> SessionSetup {
     SessionSetup {
         id: SessionId("0123456789ab".into()),
+        project: "/p".into(),
         model: "m".into(),
         system: "s".into(),
         tools: vec![
-            tool("read", ToolKind::Query, &["read_file {\"raw\":true}", "view"]),
-            tool("grep", ToolKind::Query, &[]),
-            tool("write", ToolKind::Mutation, &[]),
-            tool("bash", ToolKind::Mutation, &["shell_exec"]),
+            tool("read", ToolKind::Query),
+            tool("grep", ToolKind::Query),
+            tool("write", ToolKind::Mutation),
+            tool("bash", ToolKind::Mutation),
         ],
         max_rounds: 25,
         max_calls: 300,
@@ -54,16 +55,50 @@ pub fn setup() -> SessionSetup {
     }
 }
 
-/// `name`, or `name {defaults}`.
-fn other_name(text: &str) -> OtherName {
-    let (name, defaults) = text.split_once(' ').unwrap_or((text, "{}"));
-    OtherName { name: name.into(), defaults: defaults.into() }
+/// A table of tools that takes every object: what the real one takes is for its own tests to say.
+pub fn reader(name: &str, input: &str, project: &str) -> Result<ReadCall, NoCall> {
+    let (tool, raw) = match name {
+        "read_file" => ("read", true),
+        "view" => ("read", false),
+        "shell_exec" => ("bash", false),
+        other => (other, false),
+    };
+    let none = |tool: Option<&str>, code: &str, why: &str| NoCall {
+        tool: tool.map(str::to_owned),
+        result: Box::new(ToolResult::error(Outcome::Invalid, code, name, why, "")),
+    };
+    if name == "raed" {
+        return Err(none(None, "unknown_tool", "there is none"));
+    }
+    let fields: Map<String, Value> = serde_json::from_str(input)
+        .map_err(|error| none(Some(tool), "invalid_arguments", &error.to_string()))?;
+    let at = |field: &str| match fields.get(field) {
+        Some(Value::String(path)) => vec![path.clone()],
+        Some(Value::Array(paths)) => {
+            paths.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        }
+        _ => Vec::new(),
+    };
+    let paths = [at("path"), at("paths")].concat();
+    let note = (name == "view").then(|| format!("[read in {project}]"));
+    let input = match raw && !fields.contains_key("raw") {
+        true => Value::from_iter(fields.into_iter().chain([("raw".to_owned(), true.into())])),
+        false => return Ok(call(tool, input.to_owned(), note, paths)),
+    };
+    Ok(call(tool, input.to_string(), note, paths))
+}
+
+fn call(tool: &str, input: String, note: Option<String>, paths: Vec<String>) -> ReadCall {
+    let removed = if tool == "delete" { paths.clone() } else { Vec::new() };
+    ReadCall { tool: tool.to_owned(), input, note, paths, removed }
 }
 
 /// A session and everything it said.
 pub struct Talk {
     pub session: Session,
     pub said: Vec<FromSession>,
+    /// How often a person edited each pinned file. A file without a number has no stamp.
+    pub edits: HashMap<String, Option<u64>>,
 }
 
 impl Talk {
@@ -73,7 +108,7 @@ impl Talk {
     }
 
     pub fn replayed(setup: SessionSetup, journal: Vec<Happened>) -> Self {
-        let mut talk = Self { session: Session::new(setup), said: Vec::new() };
+        let mut talk = Self::before_replay(setup);
         for happened in journal {
             talk.tell(ToSession::Replay(happened));
         }
@@ -81,11 +116,35 @@ impl Talk {
         talk
     }
 
-    /// Says a word; what came of it.
+    /// Nothing is replayed yet.
+    pub fn before_replay(setup: SessionSetup) -> Self {
+        Self { session: Session::new(setup, reader), said: Vec::new(), edits: HashMap::new() }
+    }
+
+    /// Says a word; what came of it. Stamps of pinned files are answered at once.
     pub fn tell(&mut self, word: ToSession) -> Vec<FromSession> {
-        let out = self.session.step(word);
+        let mut out = self.session.step(word);
+        if let Some(FromSession::StatPinned { check, files }) = out.last() {
+            let stamps = files.iter().map(|file| self.stamp(file)).collect();
+            let word = ToSession::PinnedStamps { check: *check, began: i64::MAX, stamps };
+            out.extend(self.session.step(word));
+        }
         self.said.extend(out.iter().cloned());
         out
+    }
+
+    /// A person edits a pinned file.
+    pub fn edit(&mut self, file: &str) {
+        let edits = self.edits.entry(file.to_owned()).or_insert(Some(0));
+        *edits = edits.map(|edits| edits + 1);
+    }
+
+    fn stamp(&self, file: &str) -> PinnedStamp {
+        let edits = self.edits.get(file).copied().unwrap_or(Some(0));
+        let stamp = edits.map_or(FileStamp::Unknown, |size| {
+            FileStamp::Found(Stamp { device: 1, inode: 1, size, modified: 1, changed: 1 })
+        });
+        PinnedStamp { file: file.to_owned(), stamp }
     }
 
     pub fn prompt(&mut self, text: &str) -> Vec<FromSession> {
@@ -178,7 +237,7 @@ pub fn done(text: &str) -> ToolResult {
 
 pub fn runs(words: &[FromSession]) -> Vec<Call> {
     let run = |word: &FromSession| match word {
-        FromSession::Run(call) => Some(call.clone()),
+        FromSession::Run { call, .. } => Some(call.clone()),
         _ => None,
     };
     words.iter().filter_map(run).collect()

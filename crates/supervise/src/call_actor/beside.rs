@@ -6,6 +6,7 @@ use crate::call::CallInput;
 use crate::grant::Grant;
 use crate::life::{Cause, Life, Report};
 use crate::proxy::{Attempt, Decided, Proxy, ProxyEffect, ProxyInput};
+use crate::worker_log;
 use protocol::client::ProcessRow;
 use protocol::tool::{Errand, FromTool, ToTool};
 use ractor::ActorRef;
@@ -67,6 +68,7 @@ impl CallState {
             | CallInput::StoreLost { .. }
             | CallInput::StoreBack
             | CallInput::Recalled(_)
+            | CallInput::Lost { .. }
             | CallInput::DiskFailed(_)) => return self.carry_out(myself, input).await,
         };
         self.proxy_step(myself, input).await;
@@ -110,11 +112,16 @@ impl CallState {
                 ProxyInput::Told(Decided { connections, uncounted, cut: None })
             }
             FromTool::Log(line) => {
-                tracing::info!(call = %self.plan.facts.call.id, text = line.text, "agentd-web");
+                worker_log::write("agentd-web", &self.plan.facts.call.id, &line);
                 return;
             }
             FromTool::Pong(_) => return,
-            FromTool::Door | FromTool::Output { .. } | FromTool::Probed(_) | FromTool::Done(_) => {
+            FromTool::Door
+            | FromTool::Output { .. }
+            | FromTool::Probed(_)
+            | FromTool::Done(_)
+            | FromTool::Keeper(_)
+            | FromTool::Lost(_) => {
                 return beside.breach();
             }
         };

@@ -155,7 +155,7 @@ impl RootState {
         let (broker, myself) = (self.broker.clone(), myself.clone());
         tokio::spawn(async move {
             let (done, gone) = oneshot::channel();
-            let _ = broker.send_message(SlotMsg::Stop(done));
+            let _ = broker.slot().send_message(SlotMsg::Stop(done));
             let _ = tokio::time::timeout(BROKER, gone).await;
             myself.stop(None);
         });
@@ -171,7 +171,9 @@ async fn at_work(until: Instant, glance: oneshot::Receiver<Glance>) -> Option<&'
             SessionState::Ended
             | SessionState::Idle
             | SessionState::Degraded(_)
-            | SessionState::Unreadable(_),
+            | SessionState::Unreadable(_)
+            | SessionState::CutShort(_)
+            | SessionState::IdleCutShort(_),
         ))
         | Ok(Err(_)) => None,
         Err(_) => Some(SILENT),

@@ -38,7 +38,9 @@ impl RootState {
                         SessionState::Ended
                         | SessionState::Idle
                         | SessionState::Degraded(_)
-                        | SessionState::Unreadable(_),
+                        | SessionState::Unreadable(_)
+                        | SessionState::CutShort(_)
+                        | SessionState::IdleCutShort(_),
                     )
                     | Err(_) => {}
                 }

@@ -8,16 +8,17 @@ use crate::audit_actor::AuditMsg;
 use crate::book::chain;
 use crate::call::Standing;
 use crate::call_actor::now;
+use crate::command_env::write_editor;
 use crate::hold::Hold;
 use crate::mend::{Mended, mend};
 use crate::never::Kept;
 use crate::plan::{Ground, OpenFailure, Plan, make_withheld, plan};
 use crate::seen::Seen;
 use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
-use crate::slot::SlotMsg;
 use crate::spawn::Spawner;
 use crate::times::SlotTimes;
 use crate::to_disk::Place;
+use crate::worker_ref::WorkerRef;
 use crate::{from_disk, temp, to_disk};
 use journal::{Header, Journal, OpenCall, Record};
 use protocol::broker::BrokerLink;
@@ -88,7 +89,7 @@ impl RootState {
                 // Until now no word of the broker found it: neither that it lives anew nor a
                 // verdict. This has both said again.
                 if self.broker_failed.is_none() {
-                    let _ = actor.send_message(SessionMsg::BrokerBack);
+                    let _ = actor.send_message(SessionMsg::BrokerBack(self.broker.generation()));
                 }
                 let _ = actor.send_message(SessionMsg::Join(Box::new(order)));
             }
@@ -140,6 +141,39 @@ fn still_given(changes: Vec<Change>, kept: &Kept) -> (Vec<Change>, Vec<String>) 
     (kept.collect(), refused)
 }
 
+/// The files that flags pin and the session's own records do not: a later life of the session has no
+/// such flags.
+fn pins_to_keep(changes: &[Change], settings: &[(String, String)]) -> Vec<Change> {
+    let mut pinned: Vec<&str> = Vec::new();
+    for change in changes {
+        match change {
+            Change::Pin(file) => pinned.push(file),
+            Change::Unpin(file) => pinned.retain(|pinned| pinned != file),
+            Change::Network(_)
+            | Change::Host(_)
+            | Change::Mode(_)
+            | Change::Model(_)
+            | Change::AddDirectory(_) => {}
+        }
+    }
+    let flags = settings.iter().filter(|(key, _)| key == "context.files").map(|(_, file)| file);
+    flags.filter(|file| !pinned.contains(&file.as_str())).cloned().map(Change::Pin).collect()
+}
+
+/// Writes these to the journal before anything else of this life.
+async fn keep(mut journal: Journal, changes: &[Change]) -> Result<Journal, OpenFailure> {
+    let by = || "a flag".to_owned();
+    let records: Vec<_> = changes.iter().map(|change| to_disk::changed(change, by())).collect();
+    if records.is_empty() {
+        return Ok(journal);
+    }
+    let kept = blocking(move || {
+        let written = journal.append_all(&records).map(|_| journal);
+        written.map_err(|error| OpenFailure::new(FailedKind::Disk, chain(&error)))
+    });
+    kept.await
+}
+
 fn refuse(order: Order, failure: OpenFailure) {
     // Gone already, it is told nothing.
     let _ = order.reply.send(Err(failure));
@@ -153,7 +187,7 @@ fn ending() -> OpenFailure {
 struct Opener {
     settings: Arc<Settings>,
     spawner: Spawner,
-    broker: ActorRef<SlotMsg<BrokerLink>>,
+    broker: WorkerRef<BrokerLink>,
     audit: ActorRef<AuditMsg>,
     root: ActorRef<RootMsg>,
 }
@@ -178,7 +212,7 @@ impl Opener {
         });
         let mut plan = plan.await?;
         make_withheld(&plan.confinement);
-        let opened = self.open_journal(&plan, begin).await?;
+        let mut opened = self.open_journal(&plan, begin).await?;
         plan.rules.rules.extend(opened.learned.iter().cloned());
         let (kept, changes) = (plan.kept.clone(), opened.changes.clone());
         let still = blocking(move || Ok(still_given(changes, &kept)));
@@ -202,12 +236,15 @@ impl Opener {
                 plan.change(change);
             }
         }
+        let pins = pins_to_keep(&opened.changes, &opening.settings);
+        opened.journal = keep(opened.journal, &pins).await?;
+        pins.iter().for_each(|pin| plan.change(pin));
         if let Some(name) = model {
             plan = blocking(move || Ok(kept_model(plan, &name))).await?;
         }
         let temp = plan.confinement.temp.to_path();
         blocking(move || {
-            temp::make(&temp).map_err(|error| {
+            temp::make(&temp).and_then(|()| write_editor(&temp)).map_err(|error| {
                 let message = format!("cannot make the directory {}: {error}", temp.display());
                 OpenFailure::new(FailedKind::Disk, message)
             })
@@ -259,6 +296,7 @@ impl Opener {
                     directory,
                     turns,
                     last,
+                    cut_short: None,
                     open: Vec::new(),
                     queue: VecDeque::new(),
                     changes: Vec::new(),
@@ -286,7 +324,7 @@ impl Opener {
                 if let Some(torn) = &opened.torn {
                     tracing::warn!(kept = %torn.kept.display(), "a record cut short was set aside");
                 }
-                let Mended { lost, mut records, turns, round, last } =
+                let Mended { lost, mut records, turns, round, last, cut_short } =
                     mend(&opened.past, open_turn);
                 for (call, record) in lost.iter().zip(&mut records) {
                     if let Record::Interrupted { audit, .. } | Record::Result { audit, .. } = record
@@ -314,6 +352,7 @@ impl Opener {
                     directory,
                     turns,
                     last,
+                    cut_short: cut_short.map(from_disk::deaths),
                     open,
                     queue,
                     changes,

@@ -2,29 +2,50 @@
 //! waits for it, and what a person wants tried again is.
 
 use super::RootState;
+use super::ending::{LOOK, SILENT};
+use crate::audit_actor::AuditMsg;
 use crate::client_actor::ClientMsg;
 use crate::plan::OpenFailure;
 use crate::session_actor::SessionMsg;
 use crate::slot::SlotMsg;
 use protocol::client::{FailedKind, Parting};
 use protocol::ids::SessionId;
-use ractor::ActorId;
+use ractor::{ActorId, ActorRef};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 impl RootState {
-    /// Starts the failed workers of a session again, and the broker if it is among them.
-    pub(super) fn restart(&mut self, session: &SessionId) -> Result<(), OpenFailure> {
-        let Some(actor) = self.sessions.get(session) else {
+    /// Starts the failed workers of a session again, and the broker if it is among them; opens the
+    /// audit log again if the disk had closed it. The reply says which of it cannot be.
+    pub(super) fn restart(
+        &mut self,
+        session: &SessionId,
+        reply: oneshot::Sender<Result<(), OpenFailure>>,
+    ) {
+        let Some(actor) = self.sessions.get(session).cloned() else {
             let message = format!(
                 "session {session} is not open in this supervisor; opening it starts its workers \
                  anew"
             );
-            return Err(OpenFailure::new(FailedKind::NotFound, message));
+            let _ = reply.send(Err(OpenFailure::new(FailedKind::NotFound, message)));
+            return;
         };
         if self.broker_failed.take().is_some() {
-            let _ = self.broker.send_message(SlotMsg::Forgive);
+            let _ = self.broker.slot().send_message(SlotMsg::Forgive);
         }
-        let _ = actor.send_message(SessionMsg::Restart);
-        Ok(())
+        let (audit, session) = (self.audit.clone(), session.clone());
+        tokio::spawn(async move {
+            let restarted = async {
+                takes_records(&audit).await?;
+                let (done, restarted) = oneshot::channel();
+                let _ = actor.send_message(SessionMsg::Restart(done));
+                let silent = |_| format!("session {session} does not answer: {SILENT}");
+                let answered = timeout(LOOK, restarted).await.map_err(silent)?;
+                answered.unwrap_or_else(|_| Err(format!("session {session} has ended")))
+            };
+            let failed = |why| OpenFailure::new(FailedKind::Disk, why);
+            let _ = reply.send(restarted.await.map_err(failed));
+        });
     }
 
     /// An actor failed. If it was a session's, its journal is whole and nothing of it runs any
@@ -55,6 +76,23 @@ impl RootState {
         self.sessions.remove(&session);
         Some(session)
     }
+}
+
+/// Asks whether the audit log takes records; one that the disk has closed is opened again first.
+///
+/// # Errors
+/// The reason and the way on where no call could be recorded.
+pub(super) async fn takes_records(audit: &ActorRef<AuditMsg>) -> Result<(), String> {
+    let (reply, checked) = oneshot::channel();
+    let _ = audit.send_message(AuditMsg::Check(reply));
+    let checked = timeout(LOOK, checked).await;
+    let why = match checked {
+        Ok(Ok(Ok(()))) => return Ok(()),
+        Ok(Ok(Err(why))) => why,
+        Ok(Err(_)) => "its writer has ended".to_owned(),
+        Err(_) => SILENT.to_owned(),
+    };
+    Err(format!("no call can run, because the audit log takes no records: {why}"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::RootState;
 use super::ending::{LOOK, SILENT};
 use crate::book::chain;
+use crate::from_disk;
 use crate::plan::OpenFailure;
 use crate::session_actor::SessionMsg;
 use crate::stores;
@@ -137,9 +138,13 @@ fn on_disk(sessions: &Path) -> Vec<SessionRow> {
 
 /// What is known of one session; that it cannot be read hides no other.
 fn row(sessions: &Path, name: String) -> SessionRow {
-    let seen = journal::glance(&sessions.join(&name));
-    let state =
-        seen.trouble.map_or(SessionState::Ended, |why| SessionState::Unreadable(chain(&why)));
+    let directory = sessions.join(&name);
+    let seen = journal::glance(&directory);
+    let state = match (&seen.trouble, seen.cut_short(&directory)) {
+        (Some(why), _) => SessionState::Unreadable(chain(why)),
+        (None, Some(died)) => SessionState::CutShort(from_disk::deaths(died).to_string()),
+        (None, None) => SessionState::Ended,
+    };
     let (project, model) = seen.header.map_or_else(Default::default, |it| (it.project.0, it.model));
     SessionRow {
         session: SessionId(name),

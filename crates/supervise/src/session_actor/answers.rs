@@ -58,7 +58,7 @@ impl SessionState {
         let sent = Sent { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
         self.answers.0.push_back(sent);
         let word = ToBroker::Answer { call, digest, answer, by };
-        let _ = self.broker.send_message(SlotMsg::Send(word));
+        self.broker.send(word);
     }
 
     /// A verdict, by itself or because of an answer.
@@ -76,6 +76,7 @@ impl SessionState {
         let settled = settled.filter(|sent| Some(&sent.by) == person);
         if !matches!(verdict, Verdict::Ask(_)) {
             self.questions.remove(&call);
+            let _ = self.broker.slot().send_message(SlotMsg::Progressed);
         }
         if let (Verdict::Allow(_), Some(sent)) = (&verdict, &settled) {
             self.learn(&sent.answer, &sent.by).await;

@@ -5,18 +5,20 @@ use super::rights;
 use super::{Concluded, SessionMsg, SessionState, rules};
 use crate::call::{Answerer, CallFacts, CallInput, Known, Probed, Undo};
 use crate::call_actor::{CallActor, CallMsg, CallPlan};
-use crate::plan::in_words;
+use crate::plan::{in_words, read_chars};
+use crate::route::is_pinned_read;
 use crate::seen::Seen;
 use crate::slot::SlotMsg;
-use crate::to_disk::{self, Place};
+use crate::to_disk::Place;
 use config::HookConfig;
 use journal::Record;
-use protocol::call::{Call, Outcome, ToolResult};
+use protocol::call::{Call, Effect, Outcome, ToolResult};
 use protocol::client::Event;
-use protocol::confinement::{Confinement, Network, Profile};
-use protocol::ids::CallId;
+use protocol::confinement::{Confinement, Level, Network, Profile};
+use protocol::ids::{CallId, Generation};
 use protocol::judgement::{Rule, ToolKind};
 use protocol::session::{Hook, ToSession};
+use protocol::store::Did;
 use ractor::{Actor, ActorRef};
 use tools::{Caller, Interpreted, Lasting, Premise, Runner};
 
@@ -31,17 +33,19 @@ impl SessionState {
         call: Call,
         place: Place,
         answerer: Answerer,
+        note: Option<String>,
     ) {
         if !self.closing.is_empty() {
             // The conversation does not know yet. What is proposed and never started is closed as
             // that when the session is opened again.
             return;
         }
+        self.unjudged.begun(&call.id);
         let standing = self.standing.remove(&call.id.number);
         let (facts, confinement, runner) = match self.facts(call.clone(), answerer).await {
             Ok(found) => found,
             Err(result) => {
-                let record = no_call(&call, &result);
+                let record = self.audited(&call, result.clone()).await;
                 let Call { id: call, tool, .. } = call;
                 let (seen, did, refused, unaudited) = (None, None, Vec::new(), None);
                 let concluded =
@@ -56,7 +60,7 @@ impl SessionState {
             Network::Off | Network::On => Vec::new(),
         };
         let plan = CallPlan {
-            facts: CallFacts { standing, ..facts },
+            facts: CallFacts { standing, note, ..facts },
             confinement,
             denied_hosts,
             runner,
@@ -68,7 +72,7 @@ impl SessionState {
             spawner: self.spawner.clone(),
             session: myself.clone(),
             broker: self.broker.clone(),
-            store: self.store.slot.clone(),
+            store: self.store.worker.clone(),
             audit: self.audit.clone(),
         };
         match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {
@@ -90,7 +94,7 @@ impl SessionState {
         answerer: Answerer,
     ) -> Result<(CallFacts, Confinement, Runner), ToolResult> {
         if call.input.len() > LONGEST_INPUT {
-            return Err(too_long(call.input.len()));
+            return Err(too_long(&call.tool, call.input.len()));
         }
         let found =
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
@@ -148,7 +152,10 @@ impl SessionState {
             timeout_ms: self
                 .hooks(found.spec.profile)
                 .map_or(self.plan.config.tools.timeout_ms, |hooks| hooks.timeout_ms),
-            max_result_chars: self.plan.config.tools.max_result_chars,
+            max_result_chars: match found.spec.name {
+                "read" => read_chars(&self.plan.config),
+                _ => self.plan.config.tools.max_result_chars,
+            },
             standing: None,
             answerer,
             undo,
@@ -157,8 +164,10 @@ impl SessionState {
                 Premise::FilesAsRead => self.seen.clone(),
                 Premise::Nothing => Seen::default(),
             },
-            web: (found.spec.profile == Profile::Web).then(|| self.plan.config.web.clone()),
+            web: (found.spec.profile == Profile::Web)
+                .then(|| (self.plan.config.web.clone(), approval::about_pages(&self.plan.rules))),
             configured,
+            note: None,
         };
         Ok((facts, confinement, found.spec.runner))
     }
@@ -201,8 +210,11 @@ impl SessionState {
     pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
         let Concluded { mut record, seen, did, call, tool, result, refused, unaudited } = concluded;
         self.calls.remove(&call);
+        self.name_untrusted_hooks(did.as_ref());
         self.call_is_over(&call, did);
         self.questions.remove(&call);
+        let pinned = matches!(&record, Record::Result { use_id, .. }
+            if is_pinned_read(&tool, use_id));
         let shown = shown(&mut record, &tool, &result);
         let event = Event::CallEnded { call: call.clone(), result: shown, refused };
         if let Some(seen) = &seen {
@@ -217,19 +229,53 @@ impl SessionState {
         if let Some(why) = unaudited {
             return self.close_book(format!("the audit log cannot be written: {why}"));
         }
-        if kept.is_ok() && matches!(self.told, Told::All { .. }) {
-            let word = ToSession::CallEnded { call, result };
-            let _ = self.conversation.send_message(SlotMsg::Send(word));
+        if kept.is_ok() && !pinned && !matches!(self.told, Told::All { .. }) {
+            // The next conversation finds more than the one before it had seen.
+            self.router.progressed();
+            let _ = self.conversation.slot().send_message(SlotMsg::Progressed);
         }
+        if kept.is_ok() {
+            // One that was told nothing yet finds it among the records.
+            self.tell_conversation(ToSession::CallEnded { call, result });
+        }
+        self.close_failed_turn(myself).await;
         self.replay_if_quiet(myself).await;
     }
 
-    pub(super) fn broker_back(&mut self) {
+    /// Tells people once which command behind edits does not run for want of trust.
+    fn name_untrusted_hooks(&mut self, did: Option<&Did>) {
+        if self.untrusted_named || self.plan.confinement.level == Level::Uncaged {
+            return;
+        }
+        let changed = |effect: &Effect| match effect {
+            Effect::Written(path) | Effect::Created(path) => Some(path.clone()),
+            Effect::Read(_) | Effect::Deleted(_) | Effect::Ran(_) => None,
+        };
+        let edited: Vec<String> =
+            did.into_iter().flat_map(|did| &did.effects).filter_map(changed).collect();
+        let config = &self.plan.config;
+        let mut hooks = config.verify.untrusted.iter().chain(&config.format.untrusted);
+        let hook = hooks.find(|known| edited.iter().any(|path| known.hook.is_for(path)));
+        if let Some(known) = hook {
+            self.untrusted_named = true;
+            let command = &known.hook.command;
+            let text = format!(
+                "`{command}` does not run after edits, since this project is not trusted: trust it with \
+                 `agentd init`, or for one run with --trust-project"
+            );
+            tracing::info!(session = %self.plan.id, "{text}");
+            self.tell(&Event::Notice { text });
+        }
+    }
+
+    /// Tells this process of the broker all that the one before it was told.
+    pub(super) fn broker_back(&mut self, generation: Generation) {
+        self.broker.up(generation);
         self.unjudgeable = None;
         self.answers_lost();
-        let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
+        self.broker.send(rules(&self.plan));
         for call in self.calls.values() {
-            let _ = call.send_message(CallMsg::Input(CallInput::BrokerBack));
+            let _ = call.send_message(CallMsg::BrokerBack(generation));
         }
     }
 
@@ -256,8 +302,7 @@ impl SessionState {
 fn shown(record: &mut Record, tool: &str, result: &ToolResult) -> ToolResult {
     let mut shown = result.clone();
     if let Record::Result { use_id, text, full, is_error: false, .. } = record
-        && use_id.is_empty()
-        && tool == "read"
+        && is_pinned_read(tool, use_id)
     {
         let digest = journal::Digest::of(text.as_bytes());
         *text = format!("[pinned file: {} bytes, sha256 {digest}]", text.len());
@@ -267,37 +312,14 @@ fn shown(record: &mut Record, tool: &str, result: &ToolResult) -> ToolResult {
     shown
 }
 
-/// The last record of a call that was none.
-fn no_call(call: &Call, result: &ToolResult) -> Record {
-    let happened = protocol::session::Happened::Result {
-        call: call.id.clone(),
-        use_id: call.use_id.clone(),
-        result: result.clone(),
-    };
-    to_disk::happened(happened, |_| ToolKind::Mutation)
-}
-
 /// A conversation answers its own tools and no others: the word of one that says otherwise is none.
 fn not_its_own(tool: &str) -> ToolResult {
-    ToolResult {
-        outcome: Outcome::Invalid,
-        text: format!("Error [not_run]: {tool} was asked of the wrong process; nothing was run."),
-        summary: format!("{tool}: not run"),
-        is_error: true,
-        code: Some("not_run".to_owned()),
-    }
+    let text = "it was asked of the wrong process; nothing was run";
+    ToolResult::error(Outcome::Invalid, "not_run", tool, text, "")
 }
 
-fn too_long(bytes: usize) -> ToolResult {
-    let text = format!(
-        "Error [too_large]: the arguments have {bytes} bytes; the most is {LONGEST_INPUT}.\nHint: \
-         do it in several calls, or let a command produce the text."
-    );
-    ToolResult {
-        outcome: Outcome::Invalid,
-        text,
-        summary: "the arguments are too large".to_owned(),
-        is_error: true,
-        code: Some("too_large".to_owned()),
-    }
+fn too_long(tool: &str, bytes: usize) -> ToolResult {
+    let text = format!("the arguments have {bytes} bytes; the most is {LONGEST_INPUT}");
+    let hint = "Do it in several calls, or let a command produce the text.";
+    ToolResult::error(Outcome::Invalid, "too_large", tool, &text, hint)
 }

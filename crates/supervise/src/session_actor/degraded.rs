@@ -1,9 +1,10 @@
 //! What keeps a session from taking anything more: its disk, its conversation, its provider. It
 //! can be read all the while; the last two are given another try by `agentd restart`.
 
-use super::SessionState;
+use super::{SessionMsg, SessionState};
 use crate::slot::SlotMsg;
 use protocol::ids::SessionId;
+use ractor::ActorRef;
 
 /// Why a session takes nothing more, each cause by itself.
 #[derive(Debug, Default)]
@@ -21,7 +22,10 @@ impl Troubles {
     fn reason(&self, session: &SessionId) -> Option<String> {
         let read_only = "this session can be read but takes nothing more, because";
         match (&self.disk, &self.conversation, &self.provider) {
-            (Some(why), _, _) => Some(format!("{read_only} {why}; then open it again")),
+            (Some(why), _, _) => Some(format!(
+                "{read_only} {why}. Free space or mend the disk, then open it again: `agentd stop \
+                 {session}`, `agentd attach {session}`"
+            )),
             (None, Some(why), _) => Some(format!(
                 "{read_only} its conversation cannot go on: {why}. `agentd restart {session}` tries \
                  again"
@@ -40,23 +44,58 @@ impl SessionState {
         self.troubles.reason(&self.plan.id)
     }
 
-    pub(super) fn conversation_failed(&mut self, why: String) {
+    pub(super) async fn conversation_failed(&mut self, myself: &ActorRef<SessionMsg>, why: String) {
         self.troubles.conversation = Some(why);
-        self.degraded_if(self.degraded());
+        self.close_failed_turn(myself).await;
     }
 
+    /// Ends the turn of a conversation that does not come back, once its calls are over, and says so.
+    pub(super) async fn close_failed_turn(&mut self, myself: &ActorRef<SessionMsg>) {
+        if self.troubles.conversation.is_none() || !self.calls.is_empty() {
+            return;
+        }
+        let steps = self.router.close_turn();
+        match steps.is_empty() {
+            true => self.tell_of_failed_workers(),
+            false => self.carry_out(myself, steps).await,
+        }
+    }
+
+    /// A turn that waits for the model ends first, as the conversation was just told.
     pub(super) fn provider_failed(&mut self, why: String) {
         self.troubles.provider = Some(why);
-        self.degraded_if(self.degraded());
+        if !self.router.turn_is_open() {
+            self.tell_of_failed_workers();
+        }
     }
 
-    /// Starts what has failed again. A disk is mended outside, and the session opened anew.
-    pub(super) fn restart(&mut self) {
+    /// No request reaches a provider that has failed.
+    pub(super) fn has_provider(&self) -> bool {
+        self.troubles.provider.is_none()
+    }
+
+    /// What has failed is said once the turn that it failed in has its end.
+    pub(super) fn tell_of_failed_workers(&self) {
+        if self.troubles.conversation.is_some() || self.troubles.provider.is_some() {
+            self.degraded_if(self.degraded());
+        }
+    }
+
+    /// Starts the processes that have failed again.
+    ///
+    /// # Errors
+    /// The reason and the way on where the disk has closed the session: its records end where the disk
+    /// failed, and only opening the session reads them anew.
+    pub(super) fn restart(&mut self) -> Result<(), String> {
+        if self.troubles.disk.is_some() {
+            return Err(self.degraded().unwrap_or_default());
+        }
         self.troubles.conversation = None;
         self.troubles.provider = None;
-        let _ = self.conversation.send_message(SlotMsg::Forgive);
-        let _ = self.provider.send_message(SlotMsg::Forgive);
-        let _ = self.store.slot.send_message(SlotMsg::Forgive);
+        let _ = self.conversation.slot().send_message(SlotMsg::Forgive);
+        let _ = self.provider.slot().send_message(SlotMsg::Forgive);
+        let _ = self.store.worker.slot().send_message(SlotMsg::Forgive);
+        Ok(())
     }
 }
 
@@ -72,7 +111,11 @@ mod tests {
         let said = |troubles: Troubles| troubles.reason(&session);
         assert_eq!(said(Troubles::default()), None);
         let disk = said(Troubles { disk: why(), ..Troubles::default() }).unwrap();
-        assert!(disk.contains("it is gone; then open it again"), "{disk}");
+        assert!(
+            disk.contains("it is gone. Free space") && disk.contains("open it again"),
+            "{disk}"
+        );
+        assert!(disk.contains("`agentd stop 3f2a91c0d4e5`"), "{disk}");
         for troubles in [
             Troubles { conversation: why(), ..Troubles::default() },
             Troubles { provider: why(), ..Troubles::default() },

@@ -32,9 +32,7 @@ impl SessionState {
                 Ok(())
             }
             Err(why) => {
-                self.close_book(format!(
-                    "it could not be written to disk: {why}. Free space or mend the disk"
-                ));
+                self.close_book(format!("it could not be written to disk: {why}"));
                 Err(why)
             }
         }

@@ -4,7 +4,6 @@
 
 use super::{SessionState, rules};
 use crate::book::chain;
-use crate::slot::SlotMsg;
 use crate::to_disk;
 use protocol::judgement::{Answer, Rule};
 use std::path::PathBuf;
@@ -34,7 +33,7 @@ impl SessionState {
         let record = to_disk::learned(&rule, by.to_owned(), unwritten);
         if self.record(vec![record]).await.is_ok() {
             self.plan.rules.rules.push(rule);
-            let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
+            self.broker.send(rules(&self.plan));
         }
     }
 }

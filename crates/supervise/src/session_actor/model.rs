@@ -28,12 +28,10 @@ impl SessionState {
             if self.reach == Reach::Outdated {
                 self.rest();
             }
-            let _ = self.provider.send_message(SlotMsg::Wake);
+            let _ = self.provider.slot().send_message(SlotMsg::Wake);
         }
         match self.reach {
-            Reach::Ready | Reach::Outdated => {
-                let _ = self.provider.send_message(SlotMsg::Send(word));
-            }
+            Reach::Ready | Reach::Outdated => self.provider.send(word),
             // What is open is asked when it is up; what was to be given up died with it.
             Reach::Unready => {}
         }
@@ -72,7 +70,7 @@ impl SessionState {
 
     fn rest(&mut self) {
         self.reach = Reach::Unready;
-        let _ = self.provider.send_message(SlotMsg::Rest);
+        let _ = self.provider.slot().send_message(SlotMsg::Rest);
     }
 
     /// Where a recording is played or made, the process knows how far it is.
@@ -92,12 +90,10 @@ impl SessionState {
             proxy: self.plan.config.provider.proxy.clone(),
             papers: self.papers.iter().map(|(paper, _)| *paper).collect(),
         };
-        let _ = self.provider.send_message(SlotMsg::Send(word));
+        self.provider.send(word);
         for (_, descriptor) in &self.papers {
             match descriptor.try_clone() {
-                Ok(copy) => {
-                    let _ = self.provider.send_message(SlotMsg::SendDescriptor(copy));
-                }
+                Ok(copy) => self.provider.send_descriptor(copy),
                 Err(error) => tracing::error!(%error, "a descriptor could not be passed on"),
             }
         }

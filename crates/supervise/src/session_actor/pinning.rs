@@ -1,14 +1,23 @@
-//! Whether a file that a person pins can be shown to the model, as far as a look at it tells: so that a
-//! wrong name is told at once. Whether it may be is judged when it is read, as of any file.
+//! Pinned files as the supervisor sees them: whether a file can be pinned, so that a wrong name is
+//! refused at once, and its stamp, so that the conversation reads a file again only when it changed.
+//! Whether the model may see a file is judged when a call reads it, as for any file.
 
+use crate::worker_ref::WorkerRef;
+use protocol::call::Stamp;
 use protocol::confinement::Confinement;
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use protocol::session::{FileStamp, PinnedStamp, SessionLink, ToSession};
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::timeout;
 
 /// Most bytes of a file that is read whole; `read` refuses more.
 const WHOLE: u64 = 1_500_000;
+/// Longest wait for `stat(2)` of all pinned files. Files without a stamp are read by calls, which know
+/// how to wait for a disk.
+const STAT: Duration = Duration::from_secs(2);
 /// So many bytes at a file's beginning tell whether it is text.
 const BEGINNING: u64 = 8 << 10;
 
@@ -50,4 +59,45 @@ fn look(project: &Path, granted: &[PathBuf], named: &Path) -> Result<(), String>
         return Err("it is no text".to_owned());
     }
     Ok(())
+}
+
+/// Sends the stamps of these files to the conversation's process that asked for them, and to no later one.
+pub(super) fn stat(to: WorkerRef<SessionLink>, project: PathBuf, check: u32, files: Vec<String>) {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began = i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX);
+    tokio::spawn(async move {
+        let unknown =
+            files.iter().map(|file| PinnedStamp { file: file.clone(), stamp: FileStamp::Unknown });
+        let unknown = unknown.collect();
+        let stats = tokio::task::spawn_blocking(move || {
+            let stamp = |file: String| {
+                let stamp = stamp(project.join(&file).metadata());
+                PinnedStamp { file, stamp }
+            };
+            files.into_iter().map(stamp).collect()
+        });
+        let stamps = match timeout(STAT, stats).await {
+            Ok(Ok(stamps)) => stamps,
+            Ok(Err(_)) | Err(_) => unknown,
+        };
+        to.send(ToSession::PinnedStamps { check, began, stamps });
+    });
+}
+
+fn stamp(found: std::io::Result<Metadata>) -> FileStamp {
+    let nanoseconds =
+        |seconds: i64, rest| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+    match found {
+        Ok(meta) => FileStamp::Found(Stamp {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            modified: nanoseconds(meta.mtime(), meta.mtime_nsec()),
+            changed: nanoseconds(meta.ctime(), meta.ctime_nsec()),
+        }),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            FileStamp::Missing
+        }
+        Err(_) => FileStamp::Unknown,
+    }
 }

@@ -5,10 +5,8 @@
 use super::{SessionMsg, SessionState};
 use crate::book::chain;
 use crate::from_disk::Replay;
-use crate::route::Watched;
-use crate::slot::SlotMsg;
 use journal::ReadError;
-use protocol::ids::{Generation, SessionId};
+use protocol::ids::SessionId;
 use protocol::session::{OpenTurn, ToSession};
 use ractor::ActorRef;
 use std::path::Path;
@@ -26,7 +24,7 @@ pub(super) enum Told {
     /// There is no such life, as far as is known.
     NoLife,
     /// Nothing yet.
-    Nothing(Generation),
+    Nothing,
     /// All there was, or it is being told.
     All { _replaying: Replaying },
 }
@@ -41,16 +39,22 @@ impl Drop for Replaying {
 }
 
 impl SessionState {
+    /// Says it to the conversation that knows the past. One that does not is told the same with its
+    /// beginning, by its records or when it is ready.
+    pub(super) fn tell_conversation(&self, message: ToSession) {
+        if matches!(self.told, Told::All { .. }) {
+            self.conversation.send(message);
+        }
+    }
+
     /// Tells a new conversation everything, once no call of the earlier one runs: their results
     /// belong to what it is told.
     pub(super) async fn replay_if_quiet(&mut self, myself: &ActorRef<SessionMsg>) {
-        let (Told::Nothing(generation), true) = (&self.told, self.calls.is_empty()) else { return };
+        let (Told::Nothing, true) = (&self.told, self.calls.is_empty()) else { return };
         if self.foreword_is_awaited() {
             return;
         }
-        let generation = *generation;
-        let watched = if self.watchers.is_empty() { self.opener } else { Watched::BySomebody };
-        let then = self.router.open_turn(watched);
+        let then = self.router.open_turn();
         if then == OpenTurn::Waits {
             let steps = self.router.close_turn();
             self.carry_out(myself, steps).await;
@@ -59,15 +63,13 @@ impl SessionState {
             self.look_later(myself);
         }
         let begin = ToSession::Begin(self.plan.setup.clone());
-        let _ = self.conversation.send_message(SlotMsg::Send(begin));
+        self.conversation.send(begin);
         let untaken = Arc::new(Semaphore::new(UNTAKEN));
         self.told = Told::All { _replaying: Replaying(Arc::clone(&untaken)) };
         let (conversation, directory) = (self.conversation.clone(), self.directory.clone());
         let (session, last, myself) = (self.plan.id.clone(), self.last_seq, myself.clone());
         tokio::task::spawn_blocking(move || {
-            let say = |words, heard| {
-                let _ = conversation.send_message(SlotMsg::ForwardAll { generation, words, heard });
-            };
+            let say = |words, heard| conversation.forward(words, heard);
             match read(&directory, &session, last, then, Pieces { untaken, say }) {
                 Ok(()) => {}
                 Err(error) => {

@@ -1,5 +1,6 @@
 //! When a session that only scripts use ends by itself: its run is over and nobody looks on. One that
-//! a person opened stays until they end it, or the daemon ends.
+//! a person opened stays until they end it, or the daemon ends. A session that the disk has closed ends
+//! as soon as its last client leaves, so that the next client opens it anew.
 
 use super::{SessionMsg, SessionState};
 use crate::root::RootMsg;
@@ -27,12 +28,16 @@ impl SessionState {
     }
 
     fn is_needed(&self) -> bool {
-        self.plan.rules.audience == Audience::Person
-            || self.next_audience == Some(Audience::Person)
-            || !self.expected.is_empty()
+        let has_work =
+            !self.expected.is_empty() || !self.calls.is_empty() || !self.closing.is_empty();
+        if self.troubles.disk.is_some() {
+            // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.
+            return has_work || !self.watchers.is_empty();
+        }
+        has_work
             || self.is_used()
-            || !self.calls.is_empty()
-            || !self.closing.is_empty()
+            || self.plan.rules.audience == Audience::Person
+            || self.next_audience == Some(Audience::Person)
             // It can be read, and `agentd restart` finds it.
             || self.degraded().is_some()
     }

@@ -35,7 +35,7 @@ pub(super) async fn asked(
         widens.push(Widening::Hosts(more));
     }
     if let Some(named) = &found.directory {
-        let real = resolved(plan, named).await?;
+        let real = resolved(plan, found.spec.name, named).await?;
         let has = [&confinement.project, &confinement.temp];
         if !has.into_iter().chain(&confinement.added).any(|dir| real.starts_with(dir.to_path())) {
             let real = FilePath::from(&real);
@@ -56,29 +56,32 @@ pub(super) fn page(plan: &Plan, found: &Interpreted) -> Result<Option<WebAddress
     match (&found.page, found.spec.profile) {
         (None, Profile::Web) => {
             let url = tools::web_url(&web.search_url, web.private);
-            let page = url.map_err(|why| none(&format!("web.search_url: {why}")))?;
+            let page =
+                url.map_err(|why| none(found.spec.name, &format!("web.search_url: {why}")))?;
             Ok(tools::web_address(&page))
         }
-        (Some(page), _) if !page.is_named() && web.private == PrivateNetworks::Refused => {
-            Err(by_number(page))
+        // Its process refuses addresses of private networks, unless the person lets them be reached.
+        (Some(page), _)
+            if !page.is_named()
+                && web.private == PrivateNetworks::Refused
+                && !approval::is_named_by_a_rule(&plan.rules.rules, page) =>
+        {
+            Err(by_number(found.spec.name, page))
         }
         (page, _) => Ok(page.clone()),
     }
 }
 
 /// What a call is told that names no host, where private networks are not reached.
-fn by_number(page: &WebAddress) -> ToolResult {
+fn by_number(tool: &str, page: &WebAddress) -> ToolResult {
     let why = format!("{page} {}", tools::BY_NUMBER);
-    ToolResult {
-        outcome: Outcome::Invalid,
-        text: format!(
-            "Error [invalid_arguments]: {why}.\nHint: fetch it by the name of its host. A person can \
-             let pages of private networks be fetched: web.private_networks = \"allow\"."
-        ),
-        summary: why,
-        is_error: true,
-        code: Some("invalid_arguments".to_owned()),
-    }
+    let hint = format!(
+        "Fetch it by the name of its host. A person can name the address in a rule, \
+         `web_fetch:{site}` under permissions.allow, and let pages of private networks be fetched: \
+         web.private_networks = \"allow\".",
+        site = page.site()
+    );
+    ToolResult::error(Outcome::Invalid, "invalid_arguments", tool, &why, &hint)
 }
 
 /// The network of a call, its hosts where it is an allow-list, and those that the session has not.
@@ -97,7 +100,7 @@ fn network_of(
         return Ok((network, hosts, Vec::new()));
     }
     listable(&Change::Network(Network::Listed), &plan.confinement)
-        .map_err(|failure| no_list(&failure.message))?;
+        .map_err(|failure| no_list(found.spec.name, &failure.message))?;
     let has = |host: &&HostRule| hosts.iter().any(|own| own.covers(host));
     let more: Vec<HostRule> = found.hosts.iter().filter(|host| !has(host)).cloned().collect();
     hosts.extend(more.iter().cloned());
@@ -105,7 +108,7 @@ fn network_of(
 }
 
 /// The directory itself, links followed: what is asked about is what is granted.
-async fn resolved(plan: &Plan, named: &str) -> Result<PathBuf, ToolResult> {
+async fn resolved(plan: &Plan, tool: &str, named: &str) -> Result<PathBuf, ToolResult> {
     let confinement = &plan.confinement;
     let home = confinement.home.as_ref().map(FilePath::to_path);
     let path = match (named.strip_prefix("~/").or(named.strip_prefix("~")), home) {
@@ -114,33 +117,18 @@ async fn resolved(plan: &Plan, named: &str) -> Result<PathBuf, ToolResult> {
     };
     // A directory may lie on a disk that does not answer.
     let real = tokio::task::spawn_blocking(move || real_dir(&path, "the directory"));
-    let found = real.await.map_err(|error| none(&error.to_string()))?;
-    found.map_err(|failure| none(&failure.to_string()))
+    let found = real.await.map_err(|error| none(tool, &error.to_string()))?;
+    found.map_err(|failure| none(tool, &failure.to_string()))
 }
 
-fn none(why: &str) -> ToolResult {
-    let text = format!(
-        "Error [invalid_arguments]: {why}.\nHint: nothing was run; `directory` takes the absolute \
-         path of a directory that exists."
-    );
-    ToolResult {
-        outcome: Outcome::Invalid,
-        text,
-        summary: why.to_owned(),
-        is_error: true,
-        code: Some("invalid_arguments".to_owned()),
-    }
+fn none(tool: &str, why: &str) -> ToolResult {
+    let hint = "Nothing was run; `directory` takes the absolute path of a directory that exists.";
+    ToolResult::error(Outcome::Invalid, "invalid_arguments", tool, why, hint)
 }
 
 /// What a call is told that asks for hosts where no list can be kept.
-fn no_list(why: &str) -> ToolResult {
-    ToolResult {
-        outcome: Outcome::Invalid,
-        text: format!(
-            "Error [no_allow_list]: {why}.\nHint: leave `hosts` out, or ask for `network` on."
-        ),
-        summary: "an allow-list cannot be had here".to_owned(),
-        is_error: true,
-        code: Some("no_allow_list".to_owned()),
-    }
+fn no_list(tool: &str, why: &str) -> ToolResult {
+    let hint = "Leave `hosts` out, or ask for `network` on.";
+    let result = ToolResult::error(Outcome::Invalid, "no_allow_list", tool, why, hint);
+    ToolResult { summary: "an allow-list cannot be had here".to_owned(), ..result }
 }

@@ -5,6 +5,7 @@ use super::{SessionMsg, SessionState, Step, ToKeep};
 use crate::call::{CallInput, ComesBack};
 use crate::call_actor::CallMsg;
 use crate::slot::{SlotEvent, SlotMsg};
+use crate::worker_ref::WorkerRef;
 use protocol::ids::CallId;
 use protocol::session::ToSession;
 use protocol::store::{Before, Command, Did, FromStore, StoreLink, ToStore};
@@ -19,12 +20,12 @@ const FOREWORD: Duration = Duration::from_secs(2);
 
 /// What is known of it.
 pub(super) struct Store {
-    pub(super) slot: ActorRef<SlotMsg<StoreLink>>,
+    pub(super) worker: WorkerRef<StoreLink>,
     foreword: Foreword,
     /// Why it does not come back by itself.
     failed: Option<String>,
-    /// Calls that wait for their copies.
-    copying: HashMap<CallId, oneshot::Sender<()>>,
+    /// Calls that wait for their copies, and what the store was asked.
+    copying: HashMap<CallId, (ToStore, oneshot::Sender<()>)>,
     /// Calls for which something is kept, and of which the store has not seen the end.
     kept: HashMap<CallId, Seen>,
     /// The same of calls that run a command.
@@ -54,9 +55,9 @@ enum Foreword {
 }
 
 impl Store {
-    pub(super) fn of(slot: ActorRef<SlotMsg<StoreLink>>) -> Self {
+    pub(super) fn of(worker: WorkerRef<StoreLink>) -> Self {
         Self {
-            slot,
+            worker,
             foreword: Foreword::Awaited,
             failed: None,
             copying: HashMap::new(),
@@ -88,12 +89,14 @@ impl SessionState {
         event: SlotEvent<StoreLink>,
     ) {
         match event {
-            SlotEvent::Up(_) => {
+            SlotEvent::Up(generation) => {
+                self.store.worker.up(generation);
                 self.store.failed = None;
                 let begin = ToStore::Begin(self.plan.store.clone());
-                let _ = self.store.slot.send_message(SlotMsg::Send(begin));
+                self.store.worker.send(begin);
                 self.tell_of_commands();
-                self.tell_calls(|| CallInput::StoreBack);
+                self.ask_again_for_copies();
+                self.tell_calls(|| CallMsg::StoreBack(generation));
                 // What calls left that ended without it, somebody else may have changed meanwhile:
                 // that would pass for theirs, and be undone with it.
                 self.store.kept.retain(|_, seen| *seen == Seen::Begun);
@@ -102,10 +105,11 @@ impl SessionState {
             SlotEvent::Down { cause, failed } => {
                 let comes_back = if failed.is_some() { ComesBack::Never } else { ComesBack::Soon };
                 let why = failed.clone().unwrap_or_else(|| cause.clone());
-                // Nobody will say that they are made.
-                self.store.copying.clear();
-                self.tell_calls(|| CallInput::StoreLost { cause: why.clone(), comes_back });
+                let lost = || CallInput::StoreLost { cause: why.clone(), comes_back };
+                self.tell_calls(|| CallMsg::Input(lost()));
                 if failed.is_some() {
+                    // Their calls go on without them.
+                    self.store.copying.clear();
                     tracing::error!(session = %self.plan.id, ?failed, "the store has failed");
                     self.store.failed = failed;
                     self.foreword_late(myself).await;
@@ -115,6 +119,9 @@ impl SessionState {
     }
 
     async fn heard_store(&mut self, myself: &ActorRef<SessionMsg>, word: FromStore) {
+        if serves_a_call(&word) {
+            let _ = self.store.worker.slot().send_message(SlotMsg::Progressed);
+        }
         match word {
             FromStore::Ready | FromStore::Pong(_) => {}
             FromStore::Foreword(text) => {
@@ -123,7 +130,7 @@ impl SessionState {
                     // One that has not begun is told with its beginning.
                     let text = self.plan.setup.system.clone();
                     let word = ToSession::System { text };
-                    let _ = self.conversation.send_message(SlotMsg::Send(word));
+                    self.tell_conversation(word);
                 }
                 self.foreword_late(myself).await;
             }
@@ -134,12 +141,10 @@ impl SessionState {
                 self.tell_call(&call, CallInput::Recalled(found));
             }
             FromStore::Kept(call) => {
-                if let Some(done) = self.store.copying.remove(&call)
+                if let Some((_, done)) = self.store.copying.remove(&call)
                     && done.send(()).is_err()
                 {
-                    // The call went on without: some of it may be what the call itself wrote.
-                    self.store.kept.remove(&call);
-                    self.looked_late(&call);
+                    self.copied_late(&call);
                 }
             }
             FromStore::Settled(call) => {
@@ -164,40 +169,60 @@ impl SessionState {
         if self.store.failed.is_some() {
             return;
         }
-        self.store.copying.insert(call.clone(), done);
         let word = match what {
             ToKeep::Paths(paths) => {
                 self.store.kept.insert(call.clone(), Seen::Begun);
-                ToStore::Keep { call, tool, paths }
+                ToStore::Keep { call: call.clone(), tool, paths }
             }
             ToKeep::Everything { command: text } => {
                 let command = Command { call: call.clone(), tool, text };
-                self.store.ran.insert(call, (command.clone(), Run::Begun(Before::Looked)));
+                self.store.ran.insert(call.clone(), (command.clone(), Run::Begun(Before::Looked)));
                 ToStore::KeepAll(command)
             }
         };
-        let _ = self.store.slot.send_message(SlotMsg::Send(word));
+        self.store.copying.insert(call, (word.clone(), done));
+        self.store.worker.send(word);
     }
 
     /// A call is over: what it left can be seen.
     pub(super) fn call_is_over(&mut self, call: &CallId, did: Option<Did>) {
         if self.store.copying.remove(call).is_some() {
             // A store that was asked and has not answered looks at the files only now.
-            self.store.kept.remove(call);
-            self.looked_late(call);
+            self.copied_late(call);
         }
         if let Some((command, run)) = self.store.ran.get_mut(call)
             && let Run::Begun(before) = *run
         {
             *run = Run::Ended(before, nanoseconds());
             if let Some(word) = ran(command, *run) {
-                let _ = self.store.slot.send_message(SlotMsg::Send(word));
+                self.store.worker.send(word);
             }
         }
         if let Some(seen) = self.store.kept.get_mut(call) {
             *seen = Seen::Ended;
             let word = ToStore::Ended { call: call.clone(), did };
-            let _ = self.store.slot.send_message(SlotMsg::Send(word));
+            self.store.worker.send(word);
+        }
+    }
+
+    /// The call went on without its copies: some of them may be what the call itself wrote.
+    fn copied_late(&mut self, call: &CallId) {
+        self.store.kept.remove(call);
+        self.looked_late(call);
+    }
+
+    /// The store before this one may not have heard of them. Each copy is made once for a call.
+    fn ask_again_for_copies(&mut self) {
+        let late = |(call, (_, done)): (&CallId, &(_, oneshot::Sender<()>))| {
+            done.is_closed().then(|| call.clone())
+        };
+        let late: Vec<_> = self.store.copying.iter().filter_map(late).collect();
+        for call in late {
+            self.store.copying.remove(&call);
+            self.copied_late(&call);
+        }
+        for (word, _) in self.store.copying.values() {
+            self.store.worker.send(word.clone());
         }
     }
 
@@ -213,7 +238,7 @@ impl SessionState {
         let running = self.store.ran.keys().map(|call| call.number).collect();
         let ended = self.store.ran.values().filter_map(|(command, run)| ran(command, *run));
         for word in std::iter::once(ToStore::Running(running)).chain(ended) {
-            let _ = self.store.slot.send_message(SlotMsg::Send(word));
+            self.store.worker.send(word);
         }
     }
 
@@ -225,10 +250,22 @@ impl SessionState {
         }
     }
 
-    fn tell_calls(&self, input: impl Fn() -> CallInput) {
+    fn tell_calls(&self, message: impl Fn() -> CallMsg) {
         for call in self.calls.values() {
-            let _ = call.send_message(CallMsg::Input(input()));
+            let _ = call.send_message(message());
         }
+    }
+}
+
+/// Whether a word of the store is what a call waited for, or what one left.
+fn serves_a_call(word: &FromStore) -> bool {
+    match word {
+        FromStore::Answered { .. }
+        | FromStore::Recalled { .. }
+        | FromStore::Kept(_)
+        | FromStore::Settled(_)
+        | FromStore::Fetched { .. } => true,
+        FromStore::Ready | FromStore::Pong(_) | FromStore::Foreword(_) | FromStore::Log(_) => false,
     }
 }
 

@@ -7,7 +7,6 @@ use crate::call_actor::CallMsg;
 use crate::client_actor::{ClientMsg, Fed, Feed, Passage, Told};
 use crate::plan::{OpenFailure, in_words};
 use crate::root::Order;
-use crate::route::Watched;
 use crate::slot::SlotMsg;
 use ipc::ChannelError;
 use protocol::client::{
@@ -171,7 +170,7 @@ impl Session {
     pub(super) fn set_audience(&mut self, audience: Audience) {
         self.next_audience = None;
         self.plan.set_audience(audience);
-        let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
+        self.broker.send(rules(&self.plan));
     }
 
     /// Shows a client what it missed and then all that happens. What is long is read and sent
@@ -254,7 +253,6 @@ impl Session {
         let watcher = Watcher { client, feed, behind: AtomicBool::new(false) };
         watcher.tell(&self.plan.id, &Told::past(&words));
         self.watchers.push(watcher);
-        self.opener = Watched::ByNobody;
         self.degraded_if(self.degraded());
     }
 
@@ -262,7 +260,6 @@ impl Session {
     pub(super) fn leave(&mut self, client: &ActorRef<ClientMsg>) {
         self.watchers.retain(|watcher| !watcher.is(client));
         self.expected.remove(&client.get_id());
-        self.opener = Watched::ByNobody;
     }
 
     /// Nobody of those who look on now sees anything more.
@@ -293,7 +290,10 @@ impl Session {
             Some(why) => SessionState::Degraded(why),
             None if !self.questions.is_empty() => SessionState::Asking(count(self.questions.len())),
             None if self.router.awaited() => SessionState::Working,
-            None => SessionState::Idle,
+            None => match self.router.cut_short() {
+                Some(deaths) => SessionState::IdleCutShort(deaths.to_string()),
+                None => SessionState::Idle,
+            },
         };
         Glance { state, clients: count(self.watchers.len()), turns: self.router.turns() }
     }
@@ -303,13 +303,13 @@ impl Session {
         let (mut asked, mut answers) = (Vec::new(), Vec::new());
         let mut ask = |answer| asked.push(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.conversation.send_message(SlotMsg::Describe(row));
+        let _ = self.conversation.slot().send_message(SlotMsg::Describe(row));
         ask(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.provider.send_message(SlotMsg::Describe(row));
+        let _ = self.provider.slot().send_message(SlotMsg::Describe(row));
         ask(answer);
         let (row, answer) = oneshot::channel();
-        let _ = self.store.slot.send_message(SlotMsg::Describe(row));
+        let _ = self.store.worker.slot().send_message(SlotMsg::Describe(row));
         ask(answer);
         let calls = self.calls.values().map(|call| {
             let (rows, answer) = oneshot::channel();

@@ -5,15 +5,14 @@ use super::{SessionMsg, SessionState, pinning, rules};
 use crate::book::chain;
 use crate::client_actor::ClientMsg;
 use crate::plan::OpenFailure;
-use crate::slot::SlotMsg;
 use crate::to_disk;
 use journal::Record;
 use protocol::client::{Change, Event, FailedKind, ToClient};
 use protocol::session::ToSession;
 use ractor::ActorRef;
 
-/// Most pinned files: each costs a read in every round that changes something, and its tokens in
-/// every request.
+/// Most pinned files: each costs a read after every round of calls that change, and its tokens in every
+/// request.
 const MOST_PINNED: usize = 50;
 
 impl SessionState {
@@ -150,15 +149,15 @@ impl SessionState {
             Change::Network(_) | Change::Host(_) | Change::AddDirectory(_) => {
                 let text = self.plan.setup.system.clone();
                 let word = ToSession::System { text };
-                let _ = self.conversation.send_message(SlotMsg::Send(word));
+                self.tell_conversation(word);
             }
             Change::Mode(_) => {
-                let _ = self.broker.send_message(SlotMsg::Send(rules(&self.plan)));
+                self.broker.send(rules(&self.plan));
             }
             Change::Pin(_) | Change::Unpin(_) => {
                 let files = self.plan.setup.pinned.clone();
                 let word = ToSession::Pinned { files };
-                let _ = self.conversation.send_message(SlotMsg::Send(word));
+                self.tell_conversation(word);
             }
             Change::Model(_) => {}
         }
@@ -187,7 +186,7 @@ impl SessionState {
             self.server_changed();
         }
         let word = self.plan.model_word();
-        let _ = self.conversation.send_message(SlotMsg::Send(word));
+        self.tell_conversation(word);
         self.tell(&self.model_event());
     }
 

@@ -19,11 +19,11 @@ pub(super) struct Bash;
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// The command, run by sh -c in the project directory, without standard input.
+    /// The command, given to the shell in the project directory, without standard input.
     command: String,
-    /// Longest time it may take, in milliseconds; 120000 where it is left out.
+    /// Longest time it may take, in milliseconds, up to 600000; 120000 where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 600_000))]
+    #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
     /// Whether it may open network connections; inherit is what the session has. Asking for on
     /// may have to be approved.
@@ -108,6 +108,14 @@ impl Tool for Bash {
         Alias::plain("shell-run"),
         Alias::plain("shell"),
         Alias::plain("run_command"),
+        Alias::plain("local_shell"),
+        Alias::plain("container.exec"),
+        Alias::plain("shell_command"),
+        Alias::plain("exec_command"),
+        Alias::plain("execute_command"),
+        Alias::plain("run_shell_command"),
+        Alias::plain("run_terminal_cmd"),
+        Alias::plain("terminal"),
     ];
 
     fn facts(input: &Input) -> Facts {
@@ -128,11 +136,12 @@ impl Tool for Bash {
 
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         check(&input.command)?;
+        let shell = command::shell(site);
         let Input { command, timeout_ms, network: _, hosts: _, git_settings: _, directory: _ } =
             input;
         command::run(
             Wanted {
-                argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), command.clone()],
+                argv: vec![shell, "-c".to_owned(), command.clone()],
                 text: command,
                 env: Vec::new(),
                 without: None,

@@ -10,6 +10,8 @@ use protocol::judgement::ToolKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::checklist_update::Status;
+
 pub(super) struct ChecklistCreate;
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
@@ -21,6 +23,9 @@ pub(super) struct Input {
     title: String,
     /// The steps, in their order.
     items: Vec<String>,
+    /// How far each step is, in the order of the items; pending where it is left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    statuses: Vec<Status>,
 }
 
 impl Tool for ChecklistCreate {
@@ -31,7 +36,8 @@ impl Tool for ChecklistCreate {
     const PROFILE: Profile = Profile::Session;
     const DESCRIPTION: &'static str = "Make a checklist of the steps of a longer task. The person sees it as it is worked off. A list \
         of the same group takes the place of the earlier one.";
-    const ALIASES: &'static [Alias] = &[];
+    const ALIASES: &'static [Alias] =
+        &[Alias::plain("todo_write"), Alias::plain("update_plan"), Alias::plain("todo")];
 
     fn facts(_: &Input) -> Facts {
         Facts::default()

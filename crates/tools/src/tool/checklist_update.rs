@@ -26,7 +26,7 @@ pub(super) struct Input {
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
-enum Status {
+pub(super) enum Status {
     Pending,
     InProgress,
     Done,

@@ -46,13 +46,17 @@ impl Tool for Delete {
     const PROFILE: Profile = Profile::Mutate;
     const DESCRIPTION: &'static str = "Delete files, or directories where recursive is set. What \
         text files held is kept in the result as a diff.";
-    const ALIASES: &'static [Alias] =
-        &[Alias::plain("delete_file"), Alias::plain("remove_file"), Alias::plain("file-delete")];
+    const ALIASES: &'static [Alias] = &[
+        Alias::plain("delete_file"),
+        Alias::plain("remove_file"),
+        Alias::plain("file-delete"),
+        Alias::plain("delete_files"),
+    ];
 
     const LOOK: Look = Look::Removal;
 
     fn facts(input: &Input) -> Facts {
-        Facts { paths: input.paths.clone(), ..Facts::default() }
+        Facts { paths: input.paths.clone(), removed: input.paths.clone(), ..Facts::default() }
     }
 
     fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
@@ -123,7 +127,7 @@ impl Plan {
             self.of_what_is_there(&target, recursive, site)?
         } else {
             if !site.place.contains(&real) {
-                return Err(access_denied(named, "lies outside the project"));
+                return Err(access_denied(site.place, &real, named, "lies outside the project"));
             }
             refuse_protected(named, &real, site)?;
             judged::unchanged(site.judged, named, &real, remove::link(&real).as_deref())?;

@@ -42,8 +42,17 @@ impl Tool for Edit {
     const DESCRIPTION: &'static str = "Replace a piece of a file by another. old_string must match \
         exactly, white space included, and be there only once unless replace_all is set; give lines \
         around it to make it so.";
-    const ALIASES: &'static [Alias] =
-        &[Alias::plain("edit_file"), Alias::plain("str_replace"), Alias::plain("file-edit")];
+    const ALIASES: &'static [Alias] = &[
+        Alias::plain("edit_file"),
+        Alias::plain("str_replace"),
+        Alias::plain("file-edit"),
+        Alias::plain("replace"),
+        Alias::plain("search_replace"),
+        // One tool for all that an editor does.
+        Alias::plain("str_replace_editor"),
+        Alias::plain("str_replace_based_edit_tool"),
+        Alias::plain("text_editor"),
+    ];
 
     fn facts(input: &Input) -> Facts {
         Facts { paths: vec![input.path.clone()], ..Facts::default() }

@@ -31,7 +31,7 @@ impl Tool for GitAdd {
     const PROFILE: Profile = Profile::Command;
     const DESCRIPTION: &'static str = "Stage files of the git repository for the next commit: paths, or with all everything that \
         changed below the project directory.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("git-add")];
+    const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> Facts {
         git::facts(&words(input))

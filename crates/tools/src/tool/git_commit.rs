@@ -30,7 +30,7 @@ impl Tool for GitCommit {
     const PROFILE: Profile = Profile::Git;
     const DESCRIPTION: &'static str = "Commit what is staged in the git repository. The author is the person, by their git settings. \
         Hooks do not run, and the commit is not signed.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("git-commit")];
+    const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> Facts {
         git::facts(&words(input))

@@ -35,7 +35,7 @@ impl Tool for GitDiff {
     const PROFILE: Profile = Profile::GitLook;
     const DESCRIPTION: &'static str = "Show changes in the git repository that are not committed: those not staged, or with staged \
         those that are.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("git-diff")];
+    const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> Facts {
         git::facts(&words(input))

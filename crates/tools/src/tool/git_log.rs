@@ -31,7 +31,7 @@ impl Tool for GitLog {
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::GitLook;
     const DESCRIPTION: &'static str = "List the newest commits of the git repository: short hash, date, author, subject, branches.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("git-log")];
+    const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> Facts {
         git::facts(&words(input))

@@ -29,7 +29,7 @@ impl Tool for GitShow {
     const PROFILE: Profile = Profile::GitLook;
     const DESCRIPTION: &'static str = "Show a commit of the git repository with its changes, or a file as it was in one, as in \
         HEAD~1:src/main.rs.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("git-show")];
+    const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> Facts {
         git::facts(&words(input))

@@ -24,7 +24,7 @@ impl Tool for GitStatus {
     const PROFILE: Profile = Profile::GitLook;
     const DESCRIPTION: &'static str = "Show the state of the git repository: the branch, and each file that is changed, staged or \
         untracked, in git's short form.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("git-status")];
+    const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> Facts {
         git::facts(&words(input))

@@ -20,6 +20,8 @@ use std::path::Path;
 
 /// More entries are counted, not listed.
 const ENTRIES: usize = 500;
+/// Where all is ignored, so many names of it are told.
+const IGNORED: usize = 20;
 
 pub(super) struct Ls;
 
@@ -42,8 +44,13 @@ impl Tool for Ls {
     const PROFILE: Profile = Profile::Query;
     const DESCRIPTION: &'static str = "List one level of a directory, directories first. Each line is \
         d (directory), f (file) or l (link), the size in bytes, and the name. Ignored files are left out.";
-    const ALIASES: &'static [Alias] =
-        &[Alias::plain("list_directory"), Alias::plain("list_dir"), Alias::plain("file-list")];
+    const ALIASES: &'static [Alias] = &[
+        Alias::plain("list_directory"),
+        Alias::plain("list_dir"),
+        Alias::plain("file-list"),
+        Alias::plain("list_files"),
+        Alias::plain("list"),
+    ];
 
     const LASTING: Lasting = Lasting::WhileUnchanged;
 
@@ -74,7 +81,7 @@ impl Tool for Ls {
         }
         let shown = site.shown(&target.real);
         if total == 0 {
-            body = "(nothing here, or all of it ignored)".to_owned();
+            body = nothing(&target.real, site);
         }
         let summary = format!("{shown}: {total} entries");
         let mut answer = Answer::done(body, summary, vec![Effect::Read(target.recorded())]);
@@ -88,6 +95,27 @@ impl Tool for Ls {
             ));
         }
         Ok(answer)
+    }
+}
+
+/// What is said of a directory in which nothing is listed.
+fn nothing(real: &Path, site: &Site<'_>) -> String {
+    let mut walk = Walk::through_ignored(site.place, real, Depth::OneLevel);
+    let mut names: Vec<String> = Vec::new();
+    while names.len() <= IGNORED
+        && let Some(found) = walk.next()
+    {
+        names.push(
+            visible(&found.path.file_name().unwrap_or_default().to_string_lossy()).into_owned(),
+        );
+    }
+    let more = if names.len() > IGNORED { ", …" } else { "" };
+    names.truncate(IGNORED);
+    match names.as_slice() {
+        [] => "(nothing here)".to_owned(),
+        names => {
+            format!("(nothing here but what ignore rules leave out: {}{more})", names.join(", "))
+        }
     }
 }
 

@@ -38,6 +38,7 @@ tools! {
     write::Write,
     edit::Edit,
     multi_edit::MultiEdit,
+    apply_patch::ApplyPatch,
     rewrite::Rewrite,
     delete::Delete,
     undo_restore::UndoRestore,

@@ -49,6 +49,13 @@ pub(super) struct Edit {
     end_line: Option<usize>,
     /// What takes the place; empty removes it.
     replace: String,
+    /// Replace every occurrence of find.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    replace_all: bool,
+}
+
+fn is_unset(flag: &bool) -> bool {
+    !flag
 }
 
 impl Tool for MultiEdit {
@@ -60,7 +67,8 @@ impl Tool for MultiEdit {
     const DESCRIPTION: &'static str = "Make several edits in one file, all together or none. Each \
         edit gives the exact text to find, or the lines from start_line to end_line, and what \
         replaces it.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("multiedit"), Alias::plain("edit_lines")];
+    const ALIASES: &'static [Alias] =
+        &[Alias::plain("edit_lines"), Alias::plain("multi_edit_file")];
 
     fn facts(input: &Input) -> Facts {
         Facts { paths: vec![input.path.clone()], ..Facts::default() }
@@ -100,7 +108,7 @@ fn edited(input: &Input, site: &Site<'_>) -> Result<(Draft, String, Vec<usize>),
     let draft = Draft::open(&input.path, site)?;
     let mut found = Vec::new();
     for (at, edit) in input.edits.iter().enumerate() {
-        found.push((at, located(at, edit, &draft)?));
+        found.extend(located(at, edit, &draft)?.into_iter().map(|place| (at, place)));
     }
     found.sort_by_key(|(at, exchange)| (exchange.start(), *at));
     for pair in found.windows(2) {
@@ -136,8 +144,8 @@ fn edited(input: &Input, site: &Site<'_>) -> Result<(Draft, String, Vec<usize>),
     Ok((draft, new, lines))
 }
 
-/// Where one edit works, in the file as it is.
-fn located(at: usize, edit: &Edit, draft: &Draft) -> Result<Exchange, Failure> {
+/// Where one edit replaces, in the file as it is.
+fn located(at: usize, edit: &Edit, draft: &Draft) -> Result<Vec<Exchange>, Failure> {
     let wrong = |what: &str, hint: &str| Err(invalid(&format!("edits[{at}]{what}"), hint));
     match (&edit.find, edit.start_line, edit.end_line) {
         (Some(find), None, None) => {
@@ -146,9 +154,14 @@ fn located(at: usize, edit: &Edit, draft: &Draft) -> Result<Exchange, Failure> {
             }
             let field = format!("edits[{at}].find");
             let piece = Piece { field: &field, text: find };
-            let place = draft
-                .only(piece, "Give more of the lines around the right place, or name its lines.")?;
-            Ok(Exchange::of_piece(place, find, &edit.replace))
+            let way_on = "Give more of the lines around the right place, name its lines, or set \
+                          replace_all.";
+            let places = match edit.replace_all {
+                true => draft.all(piece)?,
+                false => vec![draft.only(piece, way_on)?],
+            };
+            let exchange = |place| Exchange::of_piece(place, find, &edit.replace);
+            Ok(places.into_iter().map(exchange).collect())
         }
         (None, Some(first), Some(last)) => {
             if last < first {
@@ -158,7 +171,7 @@ fn located(at: usize, edit: &Edit, draft: &Draft) -> Result<Exchange, Failure> {
                 );
             }
             match Passage::lines(&draft.old, first, last) {
-                Ok(place) => Ok(Exchange::of_lines(&draft.old, place, &edit.replace)),
+                Ok(place) => Ok(vec![Exchange::of_lines(&draft.old, place, &edit.replace)]),
                 Err(count) => Err(Failure::new(
                     Code::PastEnd,
                     format!(

@@ -21,9 +21,9 @@ const PWSH: &str = "pwsh";
 pub(super) struct Input {
     /// The script, run by pwsh in the project directory, without profile and standard input.
     script: String,
-    /// Longest time it may take, in milliseconds; 120000 where it is left out.
+    /// Longest time it may take, in milliseconds, up to 600000; 120000 where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 600_000))]
+    #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
 }
 

@@ -5,11 +5,12 @@ use crate::arguments::Facts;
 use crate::failure::{Code, Failure};
 use crate::judged;
 use crate::kinds;
-use crate::lines::{LINE_CHARS, Line, NotUtf8, skip};
+use crate::lines::{Columns, LINE_CHARS, Line, NotUtf8, skip};
 use crate::open;
 use crate::replace::LOADED_MAX;
 use crate::site::{Site, Target};
 use crate::spec::{Alias, Lasting, Tool};
+use encoding_rs_io::DecodeReaderBytesBuilder;
 use protocol::call::Effect;
 use protocol::confinement::Profile;
 use protocol::judgement::ToolKind;
@@ -18,12 +19,16 @@ use serde::{Deserialize, Serialize};
 use std::fs::{File, Metadata};
 use std::io::{BufRead, BufReader, Seek};
 
-/// Without a window, larger files are refused: most of such an answer would be cut anyway.
+/// Without a window, larger files are refused: a search finds the place in them faster.
 const WHOLE_MAX: u64 = 1_500_000;
 /// Lines of a window that names no limit.
 const LINES: u64 = 2000;
 /// Bytes of the text that one call gathers, whatever its limit.
 const TEXT_MAX: usize = 2_000_000;
+/// Room for the notes below the text.
+const FOOTER_CHARS: usize = 400;
+/// Room for a line's number and the mark of its cut.
+const MARK_CHARS: usize = 100;
 /// Up to this size the lines after the window are counted, too.
 const COUNTED_MAX: u64 = 8_000_000;
 
@@ -42,6 +47,11 @@ pub(super) struct Input {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     limit: Option<u64>,
+    /// First character of each line to show, counted from 1: for the rest of a line that was cut.
+    /// The limit is 1 line then, where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    column: Option<u64>,
     /// Give the plain text without line numbers.
     #[serde(default)]
     raw: bool,
@@ -53,11 +63,14 @@ impl Tool for Read {
     const KIND: ToolKind = ToolKind::Query;
     const PROFILE: Profile = Profile::Query;
     const DESCRIPTION: &'static str = "Read a text file. Each line comes as its number, a tab and \
-        its text; the number and the tab are no part of the file. For a large file give offset and limit.";
+        its text; the number and the tab are no part of the file. A result holds whole lines; where it ends \
+        before the file does, its last line names the offset to go on with.";
     const ALIASES: &'static [Alias] = &[
         Alias { name: "read_file", defaults: r#"{"raw":true}"# },
         Alias { name: "file-read", defaults: r#"{"raw":true}"# },
         Alias::plain("view_file"),
+        Alias::plain("view"),
+        Alias::plain("open_file"),
     ];
 
     const LASTING: Lasting = Lasting::WhileUnchanged;
@@ -81,10 +94,19 @@ impl Tool for Read {
                 "Read a part of it with offset and limit, for example offset = 1 and limit = 500, or search it with grep.",
             ));
         }
-        let mut reader = BufReader::with_capacity(kinds::SNIFFED, file);
-        refuse_binary(&mut reader, &target)?;
-        let window = Window::read(&mut reader, &input, meta.len(), site, &target)?;
-        if let Some(digest) = whole(reader.into_inner(), &meta) {
+        let mut reader = BufReader::with_capacity(kinds::SNIFFED, &file);
+        let window = match encoding(&mut reader, &target)? {
+            Encoding::Utf8 => Window::read(&mut reader, &input, meta.len(), site, &target)?,
+            Encoding::Utf16 => {
+                let decoder = DecodeReaderBytesBuilder::new().bom_sniffing(true).build(reader);
+                let mut decoded = BufReader::with_capacity(kinds::SNIFFED, decoder);
+                refuse_binary(fill(&mut decoded, &target)?, &target)?;
+                let mut window = Window::read(&mut decoded, &input, meta.len(), site, &target)?;
+                window.notes.push("[the file is UTF-16 and is shown as UTF-8]".to_owned());
+                window
+            }
+        };
+        if let Some(digest) = whole(file, &meta) {
             site.saw(&target, digest);
         }
         Ok(window.answer(site, &target))
@@ -103,9 +125,27 @@ fn whole(mut file: File, before: &Metadata) -> Option<String> {
     same.then_some(digest)
 }
 
+/// How the text of a file is written.
+enum Encoding {
+    Utf8,
+    Utf16,
+}
+
 /// Looks at the first bytes without taking them out of the reader.
-fn refuse_binary(reader: &mut BufReader<File>, target: &Target) -> Result<(), Failure> {
-    let start = reader.fill_buf().map_err(|error| Failure::io("read", &target.named, error))?;
+fn encoding(reader: &mut impl BufRead, target: &Target) -> Result<Encoding, Failure> {
+    let start = fill(reader, target)?;
+    if kinds::is_utf16(start) {
+        return Ok(Encoding::Utf16);
+    }
+    refuse_binary(start, target)?;
+    Ok(Encoding::Utf8)
+}
+
+fn fill<'a>(reader: &'a mut impl BufRead, target: &Target) -> Result<&'a [u8], Failure> {
+    reader.fill_buf().map_err(|error| Failure::io("read", &target.named, error))
+}
+
+fn refuse_binary(start: &[u8], target: &Target) -> Result<(), Failure> {
     match kinds::binary(start) {
         None => Ok(()),
         Some(kind) => Err(Failure::new(
@@ -125,50 +165,79 @@ struct Window {
     total: Option<u64>,
     /// Whether lines follow the window.
     more: bool,
+    /// Below the text.
+    notes: Vec<String>,
+}
+
+/// What fits into one answer.
+struct Bounds {
+    /// Lines.
+    limit: u64,
+    /// Characters of the text.
+    chars: usize,
+    /// The part of each line that is shown.
+    columns: Columns,
+}
+
+impl Bounds {
+    fn of(input: &Input, max_chars: usize) -> Self {
+        let limit = input.limit.unwrap_or(if input.column.is_some() { 1 } else { LINES });
+        let chars = max_chars.saturating_sub(FOOTER_CHARS).min(TEXT_MAX);
+        let one = chars.saturating_sub(MARK_CHARS).max(1);
+        let most = if limit == 1 { one } else { LINE_CHARS.min(one) };
+        let skip = input.column.map_or(0, |column| column - 1);
+        Self { limit, chars, columns: Columns { skip, most } }
+    }
 }
 
 impl Window {
     fn read(
-        reader: &mut BufReader<File>,
+        reader: &mut impl BufRead,
         input: &Input,
         size: u64,
         site: &Site<'_>,
         target: &Target,
     ) -> Result<Self, Failure> {
         let failed = |error| Failure::io("read", &target.named, error);
+        let Bounds { limit, chars, columns } = Bounds::of(input, site.max_chars);
         let first = input.offset.unwrap_or(1);
-        let limit = input.limit.unwrap_or(LINES);
         for passed in 0..first - 1 {
-            if passed % 1024 == 0 {
-                site.go_on()?;
-            }
+            site.go_on()?;
             if !skip(reader).map_err(failed)?.line {
                 return Err(past_end(target, first, passed));
             }
         }
         let mut text = String::new();
+        let mut used = 0;
         let mut line = Line::default();
         let mut last = first - 1;
-        let mut more = false;
-        while last + 1 - first < limit && text.len() < TEXT_MAX {
+        let mut is_cut = false;
+        let mut passed = 0;
+        while last + 1 - first < limit {
             site.go_on()?;
-            if !line.read(reader).map_err(failed)? {
+            if !line.read(reader, columns).map_err(failed)? {
                 break;
             }
-            last += 1;
-            let shown = line.shown(LINE_CHARS).map_err(|NotUtf8| not_utf8(target, last))?;
+            let number = last + 1;
+            let shown = line.shown(columns.most).map_err(|NotUtf8| not_utf8(target, number))?;
             // A byte order mark is no text; edit leaves it where it is.
-            let shown = if last == 1 { shown.trim_start_matches('\u{feff}') } else { &shown };
-            if !input.raw {
-                text.push_str(&format!("{last}\t"));
+            let shown = if number == 1 { shown.trim_start_matches('\u{feff}') } else { &shown };
+            let numbered =
+                if input.raw { format!("{shown}\n") } else { format!("{number}\t{shown}\n") };
+            used += numbered.chars().count();
+            if used > chars && last >= first {
+                passed = 1;
+                break;
             }
-            text.push_str(shown);
-            text.push('\n');
+            is_cut |= line.is_longer(columns.most);
+            last = number;
+            text.push_str(&numbered);
         }
         if last < first && first > 1 {
             return Err(past_end(target, first, last));
         }
-        let mut total = last;
+        let mut more = passed > 0;
+        let mut total = last + passed;
         let counted = size <= COUNTED_MAX;
         while counted || !more {
             if !skip(reader).map_err(failed)?.line {
@@ -178,7 +247,14 @@ impl Window {
             total += 1;
         }
         let total = (counted || !more).then_some(total);
-        Ok(Self { text, first, last, total, more })
+        let mut notes = Vec::new();
+        if is_cut {
+            let column = columns.skip + columns.most as u64 + 1;
+            notes.push(format!(
+                "[a line that is cut goes on with offset = its number, limit = 1 and column = {column}]"
+            ));
+        }
+        Ok(Self { text, first, last, total, more, notes })
     }
 
     fn answer(self, site: &Site<'_>, target: &Target) -> Answer {
@@ -193,7 +269,7 @@ impl Window {
             );
         }
         let mut answer = Answer::done(self.text, format!("{shown}: {lines} lines"), effects);
-        answer.how_to_get_more = "read them with offset and limit";
+        answer.footer = self.notes;
         if self.first > 1 || self.more {
             let of = self.total.map_or(String::new(), |total| format!(" of {total}"));
             let on = if self.more {

@@ -19,9 +19,9 @@ pub(super) struct Run;
 pub(super) struct Input {
     /// The program and its arguments, each as it is: nothing is expanded, no quoting is needed.
     argv: Vec<String>,
-    /// Longest time it may take, in milliseconds; 120000 where it is left out.
+    /// Longest time it may take, in milliseconds, up to 600000; 120000 where it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 600_000))]
+    #[schemars(range(min = 1))]
     timeout_ms: Option<u64>,
     /// Whether it may change git's own settings and hooks (.git/config, .git/hooks), as git remote
     /// add, git push -u and git branch -m do; keep is the usual. Asking for write has to be approved.

@@ -26,7 +26,7 @@ impl Tool for UndoRestore {
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Mutate;
     const DESCRIPTION: &'static str = "Take back what one call changed, of a file tool or a command: all of its files become what they were before it, or none where one of them was changed since.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("undo")];
+    const ALIASES: &'static [Alias] = &[Alias::plain("undo"), Alias::plain("undo_edit")];
 
     fn facts(_: &Input) -> Facts {
         Facts::default()

@@ -6,6 +6,7 @@ use crate::arguments::Facts;
 use crate::command::{self, Wanted};
 use crate::control::visible_lines;
 use crate::failure::{Code, Failure};
+use crate::package_copy;
 use crate::site::Site;
 use crate::spec::{Alias, Caller, Tool};
 use protocol::call::Outcome;
@@ -24,6 +25,10 @@ const SHOWN: usize = 4_000;
 const NAMED: usize = 5;
 /// Begins the line that says in how many packages it could not be run.
 const MISSED: &str = "verifier: packages that it could not be run in: ";
+/// Says that `Cargo.lock` was written in a copy.
+const COPIED: &str = "verifier: Cargo.lock was written in a copy";
+/// By this cargo says that it came as far as a build.
+const BUILT: &str = "\"reason\":\"build-finished\"";
 /// What a shell answers where the program is not there, or cannot be executed.
 const NOT_RUN: [i32; 2] = [126, 127];
 
@@ -62,10 +67,19 @@ impl Tool for Verify {
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         let Input { command, package, paths } = input;
         let looked = packages(package.as_deref(), &paths, site)?;
-        let target = site.place.temp.join("verify").to_string_lossy().into_owned();
+        let temp = &site.place.temp;
+        let target = temp.join("verify").to_string_lossy().into_owned();
+        let copies = match asks_cargo(&command) {
+            true => copies(&looked.dirs, &site.place.project, &temp.join("verify-copy")),
+            false => Vec::new(),
+        };
         let answer = command::run(
             Wanted {
-                argv: vec!["/bin/sh".to_owned(), "-c".to_owned(), script(&command, &looked.dirs)],
+                argv: vec![
+                    "/bin/sh".to_owned(),
+                    "-c".to_owned(),
+                    script(&command, &looked.dirs, &copies, temp),
+                ],
                 text: command.clone(),
                 // Cargo would wait for a build of the person's, and theirs for this.
                 env: vec![("CARGO_TARGET_DIR".to_owned(), target)],
@@ -136,13 +150,42 @@ fn packages(package: Option<&str>, paths: &[String], site: &Site<'_>) -> Result<
     }
 }
 
-/// The command in each of these directories. It ends as the last did that failed; one that could not
-/// be run at all is counted on the last line, and only where none failed is it how all of it ends.
-fn script(command: &str, dirs: &[PathBuf]) -> String {
+/// A copy of each package, in which cargo may write `Cargo.lock`. Without it only a package whose lock
+/// is missing or out of date cannot be verified.
+fn copies(dirs: &[PathBuf], project: &Path, into: &Path) -> Vec<Option<PathBuf>> {
+    let _missing = std::fs::remove_dir_all(into);
+    let copy = |(at, dir): (usize, &PathBuf)| {
+        package_copy::copy(dir, project, &into.join(at.to_string())).ok()
+    };
+    dirs.iter().enumerate().map(copy).collect()
+}
+
+/// The command in each of these directories, or in its copy where cargo came to no build. It ends as the
+/// last did that failed; one that could not be run at all is counted on the last line, and only where
+/// none failed is it how all of it ends.
+fn script(command: &str, dirs: &[PathBuf], copies: &[Option<PathBuf>], temp: &Path) -> String {
+    let word = |path: &Path| command::in_words(&[path.to_string_lossy().into_owned()]);
     let mut script = "code=0 missed=0 why=0\n".to_owned();
-    for dir in dirs {
-        let dir = command::in_words(&[dir.to_string_lossy().into_owned()]);
-        script.push_str(&format!("(cd {dir} || exit 126\n{command}\n)\nlast=$?\n"));
+    for (at, dir) in dirs.iter().enumerate() {
+        let run = |dir: &Path| format!("(cd {} || exit 126\n{command}\n)", word(dir));
+        match copies.get(at).and_then(Option::as_ref) {
+            None => script.push_str(&format!("{}\nlast=$?\n", run(dir))),
+            Some(copy) => {
+                let out = word(&temp.join("verify-out"));
+                let again = word(&temp.join("verify-again"));
+                script.push_str(&format!(
+                    "{first} >{out} 2>{out}.err\nlast=$?\n\
+                     if ! grep -q '{BUILT}' {out}; then\n\
+                     {second} >{again} 2>{again}.err\nagain=$?\n\
+                     if grep -q '{BUILT}' {again}; then\n\
+                     last=$again; mv {again} {out}; mv {again}.err {out}.err; echo '{COPIED}' >&2\n\
+                     fi\nfi\n\
+                     cat {out}; cat {out}.err >&2\n",
+                    first = run(dir),
+                    second = run(copy),
+                ));
+            }
+        }
         script.push_str("case $last in 0) ;; 126|127) missed=$((missed+1)) why=$last ;; *) code=$last ;; esac\n");
     }
     script.push_str(&format!("[ $missed = 0 ] || echo \"{MISSED}$missed\" >&2\n"));
@@ -156,7 +199,13 @@ fn script(command: &str, dirs: &[PathBuf]) -> String {
 /// Where it came to no finding.
 fn told(command: &str, looked: &Looked, answer: Answer) -> Result<Answer, Failure> {
     let Outcome::Exited { code } = answer.outcome else { return Ok(answer) };
-    let left_out = looked.left_out();
+    let copied = answer.body.lines().any(|line| line == COPIED);
+    let left_out = match copied {
+        true => {
+            format!("\n[{COPIED}: the project's is missing or out of date]{}", looked.left_out())
+        }
+        false => looked.left_out(),
+    };
     if code == 0 {
         let body = format!("verifier: `{command}`: no errors{left_out}");
         return Ok(Answer { summary: "no errors".to_owned(), body, footer: Vec::new(), ..answer });
@@ -229,6 +278,9 @@ impl Found {
         let lines: Vec<&str> = output.lines().collect();
         let is_cut = |line: &&str| line.starts_with("[… ") && line.ends_with(" left out here …]");
         for (at, line) in lines.iter().enumerate().filter(|(_, line)| **line != "--- stderr ---") {
+            if *line == COPIED {
+                continue;
+            }
             if let Some(missed) = line.strip_prefix(MISSED).filter(|_| at + 1 == lines.len()) {
                 found.missed = missed.parse().unwrap_or(1);
                 continue;
@@ -320,7 +372,7 @@ mod tests {
         // The shell's own word for each place.
         let dirs = ["/tmp", "/usr", "/"].map(PathBuf::from);
         let run = |command: &str| {
-            let script = script(command, &dirs);
+            let script = script(command, &dirs, &[], Path::new("/"));
             let ran = std::process::Command::new("/bin/sh").args(["-c", &script]).output();
             let ran = ran.expect("a shell");
             (ran.status.code(), String::from_utf8_lossy(&ran.stderr).trim_end().to_owned())

@@ -38,7 +38,8 @@ impl Tool for WebSearch {
     const RUNNER: Runner = Runner::Web;
     const DESCRIPTION: &'static str = "Search the web: title, address and a few words of each result. \
         Read one with web_fetch.";
-    const ALIASES: &'static [Alias] = &[Alias::plain("websearch"), Alias::plain("search_web")];
+    const ALIASES: &'static [Alias] =
+        &[Alias::plain("search_web"), Alias::plain("google_web_search")];
 
     fn facts(_: &Input) -> Facts {
         Facts::default()

@@ -32,8 +32,13 @@ impl Tool for Write {
     const PROFILE: Profile = Profile::Mutate;
     const DESCRIPTION: &'static str = "Write a whole file: it is made, with the directories that are \
         missing, or its content is replaced. For a change to a part of a file use edit.";
-    const ALIASES: &'static [Alias] =
-        &[Alias::plain("write_file"), Alias::plain("create_file"), Alias::plain("file-create")];
+    const ALIASES: &'static [Alias] = &[
+        Alias::plain("write_file"),
+        Alias::plain("create_file"),
+        Alias::plain("file-create"),
+        Alias::plain("file-write"),
+        Alias::plain("write_to_file"),
+    ];
 
     fn facts(input: &Input) -> Facts {
         Facts { paths: vec![input.path.clone()], ..Facts::default() }

@@ -36,6 +36,13 @@ fn the_table_is_in_order_and_its_names_are_unique() {
     let count = all.len();
     all.dedup();
     assert_eq!(all.len(), count, "a name stands twice in the table");
+    // Names are also found without regard to case and to what joins their words.
+    let mut folded: Vec<String> =
+        all.iter().map(|name| name.to_lowercase().replace(['_', '-'], "")).collect();
+    folded.sort_unstable();
+    folded.dedup();
+    let twins = all.len() - folded.len();
+    assert_eq!(twins, 0, "two names of the table are one to a model: {all:?}");
 }
 
 #[test]
@@ -109,7 +116,12 @@ fn the_same_call_has_the_same_bytes() {
 fn what_is_no_call_says_why() {
     for (tool, input, message, hint) in [
         ("wriet", "{}", r#"there is no tool "wriet""#, "Did you mean write"),
-        ("launch", "{}", r#"there is no tool "launch""#, "The tools are read, ls, glob"),
+        (
+            "fire_missiles",
+            "{}",
+            r#"there is no tool "fire_missiles""#,
+            "The tools are read, ls, glob",
+        ),
         ("read", "{", "the arguments are not JSON", "one JSON object"),
         ("read", "[1]", "must be a JSON object", "one JSON object"),
         ("read", "null", "must be a JSON object", "one JSON object"),
@@ -118,21 +130,15 @@ fn what_is_no_call_says_why() {
             "read",
             r#"{"path":"a","verbose":true}"#,
             r#"unknown field "verbose""#,
-            "The fields are limit, offset, path, raw",
+            "The fields are column, limit, offset, path, raw",
         ),
-        ("read", r#"{"path":7}"#, r#"the field "path" must be a string, not the number 7"#, ""),
+        ("read", r#"{"path":7.5}"#, r#"the field "path" must be a string, not the number 7.5"#, ""),
         ("read", "{}", r#"the field "path" is missing"#, "It must be a string"),
         ("read", r#"{"path":null}"#, r#"the field "path" is missing"#, ""),
         (
             "read",
-            r#"{"path":"a","offset":0}"#,
-            r#"the field "offset" must be a whole number, 1 or more, not the number 0"#,
-            "",
-        ),
-        (
-            "read",
-            r#"{"path":"a","offset":"3"}"#,
-            r#"the field "offset" must be a whole number, 1 or more, not the string "3""#,
+            r#"{"path":"a","offset":"three"}"#,
+            r#"the field "offset" must be a whole number, 1 or more, not the string "three""#,
             "",
         ),
         ("read", r#"{"path":"a","offset":1.5}"#, r#"not the number 1.5"#, ""),
@@ -140,7 +146,7 @@ fn what_is_no_call_says_why() {
         ("read", r#"{"path":"a","raw":"yes"}"#, r#"the field "raw" must be true or false"#, ""),
         (
             "grep",
-            r#"{"pattern":"a","context":21}"#,
+            r#"{"pattern":"a","context":-1}"#,
             r#"the field "context" must be a whole number from 0 to 20"#,
             "",
         ),
@@ -180,6 +186,23 @@ fn names_of_other_agents_lead_to_the_tool() {
         let found: Vec<&str> = specs().iter().filter(alias).map(|spec| spec.name).collect();
         assert_eq!(found, [real], "{name}");
     }
+}
+
+/// One text for models and people: nothing of a page is left out, and its example is a call.
+#[test]
+fn each_tool_has_its_page() {
+    for spec in specs().iter().filter(|spec| spec.caller == tools::Caller::Model) {
+        let call = interpret(spec.name, spec.example())
+            .unwrap_or_else(|why| panic!("{}: its example: {why}", spec.name));
+        assert_eq!((call.spec.name, call.note), (spec.name, None));
+        assert!(spec.told().starts_with(spec.description), "{}", spec.name);
+        let schema: serde_json::Value = serde_json::from_str(&(spec.schema)()).unwrap();
+        let fields = schema["properties"].as_object().unwrap();
+        assert_eq!(spec.inputs().len(), fields.len(), "{}", spec.name);
+        assert!(!spec.cage().is_empty() && spec.rules().contains(spec.name), "{}", spec.name);
+    }
+    assert_eq!(tools::named("MultiEdit").map(|spec| spec.name), Some("multi_edit"));
+    assert!(tools::named("launch").is_none());
 }
 
 #[test]

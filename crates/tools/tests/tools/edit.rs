@@ -56,15 +56,20 @@ fn none_or_several_says_so_with_lines() {
     )]);
     let text = project.fails("edit", edit("a.rs", "    let total = 1;", "x"), "ambiguous");
     assert!(text.contains("2 times, at lines 2, 5"), "{text}");
-    let text = project.fails("edit", edit("a.rs", "  let total = 1;\n}\n\nfn", "x"), "no_match");
+    let text = project.fails("edit", edit("a.rs", "\tlet total = 1;\n}\nfn", "x"), "no_match");
     assert!(
-        text.contains("0 matches")
-            && text.contains("2\t    let total = 1;")
+        text.contains("(0 matches); the nearest place is lines 2 to 4")
+            && text
+                .contains("file, line 2:     let total = 1;\nold_string, line 1: \tlet total = 1;")
             && text.contains("white space only"),
         "{text}"
     );
     let text = project.fails("edit", edit("a.rs", "let totals = 2;", "x"), "no_match");
-    assert!(text.contains("the nearest places are\n2\t    let total = 1;\n5\t"), "{text}");
+    assert!(
+        text.contains("file, line 2:     let total = 1;\nold_string, line 1: let totals"),
+        "{text}"
+    );
+    assert!(text.contains("Also like it: line 5") && !text.contains("white space only"), "{text}");
     let text = project.fails("edit", edit("a.rs", "#include <stdio.h>", "x"), "no_match");
     assert!(text.contains("nothing in it is like it"), "{text}");
     let text = project.fails("edit", edit("a.rs", "\n}\n", "x"), "ambiguous");

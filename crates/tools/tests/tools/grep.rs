@@ -59,7 +59,10 @@ fn binary_and_ignored_files_are_left_out() {
         project.ok("grep", json!({"pattern": "hit"})),
         "a:1:hit\nlatin1:1:caf\u{fffd} hit\nnul-late:2:hit\u{2400}\u{241b}[2J\n"
     );
-    assert_eq!(project.ok("grep", json!({"pattern": "secret"})), "no match in 4 files");
+    assert_eq!(
+        project.ok("grep", json!({"pattern": "secret"})),
+        "no match in 4 files\n[1 binary files were not searched, the first: nul-early]"
+    );
     project.fails("grep", json!({"pattern": "hit", "path": "fifo"}), "not_a_file");
     project.fails("grep", json!({"pattern": "hit", "path": "nul-early"}), "binary");
 }
@@ -80,7 +83,9 @@ fn caps_are_visible() {
     ));
     assert_eq!(text.lines().filter(|line| line.ends_with(":hit")).count(), 200);
     let text = project.ok("grep", json!({"pattern": "x+"}));
-    assert_eq!(text, format!("w:1:{} [… line cut: 100 more bytes]\n", "x".repeat(500)));
+    let cut =
+        format!("w:1:{} [… line cut: 100 more bytes]\n[of a line that is cut", "x".repeat(500));
+    assert!(text.starts_with(&cut), "{text}");
 }
 
 #[test]
@@ -91,7 +96,6 @@ fn an_invalid_expression_names_its_position() {
     let text = project.fails("grep", json!({"pattern": "üb[z-a]"}), "invalid_pattern");
     assert!(text.contains("at character 4"), "{text}");
     project.fails("grep", json!({"pattern": "(a{1000}){1000}"}), "invalid_pattern");
-    project.fails("grep", json!({"pattern": "a\nb"}), "invalid_pattern");
     project.fails("grep", json!({"pattern": "a", "include": "["}), "invalid_pattern");
     assert_eq!(project.ok("grep", json!({"pattern": r"main\("})), "a(:1:fn main(\n");
 }

@@ -248,7 +248,7 @@ fn fields_that_are_none_and_values_of_another_kind_are_named() {
         assert!(invalid.to_string().contains("unknown field \"colour\""), "{tool}: {invalid}");
         let field = if tool == "delete" { "paths" } else { "path" };
         let mut number = input(tool, "plain");
-        number[field] = json!(7);
+        number[field] = json!(7.5);
         let invalid = interpret(tool, &number.to_string()).unwrap_err();
         assert!(invalid.to_string().contains(field), "{tool}: {invalid}");
         assert!(interpret(tool, &input(tool, "plain").to_string()).is_ok(), "the control");

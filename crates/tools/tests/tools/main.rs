@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod apply_patch;
 mod arguments;
 mod delete;
+mod dialect;
 mod edit;
 mod glob;
 mod grep;
 mod inputs;
 mod judged;
 mod ls;
+mod misses;
 mod multi_edit;
 mod probe;
 mod project;

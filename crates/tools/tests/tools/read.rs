@@ -81,15 +81,101 @@ fn a_large_file_needs_a_window_and_is_not_loaded() {
 fn long_lines_and_long_results_are_cut_with_their_count() {
     let project = Project::with(&[("wide", &format!("{}\nb\n", "ü".repeat(3000)))]);
     let text = project.ok("read", json!({"path": "wide"}));
-    assert_eq!(text, format!("1\t{} [… line cut: 2000 more bytes]\n2\tb\n", "ü".repeat(2000)));
+    let way_on =
+        "[a line that is cut goes on with offset = its number, limit = 1 and column = 2001]";
+    assert_eq!(
+        text,
+        format!("1\t{} [… line cut: 2000 more bytes]\n2\tb\n{way_on}", "ü".repeat(2000))
+    );
+    let rest = project.ok("read", json!({"path": "wide", "column": 2001}));
+    let on = "[lines 1 to 1 of 2; go on with offset = 2]";
+    assert_eq!(rest, format!("1\t{}\n{on}", "ü".repeat(1000)));
+}
 
-    let mut project = Project::with(&[("long", &"0123456789\n".repeat(2000))]);
-    project.max_result_chars = 1000;
-    let text = project.ok("read", json!({"path": "long"}));
-    assert!(text.chars().count() <= 1000);
-    assert!(text.starts_with("1\t0123456789\n2\t"));
-    assert!(text.ends_with("\n2000\t0123456789\n"));
-    assert!(text.contains("characters left out here; read them with offset and limit"), "{text}");
+/// Follows the ways on that results name, until there are none, and gives all that was read.
+fn read_on(project: &Project, path: &str) -> String {
+    let (mut all, mut input) = (String::new(), json!({"path": path, "raw": true}));
+    loop {
+        let text = project.ok("read", input);
+        assert!(text.chars().count() <= project.max_result_chars as usize, "{text}");
+        let (body, note) = match text.rfind("\n[") {
+            Some(at) => (&text[..=at], &text[at + 1..]),
+            None => (text.as_str(), ""),
+        };
+        assert!(body.ends_with('\n'), "whole lines: {note}");
+        all.push_str(body);
+        let Some((_, on)) = note.split_once("go on with offset = ") else { return all };
+        let offset: u64 = on.trim_end_matches(']').parse().unwrap();
+        input = json!({"path": path, "raw": true, "offset": offset});
+    }
+}
+
+#[test]
+fn a_long_file_comes_in_whole_lines_and_each_result_says_how_to_go_on() {
+    let lines = |width: usize| -> String {
+        (1..=900).map(|n| format!("{n} {}\n", "ü".repeat(n % width))).collect()
+    };
+    let mut project = Project::with(&[("a", &lines(90)), ("b", &lines(400))]);
+    let text = project.ok("read", json!({"path": "a"}));
+    let last = text.lines().rev().nth(1).unwrap();
+    let shown: usize = last.split('\t').next().unwrap().parse().unwrap();
+    assert!(last.ends_with(&"ü".repeat(shown % 90)), "{last}");
+    assert!(
+        text.ends_with(&format!(
+            "\n[lines 1 to {shown} of 900; go on with offset = {}]",
+            shown + 1
+        ))
+    );
+    for (number, line) in (1..).zip(text.lines().take(shown)) {
+        assert!(line.starts_with(&format!("{number}\t{number} ")), "nothing is left out: {line}");
+    }
+    let more = project.ok("read", json!({"path": "a", "offset": shown + 1, "limit": 1}));
+    assert!(more.starts_with(&format!("{}\t", shown + 1)), "{more}");
+    for max in [3_000, 30_000, 200_000] {
+        project.max_result_chars = max;
+        assert_eq!(read_on(&project, "a"), lines(90), "{max}");
+        assert_eq!(read_on(&project, "b"), lines(400), "{max}");
+    }
+}
+
+#[test]
+fn one_line_comes_in_parts_that_lead_on() {
+    let line: String = (0..60_000).map(|n| format!("{n},")).collect();
+    let project = Project::with(&[("min.js", &format!("short\n{line}\r\nlast\n"))]);
+    let (mut all, mut column) = (String::new(), 1);
+    loop {
+        let input =
+            json!({"path": "min.js", "offset": 2, "limit": 1, "column": column, "raw": true});
+        let text = project.ok("read", input);
+        let (part, rest) = text.split_once('\n').unwrap();
+        all.push_str(part.split(" [… line cut").next().unwrap());
+        let Some((_, on)) = rest.split_once("column = ") else { break };
+        let next = on.split(']').next().unwrap().parse().unwrap();
+        assert!(next > column + 20_000, "as much as fits: {next}");
+        column = next;
+    }
+    assert_eq!(all, line);
+}
+
+#[test]
+fn text_of_utf_16_is_read_and_is_not_edited() {
+    let project = Project::new();
+    let text = "one\r\nzwei ü€\r\ndrei";
+    let little = text.encode_utf16().flat_map(u16::to_le_bytes);
+    let big = text.encode_utf16().flat_map(u16::to_be_bytes);
+    project.put("little", &[0xff, 0xfe].into_iter().chain(little).collect::<Vec<u8>>());
+    project.put("big", &[0xfe, 0xff].into_iter().chain(big).collect::<Vec<u8>>());
+    project.put("none", &[0xff, 0xfe, 0, 0, 1, 0, 0, 0]);
+    for path in ["little", "big"] {
+        let note = "[the file is UTF-16 and is shown as UTF-8]";
+        let read = project.ok("read", json!({"path": path}));
+        assert_eq!(read, format!("1\tone\n2\tzwei ü€\n3\tdrei\n{note}"));
+        let window = project.ok("read", json!({"path": path, "offset": 2, "limit": 1}));
+        assert!(window.starts_with("2\tzwei ü€\n"), "{window}");
+        let input = json!({"path": path, "old_string": "one", "new_string": "two"});
+        assert!(project.fails("edit", input, "binary").contains("UTF-16"));
+    }
+    project.fails("read", json!({"path": "none"}), "binary");
 }
 
 #[test]

@@ -16,7 +16,30 @@ fn calls(path: &str) -> Vec<(&'static str, Value)> {
         ("edit", json!({"path": path, "old_string": "secret", "new_string": "public"})),
         ("multi_edit", json!({"path": path, "edits": [{"find": "secret", "replace": "public"}]})),
         ("delete", json!({"paths": [path]})),
+        ("apply_patch", json!({"patch": patch(path)})),
+        (
+            "apply_patch",
+            json!({"patch": format!(
+                "*** Begin Patch\n*** Add File: {path}\n+overwritten\n*** End Patch"
+            )}),
+        ),
+        (
+            "apply_patch",
+            json!({"patch": format!(
+                "*** Begin Patch\n*** Delete File: {path}\n*** End Patch"
+            )}),
+        ),
+        (
+            "apply_patch",
+            json!({"patch": format!(
+                "*** Begin Patch\n*** Update File: inside\n*** Move to: {path}\n*** End Patch"
+            )}),
+        ),
     ]
+}
+
+fn patch(path: &str) -> String {
+    format!("*** Begin Patch\n*** Update File: {path}\n@@\n-no secret\n+no public\n*** End Patch\n")
 }
 
 fn project() -> Project {
@@ -78,6 +101,21 @@ fn every_way_out_is_refused_by_every_tool() {
     assert!(!project.base().join("proj-evil/new").exists());
 }
 
+#[test]
+fn a_refusal_below_tmp_names_the_sessions_own_directory() {
+    let project = project();
+    let temp =
+        format!("temporary files go to $TMPDIR, which is {} here", project.place.temp.display());
+    for (path, is_said) in
+        [("/tmp/elsewhere/x", true), ("/var/tmp/x", true), ("/etc/passwd", false), ("/tmpx", false)]
+    {
+        for (tool, input) in calls(path) {
+            let text = project.fails(tool, input, "access_denied");
+            assert_eq!(text.contains(&temp), is_said, "{tool} {path}: {text}");
+        }
+    }
+}
+
 /// The positive control: the same calls inside the grants succeed.
 #[test]
 fn what_is_granted_is_used() {
@@ -101,6 +139,8 @@ fn what_is_granted_is_used() {
                 project.ok("write", json!({"path": path, "content": "no secret\n"}));
             }
         }
+        project.ok("apply_patch", json!({"patch": patch(path)}));
+        project.ok("write", json!({"path": path, "content": "no secret\n"}));
     }
     for path in [".", "dir", "link-dir-out/proj", &format!("{base}/added"), &format!("{base}/temp")]
     {

@@ -34,6 +34,10 @@ pub(super) fn basis(basis: &Basis) -> String {
         Basis::Person { who } => format!("by a person at {who}"),
         Basis::NobodyToAsk { why } => format!("because nobody could be asked: {why}"),
         Basis::Unjudgeable { why } => format!("because the call cannot be judged: {why}"),
+        Basis::Opaque { mode } => format!(
+            "by the mode {mode}; the command runs a program whose name was not known before it ran, so \
+             no rule about programs could see it"
+        ),
     }
 }
 

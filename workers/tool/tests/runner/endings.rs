@@ -2,11 +2,11 @@
 
 use crate::supervisor::{Project, Runner, appears, run};
 use nix::errno::Errno;
-use nix::sys::signal::kill;
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use protocol::call::Outcome;
 use protocol::confinement::Profile;
-use protocol::tool::ToTool;
+use protocol::tool::{FromTool, Keeper, KeeperKind, ToTool};
 use serde_json::json;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,9 +17,14 @@ pub const TESTS: &[crate::Test] = &[
         a_command_without_end_times_out_and_keeps_its_output,
     ),
     ("the_calls_own_time_wins_over_the_default", the_calls_own_time_wins_over_the_default),
+    ("a_time_above_ten_minutes_is_cut_and_said", a_time_above_ten_minutes_is_cut_and_said),
     (
         "a_grandchild_that_holds_the_pipe_does_not_hold_the_call",
         a_grandchild_that_holds_the_pipe_does_not_hold_the_call,
+    ),
+    (
+        "a_background_process_is_not_ended_without_a_word",
+        a_background_process_is_not_ended_without_a_word,
     ),
     (
         "what_a_background_process_prints_soon_is_kept",
@@ -28,6 +33,15 @@ pub const TESTS: &[crate::Test] = &[
     ("cancel_ends_the_tree_and_keeps_the_output", cancel_ends_the_tree_and_keeps_the_output),
     ("a_search_can_be_cancelled", a_search_can_be_cancelled),
     ("the_supervisors_end_ends_the_tree", the_supervisors_end_ends_the_tree),
+    (
+        "a_keeper_that_is_stopped_outlives_neither_its_runner_nor_its_command",
+        a_keeper_that_is_stopped_outlives_neither_its_runner_nor_its_command,
+    ),
+    ("a_guard_that_is_lost_has_a_successor", a_guard_that_is_lost_has_a_successor),
+    (
+        "a_cage_that_dies_before_its_program_is_lost_and_nothing_was_run",
+        a_cage_that_dies_before_its_program_is_lost_and_nothing_was_run,
+    ),
     ("without_go_nothing_runs", without_go_nothing_runs),
     ("words_out_of_turn_end_the_runner", words_out_of_turn_end_the_runner),
 ];
@@ -79,6 +93,24 @@ fn the_calls_own_time_wins_over_the_default() {
     assert_eq!(runner.done().result.outcome, Outcome::TimedOut);
 }
 
+fn a_time_above_ten_minutes_is_cut_and_said() {
+    let project = Project::new();
+    for (tool, mut input) in
+        [("bash", json!({"command": "echo ran"})), ("run", json!({"argv": ["echo", "ran"]}))]
+    {
+        for (ms, note) in
+            [(600_000_u64, ""), (600_001, "600001"), (u64::MAX, "18446744073709551615")]
+        {
+            input["timeout_ms"] = json!(ms);
+            let result = project.run(tool, input.clone()).result;
+            assert!(result.text.starts_with("ran\n"), "{}", result.text);
+            assert!(result.text.ends_with("exit code: 0"), "{}", result.text);
+            let said = format!("[timeout_ms {note} was cut to 600000");
+            assert_eq!(result.text.contains(&said), !note.is_empty(), "{}", result.text);
+        }
+    }
+}
+
 fn a_grandchild_that_holds_the_pipe_does_not_hold_the_call() {
     let project = Project::new();
     let begin = Instant::now();
@@ -86,11 +118,36 @@ fn a_grandchild_that_holds_the_pipe_does_not_hold_the_call() {
         project.run("bash", json!({"command": format!("{DAEMON} sleep 0.2; echo done; exit 5")}));
     assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
     assert_eq!(report.result.outcome, Outcome::Exited { code: 5 });
-    assert_eq!(
-        report.result.text,
-        "done\n[processes that it left running held its output and were ended]\nexit code: 5"
-    );
+    let said = "done\n[processes that it left running were ended with it: sh, sleep; start a server and use \
+                it in one command]\nexit code: 5";
+    let alone = said.replace("sh, sleep", "sh");
+    assert!([said, &alone].contains(&report.result.text.as_str()), "{}", report.result.text);
     assert!(silent(&project.path("alive")), "the daemon that it left lives on");
+}
+
+fn a_background_process_is_not_ended_without_a_word() {
+    for (script, said) in [
+        ("sleep 300 >/dev/null 2>&1 & echo started", Some(": sleep;")),
+        (
+            "for i in 1 2 3; do setsid sleep 300 >/dev/null 2>&1 </dev/null & done; echo started",
+            Some(": sleep (3);"),
+        ),
+        ("nohup sleep 300 >log 2>&1 & echo started", Some(": sleep;")),
+        // The positive control: what has ended is not spoken of.
+        ("sleep 0.01 & wait; echo started", None),
+        ("echo started", None),
+    ] {
+        let project = Project::new();
+        let text = project.run("bash", json!({"command": script})).result.text;
+        assert!(
+            text.starts_with("started\n") && text.ends_with("exit code: 0"),
+            "{script}: {text}"
+        );
+        match said {
+            Some(said) => assert!(text.contains(said), "{script}: {text}"),
+            None => assert_eq!(text, "started\nexit code: 0", "{script}"),
+        }
+    }
 }
 
 fn what_a_background_process_prints_soon_is_kept() {
@@ -138,6 +195,108 @@ fn the_supervisors_end_ends_the_tree() {
     runner.hang_up();
     runner.ended();
     assert!(silent(&project.path("alive")), "the daemon outlives the supervisor");
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill(Pid::from_raw(i32::try_from(pid).unwrap()), signal).unwrap();
+}
+
+/// The state, the parent and the rest of `/proc/PID/stat`; none where it is gone.
+fn stat(pid: u32) -> Option<Vec<String>> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(stat.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect())
+}
+
+fn gone(pid: u32) -> bool {
+    stat(pid).is_none_or(|fields| fields[0] == "Z" || fields[0] == "X")
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Its living children but its keeper.
+fn other_children(runner: &Runner) -> Vec<u32> {
+    let own = runner.child.id().to_string();
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let child = |pid: &u32| stat(*pid).is_some_and(|fields| fields[1] == own && fields[0] != "Z");
+    all.filter(|pid| Some(*pid) != runner.keeper.map(|keeper| keeper.pid)).filter(child).collect()
+}
+
+fn a_keeper_that_is_stopped_outlives_neither_its_runner_nor_its_command() {
+    // The runner is killed.
+    let project = Project::new();
+    let mut runner =
+        project.started("bash", json!({"command": format!("{DAEMON} echo printed; sleep 60")}));
+    runner.hear_until("printed");
+    assert!(appears(&project.path("alive")));
+    let keeper = runner.keeper.expect("a keeper").pid;
+    signal(keeper, Signal::SIGSTOP);
+    until("it is stopped", || stat(keeper).is_some_and(|fields| fields[0] == "T"));
+    runner.child.kill().unwrap();
+    runner.child.wait().unwrap();
+    until("the keeper ends", || gone(keeper));
+    assert!(silent(&project.path("alive")), "the daemon outlives the runner");
+
+    // The command ends.
+    let mut runner = project.started("bash", json!({"command": "echo printed; sleep 0.5"}));
+    runner.hear_until("printed");
+    let keeper = runner.keeper.expect("a keeper").pid;
+    signal(keeper, Signal::SIGSTOP);
+    let begin = Instant::now();
+    assert_eq!(runner.done().result.text, "printed\nexit code: 0");
+    assert!(gone(keeper) && begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
+}
+
+fn a_guard_that_is_lost_has_a_successor() {
+    let project = Project::new();
+    let mut confinement = project.confinement(Profile::Command);
+    // It is looked for as often as a bound is.
+    confinement.limits.processes = 100;
+    let mut runner = Runner::caged(&confinement);
+    let Some(Keeper { pid, kind: KeeperKind::Guard, .. }) = runner.keeper else { return };
+    let command = json!({"command": format!("{DAEMON} echo printed; sleep 60")}).to_string();
+    runner.say(&ToTool::Go(run("bash", &command)));
+    runner.hear_until("printed");
+    assert!(appears(&project.path("alive")));
+    let before = other_children(&runner);
+    signal(pid, Signal::SIGKILL);
+    until("another guard stands", || other_children(&runner).len() > before.len());
+    // It listens a moment after it was forked.
+    std::thread::sleep(Duration::from_millis(100));
+    runner.child.kill().unwrap();
+    runner.child.wait().unwrap();
+    let daemon = project.path("alive");
+    until("the daemon ends", || silent(&daemon));
+}
+
+fn a_cage_that_dies_before_its_program_is_lost_and_nothing_was_run() {
+    let project = Project::new();
+    let go = || ToTool::Go(run("bash", r#"{"command":"echo ran >> ran"}"#));
+    for of_keeper in [true, false] {
+        let mut runner = Runner::caged(&project.confinement(Profile::Command));
+        let keeper = runner.keeper.expect("a keeper");
+        signal(if of_keeper { keeper.pid } else { keeper.command }, Signal::SIGKILL);
+        // The first process of a namespace ends only after the command's was waited for.
+        let guard = of_keeper && keeper.kind == KeeperKind::Guard;
+        until("it is dead", || gone(if guard { keeper.pid } else { keeper.command }));
+        runner.say(&go());
+        if guard {
+            let text = runner.done().result.text;
+            assert!(text.ends_with("exit code: 0"), "it has a successor: {text}");
+            std::fs::remove_file(project.path("ran")).unwrap();
+            continue;
+        }
+        let word = runner.hear();
+        assert!(matches!(word, Some(FromTool::Lost(_))), "{word:?}");
+        assert!(runner.ended().success());
+        assert!(!project.path("ran").exists());
+    }
 }
 
 fn without_go_nothing_runs() {

@@ -7,7 +7,7 @@ use protocol::confinement::{
     Confinement, Enforced, GitSettings, Level, Limits, Network, Profile, Tier,
 };
 use protocol::ids::Generation;
-use protocol::tool::{Errand, FromTool, Stream, ToTool, ToolLink};
+use protocol::tool::{Errand, FromTool, Keeper, Stream, ToTool, ToolLink};
 use serde_json::Value;
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -113,6 +113,8 @@ pub struct Runner {
     pub child: Child,
     socket: UnixStream,
     joiner: Joiner,
+    /// What ends all in its cage where it does not, as it named it.
+    pub keeper: Option<Keeper>,
     /// What was printed live so far.
     pub live: Vec<(Stream, String)>,
 }
@@ -142,7 +144,8 @@ impl Runner {
         let mut hello = [0; HELLO_BYTES];
         (&ours).read_exact(&mut hello).unwrap();
         Hello::from_bytes(&hello).unwrap().check().unwrap();
-        Self { child, socket: ours, joiner: Joiner::new(ToolLink::MESSAGE_CAP), live: Vec::new() }
+        let joiner = Joiner::new(ToolLink::MESSAGE_CAP);
+        Self { child, socket: ours, joiner, keeper: None, live: Vec::new() }
     }
 
     /// A runner whose cage stands.
@@ -164,12 +167,19 @@ impl Runner {
         self.socket.write_all(&frames(Generation(1), 0, &codec::encode(word).unwrap())).unwrap();
     }
 
-    /// The next word, or the channel's end.
+    /// The next message but a keeper's name and log lines, or the channel's end.
+    #[allow(clippy::wildcard_enum_match_arm)]
     pub fn hear(&mut self) -> Option<FromTool> {
         let mut buffer = vec![0; 64 * 1024];
         loop {
             if let Some(message) = self.joiner.next_message().unwrap() {
-                return Some(codec::decode(&message.body.unwrap()).unwrap());
+                let word = codec::decode(&message.body.unwrap()).unwrap();
+                match word {
+                    FromTool::Keeper(keeper) => self.keeper = Some(keeper),
+                    FromTool::Log(_) => {}
+                    word => return Some(word),
+                }
+                continue;
             }
             match self.socket.read(&mut buffer).expect("the runner was silent too long") {
                 0 => return None,

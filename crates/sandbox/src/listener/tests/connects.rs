@@ -3,8 +3,8 @@
 use super::{Place, c, lines, place, watch};
 use crate::listener::Watch;
 use crate::seccomp::Plan;
-use crate::seccomp::tests::MARK;
 use crate::seccomp::tests::child::{raw, under};
+use crate::seccomp::tests::{MARK, NEW};
 use protocol::confinement::{Network, RefusalKind, Tier};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpListener;
@@ -19,7 +19,7 @@ fn watch_over(place: &Place, network: Network) -> Watch {
     Watch {
         sockets: vec![place.project.clone()],
         network,
-        ..watch(Plan::command(Tier::B, network, MARK))
+        ..watch(Plan::command(Tier::B, network, NEW, MARK))
     }
 }
 

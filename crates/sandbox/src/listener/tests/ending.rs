@@ -2,8 +2,8 @@
 
 use super::{Watch, watch};
 use crate::listener::{Listener, Record, Searched};
-use crate::seccomp::tests::MARK;
 use crate::seccomp::tests::child::{raw, take, under};
+use crate::seccomp::tests::{MARK, NEW};
 use crate::seccomp::{Filter, Plan};
 use protocol::confinement::{Network, Tier};
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 fn plain() -> Watch {
-    watch(Plan::command(Tier::B, Network::Off, MARK))
+    watch(Plan::command(Tier::B, Network::Off, NEW, MARK))
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub(crate) fn watch(plan: Plan) -> Watch {
         writable: Vec::new(),
         runnable: vec![PathBuf::from("/")],
         read_only: Vec::new(),
+        file_bytes: 0,
         sockets: Vec::new(),
         host_ports: None,
         proc: File::open("/proc").unwrap().into(),

@@ -3,15 +3,18 @@
 use super::{lines, place, watch};
 use crate::listener::Watch;
 use crate::seccomp::Plan;
-use crate::seccomp::tests::MARK;
 use crate::seccomp::tests::child::{raw, under};
+use crate::seccomp::tests::{MARK, NEW};
 use protocol::confinement::{Network, Tier};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
 fn everywhere() -> Watch {
-    Watch { writable: vec![PathBuf::from("/")], ..watch(Plan::command(Tier::B, Network::On, MARK)) }
+    Watch {
+        writable: vec![PathBuf::from("/")],
+        ..watch(Plan::command(Tier::B, Network::On, NEW, MARK))
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use super::{lines, watch};
 use crate::listener::{Signals, Watch};
 use crate::seccomp::Plan;
-use crate::seccomp::tests::MARK;
 use crate::seccomp::tests::child::{raw, under};
+use crate::seccomp::tests::{MARK, NEW};
 use landlock::{Ruleset, RulesetAttr, RulesetStatus, Scope};
 use protocol::confinement::{Network, RefusalKind, Tier};
 use std::process::Command;
@@ -21,7 +21,7 @@ fn a_victim_outside_is_out_of_reach_and_each_try_is_recorded() {
     // Not a child of the runner would be the usual victim; the runner here is this process, and
     // its own parent is outside for certain.
     let parent = u64::from(std::os::unix::process::parent_id());
-    let plan = Plan::command(Tier::B, Network::Off, MARK);
+    let plan = Plan::command(Tier::B, Network::Off, NEW, MARK);
     let outcome = under(Watch { signals: Signals::Scoped, ..watch(plan) }, || {
         lock();
         let mut byte = [0_u8];
@@ -58,7 +58,7 @@ fn a_victim_outside_is_out_of_reach_and_each_try_is_recorded() {
 
 #[test]
 fn own_processes_are_reached_and_nothing_is_recorded() {
-    let plan = Plan::command(Tier::B, Network::Off, MARK);
+    let plan = Plan::command(Tier::B, Network::Off, NEW, MARK);
     let outcome = under(Watch { signals: Signals::Scoped, ..watch(plan) }, || {
         lock();
         let own = u64::from(std::process::id());
@@ -84,7 +84,7 @@ fn own_processes_are_reached_and_nothing_is_recorded() {
 #[test]
 fn signals_that_the_kernel_lets_through_are_not_called_refused() {
     let parent = u64::from(std::os::unix::process::parent_id());
-    let plan = Plan::command(Tier::B, Network::Off, MARK);
+    let plan = Plan::command(Tier::B, Network::Off, NEW, MARK);
     let outcome = under(watch(plan), || vec![raw(libc::SYS_kill, [parent, 0, 0, 0, 0, 0])]);
     assert_eq!(lines(&outcome.record.refusals), []);
 }

@@ -3,8 +3,8 @@
 use super::{Place, c, lines, place, watch};
 use crate::listener::Watch;
 use crate::seccomp::Plan;
-use crate::seccomp::tests::MARK;
 use crate::seccomp::tests::child::{raw, under};
+use crate::seccomp::tests::{MARK, NEW};
 use crate::sys::left_open;
 use landlock::{
     ABI, Access, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
@@ -27,7 +27,7 @@ fn watch_over(place: &Place) -> Watch {
     Watch {
         runnable: system.chain([place.project.clone()]).collect(),
         writable: vec![PathBuf::from("/")],
-        ..watch(Plan::command(Tier::B, Network::Off, MARK))
+        ..watch(Plan::command(Tier::B, Network::Off, NEW, MARK))
     }
 }
 

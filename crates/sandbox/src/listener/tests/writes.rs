@@ -3,19 +3,20 @@
 use super::{Place, c, lines, place, watch};
 use crate::listener::Watch;
 use crate::seccomp::Plan;
-use crate::seccomp::tests::MARK;
 use crate::seccomp::tests::child::{raw, under};
+use crate::seccomp::tests::{MARK, NEW, OLD};
 use landlock::{ABI, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr};
 use protocol::confinement::{Network, RefusalKind, Tier};
 use std::ffi::CString;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 const AT: u64 = libc::AT_FDCWD as u64;
 
 fn watch_over(place: &Place) -> Watch {
     Watch {
         writable: vec![place.project.clone(), "/dev/null".into()],
-        ..watch(Plan::command(Tier::B, Network::Off, MARK))
+        ..watch(Plan::command(Tier::B, Network::Off, NEW, MARK))
     }
 }
 
@@ -136,6 +137,86 @@ fn names_outside_are_predicted_and_names_inside_are_not() {
         .collect();
     assert_eq!(lines(&outcome.record.refusals), expected);
     assert_eq!(std::fs::read_to_string(place.outside.join("file")).unwrap(), "alive");
+}
+
+/// As a Landlock of version 2 does: reading everywhere, writing beneath the project, and no say in
+/// lengths.
+fn lock_as_of_old(place: &Place) {
+    let (reads, writes) = (AccessFs::from_read(ABI::V1), AccessFs::from_write(ABI::V1));
+    let beneath = |path: &Path, rights| PathBeneath::new(PathFd::new(path).unwrap(), rights);
+    let rules = Ruleset::default().handle_access(reads | writes).unwrap().create().unwrap();
+    let rules = rules.add_rule(beneath(Path::new("/"), reads)).unwrap();
+    let rules = rules.add_rule(beneath(&place.project, reads | writes)).unwrap();
+    rules.restrict_self().unwrap();
+}
+
+/// Every way to empty a file without a descriptor for writing, on a kernel whose Landlock knows none of
+/// them: within the grants `truncate` works, outside nothing does.
+#[test]
+fn a_landlock_without_lengths_empties_nothing_outside() {
+    let place = place();
+    symlink(place.outside.join("file"), place.project.join("way-out")).unwrap();
+    symlink(place.project.join("inside"), place.outside.join("way-in")).unwrap();
+    let written =
+        [place.outside.join("file"), place.project.join("file"), place.project.join("inside")];
+    let fill = || written.iter().for_each(|path| std::fs::write(path, "alive").unwrap());
+    let tried = |truncate: [CString; 8], outside: CString| {
+        lock_as_of_old(&place);
+        let project = c(&place.project);
+        assert_eq!(raw(libc::SYS_chdir, [project.as_ptr() as u64, 0, 0, 0, 0, 0]), 0);
+        let cut = |path: &CString, length: i64| {
+            raw(libc::SYS_truncate, [path.as_ptr() as u64, length as u64, 0, 0, 0, 0])
+        };
+        let mut answers: Vec<i64> = truncate.iter().map(|path| cut(path, 2)).collect();
+        answers.extend([cut(&truncate[0], -1), cut(&truncate[0], 64), cut(&truncate[0], 65)]);
+        answers.push(raw(libc::SYS_truncate, [8, 0, 0, 0, 0, 0]));
+        answers.extend(
+            [libc::O_RDONLY, libc::O_ACCMODE].map(|mode| open(&outside, mode | libc::O_TRUNC)),
+        );
+        let how = [(libc::O_RDONLY | libc::O_TRUNC) as u64, 0, 0];
+        let at = outside.as_ptr() as u64;
+        answers.push(raw(libc::SYS_openat2, [AT, at, how.as_ptr() as u64, 24, 0, 0]).min(0));
+        answers
+    };
+    let paths = || {
+        [
+            c(&place.project.join("file")),
+            c"inside".to_owned(),
+            c(&place.outside.join("way-in")),
+            c(&place.outside.join("file")),
+            c"way-out".to_owned(),
+            c"none".to_owned(),
+            c(&place.project),
+            c"".to_owned(),
+        ]
+    };
+    let plan = Plan::command(Tier::B, Network::Off, OLD, MARK);
+    let watch = Watch { plan, file_bytes: 64, ..watch_over(&place) };
+    let outside = c(&written[0]);
+    fill();
+    let outcome = under(watch, || tried(paths(), outside.clone()));
+    let no = |errno: i32| -i64::from(errno);
+    let denied = no(libc::EACCES);
+    assert_eq!(
+        outcome.answers[..8],
+        [0, 0, 0, denied, denied, no(libc::ENOENT), no(libc::EISDIR), no(libc::ENOENT)]
+    );
+    assert_eq!(outcome.answers[8..12], [no(libc::EINVAL), 0, no(libc::EFBIG), no(libc::EFAULT)]);
+    assert_eq!(outcome.answers[12..], [denied, denied, no(libc::ENOSYS)]);
+    let length = |path: &Path| std::fs::metadata(path).unwrap().len();
+    assert_eq!(written.each_ref().map(|path| length(path)), [5, 64, 2]);
+    let detail = format!("{}, its length", written[0].display());
+    let refused = |call, detail| (RefusalKind::Refused, call, detail, libc::EACCES);
+    let emptied = "emptying a file that is not opened for writing";
+    assert_eq!(
+        lines(&outcome.record.refusals),
+        [refused("truncate", detail.as_str()), refused("openat", emptied)]
+    );
+    // The control: the filter of a newer kernel leaves all of it to Landlock, and the file is empty.
+    fill();
+    let outcome = under(watch_over(&place), || tried(paths(), outside.clone()));
+    assert_eq!(outcome.answers[12..], [0, 0, 0]);
+    assert_eq!(length(&written[0]), 0);
 }
 
 #[test]

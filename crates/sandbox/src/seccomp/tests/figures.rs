@@ -1,7 +1,7 @@
 //! The figures in the modules' notes: `cargo test --release -p sandbox figures -- --ignored --nocapture`.
 
-use super::MARK;
 use super::child::{raw, under};
+use super::{MARK, NEW};
 use crate::listener::Watch;
 use crate::listener::tests::{c, watch};
 use crate::seccomp::policy::Policy;
@@ -17,13 +17,15 @@ const ROUNDS: u32 = 2_000;
 #[test]
 #[ignore = "prints figures; not a check"]
 fn figures() {
-    let (a, b) =
-        (Plan::command(Tier::A, Network::Off, MARK), Plan::command(Tier::B, Network::On, MARK));
+    let (a, b) = (
+        Plan::command(Tier::A, Network::Off, NEW, MARK),
+        Plan::command(Tier::B, Network::On, NEW, MARK),
+    );
     for (name, plan) in [
         ("command A", a),
         ("command B", b),
         ("command B silent", Plan { reporting: Reporting::Errno, ..b }),
-        ("in process", Plan::in_process(Network::Off)),
+        ("in process", Plan::in_process(Network::Off, NEW)),
     ] {
         let length = compile(&Policy::new(&plan, Arch::HOST)).unwrap().len();
         println!("install {name}: {} us, {length} instructions", installed(&plan));

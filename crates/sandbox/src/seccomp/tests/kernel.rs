@@ -1,7 +1,7 @@
 //! The kernel's answers under the filter, silent and with the listener's record.
 
-use super::MARK;
 use super::child::{raw, under, without_listener};
+use super::{MARK, NEW};
 use crate::listener::tests::watch;
 use crate::seccomp::numbers::{Arch, number};
 use crate::seccomp::rules::Then;
@@ -111,14 +111,16 @@ fn refused_and_recorded(plan: Plan, more: &[&[Case]]) {
 
 #[test]
 fn a_process_that_confines_itself_is_refused_silently() {
-    refused_silently(Plan::in_process(Network::Off), &[BY_ARGUMENT, WITHOUT_INET]);
-    refused_silently(Plan::in_process(Network::On), &[BY_ARGUMENT, WITH_INET]);
+    refused_silently(Plan::in_process(Network::Off, NEW), &[BY_ARGUMENT, WITHOUT_INET]);
+    refused_silently(Plan::in_process(Network::On, NEW), &[BY_ARGUMENT, WITH_INET]);
 }
 
 #[test]
 fn a_command_without_a_listener_is_refused_silently() {
-    let strict =
-        |network| Plan { reporting: Reporting::Errno, ..Plan::command(Tier::B, network, MARK) };
+    let strict = |network| Plan {
+        reporting: Reporting::Errno,
+        ..Plan::command(Tier::B, network, NEW, MARK)
+    };
     let unix: &[Case] = &[("socket", [1, 1, 0, 0, 0, 0], NO_FAMILY, "AF_UNIX stream socket")];
     refused_silently(strict(Network::Off), &[BY_ARGUMENT, WITHOUT_INET, unix]);
     refused_silently(strict(Network::On), &[BY_ARGUMENT, WITH_INET, unix]);
@@ -126,13 +128,16 @@ fn a_command_without_a_listener_is_refused_silently() {
 
 #[test]
 fn each_refused_call_of_a_command_is_in_the_record() {
-    refused_and_recorded(Plan::command(Tier::A, Network::Off, MARK), &[BY_ARGUMENT, WITH_INET]);
     refused_and_recorded(
-        Plan::command(Tier::B, Network::Off, MARK),
+        Plan::command(Tier::A, Network::Off, NEW, MARK),
+        &[BY_ARGUMENT, WITH_INET],
+    );
+    refused_and_recorded(
+        Plan::command(Tier::B, Network::Off, NEW, MARK),
         &[BY_ARGUMENT, WITHOUT_INET, CARRIED],
     );
     refused_and_recorded(
-        Plan::command(Tier::B, Network::On, MARK),
+        Plan::command(Tier::B, Network::On, NEW, MARK),
         &[BY_ARGUMENT, WITH_INET, CARRIED],
     );
 }
@@ -148,9 +153,9 @@ fn exec_is_refused_to_tools_and_allowed_to_commands() {
             [program.as_ptr() as u64, arguments.as_ptr() as u64, none.as_ptr() as u64, 0, 0, 0],
         )]
     };
-    let refused = without_listener(Plan::in_process(Network::Off), exec);
+    let refused = without_listener(Plan::in_process(Network::Off, NEW), exec);
     assert_eq!(refused.answers, [-i64::from(libc::EPERM)]);
-    let mut plan = Plan::in_process(Network::Off);
+    let mut plan = Plan::in_process(Network::Off, NEW);
     plan.exec = Exec::Allowed(MARK);
     let allowed = without_listener(plan, exec);
     assert_eq!((allowed.answers.len(), allowed.status), (0, 0), "the other program ended well");
@@ -158,7 +163,7 @@ fn exec_is_refused_to_tools_and_allowed_to_commands() {
 
 #[test]
 fn refusals_in_a_loop_are_one_line() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, MARK)), || {
+    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
         (0..1000).map(|_| raw(libc::SYS_setns, [1; 6])).collect()
     });
     assert!(outcome.answers.iter().all(|&answer| answer == -1));
@@ -169,7 +174,7 @@ fn refusals_in_a_loop_are_one_line() {
 
 #[test]
 fn a_flood_of_different_refusals_is_counted() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, MARK)), || {
+    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
         (0..1000).map(|n| raw(libc::SYS_prlimit64, [0x4000_0000 + n, 0, 0, 0, 0, 0])).collect()
     });
     assert_eq!(outcome.record.refusals.len(), 200);
@@ -178,7 +183,7 @@ fn a_flood_of_different_refusals_is_counted() {
 
 #[test]
 fn own_limits_by_own_number_are_no_refusal() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, MARK)), || {
+    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
         let own = u64::from(std::process::id());
         let parent = u64::from(std::os::unix::process::parent_id());
         [0, own, parent].map(|pid| raw(libc::SYS_prlimit64, [pid, 7, 0, 0, 0, 0])).to_vec()
@@ -189,7 +194,7 @@ fn own_limits_by_own_number_are_no_refusal() {
 
 #[test]
 fn own_processes_are_scheduled_and_no_others() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, MARK)), || {
+    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
         let own = u64::from(std::process::id());
         let parent = u64::from(std::os::unix::process::parent_id());
         let child = std::process::Command::new("sleep").arg("60").spawn();
@@ -218,7 +223,7 @@ fn own_processes_are_scheduled_and_no_others() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn x32_calls_do_not_exist() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, MARK)), || {
+    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
         vec![raw(0x4000_0000 | 39, [0; 6]), raw(39, [0; 6])]
     });
     assert_eq!(outcome.answers, [-i64::from(libc::ENOSYS), i64::from(outcome.pid)]);
@@ -227,7 +232,7 @@ fn x32_calls_do_not_exist() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn the_32_bit_door_ends_the_process_by_sigsys() {
-    let outcome = under(watch(Plan::command(Tier::B, Network::Off, MARK)), || {
+    let outcome = under(watch(Plan::command(Tier::B, Network::Off, NEW, MARK)), || {
         // SAFETY: getpid by the old door; it changes nothing but rax, even where it is allowed.
         #[allow(unsafe_code)]
         unsafe {

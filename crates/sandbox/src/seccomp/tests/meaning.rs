@@ -1,13 +1,13 @@
 //! The compiled program means what the table says, on both machines, and what seccompiler makes of it.
 
-use super::MARK;
 use super::interpreter::{Data, run};
+use super::{MARK, NEW};
 use crate::seccomp::numbers::{Arch, CALLS, number};
 use crate::seccomp::policy::Policy;
 use crate::seccomp::program::{X32, action, compile};
 use crate::seccomp::rules::{Is, Test, Then};
 use crate::seccomp::table::rules;
-use crate::seccomp::{Exec, Inet, Metadata, Plan, Reporting, Unix};
+use crate::seccomp::{Exec, Inet, Lengths, Metadata, Plan, Reporting, Unix};
 use proptest::prelude::*;
 use protocol::confinement::{Network, Tier};
 use seccompiler::{
@@ -25,8 +25,10 @@ pub(super) fn plans() -> Vec<Plan> {
         for unix in [Unix::Refused, Unix::Carried, Unix::Allowed] {
             for exec in [Exec::Refused, Exec::Allowed(MARK)] {
                 for metadata in [Metadata::Open, Metadata::ReadOnly] {
-                    for reporting in [Reporting::Errno, Reporting::Notify] {
-                        plans.push(Plan { inet, unix, exec, metadata, reporting });
+                    for lengths in [Lengths::ByKernel, Lengths::ByFilter] {
+                        for reporting in [Reporting::Errno, Reporting::Notify] {
+                            plans.push(Plan { inet, unix, exec, metadata, lengths, reporting });
+                        }
                     }
                 }
             }
@@ -92,7 +94,7 @@ proptest! {
     fn seccompiler_takes_the_same_calls(args in proptest::array::uniform6(argument())) {
         for (arch, target) in [(Arch::X86_64, TargetArch::x86_64), (Arch::Aarch64, TargetArch::aarch64)] {
             let silent = Plan { unix: Unix::Carried, ..plans()[0] };
-            for plan in [silent, Plan::command(Tier::A, Network::Off, MARK)] {
+            for plan in [silent, Plan::command(Tier::A, Network::Off, NEW, MARK)] {
                 let policy = Policy::new(&plan, arch);
                 let (ours, theirs) = (compile(&policy).unwrap(), oracle(&policy, target));
                 for nr in 0..500 {

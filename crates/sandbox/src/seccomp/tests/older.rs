@@ -1,7 +1,7 @@
 //! Older kernels, made by a small filter that refuses what they do not know.
 
-use super::MARK;
 use super::child::raw;
+use super::{MARK, NEW};
 use crate::seccomp::{Filter, InstallError, Plan, Reporting, install};
 use protocol::confinement::{Network, Tier};
 use seccompiler::{
@@ -32,7 +32,7 @@ fn without_flag<T: Send>(flag: u64, body: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn a_kernel_without_listeners_is_told_and_not_glossed_over() {
-    let plan = Plan::command(Tier::B, Network::Off, MARK);
+    let plan = Plan::command(Tier::B, Network::Off, NEW, MARK);
     let (told, silent) = without_flag(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER, move || {
         let told = install(&plan);
         let before = raw(libc::SYS_chroot, [1; 6]);
@@ -52,14 +52,14 @@ fn a_kernel_without_listeners_is_told_and_not_glossed_over() {
 
 #[test]
 fn a_kernel_without_killable_waits_still_gives_a_listener() {
-    let plan = Plan::command(Tier::B, Network::Off, MARK);
+    let plan = Plan::command(Tier::B, Network::Off, NEW, MARK);
     let found = without_flag(libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, move || install(&plan));
     assert!(matches!(found, Ok(Some(_))), "{found:?}");
 }
 
 #[test]
 fn a_second_listener_over_the_same_process_is_refused() {
-    let plan = Plan::command(Tier::B, Network::Off, MARK);
+    let plan = Plan::command(Tier::B, Network::Off, NEW, MARK);
     let both = std::thread::scope(|scope| {
         scope.spawn(|| (install(&plan), install(&plan).err())).join().unwrap()
     });

@@ -1,0 +1,86 @@
+//! What bash puts in before a command runs, as far as the text alone says it: variables, arrays,
+//! positional parameters, loop words, brace expansion, what `echo` and `printf` print. For denials and
+//! questions only: nothing that is found here allows anything.
+//!
+//! The steps of a text are walked with the *set* of values that each name can hold. A text in which each
+//! step runs once and in order has one value a name; any other is walked twice and only adds values, so
+//! that a loop or a function sees what is set behind it. Sets, texts and work are bounded.
+
+mod atoms;
+mod braces;
+mod commands;
+mod fields;
+mod parameter;
+mod parse;
+mod print;
+mod walk;
+
+use atoms::{Atom, Word};
+
+/// Longest text that a variable or a substitution holds.
+const TEXT_CAP: usize = 64 * 1024;
+/// Most values of a name, most fields of a brace expansion, most readings of a word.
+const VALUES_CAP: usize = 4096;
+/// Stands for what cannot be known. No text that people write has it.
+const UNKNOWN: char = '\u{10fffd}';
+/// Stands for what has too many readings, or is too long.
+const TOO_MANY: char = '\u{10fffb}';
+/// An element of an array that was never set.
+const ABSENT: &str = "\u{10fffc}";
+
+/// The commands of a text as bash would run them.
+#[derive(Debug, Default)]
+pub(crate) struct Expanded {
+    /// The words of each.
+    pub commands: Vec<Vec<String>>,
+    pub doubt: Doubt,
+}
+
+/// How far the programs of a text are known.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Doubt {
+    /// Each is written out or follows from the text.
+    #[default]
+    None,
+    /// The name of one comes from outside the text.
+    Opaque,
+    /// There are more possibilities than are looked at.
+    TooMany,
+}
+
+/// Expands a text; nothing where bash replaces nothing in it.
+pub(crate) fn expand(text: &str) -> Expanded {
+    let replaced = text.contains(['$', '`']) || (text.contains('{') && text.contains([',', '.']));
+    match replaced || text.contains("()") {
+        true => walk::walk(text),
+        false => Expanded::default(),
+    }
+}
+
+/// Values without doubles, in the order of their coming.
+#[derive(Debug, Clone, Default)]
+struct Values {
+    list: Vec<Vec<String>>,
+    known: std::collections::HashSet<Vec<String>>,
+}
+
+impl Values {
+    fn one(value: Vec<String>) -> Self {
+        let mut values = Self::default();
+        values.add(value);
+        values
+    }
+
+    /// Whether there was room for it.
+    fn add(&mut self, value: Vec<String>) -> bool {
+        if self.known.contains(&value) {
+            return true;
+        }
+        let room = self.list.len() < VALUES_CAP;
+        if room {
+            self.known.insert(value.clone());
+            self.list.push(value);
+        }
+        room
+    }
+}

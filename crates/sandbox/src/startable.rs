@@ -1,0 +1,53 @@
+//! Which programs a command could start, found before there is a cage: for what a session offers.
+
+use crate::grants::from_variable;
+use crate::policy::{self, At};
+use nix::unistd::{AccessFlags, access};
+use protocol::confinement::{Confinement, FilePath, Level};
+use std::path::{Path, PathBuf};
+
+/// The real path of `program`, where a command of this cage can start it by that path: it is
+/// executable, and it lies beneath a grant that lets programs start.
+///
+/// The real path and not the given one: tier A shows a link only where the link itself is granted.
+#[must_use]
+pub fn startable(wanted: &Confinement, program: &Path) -> Option<PathBuf> {
+    let real = program.canonicalize().ok()?;
+    let executable = real.is_file() && access(&real, AccessFlags::X_OK).is_ok();
+    let granted =
+        || wanted.level == Level::Uncaged || places(wanted).any(|place| real.starts_with(place));
+    (executable && granted()).then_some(real)
+}
+
+/// Whether a command of this cage can start the program of that name in this folder by its name: the
+/// folder, and what a link there leads to, both lie beneath a grant that lets programs start.
+#[must_use]
+pub fn startable_by_name(wanted: &Confinement, folder: &Path, name: &str) -> bool {
+    let in_grants = || {
+        let real = folder.canonicalize();
+        real.is_ok_and(|real| places(wanted).any(|place| real.starts_with(place)))
+    };
+    startable(wanted, &folder.join(name)).is_some()
+        && (wanted.level == Level::Uncaged || in_grants())
+}
+
+/// The real paths beneath which the policy of commands lets programs start.
+fn places(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
+    let home = wanted.home.as_ref().map(FilePath::to_path);
+    let rules = policy::of(wanted.profile).grants.iter().filter(|rule| rule.access.runs());
+    rules
+        .flat_map(move |rule| match rule.at {
+            At::Project => vec![wanted.project.to_path()],
+            At::Temp => vec![wanted.temp.to_path()],
+            At::Added => wanted.added.iter().map(FilePath::to_path).collect(),
+            At::Git => Vec::new(),
+            At::Path(path) => vec![path.into()],
+            At::Home(rest) => home.iter().map(|home| home.join(rest)).collect(),
+            At::Variable { name, rest } => {
+                let base = wanted.tool_homes.iter().find(|(home, _)| home == name);
+                let base = base.map(|(_, base)| base.to_path());
+                from_variable(base, rest, home.as_deref()).into_iter().collect()
+            }
+        })
+        .filter_map(|place| place.canonicalize().ok())
+}

@@ -1,0 +1,76 @@
+//! The way to a request: the stamps of pinned files are taken, files that changed are read, then the
+//! model is asked. Part of [`Session`].
+
+use crate::batch::Batch;
+use crate::pinned::{self, file_of};
+use crate::{Out, Phase, Session};
+use protocol::call::{Call, ToolResult};
+use protocol::ids::CallId;
+use protocol::judgement::ToolKind;
+use protocol::session::{FromSession, Happened, PinnedStamp, TurnEnd};
+
+impl Session {
+    /// Asks the model, once its request can carry pinned files as they are now.
+    pub(crate) fn ask(&mut self, out: &mut Out) {
+        if self.is_over() {
+            return self.end_turn(self.rounds_used_up(), out);
+        }
+        let files = self.pinned.to_stat();
+        if files.is_empty() {
+            return self.ask_now(out);
+        }
+        self.checks = self.checks.saturating_add(1);
+        self.phase = Phase::Checking;
+        out.words.push(FromSession::StatPinned { check: self.checks, files });
+    }
+
+    /// Reads the pinned files that changed. Answers to an earlier question are ignored.
+    pub(crate) fn stamped(
+        &mut self,
+        check: u32,
+        began: i64,
+        stamps: Vec<PinnedStamp>,
+        out: &mut Out,
+    ) {
+        if !matches!(self.phase, Phase::Checking) || check != self.checks {
+            return;
+        }
+        let mut batch = Batch::default();
+        for path in self.pinned.stamped(began, stamps) {
+            let number = self.history.last_call().saturating_add(1);
+            let id = CallId { session: self.setup.id.clone(), number };
+            let call = read_of(id, &path);
+            self.commit(Happened::Called { call: call.clone() }, out);
+            batch.push(call, ToolKind::Query);
+        }
+        self.phase = Phase::Reading { batch, stopping: false };
+        self.go_on_reading(out);
+    }
+
+    /// A read of a pinned file ended.
+    pub(crate) fn pinned_read(&mut self, input: &str, result: &ToolResult, out: &mut Out) {
+        self.pinned.read(&file_of(input), result);
+        self.go_on_reading(out);
+    }
+
+    /// Starts the next reads; once all have ended, asks the model.
+    pub(crate) fn go_on_reading(&mut self, out: &mut Out) {
+        let Phase::Reading { batch, stopping } = &mut self.phase else { return };
+        if !batch.is_over() {
+            let started = batch.start(self.setup.parallel);
+            let run = |call| FromSession::Run { call, note: None };
+            return out.words.extend(started.into_iter().map(run));
+        }
+        if *stopping {
+            return self.end_turn(TurnEnd::Interrupted, out);
+        }
+        self.pinned.all_read();
+        // A file may have been pinned meanwhile.
+        self.ask(out);
+    }
+}
+
+/// The read of a pinned file: a call that no model asked for.
+fn read_of(id: CallId, path: &str) -> Call {
+    Call { id, use_id: String::new(), tool: "read".to_owned(), input: pinned::input(path) }
+}

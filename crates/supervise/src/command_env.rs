@@ -1,0 +1,256 @@
+//! The environment of commands and the shell that runs them. For `plan`.
+
+use protocol::confinement::Confinement;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The search path of a client that has none.
+const PLAIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Places of bash beside those in PATH.
+const BASH_PLACES: [&str; 3] = ["/bin", "/usr/bin", "/usr/local/bin"];
+
+/// The shell of a host without bash. POSIX asks for one there.
+const PLAIN_SHELL: &str = "/bin/sh";
+
+/// The shell that runs the scripts of the tool `bash`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shell {
+    /// Bash, by its real path.
+    Bash(String),
+    /// [`PLAIN_SHELL`].
+    Plain,
+}
+
+impl Shell {
+    /// The first bash in PATH that a command can start, then one in the system's places. One that
+    /// a command can write is passed over: a model could have put it there.
+    pub(crate) fn find(env: &[(String, String)], wanted: &Confinement) -> Self {
+        let path = value(env, "PATH").unwrap_or(PLAIN_PATH);
+        Self::among(std::env::split_paths(path).chain(BASH_PLACES.map(PathBuf::from)), wanted)
+    }
+
+    fn among(folders: impl Iterator<Item = PathBuf>, wanted: &Confinement) -> Self {
+        let own = || [&wanted.project, &wanted.temp].into_iter().chain(&wanted.added);
+        let writable = |real: &Path| own().any(|dir| real.starts_with(dir.to_path()));
+        let mut found = folders
+            .filter(|folder| folder.is_absolute())
+            .filter_map(|folder| sandbox::startable(wanted, &folder.join("bash")))
+            .filter(|real| !writable(real))
+            // A program for several names does by its own name what it is called by.
+            .filter(|real| named_bash(real))
+            .filter_map(|real| real.into_os_string().into_string().ok());
+        found.next().map_or(Self::Plain, Self::Bash)
+    }
+
+    /// Its path.
+    pub(crate) fn path(&self) -> &str {
+        match self {
+            Self::Bash(path) => path,
+            Self::Plain => PLAIN_SHELL,
+        }
+    }
+
+    /// The sentence about it in the tool's description.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Bash(path) => format!("The shell is bash ({path}), run with -c."),
+            Self::Plain => format!(
+                "The shell is {PLAIN_SHELL}, run with -c, since commands cannot start a bash here: \
+                 write for a POSIX shell."
+            ),
+        }
+    }
+}
+
+fn named_bash(real: &Path) -> bool {
+    real.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("bash"))
+}
+
+fn value<'a>(env: &'a [(String, String)], wanted: &str) -> Option<&'a str> {
+    env.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+}
+
+/// The whole environment of a command: the client's variables that it may see, then those with the
+/// same value in every command.
+pub(crate) fn command_env(
+    env: &[(String, String)],
+    temp: &Path,
+    shell: &Shell,
+) -> Vec<(String, String)> {
+    let mut reduced: Vec<_> =
+        env.iter().filter(|(name, _)| config::command_may_see(name)).cloned().collect();
+    if value(&reduced, "PATH").is_none() {
+        reduced.push(("PATH".into(), PLAIN_PATH.into()));
+    }
+    let fixed = config::FOR_COMMANDS.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    // Programs split it at blanks or give it to a shell. By `sh` it also starts where the directory
+    // is mounted `noexec`.
+    let editor = format!("{PLAIN_SHELL} {}", editor(temp).display());
+    let editors = EDITORS.map(|name| (name.to_owned(), editor.clone()));
+    let own = [
+        ("SHELL".to_owned(), shell.path().to_owned()),
+        ("TMPDIR".to_owned(), temp.display().to_string()),
+        ("AI_AGENT".to_owned(), "agentd".to_owned()),
+    ];
+    reduced.into_iter().chain(fixed).chain(editors).chain(own).collect()
+}
+
+/// Variables that name an editor.
+const EDITORS: [&str; 4] = ["EDITOR", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL"];
+
+/// The editor of commands. A real one would wait for a person until the call's time is over.
+const EDITOR: &str = "#!/bin/sh
+echo 'agentd: no editor can be used here: give the text in the command (git commit -m TEXT), keep the \
+text that git prepared (--no-edit, GIT_EDITOR=true), or set GIT_SEQUENCE_EDITOR to a command of your \
+own for git rebase -i.' >&2
+exit 1
+";
+
+fn editor(temp: &Path) -> PathBuf {
+    temp.join("no-editor")
+}
+
+/// Writes the editor of commands into a session's new temporary directory.
+///
+/// # Errors
+/// Where it cannot be written.
+pub(crate) fn write_editor(temp: &Path) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o755).open(editor(temp))?;
+    file.write_all(EDITOR.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use protocol::confinement::{FilePath, GitSettings, Level, Limits, Network, Profile, Tier};
+
+    fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn bash_is_taken_only_from_where_a_command_can_start_and_not_change_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        let bash = |folder: &str, mode: u32| {
+            std::fs::create_dir_all(at(folder)).unwrap();
+            let mut options = std::fs::OpenOptions::new();
+            options.write(true).create(true).mode(mode).open(at(folder).join("bash")).unwrap();
+        };
+        bash("project/bin", 0o755);
+        bash("added", 0o755);
+        bash("elsewhere", 0o755);
+        bash("home/.nvm", 0o644);
+        bash("home/.pyenv", 0o755);
+        std::fs::write(at("home/.pyenv/busybox"), "").unwrap();
+        std::fs::rename(at("home/.pyenv/bash"), at("home/.pyenv/busybox")).unwrap();
+        std::os::unix::fs::symlink("busybox", at("home/.pyenv/bash")).unwrap();
+        bash("home/.rbenv/versions", 0o755);
+        std::fs::create_dir_all(at("profile")).unwrap();
+        std::os::unix::fs::symlink(at("home/.rbenv/versions/bash"), at("profile/bash")).unwrap();
+        let wanted = wanted(&root);
+        let find = |folders: &[&str]| {
+            Shell::among(folders.iter().map(|folder| at(folder)), &wanted).path().to_owned()
+        };
+        let refused = ["project/bin", "added", "elsewhere", "home/.nvm", "home/.pyenv", "nowhere"];
+        for folder in refused {
+            assert_eq!(find(&[folder]), "/bin/sh", "{folder}");
+        }
+        // A link from a place that the cage does not have leads to one that it has.
+        let real = at("home/.rbenv/versions/bash").display().to_string();
+        assert_eq!(find(&[&refused[..], &["profile"]].concat()), real);
+        let relative = Shell::among([PathBuf::from("home/.rbenv/versions")].into_iter(), &wanted);
+        assert_eq!(relative, Shell::Plain);
+        let uncaged = Confinement { level: Level::Uncaged, ..wanted };
+        let found = Shell::among([at("elsewhere")].into_iter(), &uncaged);
+        assert_eq!(found.path(), at("elsewhere/bash").display().to_string());
+    }
+
+    fn wanted(root: &Path) -> Confinement {
+        let at = |name: &str| FilePath::from(root.join(name));
+        Confinement {
+            profile: Profile::Command,
+            project: at("project"),
+            added: vec![at("added")],
+            temp: at("temp"),
+            home: Some(at("home")),
+            tool_homes: Vec::new(),
+            keys: Vec::new(),
+            withheld: Vec::new(),
+            network: Network::Off,
+            hosts: Vec::new(),
+            git: GitSettings::Kept,
+            highest_tier: Tier::A,
+            level: Level::Required,
+            cgroup: None,
+            limits: Limits::NONE,
+        }
+    }
+
+    #[test]
+    fn no_key_no_loader_variable_and_no_startup_file_reaches_a_command() {
+        let given = owned(&[
+            ("PATH", "/bin"),
+            ("ANTHROPIC_API_KEY", "secret"),
+            ("AWS_SECRET_ACCESS_KEY", "secret"),
+            ("LD_PRELOAD", "/x.so"),
+            ("SSH_AUTH_SOCK", "/s"),
+            ("BASH_ENV", "/h/.bashrc"),
+            ("ENV", "/h/.shrc"),
+            ("SHELLOPTS", "xtrace"),
+            ("BASHOPTS", "extglob"),
+            ("BASH_FUNC_ls%%", "() { :; }"),
+            ("SSH_CLIENT", "1.2.3.4 5 6"),
+            ("CDPATH", "/h"),
+            ("POSIXLY_CORRECT", "1"),
+            ("LC_ALL", "C"),
+            ("HOME", "/h"),
+            ("CI", "true"),
+        ]);
+        let env = command_env(&given, Path::new("/t"), &Shell::Plain);
+        let names: Vec<_> = env.iter().map(|(name, _)| name.as_str()).collect();
+        let fixed = config::FOR_COMMANDS.map(|(name, _)| name);
+        let own = ["SHELL", "TMPDIR", "AI_AGENT"];
+        let wanted = [&["PATH", "LC_ALL", "HOME", "CI"], &fixed[..], &EDITORS, &own].concat();
+        assert_eq!(names, wanted);
+    }
+
+    #[test]
+    fn a_person_s_editor_pager_and_terminal_are_not_a_command_s() {
+        let given = owned(&[
+            ("TERM", "xterm-256color"),
+            ("EDITOR", "vi"),
+            ("VISUAL", "code --wait"),
+            ("GIT_EDITOR", "nano"),
+            ("PAGER", "less"),
+            ("GIT_PAGER", "delta"),
+            ("GIT_ASKPASS", "/usr/bin/ksshaskpass"),
+            ("SHELL", "/usr/bin/fish"),
+        ]);
+        let env = command_env(&given, Path::new("/t"), &Shell::Plain);
+        for (name, wanted) in [
+            ("TERM", "dumb"),
+            ("PAGER", "cat"),
+            ("GIT_PAGER", "cat"),
+            ("GIT_ASKPASS", ""),
+            ("EDITOR", "/bin/sh /t/no-editor"),
+            ("VISUAL", "/bin/sh /t/no-editor"),
+            ("GIT_EDITOR", "/bin/sh /t/no-editor"),
+            ("SHELL", "/bin/sh"),
+        ] {
+            let values: Vec<_> = env.iter().filter(|(other, _)| other == name).collect();
+            assert_eq!(values, [&(name.to_owned(), wanted.to_owned())]);
+        }
+    }
+
+    #[test]
+    fn a_command_without_a_path_gets_a_plain_one() {
+        let env = command_env(&[], Path::new("/t"), &Shell::Plain);
+        assert!(env.contains(&("PATH".into(), PLAIN_PATH.into())));
+    }
+}

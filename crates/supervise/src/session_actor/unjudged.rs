@@ -1,0 +1,82 @@
+//! Calls that end without a verdict: no tool of that name, arguments that are none, a budget that is used
+//! up. They run nothing, and the audit log has each of them all the same.
+
+use super::SessionState;
+use crate::audit_actor::AuditMsg;
+use crate::call::{Conclusion, Cut};
+use crate::call_actor::now;
+use crate::plan::kind_of;
+use crate::to_disk::{self, Ran};
+use journal::Record;
+use protocol::call::{Call, ToolResult};
+use protocol::ids::CallId;
+use protocol::judgement::{Basis, Verdict};
+use protocol::session::Happened;
+use std::collections::HashMap;
+use tokio::sync::oneshot;
+
+/// Calls that have a name and were not begun.
+#[derive(Default)]
+pub(super) struct Unjudged(HashMap<CallId, Call>);
+
+impl Unjudged {
+    /// A word of the conversation on its way to disk; the call that it ends without a verdict.
+    pub(super) fn take_in(&mut self, happened: &Happened) -> Option<(Call, ToolResult)> {
+        match happened {
+            Happened::Called { call } => {
+                self.0.insert(call.id.clone(), call.clone());
+                None
+            }
+            Happened::Result { call, result, .. } => Some((self.0.remove(call)?, result.clone())),
+            Happened::Prompt { .. }
+            | Happened::Answer { .. }
+            | Happened::TurnEnded { .. }
+            | Happened::Compacted { .. } => None,
+        }
+    }
+
+    /// It goes the way of all calls from here on.
+    pub(super) fn begun(&mut self, call: &CallId) {
+        self.0.remove(call);
+    }
+}
+
+impl SessionState {
+    /// Puts a call that ends without a verdict into the audit log; its last record for the journal.
+    pub(super) async fn audited(&mut self, call: &Call, result: ToolResult) -> Record {
+        let why = Basis::Unjudgeable(format!("it was not judged: {}", result.summary));
+        let verdict = Verdict::Deny(why, String::new());
+        let (kind, place) = (kind_of(&call.tool), self.router.place());
+        let decided = to_disk::decided(call, kind, place, &verdict, &self.plan.confinement, &[]);
+        // No cage was asked for.
+        let decided = decided.map(|decided| journal::Decided { requested: None, ..decided });
+        let conclusion =
+            Conclusion { result, report: None, enforced: None, recalled: None, cut: Cut::No };
+        let ran = Ran { ended: now(), ..Ran::default() };
+        let ended = to_disk::ended(call, &conclusion, &ran);
+        let head = match decided {
+            Some(decided) => self.write_audit(decided, ended).await,
+            None => Err("its decision cannot be said".to_owned()),
+        };
+        if let Err(why) = &head {
+            self.close_book(format!("the audit log cannot be written: {why}"));
+        }
+        to_disk::conclusion(call, &conclusion, head.ok())
+    }
+
+    async fn write_audit(
+        &self,
+        decided: journal::Decided,
+        ended: journal::Ended,
+    ) -> Result<journal::Head, String> {
+        let gone = |_| Err("it is gone".to_owned());
+        let (done, written) = oneshot::channel();
+        let decided = Box::new(decided);
+        let _ = self.audit.send_message(AuditMsg::Decided { decided, script: None, done });
+        written.await.unwrap_or_else(gone)?;
+        let gone = |_| Err("it is gone".to_owned());
+        let (done, written) = oneshot::channel();
+        let _ = self.audit.send_message(AuditMsg::Ended { ended: Box::new(ended), done });
+        written.await.unwrap_or_else(gone)
+    }
+}

@@ -1,0 +1,244 @@
+//! `apply_patch`: several files made, changed, moved and deleted by one text, all of it or nothing.
+
+use crate::answer::Answer;
+use crate::arguments::Facts;
+use crate::diff;
+use crate::failure::{Code, Failure};
+use crate::kinds;
+use crate::patch::{self, Section, Work};
+use crate::remove;
+use crate::site::Site;
+use crate::spec::{Alias, Premise, Tool};
+use crate::transaction::{Change, carry_out};
+use protocol::call::Effect;
+use protocol::confinement::Profile;
+use protocol::judgement::ToolKind;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most files of one patch.
+const FILES: usize = 100;
+/// Bytes of diffs that one call shows. Stops a result from being larger than a frame.
+const DIFFS: usize = 1 << 20;
+
+pub(super) struct ApplyPatch;
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Input {
+    /// From the line `*** Begin Patch` to the line `*** End Patch`. In between, for each file:
+    /// `*** Add File: PATH` and its lines, each with `+` before it; `*** Delete File: PATH`; or
+    /// `*** Update File: PATH`, perhaps `*** Move to: PATH`, and hunks. A hunk begins with `@@`, or
+    /// with `@@ LINE` where LINE stands above it in the file; its lines begin with a space where
+    /// they stay, with `-` where they go, with `+` where they are new. `*** End of File` behind a
+    /// hunk says that it ends where the file does.
+    #[schemars(with = "String")]
+    patch: Patch,
+}
+
+/// A patch that was read.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+struct Patch {
+    text: String,
+    sections: Vec<Section>,
+}
+
+impl TryFrom<String> for Patch {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let sections =
+            patch::read(&text).map_err(|failure| format!("{failure}. {}", failure.hint))?;
+        match sections.len() > FILES {
+            true => {
+                Err(format!("{} files are more than {FILES}; use several calls", sections.len()))
+            }
+            false => Ok(Self { text, sections }),
+        }
+    }
+}
+
+impl From<Patch> for String {
+    fn from(patch: Patch) -> Self {
+        patch.text
+    }
+}
+
+impl Tool for ApplyPatch {
+    type Input = Input;
+    const NAME: &'static str = patch::TOOL;
+    const KIND: ToolKind = ToolKind::Mutation;
+    const PROFILE: Profile = Profile::Mutate;
+    const PREMISE: Premise = Premise::FilesAsRead;
+    const DESCRIPTION: &'static str = "Make, change, move and delete several files by one patch, all of \
+        it or nothing. Lines of a hunk that stay or go must stand in the file as the patch has them, \
+        and in one place only.";
+    const ALIASES: &'static [Alias] = &[Alias::plain("patch")];
+
+    fn facts(input: &Input) -> Facts {
+        let mut facts = Facts::default();
+        for section in &input.patch.sections {
+            for path in section.paths() {
+                if !facts.paths.contains(&path) {
+                    facts.paths.push(path);
+                }
+            }
+            // What a later part of the patch makes there is there.
+            facts.removed.retain(|path| *path != section.path);
+            if section.removes() {
+                facts.removed.push(section.path.clone());
+            }
+        }
+        facts
+    }
+
+    fn preview(input: Input, site: &Site<'_>) -> Result<String, Failure> {
+        Ok(diffs(&changes(&input.patch.sections, site)?, site))
+    }
+
+    fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
+        let changes = changes(&input.patch.sections, site)?;
+        let diffs = diffs(&changes, site);
+        site.go_on()?;
+        carry_out(&changes, site)?;
+        let mut effects = Vec::new();
+        let mut lines = String::new();
+        for change in &changes {
+            let (did, effect) = did(change);
+            lines.push_str(&format!("{did} {}\n", site.shown(&change.target.real)));
+            effects.extend(effect);
+            if let Some(after) = &change.after {
+                site.saw(&change.target, crate::judged::digest(after));
+            }
+        }
+        let summary = match changes.as_slice() {
+            [only] => format!("{} {}", did(only).0, site.shown(&only.target.real)),
+            several => format!("patched {} files", several.len()),
+        };
+        Ok(Answer::done(format!("{lines}{diffs}"), summary, effects))
+    }
+}
+
+fn did(change: &Change) -> (&'static str, Option<Effect>) {
+    let path = || change.target.recorded();
+    match (&change.before, &change.after) {
+        (None, Some(_)) => ("created", Some(Effect::Created(path()))),
+        (Some(_), Some(_)) => ("edited", Some(Effect::Written(path()))),
+        (Some(_), None) => ("deleted", Some(Effect::Deleted(path()))),
+        (None, None) => ("left", None),
+    }
+}
+
+/// Every file as it will be. Nothing is changed yet.
+fn changes(sections: &[Section], site: &Site<'_>) -> Result<Vec<Change>, Failure> {
+    let mut changes = Vec::new();
+    for section in sections {
+        let at = found(&mut changes, &section.path, site)?;
+        match &section.work {
+            Work::Add { content } => {
+                absent(&changes[at], &section.path)?;
+                changes[at].after = Some(content.clone().into_bytes());
+            }
+            Work::Delete => {
+                not_a_link(&section.path, &changes[at], site)?;
+                present(&mut changes[at])?;
+                changes[at].after = None;
+            }
+            Work::Update { to, hunks } => {
+                let old = present(&mut changes[at])?;
+                let mode = changes[at].mode;
+                let new = match hunks.is_empty() {
+                    true => old,
+                    false => patch::applied(&section.path, &text(&section.path, old)?, hunks)?
+                        .into_bytes(),
+                };
+                let Some(to) = to else {
+                    changes[at].after = Some(new);
+                    continue;
+                };
+                not_a_link(&section.path, &changes[at], site)?;
+                changes[at].after = None;
+                let at = found(&mut changes, to, site)?;
+                absent(&changes[at], to)?;
+                changes[at].after = Some(new);
+                changes[at].mode = mode;
+            }
+        }
+    }
+    changes.retain(|change| change.before.is_some() || change.after.is_some());
+    Ok(changes)
+}
+
+/// The place of a file among the changes; looked at where it was not yet.
+fn found(changes: &mut Vec<Change>, path: &str, site: &Site<'_>) -> Result<usize, Failure> {
+    let target = site.to_write(path)?;
+    if path.ends_with('/') {
+        let text = format!("{path:?} names a directory");
+        return Err(Failure::new(Code::IsDirectory, text, "Name a file in it."));
+    }
+    if let Some(at) = changes.iter().position(|change| change.target.real == target.real) {
+        return Ok(at);
+    }
+    changes.push(Change::of(target, site)?);
+    Ok(changes.len() - 1)
+}
+
+fn absent(change: &Change, path: &str) -> Result<(), Failure> {
+    match change.after {
+        None => Ok(()),
+        Some(_) => Err(Failure::new(
+            Code::AlreadyExists,
+            format!("there is a file {path:?} already"),
+            "Nothing was changed. Use `*** Update File:`, or delete it in the same patch first.",
+        )),
+    }
+}
+
+/// What the file holds now, or will by what stands above in the patch.
+fn present(change: &mut Change) -> Result<Vec<u8>, Failure> {
+    change.after.clone().ok_or_else(|| crate::site::not_found(&change.target))
+}
+
+/// A link would stay and what it leads to would go.
+fn not_a_link(path: &str, change: &Change, site: &Site<'_>) -> Result<(), Failure> {
+    match remove::own_place(path, site.place).is_some_and(|own| own == change.target.real) {
+        true => Ok(()),
+        false => Err(Failure::new(
+            Code::InvalidArguments,
+            format!("{path:?} is a link, or leads through one at its end"),
+            "Nothing was changed. Use delete for a link.",
+        )),
+    }
+}
+
+fn text(path: &str, bytes: Vec<u8>) -> Result<String, Failure> {
+    if let Some(kind) = kinds::binary(&bytes[..bytes.len().min(kinds::SNIFFED)]) {
+        let text = format!("{path:?} is a binary file ({kind})");
+        return Err(Failure::new(Code::Binary, text, "Only text can be patched."));
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        let text = format!("{path:?} is not UTF-8");
+        Failure::new(Code::NotUtf8, text, "Only text can be patched.")
+    })
+}
+
+fn diffs(changes: &[Change], site: &Site<'_>) -> String {
+    let mut text = String::new();
+    for (number, change) in changes.iter().enumerate() {
+        if text.len() > DIFFS {
+            text.push_str(&format!("[no diff of {} more files]\n", changes.len() - number));
+            break;
+        }
+        let shown = site.shown(&change.target.real);
+        let before = change.before.as_ref().and_then(|before| before.bytes.as_deref());
+        let [old, new] = [before, change.after.as_deref()]
+            .map(|bytes| std::str::from_utf8(bytes.unwrap_or_default()));
+        match (old, new) {
+            (Ok(old), Ok(new)) if old != new => text.push_str(&diff::unified(&shown, old, new)),
+            (Ok(_), Ok(_)) => text.push_str(&format!("[{shown}: {}]\n", did(change).0)),
+            (_, _) => text.push_str(&format!("[no diff of {shown}, which is no text]\n")),
+        }
+    }
+    text
+}

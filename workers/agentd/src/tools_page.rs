@@ -1,0 +1,52 @@
+//! `agentd tools`: what each tool takes and gives, its cage, its rules and an example, in the words that
+//! models are given.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::print;
+use crate::table::table;
+use tools::{Caller, Spec, named, specs};
+
+/// The list, or all of one tool.
+pub(crate) fn main(name: Option<&str>) -> Result<Exit, Failure> {
+    match name {
+        None => print(&list()),
+        Some(name) => print(&page(named(name).ok_or_else(|| {
+            let hint = "`agentd tools` lists the tools";
+            Failure::user(format!("there is no tool {name:?}")).hint(hint)
+        })?)),
+    }
+    Ok(Exit::Done)
+}
+
+fn list() -> String {
+    let offered = specs().iter().filter(|spec| spec.caller == Caller::Model);
+    let rows: Vec<[String; 2]> = offered
+        .map(|spec| {
+            let first = spec.description.split(['.', ':', ';']).next().unwrap_or_default();
+            [spec.name.to_owned(), first.to_owned()]
+        })
+        .collect();
+    table(&rows)
+}
+
+/// All of one tool as text.
+pub(crate) fn page(spec: &Spec) -> String {
+    let inputs = match spec.inputs() {
+        none if none.is_empty() => "  none\n".to_owned(),
+        all => all.iter().map(|line| format!("  {line}\n")).collect(),
+    };
+    let mut text = format!(
+        "{}\n\n{}\n\nInputs:\n{inputs}\nExample:\n  {}\n\nCage: {}.\nRules: {}.\n",
+        spec.name,
+        spec.told(),
+        spec.example(),
+        spec.cage(),
+        spec.rules()
+    );
+    let names: Vec<&str> = spec.aliases.iter().map(|alias| alias.name).collect();
+    if !names.is_empty() {
+        text.push_str(&format!("Other names: {}.\n", names.join(", ")));
+    }
+    text
+}
