@@ -408,6 +408,49 @@ fn a_supervisor_that_dies_each_time_is_given_up() {
     }
 }
 
+/// Each further one is killed as soon as it is seen, before it has a session.
+#[test]
+fn a_supervisor_that_dies_while_it_opens_the_session_is_replaced_by_another() {
+    for (more, code) in [(1, 0), (9, 15)] {
+        let desk = Desk::new();
+        let agentd: Arc<OnceLock<u32>> = Arc::default();
+        let known = Arc::clone(&agentd);
+        let server = Server::answering(move |number, _| {
+            if number > 1 {
+                return Answer::text("on");
+            }
+            let agentd = *known.wait();
+            let first = child_of(agentd, "agentd-supervisor").unwrap();
+            kill_now(first);
+            std::thread::spawn(move || {
+                let (mut last, mut left) = (first, more);
+                while left > 0 && std::path::Path::new(&format!("/proc/{agentd}")).exists() {
+                    match child_of(agentd, "agentd-supervisor") {
+                        Some(next) if next != last => {
+                            // It may have been told that its client is gone, and have ended.
+                            let _ = kill(Pid::from_raw(next.cast_signed()), Signal::SIGKILL);
+                            (last, left) = (next, left - 1);
+                        }
+                        Some(_) | None => std::thread::yield_now(),
+                    }
+                }
+            });
+            Answer::text("never heard").stalled_after(1, Duration::from_secs(20))
+        });
+        let ran = run_known(desk.with_server(&server, &["-p", "do it"]), &agentd);
+        assert_eq!(ran.code, code, "{}", ran.err);
+        match code {
+            0 => assert_eq!(ran.out, "on\n", "{}", ran.err),
+            _ => {
+                let id = only_session(&desk);
+                for word in ["agentd-supervisor", "opened again", &format!("--resume {id}")] {
+                    assert!(ran.err.contains(word), "{word}: {}", ran.err);
+                }
+            }
+        }
+    }
+}
+
 /// What a run must say whose turn the deaths of this process ended: everywhere where people look.
 fn says_what_died(desk: &Desk, name: &str, ran: &support::Run) {
     assert_eq!(ran.code, 17, "{ran:?}");

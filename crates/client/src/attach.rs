@@ -253,15 +253,9 @@ impl Attached<'_> {
     /// Whether a supervisor that does not answer is given up.
     fn is_lost(&mut self) -> bool {
         let look = self.unanswered - UNANSWERED;
-        let silence = self.supervisors.unanswered(look);
-        match silence {
+        match self.ear.unanswered(self.supervisors, look) {
             Silence::Deaf | Silence::Stuck => {
                 self.unanswered = 0;
-                // Its end is known of before it comes in.
-                self.ear.forget();
-                if silence == Silence::Stuck {
-                    self.supervisors.kill();
-                }
                 return true;
             }
             Silence::Slow if look == 0 => self.show(Item::Note(SLOW.to_owned())),

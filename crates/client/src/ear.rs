@@ -3,7 +3,7 @@
 
 use crate::connection::Connection;
 use crate::run_error::RunError;
-use crate::supervisors::Supervisors;
+use crate::supervisors::{Silence, Supervisors};
 use ipc::{ChannelError, Receiver, Sender};
 use protocol::client::{FromClient, Opening, ToClient};
 use std::os::fd::OwnedFd;
@@ -67,6 +67,24 @@ impl<T: Heard> Ear<T> {
         let (sender, current) = (self.sender.clone(), Arc::clone(&self.current));
         std::thread::spawn(move || listen(words, &sender, &current, life));
         Ok(say)
+    }
+
+    /// What is made of a supervisor that did not answer so often; see [`Supervisors::unanswered`].
+    /// One that is given up is forgotten, since its end is known of before it comes in; one that is
+    /// stuck is ended.
+    pub(crate) fn unanswered(&self, supervisors: &mut dyn Supervisors, look: u32) -> Silence {
+        let silence = supervisors.unanswered(look);
+        match silence {
+            Silence::Slow => {}
+            Silence::Deaf => {
+                self.forget();
+            }
+            Silence::Stuck => {
+                self.forget();
+                supervisors.kill();
+            }
+        }
+        silence
     }
 
     /// What the present one says from now on, its end above all, is none of ours; the number of

@@ -31,6 +31,8 @@ const GRACE: Duration = Duration::from_secs(4);
 /// So many supervisors may be lost without progress in between. One that is killed is an accident;
 /// one that dies each time at the same place is a fault that another start does not mend.
 const LOSSES: u32 = 3;
+/// Where a supervisor was lost that had another one's session to open.
+const REOPENED: &str = "while the session was opened again";
 
 /// Runs one prompt to its end. `signals` is given the sender into which signals go.
 ///
@@ -225,15 +227,9 @@ impl Run<'_> {
     /// Whether a supervisor that does not answer is given up.
     fn is_lost(&mut self) -> bool {
         let look = self.unanswered - UNANSWERED;
-        let silence = self.supervisors.unanswered(look);
-        match silence {
+        match self.ear.unanswered(self.supervisors, look) {
             Silence::Deaf | Silence::Stuck => {
                 self.unanswered = 0;
-                // Its end is known of before it comes in.
-                self.ear.forget();
-                if silence == Silence::Stuck {
-                    self.supervisors.kill();
-                }
                 return true;
             }
             Silence::Slow if look == 0 => {
@@ -339,9 +335,9 @@ impl Run<'_> {
                     self.reconnect(transcript, error)?;
                 }
                 Input::Lost(_) => break,
-                // The second one does not wait.
                 // It was not asked for.
                 Input::Next(_) => {}
+                // The second one does not wait.
                 Input::Signal(_) | Input::TimeOver if self.stopped.is_some() => break,
                 Input::Signal(signal) => self.stop(Stop::Signal(signal), &session),
                 Input::TimeOver => self.stop(Stop::TimeLimit, &session),
@@ -383,35 +379,48 @@ impl Run<'_> {
         }
     }
 
-    /// Goes on with the session under another supervisor. What was streamed and not kept is void.
+    /// Goes on with the session under another supervisor, and another where that one is lost before
+    /// the session is open. What was streamed and not kept is void.
     fn reconnect(
         &mut self,
         transcript: &mut Transcript,
         error: ChannelError,
     ) -> Result<(), RunError> {
-        self.losses += 1;
-        if self.losses >= LOSSES {
-            let how = self.supervisors.how_lost().unwrap_or_else(|| error.to_string());
-            let place = match transcript.open_calls() {
-                0 => "while the model was asked",
-                _ => "while a call ran",
-            };
-            return Err(RunError::LostAgain { losses: self.losses, how, place });
-        }
+        let place = match transcript.open_calls() {
+            0 => "while the model was asked",
+            _ => "while a call ran",
+        };
+        self.lose(error.to_string(), place)?;
         if self.prompt == Prompt::Said {
             self.prompt = Prompt::ToBeSaid;
         }
         let reason = "the supervisor was lost; another one goes on with the session".to_owned();
         self.happened(transcript, &Event::Struck { reason });
-        let opening = Opening {
-            start: Start::Resume {
-                session: transcript.opened().session.clone(),
-                open_turn: OpenTurn::GoesOn,
-            },
-            ..self.task.opening.clone()
-        };
-        self.say = self.ear.begin(self.supervisors, &opening, &self.task.papers)?;
+        let session = transcript.opened().session.clone();
+        let start = Start::Resume { session, open_turn: OpenTurn::GoesOn };
+        let opening = Opening { start, ..self.task.opening.clone() };
+        loop {
+            match self.open_at_another(&opening) {
+                Err(RunError::Lost(error)) => self.lose(error.to_string(), REOPENED)?,
+                Err(RunError::NoSupervisor(error)) => self.lose(error.to_string(), REOPENED)?,
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_at_another(&mut self, opening: &Opening) -> Result<(), RunError> {
+        self.say = self.ear.begin(self.supervisors, opening, &self.task.papers)?;
         self.open().map(drop)
+    }
+
+    /// Counts a supervisor that was lost; too many without progress are the run's end.
+    fn lose(&mut self, how: String, place: &'static str) -> Result<(), RunError> {
+        self.losses += 1;
+        if self.losses < LOSSES {
+            return Ok(());
+        }
+        let how = self.supervisors.how_lost().unwrap_or(how);
+        Err(RunError::LostAgain { losses: self.losses, how, place })
     }
 
     /// Asks the turn to end, and gives it some time to.
