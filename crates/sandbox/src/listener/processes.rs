@@ -20,6 +20,21 @@ const PAGE: u64 = 4096;
 /// Most steps up to the runner; beyond, a process counts as outside.
 const DEPTH: usize = 4096;
 
+/// A namespace hands its numbers out one after the other. So many beyond the newest that lives may
+/// have been those of processes that ended since.
+const UNSEEN: u32 = 32;
+
+/// What a number means in a namespace of the cage's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inside {
+    /// A process has it.
+    Alive,
+    /// A process may have had it.
+    Ended,
+    /// No process had it so far.
+    Never,
+}
+
 /// A `/proc` and the process whose descendants are inside.
 #[derive(Debug)]
 pub(super) struct Processes {
@@ -140,19 +155,32 @@ impl Processes {
         false
     }
 
-    /// The process inside whose number in its own namespace is `number`, `depth` levels down.
-    pub(super) fn find_inside(&self, number: u32, depth: usize) -> Option<u32> {
+    /// What the number means to processes inside, in a namespace `depth` levels down.
+    pub(super) fn inside_is(&self, number: u32, depth: usize) -> Inside {
+        let mut newest = 0;
+        for pid in self.all() {
+            let Some(status) = self.status(pid) else { continue };
+            let Some(&last) = status.tids.last() else { continue };
+            if status.tids.len() == depth && self.inside(pid) {
+                if last == number {
+                    return Inside::Alive;
+                }
+                newest = newest.max(last);
+            }
+        }
+        if number <= newest + UNSEEN { Inside::Ended } else { Inside::Never }
+    }
+
+    /// The numbers of all processes; none where they cannot be listed.
+    fn all(&self) -> Vec<u32> {
         let listing = openat(&self.proc, ".", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty());
-        let mut listing = nix::dir::Dir::from_fd(listing.ok()?).ok()?;
-        let mut numbers = listing
-            .iter()
-            .filter_map(|entry| entry.ok()?.file_name().to_str().ok()?.parse::<u32>().ok());
-        numbers.find(|&pid| {
-            self.status(pid).is_some_and(|status| {
-                let same = |list: &[u32]| list.len() == depth && list.last() == Some(&number);
-                same(&status.tids) && self.inside(pid)
-            })
-        })
+        let Some(mut listing) = listing.ok().and_then(|it| nix::dir::Dir::from_fd(it).ok()) else {
+            return Vec::new();
+        };
+        let number = |entry: nix::Result<nix::dir::Entry>| {
+            entry.ok()?.file_name().to_str().ok()?.parse::<u32>().ok()
+        };
+        listing.iter().filter_map(number).collect()
     }
 
     /// Copies `length` bytes of the process's memory; nothing if they are not all readable.
@@ -225,6 +253,18 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!here().inside(child.id()));
+    }
+
+    #[test]
+    fn a_number_below_the_newest_was_somebody_s() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (number, depth) = (child.id(), here().status(child.id()).unwrap().tids.len());
+        let is = |number| here().inside_is(number, depth);
+        assert_eq!([number, u32::MAX].map(is), [Inside::Alive, Inside::Never]);
+        // Another test's child may have these.
+        assert!([number - 1, number + UNSEEN].map(is).iter().all(|it| *it != Inside::Never));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

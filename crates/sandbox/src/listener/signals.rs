@@ -2,7 +2,7 @@
 
 use super::Signals;
 use super::notice::Notice;
-use super::processes::{Processes, Status};
+use super::processes::{Inside, Processes, Status};
 use crate::seccomp::{Act, Target};
 
 /// The errno and the words, if the kernel will refuse the call. Asked while the caller waits:
@@ -94,9 +94,9 @@ fn locate(number: i32, caller: &Status, processes: &Processes) -> Option<i32> {
         return outside(wanted, processes, libc::EPERM);
     }
     // In a namespace of its own the number means nothing outside: it is not found at all.
-    match processes.find_inside(wanted, depth) {
-        Some(_) => None,
-        None => outside(wanted, processes, libc::ESRCH),
+    match processes.inside_is(wanted, depth) {
+        Inside::Alive | Inside::Ended => None,
+        Inside::Never => outside(wanted, processes, libc::ESRCH),
     }
 }
 
