@@ -38,13 +38,16 @@ pub struct Glance {
     pub turn: Turn,
     /// What keeps it from being read, as far as was looked.
     pub trouble: Option<ReadError>,
+    /// Whether a process held it before it was read.
+    held: bool,
 }
 
 /// Looks at the session in this directory, without its lock and without changing it. One that
 /// cannot be read is told of by what could be.
 #[must_use]
 pub fn glance(session_dir: &Path) -> Glance {
-    let mut seen = Glance::default();
+    // Asked first: a turn that ends while the records are read is found ended, or was held.
+    let mut seen = Glance { held: is_held(session_dir), ..Glance::default() };
     seen.trouble = look(session_dir, &mut seen).err();
     seen
 }
@@ -110,7 +113,7 @@ impl Glance {
     #[must_use]
     pub fn cut_short(&self, session_dir: &Path) -> Option<Deaths> {
         match self.turn {
-            Turn::Open if is_held(session_dir) => None,
+            Turn::Open if self.held || is_held(session_dir) => None,
             // Its person had the session ended.
             Turn::Left => None,
             Turn::Open | Turn::Died(_) | Turn::Ended => {

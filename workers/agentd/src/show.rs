@@ -86,11 +86,13 @@ struct CutShort {
 
 impl CutShort {
     fn of(session: SessionId, directory: &Path) -> Option<Self> {
+        // Asked first: a turn that ends while the records are read is found ended, or was held.
+        let held = journal::is_held(directory);
         let past = journal::past_of(directory).ok()?;
         let deaths = past.turn.cut_short(past.turns);
         let calls = journal::open_calls(past.entries.iter().map(|entry| &entry.record));
         let none = deaths.is_none() && calls.is_empty();
-        if none || past.turn.is_open() && journal::is_held(directory) {
+        if none || past.turn.is_open() && (held || journal::is_held(directory)) {
             return None;
         }
         let turn = deaths.filter(|_| past.turn.is_open());
