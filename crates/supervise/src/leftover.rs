@@ -13,6 +13,8 @@ use std::path::Path;
 /// Behind the pid and the start of a keeper: which kind it is.
 const GUARD: &str = "guard";
 const FIRST: &str = "first";
+/// Begins the first line of a list, before the name of this run of the kernel.
+const BOOT: &str = "boot ";
 
 /// The flag of a process that is ending.
 const EXITING: u64 = 0x4;
@@ -177,12 +179,26 @@ pub(crate) fn end(list: &Path) {
 
 fn read(list: &Path) -> Vec<Listed> {
     let text = fs::read_to_string(list).unwrap_or_default();
-    text.lines().filter_map(Listed::parse).collect()
+    // Numbers and starts come again when the machine has been started again.
+    match text.lines().find_map(|line| line.strip_prefix(BOOT)) {
+        Some(boot) if boot != boot_id() => Vec::new(),
+        Some(_) | None => text.lines().filter_map(Listed::parse).collect(),
+    }
 }
 
-fn append(list: &Path, line: &str) -> io::Result<()> {
+fn append(list: &Path, lines: &str) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().append(true).create(true).mode(0o600).open(list)?;
-    file.write_all(line.as_bytes())
+    let head = match file.metadata()?.len() {
+        0 => format!("{BOOT}{}\n", boot_id()),
+        _ => String::new(),
+    };
+    file.write_all(format!("{head}{lines}").as_bytes())
+}
+
+/// Names this run of the machine's kernel; empty where the kernel does not say.
+fn boot_id() -> String {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    id.trim().to_owned()
 }
 
 impl Stat {
@@ -244,6 +260,19 @@ mod tests {
         forget(&list).unwrap();
         forget(&list).unwrap();
         end(&list);
+    }
+
+    #[test]
+    fn a_list_from_before_the_machine_was_started_again_means_nobody() {
+        let place = tempfile::tempdir().unwrap();
+        let list = place.path().join("runners");
+        note(&list, std::process::id()).unwrap();
+        assert!(any_lives(&list));
+        let text = fs::read_to_string(&list).unwrap();
+        fs::write(&list, text.replace(&boot_id(), "another")).unwrap();
+        assert!(!any_lives(&list));
+        fs::write(&list, text.lines().skip(1).collect::<String>()).unwrap();
+        assert!(any_lives(&list), "an older build named no boot");
     }
 
     #[test]
