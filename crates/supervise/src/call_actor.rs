@@ -316,8 +316,7 @@ impl CallState {
                 Some(CallInput::Done(report))
             }
             (FromTool::Keeper(keeper), Purpose::Run) if runner.cage.is_empty() => {
-                self.note_cage(keeper);
-                None
+                self.note_cage(keeper)
             }
             (
                 FromTool::Lost(why),
@@ -363,18 +362,16 @@ impl CallState {
         None
     }
 
-    /// Notes the processes of the runner's cage, for this supervisor and the next.
-    fn note_cage(&mut self, keeper: Keeper) {
-        let Some(runner) = &mut self.runner else { return };
+    /// Notes the processes of the runner's cage, for this supervisor and the next. What a later one
+    /// cannot find must not run.
+    fn note_cage(&mut self, keeper: Keeper) -> Option<CallInput> {
+        let runner = self.runner.as_mut()?;
         match self.plan.hold.note_cage(runner.life.pid, keeper) {
             Ok(Ok(cage)) => runner.cage = cage,
             Ok(Err(Foreign)) => runner.life.breach("it named a process that is not its own"),
-            Err(error) => {
-                tracing::error!(call = %self.plan.facts.call.id, %error, "a cage cannot be noted");
-                // Not let go: what a later supervisor cannot find must not run.
-                runner.life.kill();
-            }
+            Err(error) => return Some(CallInput::DiskFailed(format!("list of runners: {error}"))),
         }
+        None
     }
 
     /// Gives the present runner its time for this, counted from now.
