@@ -179,6 +179,37 @@ fn completions_and_the_manual_name_every_command() {
     assert_eq!(run(desk.agentd(&["man", "nonsense"])).code, 2);
 }
 
+/// One text for people and models: the request has what `agentd tools NAME` and the manual print.
+#[test]
+fn a_tool_s_page_has_what_models_are_told() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("Done.")]);
+    assert_eq!(desk.ask(&server, &[]).code, 0);
+    let offered = server.requests()[0].body["tools"].as_array().unwrap().clone();
+    let list = run(desk.agentd(&["tools"]));
+    assert_eq!(list.code, 0, "{}", list.err);
+    for tool in offered {
+        let name = tool["name"].as_str().unwrap();
+        assert!(list.out.lines().any(|line| line.split(' ').any(|word| word == name)), "{name}");
+        let page = run(desk.agentd(&["tools", name])).out;
+        for part in ["Inputs:\n", "Example:\n", "Cage: ", "Rules: "] {
+            assert!(page.contains(part), "{name} lacks {part}: {page}");
+        }
+        for (input, about) in tool["input_schema"]["properties"].as_object().unwrap() {
+            assert!(page.contains(&format!("  {input}")), "{name} lacks {input}: {about}: {page}");
+        }
+        let told = tool["description"].as_str().unwrap().split(". ").next().unwrap();
+        assert!(page.contains(told), "{name} is told {told:?}: {page}");
+    }
+    let alias = run(desk.agentd(&["tools", "Bash"])).out;
+    assert!(alias.starts_with("bash\n"), "{alias}");
+    let manual = run(desk.agentd(&["man", "read"])).out;
+    assert!(manual.contains("column") && manual.contains("Cage"), "{manual}");
+    let unknown = run(desk.agentd(&["tools", "nonsense"]));
+    assert_eq!(unknown.code, 2);
+    assert!(unknown.err.contains("`agentd tools` lists"), "{}", unknown.err);
+}
+
 #[test]
 fn the_log_is_read_whole_or_for_one_session() {
     let desk = Desk::new();

@@ -91,6 +91,28 @@ fn every_file_tool_can_be_undone_and_so_can_undoing() {
 }
 
 #[test]
+fn a_patch_over_several_files_is_undone_whole() {
+    let desk = Desk::new();
+    desk.write("changed", "one\ntwo\n");
+    desk.write("gone", "bye\n");
+    desk.write("here", "stays the same\n");
+    let patch = "*** Begin Patch\n*** Update File: changed\n@@\n one\n-two\n+three\n\
+         *** Add File: made\n+new\n*** Delete File: gone\n\
+         *** Update File: here\n*** Move to: there\n@@\n-stays the same\n+moved\n*** End Patch\n";
+    calls(&desk, &AUTO, &[("apply_patch", json!({"patch": patch}))]);
+    assert_eq!(
+        (desk.read("changed"), desk.read("there")),
+        ("one\nthree\n".into(), "moved\n".into())
+    );
+    let is_there = |name: &str| desk.project().join(name).exists();
+    assert_eq!(["made", "gone", "here", "there"].map(is_there), [true, false, false, true]);
+    calls(&desk, &[&AUTO[..], &["-c"]].concat(), &[undo(1)]);
+    assert_eq!(["made", "gone", "here", "there"].map(is_there), [false, true, true, false]);
+    let back = ["changed", "gone", "here"].map(|name| desk.read(name));
+    assert_eq!(back, ["one\ntwo\n", "bye\n", "stays the same\n"]);
+}
+
+#[test]
 fn what_somebody_changed_since_is_a_conflict_and_nothing_is_put_back() {
     let desk = Desk::new();
     desk.write("a", "mine a");
