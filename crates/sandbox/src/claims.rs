@@ -85,6 +85,13 @@ const LENGTHS_OF_OURS: &str = "This kernel's Landlock does not hold back truncat
 /// Said where the kernel is older than 5.19.
 const TAKEN_BACK: &str = "A signal takes back a call that is being looked at, which is then made again or fails with EINTR; a connection that was made meanwhile is answered EISCONN.";
 
+/// Whether signals of a command in this tier end at its cage: by the namespace, or by the scopes of
+/// this version of Landlock.
+#[must_use]
+pub fn holds_signals(tier: Tier, abi: u32) -> bool {
+    tier == Tier::A || abi >= layer::SCOPES
+}
+
 /// What a process of ours that locked itself does not promise on this kernel.
 pub(crate) fn of_our_own(abi: u32) -> Vec<String> {
     let old = [(layer::SCOPES, NO_SCOPES), (layer::TRUNCATION, LENGTHS_OF_OURS)];

@@ -46,6 +46,7 @@ pub use bounds::{Bound, Exceeded};
 pub use cage::Cage;
 pub use caged::{Caged, Ending, Exit};
 pub use cgroup::{Controller, Delegation, Reason, delegation, settle, sweep};
+pub use claims::holds_signals;
 pub use error::{CageError, Step};
 pub use host::{HostProbe, HostStep, StepOutcome, host};
 pub use inert::Program;

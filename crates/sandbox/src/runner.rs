@@ -372,10 +372,9 @@ fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<
         plan: Plan::command(tier, wanted.network, abi, mark),
         tier,
         network: wanted.network,
-        signals: if abi >= layer::SCOPES || tier == Tier::A {
-            Signals::Scoped
-        } else {
-            Signals::Open
+        signals: match claims::holds_signals(tier, abi) {
+            true => Signals::Scoped,
+            false => Signals::Open,
         },
         sockets: granted(Access::writes),
         runnable: granted(Access::runs),

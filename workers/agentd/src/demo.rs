@@ -20,10 +20,11 @@ use client::{
 };
 use listener::Listener;
 use protocol::client::{Opening, ProjectTrust, Start, Uncaged};
-use protocol::confinement::{FilePath, Network};
+use protocol::confinement::{FilePath, Network, Tier};
 use protocol::judgement::{Audience, Mode};
 use protocol::provider::Paper;
 use protocol::session::TurnEnd;
+use sandbox::HostProbe;
 use scene::Scene;
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -54,6 +55,8 @@ pub(crate) enum Afterwards {
 
 pub(crate) fn main(afterwards: Afterwards) -> Result<Exit, Failure> {
     let began = Instant::now();
+    // Forks, so before there are threads.
+    let signal = signal(&sandbox::host());
     let mut scene = Scene::make()?;
     let listener = Listener::open()
         .map_err(|error| Failure::config(format!("cannot listen on 127.0.0.1: {error}")))?;
@@ -64,7 +67,7 @@ pub(crate) fn main(afterwards: Afterwards) -> Result<Exit, Failure> {
     let own_visits = u32::from(listener.counts_a_visitor());
     let colour = colour();
     let mut view = DemoView::new(colour);
-    let played = play(&scene, &listener, &mut view)?;
+    let played = play(&scene, &listener, signal, &mut view)?;
     let evidence = Evidence {
         scene: &scene,
         view: &view,
@@ -112,7 +115,12 @@ struct Played {
     supervisor_lived: bool,
 }
 
-fn play(scene: &Scene, listener: &Listener, view: &mut DemoView) -> Result<Played, Failure> {
+fn play(
+    scene: &Scene,
+    listener: &Listener,
+    signal: &str,
+    view: &mut DemoView,
+) -> Result<Played, Failure> {
     let signals = HeldSignals::hold()
         .map_err(|error| Failure::internal(format!("cannot hold signals back: {error}")))?;
     let executable = beside_self("agentd-supervisor")?;
@@ -121,7 +129,7 @@ fn play(scene: &Scene, listener: &Listener, view: &mut DemoView) -> Result<Playe
     let mut supervisors = OwnSupervisors::start(launch)?;
     let pid = supervisors.pid().unwrap_or_default();
     view.accidents.supervisor = i32::try_from(pid).ok();
-    let task = task(scene, listener, pid)?;
+    let task = task(scene, listener, signal, pid)?;
     let ran = client::run(&mut supervisors, task, view, |inputs| signals.deliver(inputs));
     let supervisor_lived = alive(pid);
     supervisors
@@ -134,12 +142,28 @@ fn play(scene: &Scene, listener: &Listener, view: &mut DemoView) -> Result<Playe
     Ok(Played { finished, supervisor: pid, supervisor_lived })
 }
 
-fn task(scene: &Scene, listener: &Listener, supervisor: u32) -> Result<Task, Failure> {
+/// What the supervisor is sent from a cage. Where no cage of this host would hold it back, only
+/// whether it could be sent is tried.
+fn signal(host: &HostProbe) -> &'static str {
+    let tier = match std::env::var("AGENTD_SANDBOX_TIER") {
+        Ok(tier) if tier.eq_ignore_ascii_case("b") => Tier::B,
+        Ok(_) | Err(_) => host.tier,
+    };
+    if sandbox::holds_signals(tier, host.landlock_abi) { "KILL" } else { "0" }
+}
+
+fn task(
+    scene: &Scene,
+    listener: &Listener,
+    signal: &str,
+    supervisor: u32,
+) -> Result<Task, Failure> {
     let written = |error: io::Error| Failure::internal(format!("the recording: {error}"));
     let text = RECORDING
         .replace("{outside}", &scene.outside().display().to_string())
         .replace("{secret}", &scene.secret().display().to_string())
         .replace("{listener}", &listener.address().to_string())
+        .replace("{signal}", signal)
         .replace("{supervisor}", &supervisor.to_string());
     let file = scene.root().join("recording.jsonl");
     std::fs::write(&file, text).map_err(written)?;

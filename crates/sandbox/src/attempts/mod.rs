@@ -6,6 +6,7 @@ mod raw;
 mod trial;
 mod yard;
 
+use crate::claims;
 use crate::error::{CageError, Step};
 use crate::inert::Program;
 use crate::layer;
@@ -67,7 +68,7 @@ struct Ground {
 impl Ground {
     /// Whether signals end at the domain, or there is a namespace for it.
     fn scoped(self) -> Stand {
-        if self.tier == Tier::A || self.abi >= layer::SCOPES { Stand::Held } else { Stand::Open }
+        if claims::holds_signals(self.tier, self.abi) { Stand::Held } else { Stand::Open }
     }
 
     fn in_tier_a(self, held: Stand, otherwise: Stand) -> Stand {
@@ -272,7 +273,7 @@ fn rows(yard: &Yard, bystander: i32) -> Vec<Trial> {
             Proof::Recorded,
         ),
         Trial {
-            runner: Runner::Dies,
+            runner: Runner::Dies(ticks.clone()),
             ..trial(19, "outliving the runner", Ground::scoped, &linger, Proof::Still(ticks))
         },
     ]
@@ -299,7 +300,7 @@ fn attempt(
         env: Vec::new(),
         cwd: wanted.project.to_path(),
     };
-    let told = trial::caged(&wanted, program, trial.runner);
+    let told = trial::caged(&wanted, program, &trial.runner);
     let ground = match &told {
         Ok(Some(told)) => Ground { tier, abi: told.abi, observable: told.observable },
         Ok(None) | Err(_) => Ground { tier, abi: layer::abi().unwrap_or(0), observable: true },
@@ -342,6 +343,9 @@ fn judge(
         (_, Some(told)) if told.tier != tier => {
             return (Stand::Untried, "another tier was reached".to_owned());
         }
+        (Proof::Still(path), _) if trial::length(path) == 0 => {
+            return (Stand::Untried, "it never began".to_owned());
+        }
         (Proof::Still(path), told) => {
             held(grows_no_more(path) && told.is_none_or(|told| told.survivors == 0))
         }
@@ -374,17 +378,16 @@ const ENDING: Duration = Duration::from_millis(1500);
 /// Without a word for so long nothing is left that writes.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// Whether nothing writes there any more; it has been written to.
+/// Whether nothing writes there any more.
 fn grows_no_more(path: &Path) -> bool {
-    let length = || std::fs::metadata(path).map_or(0, |file| file.len());
     let begun = Instant::now();
-    let (mut seen, mut since) = (length(), begun);
+    let (mut seen, mut since) = (trial::length(path), begun);
     while begun.elapsed() < ENDING {
         sleep(Duration::from_millis(10));
-        let now = length();
+        let now = trial::length(path);
         if now != seen {
             (seen, since) = (now, Instant::now());
-        } else if seen > 0 && since.elapsed() >= QUIET {
+        } else if since.elapsed() >= QUIET {
             return true;
         }
     }

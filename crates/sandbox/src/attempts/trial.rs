@@ -13,20 +13,21 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::getpid;
 use protocol::confinement::{Confinement, Enforced, Tier};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long an act may take; none needs a tenth of it.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a runner lives that is to die.
-const SHORT_LIFE: Duration = Duration::from_millis(150);
+/// Between two looks whether the command has begun.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What becomes of the runner meanwhile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Runner {
     Lives,
-    /// It is killed while the command runs.
-    Dies,
+    /// It is killed once the command has written to this file.
+    Dies(PathBuf),
 }
 
 /// What an act said of itself.
@@ -121,7 +122,7 @@ impl Told {
 pub(super) fn caged(
     wanted: &Confinement,
     program: Program,
-    runner: Runner,
+    runner: &Runner,
 ) -> Result<Option<Told>, CageError> {
     let (line, its_line) = Line::pair()?;
     let child = sys::fork(move || {
@@ -138,7 +139,7 @@ pub(super) fn caged(
     Ok(told?.and_then(|ready| Told::parse(&ready.losses)))
 }
 
-fn try_it(wanted: &Confinement, program: Program, runner: Runner) -> Result<Told, CageError> {
+fn try_it(wanted: &Confinement, program: Program, runner: &Runner) -> Result<Told, CageError> {
     // One that a careless starter left open.
     let left_open = sys::left_open(Path::new("/dev/null"));
     let (cage, enforced) = Cage::prepare(wanted)?;
@@ -147,33 +148,29 @@ fn try_it(wanted: &Confinement, program: Program, runner: Runner) -> Result<Told
     drop(left_open);
     let begun = Instant::now();
     let mut exceeded = false;
+    if let Runner::Dies(file) = runner {
+        while length(file) == 0 && begun.elapsed() < PATIENCE {
+            sleep(PAUSE);
+        }
+        let _ = kill(getpid(), Signal::SIGKILL);
+    }
     loop {
-        let time = match runner {
-            Runner::Lives => PATIENCE,
-            Runner::Dies => SHORT_LIFE,
-        };
-        let left = time.saturating_sub(begun.elapsed());
+        let left = PATIENCE.saturating_sub(begun.elapsed());
         if left.is_zero() {
-            match runner {
-                Runner::Lives => caged.kill(),
-                Runner::Dies => drop(kill(getpid(), Signal::SIGKILL)),
-            }
+            caged.kill();
             break;
         }
         let look = caged.next_look().map(|next| next.saturating_duration_since(Instant::now()));
         let wait = look.map_or(left, |look| look.min(left)) + Duration::from_millis(1);
         let mut end = [PollFd::new(caged.exit_fd(), PollFlags::POLLIN)];
         let ended = poll(&mut end, PollTimeout::try_from(wait).unwrap_or(PollTimeout::MAX));
-        if ended.is_ok_and(|ready| ready > 0) && runner == Runner::Lives {
+        if ended.is_ok_and(|ready| ready > 0) {
             break;
         }
         if let Some(Exceeded { .. }) = caged.exceeded() {
             exceeded = true;
             caged.kill_at_once();
             break;
-        }
-        if runner == Runner::Dies {
-            std::thread::sleep(Duration::from_millis(5));
         }
     }
     let ending = caged.finish()?;
@@ -187,6 +184,11 @@ fn try_it(wanted: &Confinement, program: Program, runner: Runner) -> Result<Told
         exceeded,
         survivors: ending.survivors,
     })
+}
+
+/// The bytes of a file; 0 where there is none.
+pub(super) fn length(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |file| file.len())
 }
 
 /// Whether the same act is done where no cage holds it back.

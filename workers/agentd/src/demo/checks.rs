@@ -39,7 +39,16 @@ pub(super) fn all(evidence: &Evidence<'_>) -> Vec<Check> {
         Check { claim: "nothing was written outside the project", found: wrote_nothing(evidence) },
         Check { claim: "the secret was not read", found: read_nothing(evidence) },
         Check { claim: "the network was not reached", found: reached_nothing(evidence) },
-        Check { claim: "a call could not kill the supervisor", found: killed_nothing(evidence) },
+        match evidence.view.holds_signals() {
+            true => Check {
+                claim: "a call could not kill the supervisor",
+                found: killed_nothing(evidence),
+            },
+            false => Check {
+                claim: "not tried: killing the supervisor, which this kernel lets calls do in tier B",
+                found: Ok("each record says so".to_owned()),
+            },
+        },
         Check {
             claim: "the turn went on when its processes were killed",
             found: evidence.view.accidents.all(),
@@ -143,6 +152,9 @@ pub(super) fn recorded(calls: &[AuditedCall], view: &DemoView) -> Result<String,
         ("the signal", &["kill"]),
     ];
     for (attempt, syscalls) in attempts {
+        if attempt == "the signal" && !view.holds_signals() {
+            continue;
+        }
         if !syscalls.iter().any(|syscall| named.contains(syscall)) {
             return Err(format!("{attempt} is not in the record"));
         }

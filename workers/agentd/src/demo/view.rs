@@ -32,6 +32,12 @@ impl DemoView {
         Self { colour, results: Vec::new(), cages: Vec::new(), accidents }
     }
 
+    /// Whether the commands' cages held back signals to processes outside.
+    pub(super) fn holds_signals(&self) -> bool {
+        let mut commands = self.cages.iter().filter(|cage| !cage.is_in_process());
+        commands.all(|cage| sandbox::holds_signals(cage.tier, cage.landlock_abi))
+    }
+
     fn said(&self, blocks: &[Block]) -> String {
         let mut text = String::new();
         for block in blocks {
