@@ -23,7 +23,12 @@ fn without_landlock_there_is_no_cage() {
 fn an_old_landlock_holds_a_command_and_its_losses_are_told() {
     const MOVES: &str = "from one directory to another";
     const LENGTHS: &str = "does not hold back truncation";
+    let here = Yard::new().shell("b", "true").one("abi").parse::<u32>().unwrap();
     for (kernel, abi) in [("abi-1", "1"), ("abi-2", "2"), ("abi-3", "3")] {
+        if abi.parse::<u32>().unwrap() > here {
+            // A filter takes away and adds nothing: a kernel that old is tried as what it is.
+            continue;
+        }
         for tier in TIERS {
             let yard = Yard::new();
             for name in ["project/a", "project/b"] {
