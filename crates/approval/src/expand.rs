@@ -9,6 +9,7 @@
 mod atoms;
 mod braces;
 mod commands;
+mod compound;
 mod fields;
 mod parameter;
 mod parse;
@@ -34,6 +35,17 @@ pub(crate) struct Expanded {
     /// The words of each.
     pub commands: Vec<Vec<String>>,
     pub doubt: Doubt,
+    pub reading: Reading,
+}
+
+/// Whether the text was cut into commands as bash cuts it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reading {
+    /// All of it was followed.
+    #[default]
+    Sure,
+    /// A quote or bracket does not close, or other shells read it otherwise.
+    InDoubt,
 }
 
 /// How far the programs of a text are known.
@@ -48,13 +60,9 @@ pub(crate) enum Doubt {
     TooMany,
 }
 
-/// Expands a text; nothing where bash replaces nothing in it.
+/// Expands a text.
 pub(crate) fn expand(text: &str) -> Expanded {
-    let replaced = text.contains(['$', '`']) || (text.contains('{') && text.contains([',', '.']));
-    match replaced || text.contains("()") {
-        true => walk::walk(text),
-        false => Expanded::default(),
-    }
+    walk::walk(text)
 }
 
 /// Values without doubles, in the order of their coming.

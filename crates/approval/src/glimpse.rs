@@ -1,12 +1,12 @@
 //! The generous reading's second half: every command that can be seen in a text, through wrappers
 //! such as `env` and `sh -c` too.
 
-use crate::expand::{Doubt, expand};
+use crate::expand::{Doubt, Expanded, Reading, expand};
 use crate::grammar;
 use crate::lex::{self, Piece, Quotes};
 use crate::programs::{Trait, Traits};
 use crate::script::{Script, Simple, Word};
-use crate::words::has_glob;
+use crate::wrapper::{Behind, RUN_OPTIONS, behind};
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -52,10 +52,6 @@ const OPTIONS_WITH_WORD: &[&str] = &[
     "--host",
 ];
 
-/// Options behind which `find` and `fd` run a program.
-const RUN_OPTIONS: &[&str] =
-    &["-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"];
-
 /// Every command that can be seen, and how far the programs are known.
 pub(crate) fn glimpses(command: &str, script: &Script) -> Result<(Vec<Glimpse>, Doubt), TooDeep> {
     let mut found = Vec::new();
@@ -68,20 +64,15 @@ pub(crate) fn glimpses(command: &str, script: &Script) -> Result<(Vec<Glimpse>, 
         if depth > DEPTH_CAP {
             return Err(TooDeep);
         }
-        let mut pieces = readings(&text, &script);
-        if expansions > 0 {
+        let mut expanded = None;
+        if expansions > 0 && !lex::is_plain(&text) {
             expansions -= 1;
-            let expanded = expand(&text);
-            doubt = doubt.max(expanded.doubt);
-            let commands = expanded.commands.into_iter();
-            pieces.extend(commands.map(|words| Piece { words, starts: Vec::new() }));
+            expanded = Some(expand(&text));
         }
-        let feeds_shell = pieces.iter().flat_map(|piece| &piece.words).any(|word| {
-            let traits = Traits::of(word);
-            traits.has(Trait::Shell) || traits.has(Trait::Sources)
-        });
+        doubt = doubt.max(expanded.as_ref().map_or(Doubt::None, |expanded| expanded.doubt));
+        let (pieces, prints) = readings(&text, &script, expanded);
         for piece in pieces {
-            let (glimpse, nested) = look(piece, feeds_shell);
+            let (glimpse, nested) = look(piece, prints);
             found.extend(without_options(&glimpse));
             found.push(glimpse);
             let new =
@@ -96,32 +87,49 @@ pub(crate) fn glimpses(command: &str, script: &Script) -> Result<(Vec<Glimpse>, 
     Ok((found, doubt))
 }
 
-/// The pieces of a text in every reading of it. One that the grammar follows has one more beside
-/// the grammar's, in case the two differ; for any other, all are taken.
-fn readings(text: &str, script: &Script) -> Vec<Piece> {
-    let mut pieces = lex::pieces(text, Quotes::Kept);
+/// Where what `echo` and `printf` print goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prints {
+    /// To no shell, or to one whose text is a piece already.
+    Elsewhere,
+    /// Perhaps to a shell.
+    ToShell,
+}
+
+/// The pieces of a text: one reading where it is certain how bash cuts it into commands, and every
+/// reading of it where it is not.
+fn readings(text: &str, script: &Script, expanded: Option<Expanded>) -> (Vec<Piece>, Prints) {
+    let whole = |words| Piece { words, starts: Vec::new() };
     if lex::is_plain(text) {
-        return pieces;
+        return (lex::pieces(text, Quotes::Kept), Prints::Elsewhere);
     }
+    let sure = expanded.as_ref().is_some_and(|expanded| expanded.reading == Reading::Sure);
+    let mut pieces: Vec<Piece> =
+        expanded.into_iter().flat_map(|expanded| expanded.commands).map(whole).collect();
     if let Ok(script) = script {
-        // There, every program is written out: a pattern in its place is one of `case`.
-        pieces.retain(|piece| !piece.words.first().is_some_and(|word| has_glob(word)));
         pieces.extend(script.iter().map(certain));
-    } else {
-        pieces.extend(lex::pieces(text, Quotes::Ignored));
-        if text.contains('$') {
-            // What is left where variables hold nothing, and where they hold blanks (`$IFS`).
-            for held in ["", " "] {
-                pieces.extend(lex::pieces(&without_variables(text, held), Quotes::Ignored));
-            }
+    }
+    if sure {
+        return (each_once(pieces), Prints::Elsewhere);
+    }
+    for quotes in [Quotes::Kept, Quotes::Ignored] {
+        pieces.extend(lex::pieces(text, quotes));
+    }
+    if text.contains('$') {
+        // What is left where variables hold nothing, and where they hold blanks (`$IFS`).
+        for held in ["", " "] {
+            pieces.extend(lex::pieces(&without_variables(text, held), Quotes::Ignored));
         }
-        pieces = each_once(pieces);
     }
     if text.contains('{') && text.contains(',') {
         // What a brace expansion would make, roughly.
         pieces.extend(lex::pieces(&text.replace(['{', '}', ','], " "), Quotes::Ignored));
     }
-    pieces
+    let shell = pieces.iter().flat_map(|piece| &piece.words).any(|word| {
+        let traits = Traits::of(word);
+        traits.has(Trait::Shell) || traits.has(Trait::Sources)
+    });
+    (each_once(pieces), if shell { Prints::ToShell } else { Prints::Elsewhere })
 }
 
 /// The pieces less those that stand there already: the readings of a text mostly agree.
@@ -143,7 +151,7 @@ fn certain(simple: &Simple) -> Piece {
 ///
 /// Of each kind of wrapper only the first is followed: it already reaches all that stands behind
 /// it, and following each again would take quadratic time.
-fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
+fn look(piece: Piece, prints: Prints) -> (Glimpse, Vec<String>) {
     let Piece { words, starts: given } = piece;
     let mut begins = vec![false; words.len() + 1];
     begins[0] = true;
@@ -167,9 +175,16 @@ fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
         }
         let traits = Traits::of(word);
         // What is printed may be what a shell of the same text reads.
-        let printed = feeds_shell && traits.has(Trait::Prints);
-        if (traits.has(Trait::PassesOn) || printed) && first(&mut seen.passes_on) {
-            begins[at + 1..].fill(true);
+        let printed = prints == Prints::ToShell && traits.has(Trait::Prints);
+        let behind = match traits.has(Trait::PassesOn) {
+            true => behind(&words[at..]),
+            false if printed => Behind::Anywhere,
+            false => Behind::Nothing,
+        };
+        match behind {
+            Behind::At(further) if at + further < words.len() => begins[at + further] = true,
+            Behind::Anywhere if first(&mut seen.passes_on) => begins[at + 1..].fill(true),
+            Behind::At(_) | Behind::Anywhere | Behind::Nothing => {}
         }
         if traits.has(Trait::Finds) && first(&mut seen.finds) {
             for behind in at + 1..words.len() {
@@ -179,12 +194,14 @@ fn look(piece: Piece, feeds_shell: bool) -> (Glimpse, Vec<String>) {
         if traits.has(Trait::Evaluates) && first(&mut seen.joins) {
             nested.push(words[at + 1..].join(" "));
         }
-        if (printed || traits.has(Trait::ReadsText)) && first(&mut seen.reads) {
+        // Of a wrapper whose options are known, the command is found; others may take a text.
+        let reads = traits.has(Trait::ReadsText)
+            && (behind == Behind::Anywhere || !traits.has(Trait::PassesOn));
+        if (printed || reads) && first(&mut seen.reads) {
             nested.extend(words[at + 1..].iter().cloned());
             // `alias x='…'` holds its text behind the sign.
-            nested.extend(
-                words[at + 1..].iter().filter_map(|word| Some(word.split_once('=')?.1.to_owned())),
-            );
+            let text = |word: &String| Some(word.split_once('=')?.1.to_owned());
+            nested.extend(words[at + 1..].iter().filter_map(text));
         }
         // `git -c alias.x='!…'`: git hands what follows the mark to a shell.
         if traits.has(Trait::IsGit) && first(&mut seen.gits) {

@@ -29,7 +29,6 @@ const PASS_ON: &[&str] = &[
     "gdb",
     "ionice",
     "ltrace",
-    "mapfile",
     "mise",
     "nice",
     "nohup",
@@ -72,12 +71,31 @@ const PASS_ON: &[&str] = &[
 
 /// Programs that read one of their words as a shell text.
 const READ_TEXT: &[&str] = &[
-    "alias", "entr", "env", "eval", "flock", "mapfile", "parallel", "runuser", "screen", "script",
-    "sg", "ssh", "su", "tmux", "trap", "watch", "xargs",
+    "alias",
+    "entr",
+    "env",
+    "eval",
+    "flock",
+    "mapfile",
+    "parallel",
+    "readarray",
+    "runuser",
+    "screen",
+    "script",
+    "sg",
+    "ssh",
+    "su",
+    "tmux",
+    "trap",
+    "watch",
+    "xargs",
 ];
 
 /// Shells: they read a text behind `-c`, or their standard input.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "sh", "zsh"];
+
+/// Programs that hand their input to a shell.
+const FEED_SHELLS: &[&str] = &["at", "batch", "chroot", "parallel", "ssh", "su", "sudo", "unshare"];
 
 /// They take a text as if a shell read it.
 const SOURCE: &[&str] = &[".", "source"];
@@ -98,6 +116,7 @@ pub(crate) enum Trait {
     Evaluates = 64,
     Prints = 128,
     IsGit = 256,
+    FeedsShell = 512,
 }
 
 /// All that is known of a program.
@@ -123,7 +142,7 @@ impl Traits {
 /// Looked up for every word of a script, so it is one table.
 static BY_NAME: LazyLock<HashMap<&'static str, Traits, BuildHasherDefault<Fnv>>> =
     LazyLock::new(|| {
-        let tables: [(&[&'static str], Trait); 9] = [
+        let tables: [(&[&'static str], Trait); 10] = [
             (PASS_ON, Trait::PassesOn),
             (READ_TEXT, Trait::ReadsText),
             (SHELLS, Trait::Shell),
@@ -133,6 +152,7 @@ static BY_NAME: LazyLock<HashMap<&'static str, Traits, BuildHasherDefault<Fnv>>>
             (&["eval"], Trait::Evaluates),
             (&["echo", "printf"], Trait::Prints),
             (&["git"], Trait::IsGit),
+            (FEED_SHELLS, Trait::FeedsShell),
         ];
         let mut by_name: HashMap<&str, Traits, BuildHasherDefault<Fnv>> = HashMap::default();
         for (names, one) in tables {

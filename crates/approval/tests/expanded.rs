@@ -4,9 +4,8 @@
 
 mod bench;
 
-use bench::{Outcome, command, outcome, rules};
+use bench::{Outcome, command, outcome, removes_f, rules};
 use protocol::judgement::{Basis, Mode, Verdict};
-use std::process::{Command, Stdio};
 
 /// Spellings of `rm f`.
 const SPELLINGS: &[&str] = &[
@@ -223,18 +222,6 @@ const ORDINARY: &[&str] = &[
     "each() { [ $# -gt 0 ] || return; echo $1; shift; each \"$@\"; }; each 1 2 3 4 5 6 7 8 9 10 11 12",
 ];
 
-/// Whether bash left the file where it was. The test's own directory holds nothing else.
-fn runs(script: &str) -> bool {
-    let dir = tempfile::tempdir().unwrap();
-    std::fs::write(dir.path().join("f"), "").unwrap();
-    let mut bash = Command::new("bash");
-    bash.args(["-c", script]).current_dir(dir.path()).env_clear();
-    bash.env("PATH", "/usr/bin:/bin").env("SHELL", "/bin/bash").stdin(Stdio::null());
-    let ran = bash.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    assert!(ran.is_ok(), "this test needs bash");
-    !dir.path().join("f").exists()
-}
-
 /// Texts that grow: each is judged in time, and those whose program is among too many are refused where
 /// rules deny programs.
 #[test]
@@ -308,7 +295,7 @@ fn what_bash_runs_as_a_denied_program_is_denied_in_every_mode() {
         let outcome = outcome(&rules(mode, allow, &[], &["bash:rm *"]), &command(script));
         outcome == Outcome::Denied
     };
-    let not_run: Vec<_> = SPELLINGS.iter().filter(|script| !runs(script)).collect();
+    let not_run: Vec<_> = SPELLINGS.iter().filter(|script| !removes_f(script)).collect();
     assert!(not_run.is_empty(), "bash does not remove the file: {not_run:#?}");
     for (mode, allow) in [(Mode::Auto, &[][..]), (Mode::Ask, &["bash:*"]), (Mode::AcceptEdits, &[])]
     {
@@ -316,7 +303,7 @@ fn what_bash_runs_as_a_denied_program_is_denied_in_every_mode() {
         let passed: Vec<_> = passed.collect();
         assert!(passed.is_empty(), "{mode:?} lets pass {passed:#?}");
     }
-    let ran: Vec<_> = TWINS.iter().filter(|script| runs(script)).collect();
+    let ran: Vec<_> = TWINS.iter().filter(|script| removes_f(script)).collect();
     assert!(ran.is_empty(), "bash removes the file: {ran:#?}");
     let refused: Vec<_> = TWINS.iter().filter(|script| denied(Mode::Auto, &[], script)).collect();
     assert!(refused.is_empty(), "denied, though it removes nothing: {refused:#?}");

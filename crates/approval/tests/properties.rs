@@ -58,7 +58,8 @@ proptest! {
     fn a_denied_command_is_seen_behind_and_before_others(deny in patterns(), before in texts(), after in "[a-z ]{0,9}") {
         let first = deny["bash:".len()..].replace('*', "z");
         let rules = Rules::new(&rule_set(Mode::Auto, &[], &[], &[&deny])).unwrap();
-        prop_assume!(!before.contains('\0'));
+        // A here-document takes in what stands behind it.
+        prop_assume!(!before.contains('\0') && !before.contains("<<"));
         for join in ["\n", ";\n", "\n\n"] {
             let text = format!("{before}{join}{first}\n{after}");
             let found = outcome(&rules, &command(&text));

@@ -1,5 +1,7 @@
 //! A word of a shell text: letters, and what bash will put in their place.
 
+use super::{Reading, parse};
+
 /// A word as it is written.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Word(pub Vec<Atom>);
@@ -23,8 +25,9 @@ pub(super) enum Atom {
         quoted: bool,
         process: bool,
     },
-    /// Nothing that can be known from the text.
-    Unknown {
+    /// A number that is not known; the commands in it run all the same.
+    Arithmetic {
+        runs: Vec<Atom>,
         quoted: bool,
     },
 }
@@ -39,7 +42,7 @@ impl Word {
                 Atom::Letters { .. }
                 | Atom::Parameter { .. }
                 | Atom::Substitution { .. }
-                | Atom::Unknown { .. } => return None,
+                | Atom::Arithmetic { .. } => return None,
             }
         }
         Some(plain)
@@ -51,17 +54,8 @@ impl Word {
             Atom::Letters { .. } => true,
             Atom::Parameter { op, .. } => op.is_empty(),
             Atom::Substitution { process, .. } => !process,
-            Atom::Unknown { .. } => false,
+            Atom::Arithmetic { .. } => false,
         })
-    }
-
-    /// Its letters, as far as they are written out.
-    pub(super) fn text(&self) -> String {
-        let letters = self.0.iter().filter_map(|atom| match atom {
-            Atom::Letters { text, .. } => Some(text.as_str()),
-            Atom::Parameter { .. } | Atom::Substitution { .. } | Atom::Unknown { .. } => None,
-        });
-        letters.collect()
     }
 
     /// These letters.
@@ -72,28 +66,46 @@ impl Word {
     /// A text in which bash replaces variables and commands as in double quotes.
     pub(super) fn of_text(text: &str) -> Self {
         let letters: Vec<char> = text.chars().collect();
-        let mut reader = Reader { letters: &letters, at: 0, atoms: Vec::new() };
+        let mut reader = Reader::new(&letters, 0, 0);
         reader.double_quoted(None);
         Self(reader.atoms)
     }
 
+    /// The commands that run while bash reads a text that is none: an index, a number, a file's name.
+    pub(super) fn commands_of(text: &str) -> Self {
+        match text.contains(['$', '`']) {
+            true => Self::of_text(text).commands_only().unwrap_or_default(),
+            false => Self::default(),
+        }
+    }
+
     /// The commands in it, where there are any.
     pub(super) fn commands_only(self) -> Option<Self> {
-        let runs = |atom: &Atom| matches!(atom, Atom::Substitution { .. });
+        let runs = |atom: &Atom| match atom {
+            Atom::Substitution { .. } | Atom::Arithmetic { .. } => true,
+            Atom::Parameter { op, .. } => op.contains(['$', '`']),
+            Atom::Letters { .. } => false,
+        };
         let commands: Vec<Atom> = self.0.into_iter().filter(runs).collect();
         (!commands.is_empty()).then_some(Self(commands))
     }
 }
 
-/// The word that begins here, and where it ends.
-pub(super) fn word(letters: &[char], at: usize) -> (Word, usize) {
-    let mut reader = Reader { letters, at, atoms: Vec::new() };
+/// The word that begins here, where it ends, and how sure that is.
+pub(super) fn word(letters: &[char], at: usize, depth: usize) -> (Word, usize, Reading) {
+    let mut reader = Reader::new(letters, at, depth);
     reader.word();
-    (Word(reader.atoms), reader.at.min(letters.len()))
+    (Word(reader.atoms), reader.at.min(letters.len()), reader.reading)
 }
 
-/// The text up to the closing sign, and the place behind it. Quotes and escapes in it count.
-pub(super) fn balanced(letters: &[char], begun: usize, open: char, close: char) -> (String, usize) {
+/// The text up to the closing sign, and the place behind it. Quotes and escapes in it count. `None`
+/// where nothing closes it.
+pub(super) fn closed(
+    letters: &[char],
+    begun: usize,
+    open: char,
+    close: char,
+) -> Option<(String, usize)> {
     let begun = begun.min(letters.len());
     let (mut at, mut depth, mut quote) = (begun, 1_usize, None);
     while let Some(c) = letters.get(at) {
@@ -107,21 +119,37 @@ pub(super) fn balanced(letters: &[char], begun: usize, open: char, close: char) 
             _ => {}
         }
         if depth == 0 {
-            return (letters[begun..at].iter().collect(), at + 1);
+            return Some((letters[begun..at].iter().collect(), at + 1));
         }
         at += 1;
     }
-    // Not closed, or a quote that is none: what is there all the same.
-    (letters[begun..].iter().collect(), letters.len())
+    None
 }
 
 struct Reader<'a> {
     letters: &'a [char],
     at: usize,
+    depth: usize,
     atoms: Vec<Atom>,
+    reading: Reading,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(letters: &'a [char], at: usize, depth: usize) -> Self {
+        Self { letters, at, depth, atoms: Vec::new(), reading: Reading::Sure }
+    }
+
+    /// The text up to the closing sign, or to the end.
+    fn balanced(&mut self, open: char, close: char) -> String {
+        let (text, at) = closed(self.letters, self.at, open, close).unwrap_or_else(|| {
+            self.reading = Reading::InDoubt;
+            let begun = self.at.min(self.letters.len());
+            (self.letters[begun..].iter().collect(), self.letters.len())
+        });
+        self.at = at;
+        text
+    }
+
     fn peek(&self, ahead: usize) -> Option<char> {
         self.letters.get(self.at + ahead).copied()
     }
@@ -139,14 +167,18 @@ impl Reader<'_> {
                 ' ' | '\t' | '\r' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')' => return,
                 '\\' => {
                     match self.peek(1) {
-                        Some('\n') | None => {}
+                        Some('\n') => {}
+                        None => self.reading = Reading::InDoubt,
                         Some(escaped) => self.push(escaped, true),
                     }
                     self.at += 2;
                 }
                 '\'' => {
                     let rest = &self.letters[self.at + 1..];
-                    let length = rest.iter().position(|c| *c == '\'').unwrap_or(rest.len());
+                    let length = rest.iter().position(|c| *c == '\'').unwrap_or_else(|| {
+                        self.reading = Reading::InDoubt;
+                        rest.len()
+                    });
                     let text: String = rest[..length].iter().collect();
                     self.atoms.push(Atom::Letters { text, quoted: true });
                     self.at += length + 2;
@@ -194,15 +226,22 @@ impl Reader<'_> {
                 }
             }
         }
+        if close.is_some() {
+            self.reading = Reading::InDoubt;
+        }
     }
 
     fn backquoted(&mut self, quoted: bool) {
         self.at += 1;
         let mut text = String::new();
+        let before = std::mem::replace(&mut self.reading, Reading::InDoubt);
         while let Some(c) = self.peek(0) {
             self.at += 1;
             match (c, self.peek(0)) {
-                ('`', _) => break,
+                ('`', _) => {
+                    self.reading = before;
+                    break;
+                }
                 ('\\', Some(escaped @ ('`' | '\\' | '$'))) => {
                     text.push(escaped);
                     self.at += 1;
@@ -219,10 +258,14 @@ impl Reader<'_> {
             Some('\'') if !quoted => {
                 self.at += 1;
                 let mut raw = String::new();
+                let before = std::mem::replace(&mut self.reading, Reading::InDoubt);
                 while let Some(c) = self.peek(0) {
                     self.at += 1;
                     match c {
-                        '\'' => break,
+                        '\'' => {
+                            self.reading = before;
+                            break;
+                        }
                         '\\' => {
                             raw.push('\\');
                             raw.extend(self.peek(0));
@@ -235,25 +278,22 @@ impl Reader<'_> {
                 self.atoms.push(Atom::Letters { text, quoted: true });
             }
             Some('"') if !quoted => {}
-            Some('(') if self.peek(1) == Some('(') => {
-                self.at += 2;
-                let (text, at) = balanced(self.letters, self.at, '(', ')');
-                self.at = at + usize::from(self.letters.get(at) == Some(&')'));
-                self.arithmetic(text.trim(), quoted);
-            }
-            Some('(') => {
-                let (text, at) = balanced(self.letters, self.at + 1, '(', ')');
-                self.at = at;
-                self.atoms.push(Atom::Substitution { text, quoted, process: false });
-            }
+            Some('(') => self.bracketed(quoted),
             Some('[') => {
-                let (text, at) = balanced(self.letters, self.at + 1, '[', ']');
-                self.at = at;
-                self.arithmetic(text.trim(), quoted);
+                self.at += 1;
+                let text = self.balanced('[', ']');
+                self.arithmetic(&text, quoted);
             }
             Some('{') => {
-                let (text, at) = balanced(self.letters, self.at + 1, '{', '}');
-                self.at = at;
+                self.at += 1;
+                let text = self.balanced('{', '}');
+                // In double quotes a single one is a letter, and a command has brackets of its own.
+                let commands = text.contains("$(") || text.contains('`');
+                if (quoted && text.contains('\''))
+                    || (commands && ["<<", "#", "case"].iter().any(|sign| text.contains(sign)))
+                {
+                    self.reading = Reading::InDoubt;
+                }
                 self.braced(&text, quoted);
             }
             Some(c @ ('0'..='9' | '@' | '*' | '#' | '?' | '$' | '!' | '-')) => {
@@ -271,12 +311,31 @@ impl Reader<'_> {
         }
     }
 
+    /// `$(…)` and `$((…))`. As in bash, the latter is a command where its brackets do not close together.
+    fn bracketed(&mut self, quoted: bool) {
+        if self.peek(1) == Some('(')
+            && let Some((text, at)) = closed(self.letters, self.at + 2, '(', ')')
+            && self.letters.get(at) == Some(&')')
+        {
+            self.at = at + 1;
+            return self.arithmetic(&text, quoted);
+        }
+        let begun = self.at + 1;
+        let (end, reading) = parse::bracketed(self.letters, begun, self.depth);
+        self.reading = self.reading.max(reading);
+        let text = self.letters[begun.min(end)..end].iter().collect();
+        self.at = end + 1;
+        self.atoms.push(Atom::Substitution { text, quoted, process: false });
+    }
+
     fn arithmetic(&mut self, text: &str, quoted: bool) {
-        let number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        self.atoms.push(match number {
-            true => Atom::Letters { text: text.to_owned(), quoted },
-            false => Atom::Unknown { quoted },
-        });
+        let text = text.trim();
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            self.atoms.push(Atom::Letters { text: text.to_owned(), quoted });
+        } else {
+            let runs = Word::commands_of(text).0;
+            self.atoms.push(Atom::Arithmetic { runs, quoted });
+        }
     }
 
     fn braced(&mut self, text: &str, quoted: bool) {

@@ -26,7 +26,7 @@ pub(super) fn words(word: &Word) -> Option<Vec<Word>> {
             other @ (Atom::Letters { .. }
             | Atom::Parameter { .. }
             | Atom::Substitution { .. }
-            | Atom::Unknown { .. }) => units.push(Unit::Other(other.clone())),
+            | Atom::Arithmetic { .. }) => units.push(Unit::Other(other.clone())),
         }
     }
     // Each is looked for behind each other.

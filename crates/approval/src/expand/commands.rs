@@ -3,9 +3,9 @@
 use super::parse::Step;
 use super::walk::Walk;
 use super::{Doubt, TOO_MANY, UNKNOWN, Values, print};
-use crate::glimpse::is_c_option;
 use crate::programs::{Trait, Traits};
 use crate::words::base_name;
+use crate::wrapper::{self, Behind};
 
 /// Most outputs that are taken for what a command reads.
 const OUTPUTS_CAP: usize = 64;
@@ -133,7 +133,9 @@ impl Walk {
                 }
                 rest => Some(self.prints(print::printf(rest))),
             },
-            "cat" if rest.is_empty() => Some(inputs.concat() + "\n"),
+            "cat" if rest.iter().all(|word| word == "-") && !inputs.is_empty() => {
+                Some(inputs.concat() + "\n")
+            }
             ":" | "true" | "false" | "cd" | "shopt" | "test" | "[" | "[[" | "case" | "return"
             | "exit" => Some(String::new()),
             _ => None,
@@ -208,71 +210,172 @@ impl Walk {
         }
     }
 
-    /// Shells and `xargs` anywhere in the words: what they run in turn.
+    /// What the command runs in turn where that is a shell or `xargs`.
     fn programs_in(&mut self, words: &[String], inputs: &[String]) {
-        let env = base_name(&words[0]) == "env";
-        for (name, value) in words.iter().filter(|_| env).filter_map(|word| word.split_once('=')) {
-            self.set(name, vec![vec![value.to_owned()]]);
+        let starts = wrapper::starts(words);
+        for at in &starts {
+            let name = base_name(&words[*at]);
+            if name == "env" {
+                for (name, value) in words[at + 1..].iter().filter_map(|word| word.split_once('='))
+                {
+                    self.set(name, vec![vec![value.to_owned()]]);
+                }
+            } else if name == "tee" {
+                let files = words[at + 1..].iter().filter(|word| !word.starts_with('-'));
+                files.for_each(|file| self.wrote(file, None));
+            } else if words[*at].contains('/') {
+                self.scripts.insert(plain_path(&words[*at]).to_owned());
+            }
         }
-        let prints = Traits::of(&words[0]).has(Trait::Prints);
-        if let Some(at) =
-            words.iter().position(|word| base_name(word) == "xargs").filter(|_| !prints)
+        let of = |one: Trait| starts.iter().copied().find(|at| Traits::of(&words[*at]).has(one));
+        if let Some(at) = starts.iter().copied().find(|at| base_name(&words[*at]) == "xargs") {
+            self.xargs(&words[at..], inputs);
+        }
+        if let Some(at) = of(Trait::Shell) {
+            self.shell(&words[at + 1..], inputs);
+        }
+        if let Some(at) = of(Trait::Sources)
+            && let Some(file) = words.get(at + 1)
         {
-            self.xargs(&words[at + 1..], inputs);
+            self.shell_reads(file, inputs, &words[at + 2..]);
         }
-        let shell = words.iter().position(|word| {
-            Traits::of(word).has(Trait::Shell) || Traits::of(word).has(Trait::Sources)
-        });
-        let Some(at) = shell.filter(|_| !prints) else { return };
-        let rest = &words[at + 1..];
-        let behind = rest.iter().position(|word| is_c_option(word)).map(|at| &rest[at + 1..]);
-        match behind {
-            Some(behind) => {
-                let from = behind.iter().position(|word| !word.starts_with('-'));
-                let Some((text, given)) = from.and_then(|from| behind[from..].split_first()) else {
-                    return;
-                };
+        // On another machine, or behind a program that is not known: a shell may read its input.
+        if !inputs.is_empty() && words.iter().any(|word| Traits::of(word).has(Trait::FeedsShell)) {
+            self.shell_reads("-", inputs, &[]);
+        }
+    }
+
+    /// A shell with these words behind its name.
+    fn shell(&mut self, rest: &[String], inputs: &[String]) {
+        let mut options = String::new();
+        let mut operands = rest;
+        while let [word, behind @ ..] = operands {
+            let Some(letters) = word.strip_prefix(['-', '+']) else { break };
+            operands = behind;
+            if letters.is_empty() || letters == "-" {
+                break;
+            }
+            if matches!(word.as_str(), "--version" | "--help") {
+                return;
+            }
+            if word.starts_with("--") {
+                let takes_file = matches!(letters, "-rcfile" | "-init-file");
+                operands = behind.get(usize::from(takes_file)..).unwrap_or_default();
+                continue;
+            }
+            options.push_str(letters);
+            let takes_name = letters.ends_with(['o', 'O']);
+            operands = behind.get(usize::from(takes_name)..).unwrap_or_default();
+        }
+        match operands {
+            [text, given @ ..] if options.contains('c') => {
                 let name = given.first().cloned().unwrap_or_else(|| "bash".into());
                 let given = given.get(1..).unwrap_or_default().to_vec();
                 self.text(text, Some((name, given)));
             }
-            None => {
-                self.feeds_shell = true;
-                let given: Vec<String> =
-                    rest.iter().filter(|word| !word.starts_with('-')).cloned().collect();
-                for text in inputs {
-                    self.text(text, Some(("bash".into(), given.clone())));
+            // It only reads.
+            _ if options.contains('n') => {}
+            [file, given @ ..] if !options.contains('s') => self.shell_reads(file, inputs, given),
+            given => self.shell_reads("-", inputs, given),
+        }
+    }
+
+    /// A shell that reads this file, or its input.
+    fn shell_reads(&mut self, file: &str, inputs: &[String], given: &[String]) {
+        let input = file == "-" || file == "/dev/stdin" || file.starts_with("/dev/fd/");
+        if !input {
+            self.scripts.insert(plain_path(file).to_owned());
+            return;
+        }
+        self.feeds_shell = true;
+        for text in inputs {
+            self.text(text, Some(("bash".into(), given.to_vec())));
+        }
+    }
+
+    /// `sh < file`.
+    pub(super) fn reads_files(&mut self, words: &[String], files: &[String]) {
+        if wrapper::starts(words).iter().any(|at| Traits::of(&words[*at]).has(Trait::Shell)) {
+            self.scripts.extend(files.iter().map(|file| plain_path(file).to_owned()));
+        }
+    }
+
+    /// A file gets these texts, or any that are printed.
+    pub(super) fn wrote(&mut self, file: &str, texts: Option<Vec<String>>) {
+        let texts = texts.map_or(Written::Anything, Written::These);
+        self.written.push((plain_path(file).to_owned(), texts));
+    }
+
+    /// The texts that shells read which are printed somewhere in the text.
+    pub(super) fn fed(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let mut anything = self.feeds_shell;
+        for (file, texts) in &self.written {
+            if self.scripts.contains(file) {
+                match texts {
+                    Written::These(texts) => all.extend(texts.iter().cloned()),
+                    Written::Anything => anything = true,
                 }
             }
         }
+        if anything {
+            all.extend(self.printed.list.iter().map(|text| text.concat()));
+        }
+        all
     }
 
     /// What is printed anywhere in the text, behind the command or in the place of a mark.
     fn xargs(&mut self, words: &[String], inputs: &[String]) {
-        let mark = words.iter().position(|word| word.starts_with("-I")).and_then(|at| match &words
-            [at][2..]
-        {
+        let Behind::At(begin) = wrapper::behind(words) else { return };
+        let mark = words[..begin].iter().position(|word| word.starts_with("-I"));
+        let mark = mark.and_then(|at| match &words[at][2..] {
             "" => words.get(at + 1).cloned(),
             mark => Some(mark.to_owned()),
         });
+        let command = &words[begin..];
+        if base_name(&command[0]) == "xargs" {
+            return;
+        }
         let printed = self.printed.list.iter().map(|text| text.concat());
-        let texts: Vec<String> = inputs.iter().cloned().chain(printed).take(OUTPUTS_CAP).collect();
-        let begin =
-            words.iter().position(|word| !word.starts_with('-') && Some(word) != mark.as_ref());
-        let command = begin.map(|at| &words[at..]).unwrap_or_default();
-        for text in texts {
-            let given: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-            let runs = match &mark {
+        let texts: Vec<String> = inputs.iter().cloned().chain(printed).collect();
+        if texts.len() > OUTPUTS_CAP {
+            self.doubt(Doubt::TooMany);
+        }
+        for text in texts.iter().take(OUTPUTS_CAP) {
+            let runs: Vec<Vec<String>> = match &mark {
                 Some(mark) => {
-                    command.iter().map(|word| word.replace(mark.as_str(), text.trim())).collect()
+                    let lines = text.lines().take(OUTPUTS_CAP);
+                    let put = |line: &str| {
+                        command
+                            .iter()
+                            .map(|word| word.replace(mark.as_str(), line.trim()))
+                            .collect()
+                    };
+                    lines.map(put).collect()
                 }
-                None => [command, &given].concat(),
+                None => {
+                    let given: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+                    vec![[command, &given].concat()]
+                }
             };
-            if !runs.is_empty() && base_name(&runs[0]) != "xargs" {
-                self.deeper(|walk| walk.run(runs, &[]));
+            for run in runs {
+                self.deeper(|walk| walk.run(run, &[]));
             }
         }
     }
+}
+
+/// What a file gets.
+#[derive(Debug)]
+pub(super) enum Written {
+    These(Vec<String>),
+    /// Anything that is printed in the text.
+    Anything,
+}
+
+/// `./x` is `x`.
+fn plain_path(file: &str) -> &str {
+    file.strip_prefix("./").unwrap_or(file)
 }
 
 /// Each on a line: what `command -v` says of programs, but for their directory.

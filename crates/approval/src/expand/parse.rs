@@ -1,11 +1,12 @@
 //! A shell text cut into steps whose words still hold what bash will replace. It accepts any text: what
 //! it does not follow becomes one command more, never one less.
 
-use super::atoms::{Atom, Word};
+use super::Reading;
+use super::atoms::{self, Atom, Word};
 use std::rc::Rc;
 
 /// Deepest nesting of groups and functions.
-const DEPTH_CAP: usize = 30;
+pub(super) const DEPTH_CAP: usize = 30;
 
 /// Something that a text does, in the order of the text.
 #[derive(Debug)]
@@ -31,8 +32,21 @@ pub(super) struct Simple {
     pub words: Vec<Word>,
     /// Here-strings and here-documents.
     pub inputs: Vec<Word>,
+    /// Files that it writes and reads.
+    pub files: Vec<(Way, Word)>,
+    /// Indices and numbers: the commands in them run.
+    pub asides: Vec<Word>,
     /// A command whose redirection fails does nothing.
     pub redirected: bool,
+    /// Where `&>` stands among the words: for `sh`, a command begins behind its target.
+    pub splits: Vec<usize>,
+}
+
+/// Which way a redirection goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    In,
+    Out,
 }
 
 /// `name=…`, `name+=…`, `name[…]=…` or `name=(…)`.
@@ -64,26 +78,59 @@ const RESERVED: &[&str] = &[
 const DECLARERS: &[&str] = &["declare", "export", "local", "readonly", "typeset"];
 
 /// Every step of a text.
-pub(super) fn steps(text: &str) -> (Vec<Step>, Order) {
+pub(super) fn steps(text: &str) -> (Vec<Step>, Order, Reading) {
     let letters: Vec<char> = text.chars().collect();
-    let mut parser =
-        Parser { letters: &letters, at: 0, depth: 0, order: Order::Straight, here: Vec::new() };
+    let mut parser = Parser::new(&letters, 0, Until::End, 0);
     let mut steps = Vec::new();
-    while parser.at < letters.len() {
-        parser.list(&mut steps);
-        // A `}` that closes nothing.
-        parser.at += 1;
-    }
-    (steps, parser.order)
+    parser.whole(&mut steps);
+    (steps, parser.order, parser.reading)
 }
 
-struct Parser<'a> {
+/// Where the bracket closes that was opened before this place, and how sure that is.
+pub(super) fn bracketed(letters: &[char], at: usize, depth: usize) -> (usize, Reading) {
+    let (at, _, reading) = inner(letters, at, depth);
+    (at, reading)
+}
+
+fn inner(letters: &[char], at: usize, depth: usize) -> (usize, Vec<Step>, Reading) {
+    if depth >= DEPTH_CAP {
+        let end = atoms::closed(letters, at, '(', ')').map_or(letters.len(), |(_, end)| end - 1);
+        return (end, Vec::new(), Reading::InDoubt);
+    }
+    let mut parser = Parser::new(letters, at, Until::Bracket, depth + 1);
+    let mut steps = Vec::new();
+    parser.whole(&mut steps);
+    (parser.at.min(letters.len()), steps, parser.reading)
+}
+
+/// What ends a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Until {
+    End,
+    /// A `)` that was opened before it.
+    Bracket,
+}
+
+pub(super) struct Parser<'a> {
     letters: &'a [char],
     at: usize,
-    depth: usize,
-    order: Order,
+    pub(super) depth: usize,
+    pub(super) order: Order,
+    reading: Reading,
+    until: Until,
+    /// The bracket that ends the text was met.
+    stopped: bool,
+    /// Subshells that are open.
+    open: usize,
+    /// `case` that are open.
+    pub(super) cases: usize,
+    /// `if`, loops and `case` that are open, and how many remain where the list ends.
+    pub(super) nesting: usize,
+    pub(super) ends_at: Option<usize>,
     /// Here-documents whose text begins on the next line.
     here: Vec<Here>,
+    /// How many letters may still be looked ahead, so that a text takes no quadratic time.
+    ahead: usize,
 }
 
 struct Here {
@@ -92,23 +139,76 @@ struct Here {
     quoted: bool,
 }
 
-impl Parser<'_> {
-    fn peek(&self, ahead: usize) -> Option<char> {
+impl<'a> Parser<'a> {
+    fn new(letters: &'a [char], at: usize, until: Until, depth: usize) -> Self {
+        Self {
+            letters,
+            at,
+            depth,
+            order: Order::Straight,
+            reading: Reading::Sure,
+            until,
+            stopped: false,
+            open: 0,
+            cases: 0,
+            nesting: 0,
+            ends_at: None,
+            here: Vec::new(),
+            ahead: 8 * (letters.len() - at.min(letters.len())) + 64,
+        }
+    }
+
+    /// All steps, whatever closes too early.
+    fn whole(&mut self, steps: &mut Vec<Step>) {
+        self.list(steps);
+        while !self.stopped && self.at < self.letters.len() {
+            // A `}` that closes nothing.
+            self.doubt();
+            self.at += 1;
+            self.list(steps);
+        }
+        let unfinished = !self.here.is_empty() || self.nesting > 0 || self.open > 0;
+        if unfinished || (self.until == Until::Bracket && !self.stopped) {
+            self.doubt();
+        }
+    }
+
+    /// From here on, bash may read otherwise.
+    pub(super) fn doubt(&mut self) {
+        self.reading = Reading::InDoubt;
+    }
+
+    pub(super) fn peek(&self, ahead: usize) -> Option<char> {
         self.letters.get(self.at + ahead).copied()
     }
 
-    fn rest(&self) -> &[char] {
+    pub(super) fn rest(&self) -> &[char] {
         self.letters.get(self.at..).unwrap_or_default()
     }
 
-    fn next_is(&self, text: &str) -> bool {
+    pub(super) fn skip(&mut self, count: usize) {
+        self.at = (self.at + count).min(self.letters.len());
+    }
+
+    pub(super) fn place(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn back_to(&mut self, place: usize) {
+        self.at = place;
+    }
+
+    pub(super) fn next_is(&self, text: &str) -> bool {
         text.chars().enumerate().all(|(ahead, c)| self.peek(ahead) == Some(c))
     }
 
     /// Steps up to a `}` where a command could begin, or the end.
-    fn list(&mut self, steps: &mut Vec<Step>) {
+    pub(super) fn list(&mut self, steps: &mut Vec<Step>) {
         let mut simple = Simple::default();
         while let Some(c) = self.peek(0) {
+            if self.stopped || self.ends_at == Some(self.nesting) {
+                break;
+            }
             match c {
                 '\n' => {
                     self.end(&mut simple, steps);
@@ -120,6 +220,7 @@ impl Parser<'_> {
                 '#' => self.comment(),
                 ';' | '&' | '|' => {
                     if self.next_is("&>") {
+                        simple.splits.push(simple.words.len());
                         self.at += 1;
                         continue;
                     }
@@ -127,7 +228,11 @@ impl Parser<'_> {
                         self.order = Order::Any;
                     }
                     self.end(&mut simple, steps);
-                    self.at += 1;
+                    if c == ';' && matches!(self.peek(1), Some(';' | '&')) {
+                        self.next_case(steps);
+                    } else {
+                        self.at += 1;
+                    }
                 }
                 '(' | ')' => self.bracket(&mut simple, steps),
                 '<' | '>' => self.redirection(&mut simple),
@@ -144,12 +249,21 @@ impl Parser<'_> {
 
     fn end(&mut self, simple: &mut Simple, steps: &mut Vec<Step>) {
         let simple = std::mem::take(simple);
-        if !simple.words.is_empty() || !simple.assigns.is_empty() || !simple.inputs.is_empty() {
+        let more: Vec<Simple> = simple
+            .splits
+            .iter()
+            .filter(|at| (1..simple.words.len()).contains(*at))
+            .map(|at| Simple { words: simple.words[*at..].to_vec(), ..Simple::default() })
+            .collect();
+        let empty = simple.words.is_empty() && simple.assigns.is_empty();
+        let aside = [simple.inputs.len(), simple.asides.len(), simple.files.len()];
+        if !empty || aside != [0; 3] {
             steps.push(Step::Simple(simple));
         }
+        steps.extend(more.into_iter().map(Step::Simple));
     }
 
-    fn comment(&mut self) {
+    pub(super) fn comment(&mut self) {
         while self.peek(0).is_some_and(|c| c != '\n') {
             self.at += 1;
         }
@@ -171,47 +285,50 @@ impl Parser<'_> {
                 return self.function(name, steps);
             }
         }
+        let within = !simple.words.is_empty() || !simple.assigns.is_empty();
         self.order = Order::Any;
         self.end(simple, steps);
-        self.at += if self.next_is("((") { 2 } else { 1 };
+        if self.peek(0) == Some('(') {
+            if within {
+                // In the middle of a command it is for other shells.
+                self.doubt();
+            } else if self.next_is("((") && self.arithmetic(steps) {
+                return;
+            }
+            self.open += 1;
+        } else if self.open > 0 {
+            self.open -= 1;
+        } else if self.until == Until::Bracket {
+            self.stopped = true;
+            return;
+        } else {
+            self.doubt();
+        }
+        self.at += 1;
     }
 
-    /// The body of a function.
-    fn function(&mut self, name: String, steps: &mut Vec<Step>) {
-        self.order = Order::Any;
-        while self.peek(0).is_some_and(char::is_whitespace) {
-            self.at += 1;
-        }
-        let mut body = Vec::new();
-        if self.depth < DEPTH_CAP {
-            self.depth += 1;
-            match self.peek(0) {
-                Some('{') => {
-                    self.at += 1;
-                    self.list(&mut body);
-                    self.at += 1;
-                }
-                Some('(') => {
-                    self.at += 1;
-                    let inner = self.balanced('(', ')');
-                    let (inner, _) = steps_at(&inner, self.depth);
-                    body = inner;
-                }
-                Some(_) | None => {
-                    let line: String = self.rest().iter().take_while(|c| **c != '\n').collect();
-                    body = steps_at(&line, self.depth).0;
-                }
-            }
-            self.depth -= 1;
-        }
-        steps.push(Step::Function { name, body: Rc::new(body) });
+    /// The steps up to the bracket that closes. The opening one is behind us.
+    pub(super) fn inner(&mut self) -> Vec<Step> {
+        let (end, steps, reading) = inner(self.letters, self.at, self.depth);
+        self.reading = self.reading.max(reading);
+        self.at = (end + 1).min(self.letters.len());
+        steps
+    }
+
+    /// The text of `((…))`, whose first bracket is here, where its brackets close together.
+    pub(super) fn arithmetic_text(&mut self) -> Option<String> {
+        let (text, at) = self.closed(self.at + 2, '(', ')')?;
+        (self.letters.get(at) == Some(&')')).then(|| {
+            self.at = at + 1;
+            text
+        })
     }
 
     /// The first word of a command; whether it closes the list.
     fn begins(&mut self, simple: &mut Simple, steps: &mut Vec<Step>) -> bool {
         let begun = self.at;
         let before = self.at;
-        if let Some(assign) = self.assign() {
+        if let Some(assign) = self.assign(&mut simple.asides) {
             simple.assigns.push(assign);
             return false;
         }
@@ -225,20 +342,13 @@ impl Parser<'_> {
             }
             Some("{") => {
                 self.order = Order::Any;
-                if self.depth < DEPTH_CAP {
-                    self.depth += 1;
-                    self.list(steps);
-                    self.depth -= 1;
-                    self.at += 1;
-                }
+                self.group(steps);
             }
-            Some(name) if RESERVED.contains(&name) => {
-                if name != "time" {
-                    self.order = Order::Any;
-                }
-            }
+            Some(name) if RESERVED.contains(&name) => self.reserved(name),
             Some("for" | "select") => self.loop_words(steps),
-            Some("case" | "[[" | "trap") => {
+            Some("case") => self.case(steps),
+            Some("[[") => self.test(steps),
+            Some("trap") => {
                 self.order = Order::Any;
                 simple.words.push(word);
             }
@@ -258,43 +368,34 @@ impl Parser<'_> {
         false
     }
 
-    fn blanks(&mut self) {
+    fn reserved(&mut self, name: &str) {
+        match name {
+            "if" | "while" | "until" => self.nesting += 1,
+            "fi" | "done" | "esac" => {
+                self.nesting = self.nesting.saturating_sub(1);
+                if name == "esac" {
+                    self.cases = self.cases.saturating_sub(1);
+                }
+            }
+            // It may have a name before its command.
+            "coproc" => self.doubt(),
+            "time" => {
+                self.blanks();
+                while self.next_is("-p ") || self.next_is("-- ") {
+                    self.at += 3;
+                    self.blanks();
+                }
+                return;
+            }
+            _ => {}
+        }
+        self.order = Order::Any;
+    }
+
+    pub(super) fn blanks(&mut self) {
         while matches!(self.peek(0), Some(' ' | '\t')) || self.next_is("\\\n") {
             self.at += if self.peek(0) == Some('\\') { 2 } else { 1 };
         }
-    }
-
-    fn loop_words(&mut self, steps: &mut Vec<Step>) {
-        self.order = Order::Any;
-        self.blanks();
-        if self.peek(0) == Some('(') {
-            return;
-        }
-        let name = self.word().plain().unwrap_or_default();
-        while self.peek(0).is_some_and(char::is_whitespace) {
-            self.at += 1;
-        }
-        let mut words = Vec::new();
-        let before = self.at;
-        let listed =
-            self.peek(0).is_some_and(|c| c == 'i') && self.word().plain().as_deref() == Some("in");
-        if listed {
-            loop {
-                self.blanks();
-                match self.peek(0) {
-                    None | Some('\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>') => break,
-                    Some(_) => words.push(self.word()),
-                }
-            }
-        } else {
-            self.at = before;
-            words.push(Word(vec![Atom::Parameter {
-                name: "@".into(),
-                op: String::new(),
-                quoted: true,
-            }]));
-        }
-        steps.push(Step::Loop { name, words });
     }
 
     fn argument(&mut self, simple: &mut Simple) {
@@ -303,7 +404,7 @@ impl Parser<'_> {
         let declares = first.is_some_and(|word| DECLARERS.contains(&word.as_str()));
         let before = self.at;
         if (declares || simple.words.is_empty())
-            && let Some(assign) = self.assign()
+            && let Some(assign) = self.assign(&mut simple.asides)
         {
             simple.assigns.push(assign);
             return;
@@ -314,7 +415,7 @@ impl Parser<'_> {
     }
 
     /// `name=…`, where the next word assigns.
-    fn assign(&mut self) -> Option<Assign> {
+    fn assign(&mut self, asides: &mut Vec<Word>) -> Option<Assign> {
         let name: String =
             self.rest().iter().take_while(|c| c.is_ascii_alphanumeric() || **c == '_').collect();
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
@@ -324,7 +425,11 @@ impl Parser<'_> {
         let mut index = None;
         if self.peek(0) == Some('[') {
             self.at += 1;
-            index = Some(self.balanced('[', ']'));
+            let text = self.balanced('[', ']');
+            if text.contains(['$', '`']) {
+                asides.push(Word::commands_of(&text));
+            }
+            index = Some(text);
         }
         let append = self.peek(0) == Some('+');
         self.at += usize::from(append);
@@ -350,16 +455,25 @@ impl Parser<'_> {
             match self.peek(0) {
                 None | Some(')') => break,
                 Some('#') => self.comment(),
-                Some(';' | '&' | '|' | '<' | '>' | '(') => self.at += 1,
+                Some(';' | '&' | '|' | '<' | '>' | '(') => {
+                    self.doubt();
+                    self.at += 1;
+                }
                 Some('[') => {
                     // `[i]=value`
                     self.at += 1;
-                    self.balanced('[', ']');
+                    let index = self.balanced('[', ']');
+                    if index.contains(['$', '`']) {
+                        asides.push(Word::commands_of(&index));
+                    }
                     self.at += usize::from(self.peek(0) == Some('='));
                     values.push(self.word());
                 }
                 Some(_) => values.push(self.word()),
             }
+        }
+        if self.peek(0).is_none() {
+            self.doubt();
         }
         self.at += 1;
         Some(Assign { name, append, index: None, array: true, values })
@@ -367,8 +481,10 @@ impl Parser<'_> {
 
     fn redirection(&mut self, simple: &mut Simple) {
         simple.redirected = true;
+        // `2>`, and `{name}>` that takes its number.
+        let named = |word: &str| word.starts_with('{') && word.ends_with('}');
         let descriptor =
-            |word: &Word| word.plain().is_some_and(|word| word.chars().all(|c| c.is_ascii_digit()));
+            |word: &Word| word.plain().is_some_and(|word| is_number(&word) || named(&word));
         let touches =
             self.at > 0 && self.letters.get(self.at - 1).is_some_and(|c| !c.is_whitespace());
         if touches && simple.words.last().is_some_and(descriptor) {
@@ -386,47 +502,74 @@ impl Parser<'_> {
             let tabs = self.peek(0) == Some('-');
             self.at += usize::from(tabs);
             self.blanks();
-            let begun = self.at;
-            let end = self.word().text();
-            let quoted = self
-                .letters
-                .iter()
-                .take(self.at)
-                .skip(begun)
-                .any(|c| matches!(c, '\'' | '"' | '\\'));
+            let (end, quoted) = self.delimiter();
             self.here.push(Here { end, tabs, quoted });
             return;
         }
         if matches!(self.peek(1), Some('(')) {
             self.at += 2;
-            let inner = self.balanced('(', ')');
-            simple.words.push(Word(vec![Atom::Substitution {
-                text: inner,
-                quoted: true,
-                process: true,
-            }]));
+            let begun = self.at;
+            self.inner();
+            let end = self.at.saturating_sub(1).max(begun);
+            let text = self.letters.get(begun..end).unwrap_or_default().iter().collect();
+            simple.words.push(Word(vec![Atom::Substitution { text, quoted: true, process: true }]));
             return;
         }
-        while matches!(self.peek(0), Some('<' | '>' | '&' | '|')) {
-            self.at += 1;
-        }
+        let way = if self.peek(0) == Some('<') { Way::In } else { Way::Out };
+        let second = matches!(self.peek(1), Some('<' | '>' | '&' | '|'));
+        self.at += if second { 2 } else { 1 };
         self.blanks();
         if self.peek(0).is_some_and(|c| !"\n;&|<>()".contains(c)) {
             let target = self.word();
-            // Its commands run, its name is none.
-            simple.inputs.extend(target.commands_only());
+            if target.plain().is_none_or(|name| name != "/dev/null" && !is_number(&name)) {
+                simple.files.push((way, target));
+            }
         }
+    }
+
+    /// The word that ends a here-document, as its letters are written, and whether any is quoted.
+    fn delimiter(&mut self) -> (String, bool) {
+        let (mut end, mut quoted) = (String::new(), false);
+        let mut quote = None;
+        while let Some(c) = self.peek(0) {
+            match (c, quote) {
+                (c, Some(open)) if c == open => quote = None,
+                ('\'' | '"', None) => {
+                    quoted = true;
+                    quote = Some(c);
+                }
+                ('\\', None | Some('"')) => {
+                    quoted = true;
+                    self.at += 1;
+                    end.extend(self.peek(0));
+                }
+                (c, None) if c.is_whitespace() || ";&|<>()".contains(c) => break,
+                // What bash makes of these is its own.
+                ('$' | '`', None | Some('"')) => {
+                    self.doubt();
+                    end.push(c);
+                }
+                (c, _) => end.push(c),
+            }
+            self.at += 1;
+        }
+        if quote.is_some() || end.is_empty() {
+            self.doubt();
+        }
+        (end, quoted)
     }
 
     /// The texts of here-documents: for the command that reads them, and as commands.
     fn here_documents(&mut self, steps: &mut Vec<Step>) {
         for Here { end, tabs, quoted } in std::mem::take(&mut self.here) {
             let mut body = String::new();
+            let before = std::mem::replace(&mut self.reading, Reading::InDoubt);
             while self.at < self.letters.len() {
                 let line: String = self.rest().iter().take_while(|c| **c != '\n').collect();
                 self.at = (self.at + line.chars().count() + 1).min(self.letters.len());
                 let line = if tabs { line.trim_start_matches('\t') } else { &line };
                 if line == end {
+                    self.reading = before;
                     break;
                 }
                 body.push_str(line);
@@ -441,31 +584,39 @@ impl Parser<'_> {
         }
     }
 
+    /// Looks ahead for the closing sign, as long as there was not too much of that.
+    fn closed(&mut self, begun: usize, open: char, close: char) -> Option<(String, usize)> {
+        if self.ahead == 0 {
+            self.doubt();
+            return None;
+        }
+        let closed = atoms::closed(self.letters, begun, open, close);
+        let end = closed.as_ref().map_or(self.letters.len(), |(_, end)| *end);
+        self.ahead = self.ahead.saturating_sub(end.saturating_sub(begun) + 1);
+        closed
+    }
+
     /// What stands before the closing sign, which is passed. The opening one is behind us.
     fn balanced(&mut self, open: char, close: char) -> String {
-        let (text, at) = super::atoms::balanced(self.letters, self.at, open, close);
+        let begun = self.at.min(self.letters.len());
+        let closed = self.closed(begun, open, close);
+        let (text, at) = closed.unwrap_or_else(|| {
+            self.doubt();
+            (self.letters[begun..].iter().collect(), self.letters.len())
+        });
         self.at = at;
         text
     }
 
-    fn word(&mut self) -> Word {
-        let (word, at) = super::atoms::word(self.letters, self.at);
+    pub(super) fn word(&mut self) -> Word {
+        let (word, at, reading) = atoms::word(self.letters, self.at, self.depth);
+        self.reading = self.reading.max(reading);
         // Whatever stands here, the reading goes on.
         self.at = at.max(self.at + 1);
         word
     }
 }
 
-fn steps_at(text: &str, depth: usize) -> (Vec<Step>, Order) {
-    let letters: Vec<char> = text.chars().collect();
-    let mut parser =
-        Parser { letters: &letters, at: 0, depth, order: Order::Any, here: Vec::new() };
-    let mut steps = Vec::new();
-    if depth < DEPTH_CAP {
-        while parser.at < letters.len() {
-            parser.list(&mut steps);
-            parser.at += 1;
-        }
-    }
-    (steps, parser.order)
+fn is_number(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_digit())
 }

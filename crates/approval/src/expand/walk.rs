@@ -1,8 +1,9 @@
 //! The steps of a text walked with the values that each name can hold.
 
+use super::commands::Written;
 use super::fields::Fields;
 use super::parameter::{self, Value};
-use super::parse::{self, Assign, Order, Simple, Step};
+use super::parse::{self, Assign, Order, Simple, Step, Way};
 use super::{
     ABSENT, Atom, Doubt, Expanded, TEXT_CAP, TOO_MANY, UNKNOWN, VALUES_CAP, Values, Word, braces,
 };
@@ -19,16 +20,18 @@ const TOGETHER_CAP: usize = 1024;
 const OUTPUTS_CAP: usize = 64;
 
 pub(super) fn walk(text: &str) -> Expanded {
-    let (steps, order) = parse::steps(text);
+    let (steps, order, reading) = parse::steps(text);
     let mut walk = Walk {
         names: HashMap::new(),
         functions: HashMap::new(),
         order,
-        expanded: Expanded::default(),
+        expanded: Expanded { reading, ..Expanded::default() },
         known: HashSet::new(),
         printed: Values::default(),
         captured: None,
         feeds_shell: false,
+        scripts: HashSet::new(),
+        written: Vec::new(),
         depth: 0,
         calls: Vec::new(),
         kept: HashSet::new(),
@@ -38,10 +41,8 @@ pub(super) fn walk(text: &str) -> Expanded {
     if walk.order == Order::Any {
         walk.steps(&steps);
     }
-    if walk.feeds_shell {
-        for text in walk.printed.list.clone() {
-            walk.text(&text.concat(), None);
-        }
+    for text in walk.fed() {
+        walk.text(&text, None);
     }
     if walk.fuel == 0 {
         walk.expanded.doubt = Doubt::TooMany;
@@ -61,6 +62,10 @@ pub(super) struct Walk {
     pub(super) captured: Option<Vec<String>>,
     /// Whether a shell reads a text from elsewhere.
     pub(super) feeds_shell: bool,
+    /// Files that a shell reads.
+    pub(super) scripts: HashSet<String>,
+    /// Files that the text writes.
+    pub(super) written: Vec<(String, Written)>,
     pub(super) depth: usize,
     /// The functions that are running, with their arguments.
     pub(super) calls: Vec<Vec<String>>,
@@ -194,10 +199,24 @@ impl Walk {
         for assign in &simple.assigns {
             self.assign(assign, simple);
         }
+        for aside in &simple.asides {
+            self.word(aside, Split::Never);
+        }
         let mut inputs = Vec::new();
         for input in &simple.inputs {
             let texts = self.word(input, Split::Never);
             inputs.extend(texts.into_iter().map(|fields| fields.concat()));
+        }
+        for text in &inputs {
+            self.printed.add(vec![text.clone()]);
+        }
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        for (way, file) in &simple.files {
+            let names = self.word(file, Split::Never).into_iter().map(|fields| fields.concat());
+            match way {
+                Way::In => reads.extend(names),
+                Way::Out => writes.extend(names),
+            }
         }
         let before = self.captured.take();
         let commands = self.command_words(&simple.words);
@@ -207,12 +226,21 @@ impl Walk {
             if words.is_empty() || self.fuel == 0 {
                 continue;
             }
-            let before = self.captured.clone().map(|_| vec![String::new()]);
+            if !reads.is_empty() {
+                self.reads_files(&words, &reads);
+            }
+            let wanted = self.captured.is_some() || !writes.is_empty();
+            let before = wanted.then(|| vec![String::new()]);
             let whole = std::mem::replace(&mut self.captured, before);
             self.run(words, &inputs);
             outputs.extend(std::mem::replace(&mut self.captured, whole).unwrap_or_default());
         }
         outputs.dedup();
+        for file in writes {
+            let known = !outputs.is_empty() && !outputs.iter().any(|text| text.contains(UNKNOWN));
+            let texts = outputs.iter().chain(&inputs).cloned().collect();
+            self.wrote(&file, known.then_some(texts));
+        }
         if let (Some(captured), false) = (&mut self.captured, outputs.is_empty()) {
             let both = captured
                 .iter()
@@ -342,7 +370,12 @@ impl Walk {
     fn atom(&mut self, atom: &Atom) -> (Vec<Value>, bool) {
         match atom {
             Atom::Letters { text, quoted } => (vec![Value::One(text.clone())], *quoted),
-            Atom::Unknown { quoted } => (vec![Value::One(UNKNOWN.into())], *quoted),
+            Atom::Arithmetic { runs, quoted } => {
+                for atom in runs {
+                    self.atom(atom);
+                }
+                (vec![Value::One(UNKNOWN.into())], *quoted)
+            }
             Atom::Parameter { name, op, quoted } => {
                 let mut values = self.parameter(name, op);
                 if values.len() > 1 {
@@ -393,7 +426,8 @@ impl Walk {
             return;
         }
         self.fuel = self.fuel.saturating_sub(text.len() / 32);
-        let (steps, order) = parse::steps(text);
+        let (steps, order, reading) = parse::steps(text);
+        self.expanded.reading = self.expanded.reading.max(reading);
         if order == Order::Any {
             self.order = order;
         }

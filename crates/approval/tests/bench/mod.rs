@@ -7,6 +7,7 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{
     Audience, Basis, Case, Mode, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
 };
+use std::process::{Command, Stdio};
 
 /// What a verdict comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,4 +101,16 @@ pub fn outcome(rules: &Rules, case: &Case) -> Outcome {
             panic!("not a verdict of rules: {other:?}")
         }
     }
+}
+
+/// Whether bash removes the file `f` with this script, in a directory that holds nothing else.
+pub fn removes_f(script: &str) -> bool {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("f"), "").unwrap();
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script]).current_dir(dir.path()).env_clear();
+    bash.env("PATH", "/usr/bin:/bin").env("SHELL", "/bin/bash").stdin(Stdio::null());
+    let ran = bash.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    assert!(ran.is_ok(), "this test needs bash");
+    !dir.path().join("f").exists()
 }

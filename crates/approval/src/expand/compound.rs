@@ -1,0 +1,229 @@
+//! Commands that hold others: groups, loops, `case`, functions; and those whose words are no commands.
+
+use super::atoms::{Atom, Word};
+use super::parse::{self, DEPTH_CAP, Order, Parser, Simple, Step};
+use std::rc::Rc;
+
+/// Words that open a command that a function can have for its body.
+const OPENING: &[&str] = &["if", "for", "while", "until", "select", "case"];
+
+impl Parser<'_> {
+    /// `{ …; }`, whose brace is behind us.
+    pub(super) fn group(&mut self, steps: &mut Vec<Step>) {
+        if self.depth >= DEPTH_CAP {
+            return self.doubt();
+        }
+        self.depth += 1;
+        let before = self.ends_at.take();
+        self.list(steps);
+        self.ends_at = before;
+        self.depth -= 1;
+        match self.peek(0) {
+            Some('}') => self.skip(1),
+            Some(_) | None => self.doubt(),
+        }
+    }
+
+    /// The body of a function: any command that holds others.
+    pub(super) fn function(&mut self, name: String, steps: &mut Vec<Step>) {
+        self.order = Order::Any;
+        self.lines();
+        let mut body = Vec::new();
+        let first: String =
+            self.rest().iter().take_while(|c| c.is_ascii_alphabetic()).take(9).collect();
+        match self.peek(0) {
+            _ if self.depth >= DEPTH_CAP => self.doubt(),
+            Some('{') => {
+                self.skip(1);
+                self.group(&mut body);
+            }
+            Some('(') if !self.next_is("((") => {
+                self.skip(1);
+                body = self.inner();
+            }
+            Some(_) if OPENING.contains(&first.as_str()) => self.compound(&first, &mut body),
+            Some(_) | None => {
+                // A test, or a simple command, which only some shells take.
+                self.doubt();
+                let line: String = self.rest().iter().take_while(|c| **c != '\n').collect();
+                body = parse::steps(&line).0;
+            }
+        }
+        steps.push(Step::Function { name, body: Rc::new(body) });
+    }
+
+    /// From its first word to the one that closes it.
+    fn compound(&mut self, first: &str, steps: &mut Vec<Step>) {
+        self.depth += 1;
+        let before = self.ends_at.take();
+        let nesting = self.nesting;
+        self.skip(first.len());
+        match first {
+            "for" | "select" => self.loop_words(steps),
+            "case" => self.case(steps),
+            _ => self.nesting += 1,
+        }
+        self.ends_at = Some(nesting);
+        self.list(steps);
+        self.ends_at = before;
+        self.depth -= 1;
+    }
+
+    /// `for name in words`; the body follows.
+    pub(super) fn loop_words(&mut self, steps: &mut Vec<Step>) {
+        self.order = Order::Any;
+        self.nesting += 1;
+        self.blanks();
+        if self.peek(0) == Some('(') {
+            return;
+        }
+        let name = self.word().plain().unwrap_or_default();
+        while self.peek(0).is_some_and(char::is_whitespace) {
+            self.skip(1);
+        }
+        let mut words = Vec::new();
+        let before = self.place();
+        let listed =
+            self.peek(0).is_some_and(|c| c == 'i') && self.word().plain().as_deref() == Some("in");
+        if listed {
+            loop {
+                self.blanks();
+                match self.peek(0) {
+                    None | Some('\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>') => break,
+                    Some(_) => words.push(self.word()),
+                }
+            }
+        } else {
+            self.back_to(before);
+            words.push(Word(vec![Atom::Parameter {
+                name: "@".into(),
+                op: String::new(),
+                quoted: true,
+            }]));
+        }
+        steps.push(Step::Loop { name, words });
+    }
+
+    /// `case word in`, and the first pattern.
+    pub(super) fn case(&mut self, steps: &mut Vec<Step>) {
+        self.order = Order::Any;
+        self.nesting += 1;
+        self.cases += 1;
+        self.blanks();
+        let word = self.word();
+        steps.push(of_builtin("case", vec![word]));
+        self.lines();
+        if self.word().plain().as_deref() != Some("in") {
+            self.doubt();
+        }
+        self.pattern(steps);
+    }
+
+    /// `;;`, `;&` or `;;&`: a pattern follows.
+    pub(super) fn next_case(&mut self, steps: &mut Vec<Step>) {
+        self.skip(if self.next_is(";;&") { 3 } else { 2 });
+        match self.cases {
+            0 => self.doubt(),
+            _ => self.pattern(steps),
+        }
+    }
+
+    /// A pattern of `case` up to its `)`, or `esac`, which stays. Only substitutions in it run.
+    fn pattern(&mut self, steps: &mut Vec<Step>) {
+        let mut words = Vec::new();
+        let mut first = true;
+        loop {
+            self.lines();
+            let place = self.place();
+            match self.peek(0) {
+                Some(')') => {
+                    self.skip(1);
+                    break;
+                }
+                Some('|') => self.skip(1),
+                Some('(') if first => self.skip(1),
+                None | Some(';' | '&' | '<' | '>' | '(') => {
+                    self.doubt();
+                    break;
+                }
+                Some(_) => {
+                    let word = self.word();
+                    if first && word.plain().as_deref() == Some("esac") {
+                        self.back_to(place);
+                        break;
+                    }
+                    words.push(word);
+                }
+            }
+            first = false;
+        }
+        steps.push(of_builtin("case", words));
+    }
+
+    /// `[[ … ]]`: its signs join no commands.
+    pub(super) fn test(&mut self, steps: &mut Vec<Step>) {
+        self.order = Order::Any;
+        let mut words = Vec::new();
+        loop {
+            while self.peek(0).is_some_and(|c| c.is_whitespace() || ";&|<>()".contains(c)) {
+                self.skip(1);
+            }
+            if matches!(self.peek(0), None | Some('#')) {
+                self.doubt();
+                break;
+            }
+            let word = self.word();
+            if word.plain().as_deref() == Some("]]") {
+                break;
+            }
+            words.push(word);
+        }
+        steps.push(of_builtin("[[", words));
+    }
+
+    /// `((…))`; whether it is one. As in bash, it is two subshells where the brackets do not close
+    /// together.
+    pub(super) fn arithmetic(&mut self, steps: &mut Vec<Step>) -> bool {
+        let Some(text) = self.arithmetic_text() else { return false };
+        if operands_touch(&text) {
+            // An error of bash's, and a command of other shells.
+            self.doubt();
+        }
+        let asides = vec![Word::commands_of(&text)];
+        steps.push(Step::Simple(Simple { asides, ..Simple::default() }));
+        true
+    }
+
+    /// Passes blanks, line ends and comments.
+    pub(super) fn lines(&mut self) {
+        loop {
+            self.blanks();
+            match self.peek(0) {
+                Some('#') => self.comment(),
+                Some(c) if c.is_whitespace() => self.skip(1),
+                Some(_) | None => return,
+            }
+        }
+    }
+}
+
+fn of_builtin(program: &str, words: Vec<Word>) -> Step {
+    let words = std::iter::once(Word::quoted(program)).chain(words).collect();
+    Step::Simple(Simple { words, ..Simple::default() })
+}
+
+/// `rm f`: two names with nothing but blanks between them are no arithmetic.
+fn operands_touch(text: &str) -> bool {
+    let is_operand = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
+    let (mut operand, mut blank) = (false, false);
+    for c in text.chars() {
+        if c.is_whitespace() {
+            blank = true;
+        } else if operand && blank && is_operand(c) {
+            return true;
+        } else {
+            (operand, blank) = (is_operand(c), false);
+        }
+    }
+    false
+}

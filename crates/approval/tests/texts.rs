@@ -1,0 +1,43 @@
+//! Scripts as data: each of `texts/denied.txt` removes the file `f` when bash runs it, and must be denied
+//! where a rule denies `rm *`; each of `texts/free.txt` names the program and leaves the file where it is.
+//!
+//! One script a line; `␤` stands for a line end, and lines that begin with `## ` are headings.
+#![allow(clippy::unwrap_used)]
+
+mod bench;
+
+use bench::{Outcome, command, outcome, removes_f, rules};
+use protocol::judgement::Mode;
+
+const DENIED: &str = include_str!("texts/denied.txt");
+const FREE: &str = include_str!("texts/free.txt");
+
+fn scripts(texts: &str) -> Vec<String> {
+    let rows = texts.lines().filter(|row| !row.is_empty() && !row.starts_with("## "));
+    rows.map(|row| row.replace('␤', "\n")).collect()
+}
+
+#[test]
+fn what_starts_a_denied_program_is_denied() {
+    let auto = rules(Mode::Auto, &[], &[], &["bash:rm *"]);
+    let allowing = rules(Mode::Ask, &["bash:*"], &[], &["bash:rm *"]);
+    let rows = scripts(DENIED);
+    assert!(rows.len() > 200);
+    for row in rows {
+        assert!(removes_f(&row), "bash does not remove the file: {row:?}");
+        for judge in [&auto, &allowing] {
+            assert_eq!(outcome(judge, &command(&row)), Outcome::Denied, "{row:?}");
+        }
+    }
+}
+
+#[test]
+fn what_only_names_a_denied_program_is_not_denied() {
+    let judge = rules(Mode::Auto, &[], &[], &["bash:rm *"]);
+    let rows = scripts(FREE);
+    assert!(rows.len() > 100);
+    for row in rows {
+        assert!(!removes_f(&row), "bash removes the file: {row:?}");
+        assert_eq!(outcome(&judge, &command(&row)), Outcome::AllowedByMode, "{row:?}");
+    }
+}
