@@ -115,6 +115,11 @@ impl Alike {
         ROWS.iter().position(begins).map(Self)
     }
 
+    /// Whether it is about the program, not about one of its subcommands.
+    pub(crate) fn is_whole_program(&self) -> bool {
+        ROWS[self.0].words.len() == 1
+    }
+
     /// The words behind the program; nothing for those of another.
     pub(crate) fn sort<'a>(&self, words: &[&'a str]) -> Option<Sorted<'a>> {
         let row = &ROWS[self.0];

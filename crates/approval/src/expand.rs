@@ -16,16 +16,22 @@ mod parse;
 mod print;
 mod walk;
 
+use crate::glimpse::EXPANSIONS_CAP;
 use atoms::{Atom, Word};
+use std::fmt;
 
 /// Longest text that a variable or a substitution holds.
 const TEXT_CAP: usize = 64 * 1024;
 /// Most values of a name, most fields of a brace expansion, most readings of a word.
 const VALUES_CAP: usize = 4096;
+/// Most outputs of a substitution, or of what a command reads.
+const OUTPUTS_CAP: usize = 64;
 /// Stands for what cannot be known. No text that people write has it.
 const UNKNOWN: char = '\u{10fffd}';
 /// Stands for what has too many readings, or is too long.
 const TOO_MANY: char = '\u{10fffb}';
+/// Behind the former: it is outputs that are too many.
+const OF_OUTPUTS: char = '\u{10fffa}';
 /// An element of an array that was never set.
 const ABSENT: &str = "\u{10fffc}";
 
@@ -57,7 +63,49 @@ pub(crate) enum Doubt {
     /// The name of one comes from outside the text.
     Opaque,
     /// There are more possibilities than are looked at.
-    TooMany,
+    TooMany(Limit),
+}
+
+/// A bound of the reading, which a text met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Limit {
+    Depth,
+    Length,
+    Outputs,
+    Texts,
+    Values,
+    Work,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Depth => f.write_str("texts or functions lie deeper within each other than 10"),
+            Self::Length => write!(f, "a text is longer than {} KiB", TEXT_CAP * 2 / 1024),
+            Self::Outputs => write!(f, "a command could print more than {OUTPUTS_CAP} texts"),
+            Self::Texts => write!(f, "more than {EXPANSIONS_CAP} texts in it hold commands"),
+            Self::Values => {
+                write!(f, "a word or variable could have more than {VALUES_CAP} values")
+            }
+            Self::Work => f.write_str("reading it takes more than 60,000 steps"),
+        }
+    }
+}
+
+/// The limit that hides what a word is, where one does.
+pub(crate) fn limit_of(word: &str) -> Option<Limit> {
+    let (_, behind) = word.split_once(TOO_MANY)?;
+    Some(if behind.starts_with(OF_OUTPUTS) { Limit::Outputs } else { Limit::Values })
+}
+
+/// Stands for the values beyond a limit: only a command that a denial could mean is refused for it.
+fn beyond(limit: Limit) -> String {
+    match limit {
+        Limit::Outputs => [TOO_MANY, OF_OUTPUTS].iter().collect(),
+        Limit::Depth | Limit::Length | Limit::Texts | Limit::Values | Limit::Work => {
+            TOO_MANY.into()
+        }
+    }
 }
 
 /// Expands a text.
@@ -90,5 +138,13 @@ impl Values {
             self.list.push(value);
         }
         room
+    }
+
+    /// The same, with a sign for what has no room.
+    fn add_or_mark(&mut self, value: Vec<String>) {
+        let beyond = vec![beyond(Limit::Values)];
+        if !self.add(value) && self.known.insert(beyond.clone()) {
+            self.list.push(beyond);
+        }
     }
 }

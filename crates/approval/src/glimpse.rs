@@ -1,7 +1,7 @@
 //! The generous reading's second half: every command that can be seen in a text, through wrappers
 //! such as `env` and `sh -c` too.
 
-use crate::expand::{Doubt, Expanded, Reading, expand};
+use crate::expand::{Doubt, Expanded, Limit, Reading, expand};
 use crate::grammar;
 use crate::lex::{self, Piece, Quotes};
 use crate::programs::{Trait, Traits};
@@ -14,7 +14,7 @@ use std::collections::HashSet;
 const DEPTH_CAP: usize = 8;
 
 /// Most texts whose variables are looked into: the first, and those within it.
-const EXPANSIONS_CAP: usize = 16;
+pub(crate) const EXPANSIONS_CAP: usize = 64;
 
 /// A piece and the places in it where a command could begin.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,6 +68,9 @@ pub(crate) fn glimpses(command: &str, script: &Script) -> Result<(Vec<Glimpse>, 
         if expansions > 0 && !lex::is_plain(&text) {
             expansions -= 1;
             expanded = Some(expand(&text));
+        }
+        if expansions == 0 && text.contains('$') {
+            doubt = Doubt::TooMany(Limit::Texts);
         }
         doubt = doubt.max(expanded.as_ref().map_or(Doubt::None, |expanded| expanded.doubt));
         let (pieces, prints) = readings(&text, &script, expanded);
@@ -192,7 +195,8 @@ fn look(piece: Piece, prints: Prints) -> (Glimpse, Vec<String>) {
             }
         }
         if traits.has(Trait::Evaluates) && first(&mut seen.joins) {
-            nested.push(words[at + 1..].join(" "));
+            let from = at + 1 + usize::from(words.get(at + 1).is_some_and(|word| word == "--"));
+            nested.push(words[from..].join(" "));
         }
         // Of a wrapper whose options are known, the command is found; others may take a text.
         let reads = traits.has(Trait::ReadsText)
@@ -202,6 +206,9 @@ fn look(piece: Piece, prints: Prints) -> (Glimpse, Vec<String>) {
             // `alias x='…'` holds its text behind the sign.
             let text = |word: &String| Some(word.split_once('=')?.1.to_owned());
             nested.extend(words[at + 1..].iter().filter_map(text));
+            // `env -S'…'`
+            let joined = |word: &String| Some(word.strip_prefix("-S")?.to_owned());
+            nested.extend(words[at + 1..].iter().filter_map(joined));
         }
         // `git -c alias.x='!…'`: git hands what follows the mark to a shell.
         if traits.has(Trait::IsGit) && first(&mut seen.gits) {
@@ -213,8 +220,8 @@ fn look(piece: Piece, prints: Prints) -> (Glimpse, Vec<String>) {
             }
         }
         if traits.has(Trait::Shell) && first(&mut seen.shells) {
-            let behind_c = words[at + 1..].iter().skip_while(|word| !is_c_option(word)).skip(1);
-            nested.extend(behind_c.cloned());
+            let mut behind_c = words[at + 1..].iter().skip_while(|word| !is_c_option(word)).skip(1);
+            nested.extend(behind_c.find(|word| !word.starts_with(['-', '+'])).cloned());
         }
     }
     let starts = (0..words.len()).filter(|at| begins[*at]).collect();
@@ -295,6 +302,6 @@ fn without_variables(text: &str, held: &str) -> String {
 }
 
 /// `-c`, `-lc`, `-xec` and the like.
-pub(crate) fn is_c_option(word: &str) -> bool {
+fn is_c_option(word: &str) -> bool {
     word.strip_prefix('-').is_some_and(|letters| !letters.starts_with('-') && letters.contains('c'))
 }

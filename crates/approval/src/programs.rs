@@ -74,7 +74,6 @@ const READ_TEXT: &[&str] = &[
     "alias",
     "entr",
     "env",
-    "eval",
     "flock",
     "mapfile",
     "parallel",

@@ -3,7 +3,7 @@
 use crate::command;
 use crate::digest::digest;
 use crate::error::{Fault, RuleError};
-use crate::expand::Doubt;
+use crate::expand::{Doubt, Limit};
 use crate::glimpse::{self, Glimpse, TooDeep};
 use crate::grammar;
 use crate::offers;
@@ -134,12 +134,11 @@ impl Rules {
             let rule = &self.rules[index];
             return Verdict::Deny(Basis::Rule(rule.clone()), wording::denied(rule, &what));
         }
-        if let Matter::Command { doubt: Doubt::TooMany, .. } = &matter
-            && self.deny.all_of(&case.call.tool).any(|(rules, _)| rules.asks_for_words())
-        {
-            let why = "what its programs are has more possibilities than can be looked at, and \
-                rules deny some programs. Write the programs out"
-                .to_owned();
+        if let Some(limit) = self.limit_met(&case.call.tool, &matter) {
+            let why = format!(
+                "what it runs has more possibilities than can be looked at ({limit}), and rules deny \
+                 some programs. Write the commands out"
+            );
             return Verdict::Deny(Basis::Unjudgeable(why.clone()), wording::unjudgeable(&why));
         }
         // Before queries, rules and modes: what lets a call run gives it no more than the session has.
@@ -154,6 +153,16 @@ impl Rules {
             // The answer is for this call, since its rights are.
             Verdict::Ask(question) => Verdict::Ask(Question { offers: Vec::new(), ..question }),
             denied @ Verdict::Deny(..) => denied,
+        }
+    }
+
+    /// The limit of the reading that hides from denials what a command runs.
+    fn limit_met(&self, tool: &str, matter: &Matter) -> Option<Limit> {
+        let Matter::Command { doubt, glimpses, .. } = matter else { return None };
+        let mut denials = self.deny.all_of(tool).filter(|(rules, _)| rules.asks_for_words());
+        match doubt {
+            Doubt::TooMany(limit) => denials.next().map(|_| *limit),
+            Doubt::None | Doubt::Opaque => denials.find_map(|(rules, _)| rules.hidden_by(glimpses)),
         }
     }
 
@@ -297,7 +306,7 @@ impl Rules {
         let in_scope =
             || case.probe.iter().flat_map(|probe| &probe.paths).all(|path| path.in_scope);
         match (self.mode, matter) {
-            (Mode::Auto, Matter::Command { doubt: Doubt::Opaque | Doubt::TooMany, .. }) => {
+            (Mode::Auto, Matter::Command { doubt: Doubt::Opaque | Doubt::TooMany(_), .. }) => {
                 Verdict::Allow(Basis::Opaque(self.mode))
             }
             (Mode::Auto, _) => Verdict::Allow(Basis::Mode(self.mode)),

@@ -1,6 +1,7 @@
 //! The rules of one effect, sorted by tool so that a thousand of them are searched quickly.
 
 use crate::address::AddressPattern;
+use crate::expand::{Limit, limit_of};
 use crate::glimpse::Glimpse;
 use crate::paths::{PathPattern, Spot};
 use crate::pattern::{Parsed, Pattern};
@@ -154,6 +155,20 @@ impl ToolRules {
             }
         }
         caught
+    }
+
+    /// The limit that hides the words of a command which a rule could catch.
+    pub(crate) fn hidden_by(&self, glimpses: &[Glimpse]) -> Option<Limit> {
+        glimpses.iter().find_map(|glimpse| {
+            let hidden = glimpse.words.iter().position(|word| limit_of(word).is_some())?;
+            let caught = |start: &&usize| {
+                let known = glimpse.words.get(**start..hidden).unwrap_or_default();
+                let rules = known.first().map(|program| self.words.of(program));
+                rules.is_some_and(|rules| rules.iter().any(|(pattern, _)| pattern.begins(known)))
+            };
+            glimpse.starts.iter().find(caught)?;
+            limit_of(&glimpse.words[hidden])
+        })
     }
 
     /// The first rule that speaks of all that is asked for of a host.

@@ -111,6 +111,20 @@ impl WordPattern {
         as_written || self.catches_alike(command, open)
     }
 
+    /// Whether more words could make a command that it catches of these.
+    pub(crate) fn begins(&self, command: &[String]) -> bool {
+        let arguments = command.get(1..).unwrap_or_default();
+        let rest = self.words.get(1..).unwrap_or_default();
+        // Of these programs, the words may stand in any order.
+        self.is_of_table() || rest.iter().zip(arguments).all(|(pattern, word)| pattern.is(word))
+    }
+
+    fn is_of_table(&self) -> bool {
+        let written: Vec<String> = self.words.iter().map(|word| word.pieces.join("*")).collect();
+        let written: Vec<&str> = written.iter().map(String::as_str).collect();
+        Alike::of(&written).is_some_and(|alike| alike.is_whole_program())
+    }
+
     /// Whether a command means the same to its program: its options in another order or spelling.
     fn catches_alike(&self, command: &[String], open: bool) -> bool {
         if command.len() < 2 || self.words.len() < 2 {

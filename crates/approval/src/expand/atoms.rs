@@ -71,6 +71,31 @@ impl Word {
         Self(reader.atoms)
     }
 
+    /// What stands behind the sign in `${name:-…}`; blanks in it end no word.
+    pub(super) fn of_operand(text: &str) -> Self {
+        let letters: Vec<char> = text.chars().collect();
+        let mut reader = Reader::new(&letters, 0, 0);
+        while reader.at < letters.len() {
+            reader.word();
+            if let Some(c) = reader.peek(0) {
+                reader.push(c, false);
+                reader.at += 1;
+            }
+        }
+        Self(reader.atoms)
+    }
+
+    /// The same for a pattern, in which a letter behind a backslash is only itself.
+    pub(super) fn of_pattern(text: &str) -> Self {
+        let mut word = Self::of_operand(text);
+        for atom in &mut word.0 {
+            if let Atom::Letters { text, quoted: true } = atom {
+                *text = text.chars().flat_map(|c| ['\\', c]).collect();
+            }
+        }
+        word
+    }
+
     /// The commands that run while bash reads a text that is none: an index, a number, a file's name.
     pub(super) fn commands_of(text: &str) -> Self {
         match text.contains(['$', '`']) {

@@ -1,14 +1,15 @@
 //! What commands do to names, and what they run in turn.
 
 use super::parse::Step;
-use super::walk::Walk;
-use super::{Doubt, TOO_MANY, UNKNOWN, Values, print};
+use super::walk::{Attribute, Walk};
+use super::{ABSENT, Doubt, Limit, OUTPUTS_CAP, UNKNOWN, Values, beyond, limit_of, print};
 use crate::programs::{Trait, Traits};
 use crate::words::base_name;
 use crate::wrapper::{self, Behind};
 
-/// Most outputs that are taken for what a command reads.
-const OUTPUTS_CAP: usize = 64;
+/// Builtins that read an index or a number in their words, and run the commands in it.
+const EVALUATE: &[&str] =
+    &["[", "[[", "declare", "let", "local", "printf", "read", "test", "typeset", "unset"];
 /// Deepest functions that call each other.
 const CALLS_CAP: usize = 30;
 /// Most calls of one function within each other that are followed.
@@ -20,8 +21,8 @@ impl Walk {
         let bytes: usize = words.iter().map(String::len).sum();
         self.fuel = self.fuel.saturating_sub(1 + words.len() / 16 + bytes / 128);
         for word in &words {
-            if word.contains(TOO_MANY) {
-                self.doubt(Doubt::TooMany);
+            if let Some(limit) = limit_of(word) {
+                self.too_many(limit);
             } else if word.contains(UNKNOWN) {
                 self.doubt(Doubt::Opaque);
             }
@@ -45,11 +46,18 @@ impl Walk {
     fn effect(&mut self, words: &[String], inputs: &[String]) -> Option<String> {
         self.programs_in(words, inputs);
         let (program, rest) = words.split_first()?;
-        if let Some(body) = self.functions.get(program).cloned() {
-            self.call(words, &body);
+        if let Some(bodies) = self.functions.get(program).cloned() {
+            for body in bodies {
+                self.call(words, &body);
+            }
             return Some(String::new());
         }
         let named = |word: &&String| !word.starts_with('-');
+        if EVALUATE.contains(&program.as_str()) {
+            for word in rest.iter().filter(|word| word.contains('[')) {
+                self.evaluated(word);
+            }
+        }
         let name = match program.rsplit_once('/') {
             None => program.as_str(),
             Some(("/bin" | "/usr/bin", name)) => name,
@@ -69,12 +77,16 @@ impl Walk {
                 self.effect(&rest[from..], inputs)
             }
             "declare" | "export" | "local" | "readonly" | "typeset" => {
+                let attribute = rest.iter().find_map(|word| Attribute::of(word));
                 for word in rest.iter().filter(named) {
                     let (name, value) = match word.split_once('=') {
                         Some((name, value)) => (name, vec![value.to_owned()]),
                         None => (word.as_str(), Vec::new()),
                     };
                     let name = name.trim_end_matches('+');
+                    if let Some(attribute) = attribute.filter(|_| program != "export") {
+                        self.attributes.insert(name.to_owned(), attribute);
+                    }
                     self.kept.insert(name.to_owned());
                     // `local x` hides the value that was there.
                     if !value.is_empty() || !matches!(program.as_str(), "export" | "readonly") {
@@ -106,13 +118,16 @@ impl Walk {
             }
             "unset" => {
                 for name in rest.iter().filter(named) {
-                    let name = name.split('[').next().unwrap_or_default();
-                    self.set(name, vec![Vec::new()]);
+                    match name.split_once('[') {
+                        None => self.set(name, vec![Vec::new()]),
+                        Some((name, index)) => self.unset_element(name, index),
+                    }
                 }
                 Some(String::new())
             }
             "eval" => {
-                self.text(&rest.join(" "), None);
+                let from = usize::from(rest.first().is_some_and(|word| word == "--"));
+                self.text(&rest[from..].join(" "), None);
                 Some(String::new())
             }
             "trap" => {
@@ -151,10 +166,13 @@ impl Walk {
         if self.calls.iter().filter(|call| call.first() == words.first()).count() >= RECURSION_CAP {
             // `f() { "$@"; }; f f f f rm x`: the program stands behind the functions.
             let hands_on = words[1..].iter().any(|word| self.functions.contains_key(word));
-            return self.doubt(if hands_on { Doubt::TooMany } else { Doubt::Opaque });
+            return self.doubt(match hands_on {
+                true => Doubt::TooMany(Limit::Depth),
+                false => Doubt::Opaque,
+            });
         }
         if self.calls.len() >= CALLS_CAP {
-            return self.doubt(Doubt::TooMany);
+            return self.too_many(Limit::Depth);
         }
         let before = self.names.insert("@".into(), Values::one(words[1..].to_vec()));
         self.calls.push(words.to_vec());
@@ -163,15 +181,34 @@ impl Walk {
         self.put_back("@", before);
     }
 
+    /// `unset 'a[0]'`
+    fn unset_element(&mut self, name: &str, index: &str) {
+        let at = index.trim_end_matches(']').trim().parse::<usize>();
+        let without = |mut array: Vec<String>| {
+            match at.clone() {
+                Ok(at) if at < array.len() => array[at] = ABSENT.to_owned(),
+                Ok(_) | Err(_) => {}
+            }
+            array
+        };
+        let held = self.get(name).into_iter().map(without).collect();
+        self.set(name, held);
+    }
+
     fn prints(&mut self, text: String) -> String {
-        if text.len() < 4096 {
-            self.printed.add(vec![text.clone()]);
+        if !self.printed.add(vec![text.clone()]) {
+            self.too_many(Limit::Outputs);
         }
         text
     }
 
     /// `read a b` and `mapfile a`: what a here-string holds, or what is printed anywhere in the text.
     fn reads(&mut self, rest: &[String], inputs: &[String]) {
+        if let Some(at) = rest.iter().position(|word| word == "-C")
+            && let Some(text) = rest.get(at + 1)
+        {
+            self.text(text, None);
+        }
         let names: Vec<&String> = rest
             .iter()
             .filter(|word| {
@@ -179,10 +216,14 @@ impl Walk {
                     && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
             })
             .collect();
-        let texts = match inputs {
-            [] => self.printed.list.iter().map(|text| text.concat()).take(OUTPUTS_CAP).collect(),
+        let mut texts: Vec<String> = match inputs {
+            [] => self.printed.list.iter().map(|text| text.concat()).collect(),
             inputs => inputs.to_vec(),
         };
+        if texts.len() > OUTPUTS_CAP {
+            texts.truncate(OUTPUTS_CAP);
+            texts.push(beyond(Limit::Outputs));
+        }
         let ifs = self.get("IFS").into_iter().map(|ifs| ifs.concat()).collect::<String>() + "\n";
         for name in &names {
             self.set(name, Vec::new());
@@ -287,7 +328,8 @@ impl Walk {
             self.scripts.insert(plain_path(file).to_owned());
             return;
         }
-        self.feeds_shell = true;
+        // Its input is what another command prints.
+        self.feeds_shell |= inputs.is_empty();
         for text in inputs {
             self.text(text, Some(("bash".into(), given.to_vec())));
         }
@@ -337,15 +379,17 @@ impl Walk {
             return;
         }
         let printed = self.printed.list.iter().map(|text| text.concat());
-        let texts: Vec<String> = inputs.iter().cloned().chain(printed).collect();
+        let mut texts: Vec<String> = inputs.iter().cloned().chain(printed).collect();
         if texts.len() > OUTPUTS_CAP {
-            self.doubt(Doubt::TooMany);
+            texts.truncate(OUTPUTS_CAP);
+            texts.push(beyond(Limit::Outputs));
         }
-        for text in texts.iter().take(OUTPUTS_CAP) {
+        for text in &texts {
             let runs: Vec<Vec<String>> = match &mark {
                 Some(mark) => {
-                    let lines = text.lines().take(OUTPUTS_CAP);
-                    let put = |line: &str| {
+                    let more = text.lines().nth(OUTPUTS_CAP).map(|_| beyond(Limit::Outputs));
+                    let lines = text.lines().take(OUTPUTS_CAP).map(str::to_owned).chain(more);
+                    let put = |line: String| {
                         command
                             .iter()
                             .map(|word| word.replace(mark.as_str(), line.trim()))

@@ -27,6 +27,7 @@ impl Parser<'_> {
     /// The body of a function: any command that holds others.
     pub(super) fn function(&mut self, name: String, steps: &mut Vec<Step>) {
         self.order = Order::Any;
+        let defined = self.defined();
         self.lines();
         let mut body = Vec::new();
         let first: String =
@@ -49,7 +50,7 @@ impl Parser<'_> {
                 body = parse::steps(&line).0;
             }
         }
-        steps.push(Step::Function { name, body: Rc::new(body) });
+        steps.push(Step::Function { name, body: Rc::new(body), defined });
     }
 
     /// From its first word to the one that closes it.

@@ -50,7 +50,8 @@ pub(super) fn apply(value: Value, op: &str, operand: &str, other: &str) -> Value
         ",," | "@L" => each(&str::to_lowercase),
         "^" | "@u" => each(&|text| first_letter(text, char::to_ascii_uppercase)),
         "," => each(&|text| first_letter(text, char::to_ascii_lowercase)),
-        "@Q" | "@E" | "@P" => value,
+        "@E" => each(&|text| super::print::escaped(text).0),
+        "@Q" | "@P" | "@A" => value,
         ":" => part(value, operand, other),
         _ => Value::One(UNKNOWN.into()),
     }
@@ -98,24 +99,30 @@ pub(super) fn cost(value: &Value, op: &str, operand: &str) -> usize {
         Value::One(text) => text.len(),
         Value::Each(texts) => texts.iter().map(String::len).sum(),
     };
-    let places = if op.starts_with(['#', '%']) { operand.len() } else { 0 };
+    let places = match op {
+        "#" | "##" | "%" | "%%" => operand.len(),
+        "/" | "//" | "/#" | "/%" if operand.contains(['*', '?', '[']) => {
+            operand.len().saturating_mul(bytes.clamp(1, 256))
+        }
+        _ => 0,
+    };
     bytes.saturating_mul(1 + places) / 1024
 }
 
 /// The text less the shortest or longest beginning or end that fits. It takes time with the product of
 /// the text and the pattern.
 fn cut(text: &str, op: &str, pattern: &str) -> String {
-    let (mut letters, mut pattern): (Vec<char>, Vec<char>) =
-        (text.chars().collect(), pattern.chars().collect());
-    if letters.len().saturating_mul(pattern.len()) > PATTERN_CAP {
+    let mut letters: Vec<char> = text.chars().collect();
+    let mut pattern = Pattern::read(pattern);
+    if letters.len().saturating_mul(pattern.0.len()) > PATTERN_CAP {
         return TOO_MANY.into();
     }
     let from_front = op.starts_with('#');
     if !from_front {
         letters.reverse();
-        pattern.reverse();
+        pattern.0.reverse();
     }
-    let lengths = fitting(&pattern, &letters);
+    let lengths = pattern.fitting(&letters);
     let length = if op.len() == 2 { lengths.last() } else { lengths.first() };
     let mut rest = letters.split_off(length.copied().unwrap_or_default());
     if !from_front {
@@ -124,53 +131,154 @@ fn cut(text: &str, op: &str, pattern: &str) -> String {
     rest.into_iter().collect()
 }
 
-/// The lengths of the beginnings that a pattern with `*` and `?` fits, in ascending order.
-fn fitting(pattern: &[char], text: &[char]) -> Vec<usize> {
-    // At each place of the pattern: whether it can be reached behind the letters so far.
-    let mut reached = vec![false; pattern.len() + 1];
-    reached[0] = true;
-    let pass_stars = |reached: &mut Vec<bool>| {
-        for (at, c) in pattern.iter().enumerate() {
-            reached[at + 1] |= *c == '*' && reached[at];
-        }
-    };
-    pass_stars(&mut reached);
-    let mut lengths = Vec::new();
-    for length in 0..=text.len() {
-        if reached[pattern.len()] {
-            lengths.push(length);
-        }
-        let Some(letter) = text.get(length) else { break };
-        let mut next = vec![false; reached.len()];
-        for (at, c) in pattern.iter().enumerate().filter(|(at, _)| reached[*at]) {
-            match c {
-                '*' => next[at] = true,
-                c => next[at + 1] |= *c == '?' || c == letter,
-            }
-        }
-        reached = next;
-        pass_stars(&mut reached);
-    }
-    lengths
-}
-
+/// The text with the longest piece that fits replaced: the first, each (`//`), or the one at an end.
 fn replaced(text: &str, op: &str, pattern: &str, with: &str) -> String {
     if pattern.is_empty() {
         return text.to_owned();
     }
-    if pattern.contains(['*', '?', '[']) {
-        return UNKNOWN.into();
+    let letters: Vec<char> = text.chars().collect();
+    let pattern = Pattern::read(pattern);
+    let places =
+        if pattern.0.iter().any(|one| matches!(one, One::Any)) { letters.len() } else { 1 };
+    if letters.len().saturating_mul(pattern.0.len()).saturating_mul(places) > PATTERN_CAP {
+        return TOO_MANY.into();
     }
-    match op {
-        "//" => text.replace(pattern, with),
-        "/#" => {
-            text.strip_prefix(pattern).map_or_else(|| text.into(), |rest| format!("{with}{rest}"))
+    let (mut out, mut at) = (String::new(), 0);
+    while at < letters.len() {
+        let mut lengths = pattern.fitting(&letters[at..]);
+        if op == "/%" {
+            lengths.retain(|length| at + length == letters.len());
         }
-        "/%" => {
-            text.strip_suffix(pattern).map_or_else(|| text.into(), |rest| format!("{rest}{with}"))
+        match lengths.last().filter(|length| **length > 0) {
+            Some(length) => {
+                out.push_str(with);
+                at += length;
+                if op != "//" {
+                    break;
+                }
+            }
+            None if op == "/#" => break,
+            None => {
+                out.push(letters[at]);
+                at += 1;
+            }
         }
-        _ => text.replacen(pattern, with, 1),
     }
+    out.extend(&letters[at..]);
+    out
+}
+
+/// A pattern of bash's, one letter at a time.
+struct Pattern(Vec<One>);
+
+enum One {
+    Letter(char),
+    /// `?`
+    Letters,
+    /// `*`
+    Any,
+    /// `[a-z]`: ranges, and whether they count or what is outside of them.
+    Set(Vec<(char, char)>, Counts),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    Within,
+    Outside,
+}
+
+impl Pattern {
+    fn read(text: &str) -> Self {
+        let letters: Vec<char> = text.chars().collect();
+        let (mut all, mut at) = (Vec::new(), 0);
+        while let Some(c) = letters.get(at) {
+            at += 1;
+            match c {
+                '\\' => {
+                    all.push(One::Letter(letters.get(at).copied().unwrap_or('\\')));
+                    at += 1;
+                }
+                '*' => all.push(One::Any),
+                '?' => all.push(One::Letters),
+                '[' => {
+                    let end = letters[at..].iter().skip(1).position(|c| *c == ']');
+                    let Some(end) = end.map(|end| at + end + 1) else {
+                        all.push(One::Letter('['));
+                        continue;
+                    };
+                    all.push(set(&letters[at..end]));
+                    at = end + 1;
+                }
+                c => all.push(One::Letter(*c)),
+            }
+        }
+        Self(all)
+    }
+
+    /// The lengths of the beginnings that it fits, in ascending order.
+    fn fitting(&self, text: &[char]) -> Vec<usize> {
+        // At each place of the pattern: whether it can be reached behind the letters so far.
+        let mut reached = vec![false; self.0.len() + 1];
+        reached[0] = true;
+        let pass_stars = |reached: &mut Vec<bool>| {
+            for (at, one) in self.0.iter().enumerate() {
+                reached[at + 1] |= matches!(one, One::Any) && reached[at];
+            }
+        };
+        pass_stars(&mut reached);
+        let mut lengths = Vec::new();
+        for length in 0..=text.len() {
+            if reached[self.0.len()] {
+                lengths.push(length);
+            }
+            let Some(letter) = text.get(length).filter(|_| reached.contains(&true)) else { break };
+            let mut next = vec![false; reached.len()];
+            for (at, one) in self.0.iter().enumerate().filter(|(at, _)| reached[*at]) {
+                match one {
+                    One::Any => next[at] = true,
+                    One::Letters => next[at + 1] = true,
+                    One::Letter(c) => next[at + 1] |= c == letter,
+                    One::Set(ranges, counts) => {
+                        let within = ranges.iter().any(|(from, to)| (from..=to).contains(&letter));
+                        next[at + 1] |= within == (*counts == Counts::Within);
+                    }
+                }
+            }
+            reached = next;
+            pass_stars(&mut reached);
+        }
+        lengths
+    }
+}
+
+/// What stands between `[` and `]`.
+fn set(letters: &[char]) -> One {
+    let (counts, letters) = match letters {
+        ['!' | '^', rest @ ..] => (Counts::Outside, rest),
+        all => (Counts::Within, all),
+    };
+    let text: String = letters.iter().collect();
+    let (mut ranges, mut rest) = (Vec::new(), letters);
+    for (class, from, to) in
+        [("[:lower:]", 'a', 'z'), ("[:upper:]", 'A', 'Z'), ("[:digit:]", '0', '9')]
+    {
+        if text.contains(&class[..class.len() - 1]) {
+            ranges.push((from, to));
+        }
+    }
+    while let [from, behind @ ..] = rest {
+        rest = match behind {
+            ['-', to, behind @ ..] => {
+                ranges.push((*from, *to));
+                behind
+            }
+            behind => {
+                ranges.push((*from, *from));
+                behind
+            }
+        };
+    }
+    One::Set(ranges, counts)
 }
 
 /// The operation, and the two texts behind it.
@@ -198,5 +306,12 @@ fn split<'a>(sign: &'a str, rest: &'a str) -> (&'a str, &'a str, &'a str) {
         ":" => ':',
         _ => return (sign, rest, ""),
     };
-    rest.split_once(by).map_or((sign, rest, ""), |(first, second)| (sign, first, second))
+    // One behind a backslash is a letter.
+    let mut escaped = false;
+    let place = rest.find(|c: char| {
+        let found = c == by && !escaped;
+        escaped = c == '\\' && !escaped;
+        found
+    });
+    place.map_or((sign, rest, ""), |at| (sign, &rest[..at], &rest[at + 1..]))
 }

@@ -20,7 +20,17 @@ pub(super) enum Step {
     Function {
         name: String,
         body: Rc<Vec<Step>>,
+        defined: Defined,
     },
+}
+
+/// Whether a function's definition is certainly reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Defined {
+    /// It takes the place of an earlier one.
+    Always,
+    /// It may be skipped, or hold for a subshell only.
+    Perhaps,
 }
 
 /// A simple command.
@@ -127,6 +137,8 @@ pub(super) struct Parser<'a> {
     /// `if`, loops and `case` that are open, and how many remain where the list ends.
     pub(super) nesting: usize,
     pub(super) ends_at: Option<usize>,
+    /// The steps before the last `&&`, `||`, `|` or `&` of this line.
+    joined: Option<usize>,
     /// Here-documents whose text begins on the next line.
     here: Vec<Here>,
     /// How many letters may still be looked ahead, so that a text takes no quadratic time.
@@ -153,6 +165,7 @@ impl<'a> Parser<'a> {
             cases: 0,
             nesting: 0,
             ends_at: None,
+            joined: None,
             here: Vec::new(),
             ahead: 8 * (letters.len() - at.min(letters.len())) + 64,
         }
@@ -170,6 +183,15 @@ impl<'a> Parser<'a> {
         let unfinished = !self.here.is_empty() || self.nesting > 0 || self.open > 0;
         if unfinished || (self.until == Until::Bracket && !self.stopped) {
             self.doubt();
+        }
+    }
+
+    /// Whether a definition here is certainly reached, and holds for all that follows.
+    pub(super) fn defined(&self) -> Defined {
+        let inside = self.nesting + self.open + self.depth > 0 || self.until == Until::Bracket;
+        match inside || self.joined.is_some() {
+            true => Defined::Perhaps,
+            false => Defined::Always,
         }
     }
 
@@ -214,6 +236,8 @@ impl<'a> Parser<'a> {
                     self.end(&mut simple, steps);
                     self.at += 1;
                     self.here_documents(steps);
+                    // Behind `&&`, the line goes on.
+                    self.joined = self.joined.filter(|begun| *begun == steps.len());
                 }
                 ' ' | '\t' | '\r' => self.at += 1,
                 '\\' if self.peek(1) == Some('\n') => self.at += 2,
@@ -224,10 +248,14 @@ impl<'a> Parser<'a> {
                         self.at += 1;
                         continue;
                     }
+                    self.end(&mut simple, steps);
                     if c != ';' {
                         self.order = Order::Any;
+                        self.joined = Some(steps.len());
                     }
-                    self.end(&mut simple, steps);
+                    if c == ';' {
+                        self.joined = None;
+                    }
                     if c == ';' && matches!(self.peek(1), Some(';' | '&')) {
                         self.next_case(steps);
                     } else {

@@ -80,7 +80,10 @@ pub(super) fn printf(arguments: &[String]) -> String {
     loop {
         let before = rest.len();
         out.push_str(&once(format, &mut rest));
-        if rest.is_empty() || rest.len() == before || out.len() > super::TEXT_CAP {
+        if out.len() > super::TEXT_CAP {
+            return super::TOO_MANY.into();
+        }
+        if rest.is_empty() || rest.len() == before {
             return out;
         }
     }
@@ -107,15 +110,30 @@ fn once(format: &str, rest: &mut &[String]) -> String {
             }
             continue;
         };
-        let (argument, more) = match rest.split_first() {
-            Some((first, more)) => (first.as_str(), more),
-            None => ("", *rest),
+        let mut take = || match rest.split_first() {
+            Some((first, more)) => {
+                *rest = more;
+                first.as_str()
+            }
+            None => "",
         };
-        *rest = more;
-        match piece.as_bytes()[end] {
-            b'b' => out.push_str(&escaped(argument).0),
-            b'c' => out.extend(argument.chars().next()),
-            _ => out.push_str(argument),
+        // `%-5.2s`: of its size, only what cuts letters off matters for a name.
+        let size = &piece[..end];
+        let mut stars = size.split('.').map(|part| part.contains('*').then(&mut take));
+        let (_, star) = (stars.next(), stars.next().flatten());
+        drop(stars);
+        let precision = size.split_once('.').map(|(_, digits)| star.unwrap_or(digits));
+        let argument = take();
+        let shown = match piece.as_bytes()[end] {
+            b'b' => escaped(argument).0,
+            b'c' => argument.chars().take(1).collect(),
+            _ => argument.to_owned(),
+        };
+        match precision.map(|digits| digits.parse().unwrap_or(0)) {
+            Some(most) if matches!(piece.as_bytes()[end], b's' | b'b') => {
+                out.extend(shown.chars().take(most));
+            }
+            Some(_) | None => out.push_str(&shown),
         }
         out.push_str(&escaped(&piece[end + 1..]).0);
     }

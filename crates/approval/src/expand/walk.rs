@@ -3,9 +3,10 @@
 use super::commands::Written;
 use super::fields::Fields;
 use super::parameter::{self, Value};
-use super::parse::{self, Assign, Order, Simple, Step, Way};
+use super::parse::{self, Assign, Defined, Order, Simple, Step, Way};
 use super::{
-    ABSENT, Atom, Doubt, Expanded, TEXT_CAP, TOO_MANY, UNKNOWN, VALUES_CAP, Values, Word, braces,
+    ABSENT, Atom, Doubt, Expanded, Limit, OUTPUTS_CAP, TEXT_CAP, TOO_MANY, UNKNOWN, VALUES_CAP,
+    Values, Word, atoms, beyond, braces,
 };
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -16,8 +17,8 @@ const FUEL: usize = 60_000;
 const DEPTH_CAP: usize = 10;
 /// Most readings of one command that are looked at all together.
 const TOGETHER_CAP: usize = 1024;
-/// Most outputs of one substitution.
-const OUTPUTS_CAP: usize = 64;
+/// Most values of `IFS`.
+const SEPARATORS_CAP: usize = 4;
 
 pub(super) fn walk(text: &str) -> Expanded {
     let (steps, order, reading) = parse::steps(text);
@@ -30,6 +31,8 @@ pub(super) fn walk(text: &str) -> Expanded {
         printed: Values::default(),
         captured: None,
         feeds_shell: false,
+        unordered: HashSet::new(),
+        attributes: HashMap::new(),
         scripts: HashSet::new(),
         written: Vec::new(),
         depth: 0,
@@ -45,14 +48,15 @@ pub(super) fn walk(text: &str) -> Expanded {
         walk.text(&text, None);
     }
     if walk.fuel == 0 {
-        walk.expanded.doubt = Doubt::TooMany;
+        walk.too_many(Limit::Work);
     }
     walk.expanded
 }
 
 pub(super) struct Walk {
     pub(super) names: HashMap<String, Values>,
-    pub(super) functions: HashMap<String, Rc<Vec<Step>>>,
+    /// The bodies that a name can have.
+    pub(super) functions: HashMap<String, Vec<Rc<Vec<Step>>>>,
     pub(super) order: Order,
     pub(super) expanded: Expanded,
     pub(super) known: HashSet<Vec<String>>,
@@ -62,6 +66,9 @@ pub(super) struct Walk {
     pub(super) captured: Option<Vec<String>>,
     /// Whether a shell reads a text from elsewhere.
     pub(super) feeds_shell: bool,
+    /// Arrays of which an element was set by a name or a sum.
+    unordered: HashSet<String>,
+    pub(super) attributes: HashMap<String, Attribute>,
     /// Files that a shell reads.
     pub(super) scripts: HashSet<String>,
     /// Files that the text writes.
@@ -90,8 +97,15 @@ impl Walk {
             self.fuel -= 1;
             match step {
                 Step::Simple(simple) => self.simple(simple),
-                Step::Function { name, body } => {
-                    self.functions.insert(name.clone(), Rc::clone(body));
+                Step::Function { name, body, defined } => {
+                    let alone = self.depth == 0 && self.calls.is_empty() && self.captured.is_none();
+                    let bodies = self.functions.entry(name.clone()).or_default();
+                    if *defined == Defined::Always && alone {
+                        bodies.clear();
+                    }
+                    if !bodies.iter().any(|known| Rc::ptr_eq(known, body)) {
+                        bodies.push(Rc::clone(body));
+                    }
                     // Its body is looked at where it stands too: it may be called from elsewhere.
                     self.deeper(|walk| walk.steps(body));
                 }
@@ -112,7 +126,7 @@ impl Walk {
             work(self);
             self.depth -= 1;
         } else {
-            self.doubt(Doubt::TooMany);
+            self.too_many(Limit::Depth);
         }
     }
 
@@ -124,17 +138,47 @@ impl Walk {
     pub(super) fn set(&mut self, name: &str, values: Vec<Vec<String>>) {
         let elements: usize = values.iter().map(Vec::len).sum();
         self.fuel = self.fuel.saturating_sub(elements / 64);
-        let held = self.names.entry(name.to_owned()).or_default();
-        let mut room = true;
-        for value in values {
-            room &= held.add(value);
+        for text in values.iter().flatten() {
+            // Where a number is wanted, bash reads `x` as `a[…]` if it holds that.
+            if name == "PS4" || text.contains('[') {
+                self.evaluated(text);
+            }
         }
-        if !room {
-            self.doubt(Doubt::TooMany);
+        for reference in self.references(name) {
+            let held = self.names.entry(reference).or_default();
+            for value in &values {
+                held.add_or_mark(value.clone());
+            }
+        }
+        let change: fn(&String) -> String = match self.attributes.get(name) {
+            Some(Attribute::Lower) => |text| text.to_lowercase(),
+            Some(Attribute::Upper) => |text| text.to_uppercase(),
+            Some(Attribute::Reference) | None => String::clone,
+        };
+        let held = self.names.entry(name.to_owned()).or_default();
+        for value in values {
+            held.add_or_mark(value.iter().map(change).collect());
+        }
+    }
+
+    /// The names that `declare -n` made another name for.
+    fn references(&self, name: &str) -> Vec<String> {
+        match (self.attributes.get(name), self.names.get(name)) {
+            (Some(Attribute::Reference), Some(values)) => {
+                values.list.iter().map(|value| value.concat()).filter(|of| of != name).collect()
+            }
+            _ => Vec::new(),
         }
     }
 
     pub(super) fn get(&mut self, name: &str) -> Vec<Vec<String>> {
+        let references = self.references(name);
+        if !references.is_empty() && self.depth < DEPTH_CAP {
+            self.depth += 1;
+            let held: Vec<_> = references.iter().flat_map(|name| self.get(name)).collect();
+            self.depth -= 1;
+            return held;
+        }
         if let Some(values) = self.names.get(name) {
             let elements: usize = values.list.iter().map(Vec::len).sum();
             self.fuel = self.fuel.saturating_sub(elements / 64);
@@ -178,7 +222,16 @@ impl Walk {
             }
         };
         let before = if *append || index.is_some() { self.get(name) } else { Vec::new() };
+        if index.as_ref().is_some_and(|index| index.trim().parse::<usize>().is_err()) {
+            self.unordered.insert(name.clone());
+        }
+        if let Some(attribute) = attribute(simple) {
+            self.attributes.insert(name.clone(), attribute);
+        }
         let mut all = Vec::new();
+        if before.len().saturating_mul(new.len()) > VALUES_CAP {
+            all.push(vec![beyond(Limit::Values)]);
+        }
         for old in before.iter().take(VALUES_CAP) {
             for new in &new {
                 if all.len() < VALUES_CAP {
@@ -245,7 +298,12 @@ impl Walk {
             let both = captured
                 .iter()
                 .flat_map(|text| outputs.iter().map(move |more| format!("{text}{more}")));
-            *captured = both.take(OUTPUTS_CAP).collect();
+            let mut both: Vec<String> = both.take(OUTPUTS_CAP + 1).collect();
+            if both.len() > OUTPUTS_CAP {
+                both.truncate(OUTPUTS_CAP);
+                both.push(beyond(Limit::Outputs));
+            }
+            *captured = both;
         }
     }
 
@@ -273,6 +331,12 @@ impl Walk {
                     commands.push(command);
                 }
             }
+            // All of them at once are not looked at.
+            let unclear = readings.iter().map(|fields| match fields.as_slice() {
+                [one] => one.clone(),
+                _ => vec![TOO_MANY.to_string()],
+            });
+            commands.push(unclear.collect::<Vec<_>>().concat());
             return commands;
         }
         let mut commands = vec![Vec::new()];
@@ -337,11 +401,14 @@ impl Walk {
                 }
                 (false, _) => vec![" \t\n".to_owned()],
             };
+            if separators.len() > SEPARATORS_CAP {
+                self.too_many(Limit::Values);
+            }
             let literal = matches!(atom, Atom::Letters { .. });
             let mut next: Vec<Fields> = Vec::new();
             for fields in &readings {
                 for value in &values {
-                    for separators in separators.iter().take(4) {
+                    for separators in separators.iter().take(SEPARATORS_CAP) {
                         let mut fields = fields.clone();
                         match literal {
                             true => fields.add(value, "", true),
@@ -410,7 +477,7 @@ impl Walk {
     /// What a substitution prints; its commands are looked at on the way.
     fn output(&mut self, text: &str) -> Vec<String> {
         if self.depth >= DEPTH_CAP {
-            self.doubt(Doubt::TooMany);
+            self.too_many(Limit::Depth);
             return vec![UNKNOWN.into()];
         }
         let before = self.captured.replace(vec![String::new()]);
@@ -422,7 +489,10 @@ impl Walk {
 
     /// Walks a text of its own, perhaps with words of its own: `$0`, `$1` and so on.
     pub(super) fn text(&mut self, text: &str, given: Option<(String, Vec<String>)>) {
-        if text.len() > TEXT_CAP * 2 || text.contains(UNKNOWN) && text.chars().count() == 1 {
+        if text.len() > TEXT_CAP * 2 {
+            return self.too_many(Limit::Length);
+        }
+        if text.contains(UNKNOWN) && text.chars().count() == 1 {
             return;
         }
         self.fuel = self.fuel.saturating_sub(text.len() / 32);
@@ -476,10 +546,11 @@ impl Walk {
             Some((name, index)) => (name, format!("[{index}{op}")),
             None => (name, op.to_owned()),
         };
-        let (index, op) = match op.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            Some((index, op)) => (Some(index.to_owned()), op.to_owned()),
+        let (index, op) = match op.strip_prefix('[').map(index_of) {
+            Some((index, op)) => (Some(index), op),
             None => (None, op),
         };
+        let index = index.map(|index| self.index(name, index));
         let positional = name.parse::<usize>().ok().filter(|number| *number > 0);
         let arrays = match positional {
             Some(_) => self.get("@"),
@@ -505,6 +576,26 @@ impl Walk {
         self.operate(name, (sign, first, second), values)
     }
 
+    /// An index as it is written, or a sign that it may be any; the commands in it run.
+    fn index(&mut self, name: &str, index: String) -> String {
+        if index.contains(['$', '`']) {
+            self.word(&Word::commands_of(&index), Split::Never);
+        }
+        let number = index.trim().parse::<i64>().is_ok();
+        if number && self.unordered.contains(name) { "any".to_owned() } else { index }
+    }
+
+    /// A text that bash evaluates as an index or a prompt: the commands in it run.
+    pub(super) fn evaluated(&mut self, text: &str) {
+        if text.contains("$(") || text.contains('`') {
+            self.deeper(|walk| drop(walk.word(&Word::commands_of(text), Split::Never)));
+        }
+    }
+
+    pub(super) fn too_many(&mut self, limit: Limit) {
+        self.doubt(Doubt::TooMany(limit));
+    }
+
     fn operate(
         &mut self,
         name: &str,
@@ -516,24 +607,28 @@ impl Walk {
             Value::One(text) => text.is_empty() || text.contains(UNKNOWN),
             Value::Each(texts) => texts.is_empty(),
         };
-        let operand = |walk: &mut Self, text: &str| -> Vec<String> {
+        let operand = |walk: &mut Self, text: &str, of: fn(&str) -> Word| -> Vec<String> {
             if text.is_empty() {
                 return vec![String::new()];
             }
             if walk.depth >= DEPTH_CAP {
-                walk.doubt(Doubt::TooMany);
+                walk.too_many(Limit::Depth);
                 return vec![UNKNOWN.into()];
             }
             walk.fuel = walk.fuel.saturating_sub(text.len() / 64);
             walk.depth += 1;
-            let readings = walk.word(&Word::of_text(&text.replace(['\'', '"'], "")), Split::Never);
+            let mut readings = walk.word(&of(text), Split::Never);
             walk.depth -= 1;
-            readings.into_iter().map(|fields| fields.join(" ")).take(OUTPUTS_CAP).collect()
+            if readings.len() > OUTPUTS_CAP {
+                readings.truncate(OUTPUTS_CAP);
+                readings.push(vec![beyond(Limit::Outputs)]);
+            }
+            readings.into_iter().map(|fields| fields.join(" ")).collect()
         };
         match sign {
             "" => values,
             ":-" | "-" | ":=" | "=" | ":+" | "+" => {
-                let others = operand(self, first);
+                let others = operand(self, first, Word::of_operand);
                 if sign.ends_with('=') && values.iter().any(empty) {
                     self.set(name, others.iter().map(|text| vec![text.clone()]).collect());
                 }
@@ -554,13 +649,27 @@ impl Walk {
                 }
                 all
             }
-            ":?" | "?" => values,
+            ":?" | "?" => {
+                operand(self, first, Word::of_operand);
+                values
+            }
+            "@P" => {
+                for value in &values {
+                    if let Value::One(text) = value {
+                        self.evaluated(text);
+                    }
+                }
+                values
+            }
             _ => {
-                let (first, second) = (operand(self, first), operand(self, second));
+                let cuts = sign.starts_with(['#', '%', '/']);
+                let pattern = if cuts { Word::of_pattern } else { Word::of_operand };
+                let first = operand(self, first, pattern);
+                let second = operand(self, second, Word::of_operand);
                 let mut all = Vec::new();
                 for value in values {
                     for first in &first {
-                        for second in second.iter().take(4) {
+                        for second in &second {
                             self.fuel =
                                 self.fuel.saturating_sub(1 + parameter::cost(&value, sign, first));
                             if self.fuel == 0 {
@@ -570,10 +679,22 @@ impl Walk {
                         }
                     }
                 }
-                all.truncate(VALUES_CAP);
+                if all.len() > VALUES_CAP {
+                    all.truncate(VALUES_CAP);
+                    all.push(Value::One(beyond(Limit::Values)));
+                }
                 all
             }
         }
+    }
+}
+
+/// An index behind its `[`, and what stands behind the `]`.
+fn index_of(text: &str) -> (String, String) {
+    let letters: Vec<char> = text.chars().collect();
+    match atoms::closed(&letters, 0, '[', ']') {
+        Some((index, end)) => (index, letters[end..].iter().collect()),
+        None => (text.to_owned(), String::new()),
     }
 }
 
@@ -582,6 +703,36 @@ fn together(value: Value) -> Value {
         Value::Each(texts) => Value::One(texts.join(" ")),
         other @ (Value::Unset | Value::One(_)) => other,
     }
+}
+
+/// What a name is for, as `declare` says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attribute {
+    /// `-l`
+    Lower,
+    /// `-u`
+    Upper,
+    /// `-n`: another name for the one that it holds.
+    Reference,
+}
+
+impl Attribute {
+    pub(super) fn of(option: &str) -> Option<Self> {
+        let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+        letters.chars().find_map(|letter| match letter {
+            'l' => Some(Self::Lower),
+            'u' => Some(Self::Upper),
+            'n' => Some(Self::Reference),
+            _ => None,
+        })
+    }
+}
+
+/// What the options of `declare` before an assignment say.
+fn attribute(simple: &Simple) -> Option<Attribute> {
+    let words = simple.words.iter().filter_map(Word::plain);
+    let declares = simple.words.first().and_then(Word::plain).is_some_and(|word| word != "export");
+    words.filter(|_| declares).find_map(|word| Attribute::of(&word))
 }
 
 /// An array or a text with something added or one element set.
