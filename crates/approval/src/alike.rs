@@ -1,15 +1,22 @@
-//! Programs that read their options in any order and spelling: `rm -rf /`, `rm -fr /`, `rm -r -f -- /`.
-//! For denials and questions.
+//! Programs that read their options in any order and spelling: `rm -rf /`, `rm -fr /`, `rm --r -f -- /`.
+//! For denials and questions. Data first: what each program takes for the same.
 
 use crate::words::base_name;
 
 /// A program, or one subcommand of it.
 struct Row {
     words: &'static [&'static str],
-    /// The letter of each long option.
-    long: &'static [(&'static str, char)],
-    /// Another letter of the same meaning.
-    same: &'static [(char, char)],
+    /// Each long option, with the short one of the same meaning where there is one. All of them are
+    /// here, since a beginning stands for an option where it fits no other.
+    long: &'static [(&'static str, Option<char>)],
+    /// Short options that mean others: `-D` is `-d -f`.
+    means: &'static [(char, &'static str)],
+    /// Short options that take a value.
+    values: &'static str,
+    /// A sign before an operand that means an option: `+main` is `-f main`.
+    signs: &'static [(char, char)],
+    /// Operands that mean another.
+    names: &'static [(&'static str, &'static str)],
     operands: Operands,
 }
 
@@ -21,84 +28,204 @@ enum Operands {
     InOrder,
 }
 
-const RECURSIVE: (&str, char) = ("--recursive", 'r');
-const FORCE: (&str, char) = ("--force", 'f');
-const VERBOSE: (&str, char) = ("--verbose", 'v');
+const PLAIN: Row = Row {
+    words: &[],
+    long: &[],
+    means: &[],
+    values: "",
+    signs: &[],
+    names: &[],
+    operands: Operands::InOrder,
+};
+
+const OWNER: &[(&str, Option<char>)] = &[
+    ("--recursive", Some('R')),
+    ("--verbose", Some('v')),
+    ("--changes", Some('c')),
+    ("--silent", Some('f')),
+    ("--quiet", Some('f')),
+    ("--no-dereference", Some('h')),
+    ("--dereference", None),
+    ("--from", None),
+    ("--no-preserve-root", None),
+    ("--preserve-root", None),
+    ("--reference", None),
+];
+
+/// Modes of everybody, in the octal spelling that rules have.
+const MODES: &[(&str, &str)] = &[
+    ("0777", "777"),
+    ("00777", "777"),
+    ("a=rwx", "777"),
+    ("a+rwx", "777"),
+    ("ugo=rwx", "777"),
+    ("ugo+rwx", "777"),
+    ("0666", "666"),
+    ("00666", "666"),
+    ("a=rw", "666"),
+    ("ugo=rw", "666"),
+    ("0000", "000"),
+    ("0", "000"),
+];
 
 const ROWS: &[Row] = &[
     Row {
         words: &["rm"],
-        long: &[RECURSIVE, FORCE, VERBOSE, ("--dir", 'd'), ("--interactive", 'i')],
-        same: &[('R', 'r')],
+        long: &[
+            ("--recursive", Some('r')),
+            ("--force", Some('f')),
+            ("--verbose", Some('v')),
+            ("--version", None),
+            ("--dir", Some('d')),
+            ("--interactive", Some('i')),
+            ("--no-preserve-root", None),
+            ("--preserve-root", None),
+            ("--one-file-system", None),
+        ],
+        means: &[('R', "r")],
         operands: Operands::Alike,
+        ..PLAIN
     },
     Row {
         words: &["rmdir"],
-        long: &[("--parents", 'p'), VERBOSE],
-        same: &[],
+        long: &[
+            ("--parents", Some('p')),
+            ("--verbose", Some('v')),
+            ("--ignore-fail-on-non-empty", None),
+        ],
         operands: Operands::Alike,
+        ..PLAIN
     },
-    Row {
-        words: &["chmod"],
-        long: &[("--recursive", 'R'), VERBOSE, ("--silent", 'f'), ("--quiet", 'f')],
-        same: &[],
-        operands: Operands::InOrder,
-    },
-    Row {
-        words: &["chown"],
-        long: &[("--recursive", 'R'), VERBOSE, ("--no-dereference", 'h')],
-        same: &[],
-        operands: Operands::InOrder,
-    },
-    Row {
-        words: &["chgrp"],
-        long: &[("--recursive", 'R'), VERBOSE, ("--no-dereference", 'h')],
-        same: &[],
-        operands: Operands::InOrder,
-    },
+    Row { words: &["chmod"], long: OWNER, names: MODES, ..PLAIN },
+    Row { words: &["chown"], long: OWNER, ..PLAIN },
+    Row { words: &["chgrp"], long: OWNER, ..PLAIN },
     Row {
         words: &["cp"],
-        long: &[RECURSIVE, FORCE, VERBOSE, ("--archive", 'a')],
-        same: &[('R', 'r')],
-        operands: Operands::InOrder,
+        long: &[
+            ("--recursive", Some('r')),
+            ("--force", Some('f')),
+            ("--verbose", Some('v')),
+            ("--archive", Some('a')),
+            ("--reflink", None),
+            ("--remove-destination", None),
+            ("--update", Some('u')),
+        ],
+        means: &[('R', "r")],
+        ..PLAIN
     },
     Row {
         words: &["mv"],
-        long: &[FORCE, VERBOSE, ("--no-clobber", 'n')],
-        same: &[],
-        operands: Operands::InOrder,
+        long: &[
+            ("--force", Some('f')),
+            ("--verbose", Some('v')),
+            ("--no-clobber", Some('n')),
+            ("--no-target-directory", Some('T')),
+            ("--update", Some('u')),
+        ],
+        ..PLAIN
     },
     Row {
         words: &["git", "push"],
-        long: &[FORCE, ("--delete", 'd'), ("--set-upstream", 'u'), ("--dry-run", 'n')],
-        same: &[],
-        operands: Operands::InOrder,
+        long: &[
+            ("--force", Some('f')),
+            ("--force-with-lease", None),
+            ("--force-if-includes", None),
+            ("--follow-tags", None),
+            ("--delete", Some('d')),
+            ("--set-upstream", Some('u')),
+            ("--dry-run", Some('n')),
+            ("--all", None),
+            ("--mirror", None),
+            ("--tags", None),
+            ("--prune", None),
+            ("--no-verify", None),
+            ("--push-option", Some('o')),
+        ],
+        values: "o",
+        signs: &[('+', 'f'), (':', 'd')],
+        ..PLAIN
     },
     Row {
         words: &["git", "clean"],
-        long: &[FORCE, ("--dry-run", 'n'), ("--quiet", 'q')],
-        same: &[],
-        operands: Operands::InOrder,
+        long: &[
+            ("--force", Some('f')),
+            ("--dry-run", Some('n')),
+            ("--quiet", Some('q')),
+            ("--interactive", Some('i')),
+            ("--exclude", Some('e')),
+        ],
+        values: "e",
+        ..PLAIN
     },
     Row {
         words: &["git", "reset"],
-        long: &[("--quiet", 'q')],
-        same: &[],
-        operands: Operands::InOrder,
+        long: &[
+            ("--hard", None),
+            ("--soft", None),
+            ("--mixed", None),
+            ("--merge", None),
+            ("--keep", None),
+            ("--quiet", Some('q')),
+            ("--patch", Some('p')),
+        ],
+        ..PLAIN
     },
     Row {
         words: &["git", "branch"],
-        long: &[("--delete", 'd'), FORCE, ("--move", 'm')],
-        same: &[],
-        operands: Operands::InOrder,
+        long: &[
+            ("--delete", Some('d')),
+            ("--force", Some('f')),
+            ("--format", None),
+            ("--move", Some('m')),
+            ("--merged", None),
+            ("--copy", Some('c')),
+            ("--contains", None),
+            ("--color", None),
+            ("--column", None),
+            ("--create-reflog", None),
+        ],
+        means: &[('D', "df"), ('M', "mf"), ('C', "cf")],
+        ..PLAIN
+    },
+    Row {
+        words: &["git", "tag"],
+        long: &[("--delete", Some('d')), ("--force", Some('f')), ("--format", None)],
+        values: "mF",
+        ..PLAIN
+    },
+    Row {
+        words: &["git", "commit"],
+        long: &[
+            ("--amend", None),
+            ("--all", Some('a')),
+            ("--allow-empty", None),
+            ("--author", None),
+            ("--message", Some('m')),
+            ("--no-verify", Some('n')),
+            ("--no-edit", None),
+            ("--no-gpg-sign", None),
+            ("--no-signoff", None),
+            ("--file", Some('F')),
+        ],
+        values: "mFCc",
+        ..PLAIN
+    },
+    Row {
+        words: &["git", "rebase"],
+        long: &[("--interactive", Some('i')), ("--force-rebase", Some('f')), ("--exec", Some('x'))],
+        values: "x",
+        ..PLAIN
     },
 ];
 
 /// Words sorted into options and the rest.
 #[derive(Debug, Default)]
-pub(crate) struct Sorted<'a> {
-    options: Vec<String>,
-    operands: Vec<&'a str>,
+pub(crate) struct Sorted {
+    /// Each with all its spellings.
+    options: Vec<Vec<String>>,
+    /// What options take that stands in a word of its own.
+    values: Vec<String>,
+    operands: Vec<String>,
 }
 
 /// A pattern of words for one of these programs.
@@ -121,7 +248,7 @@ impl Alike {
     }
 
     /// The words behind the program; nothing for those of another.
-    pub(crate) fn sort<'a>(&self, words: &[&'a str]) -> Option<Sorted<'a>> {
+    pub(crate) fn sort(&self, words: &[&str]) -> Option<Sorted> {
         let row = &ROWS[self.0];
         let (program, rest) = words.split_first()?;
         let (name, subcommand) = row.words.split_first()?;
@@ -130,17 +257,21 @@ impl Alike {
         }
         let mut sorted = Sorted::default();
         let mut rest = rest[subcommand.len()..].iter();
-        for word in rest.by_ref() {
-            match word.strip_prefix('-') {
+        while let Some(word) = rest.next() {
+            let takes_next = match word.strip_prefix('-') {
                 Some("-") => break,
-                Some(long) if long.starts_with('-') => sorted.options.push(row.long(word)),
-                Some(letters) if !letters.is_empty() => {
-                    sorted.options.extend(letters.chars().map(|letter| row.letter(letter)));
+                Some(long) if long.starts_with('-') => row.long(word, &mut sorted.options),
+                Some(letters) if !letters.is_empty() => row.short(letters, &mut sorted.options),
+                Some(_) | None => {
+                    row.operand(word, &mut sorted);
+                    false
                 }
-                Some(_) | None => sorted.operands.push(word),
+            };
+            if takes_next {
+                sorted.values.extend(rest.next().map(|value| (*value).to_owned()));
             }
         }
-        sorted.operands.extend(rest);
+        rest.for_each(|word| row.operand(word, &mut sorted));
         Some(sorted)
     }
 
@@ -148,20 +279,24 @@ impl Alike {
     /// word of the pattern with one of the command.
     pub(crate) fn catches(
         &self,
-        (pattern, command): (&Sorted<'_>, &Sorted<'_>),
+        (pattern, command): (&Sorted, &Sorted),
         may_do_more: bool,
         fits: impl Fn(&str, &str) -> bool,
     ) -> bool {
-        let has = |option: &String| command.options.contains(option);
+        let same = |said: &[String], option: &[String]| {
+            said.iter().any(|said| option.iter().any(|spelling| fits(said, spelling)))
+        };
+        let has = |said: &Vec<String>| command.options.iter().any(|option| same(said, option));
+        let said = |option: &Vec<String>| pattern.options.iter().any(|said| same(said, option));
         let enough = match may_do_more {
             true => command.operands.len() >= pattern.operands.len(),
             false => {
-                command.operands.len() == pattern.operands.len()
-                    && command.options.iter().all(|option| pattern.options.contains(option))
+                command.operands.len() == pattern.operands.len() && command.options.iter().all(said)
             }
         };
         enough
             && pattern.options.iter().all(has)
+            && pattern.values.iter().all(|said| command.values.iter().any(|word| fits(said, word)))
             && match ROWS[self.0].operands {
                 Operands::InOrder => pattern
                     .operands
@@ -169,7 +304,7 @@ impl Alike {
                     .zip(&command.operands)
                     .all(|(said, word)| fits(said, word)),
                 Operands::Alike => {
-                    let met = |said: &&str| command.operands.iter().any(|word| fits(said, word));
+                    let met = |said: &String| command.operands.iter().any(|word| fits(said, word));
                     pattern.operands.iter().all(met)
                 }
             }
@@ -177,17 +312,64 @@ impl Alike {
 }
 
 impl Row {
-    /// A long option as its letter; GNU's programs take any beginning of it that is long enough.
-    fn long(&self, word: &str) -> String {
-        let known = self
-            .long
-            .iter()
-            .find(|(long, _)| *long == word || (word.len() > 4 && long.starts_with(word)));
-        known.map_or_else(|| word.to_owned(), |(_, letter)| letter.to_string())
+    /// A long option, or a beginning of one; whether its value is the next word.
+    fn long(&self, word: &str, options: &mut Vec<Vec<String>>) -> bool {
+        let (name, value) =
+            word.split_once('=').map_or((word, None), |(n, value)| (n, Some(value)));
+        let exact = self.long.iter().filter(|(long, _)| *long == name);
+        let mut known: Vec<_> = exact.collect();
+        if known.is_empty() {
+            // Where it fits several, the program refuses it: any of them may be meant.
+            known = self.long.iter().filter(|(long, _)| long.starts_with(name)).collect();
+        }
+        let mut takes_next = false;
+        for (long, letter) in &known {
+            match letter {
+                Some(letter) => self.letter(*letter, options),
+                None => options.push(vec![(*long).to_owned()]),
+            }
+            let takes = letter.is_some_and(|letter| self.values.contains(letter));
+            takes_next |= takes && value.is_none();
+        }
+        if known.is_empty() {
+            options.push(vec![word.to_owned()]);
+        }
+        takes_next
     }
 
-    fn letter(&self, letter: char) -> String {
-        let same = self.same.iter().find(|(other, _)| *other == letter);
-        same.map_or(letter, |(_, letter)| *letter).to_string()
+    /// Short options in one word; whether the value of the last is the next word.
+    fn short(&self, letters: &str, options: &mut Vec<Vec<String>>) -> bool {
+        // `-r*` in a pattern: an option that begins so.
+        if letters.contains('*') {
+            options.push(vec![format!("-{letters}")]);
+            return false;
+        }
+        for (at, letter) in letters.char_indices() {
+            self.letter(letter, options);
+            if self.values.contains(letter) {
+                return at + letter.len_utf8() == letters.len();
+            }
+        }
+        false
+    }
+
+    fn letter(&self, letter: char, options: &mut Vec<Vec<String>>) {
+        let meant = self.means.iter().find(|(other, _)| *other == letter);
+        let own = letter.to_string();
+        for letter in meant.map_or(own.as_str(), |(_, meant)| meant).chars() {
+            let long = self.long.iter().filter(|(_, short)| *short == Some(letter));
+            let spellings = long.map(|(long, _)| (*long).to_owned());
+            options.push(std::iter::once(format!("-{letter}")).chain(spellings).collect());
+        }
+    }
+
+    fn operand(&self, word: &str, sorted: &mut Sorted) {
+        let sign = self.signs.iter().find(|(sign, _)| word.starts_with(*sign) && word.len() > 1);
+        if let Some((_, letter)) = sign {
+            self.letter(*letter, &mut sorted.options);
+        }
+        let word = if sign.is_some() { &word[1..] } else { word };
+        let same = self.names.iter().find(|(other, _)| *other == word);
+        sorted.operands.push(same.map_or(word, |(_, name)| name).to_owned());
     }
 }

@@ -132,10 +132,6 @@ impl WordPattern {
         }
         let written: Vec<String> = self.words.iter().map(|word| word.pieces.join("*")).collect();
         let written: Vec<&str> = written.iter().map(String::as_str).collect();
-        // An option with a `*` in it is none that could be found elsewhere.
-        if written.iter().any(|word| word.starts_with('-') && word.contains('*')) {
-            return false;
-        }
         let Some(alike) = Alike::of(&written) else { return false };
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
         let (Some(pattern), Some(command)) = (alike.sort(&written), alike.sort(&words)) else {

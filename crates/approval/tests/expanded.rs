@@ -402,6 +402,72 @@ fn a_denial_means_its_words_in_any_order_that_the_program_reads_alike() {
             &["chmod --recursive 777 .", "chmod 777 -R .", "chmod -vR 777 ."],
             &["chmod 777 .", "chmod -R 755 ."],
         ),
+        (
+            "bash:rm -rf *",
+            &["rm --r --f x", "rm -f -r x", "rm --rec --for x", "rm -r --interactive=never -f x"],
+            &["rm --dir x", "rm -r x", "rm --one-file-system -r x"],
+        ),
+        ("bash:rm -r*", &["rm -fr x", "rm -R x", "rm --recursive x"], &["rm x", "rm -f x"]),
+        ("bash:git reset --hard", &["git reset --har", "git reset --h"], &["git reset --soft"]),
+        (
+            "bash:git branch -D *",
+            &[
+                "git branch -d -f x",
+                "git branch -fd x",
+                "git branch --delete --force x",
+                "git branch --del --forc x",
+                "git branch x -D",
+            ],
+            &[
+                "git branch -d x",
+                "git branch -f x y",
+                "git branch -m -f x y",
+                "git branch --format x",
+            ],
+        ),
+        (
+            "bash:git push --force*",
+            &[
+                "git push -f",
+                "git push -uf origin main",
+                "git push origin +main",
+                "git push origin +HEAD:main",
+                "git push --force-with-lease",
+                "git push --force-w",
+                "git push origin --force",
+            ],
+            &[
+                "git push origin main",
+                "git push origin a+b",
+                "git push origin :main",
+                "git push -o +x",
+            ],
+        ),
+        (
+            "bash:git push -f *",
+            &["git push origin +main", "git push --force origin", "git -C x push origin +main"],
+            &["git push origin main", "git push --force-with-lease"],
+        ),
+        (
+            "bash:git push --delete *",
+            &["git push origin :x", "git push -d origin x", "git push --del origin x"],
+            &["git push origin x:y", "git push origin x"],
+        ),
+        (
+            "bash:git commit --no-verify *",
+            &["git commit -n -m x", "git commit -nm x", "git commit -am x --no-v"],
+            &["git commit -m x", "git commit -m -n", "git commit -mn", "git commit --no-edit"],
+        ),
+        (
+            "bash:git commit -m wip*",
+            &["git commit -m wip", "git commit -a -m wip2"],
+            &["git commit -m done", "git commit --amend"],
+        ),
+        (
+            "bash:chmod 777 *",
+            &["chmod 0777 x", "chmod a=rwx x", "chmod -R ugo+rwx x"],
+            &["chmod 755 x", "chmod +x x", "chmod u+rwx x"],
+        ),
         ("bash:mv -f a b", &["mv a b --force", "mv a -f b"], &["mv b a -f", "mv a b"]),
     ];
     for (deny, caught, free) in rows {
