@@ -65,14 +65,19 @@ pub(crate) fn glimpses(command: &str, script: &Script) -> Result<(Vec<Glimpse>, 
             return Err(TooDeep);
         }
         let mut expanded = None;
-        if expansions > 0 && !lex::is_plain(&text) {
+        let read = lex::is_plain(&text) || is_all_said(&text, &script);
+        if expansions > 0 && !read {
             expansions -= 1;
             expanded = Some(expand(&text));
         }
         if expansions == 0 && text.contains('$') {
             doubt = Doubt::TooMany(Limit::Texts);
         }
-        doubt = doubt.max(expanded.as_ref().map_or(Doubt::None, |expanded| expanded.doubt));
+        if let Some(expanded) = &expanded {
+            // Where variables stand in a text that was not followed, they may name a program.
+            let open = expanded.reading == Reading::InDoubt && text.contains(['$', '`']);
+            doubt = doubt.max(expanded.doubt).max(if open { Doubt::Opaque } else { Doubt::None });
+        }
         let (pieces, prints) = readings(&text, &script, expanded);
         for piece in pieces {
             let (glimpse, nested) = look(piece, prints);
@@ -106,7 +111,10 @@ fn readings(text: &str, script: &Script, expanded: Option<Expanded>) -> (Vec<Pie
     if lex::is_plain(text) {
         return (lex::pieces(text, Quotes::Kept), Prints::Elsewhere);
     }
-    let sure = expanded.as_ref().is_some_and(|expanded| expanded.reading == Reading::Sure);
+    let sure = match &expanded {
+        Some(expanded) => expanded.reading == Reading::Sure,
+        None => is_all_said(text, script),
+    };
     let mut pieces: Vec<Piece> =
         expanded.into_iter().flat_map(|expanded| expanded.commands).map(whole).collect();
     if let Ok(script) = script {
@@ -133,6 +141,18 @@ fn readings(text: &str, script: &Script, expanded: Option<Expanded>) -> (Vec<Pie
         traits.has(Trait::Shell) || traits.has(Trait::Sources)
     });
     (each_once(pieces), if shell { Prints::ToShell } else { Prints::Elsewhere })
+}
+
+/// Whether the grammar says each word of a text, and none could start another shell's text.
+fn is_all_said(text: &str, script: &Script) -> bool {
+    let said = |word: &str| {
+        let traits = Traits::of(word);
+        ![Trait::Shell, Trait::Sources, Trait::FeedsShell, Trait::ReadsText, Trait::PassesOn]
+            .into_iter()
+            .any(|one| traits.has(one))
+    };
+    let words = |simple: &Simple| simple.words.iter().all(|word| word.known().is_some_and(said));
+    !text.contains(['$', '`', '{']) && script.as_ref().is_ok_and(|script| script.iter().all(words))
 }
 
 /// The pieces less those that stand there already: the readings of a text mostly agree.

@@ -48,6 +48,23 @@ impl Word {
         Some(plain)
     }
 
+    /// Its letters, where bash puts in nothing at all.
+    pub(super) fn literal(&self) -> Option<String> {
+        let mut literal = String::new();
+        for atom in &self.0 {
+            match atom {
+                Atom::Letters { text, quoted } if *quoted || !text.contains('{') => {
+                    literal.push_str(text);
+                }
+                Atom::Letters { .. }
+                | Atom::Parameter { .. }
+                | Atom::Substitution { .. }
+                | Atom::Arithmetic { .. } => return None,
+            }
+        }
+        (!self.0.is_empty()).then_some(literal)
+    }
+
     /// Whether bash can make its text without an error: `$((1/0))` and `${x?}` end a line.
     pub(super) fn expands_always(&self) -> bool {
         self.0.iter().all(|atom| match atom {
@@ -135,10 +152,13 @@ pub(super) fn closed(
     let (mut at, mut depth, mut quote) = (begun, 1_usize, None);
     while let Some(c) = letters.get(at) {
         match (c, quote) {
-            ('\\', None | Some('"')) => at += 1,
+            ('\\', None | Some('"' | '$')) => at += 1,
+            // `$'…'`, in which a backslash takes the next letter.
+            ('\'', None) if at > begun && letters[at - 1] == '$' => quote = Some('$'),
+            ('\'', Some('$')) => quote = None,
             ('\'', None) => quote = Some('\''),
             ('"', None) => quote = Some('"'),
-            (c, Some(open)) if *c == open => quote = None,
+            (c, Some(open)) if *c == open && open != '$' => quote = None,
             (c, None) if *c == open => depth += 1,
             (c, None) if *c == close => depth -= 1,
             _ => {}

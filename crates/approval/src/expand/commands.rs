@@ -153,6 +153,17 @@ impl Walk {
             }
             ":" | "true" | "false" | "cd" | "shopt" | "test" | "[" | "[[" | "case" | "return"
             | "exit" => Some(String::new()),
+            _ => self.printed_behind(words),
+        }
+    }
+
+    /// `env echo x`: what a wrapper's command prints.
+    fn printed_behind(&mut self, words: &[String]) -> Option<String> {
+        let at = wrapper::starts(words).pop().filter(|at| *at > 0)?;
+        let rest = &words[at + 1..];
+        match base_name(&words[at]) {
+            "echo" => Some(self.prints(print::echo(rest))),
+            "printf" => Some(self.prints(print::printf(rest))),
             _ => None,
         }
     }

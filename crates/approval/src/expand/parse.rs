@@ -50,6 +50,8 @@ pub(super) struct Simple {
     pub redirected: bool,
     /// Where `&>` stands among the words: for `sh`, a command begins behind its target.
     pub splits: Vec<usize>,
+    /// Here-documents that it reads, counted from the beginning of the text.
+    pub heres: Vec<usize>,
 }
 
 /// Which way a redirection goes.
@@ -57,6 +59,8 @@ pub(super) struct Simple {
 pub(super) enum Way {
     In,
     Out,
+    /// Another descriptor than the output.
+    Beside,
 }
 
 /// `name=…`, `name+=…`, `name[…]=…` or `name=(…)`.
@@ -141,11 +145,13 @@ pub(super) struct Parser<'a> {
     joined: Option<usize>,
     /// Here-documents whose text begins on the next line.
     here: Vec<Here>,
+    heres: usize,
     /// How many letters may still be looked ahead, so that a text takes no quadratic time.
     ahead: usize,
 }
 
 struct Here {
+    id: usize,
     end: String,
     tabs: bool,
     quoted: bool,
@@ -167,6 +173,7 @@ impl<'a> Parser<'a> {
             ends_at: None,
             joined: None,
             here: Vec::new(),
+            heres: 0,
             ahead: 8 * (letters.len() - at.min(letters.len())) + 64,
         }
     }
@@ -285,7 +292,7 @@ impl<'a> Parser<'a> {
             .collect();
         let empty = simple.words.is_empty() && simple.assigns.is_empty();
         let aside = [simple.inputs.len(), simple.asides.len(), simple.files.len()];
-        if !empty || aside != [0; 3] {
+        if !empty || aside != [0; 3] || !simple.heres.is_empty() {
             steps.push(Step::Simple(simple));
         }
         steps.extend(more.into_iter().map(Step::Simple));
@@ -510,13 +517,17 @@ impl<'a> Parser<'a> {
     fn redirection(&mut self, simple: &mut Simple) {
         simple.redirected = true;
         // `2>`, and `{name}>` that takes its number.
-        let named = |word: &str| word.starts_with('{') && word.ends_with('}');
+        let named = |word: &str| {
+            let name = word.strip_prefix('{').and_then(|word| word.strip_suffix('}'));
+            name.is_some_and(|name| name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'))
+        };
         let descriptor =
             |word: &Word| word.plain().is_some_and(|word| is_number(&word) || named(&word));
-        let touches =
-            self.at > 0 && self.letters.get(self.at - 1).is_some_and(|c| !c.is_whitespace());
+        let before = self.at.checked_sub(1).and_then(|at| self.letters.get(at));
+        let touches = before.is_some_and(|c| !c.is_whitespace() && *c != '&');
+        let mut number = None;
         if touches && simple.words.last().is_some_and(descriptor) {
-            simple.words.pop();
+            number = simple.words.pop().and_then(|word| word.plain());
         }
         if self.next_is("<<<") {
             self.at += 3;
@@ -531,7 +542,10 @@ impl<'a> Parser<'a> {
             self.at += usize::from(tabs);
             self.blanks();
             let (end, quoted) = self.delimiter();
-            self.here.push(Here { end, tabs, quoted });
+            let id = self.heres;
+            self.heres += 1;
+            simple.heres.push(id);
+            self.here.push(Here { id, end, tabs, quoted });
             return;
         }
         if matches!(self.peek(1), Some('(')) {
@@ -543,7 +557,11 @@ impl<'a> Parser<'a> {
             simple.words.push(Word(vec![Atom::Substitution { text, quoted: true, process: true }]));
             return;
         }
-        let way = if self.peek(0) == Some('<') { Way::In } else { Way::Out };
+        let way = match (self.peek(0), number.as_deref()) {
+            (Some('<'), _) => Way::In,
+            (_, None | Some("1")) => Way::Out,
+            (_, Some(_)) => Way::Beside,
+        };
         let second = matches!(self.peek(1), Some('<' | '>' | '&' | '|'));
         self.at += if second { 2 } else { 1 };
         self.blanks();
@@ -589,7 +607,7 @@ impl<'a> Parser<'a> {
 
     /// The texts of here-documents: for the command that reads them, and as commands.
     fn here_documents(&mut self, steps: &mut Vec<Step>) {
-        for Here { end, tabs, quoted } in std::mem::take(&mut self.here) {
+        for Here { id, end, tabs, quoted } in std::mem::take(&mut self.here) {
             let mut body = String::new();
             let before = std::mem::replace(&mut self.reading, Reading::InDoubt);
             while self.at < self.letters.len() {
@@ -604,10 +622,15 @@ impl<'a> Parser<'a> {
                 body.push('\n');
             }
             let word = if quoted { Word::quoted(&body) } else { Word::of_text(&body) };
-            if let Some(Step::Simple(reader)) = steps.last_mut() {
-                reader.inputs.push(word);
-            } else {
-                steps.push(Step::Simple(Simple { inputs: vec![word], ..Simple::default() }));
+            let reader = steps.iter_mut().rev().find_map(|step| match step {
+                Step::Simple(simple) => simple.heres.contains(&id).then_some(simple),
+                Step::Loop { .. } | Step::Function { .. } => None,
+            });
+            match reader {
+                Some(reader) => reader.inputs.push(word),
+                None => {
+                    steps.push(Step::Simple(Simple { inputs: vec![word], ..Simple::default() }));
+                }
             }
         }
     }

@@ -269,6 +269,8 @@ impl Walk {
             match way {
                 Way::In => reads.extend(names),
                 Way::Out => writes.extend(names),
+                // Its name may hold commands.
+                Way::Beside => drop(names),
             }
         }
         let before = self.captured.take();
@@ -294,7 +296,8 @@ impl Walk {
             let texts = outputs.iter().chain(&inputs).cloned().collect();
             self.wrote(&file, known.then_some(texts));
         }
-        if let (Some(captured), false) = (&mut self.captured, outputs.is_empty()) {
+        let printed = simple.files.iter().all(|(way, _)| *way != Way::Out);
+        if let (Some(captured), true) = (&mut self.captured, printed && !outputs.is_empty()) {
             let both = captured
                 .iter()
                 .flat_map(|text| outputs.iter().map(move |more| format!("{text}{more}")));
@@ -359,6 +362,9 @@ impl Walk {
 
     /// The readings of a word, each its fields.
     fn word(&mut self, word: &Word, split: Split) -> Vec<Vec<String>> {
+        if let Some(text) = word.literal() {
+            return vec![vec![text]];
+        }
         let unknown = || vec![vec![TOO_MANY.to_string()]];
         let words = match split {
             Split::Words => braces::words(word),
