@@ -2,6 +2,9 @@
 //! positional parameters, loop words, brace expansion, what `echo` and `printf` print. For denials and
 //! questions only: nothing that is found here allows anything.
 //!
+//! `parse` and `compound` cut a text into steps, `atoms` reads the words, `walk` and `commands` follow
+//! them, `parameter`, `braces`, `fields` and `print` say what bash puts in.
+//!
 //! The steps of a text are walked with the *set* of values that each name can hold. A text in which each
 //! step runs once and in order has one value a name; any other is walked twice and only adds values, so
 //! that a loop or a function sees what is set behind it. Sets, texts and work are bounded.
