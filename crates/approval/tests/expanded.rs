@@ -255,6 +255,11 @@ fn a_text_that_grows_is_judged_in_time_and_a_program_among_too_many_is_refused()
         let free = outcome(&free, &command(text));
         assert!(matches!(free, Outcome::AllowedByMode | Outcome::Unjudgeable), "{shown}: {free:?}");
     }
+    // Brackets that close: the stack is bounded by the depth, not by the text.
+    for (open, close) in [("$((", "))"), ("${a[", "]}"), ("$(", ")"), ("$[", "]"), ("{ ", "; }")] {
+        let text = format!("x=1; echo {}1{}", many(open, 9000), many(close, 9000));
+        let _ = outcome(&judge, &command(&text));
+    }
     let length = 64 * 1024;
     for piece in [
         "$(",
@@ -275,6 +280,17 @@ fn a_text_that_grows_is_judged_in_time_and_a_program_among_too_many_is_refused()
         "${!x}",
         "bash -c '",
         "<(",
+        "$((",
+        "((",
+        "$[",
+        "${a[",
+        "a[$((",
+        "[[ ",
+        "case x in ",
+        "f() if ",
+        "f() ",
+        ":<<E;",
+        "<(<<E\n",
     ] {
         let text = many(piece, length / piece.len());
         for text in

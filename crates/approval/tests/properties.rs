@@ -34,6 +34,74 @@ fn patterns() -> impl Strategy<Value = String> {
     prop::collection::vec(word, 1..4).prop_map(|words| format!("bash:{}", words.join(" ")))
 }
 
+/// Signs of the shell's grammar, and words that begin something.
+const SIGNS: &[&str] = &[
+    "((",
+    "))",
+    "$((",
+    "$(",
+    ")",
+    "(",
+    "${",
+    "${x",
+    "}",
+    "{",
+    "[",
+    "]",
+    "[[",
+    "]]",
+    "`",
+    "'",
+    "\"",
+    "$'",
+    "\\",
+    "<<E",
+    "<<'E'",
+    "<<-",
+    "<<<",
+    "E\n",
+    "\n",
+    ";",
+    ";;",
+    "|",
+    "&",
+    "&>",
+    ">",
+    "<(",
+    "case",
+    " in ",
+    "esac",
+    "if",
+    "fi",
+    "for",
+    "do",
+    "done",
+    "f()",
+    "function ",
+    "x=",
+    "x=(",
+    "a[",
+    "+=",
+    "declare -n ",
+    "printf '%.*s' ",
+    "xargs -I% ",
+    "sh -c ",
+    "eval ",
+    "set -- ",
+    "$@",
+    "$x",
+    "${x/",
+    "${x#[",
+    "*",
+    "rm",
+    "f",
+    "#",
+    "1",
+    ":",
+    "-",
+    "!",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
@@ -79,6 +147,13 @@ proptest! {
                 }
             }
         }
+    }
+
+    #[test]
+    fn no_shell_text_panics(pieces in prop::collection::vec(prop::sample::select(SIGNS.to_vec()), 0..24)) {
+        let rules = Rules::new(&rule_set(Mode::Auto, &["bash:*"], &[], &["bash:rm *"])).unwrap();
+        let _ = outcome(&rules, &command(&pieces.concat()));
+        let _ = outcome(&rules, &command(&pieces.join(" ")));
     }
 
     #[test]

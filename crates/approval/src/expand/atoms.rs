@@ -82,8 +82,12 @@ impl Word {
 
     /// A text in which bash replaces variables and commands as in double quotes.
     pub(super) fn of_text(text: &str) -> Self {
+        Self::of_text_at(text, 0)
+    }
+
+    fn of_text_at(text: &str, depth: usize) -> Self {
         let letters: Vec<char> = text.chars().collect();
-        let mut reader = Reader::new(&letters, 0, 0);
+        let mut reader = Reader::new(&letters, 0, depth);
         reader.double_quoted(None);
         Self(reader.atoms)
     }
@@ -114,9 +118,9 @@ impl Word {
     }
 
     /// The commands that run while bash reads a text that is none: an index, a number, a file's name.
-    pub(super) fn commands_of(text: &str) -> Self {
+    pub(super) fn commands_of(text: &str, depth: usize) -> Self {
         match text.contains(['$', '`']) {
-            true => Self::of_text(text).commands_only().unwrap_or_default(),
+            true => Self::of_text_at(text, depth).commands_only().unwrap_or_default(),
             false => Self::default(),
         }
     }
@@ -377,8 +381,11 @@ impl<'a> Reader<'a> {
         let text = text.trim();
         if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
             self.atoms.push(Atom::Letters { text: text.to_owned(), quoted });
+        } else if self.depth >= parse::DEPTH_CAP {
+            self.reading = Reading::InDoubt;
+            self.atoms.push(Atom::Arithmetic { runs: Vec::new(), quoted });
         } else {
-            let runs = Word::commands_of(text).0;
+            let runs = Word::commands_of(text, self.depth + 1).0;
             self.atoms.push(Atom::Arithmetic { runs, quoted });
         }
     }

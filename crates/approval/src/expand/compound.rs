@@ -1,7 +1,7 @@
 //! Commands that hold others: groups, loops, `case`, functions; and those whose words are no commands.
 
 use super::atoms::{Atom, Word};
-use super::parse::{self, DEPTH_CAP, Order, Parser, Simple, Step};
+use super::parse::{DEPTH_CAP, Order, Parser, Simple, Step};
 use std::rc::Rc;
 
 /// Words that open a command that a function can have for its body.
@@ -43,12 +43,8 @@ impl Parser<'_> {
                 body = self.inner();
             }
             Some(_) if OPENING.contains(&first.as_str()) => self.compound(&first, &mut body),
-            Some(_) | None => {
-                // A test, or a simple command, which only some shells take.
-                self.doubt();
-                let line: String = self.rest().iter().take_while(|c| **c != '\n').collect();
-                body = parse::steps(&line).0;
-            }
+            // A test, or a simple command, which only some shells take: it is read where it stands.
+            Some(_) | None => self.doubt(),
         }
         steps.push(Step::Function { name, body: Rc::new(body), defined });
     }
@@ -190,7 +186,7 @@ impl Parser<'_> {
             // An error of bash's, and a command of other shells.
             self.doubt();
         }
-        let asides = vec![Word::commands_of(&text)];
+        let asides = vec![Word::commands_of(&text, self.depth + 1)];
         steps.push(Step::Simple(Simple { asides, ..Simple::default() }));
         true
     }

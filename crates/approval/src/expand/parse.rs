@@ -460,11 +460,7 @@ impl<'a> Parser<'a> {
         let mut index = None;
         if self.peek(0) == Some('[') {
             self.at += 1;
-            let text = self.balanced('[', ']');
-            if text.contains(['$', '`']) {
-                asides.push(Word::commands_of(&text));
-            }
-            index = Some(text);
+            index = Some(self.balanced('[', ']'));
         }
         let append = self.peek(0) == Some('+');
         self.at += usize::from(append);
@@ -472,6 +468,10 @@ impl<'a> Parser<'a> {
             return None;
         }
         self.at += 1;
+        // Only now: where nothing is assigned, the same text is read once more as a word.
+        if let Some(text) = index.as_deref().filter(|text| text.contains(['$', '`'])) {
+            asides.push(Word::commands_of(text, self.depth + 1));
+        }
         if self.peek(0) != Some('(') {
             let value = match self.peek(0) {
                 None | Some(' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | ')') => {
@@ -499,7 +499,7 @@ impl<'a> Parser<'a> {
                     self.at += 1;
                     let index = self.balanced('[', ']');
                     if index.contains(['$', '`']) {
-                        asides.push(Word::commands_of(&index));
+                        asides.push(Word::commands_of(&index, self.depth + 1));
                     }
                     self.at += usize::from(self.peek(0) == Some('='));
                     values.push(self.word());

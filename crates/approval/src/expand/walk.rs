@@ -585,7 +585,7 @@ impl Walk {
     /// An index as it is written, or a sign that it may be any; the commands in it run.
     fn index(&mut self, name: &str, index: String) -> String {
         if index.contains(['$', '`']) {
-            self.word(&Word::commands_of(&index), Split::Never);
+            self.deeper(|walk| drop(walk.word(&Word::commands_of(&index, 0), Split::Never)));
         }
         let number = index.trim().parse::<i64>().is_ok();
         if number && self.unordered.contains(name) { "any".to_owned() } else { index }
@@ -594,7 +594,7 @@ impl Walk {
     /// A text that bash evaluates as an index or a prompt: the commands in it run.
     pub(super) fn evaluated(&mut self, text: &str) {
         if text.contains("$(") || text.contains('`') {
-            self.deeper(|walk| drop(walk.word(&Word::commands_of(text), Split::Never)));
+            self.deeper(|walk| drop(walk.word(&Word::commands_of(text, 0), Split::Never)));
         }
     }
 
