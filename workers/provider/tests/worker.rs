@@ -134,10 +134,11 @@ impl Worker {
         loop {
             if let Some(message) = self.joiner.next_message().unwrap() {
                 assert_eq!(message.generation, Generation(7));
-                match codec::decode(&message.body.unwrap()).unwrap() {
-                    FromProvider::Log(_) => continue,
-                    word => return word,
+                let word = codec::decode(&message.body.unwrap()).unwrap();
+                if matches!(word, FromProvider::Log(_)) {
+                    continue;
                 }
+                return word;
             }
             match self.socket.read(&mut buffer).unwrap() {
                 0 => panic!("the worker closed its channel: {}", self.end().1),
