@@ -2,8 +2,9 @@
 //! positional parameters, loop words, brace expansion, what `echo` and `printf` print. For denials and
 //! questions only: nothing that is found here allows anything.
 //!
-//! `parse` and `compound` cut a text into steps, `atoms` reads the words, `walk` and `commands` follow
-//! them, `parameter`, `braces`, `fields` and `print` say what bash puts in.
+//! `parse`, `redirect` and `compound` cut a text into steps, `atoms` reads the words, `walk` and `commands`
+//! follow them, `names` and `words` keep what each name and word can be, `parameter`, `braces`, `fields` and
+//! `print` say what bash puts in.
 //!
 //! The steps of a text are walked with the *set* of values that each name can hold. A text in which each
 //! step runs once and in order has one value a name; any other is walked twice and only adds values, so
@@ -14,10 +15,13 @@ mod braces;
 mod commands;
 mod compound;
 mod fields;
+mod names;
 mod parameter;
 mod parse;
 mod print;
+mod redirect;
 mod walk;
+mod words;
 
 use crate::glimpse::EXPANSIONS_CAP;
 use atoms::{Atom, Word};

@@ -1,7 +1,8 @@
 //! What commands do to names, and what they run in turn.
 
+use super::names::Attribute;
 use super::parse::Step;
-use super::walk::{Attribute, Walk};
+use super::walk::Walk;
 use super::{ABSENT, Doubt, Limit, OUTPUTS_CAP, UNKNOWN, Values, beyond, limit_of, print};
 use crate::programs::{Trait, Traits};
 use crate::words::base_name;

@@ -2,7 +2,8 @@
 //! it does not follow becomes one command more, never one less.
 
 use super::Reading;
-use super::atoms::{self, Atom, Word};
+use super::atoms::{self, Word};
+use super::redirect::Here;
 use std::rc::Rc;
 
 /// Deepest nesting of groups and functions.
@@ -126,11 +127,11 @@ enum Until {
 }
 
 pub(super) struct Parser<'a> {
-    letters: &'a [char],
-    at: usize,
+    pub(super) letters: &'a [char],
+    pub(super) at: usize,
     pub(super) depth: usize,
     pub(super) order: Order,
-    reading: Reading,
+    pub(super) reading: Reading,
     until: Until,
     /// The bracket that ends the text was met.
     stopped: bool,
@@ -144,17 +145,10 @@ pub(super) struct Parser<'a> {
     /// The steps before the last `&&`, `||`, `|` or `&` of this line.
     joined: Option<usize>,
     /// Here-documents whose text begins on the next line.
-    here: Vec<Here>,
-    heres: usize,
+    pub(super) here: Vec<Here>,
+    pub(super) heres: usize,
     /// How many letters may still be looked ahead, so that a text takes no quadratic time.
     ahead: usize,
-}
-
-struct Here {
-    id: usize,
-    end: String,
-    tabs: bool,
-    quoted: bool,
 }
 
 impl<'a> Parser<'a> {
@@ -514,127 +508,6 @@ impl<'a> Parser<'a> {
         Some(Assign { name, append, index: None, array: true, values })
     }
 
-    fn redirection(&mut self, simple: &mut Simple) {
-        simple.redirected = true;
-        // `2>`, and `{name}>` that takes its number.
-        let named = |word: &str| {
-            let name = word.strip_prefix('{').and_then(|word| word.strip_suffix('}'));
-            name.is_some_and(|name| name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'))
-        };
-        let descriptor =
-            |word: &Word| word.plain().is_some_and(|word| is_number(&word) || named(&word));
-        let before = self.at.checked_sub(1).and_then(|at| self.letters.get(at));
-        let touches = before.is_some_and(|c| !c.is_whitespace() && *c != '&');
-        let mut number = None;
-        if touches && simple.words.last().is_some_and(descriptor) {
-            number = simple.words.pop().and_then(|word| word.plain());
-        }
-        if self.next_is("<<<") {
-            self.at += 3;
-            self.blanks();
-            let word = self.word();
-            simple.inputs.push(word);
-            return;
-        }
-        if self.next_is("<<") {
-            self.at += 2;
-            let tabs = self.peek(0) == Some('-');
-            self.at += usize::from(tabs);
-            self.blanks();
-            let (end, quoted) = self.delimiter();
-            let id = self.heres;
-            self.heres += 1;
-            simple.heres.push(id);
-            self.here.push(Here { id, end, tabs, quoted });
-            return;
-        }
-        if matches!(self.peek(1), Some('(')) {
-            self.at += 2;
-            let begun = self.at;
-            self.inner();
-            let end = self.at.saturating_sub(1).max(begun);
-            let text = self.letters.get(begun..end).unwrap_or_default().iter().collect();
-            simple.words.push(Word(vec![Atom::Substitution { text, quoted: true, process: true }]));
-            return;
-        }
-        let way = match (self.peek(0), number.as_deref()) {
-            (Some('<'), _) => Way::In,
-            (_, None | Some("1")) => Way::Out,
-            (_, Some(_)) => Way::Beside,
-        };
-        let second = matches!(self.peek(1), Some('<' | '>' | '&' | '|'));
-        self.at += if second { 2 } else { 1 };
-        self.blanks();
-        if self.peek(0).is_some_and(|c| !"\n;&|<>()".contains(c)) {
-            let target = self.word();
-            if target.plain().is_none_or(|name| name != "/dev/null" && !is_number(&name)) {
-                simple.files.push((way, target));
-            }
-        }
-    }
-
-    /// The word that ends a here-document, as its letters are written, and whether any is quoted.
-    fn delimiter(&mut self) -> (String, bool) {
-        let (mut end, mut quoted) = (String::new(), false);
-        let mut quote = None;
-        while let Some(c) = self.peek(0) {
-            match (c, quote) {
-                (c, Some(open)) if c == open => quote = None,
-                ('\'' | '"', None) => {
-                    quoted = true;
-                    quote = Some(c);
-                }
-                ('\\', None | Some('"')) => {
-                    quoted = true;
-                    self.at += 1;
-                    end.extend(self.peek(0));
-                }
-                (c, None) if c.is_whitespace() || ";&|<>()".contains(c) => break,
-                // What bash makes of these is its own.
-                ('$' | '`', None | Some('"')) => {
-                    self.doubt();
-                    end.push(c);
-                }
-                (c, _) => end.push(c),
-            }
-            self.at += 1;
-        }
-        if quote.is_some() || end.is_empty() {
-            self.doubt();
-        }
-        (end, quoted)
-    }
-
-    /// The texts of here-documents: for the command that reads them, and as commands.
-    fn here_documents(&mut self, steps: &mut Vec<Step>) {
-        for Here { id, end, tabs, quoted } in std::mem::take(&mut self.here) {
-            let mut body = String::new();
-            let before = std::mem::replace(&mut self.reading, Reading::InDoubt);
-            while self.at < self.letters.len() {
-                let line: String = self.rest().iter().take_while(|c| **c != '\n').collect();
-                self.at = (self.at + line.chars().count() + 1).min(self.letters.len());
-                let line = if tabs { line.trim_start_matches('\t') } else { &line };
-                if line == end {
-                    self.reading = before;
-                    break;
-                }
-                body.push_str(line);
-                body.push('\n');
-            }
-            let word = if quoted { Word::quoted(&body) } else { Word::of_text(&body) };
-            let reader = steps.iter_mut().rev().find_map(|step| match step {
-                Step::Simple(simple) => simple.heres.contains(&id).then_some(simple),
-                Step::Loop { .. } | Step::Function { .. } => None,
-            });
-            match reader {
-                Some(reader) => reader.inputs.push(word),
-                None => {
-                    steps.push(Step::Simple(Simple { inputs: vec![word], ..Simple::default() }));
-                }
-            }
-        }
-    }
-
     /// Looks ahead for the closing sign, as long as there was not too much of that.
     fn closed(&mut self, begun: usize, open: char, close: char) -> Option<(String, usize)> {
         if self.ahead == 0 {
@@ -668,6 +541,6 @@ impl<'a> Parser<'a> {
     }
 }
 
-fn is_number(word: &str) -> bool {
+pub(super) fn is_number(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
 }
