@@ -76,42 +76,21 @@ impl Life {
     /// What a cause means for restarting. An exit without a reason is a crash as any other: no
     /// worker leaves by itself while its channel is open.
     pub(crate) fn of(cause: &Cause, said: Said) -> Self {
-        match (cause, said) {
-            (Cause::OtherBuild(_) | Cause::Exited(NO_CAGE), _) => Self::Permanent,
-            (Cause::Silent, _) => Self::Hung,
-            (
-                Cause::Exited(_)
-                | Cause::Signalled(_)
-                | Cause::Breach(_)
-                | Cause::Stuck
-                | Cause::NoAnswer
-                | Cause::Held
-                | Cause::Unsayable(_)
-                | Cause::Ended,
-                Said::Something,
-            ) => Self::Progressed,
-            (
-                Cause::Exited(_)
-                | Cause::Signalled(_)
-                | Cause::Breach(_)
-                | Cause::Stuck
-                | Cause::NoAnswer
-                | Cause::Held
-                | Cause::Unsayable(_)
-                | Cause::Ended,
-                Said::Nothing,
-            ) => Self::Fruitless,
-            (
-                Cause::Exited(_)
-                | Cause::Signalled(_)
-                | Cause::Breach(_)
-                | Cause::Stuck
-                | Cause::NoAnswer
-                | Cause::Held
-                | Cause::Unsayable(_)
-                | Cause::Ended,
-                Said::Untold,
-            ) => Self::Untold,
+        match cause {
+            Cause::OtherBuild(_) | Cause::Exited(NO_CAGE) => Self::Permanent,
+            Cause::Silent => Self::Hung,
+            Cause::Exited(_)
+            | Cause::Signalled(_)
+            | Cause::Breach(_)
+            | Cause::Stuck
+            | Cause::NoAnswer
+            | Cause::Held
+            | Cause::Unsayable(_)
+            | Cause::Ended => match said {
+                Said::Something => Self::Progressed,
+                Said::Nothing => Self::Fruitless,
+                Said::Untold => Self::Untold,
+            },
         }
     }
 }
