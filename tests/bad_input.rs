@@ -14,6 +14,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::anthropic::{Answer, Server, call};
+use support::daemon::Wire;
 use support::wire::Supervisor;
 use support::{Desk, child_of, run, send, until};
 
@@ -273,4 +274,42 @@ fn a_session_without_permission_is_named_and_the_others_go_on() {
     assert!(refused.err.contains(&ids[0]) && refused.err.contains("chmod"), "{refused:?}");
     assert_eq!(other.code, 0, "{other:?}");
     assert_eq!(resumed(&ids[0]).code, 0, "the positive control");
+}
+
+/// A project from elsewhere may hold such a file: what has to do with sessions needs no project.
+#[test]
+fn a_faulty_project_file_keeps_no_session_from_being_seen_and_ended() {
+    for fault in ["[permisions]\n", "\u{0}", "fifo"] {
+        let desk = Desk::new();
+        let server = Server::answering(|_, _| Answer::text("here"));
+        let _daemon = desk.daemon();
+        let mut wire = Wire::to(&desk.door());
+        let opening = desk.opening(&server);
+        let (stopped, killed) = (wire.open(&opening), wire.open(&opening));
+        let file = desk.write(".agentd/config.toml", fault);
+        if fault == "fifo" {
+            fs::remove_file(&file).unwrap();
+            nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        }
+        let told = |words: &[&str], code: i32| {
+            let ran = run(desk.agentd(words));
+            assert_eq!(ran.code, code, "{words:?}: {ran:?}");
+            ran.out + &ran.err
+        };
+        let listed = told(&["ls"], 0);
+        assert!(listed.contains(&stopped.0) && listed.contains(&killed.0), "{listed}");
+        for words in [&["ps"][..], &["audit"], &["logs"], &["daemon", "status"]] {
+            told(words, 0);
+        }
+        told(&["show", &stopped.0], 0);
+        told(&["stop", &stopped.0], 0);
+        told(&["kill", &killed.0], 0);
+        // All that doctor has to say, and what a run here would end with.
+        let page = told(&["doctor"], 16);
+        for words in ["ok      state", "daemon", "MISSING configuration", "config.toml"] {
+            assert!(page.contains(words), "{words}: {page}");
+        }
+        let refused = told(&["-p", "x"], 16);
+        assert!(refused.contains("config.toml"), "the positive control: {refused}");
+    }
 }

@@ -4,7 +4,9 @@
 mod support;
 
 use serde_json::json;
-use std::process::Command;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use support::anthropic::{Answer, Server, call};
 use support::{Desk, needs, run};
 
@@ -16,7 +18,7 @@ fn behind(mounts: &str, desk: &Desk, command: &Command) -> Command {
     let mut moved = Command::new("setsid");
     moved.args(["unshare", "-m", "sh", "-c", &script, "sh"]).args(command.get_args()).env_clear();
     moved.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    moved.env("P", desk.project()).stdin(std::process::Stdio::null());
+    moved.env("P", desk.project()).stdin(Stdio::null());
     moved
 }
 
@@ -120,5 +122,75 @@ fn a_script_runs_in_sh_where_no_bash_can_be_started_and_in_bash_wherever_it_lies
             assert_eq!(is_bash, mounts != hidden, "{tier} {mounts}: {result}");
             assert_eq!(desk.ended(1)["outcome"]["code"], 0, "{tier} {mounts}: {result}");
         }
+    }
+}
+
+/// A project on an exFAT of its own, for which names that differ in case alone are one.
+struct Folding(PathBuf);
+
+impl Folding {
+    fn project(desk: &Desk) -> Self {
+        assert!(support::is_root(), "this test mounts file systems; run it as root");
+        for program in ["mkfs.exfat", "losetup", "mount"] {
+            needs(program);
+        }
+        let (image, at) = (desk.outside().join("image"), desk.project());
+        fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
+        let made = Command::new("mkfs.exfat").arg(&image).stdout(Stdio::null()).status();
+        assert!(made.unwrap().success());
+        // By the kernel, or by a program where it has none.
+        let script = "mount -t exfat -o loop \"$1\" \"$2\" 2>/dev/null || {
+            disk=$(losetup -f --show \"$1\") || exit
+            mount.exfat-fuse \"$disk\" \"$2\" >/dev/null; mounted=$?
+            losetup -d \"$disk\"; exit $mounted
+        }";
+        let mounted = Command::new("sh").args(["-c", script, "sh"]).arg(&image).arg(&at).status();
+        assert!(mounted.unwrap().success(), "this test mounts exFAT: install exfat-fuse");
+        Self(at)
+    }
+}
+
+impl Drop for Folding {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn where_names_fold_file_tools_refuse_protected_names_by_every_spelling() {
+    let attempts = [
+        ("write", json!({ "path": ".GIT/config", "content": "evil" })),
+        ("write", json!({ "path": ".git/Hooks/pre-commit", "content": "evil" })),
+        ("write", json!({ "path": ".ENVRC", "content": "evil" })),
+        ("edit", json!({ "path": ".Envrc", "old_string": "mine", "new_string": "evil" })),
+        ("delete", json!({ "path": ".envRC" })),
+        ("write", json!({ "path": ".VSCode/Tasks.json", "content": "evil" })),
+        ("write", json!({ "path": "sub/.Claude/settings.json", "content": "evil" })),
+        ("write", json!({ "path": "README", "content": "new words" })),
+    ];
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        let _folding = Folding::project(&desk);
+        for (name, text) in [(".git/config", "mine"), (".envrc", "mine"), ("readme", "old words")] {
+            desk.write(name, text);
+        }
+        let calls = attempts.clone();
+        let server = Server::answering(move |round, _| match calls.get(round - 1) {
+            Some((tool, input)) => {
+                Answer::says([call(&format!("toolu_{round}"), tool, &input.to_string())])
+            }
+            None => Answer::text("done"),
+        });
+        let mut asked = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+        asked.env("AGENTD_SANDBOX_TIER", tier);
+        let ran = run(asked);
+        assert_eq!(ran.code, 0, "{tier}: {ran:?}");
+        let told = server.requests().last().unwrap().body["messages"].to_string();
+        assert_eq!(told.matches("protected name").count(), 7, "{tier}: {told}");
+        assert_eq!((desk.read(".git/config"), desk.read(".envrc")), ("mine".into(), "mine".into()));
+        let made = |name: &str| desk.project().join(name).exists();
+        assert!(!made(".git/hooks") && !made(".vscode") && !made("sub"), "{tier}: {told}");
+        // The positive control: the other spelling is the same file here, and it may be written.
+        assert_eq!(desk.read("readme"), "new words", "{tier}: {told}");
     }
 }

@@ -102,6 +102,30 @@ fn allowed_hosts_are_reached_and_no_others() {
     });
 }
 
+#[test]
+fn tls_asks_for_the_host_that_was_judged_and_for_no_other() {
+    within("tls_asks_for_the_host_that_was_judged_and_for_no_other", || {
+        let _names = Names::serve(addresses);
+        let _site = Site::serve(PUBLIC, 443, |_| page("no TLS here\n"));
+        let desk = Desk::new();
+        let tried = allowing(
+            &desk,
+            &["allowed.test"],
+            "curl -sSk -m 3 --connect-to other.test:443:allowed.test:443 https://other.test/; \
+             curl -sSk -m 3 https://allowed.test/; true",
+        );
+        let lines = decided(&tried);
+        let refused = "allowed.test:443: refused: inside TLS it asks for another host, other.test";
+        assert!(lines.iter().any(|line| line == refused), "{}", tried.explain());
+        let words = &tried.words;
+        assert!(words.contains("asks for another host, other.test"), "{words}");
+        // Of two connections one hello went on its way.
+        let made = lines.iter().find(|line| line.starts_with("allowed.test:443: allowed")).unwrap();
+        assert!(made.contains("2 times") && !made.contains(" 0 bytes sent"), "{made}");
+        assert_eq!(lines.len(), 2, "{lines:?}");
+    });
+}
+
 /// What a list names is reached by that name alone; what a rule denies is not, however wide the list.
 #[test]
 fn a_list_leads_to_no_host_that_it_does_not_name_nor_to_one_that_a_rule_denies() {

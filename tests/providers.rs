@@ -1118,3 +1118,37 @@ fn a_recording_is_played_as_it_was_where_somebody_asks_for_it() {
     assert_eq!(ran.code, 124, "{}{}", ran.out, ran.err);
     assert!(begun.elapsed() < LONGEST, "{:?}", begun.elapsed());
 }
+
+/// Some gateways put the key into the text of a 401.
+#[test]
+fn a_key_that_a_server_repeats_is_printed_journaled_and_exported_nowhere() {
+    const LONG: &str = "sk-repeated-0123456789abcdef";
+    for vendor in VENDORS {
+        let desk = Desk::new();
+        let no = format!("{{\"error\":{{\"message\":\"no {LONG} here\"}}}}");
+        let said = vendor.says([text(&format!("I am {LONG}."))]);
+        let answers = [said, Answer::raw(401, "application/json", no.as_bytes())];
+        let server = Server::of(vendor, answers).with_key(LONG);
+        let ask = |flags: &[&str]| {
+            let mut command = desk.with_vendor(vendor, &server, flags);
+            command.env(vendor.variables().1, LONG).env("RUST_LOG", "debug");
+            run(command)
+        };
+        let ran = ask(&["-p", "x"]);
+        assert_eq!((ran.code, ran.out.trim()), (0, "I am [the key]."), "{vendor:?}: {ran:?}");
+        let refused = ask(&["-p", "x", "--continue"]);
+        assert_eq!(refused.code, 13, "{vendor:?}: {refused:?}");
+        assert!(refused.err.contains("no [the key] here"), "{vendor:?}: {refused:?}");
+        let session = fs::read_dir(desk.state().join("sessions")).unwrap().flatten().next();
+        let session = session.unwrap().file_name().into_string().unwrap();
+        let exported = run(desk.agentd(&["export", &session]));
+        assert!(exported.out.contains("I am [the key]"), "{vendor:?}: {exported:?}");
+        for ran in [&ran, &refused, &exported] {
+            assert!(!ran.out.contains(LONG) && !ran.err.contains(LONG), "{vendor:?}: {ran:?}");
+        }
+        support::needs("grep");
+        let mut grep = std::process::Command::new("grep");
+        let found = grep.args(["-rlaF", LONG]).arg(desk.state()).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&found.stdout), "", "{vendor:?}");
+    }
+}

@@ -9,6 +9,7 @@ use protocol::judgement::{Answer as Said, Question, Widening};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 use support::anthropic::{Answer, Server, call};
@@ -315,5 +316,75 @@ fn keys_that_are_kept_in_the_project_are_told_when_it_is_opened_and_in_each_reco
             let said = limits.contains("Keys are kept in the project") && limits.contains(how);
             assert_eq!(said && limits.contains("/own"), kept, "{tier}: {limits}");
         }
+    }
+}
+
+/// The positive controls: a folder of the home as the project, and a command in tier A.
+#[test]
+fn a_project_that_holds_our_own_directories_is_told_and_refuses_calls_and_not_the_run() {
+    for (tier, tool, below, refused) in [
+        ("A", "read", "", true),
+        ("A", "read", "folder", false),
+        ("A", "bash", "", false),
+        ("B", "bash", "", true),
+    ] {
+        let desk = Desk::new();
+        fs::create_dir(desk.home().join("folder")).unwrap();
+        for folder in ["", "folder"] {
+            fs::write(desk.home().join(folder).join("file"), "the text").unwrap();
+        }
+        let input = match tool {
+            "bash" => json!({ "command": "cat file; ls -A .local/state/agentd" }),
+            _ => json!({ "path": "file" }),
+        };
+        let server = scripted(tool, &input);
+        let flags = ["-p", "look", "--permission-mode", "auto"];
+        let mut agentd = desk.with_server(&server, &flags);
+        agentd.current_dir(desk.home().join(below)).env("AGENTD_SANDBOX_TIER", tier);
+        agentd.env("XDG_STATE_HOME", desk.home().join(".local/state"));
+        let ran = run(agentd);
+        assert_eq!(ran.code, 0, "{tier} {tool} {below}: {}", ran.err);
+        let opened = ran.err.contains("lies in this project: file tools are refused here");
+        assert_eq!(opened, below.is_empty(), "{}", ran.err);
+        let told = server.requests()[1].body["messages"].to_string();
+        assert_eq!(told.contains("the text"), !refused, "{told}");
+        let said =
+            told.contains("reaches agentd's own directory") && told.contains("XDG_STATE_HOME");
+        assert_eq!(said, refused, "{told}");
+        assert!(!told.contains("sessions"), "its state is empty for a command: {told}");
+    }
+}
+
+#[test]
+fn a_key_file_in_the_project_is_refused_and_doctor_says_it() {
+    let desk = Desk::new();
+    let server = scripted("read", &json!({ "path": "key" }));
+    let key = desk.write("key", support::KEY);
+    let beside = desk.home().join(".config/agentd/key");
+    let settings = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&beside, support::KEY).unwrap();
+    for (file, refused) in [("~/../project/key", true), ("~/.config/agentd/key", false)] {
+        fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::set_permissions(&beside, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&settings, format!("provider.key_file = '{file}'\n")).unwrap();
+        let page = run(desk.agentd(&["doctor"])).out;
+        let mut asked = desk.with_server(&server, &["-p", "x"]);
+        asked.env_remove("ANTHROPIC_API_KEY");
+        let ran = run(asked);
+        for said in [&page, &ran.err] {
+            let words = "which every tool could read, since it lies in";
+            assert_eq!(said.contains(words), refused, "{file}: {said}");
+        }
+        assert_eq!(ran.code, if refused { 16 } else { 0 }, "{file}: {ran:?}");
+        assert_eq!(server.requests().is_empty(), refused, "{file}");
+        // The daemon serves other projects, and starts.
+        drop(desk.daemon());
+        // Nor does an added directory reach it.
+        let added = desk.home().join(".config");
+        let flags = ["-p", "x", "--add-dir", added.to_str().unwrap()];
+        let mut asked = desk.with_server(&server, &flags);
+        asked.env_remove("ANTHROPIC_API_KEY");
+        assert_ne!(run(asked).code, 0, "{file}");
     }
 }

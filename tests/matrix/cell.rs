@@ -464,7 +464,8 @@ impl Course {
             ("", End::NeverStarted) => true,
             ("", End::CutShort) => self.started,
             ("ran\n" | "ran\nend\n", End::CutShort) => self.started,
-            ("ran\n" | "ran\nend\n", End::Badly) => self.started && harmed,
+            // Its program may have begun and done nothing yet.
+            ("" | "ran\n" | "ran\nend\n", End::Badly) => self.started && harmed,
             ("ran\nend\n", End::Well) => self.started,
             _ => false,
         }

@@ -27,5 +27,8 @@ pub(crate) fn digest(case: &Case) -> String {
             field(&dir.0);
         }
     }
+    for name in &case.tampered {
+        field(name.as_bytes());
+    }
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

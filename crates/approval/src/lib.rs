@@ -63,6 +63,7 @@ mod quoting;
 mod redirect;
 mod rights;
 mod rules;
+mod runs_file;
 mod script;
 mod shelf;
 mod subject;

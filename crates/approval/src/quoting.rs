@@ -1,7 +1,8 @@
 //! The strict reading of words: quotes, escapes, and what of them is known before the shell runs.
 
 use crate::grammar::{Read, Reader};
-use crate::script::{Start, Unread, Word, is_hidden};
+use crate::script::{Start, Unread, Word};
+use protocol::hidden::is_hidden;
 
 /// A word as far as it was read.
 #[derive(Debug, Default)]

@@ -65,6 +65,7 @@ pub fn may_follow(onward: &Onward, tool: &str, page: &WebAddress) -> bool {
         confinement: String::new(),
         widens,
         configured: None,
+        tampered: Box::default(),
     };
     matches!(rules.judge(&case), Verdict::Allow(_))
 }

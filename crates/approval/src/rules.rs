@@ -9,11 +9,13 @@ use crate::grammar;
 use crate::offers;
 use crate::paths::Spot;
 use crate::pattern::{self, Parsed};
-use crate::script::{Script, visible};
+use crate::runs_file::runs_file;
+use crate::script::Script;
 use crate::shelf::{Index, Shelf, ToolRules};
 use crate::subject::{self, Reach, Subject};
 use crate::wording::{self, Way};
 use protocol::call::{Probe, ProbedPath};
+use protocol::hidden::visible;
 use protocol::hosts::HostRule;
 use protocol::judgement::{
     Audience, Basis, Case, Mode, Question, Rule, RuleEffect, RuleSet, ToolKind, Verdict,
@@ -146,12 +148,31 @@ impl Rules {
             Ok(granted) => granted,
             Err(verdict) => return *verdict,
         };
-        match self.within_rights(case, &matter) {
+        match self.knowing(case, &matter, self.within_rights(case, &matter)) {
             verdict if granted.is_empty() => verdict,
             // What gave the rights is what the record has to name.
             Verdict::Allow(_) => Verdict::Allow(Basis::Rights(granted)),
             // The answer is for this call, since its rights are.
             Verdict::Ask(question) => Verdict::Ask(Question { offers: Vec::new(), ..question }),
+            denied @ Verdict::Deny(..) => denied,
+        }
+    }
+
+    /// The verdict on a command where protected names are not as they were: no rule and no mode lets it
+    /// run, and whoever is asked is told of them. What a person configured behind edits changes nothing
+    /// and runs on.
+    fn knowing(&self, case: &Case, matter: &Matter, verdict: Verdict) -> Verdict {
+        let runs = matches!(matter, Matter::Command { .. }) || case.command.is_some();
+        let held_back = runs && case.kind == ToolKind::Mutation && case.configured.is_none();
+        if case.tampered.is_empty() || !held_back {
+            return verdict;
+        }
+        let why = wording::tampered(&case.tampered);
+        match verdict {
+            Verdict::Allow(_) => self.ask(case, why, Vec::new(), Way::Knowing),
+            Verdict::Ask(question) => {
+                Verdict::Ask(Question { reason: format!("{}; {why}", question.reason), ..question })
+            }
             denied @ Verdict::Deny(..) => denied,
         }
     }
@@ -324,6 +345,23 @@ impl Rules {
 
     /// Why a call is asked about of which no rule speaks.
     fn no_rule(&self, case: &Case, matter: &Matter) -> String {
+        let file = match matter {
+            Matter::Command { script: Ok(script), .. } => {
+                let missing = command::not_allowed(self.allow.of(&case.call.tool), script);
+                missing.and_then(|simple| runs_file(simple, &self.project))
+            }
+            Matter::Command { script: Err(_), .. }
+            | Matter::Paths { .. }
+            | Matter::Directory(_)
+            | Matter::Host(_)
+            | Matter::Page(_)
+            | Matter::Name => None,
+        };
+        let about = file.map(|file| wording::next_text(&file)).unwrap_or_default();
+        format!("{}{about}", self.no_rule_for(case, matter))
+    }
+
+    fn no_rule_for(&self, case: &Case, matter: &Matter) -> String {
         match matter {
             Matter::Command { script: Err(why), .. } => wording::not_read(why),
             Matter::Command { script: Ok(script), .. } if script.len() > 1 => {
@@ -348,7 +386,9 @@ impl Rules {
             Matter::Command { script, .. } => {
                 let Ok(script) = script else { return Vec::new() };
                 let rules = self.allow.of(&case.call.tool);
-                command::not_allowed(rules, script).map_or_else(Vec::new, offers::of_command)
+                let missing = command::not_allowed(rules, script);
+                let missing = missing.filter(|simple| runs_file(simple, &self.project).is_none());
+                missing.map_or_else(Vec::new, offers::of_command)
             }
             Matter::Paths { places } => match &places[..] {
                 [place] => offers::of_path(&case.call.tool, &place.real),

@@ -1,7 +1,7 @@
 //! Rights beyond the session's: one by one, and in plain words. For `digest`, `rights` and `wording`; each
 //! is in a question and in the digest that an answer binds to.
 
-use crate::script::visible;
+use protocol::hidden::visible;
 use protocol::judgement::Widening;
 
 /// The rights that are asked for, one by one, as far as rules give them one by one.

@@ -3,10 +3,11 @@
 use crate::grammar;
 use crate::offers::{self, sayable};
 use crate::paths::Spot;
-use crate::script::{Simple, Unread, Word, visible};
+use crate::script::{Simple, Unread, Word};
 use crate::subject;
 use crate::widening;
 use protocol::call::ProbedPath;
+use protocol::hidden::visible;
 use protocol::judgement::{Case, Rule, Widening};
 use std::path::Path;
 
@@ -28,6 +29,9 @@ pub(crate) fn denied(rule: &Rule, what: &str) -> String {
     )
 }
 
+/// Most protected names of one question.
+const TAMPERED_NAMED: usize = 8;
+
 /// For the model, behind the reason: nobody can be asked.
 pub(crate) const NOBODY: &str = "nobody can be asked here";
 
@@ -47,6 +51,8 @@ pub(crate) enum Way {
     Person,
     /// Rights that the session lacks.
     Rights,
+    /// A person only, who is told that protected names are not as they were.
+    Knowing,
 }
 
 /// For the model: how it could be had.
@@ -58,6 +64,9 @@ pub(crate) fn way(way: Way, case: &Case, project: &Path) -> String {
                         permissions.ask."
             .to_owned(),
         Way::Rights => what_widens(case, project),
+        Way::Knowing => "A person can look at it and put it right, and lets commands run again by \
+                         saying yes to one in a session at a terminal."
+            .to_owned(),
     }
 }
 
@@ -73,6 +82,17 @@ pub(crate) fn unjudgeable(why: &str) -> String {
     format!("Not run: {why}.")
 }
 
+/// Why a command is asked about whatever rules and the mode say. Those that are left out are asked
+/// about with the next command.
+pub(crate) fn tampered(names: &[String]) -> String {
+    let named: Vec<_> = names.iter().take(TAMPERED_NAMED).map(String::as_str).collect();
+    let more = match names.len() - named.len() {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    format!("an earlier call changed what could not be put right: {}{more}", named.join("; "))
+}
+
 /// Why a call without a rule is asked about.
 pub(crate) fn no_rule(case: &Case) -> String {
     format!("no rule allows this call of `{}`", case.call.tool)
@@ -82,6 +102,14 @@ pub(crate) fn no_rule(case: &Case) -> String {
 pub(crate) fn no_rule_for(simple: &Simple) -> String {
     let shown: String = visible(&simple.to_string()).chars().take(200).collect();
     format!("no rule allows `{shown}` in it")
+}
+
+/// Why no rule is offered for a command that runs a file.
+pub(crate) fn next_text(file: &str) -> String {
+    let file: String = visible(file).chars().take(200).collect();
+    format!(
+        "; it runs the file `{file}`, which calls can write, so that a yes is for this call alone"
+    )
 }
 
 /// Why a command is asked about that no rule could allow.

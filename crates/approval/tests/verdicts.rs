@@ -475,7 +475,7 @@ fn a_tool_of_which_no_rule_can_speak_follows_its_kind_and_the_mode() {
 #[test]
 fn offers_cover_the_call_and_none_is_too_broad() {
     let judge = rules(Mode::Ask, &["bash:cargo build"], &["bash:cargo publish *"], &[]);
-    let rows: [(Case, &[&str]); 27] = [
+    let rows: [(Case, &[&str]); 25] = [
         (command("cargo test -p x"), &["bash:cargo test -p x", "bash:cargo test *"]),
         (command("cargo build && cargo test"), &["bash:cargo test", "bash:cargo test *"]),
         (command("pytest -k 'a b'"), &["bash:pytest *"]),
@@ -485,9 +485,7 @@ fn offers_cover_the_call_and_none_is_too_broad() {
         (command("git config x y"), &["bash:git config x y"]),
         (command("git"), &["bash:git"]),
         (command("npm run test"), &["bash:npm run test"]),
-        (command("python x.py"), &["bash:python x.py"]),
-        (command("python3.12 x.py"), &["bash:python3.12 x.py"]),
-        (command("sh x.sh"), &["bash:sh x.sh"]),
+        (command("python -m x"), &["bash:python -m x"]),
         (command("rm x"), &["bash:rm x"]),
         (command("sudo x"), &["bash:sudo x"]),
         // They run what an option names, or write where one says.
@@ -513,6 +511,59 @@ fn offers_cover_the_call_and_none_is_too_broad() {
             assert_eq!(outcome(&with, &case), Outcome::Allowed, "{offer}");
         }
     }
+}
+
+/// A yes that holds longer would hold for the file's next text.
+#[test]
+fn no_rule_is_offered_for_a_file_that_calls_can_write() {
+    let judge = rules(Mode::Ask, &["bash:cargo build"], &[], &[]);
+    for (text, file) in [
+        ("sh ./build.sh", "./build.sh"),
+        ("sh x.sh", "x.sh"),
+        ("bash -eu scripts/x", "scripts/x"),
+        (". ./env", "./env"),
+        ("source env.sh", "env.sh"),
+        ("./build.sh --fast", "./build.sh"),
+        ("target/debug/app", "target/debug/app"),
+        ("/p/build.sh", "/p/build.sh"),
+        ("/tmp/x.sh a", "/tmp/x.sh"),
+        ("/usr/../p/x", "/usr/../p/x"),
+        ("python x.py", "x.py"),
+        ("python3.12 -u x.py b", "x.py"),
+        ("/usr/bin/node tool.js", "tool.js"),
+        ("cargo build && sh x.sh", "x.sh"),
+        ("timeout 60 sh ./x.sh", "./x.sh"),
+        ("timeout 60 ./x", "./x"),
+        ("env A=b ./x", "./x"),
+        ("sudo ./x", "./x"),
+        ("sh -c './x'", "./x"),
+        ("sh -c 'cargo build; sh x.sh'", "x.sh"),
+        ("eval ./x", "./x"),
+        ("find . -name a -exec sh ./x.sh {} +", "./x.sh"),
+        ("cargo build | xargs ./x", "./x"),
+    ] {
+        let question = asked(&judge, &command(text));
+        assert_eq!(question.offers, [""; 0], "{text}");
+        let said = question.reason.contains(&format!("it runs the file `{file}`"));
+        assert!(said && question.reason.contains("for this call alone"), "{}", question.reason);
+    }
+    // The positive controls: programs of the system, and files that are read and not run.
+    for text in [
+        "rg ./x src/main.rs",
+        "/usr/bin/cargo test",
+        "sh /usr/share/x.sh",
+        "cat ./build.sh",
+        "python -m pytest tests/a.py",
+        "timeout 60 ls ./x",
+        "sudo ls",
+    ] {
+        let question = asked(&judge, &command(text));
+        assert!(!question.offers.is_empty(), "{text}");
+        assert!(!question.reason.contains("it runs the file"), "{text}");
+    }
+    // A rule that the person wrote says so itself.
+    let by_rule = rules(Mode::Ask, &["bash:sh ./build.sh"], &[], &[]);
+    assert_eq!(outcome(&by_rule, &command("sh ./build.sh")), Outcome::Allowed);
 }
 
 #[test]
@@ -890,4 +941,41 @@ fn what_was_configured_to_run_after_edits_runs_by_that_unless_a_rule_asks_or_den
     assert_eq!(outcome(&plain, &foreign), Outcome::Asked);
     // The same command from the model is asked about.
     assert_eq!(outcome(&plain, &command("make")), Outcome::Asked);
+}
+
+/// No rule and no mode lets a command run that no person was asked about with what an earlier one left.
+#[test]
+fn a_command_is_asked_about_where_protected_names_are_not_as_they_were() {
+    let left = || Box::from([".envrc is not as it was: no room".to_owned()]);
+    let judge = rules(Mode::Auto, &["bash:ls"], &[], &["bash:rm *"]);
+    let passes = |case: &Case| matches!(judge.judge(case), Verdict::Allow(_));
+    let knowing = |text: &str| Case { tampered: left(), ..command(text) };
+    for text in ["ls", "touch x"] {
+        assert!(passes(&command(text)), "{text}");
+        let question = asked(&judge, &knowing(text));
+        assert!(question.reason.contains(".envrc is not as it was: no room"), "{question:?}");
+        let other = Box::from(["hooks are not as they were".to_owned()]);
+        let other = asked(&judge, &Case { tampered: other, ..command(text) });
+        assert_ne!(question.digest, other.digest, "an answer is bound to what was named");
+    }
+    assert_eq!(outcome(&judge, &knowing("rm x")), Outcome::Denied, "rules deny all the same");
+    // Who is asked anyway is told of it too.
+    let asking = rules(Mode::Ask, &[], &[], &[]);
+    let question = asked(&asking, &knowing("touch x"));
+    assert!(question.reason.contains("no rule allows"), "{question:?}");
+    assert!(question.reason.contains(".envrc is not as it was"), "{question:?}");
+    // Tools of files, looks, and what a person configured behind edits are not held back.
+    let file = Case { tampered: left(), ..on_paths("write", &["/p/a"]) };
+    assert!(passes(&file));
+    let look = Case { kind: ToolKind::Query, ..knowing("ls") };
+    assert!(passes(&look));
+    // Where nobody can be asked it is refused, and says why and the way on.
+    let mut set = rule_set(Mode::Auto, &[], &[], &[]);
+    set.audience = Audience::Nobody;
+    let Verdict::Deny(Basis::NobodyToAsk(why), text) =
+        Rules::new(&set).unwrap().judge(&knowing("ls"))
+    else {
+        panic!()
+    };
+    assert!(why.contains(".envrc") && text.contains("put it right"), "{text}");
 }

@@ -41,7 +41,7 @@ pub use json::{JsonView, StreamJsonView, failure_line};
 pub use key::{KeyFileError, key_of_file, seal_key};
 pub use line_view::{Around, LineView};
 pub use one_shot::{Finished, Input, Prompts, RunFailure, Task, run};
-pub use plain::{columns, one_line, plain};
+pub use plain::{columns, marked, one_line, plain};
 pub use run_error::{RunError, Stop};
 pub use screen::{Effect, Entrance, Input as ScreenInput, Key, Leaving, Screen};
 pub use spawn::{

@@ -2,7 +2,7 @@
 
 use crate::blocks::{Block, Item};
 use crate::colour::Colour;
-use crate::plain::{folded, one_line, plain};
+use crate::plain::{folded, marked, one_line, plain};
 use crate::text::gist;
 use crate::transcript::fault_of;
 use protocol::call::{Call, ToolResult};
@@ -151,7 +151,7 @@ impl LineView {
         let head = format!("{} {}: may it run?", plain(tool), call.number);
         let mut text = format!("\n{}\n", self.colour.bold(&head));
         let preview = if preview.trim().is_empty() { &question.input } else { preview };
-        for line in plain(preview).trim_end().lines() {
+        for line in plain(&marked(preview)).trim_end().lines() {
             let line = format!("    {line}");
             let line = match line.trim_start().chars().next() {
                 Some('+') => self.colour.green(&line),

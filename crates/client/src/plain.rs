@@ -1,5 +1,7 @@
 //! Text from elsewhere, made safe for a terminal.
 
+use protocol::hidden::is_hidden;
+
 /// `text` without control codes: each but newline and tab becomes a visible mark, so that no words
 /// of a model or a tool can move the cursor, clear the screen or hide what stands above.
 #[must_use]
@@ -12,6 +14,20 @@ pub fn plain(text: &str) -> String {
         c => c,
     };
     text.chars().map(visible).collect()
+}
+
+/// What a model wrote of a call, with what shows as nothing, as a blank or turns the direction of
+/// writing made visible, as in the question about it. Control codes are left to [`plain`].
+#[must_use]
+pub fn marked(text: &str) -> String {
+    let mut marked = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_hidden(c) && !c.is_control() {
+            true => marked.extend(c.escape_unicode()),
+            false => marked.push(c),
+        }
+    }
+    marked
 }
 
 /// The beginning of `text` on one line, at most `most` characters.
@@ -73,6 +89,12 @@ mod tests {
         assert_eq!(plain("a\u{1b}[2Jb\r\n\tc\u{202e}d"), "a\u{fffd}[2Jb\u{fffd}\n\tc\u{fffd}d");
         assert_eq!(one_line("a\n  b\u{7}", 9), "a b\u{fffd}");
         assert_eq!(one_line("abcdef", 4), "abc…");
+    }
+
+    #[test]
+    fn what_shows_as_nothing_is_marked() {
+        assert_eq!(marked("r\u{200b}m \u{202e}x\u{feff}"), r"r\u{200b}m \u{202e}x\u{feff}");
+        assert_eq!(marked("é 漢字 🦀\n\tx\u{1b}"), "é 漢字 🦀\n\tx\u{1b}");
     }
 
     #[test]

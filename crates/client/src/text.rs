@@ -1,7 +1,7 @@
 //! The view for people: the answer on standard output, what happens on the way on standard error.
 
 use crate::colour::{Colour, Terminal};
-use crate::plain::{one_line, plain};
+use crate::plain::{marked, one_line, plain};
 use crate::transcript::{Conclusion, Transcript};
 use crate::view::{Moment, Shown, View};
 use protocol::call::{Call, ToolResult};
@@ -141,6 +141,11 @@ impl View for TextView {
 
 /// What a call is about: its one argument that says most, else all of them.
 pub(crate) fn gist(call: &Call) -> String {
+    marked(&telling(call))
+}
+
+/// The argument that says most.
+fn telling(call: &Call) -> String {
     let Ok(serde_json::Value::Object(input)) = serde_json::from_str(&call.input) else {
         return call.input.clone();
     };

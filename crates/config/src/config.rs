@@ -8,6 +8,7 @@ use crate::known;
 use crate::load::Sources;
 use crate::models::Extras;
 use crate::origin::{Layer, Origin};
+use crate::own::KeyFile;
 use crate::project::Warning;
 use crate::settings::Settings;
 use crate::value::{Beside, Item, Value};
@@ -50,6 +51,8 @@ pub struct Config {
     pub ui: UiConfig,
     /// Waits and restarts of the supervisor.
     pub daemon: DaemonConfig,
+    /// Files that hold keys, of all models.
+    pub key_files: Vec<KeyFile>,
     /// What was set aside, and what people should know; for standard error and the log.
     pub warnings: Vec<Warning>,
     /// Each value with its origin, in the order of the keys; a list has a row for each element.
@@ -242,6 +245,7 @@ impl Config {
             },
             ui: UiConfig { leader: settings.text("ui.leader")?.to_owned() },
             daemon: daemon(settings)?,
+            key_files: Vec::new(),
             warnings,
             rows: rows(settings)?,
         })
@@ -333,12 +337,9 @@ fn key(
             return Err(bad("provider.key_command", line, origin, wanted));
         }
         (Some((path, origin)), None) => {
-            let absolute = match path.strip_prefix("~/") {
-                Some(below) => sources.environment.absolute("HOME").map(|home| home.join(below)),
-                None => Some(PathBuf::from(path)).filter(|path| path.is_absolute()),
-            };
             let wanted = "an absolute path, or one that begins with ~/ where HOME is set";
-            let path = absolute.ok_or_else(|| bad("provider.key_file", path, origin, wanted))?;
+            let path = key_path(path, sources)
+                .ok_or_else(|| bad("provider.key_file", path, origin, wanted))?;
             Some(KeySource::File { path, auth })
         }
         (None, Some((line, _))) => Some(KeySource::Command { line: line.to_owned(), auth }),
@@ -348,6 +349,14 @@ fn key(
             set.map(KeySource::Variable)
         }
     })
+}
+
+/// Where a key's file lies.
+pub(crate) fn key_path(path: &str, sources: &Sources) -> Option<PathBuf> {
+    match path.strip_prefix("~/") {
+        Some(below) => sources.environment.absolute("HOME").map(|home| home.join(below)),
+        None => Some(PathBuf::from(path)).filter(|path| path.is_absolute()),
+    }
 }
 
 fn permissions(settings: &Settings) -> Result<Permissions, ConfigError> {

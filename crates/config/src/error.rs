@@ -1,5 +1,6 @@
 //! What can be wrong with configuration, each with its place and the next step.
 
+use crate::origin::Origin;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -56,6 +57,20 @@ pub enum ConfigError {
         /// Where it leads.
         real: PathBuf,
         /// The directory of the session that this lies in.
+        within: PathBuf,
+    },
+    /// A key's file that calls could read.
+    #[error(
+        "{origin}: `provider.key_file` is {}, which every tool could read, since it lies in {}. Move \
+         the key out of there, for example to ~/.config/agentd/key, or name a program that prints it \
+         in provider.key_command", file.display(), within.display()
+    )]
+    KeyInReach {
+        /// What names it.
+        origin: Origin,
+        /// Which.
+        file: PathBuf,
+        /// The directory of the session that it lies in.
         within: PathBuf,
     },
     /// Larger than any configuration is.

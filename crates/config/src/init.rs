@@ -19,6 +19,17 @@ pub enum InitError {
     /// There is one.
     #[error("{} is there already and was left as it is. Edit it, or remove it first", .0.display())]
     Exists(PathBuf),
+    /// Its directory is a link, so that it would be written somewhere else.
+    #[error(
+        "{} is a link to {}: the file would be written there. Remove the link, or put a directory in \
+         its place, and run `agentd init` again", dir.display(), to.display()
+    )]
+    Link {
+        /// The directory's name.
+        dir: PathBuf,
+        /// Where it leads.
+        to: PathBuf,
+    },
     /// The project directory does not take one.
     #[error("{} cannot be written: {source}. Check that the project directory exists and is yours", file.display())]
     Unwritable {
@@ -42,6 +53,10 @@ pub fn init_project(project: &Path, store: &TrustStore) -> Result<PathBuf, InitE
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(unwritable(source)),
+        }
+        // A project from elsewhere may come with one.
+        if let Ok(to) = dir.read_link() {
+            return Err(InitError::Link { dir: dir.into(), to });
         }
     }
     let mut out = match OpenOptions::new().write(true).create_new(true).open(&file) {

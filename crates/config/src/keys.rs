@@ -87,16 +87,18 @@ use Order::{LaterWord, Smaller, SmallerButZero};
 pub(crate) const KEYS: &[Key] = &[
     // A foreign base URL would be sent the conversation and the key.
     key("provider.name", Word(PROVIDERS), Nothing),
-    key("provider.model", Name, Anything),
+    // Another model costs more, or is a named one with its server and its key.
+    key("provider.model", Name, Nothing),
     key("provider.base_url", Url, Nothing),
     key("provider.key_file", Name, Nothing),
     key("provider.key_command", Name, Nothing),
     key("provider.max_tokens", Count(1, 1_000_000), Tighten(Smaller)),
-    key("provider.tries", Count(1, 20), Anything),
-    key("provider.max_wait", Time(0, DAY), Anything),
-    key("provider.byte_timeout", Time(100, DAY), Anything),
-    key("provider.progress_timeout", Time(100, DAY), Anything),
-    key("provider.connect_timeout", Time(100, DAY), Anything),
+    // Each try is paid for, and each wait is a turn that hangs.
+    key("provider.tries", Count(1, 20), Tighten(Smaller)),
+    key("provider.max_wait", Time(0, DAY), Tighten(Smaller)),
+    key("provider.byte_timeout", Time(100, DAY), Tighten(Smaller)),
+    key("provider.progress_timeout", Time(100, DAY), Tighten(Smaller)),
+    key("provider.connect_timeout", Time(100, DAY), Tighten(Smaller)),
     key("provider.replay_speed", Word(&["full", "recorded"]), Anything),
     key("permissions.mode", Word(MODES), Tighten(LaterWord)),
     key("permissions.allow", Rules, Nothing),
@@ -116,10 +118,10 @@ pub(crate) const KEYS: &[Key] = &[
     key("web.search_url", Url, Nothing),
     key("web.private_networks", Word(&["allow", "refuse"]), Tighten(LaterWord)),
     // A result of fewer characters than this has no room for its exit line.
-    key("tools.max_result_chars", Count(1_000, 10_000_000), Anything),
-    key("tools.max_read_chars", Count(1_000, 10_000_000), Anything),
+    key("tools.max_result_chars", Count(1_000, 10_000_000), Tighten(Smaller)),
+    key("tools.max_read_chars", Count(1_000, 10_000_000), Tighten(Smaller)),
     // The largest is the contract of `bash`: ten minutes.
-    key("tools.timeout_ms", Count(100, 600_000), Anything),
+    key("tools.timeout_ms", Count(100, 600_000), Tighten(Smaller)),
     key("tools.add_dirs", Dirs, Nothing),
     // What a project says runs once the project is trusted, as all that is run after edits.
     key("verify.mode", Word(&["on", "off"]), Tighten(LaterWord)),
@@ -199,6 +201,23 @@ mod tests {
         ] {
             assert!(hint(wrong).contains(meant), "{wrong}: {}", hint(wrong));
         }
+    }
+
+    /// A key that joins them needs its reason here: no value of it loosens.
+    #[test]
+    fn an_untrusted_project_sets_only_these_as_it_likes() {
+        let free = KEYS.iter().filter(|key| key.project == FromProject::Anything);
+        let free: Vec<_> = free.map(|key| (key.name, key.kind)).collect();
+        let reasons = [
+            // How fast a recording is played: no server and no key are there.
+            ("provider.replay_speed", Word(&["full", "recorded"])),
+            // Added to the person's own, and each only asks or refuses more.
+            ("permissions.ask", Rules),
+            ("permissions.deny", Rules),
+            // Added too; read as the model reads any file.
+            ("context.files", Files),
+        ];
+        assert_eq!(free, reasons);
     }
 
     #[test]

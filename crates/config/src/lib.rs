@@ -46,7 +46,7 @@ pub use init::{InitError, init_project, init_text};
 pub use learn::{LearnError, allow};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE, Sources, Trust};
 pub use origin::{Layer, Origin};
-pub use own::user_file_is_own;
+pub use own::{KeyFile, user_file_is_own};
 pub use project::Warning;
 pub use trust::{TrustError, TrustStore};
 pub use vendors::{KeySource, KeyVariable, ProviderName, Vendor};

@@ -1,18 +1,18 @@
 //! The story of loading: layer by layer, the lowest first.
 
-use crate::config::Config;
+use crate::config::{Config, key_path};
 use crate::environment::Environment;
 use crate::error::{ConfigError, Place};
 use crate::models::{self, Model};
 use crate::origin::{Layer, Origin};
-use crate::own::user_file_is_own;
+use crate::own::{KeyFile, user_file_is_own};
 use crate::project::{self, Standing, Warning};
 use crate::settings::{Entry, Settings};
 use crate::text::{self, Source};
 use crate::trust::TrustStore;
 use crate::value::Value;
 use crate::variables;
-use crate::vendors::{ProviderName, Vendor};
+use crate::vendors::{NONE, ProviderName, Vendor};
 use std::cmp::Ordering;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -24,6 +24,7 @@ pub const MANAGED_FILE: &str = "/etc/agentd/config.toml";
 pub const PROJECT_FILE: &str = ".agentd/config.toml";
 /// The project's file that is not shared, relative to the project.
 pub const PROJECT_LOCAL_FILE: &str = ".agentd/config.local.toml";
+const KEY_FILE: &str = "provider.key_file";
 /// Largest configuration file in bytes. Stops a huge file in a foreign project from filling memory.
 const FILE_CAP: u64 = 1 << 20;
 
@@ -105,6 +106,8 @@ impl Config {
         put_ceilings(managed, &mut settings);
         let extras = model.map(|model| model.extras).unwrap_or_default();
         let mut config = Self::from_settings(&settings, extras, sources, warnings)?;
+        config.key_files = key_files(&settings, &named, sources)?;
+        config.key_files_are_apart([&sources.project].into_iter().chain(&config.tools.add_dirs))?;
         // One trusted file says nothing of another that was changed since.
         let trusted = |standing| standing == Standing::Trusted;
         if standings.is_empty() || !standings.into_iter().all(trusted) {
@@ -126,6 +129,27 @@ fn put_all(entries: Vec<Entry>, settings: &mut Settings) {
     for entry in entries {
         settings.put(entry);
     }
+}
+
+/// The file of the key in use, and those of models that may be chosen later.
+fn key_files(
+    settings: &Settings,
+    named: &[Model],
+    sources: &Sources,
+) -> Result<Vec<KeyFile>, ConfigError> {
+    let (used, origin) = settings.get(KEY_FILE)?;
+    let of_models = named.iter().flat_map(|model| &model.entries);
+    let of_models = of_models.filter(|entry| entry.key.name == KEY_FILE);
+    let all = of_models.map(|entry| (&entry.value, entry.origin()));
+    let user = sources.user.as_deref().and_then(Path::parent);
+    let file = |(value, origin): (&Value, Origin)| match value {
+        Value::Text(text) if text != NONE => {
+            let path = key_path(text, sources)?;
+            Some(KeyFile { path, origin, withheld: user.map(Path::to_owned) })
+        }
+        Value::Text(_) | Value::Number(_) | Value::List(_) => None,
+    };
+    Ok([(used, origin.clone())].into_iter().chain(all).filter_map(file).collect())
 }
 
 /// The vendor in use, which says what variables mean: a flag's, or that of the files.

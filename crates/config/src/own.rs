@@ -1,8 +1,22 @@
-//! A user's file is the user's own: never one that the calls which it bounds could write. For `load`,
-//! and for the supervisor where directories are added.
+//! A user's file is the user's own: never one that the calls which it bounds could write; and a key's
+//! file is never one that they could read. For `load`, and for the supervisor where directories are
+//! added.
 
+use crate::config::Config;
 use crate::error::ConfigError;
-use std::path::Path;
+use crate::origin::Origin;
+use std::path::{Path, PathBuf};
+
+/// A file that holds a key, of the model in use or of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFile {
+    /// An absolute path.
+    pub path: PathBuf,
+    /// Which setting names it.
+    pub(crate) origin: Origin,
+    /// The directory of the user's settings, which is withheld from calls wherever it lies.
+    pub(crate) withheld: Option<PathBuf>,
+}
 
 /// Looks where the file of the user's settings really lies. The directory that it is kept in is
 /// withheld from calls by itself; a link out of it is not.
@@ -24,5 +38,38 @@ pub fn user_file_is_own<P: AsRef<Path>>(
     match within {
         None => Ok(()),
         Some(within) => Err(ConfigError::NotOwn { file: file.into(), real, within }),
+    }
+}
+
+impl Config {
+    /// Looks where the keys' files lie, by their names and where these lead.
+    ///
+    /// # Errors
+    /// One lies in one of these directories, which calls may read.
+    pub fn key_files_are_apart<P: AsRef<Path>>(
+        &self,
+        readable: impl IntoIterator<Item = P>,
+    ) -> Result<(), ConfigError> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let readable: Vec<PathBuf> = readable.into_iter().map(|dir| real(dir.as_ref())).collect();
+        for key in &self.key_files {
+            let name = key.path.file_name().unwrap_or_default();
+            let named = key.path.parent().map(|dir| real(dir).join(name));
+            let withheld = key.withheld.as_deref().map(real);
+            for place in named.into_iter().chain([real(&key.path)]) {
+                let reaches = |dir: &&PathBuf| {
+                    let kept = withheld.as_ref().filter(|kept| place.starts_with(kept));
+                    place.starts_with(dir) && !kept.is_some_and(|kept| kept.starts_with(dir))
+                };
+                if let Some(within) = readable.iter().find(reaches) {
+                    return Err(ConfigError::KeyInReach {
+                        origin: key.origin.clone(),
+                        file: key.path.clone(),
+                        within: within.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 }

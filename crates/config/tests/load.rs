@@ -165,16 +165,17 @@ fn each_layer_wins_over_those_below_and_is_named_as_the_origin() {
         (at.load().tools.timeout_ms, origin(&at.load(), key)),
         (120_000, (Layer::BuiltIn, line))
     );
-    at = at.managed("tools.timeout_ms = 1001\n");
-    assert_eq!((at.load().tools.timeout_ms, origin(&at.load(), key)), (1001, (Layer::Managed, 1)));
-    at = at.user("\n[tools]\ntimeout_ms = 1002\n");
-    assert_eq!((at.load().tools.timeout_ms, origin(&at.load(), key)), (1002, (Layer::User, 3)));
+    // Each lower than the one below: a project's file that is not trusted only tightens.
+    at = at.managed("tools.timeout_ms = 1005\n");
+    assert_eq!((at.load().tools.timeout_ms, origin(&at.load(), key)), (1005, (Layer::Managed, 1)));
+    at = at.user("\n[tools]\ntimeout_ms = 1004\n");
+    assert_eq!((at.load().tools.timeout_ms, origin(&at.load(), key)), (1004, (Layer::User, 3)));
     at = at.project("# words\ntools = { timeout_ms = 1003 }\n");
     assert_eq!((at.load().tools.timeout_ms, origin(&at.load(), key)), (1003, (Layer::Project, 2)));
-    at = at.local("tools.timeout_ms = 1_004\n");
-    assert_eq!((at.load().tools.timeout_ms, origin(&at.load(), key)), (1004, (Layer::Local, 1)));
-    at = at.flag(key, "1005");
-    assert_eq!((at.load().tools.timeout_ms, origin(&at.load(), key)), (1005, (Layer::Flag, 0)));
+    at = at.local("tools.timeout_ms = 1_002\n");
+    assert_eq!((at.load().tools.timeout_ms, origin(&at.load(), key)), (1002, (Layer::Local, 1)));
+    at = at.flag(key, "1001");
+    assert_eq!((at.load().tools.timeout_ms, origin(&at.load(), key)), (1001, (Layer::Flag, 0)));
 
     let at = place().user("provider.model = 'a'").env(&[("ANTHROPIC_MODEL", "b")]);
     assert_eq!(at.load().provider.model.as_deref(), Some("b"));
@@ -504,6 +505,92 @@ fn init_writes_a_trusted_file_once() {
     assert_eq!(config.permissions.rules.len(), 2, "its denials hold always");
     assert_eq!(config.warnings.len(), 1);
     assert_eq!(config.warnings[0].key, "permissions.allow");
+}
+
+#[test]
+fn init_does_not_follow_a_directory_that_is_a_link() {
+    let at = place();
+    let store = TrustStore::at(at.dir.path().join("trust"));
+    let (dir, elsewhere) = (at.sources.project.join(".agentd"), at.dir.path().join("elsewhere"));
+    fs::remove_dir(&dir).unwrap();
+    fs::create_dir(&elsewhere).unwrap();
+    for to in [&elsewhere, &at.dir.path().join("nowhere")] {
+        std::os::unix::fs::symlink(to, &dir).unwrap();
+        let error = init_project(&at.sources.project, &store).unwrap_err().to_string();
+        assert!(error.contains("is a link to") && error.contains("Remove the link"), "{error}");
+        fs::remove_file(&dir).unwrap();
+    }
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0, "nothing was written there");
+    init_project(&at.sources.project, &store).unwrap();
+}
+
+#[test]
+fn an_untrusted_project_raises_no_bound_and_names_no_model() {
+    let raised = "tools = { max_result_chars = 30_001, max_read_chars = 100_001, \
+                  timeout_ms = 120_001 }\n[provider]\nmodel = 'dear'\ntries = 6\n\
+                  max_wait = '24h'\nbyte_timeout = '61s'\nprogress_timeout = '301s'\n\
+                  connect_timeout = '11s'\n";
+    let defaults = place().load();
+    let at = place().project(raised);
+    let config = at.load();
+    let keys: Vec<_> = config.warnings.iter().map(|warning| warning.key.as_str()).collect();
+    assert_eq!(keys.len(), 9, "{keys:?}");
+    assert_eq!(config.provider.model, defaults.provider.model);
+    assert_eq!(config.provider.patience, defaults.provider.patience);
+    assert_eq!(config.tools, defaults.tools);
+    // The positive controls: the same where it is trusted, and less where it is not.
+    let config = at.trusted().load();
+    assert_eq!(config.provider.model.as_deref(), Some("dear"));
+    assert_eq!((config.provider.patience.tries, config.tools.timeout_ms), (6, 120_001));
+    let less = place().project("tools.timeout_ms = 1000\nprovider.tries = 1\n").load();
+    assert_eq!((less.provider.patience.tries, less.tools.timeout_ms), (1, 1000));
+    assert_eq!(less.warnings, []);
+}
+
+#[test]
+fn a_key_file_that_calls_could_read_is_refused() {
+    let at = place();
+    let base = at.dir.path().to_owned();
+    fs::create_dir_all(base.join("added/deep")).unwrap();
+    fs::create_dir_all(base.join("kept")).unwrap();
+    for name in ["project/key", "added/deep/key", "kept/key"] {
+        fs::write(base.join(name), "sk-1").unwrap();
+    }
+    std::os::unix::fs::symlink(base.join("project/key"), base.join("kept/to")).unwrap();
+    std::os::unix::fs::symlink(base.join("kept/key"), base.join("project/from")).unwrap();
+    let added = format!("tools.add_dirs = ['{}']\n", base.join("added").display());
+    let named = |name: &str| format!("key_file = '{}'\n", base.join(name).display());
+    for (name, reached) in [
+        ("project/key", true),
+        ("project/not-there-yet", true),
+        ("added/deep/key", true),
+        ("kept/to", true),
+        ("project/from", true),
+        ("kept/key", false),
+    ] {
+        let used = format!("{added}[provider]\n{}", named(name));
+        // Of a model that is not in use, too: its key lies there as well.
+        let of_model = format!("{added}[models.other]\n{}", named(name));
+        for text in [used, of_model] {
+            fs::write(base.join("user.toml"), &text).unwrap();
+            match Config::load(&at.sources) {
+                Ok(_) => assert!(!reached, "{text}"),
+                Err(error) => {
+                    let error = error.to_string();
+                    assert!(reached && error.contains("every tool could read"), "{error}");
+                    assert!(error.contains("user.toml:3") && error.contains("Move the key"));
+                }
+            }
+        }
+    }
+    // The directory of the settings is withheld, wherever it lies.
+    let mut sources = at.sources.clone();
+    sources.user = Some(base.join("project/settings/config.toml"));
+    fs::create_dir(base.join("project/settings")).unwrap();
+    let text = format!("[provider]\n{}", named("project/settings/key"));
+    fs::write(base.join("user.toml"), text).unwrap();
+    fs::copy(base.join("user.toml"), sources.user.as_ref().unwrap()).unwrap();
+    assert!(Config::load(&sources).is_ok());
 }
 
 #[test]

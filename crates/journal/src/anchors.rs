@@ -62,6 +62,7 @@ fn collect(session: &str, dir: &Path, found: &mut Vec<Anchor>) -> Result<(), Rea
             | Record::Denied { .. }
             | Record::Expired { .. }
             | Record::Start { .. }
+            | Record::Tampered { .. }
             | Record::TurnEnded { .. }
             | Record::Closed
             | Record::Unknown { .. } => None,

@@ -88,6 +88,7 @@ pub fn open_calls<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<Open
             | Record::Seen { .. }
             | Record::Answer { .. }
             | Record::Asked { .. }
+            | Record::Tampered { .. }
             | Record::TurnEnded { .. }
             | Record::Closed
             | Record::Unknown { .. } => {}

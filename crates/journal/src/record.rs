@@ -207,9 +207,18 @@ pub enum Record {
         progress: Progress,
         /// In plain words.
         cause: String,
+        /// Protected names that it changed, and what was done about each, in words.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tampered: Vec<String>,
         /// Where the audit log stood.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         audit: Option<Head>,
+    },
+    /// Protected names that calls left otherwise than they were, in words: all that no person has
+    /// accepted at this moment. Who does not know this kind asks nobody about them.
+    Tampered {
+        /// Each with the reason; none where the last was accepted.
+        names: Vec<String>,
     },
     /// The turn ended.
     TurnEnded {
@@ -239,7 +248,7 @@ pub enum Record {
 
 impl Record {
     /// The kinds this build knows.
-    pub(crate) const KINDS: [&str; 19] = [
+    pub(crate) const KINDS: [&str; 20] = [
         "SESSION",
         "PROMPT",
         "QUEUED",
@@ -256,6 +265,7 @@ impl Record {
         "START",
         "RESULT",
         "INTERRUPTED",
+        "TAMPERED",
         "TURN_ENDED",
         "CLOSED",
         "COMPACTED",
@@ -279,6 +289,7 @@ impl Record {
             | Self::Expired { .. }
             | Self::Result { .. }
             | Self::Interrupted { .. }
+            | Self::Tampered { .. }
             | Self::TurnEnded { .. }
             | Self::Closed
             // Nothing is known of it, so the safe answer.

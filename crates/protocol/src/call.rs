@@ -175,7 +175,9 @@ impl std::fmt::Display for Tampered {
             Remedy::Restored { kept: Some(kept) } => {
                 write!(f, "{path} was changed and put back; the changed one is {kept}")
             }
-            Remedy::Restored { kept: None } => write!(f, "{path} was removed and put back"),
+            Remedy::Restored { kept: None } => {
+                write!(f, "{path} was changed or removed and put back")
+            }
             Remedy::Quarantined { kept } => {
                 write!(f, "{path} is new, and was moved to {kept} so that nothing believes it")
             }

@@ -143,6 +143,9 @@ pub struct Case {
     /// What has it run behind edits, for calls that no model asked for: that allows it, unless a rule
     /// asks or denies.
     pub configured: Option<Rule>,
+    /// Protected names that earlier calls left otherwise than they were, with the reasons: no rule and
+    /// no mode lets a command run that no person was asked about with them.
+    pub tampered: Box<[String]>,
 }
 
 /// Why the broker decided as it did, for the record and the model.

@@ -3,16 +3,18 @@
 //!
 //! Wires (two enums each, `To…` away from the supervisor, `From…` towards it): [`session`],
 //! [`provider`], [`broker`], [`store`], [`tool`], [`client`]. Words: [`ids`], [`content`], [`call`],
-//! [`confinement`], [`hosts`], [`judgement`], [`upkeep`].
+//! [`confinement`], [`hidden`], [`hosts`], [`judgement`], [`upkeep`].
 //!
 //! JSON (arguments of calls, opaque vendor blocks) travels as text in a `String`. Types here are
-//! never written to disk: the journal has record types of its own.
+//! not written to disk, where the journal has record types of its own: but for the cage of a call
+//! that runs, which no other build reads.
 
 pub mod broker;
 pub mod call;
 pub mod client;
 pub mod confinement;
 pub mod content;
+pub mod hidden;
 pub mod hosts;
 pub mod ids;
 pub mod judgement;

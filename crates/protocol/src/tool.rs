@@ -1,10 +1,11 @@
 //! The wire to `agentd-tool`: one call's life.
 //!
-//! `Hold` → `Confine` → `Keeper`? → `Door`? → `Caged` (or `Uncaged`, the end) → `Go` → `Output`* →
-//! `Done` (or `Lost`, the end). The runner learns what it shall do only with `Go`, after its cage
-//! stands and the call's start is on disk.
+//! `Hold` → `Save`? → `Confine` → `Keeper`? → `Door`? → `Caged` (or `Uncaged`, the end) → `Go` →
+//! `Output`* → `Done` (or `Lost`, the end). The runner learns what it shall do only with `Go`, after
+//! its cage stands and the call's start is on disk. Behind a runner that died: `Hold` → `Repair` →
+//! `Repaired` (or `Uncaged`).
 
-use crate::call::{Probe, Report};
+use crate::call::{Probe, Report, Tampered};
 use crate::confinement::{Confinement, Connection, Enforced};
 use crate::hosts::HostRule;
 use crate::store::KeptFile;
@@ -99,8 +100,14 @@ pub enum ToTool {
     /// A descriptor rides behind this: keep it as long as anything of the call lives. It carries
     /// the session's lock, so that the session does not go on elsewhere before this call is over.
     Hold,
+    /// An empty file rides behind this: before `Caged`, keep there what the protected names hold.
+    Save,
     /// Once: build this cage.
     Confine(Confinement),
+    /// Once, in place of `Confine`: lock yourself as the runner of a call of this confinement is,
+    /// and put right what that call changed of the protected names. What its runner kept by `Save`
+    /// rides behind this. Nothing of that call lives any more.
+    Repair(Confinement),
     /// Once, after `Caged`.
     Go(Errand),
     /// After `Go`: end the call now; what was printed so far is kept.
@@ -180,6 +187,9 @@ pub enum FromTool {
     Pong(u64),
     /// Before `Caged`, where the cage has one.
     Keeper(Keeper),
+    /// The answer to `Repair`: what was changed and what was done about each, or why nothing can be
+    /// said; the runner ends.
+    Repaired(Result<Vec<Tampered>, String>),
     /// Before `Done`: a process of the cage died before the program began, for this reason. Nothing
     /// was run; the runner ends.
     Lost(String),

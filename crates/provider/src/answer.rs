@@ -1,16 +1,19 @@
 //! The front door: what a provider is made of, and one request to it.
 
 use crate::ask::ask;
+use crate::blanked::Blanked;
 use crate::fault::{Cause, Fault};
 use crate::http::Endpoint;
 use crate::key::{Key, KeyError};
 use crate::play::play;
 use crate::recording::{Recorder, Recording};
+use crate::secrets::Secrets;
 use crate::telling::{Say, Telling};
 use protocol::content::ModelRequest;
 use protocol::provider::{Auth, FromProvider, Patience, ReplaySpeed, Source};
 use protocol::upkeep::{LogLevel, LogLine};
 use std::fs::File;
+use std::sync::Arc;
 
 /// What a provider is made of.
 #[derive(Debug)]
@@ -70,8 +73,19 @@ impl Provider {
     /// Answers one request: says what streams, and at last `Ended` or `Failed`. Dropped half way,
     /// it drops the connection; [`Self::cancelled`] then notes it.
     pub async fn answer(&mut self, request: &ModelRequest, say: Say<'_>) {
-        let mut telling =
-            Telling { round: request.round, attempt: 1, of: self.patience.tries, any: false, say };
+        let secrets = match &self.origin {
+            Ok(Origin::Server(endpoint)) => endpoint.secrets(),
+            Ok(Origin::Recording(..)) | Err(_) => Arc::new(Secrets::none()),
+        };
+        let mut blanked = Blanked::new(&secrets, say);
+        let mut say = |word| blanked.say(word);
+        let mut telling = Telling {
+            round: request.round,
+            attempt: 1,
+            of: self.patience.tries,
+            any: false,
+            say: &mut say,
+        };
         match &mut self.origin {
             Err(fault) => telling.give_up(fault, &self.patience),
             Ok(Origin::Recording(recording, speed)) => {

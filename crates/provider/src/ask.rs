@@ -33,6 +33,7 @@ pub(crate) async fn ask(
         else {
             return;
         };
+        let fault = fault.without(&endpoint.secrets());
         if endpoint.old_thinking() == OldThinking::Sent
             && is_for_old_thinking(endpoint.server().api, &fault.words)
         {
@@ -87,10 +88,11 @@ async fn attempt(
         request_id: fault.request_id.or_else(|| request_id.clone()),
         ..fault
     };
+    let secrets = endpoint.secrets();
     let mut intake = Intake::new(endpoint.server().api);
     while let Some(bytes) = stream.next().await.map_err(named)? {
         if let Some(recorder) = recorder {
-            recorder.chunk(&bytes);
+            recorder.chunk(&secrets.blank_bytes(&bytes));
         }
         let taken = intake.read(&bytes).map_err(named)?;
         if taken.progress {

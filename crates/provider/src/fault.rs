@@ -2,6 +2,7 @@
 //! decided in [`crate::retry`].
 
 use crate::body::EncodeError;
+use crate::secrets::Secrets;
 use crate::server_error::{Nature, read_error};
 use crate::sse::SseError;
 use crate::step::{Misfit, ServerError};
@@ -115,6 +116,13 @@ impl Fault {
             },
             request_id: id.or(other_id).map(str::to_owned).or(error.request_id),
         }
+    }
+
+    /// The same without what no text may hold.
+    #[must_use]
+    pub(crate) fn without(self, secrets: &Secrets) -> Self {
+        let request_id = self.request_id.map(|id| secrets.blank(&id));
+        Self { words: secrets.blank(&self.words), request_id, ..self }
     }
 
     /// The words, with the server's number of the request.

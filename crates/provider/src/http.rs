@@ -5,12 +5,14 @@ use crate::anthropic;
 use crate::api::{self, OldThinking};
 use crate::fault::{Cause, Fault, HEADERS, Refusal};
 use crate::key::Key;
+use crate::secrets::Secrets;
 use protocol::provider::{Api, Patience, Server};
 use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Proxy, Response, StatusCode, Url};
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -41,6 +43,7 @@ pub struct Endpoint {
     url: Url,
     server: Server,
     headers: HeaderMap,
+    secrets: Arc<Secrets>,
     old_thinking: OldThinking,
     byte_clock: Duration,
     progress_clock: Duration,
@@ -106,6 +109,7 @@ impl Endpoint {
             url,
             server: server.clone(),
             headers,
+            secrets: Arc::new(Secrets::of(server, key, proxy)),
             old_thinking: OldThinking::Sent,
             byte_clock: Duration::from_millis(patience.byte_timeout_ms),
             progress_clock: Duration::from_millis(patience.progress_timeout_ms),
@@ -124,7 +128,7 @@ impl Endpoint {
             .map_err(|_| silent(self.byte_clock))?
             .map_err(|error| self.unsent(&error))?;
         if !response.status().is_success() {
-            return Err(refused(response, self.byte_clock, &url).await);
+            return Err(self.refused(response, &url).await);
         }
         if let Some(way) = header(response.headers(), CONTENT_ENCODING.as_str())
             && !way.trim().eq_ignore_ascii_case("identity")
@@ -136,7 +140,7 @@ impl Endpoint {
         let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
         match kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
             "text/html" | "application/json" => {
-                let fault = refused(response, self.byte_clock, &url).await;
+                let fault = self.refused(response, &url).await;
                 let words = format!("{}, which is no stream of events", fault.words);
                 return Err(Fault { words, cause: Cause::Broken, ..fault });
             }
@@ -171,9 +175,40 @@ impl Endpoint {
         self.headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
 
+    /// What no text may hold that leaves here.
+    pub(crate) fn secrets(&self) -> Arc<Secrets> {
+        Arc::clone(&self.secrets)
+    }
+
     /// How the server is spoken to.
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    async fn refused(&self, mut response: Response, url: &Url) -> Fault {
+        let mut body = Vec::new();
+        // The words are welcome, not needed: whatever came until the clock ran out will do.
+        let _in_time = timeout(self.byte_clock, async {
+            while let Ok(Some(bytes)) = response.chunk().await {
+                body.extend_from_slice(&bytes);
+                if body.len() > ERROR_BODY_CAP {
+                    break;
+                }
+            }
+        })
+        .await;
+        let mut fault = Fault::refused(&Refusal {
+            status: response.status().as_u16(),
+            headers: HEADERS.map(|name| header(response.headers(), name)),
+            // Before anything is cut off.
+            body: &self.secrets.blank_bytes(&body),
+            now: jiff::Timestamp::now(),
+        });
+        if response.status() == StatusCode::NOT_FOUND {
+            let host = url.host_str().unwrap_or_default();
+            fault.words = format!("{} (asked {host} for {})", fault.words, url.path());
+        }
+        fault
     }
 
     fn unsent(&self, error: &reqwest::Error) -> Fault {
@@ -316,7 +351,8 @@ fn headers(server: &Server, key: Option<&Key>) -> Result<HeaderMap, Fault> {
     }
     for (name, value) in &server.headers {
         let bad = |_| setup(format!("the header `{name}` cannot be sent"));
-        let value = HeaderValue::from_str(value).map_err(|_| bad(()))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| bad(()))?;
+        value.set_sensitive(true);
         headers.insert(HeaderName::try_from(name.as_str()).map_err(|_| bad(()))?, value);
     }
     if let (Some((name, before)), Some(key)) = (api::key_header(server.api, server.auth), key) {
@@ -327,31 +363,6 @@ fn headers(server: &Server, key: Option<&Key>) -> Result<HeaderMap, Fault> {
         headers.insert(HeaderName::from_static(name), value);
     }
     Ok(headers)
-}
-
-async fn refused(mut response: Response, clock: Duration, url: &Url) -> Fault {
-    let mut body = Vec::new();
-    // The words are welcome, not needed: whatever came until the clock ran out will do.
-    let _in_time = timeout(clock, async {
-        while let Ok(Some(bytes)) = response.chunk().await {
-            body.extend_from_slice(&bytes);
-            if body.len() > ERROR_BODY_CAP {
-                break;
-            }
-        }
-    })
-    .await;
-    let mut fault = Fault::refused(&Refusal {
-        status: response.status().as_u16(),
-        headers: HEADERS.map(|name| header(response.headers(), name)),
-        body: &body,
-        now: jiff::Timestamp::now(),
-    });
-    if response.status() == StatusCode::NOT_FOUND {
-        let host = url.host_str().unwrap_or_default();
-        fault.words = format!("{} (asked {host} for {})", fault.words, url.path());
-    }
-    fault
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

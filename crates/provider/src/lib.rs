@@ -12,7 +12,8 @@
 //! - A new attempt begins from the request; what was streamed before is void, and `Retrying` says so.
 //! - Thinking blocks are echoed as they came, to the vendor they came from and to no other; what a
 //!   vendor wants back beside a block, such as a signature, is kept like one (`beside`).
-//! - The key is in one header and nowhere else.
+//! - The key is in one header and nowhere else: where a server repeats it, or a header or a password
+//!   of the configuration, the text that leaves here has a blank in its place (`secrets`).
 //!
 //! # Measured
 //!
@@ -33,6 +34,7 @@ pub mod anthropic;
 pub mod api;
 mod ask;
 mod beside;
+mod blanked;
 pub mod body;
 pub mod chat;
 pub mod fault;
@@ -44,6 +46,7 @@ mod play;
 pub mod recording;
 pub mod responses;
 pub mod retry;
+mod secrets;
 mod server_error;
 pub mod sse;
 pub mod step;

@@ -3,6 +3,7 @@
 
 use crate::census::{self, Census, Used};
 use crate::cgroup::{Controller, Group};
+use crate::shared_memory::SharedMemory;
 use protocol::confinement::Limits;
 use std::time::{Duration, Instant};
 
@@ -51,11 +52,13 @@ pub(crate) struct Bounds {
     machine: u64,
     /// The last count found too much memory.
     doubted: bool,
+    /// What it may have in memory without mapping it.
+    shared: SharedMemory,
 }
 
 impl Bounds {
     /// From the program's start on.
-    pub(crate) fn new(mut limits: Limits, group: Option<&Group>) -> Self {
+    pub(crate) fn new(mut limits: Limits, group: Option<&Group>, shared: SharedMemory) -> Self {
         let any = limits.memory_bytes > 0 || limits.processes > 0 || limits.cpu_seconds > 0;
         let held = |controller| group.is_some_and(|group| group.holds(controller));
         if held(Controller::Memory) {
@@ -67,7 +70,12 @@ impl Bounds {
         let now = Instant::now();
         let machine = if limits.processes > 0 { census::machine() } else { 0 };
         let next = any.then(|| now + GLANCE);
-        Self { limits, next, count: now + PAUSE, machine, doubted: false }
+        Self { limits, next, count: now + PAUSE, machine, doubted: false, shared }
+    }
+
+    /// Removes what the command left in memory, when none of its processes is left.
+    pub(crate) fn clear(&self) {
+        self.shared.clear();
     }
 
     /// When to look next; `None` where nothing is bounded.
@@ -90,8 +98,8 @@ impl Bounds {
         crowded
     }
 
-    /// Counts, where it is time for it.
-    pub(crate) fn look(&mut self, group: Option<&Group>) -> Option<Exceeded> {
+    /// Counts, where it is time for it. `own` is the cage's own process.
+    pub(crate) fn look(&mut self, group: Option<&Group>, own: Option<u32>) -> Option<Exceeded> {
         let begun = Instant::now();
         let mut found = group.and_then(Group::exceeded);
         if found.is_none() && begun >= self.count {
@@ -99,11 +107,19 @@ impl Bounds {
             found = match group {
                 // Nothing else is left to count: what it took is told without a look at each process.
                 Some(group) if self.limits.memory_bytes == 0 && self.limits.processes == 0 => {
-                    self.judge(Used { cpu_ms: group.cpu_ms(), ..Used::default() }, || 0)
+                    self.judge(Used { cpu_ms: group.cpu_ms(), ..Used::default() }, |_| 0)
                 }
                 Some(_) | None => {
                     let census = Census::take();
-                    self.judge(census.used, || census.proportional())
+                    let mut used = census.used;
+                    if self.limits.memory_bytes > 0 {
+                        used.resident += self.shared.grown();
+                    }
+                    self.judge(used, |shared| {
+                        let mapped = census.mapped();
+                        // Shared memory is found twice: where it is mapped, and as a file.
+                        mapped.own + mapped.shared.max(shared.bytes(&census.numbers(own)))
+                    })
                 }
             };
             let pause = if self.doubted {
@@ -120,8 +136,12 @@ impl Bounds {
         found
     }
 
-    /// What is too much of what is used. `proportional` tells the memory exactly, at a price.
-    fn judge(&mut self, used: Used, proportional: impl FnOnce() -> u64) -> Option<Exceeded> {
+    /// What is too much of what is used. `exact` tells the memory, at a price.
+    fn judge(
+        &mut self,
+        used: Used,
+        exact: impl FnOnce(&mut SharedMemory) -> u64,
+    ) -> Option<Exceeded> {
         let Limits { memory_bytes, processes, cpu_seconds, .. } = self.limits;
         let over = |bound, used, most: u64| {
             (most > 0 && used > most).then_some(Exceeded { bound, used, most })
@@ -132,7 +152,7 @@ impl Bounds {
             return found;
         }
         let memory = over(Bound::Memory, used.resident, memory_bytes)
-            .and_then(|_| over(Bound::Memory, proportional(), memory_bytes));
+            .and_then(|_| over(Bound::Memory, exact(&mut self.shared), memory_bytes));
         // One look may fall between vfork and exec, where two processes are one memory.
         let twice = std::mem::replace(&mut self.doubted, memory.is_some());
         memory.filter(|_| twice)
@@ -145,7 +165,7 @@ mod tests {
 
     fn bounds() -> Bounds {
         let limits = Limits { memory_bytes: 100, processes: 10, cpu_seconds: 5, ..Limits::NONE };
-        Bounds::new(limits, None)
+        Bounds::new(limits, None, SharedMemory::unseen())
     }
 
     fn used(processes: u64, resident: u64, cpu_ms: u64) -> Used {
@@ -154,28 +174,28 @@ mod tests {
 
     #[test]
     fn just_below_is_nothing_and_just_above_is_named() {
-        assert_eq!(bounds().judge(used(10, 100, 5999), || 100), None);
-        let found = bounds().judge(used(11, 0, 0), || 0);
+        assert_eq!(bounds().judge(used(10, 100, 5999), |_| 100), None);
+        let found = bounds().judge(used(11, 0, 0), |_| 0);
         assert_eq!(found, Some(Exceeded { bound: Bound::Processes, used: 11, most: 10 }));
-        let found = bounds().judge(used(0, 0, 6000), || 0);
+        let found = bounds().judge(used(0, 0, 6000), |_| 0);
         assert_eq!(found, Some(Exceeded { bound: Bound::CpuTime, used: 6, most: 5 }));
     }
 
     #[test]
     fn memory_counts_once_where_it_is_shared_and_only_at_the_second_look() {
         let mut bounds = bounds();
-        assert_eq!(bounds.judge(used(2, 180, 0), || 90), None, "shared");
-        assert_eq!(bounds.judge(used(1, 180, 0), || 180), None, "perhaps a vfork");
-        assert_eq!(bounds.judge(used(1, 90, 0), || 90), None, "it was one");
-        assert_eq!(bounds.judge(used(1, 101, 0), || 101), None);
-        let found = bounds.judge(used(1, 120, 0), || 120);
+        assert_eq!(bounds.judge(used(2, 180, 0), |_| 90), None, "shared");
+        assert_eq!(bounds.judge(used(1, 180, 0), |_| 180), None, "perhaps a vfork");
+        assert_eq!(bounds.judge(used(1, 90, 0), |_| 90), None, "it was one");
+        assert_eq!(bounds.judge(used(1, 101, 0), |_| 101), None);
+        let found = bounds.judge(used(1, 120, 0), |_| 120);
         assert_eq!(found, Some(Exceeded { bound: Bound::Memory, used: 120, most: 100 }));
     }
 
     #[test]
     fn without_bounds_nobody_looks() {
-        let mut bounds = Bounds::new(Limits::NONE, None);
-        assert_eq!((bounds.next(), bounds.look(None)), (None, None));
-        assert_eq!(bounds.judge(used(9, 9, 9_000_000), || 9), None);
+        let mut bounds = Bounds::new(Limits::NONE, None, SharedMemory::unseen());
+        assert_eq!((bounds.next(), bounds.look(None, None)), (None, None));
+        assert_eq!(bounds.judge(used(9, 9, 9_000_000), |_| 9), None);
     }
 }

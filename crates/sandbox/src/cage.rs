@@ -14,6 +14,7 @@ use crate::privileges;
 use crate::protected::Before;
 use crate::runner;
 use crate::seccomp::{Filter, Plan};
+use crate::shared_memory::SharedMemory;
 use crate::stat;
 use crate::tree::Tree;
 use crate::uncaged;
@@ -39,6 +40,7 @@ pub struct Cage {
     pub(crate) before: Option<Before>,
     pub(crate) limits: Limits,
     pub(crate) door: Option<TcpListener>,
+    pub(crate) shared: SharedMemory,
     /// Real paths beneath which programs can be started, where others are in sight: in tier B.
     pub(crate) runnable: Option<Vec<PathBuf>>,
 }
@@ -52,20 +54,27 @@ impl Cage {
     /// Where a thread besides this one exists, where the profile is `Command`, and where any part
     /// of the lock does not hold. The caller must not go on then.
     pub fn enter(wanted: &Confinement) -> Result<Enforced, CageError> {
+        Self::enter_by(wanted, policy::of(wanted.profile), Means::Layer)
+    }
+
+    fn enter_by(
+        wanted: &Confinement,
+        policy: &Policy,
+        means: Means,
+    ) -> Result<Enforced, CageError> {
         single_threaded()?;
         if wanted.level == Level::Uncaged {
-            return uncaged::enter(wanted);
+            return uncaged::enter(wanted, policy);
         }
         let abi = layer::abi()?;
         tier_allowed(wanted)?;
-        let policy = policy::of(wanted.profile);
         if policy.exec == Exec::Allowed {
             return Err(CageError::new(
                 Step::Program,
                 "this profile is for commands; a process cannot lock itself into it",
             ));
         }
-        let grants = Grants::find(wanted, policy, Means::Layer)?;
+        let grants = Grants::find(wanted, policy, means)?;
         let network = network_of(policy, wanted);
         // Looked at before the lock, from which most of the home cannot be seen.
         let mut limits = claims::keys(&grants);
@@ -94,6 +103,23 @@ impl Cage {
         })
     }
 
+    /// Locks this process as the runner of a command of this confinement is: it may read and write
+    /// what that command might, and starts nothing. To put right what such a command changed.
+    ///
+    /// # Errors
+    /// As [`Cage::enter`].
+    pub fn enter_to_repair(wanted: &Confinement) -> Result<Enforced, CageError> {
+        let policy = policy::of(wanted.profile);
+        let policy =
+            Policy { exec: Exec::Refused, sockets: Sockets::None, protected: &[], ..*policy };
+        // In tier A a project may hold what is withheld, which only the command's root leaves out.
+        let means = match wanted.highest_tier {
+            Tier::A => Means::Root,
+            Tier::B | Tier::C => Means::Layer,
+        };
+        Self::enter_by(wanted, &policy, means)
+    }
+
     /// Builds the cage of a command: everything but the program itself. This process becomes its
     /// runner and is locked too, outside the command's domain: it may afterwards read and write
     /// what the command may and what the policy's `runner` says beyond that, start nothing, and it
@@ -117,6 +143,18 @@ impl Cage {
         }
         let network = network_of(policy, wanted);
         runner::prepare(&Confinement { network, ..wanted.clone() }, policy, abi)
+    }
+
+    /// Writes what the protected names hold to this file, for [`crate::repair`], and waits until
+    /// the disk has it. Nothing is written where the policy protects none.
+    ///
+    /// # Errors
+    /// `Step::Saved`: nothing was run, and the command must not begin.
+    pub fn save(&self, file: &mut File) -> Result<(), CageError> {
+        let Some(before) = &self.before else { return Ok(()) };
+        before.save(file).map_err(|error| {
+            CageError::os(Step::Saved, "a copy of what the protected names hold", error)
+        })
     }
 
     /// Whether it holds the command back: not where a person runs commands without a sandbox.
@@ -170,7 +208,7 @@ impl Cage {
                 "the command's process ended before its program",
             ));
         }
-        let bounds = Bounds::new(self.limits, self.tree.group());
+        let bounds = Bounds::new(self.limits, self.tree.group(), self.shared);
         Ok(Caged {
             tree: self.tree,
             listener: self.listener,

@@ -87,7 +87,7 @@ impl Caged {
         let _ = self.tree.set_guard();
         let stopped = if self.bounds.crowded() { self.tree.stop() } else { Stopped::No };
         self.tree.reap_orphans();
-        let found = self.bounds.look(self.tree.group());
+        let found = self.bounds.look(self.tree.group(), self.tree.own());
         if found.is_none() {
             stopped.go_on();
         }
@@ -146,6 +146,7 @@ impl Caged {
             )
         })?;
         let record = self.listener.take().map(Listener::finish).unwrap_or_default();
+        self.bounds.clear();
         Ok(Ending {
             exit,
             refusals: record.refusals,

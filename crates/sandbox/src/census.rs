@@ -21,6 +21,15 @@ pub(crate) struct Used {
     pub cpu_ms: u64,
 }
 
+/// Memory that processes have mapped, in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Mapped {
+    /// Their own, and files on disks.
+    pub own: u64,
+    /// Shared memory, which may also be found as a file.
+    pub shared: u64,
+}
+
 /// The processes found by one look.
 #[derive(Debug)]
 pub(crate) struct Census {
@@ -54,16 +63,32 @@ impl Census {
 
     /// Bytes in memory, what is shared counted once. Walks each process's tables, so it is asked
     /// only where `resident` leaves a doubt. A process that hides its memory counts whole.
-    pub(crate) fn proportional(&self) -> u64 {
+    pub(crate) fn mapped(&self) -> Mapped {
         let page = system(SysconfVar::PAGE_SIZE, 4096);
         let share = |entry: &Entry| {
             fs::read_to_string(format!("/proc/{}/smaps_rollup", entry.pid))
                 .ok()
-                .and_then(|text| pss(&text))
-                .unwrap_or(entry.pages * page)
+                .and_then(|text| mapped(&text))
+                .unwrap_or(Mapped { own: entry.pages * page, shared: 0 })
         };
-        self.members.iter().filter(|entry| entry.pages > 0).map(share).sum()
+        let living = self.members.iter().filter(|entry| entry.pages > 0);
+        living.map(share).fold(Mapped::default(), |sum, next| Mapped {
+            own: sum.own + next.own,
+            shared: sum.shared + next.shared,
+        })
     }
+
+    /// The numbers of those that have memory, without the cage's own process.
+    pub(crate) fn numbers(&self, own: Option<u32>) -> Vec<u32> {
+        let living = self.members.iter().filter(|entry| entry.pages > 0);
+        living.map(|entry| entry.pid).filter(|pid| Some(*pid) != own).collect()
+    }
+}
+
+/// Whether a process has memory: not where it has ended, or is about to.
+pub(crate) fn has_memory(pid: u32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok();
+    stat.and_then(|stat| parse(&stat)).is_some_and(|entry| entry.pages > 0)
 }
 
 /// The names of the processes below this one that have not ended, without that of the cage.
@@ -141,11 +166,14 @@ fn below(root: u32, all: &[Entry]) -> Vec<Entry> {
     found
 }
 
-/// The line `Pss:` of a `smaps_rollup`, in bytes.
-fn pss(text: &str) -> Option<u64> {
-    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
-    let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
-    Some(kib * 1024)
+/// The lines `Pss:` and `Pss_Shmem:` of a `smaps_rollup`, in bytes.
+fn mapped(text: &str) -> Option<Mapped> {
+    let bytes = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? * 1024)
+    };
+    let shared = bytes("Pss_Shmem:").unwrap_or(0);
+    Some(Mapped { own: bytes("Pss:")?.saturating_sub(shared), shared })
 }
 
 /// Processor time of this thread: what a look costs, whatever else keeps the processors busy.
@@ -216,10 +244,11 @@ mod tests {
     #[test]
     fn what_is_shared_is_read_from_its_own_line() {
         assert_eq!(
-            pss("55 [rollup]\nRss:  100 kB\nPss:   40 kB\nPss_Dirty: 8 kB\n"),
-            Some(40 << 10)
+            mapped("55 [rollup]\nRss:  100 kB\nPss:   40 kB\nPss_Dirty: 8 kB\nPss_Shmem:  3 kB\n"),
+            Some(Mapped { own: 37 << 10, shared: 3 << 10 })
         );
-        assert_eq!(pss("Rss: 100 kB\n"), None);
+        assert_eq!(mapped("Pss: 4 kB\n"), Some(Mapped { own: 4 << 10, shared: 0 }));
+        assert_eq!(mapped("Rss: 100 kB\n"), None);
         assert_eq!(total("0.20 0.18 0.12 1/80 11206\n"), Some(80));
         assert_eq!(total("0.20 0.18"), None);
     }
@@ -233,7 +262,7 @@ mod tests {
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let census = Census::take();
         assert!(census.members.iter().any(|entry| entry.pid == child.id()));
-        assert!(census.used.resident > 0 && census.proportional() > 0);
+        assert!(census.used.resident > 0 && census.mapped().own > 0);
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -23,6 +23,8 @@ pub(crate) struct Ground {
     pub observed: Observed,
     /// Whether a signal takes back a call that is looked at.
     pub waits: Waits,
+    /// Who keeps mode, owner, times and attributes of files outside the grants.
+    pub status: Status,
     /// Whether the death of the runner ends the tree.
     pub held: Held,
 }
@@ -33,6 +35,15 @@ pub(crate) enum Bounded {
     /// By the runner, which looks from time to time.
     ByRunner,
     Not,
+}
+
+/// What becomes of changes of mode, owner, times and attributes outside the grants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// They are refused.
+    Kept,
+    /// Nobody refuses them in tier B.
+    Open,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +80,7 @@ pub(crate) enum Observed {
 }
 
 /// Said where more is protected than can be watched.
-pub(crate) const CROWDED: &str = "More is protected in the project than can be watched: of files above 256 KiB a change is told and not undone, beyond 2,000 names none is noticed.";
+pub(crate) const CROWDED: &str = "More is protected in the project than can be watched: of files above 256 KiB a change is told and not undone, beyond 20,000 names none is noticed.";
 /// Said where the kernel is older than ABI 6.
 pub(crate) const NO_SCOPES: &str =
     "This kernel's Landlock does not hold back signals and abstract sockets.";
@@ -130,6 +141,17 @@ pub(crate) fn uncaged(limits: Limits, held: Held) -> Vec<String> {
     }
     said
 }
+
+/// Said of a command in tier B where nothing keeps them.
+const STATUS_OPEN: &str =
+    "Mode, times and attributes of this user's files outside the grants can be changed.";
+/// Said of a command in tier B that changes nothing of the project.
+const STATUS_KEPT: &str = "Mode, owner and times can be changed within the grants alone, and extended attributes nowhere: the runner makes these calls in the command's place.";
+
+/// Said of a command in tier B.
+const LEFT_IN_MEMORY: &str = "What the command makes in /dev/shm under new names there, and its System V memory, are removed after the call: not where its runner was killed, nor what it made there by a link or in another program's folder. Semaphores and message queues stay.";
+/// Said where no listener sees what it makes.
+const ALL_LEFT_IN_MEMORY: &str = "What the command leaves in /dev/shm and of System V memory, semaphores and message queues stays.";
 
 /// Said where nothing but the runner ends them.
 const SURVIVORS: &str =
@@ -229,7 +251,7 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
         Tier::A => {
             if ground.network == Network::Listed {
                 say(
-                    "A host of the allow-list may pass on what it is sent, and may be another one at the same address: what is said inside TLS is not looked at.",
+                    "A host of the allow-list may pass on what it is sent. The name that TLS asks for in the open has to be the listed one; what is said inside is not looked at, so another host at the same address may be meant by a request's Host line, by an encrypted hello, or where no name is said.",
                 );
             }
             if ground.abi < layer::SOCKETS {
@@ -239,9 +261,10 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
             }
         }
         Tier::B | Tier::C => {
-            say(
-                "Mode, times and attributes of this user's files outside the grants can be changed.",
-            );
+            match ground.status {
+                Status::Open => say(STATUS_OPEN),
+                Status::Kept => say(STATUS_KEPT),
+            }
             say(
                 "Changes of protected names inside the project (.git/hooks, .git/config, .agentd and others) are detected after the call and undone, not prevented.",
             );
@@ -253,6 +276,10 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
             say(
                 "/dev/shm, System V memory, semaphores and message queues are shared with this user's other processes.",
             );
+            match ground.observed {
+                Observed::Refusals => say(LEFT_IN_MEMORY),
+                Observed::Nothing => say(ALL_LEFT_IN_MEMORY),
+            }
             if ground.network != Network::On {
                 say("There is no loopback: programs that open 127.0.0.1 fail.");
             }
@@ -268,7 +295,7 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     }
     old_landlock(ground).into_iter().for_each(&mut say);
     say(
-        "Protected names that the command makes anew, and those of repositories up to three folders deep in the project, are put right after the call: not where its runner was killed, nor deeper, nor in folders named node_modules or target, nor beyond 150 folders.",
+        "Protected names that the command makes anew, and those in folders of the project, are put right after the call. In folders named node_modules or target only repositories are looked for.",
     );
     say(
         "Files made in the grants can be marked setuid: another user who starts them then acts as this one.",
@@ -291,7 +318,7 @@ pub(crate) fn limits(ground: Ground) -> Vec<String> {
     match ground.memory {
         Bounded::ByKernel => {}
         Bounded::ByRunner => say(
-            "Memory is measured up to ten times a second: between two looks it can be above its bound, and what lies in files in memory counts only where it is mapped.",
+            "Memory is measured up to ten times a second: between two looks it can be above its bound. Shared memory counts once, the larger of what is mapped and what is in files; not counted are files in memory that are in flight between two sockets, files in memory in the project or TMPDIR, message queues, and what the kernel buffers for pipes and sockets.",
         ),
         Bounded::Not => say("Memory is not bounded."),
     }
@@ -348,6 +375,7 @@ mod tests {
                     root: Root::No,
                     observed: Observed::Refusals,
                     waits: Waits::ForAnswer,
+                    status: Status::Open,
                     held: if abi < layer::SCOPES && tier == Tier::B {
                         Held::Runner
                     } else {
@@ -384,6 +412,7 @@ mod tests {
             root: Root::No,
             observed: Observed::Refusals,
             waits: Waits::ForAnswer,
+            status: Status::Open,
             held: Held::Kernel,
         };
         let silent = Ground { observed: Observed::Nothing, ..ground(Tier::B, 2) };

@@ -36,6 +36,8 @@ pub enum Step {
     Filter,
     /// The descriptor that refused system calls are reported to.
     Listener,
+    /// What protected names hold is kept for whoever puts them right if the runner cannot.
+    Saved,
     /// The program itself.
     Program,
     /// A process of the cage died before the program began: killed, as by the kernel for memory.
@@ -45,7 +47,7 @@ pub enum Step {
 
 impl Step {
     /// All of them, in order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Threads,
         Self::Landlock,
         Self::Maps,
@@ -61,6 +63,7 @@ impl Step {
         Self::Layer,
         Self::Filter,
         Self::Listener,
+        Self::Saved,
         Self::Program,
         Self::Lost,
     ];
@@ -84,6 +87,7 @@ impl Step {
             Self::Layer => "layer",
             Self::Filter => "filter",
             Self::Listener => "listener",
+            Self::Saved => "saved",
             Self::Program => "program",
             Self::Lost => "lost",
         }
@@ -103,6 +107,7 @@ impl Step {
             | Self::Layer
             | Self::Filter
             | Self::Listener
+            | Self::Saved
             | Self::Program
             | Self::Lost => false,
         }
@@ -125,6 +130,9 @@ impl Step {
             }
             Self::Layer | Self::Filter | Self::Listener => {
                 "`agentd doctor` tries each step; nothing was run without its cage"
+            }
+            Self::Saved => {
+                "free space where agentd keeps its state, or move it with XDG_STATE_HOME; then try again"
             }
             Self::Lost => "try again; the kernel's log says whether it ran out of memory",
             Self::Program => "check its name, that it is executable, and where it lies",

@@ -117,7 +117,7 @@ impl Grants {
         }
         grants.withhold(wanted, means)?;
         grants.hide(wanted, means);
-        grants.protect(wanted, linked, policy, means);
+        grants.protect(wanted, linked, policy, means)?;
         Ok(grants)
     }
 
@@ -326,13 +326,14 @@ impl Grants {
         linked: Option<Linked>,
         policy: &Policy,
         means: Means,
-    ) {
+    ) -> Result<(), CageError> {
         if policy.protected.is_empty() {
-            return;
+            return Ok(());
         }
         let roots: Vec<PathBuf> =
             [&wanted.project].into_iter().chain(&wanted.added).map(FilePath::to_path).collect();
-        let places = protected::named(&roots, linked.as_ref(), policy.protected);
+        let named = protected::named(&roots, linked.as_ref(), policy.protected);
+        let places = &named.places;
         let writable = self.list.iter().filter(|grant| grant.access.writes());
         // What tier A mounts afresh is empty.
         let writable = writable.filter(|grant| means == Means::Layer || grant.fresh.is_none());
@@ -340,7 +341,7 @@ impl Grants {
             writable: writable.map(|grant| grant.path.clone()).collect(),
             home: wanted.home.as_ref().map(FilePath::to_path),
         };
-        let led = protected::led(&places, &protected::outside(&roots, &places), &ground);
+        let led = protected::led(places, &protected::outside(&roots, places), &ground);
         let open = match wanted.git {
             GitSettings::Kept => Vec::new(),
             GitSettings::Writable => {
@@ -357,7 +358,12 @@ impl Grants {
             (self.open, self.protected) = (paths(open), paths(held));
         }
         let territory = Territory { roots, linked, names: policy.protected, open };
-        self.before = Some(Before::look(territory, places, led, &self.protected));
+        let before = Before::look(territory, named, led, &self.protected).map_err(|error| {
+            CageError::os(Step::Grants, "room to put protected names back after the call", error)
+                .hint("free some space on the project's disk")
+        })?;
+        self.before = Some(before);
+        Ok(())
     }
 }
 
@@ -371,7 +377,7 @@ fn withheld_error(grant: &Path, withheld: &Path) -> CageError {
             withheld.display()
         ),
     )
-    .hint("work in a directory that does not contain it, or move it with XDG_STATE_HOME and XDG_RUNTIME_DIR")
+    .hint("work in a directory that does not contain it, or move it with XDG_STATE_HOME, XDG_CONFIG_HOME or XDG_RUNTIME_DIR; commands in tier A run here all the same, and find it empty")
 }
 
 /// Opens a place without reading it.

@@ -81,8 +81,10 @@ fn account(tier: Tier, failure: Option<&CageError>) -> Vec<HostStep> {
     Step::ALL
         .into_iter()
         .filter(|step| tier == Tier::A || !step.needs_namespaces())
-        // No step of its own: it is told only where it happened.
-        .filter(|step| *step != Step::Lost || failure.is_some_and(|it| it.step == Step::Lost))
+        // No steps of their own: they are told only where they happened.
+        .filter(|step| {
+            !matches!(step, Step::Lost | Step::Saved) || failure.is_some_and(|it| it.step == *step)
+        })
         .map(|step| {
             let outcome = match failure {
                 Some(error) if error.step == step => {
@@ -191,7 +193,7 @@ mod tests {
     fn steps_after_the_failed_one_are_not_claimed() {
         let failure = CageError::new(Step::Root, "no");
         let steps = account(Tier::A, Some(&failure));
-        assert_eq!(steps.len(), Step::ALL.len() - 1, "all but the loss of a process");
+        assert_eq!(steps.len(), Step::ALL.len() - 2, "all but the loss of a process, and a copy");
         let outcome = |step| {
             let found = steps.iter().find(|entry| entry.step == step);
             found.map(|entry| entry.outcome.clone())
@@ -256,6 +258,7 @@ mod tests {
                     root: Root::No,
                     observed: Observed::Refusals,
                     waits: Waits::ForAnswer,
+                    status: crate::claims::Status::Open,
                     held: Held::Kernel,
                 });
                 for words in [SIGNALS, SOCKETS, MOVES, LENGTHS] {

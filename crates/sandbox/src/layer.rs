@@ -110,6 +110,26 @@ pub(crate) fn rules(grants: &Grants, tcp: Tcp) -> Result<RulesetCreated, CageErr
     Ok(rules)
 }
 
+/// Makes rules that leave nothing to do with files but to remove and rename those below `root`.
+///
+/// # Errors
+/// `Step::Layer` where the kernel refuses a rule.
+pub(crate) fn removals(root: impl AsFd) -> Result<RulesetCreated, CageError> {
+    let renames = AccessFs::Refer | AccessFs::MakeDir;
+    let rights = AccessFs::ReadDir | AccessFs::RemoveDir | AccessFs::RemoveFile | renames;
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(ABI::V2))
+        .map_err(layer)?
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(NEWEST))
+        .map_err(layer)?
+        .create()
+        .map_err(layer)?
+        .add_rule(PathBeneath::new(root, rights))
+        .map_err(layer)
+}
+
 /// Adds one place to the rules.
 ///
 /// # Errors

@@ -31,10 +31,12 @@ mod policy;
 mod policy_source;
 mod privileges;
 mod protected;
+mod removal;
 mod root;
 mod runner;
 mod seccomp;
 mod secrets;
+mod shared_memory;
 mod startable;
 mod stat;
 mod sys;
@@ -51,6 +53,10 @@ pub use error::{CageError, Step};
 pub use host::{HostProbe, HostStep, StepOutcome, host};
 pub use inert::Program;
 pub use privileges::{harden, let_go};
-pub use protected::{Filters, filters};
+pub use protected::{
+    Filters, GIT_BARE, filters, is_same_name, led_by_settings, lies_at, parts, protects, repair,
+    repaired,
+};
+pub use removal::{only_remove_in, remove_tree};
 pub use startable::{startable, startable_by_name};
 pub use uncaged::of_worker;

@@ -20,6 +20,13 @@ pub(crate) struct Policy {
     pub protected: &'static [Protected],
 }
 
+impl Policy {
+    /// Whether it grants no change of the project.
+    pub(crate) fn keeps_project(&self) -> bool {
+        !self.grants.iter().any(|rule| matches!(rule.at, At::Project) && rule.access.writes())
+    }
+}
+
 /// Whether programs may be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exec {

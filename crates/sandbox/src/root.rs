@@ -57,11 +57,13 @@ struct Mount {
 pub(crate) struct Plan {
     mounts: Vec<Mount>,
     links: Vec<Link>,
+    /// The most that may lie in `/dev/shm`; 0 where there is no bound.
+    memory: u64,
 }
 
 impl Plan {
     /// The root for these grants.
-    pub(crate) fn new(grants: &Grants) -> Self {
+    pub(crate) fn new(grants: &Grants, memory: u64) -> Self {
         let mut mounts: Vec<Mount> = grants
             .list
             .iter()
@@ -97,7 +99,8 @@ impl Plan {
         let fixed = grants.protected.iter().chain(&grants.open).chain(&grants.covered);
         mounts.extend(holders(fixed, &roots));
         let links = DEV_LINKS.map(|(at, to)| Link { at: at.into(), to: to.into() });
-        Self { mounts: ordered(mounts), links: grants.links.iter().cloned().chain(links).collect() }
+        let links = grants.links.iter().cloned().chain(links).collect();
+        Self { mounts: ordered(mounts), links, memory }
     }
 
     /// What lies in every root or was mounted afresh: the host's own is something else, so the rules
@@ -121,7 +124,7 @@ impl Plan {
         stage()?;
         let mut losses = Vec::new();
         for mount in &self.mounts {
-            if let Some(loss) = mount.make().map_err(|error| {
+            if let Some(loss) = mount.make(self.memory).map_err(|error| {
                 CageError::os(
                     Step::Root,
                     format!("mounting {} ({:?})", mount.at.display(), mount.what),
@@ -147,7 +150,7 @@ impl Plan {
 
 impl Mount {
     /// Makes it; `Some` names what was lost on the way.
-    fn make(&self) -> Result<Option<String>, Errno> {
+    fn make(&self, memory: u64) -> Result<Option<String>, Errno> {
         make_place(&self.at, self.folder)?;
         let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         match self.what {
@@ -180,7 +183,12 @@ impl Mount {
                 fresh("devpts", &self.at, quiet, "newinstance,ptmxmode=0666,mode=0620")?;
             }
             What::Shm => {
-                fresh("tmpfs", &self.at, MsFlags::MS_NOSUID | MsFlags::MS_NODEV, "mode=1777")?;
+                let size = match memory {
+                    0 => String::new(),
+                    most => format!(",size={most}"),
+                };
+                let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+                fresh("tmpfs", &self.at, flags, &format!("mode=1777{size}"))?;
             }
         }
         Ok(None)

@@ -4,7 +4,7 @@
 
 use crate::cage::Cage;
 use crate::cgroup::{Controller, Group};
-use crate::claims::{self, Bounded, Ground, Held, Observed, Root, Waits};
+use crate::claims::{self, Bounded, Ground, Held, Observed, Root, Status, Waits};
 use crate::error::{CageError, Step};
 use crate::fence::Fence;
 use crate::grants::{Grants, Means};
@@ -20,6 +20,7 @@ use crate::privileges::{self, Counting};
 use crate::protected::Before;
 use crate::root::Plan as RootPlan;
 use crate::seccomp::{self, Filter, InstallError, Mark, Plan};
+use crate::shared_memory::{SHM, Seen, SharedMemory};
 use crate::sys;
 use crate::tree::{Bond, Tree};
 use crate::uncaged;
@@ -98,8 +99,8 @@ fn tier_a(
     let mut grants = Grants::find(wanted, policy, Means::Root)?;
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
-    let watch = watch(wanted, &grants, Tier::A, abi)?;
-    let plan = RootPlan::new(&grants);
+    let watch = watch(wanted, policy, &grants, Tier::A, abi)?;
+    let plan = RootPlan::new(&grants, wanted.limits.memory_bytes);
     let fresh = plan.fresh();
     let first = First::start(plan, wanted.limits.processes)?;
     // Meanwhile, on another processor, the root is built.
@@ -116,8 +117,12 @@ fn tier_a(
     let (Some(processes), Some(mounts)) = (descriptors.next(), descriptors.next()) else {
         return Err(CageError::new(Step::Root, "the new root did not arrive"));
     };
-    for (place, (_, access)) in descriptors.zip(fresh) {
+    let mut shared = SharedMemory::unseen();
+    for (place, (path, access)) in descriptors.zip(fresh) {
         layers = layers.add(&place, access)?;
+        if path == SHM {
+            shared = SharedMemory::own(place);
+        }
     }
     // The rules hold the places from here on; each process below would close them all again.
     grants.list.clear();
@@ -138,6 +143,7 @@ fn tier_a(
         },
         bond: Bond::Namespace { first, fence },
         group,
+        shared,
     }
     .launch()?;
     cage.door = door;
@@ -155,6 +161,7 @@ fn tier_a(
         root: powers(),
         observed: observed(&cage),
         waits: waits(),
+        status: Status::Kept,
         held: Held::Kernel,
     };
     let names = namespaces::names(left, wanted.network);
@@ -175,8 +182,9 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     let mut grants = Grants::find(wanted, policy, Means::Layer)?;
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
-    let watch = watch(wanted, &grants, Tier::B, abi)?;
+    let watch = watch(wanted, policy, &grants, Tier::B, abi)?;
     let runnable = watch.runnable.clone();
+    let shared = watch.made.clone().map_or_else(SharedMemory::unseen, SharedMemory::common);
     let layers = Layers::new(wanted, policy, &grants, tcp(Tier::B, wanted.network))?;
     // As above; started as root it is all of `/etc`, entry by entry.
     grants.list.clear();
@@ -191,6 +199,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
         counting: Counting::Shared,
         bond: Bond::Domain { fence, guard: None },
         group,
+        shared,
     }
     .launch()?;
     cage.runnable = Some(runnable);
@@ -203,6 +212,10 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
         root: powers(),
         observed: observed(&cage),
         waits: waits(),
+        status: match (policy.keeps_project(), observed(&cage)) {
+            (true, Observed::Refusals) => Status::Kept,
+            (true, Observed::Nothing) | (false, _) => Status::Open,
+        },
         held: match (fence, cage.tree.group()) {
             (Some(_), _) => Held::Kernel,
             (None, Some(_)) => Held::Group,
@@ -239,6 +252,7 @@ pub(crate) fn uncaged(
         counting: Counting::Shared,
         bond: Bond::Domain { fence: None, guard: None },
         group,
+        shared: SharedMemory::unseen(),
     }
     .launch()?;
     let mut enforced = uncaged::enforced(wanted, held, grants.missing);
@@ -257,6 +271,7 @@ struct Launch<'a> {
     counting: Counting,
     bond: Bond,
     group: Option<Group>,
+    shared: SharedMemory,
 }
 
 /// What keeps the command in, and who looks at it.
@@ -332,6 +347,7 @@ impl Launch<'_> {
             before: self.before,
             limits: self.wanted.limits,
             door: None,
+            shared: self.shared,
             runnable: None,
         })
     }
@@ -345,7 +361,13 @@ pub(crate) fn nothing() -> Result<OwnedFd, CageError> {
 }
 
 /// What the listener has to know. To be made before this process locks itself.
-fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<Watch, CageError> {
+fn watch(
+    wanted: &Confinement,
+    policy: &Policy,
+    grants: &Grants,
+    tier: Tier,
+    abi: u32,
+) -> Result<Watch, CageError> {
     let granted = |may: fn(Access) -> bool| -> Vec<_> {
         let list = grants.list.iter().filter(|grant| may(grant.access));
         list.map(|grant| grant.path.clone()).collect()
@@ -368,9 +390,14 @@ fn watch(wanted: &Confinement, grants: &Grants, tier: Tier, abi: u32) -> Result<
     };
     let mark = Mark::new()
         .map_err(|error| CageError::os(Step::Filter, "random bytes for its own use", error))?;
+    let plan = Plan::command(tier, wanted.network, abi, mark);
     Ok(Watch {
-        plan: Plan::command(tier, wanted.network, abi, mark),
+        plan: if policy.keeps_project() { plan.holding_metadata() } else { plan },
         tier,
+        made: match tier {
+            Tier::A => None,
+            Tier::B | Tier::C => Some(Seen::default()),
+        },
         network: wanted.network,
         signals: match claims::holds_signals(tier, abi) {
             true => Signals::Scoped,

@@ -44,6 +44,15 @@ pub(crate) fn fork_into(flags: CloneFlags, body: impl FnOnce() -> i32) -> Result
     copied(Errno::result(unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) })?, body)
 }
 
+/// Removes a System V segment, where that is allowed; it goes when no process has it attached.
+pub(crate) fn remove_segment(id: u64) {
+    let Ok(id) = i32::try_from(id) else { return };
+    // SAFETY: with IPC_RMID the kernel reads no buffer.
+    unsafe {
+        libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut());
+    }
+}
+
 /// What clone came back with: zero in the copy, which runs the body and ends.
 pub(crate) fn copied(made: libc::c_long, body: impl FnOnce() -> i32) -> Result<Pid, Errno> {
     match made {

@@ -173,11 +173,16 @@ impl Tree {
 
     /// The names of its processes that live.
     pub(crate) fn living(&self) -> Vec<String> {
+        census::living(self.own())
+    }
+
+    /// The cage's own process among them.
+    pub(crate) fn own(&self) -> Option<u32> {
         let own = match &self.bond {
             Bond::Namespace { first, .. } => Some(first.pid()),
             Bond::Domain { guard, .. } => guard.as_ref().map(Guard::pid),
         };
-        census::living(own.map(|pid| pid.as_raw().unsigned_abs()))
+        own.map(|pid| pid.as_raw().unsigned_abs())
     }
 
     /// Stops every process, so that a bomb cannot outrun its counting. Not without a fence.

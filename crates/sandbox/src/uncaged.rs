@@ -6,7 +6,7 @@ use crate::claims::{self, Held};
 use crate::error::CageError;
 use crate::grants::{Grants, Means};
 use crate::layer;
-use crate::policy;
+use crate::policy::Policy;
 use crate::privileges;
 use crate::runner;
 use crate::seccomp::{Filter, Plan};
@@ -26,8 +26,7 @@ pub fn of_worker(mut wanted: Confinement) -> Confinement {
 ///
 /// # Errors
 /// `Step::Privileges`.
-pub(crate) fn enter(wanted: &Confinement) -> Result<Enforced, CageError> {
-    let policy = policy::of(wanted.profile);
+pub(crate) fn enter(wanted: &Confinement, policy: &Policy) -> Result<Enforced, CageError> {
     let network = network_of(policy, wanted);
     privileges::drop_all()?;
     // Each that fails is one that this host does not have, and the record claims none.

@@ -5,6 +5,8 @@
 
 mod yard;
 
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -262,4 +264,124 @@ fn the_system_s_resolver_asks_nobody_while_the_network_is_off() {
         assert_eq!(resolves("on"), format!("resolve: done {}", dns::FOUND), "{tier}{way}");
         assert_ne!(server.arrived(), 0, "{tier}{way}");
     }
+}
+
+/// A disk of this many KiB over the project, gone with the test.
+struct SmallDisk<'a>(&'a Yard);
+
+impl<'a> SmallDisk<'a> {
+    fn over(yard: &'a Yard, kib: u32) -> Self {
+        let size = format!("size={kib}k");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "none"])
+            .arg(&yard.project)
+            .status();
+        assert!(mounted.unwrap().success(), "this test mounts a disk");
+        Self(yard)
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0.project).status();
+    }
+}
+
+#[test]
+fn a_disk_that_a_command_fills_loses_nothing_of_the_person_s_settings() {
+    must_be_root();
+    let yard = Yard::new();
+    let _disk = SmallDisk::over(&yard, 1024);
+    let at = |name: &str| yard.project.join(name);
+    let made = Command::new("git").args(["init", "-q", "."]).current_dir(&yard.project).status();
+    assert!(made.unwrap().success(), "this test drives git");
+    let mut settings = std::fs::read_to_string(at(".git/config")).unwrap();
+    settings.push_str(&"# a line of the person's own\n".repeat(2000));
+    std::fs::write(at(".git/config"), &settings).unwrap();
+    let script = "echo evil > .git/config; echo evil > .envrc; cat /dev/zero > fill; echo end";
+    let told = yard.shell("b", script);
+    assert!(told.in_tier("b").printed().ends_with("end"), "{told:?}");
+    assert_eq!(std::fs::read_to_string(at(".git/config")).unwrap(), settings, "{told:?}");
+    assert!(!at(".envrc").exists(), "{told:?}");
+    assert!(std::fs::metadata(at("fill")).unwrap().len() > 500 << 10, "the disk was filled");
+    // The control: a disk without room for putting back runs no command, and says why.
+    let rest = at("rest");
+    std::io::copy(
+        &mut std::fs::File::open("/dev/zero").unwrap(),
+        &mut std::fs::File::create(&rest).unwrap(),
+    )
+    .expect_err("the disk is full");
+    let told = yard.shell("b", "echo evil > .git/config");
+    assert!(told.one("reason").contains("room to put protected names back"), "{told:?}");
+    std::fs::remove_file(rest).unwrap();
+    std::fs::remove_file(at("fill")).unwrap();
+    assert_eq!(yard.shell("b", "echo end").printed(), "end");
+}
+
+/// On tmpfs the kernel notes no time for what is written through a mapping that was read before.
+#[test]
+fn what_is_written_through_a_mapping_is_noticed_on_a_disk_in_memory() {
+    must_be_root();
+    for tier in TIERS {
+        let yard = Yard::new();
+        let _disk = SmallDisk::over(&yard, 4096);
+        let name = yard.project.join("sub/.envrc");
+        std::fs::create_dir(name.parent().unwrap()).unwrap();
+        std::fs::write(&name, "mine\n").unwrap();
+        let script = "python3 - <<'E'\nimport mmap\nf = open('sub/.envrc', 'r+b')\n\
+                      m = mmap.mmap(f.fileno(), 0)\nm.find(b'mine')\nm[0:4] = b'evil'\nE\ncat sub/.envrc";
+        let told = yard.shell(tier, script);
+        assert_eq!(told.in_tier(tier).printed(), "evil", "the control: {told:?}");
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), "mine\n", "{tier}: {told:?}");
+    }
+}
+
+/// A mount within a tree that is removed: a file system of its own, and a folder of the same one.
+#[test]
+fn a_removal_stops_at_what_is_mounted() {
+    must_be_root();
+    let place = tempfile::tempdir().expect("a directory");
+    let (tree, outside) = (place.path().join("tree"), place.path().join("outside"));
+    let (bound, mounted) = (tree.join("a/b/bound"), tree.join("a/b/mounted"));
+    for folder in [&bound, &mounted, &outside, &tree.join("a/c/d")] {
+        std::fs::create_dir_all(folder).expect("a folder");
+    }
+    std::fs::write(outside.join("kept"), "x").expect("a file");
+    let within = (tree.clone(), outside.clone());
+    // A thread of its own has mounts of its own.
+    let removal = std::thread::spawn(move || {
+        let (tree, outside) = within;
+        unshare(CloneFlags::CLONE_NEWNS).expect("mounts of its own");
+        let nothing = None::<&str>;
+        let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+        mount(nothing, "/", nothing, private, nothing).expect("private");
+        mount(Some(&outside), &bound, nothing, MsFlags::MS_BIND, nothing).expect("a bind mount");
+        mount(nothing, &mounted, Some("tmpfs"), MsFlags::empty(), nothing).expect("tmpfs");
+        std::fs::write(mounted.join("kept"), "x").expect("a file");
+        let left = sandbox::remove_tree(&tree).expect_err("mounts are in it");
+        assert_eq!(left.kind(), std::io::ErrorKind::ResourceBusy, "{left}");
+        let mounted = find(&tree, "mounted");
+        assert!(mounted.join("kept").exists(), "what is mounted is not emptied");
+        assert!(!tree.join("a/c").exists(), "all else is removed");
+    });
+    removal.join().expect("the removal");
+    assert!(outside.join("kept").exists(), "what is bound there is not emptied");
+    sandbox::remove_tree(&tree).expect("without the mounts");
+    assert!(!tree.exists());
+}
+
+/// The folder of that name somewhere below.
+fn find(below: &std::path::Path, name: &str) -> std::path::PathBuf {
+    let mut folders = vec![below.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
+            if entry.file_name() == name {
+                return entry.path();
+            }
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    panic!("{name} is gone");
 }

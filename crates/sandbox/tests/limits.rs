@@ -60,6 +60,114 @@ fn a_hog_that_hides_its_memory_is_ended_too() {
     }
 }
 
+/// Ways to have memory that nobody has mapped: a program that puts `mib` there, at names with this mark.
+fn unmapped(mib: u32, mark: &str) -> [(&'static str, String); 4] {
+    let fill = format!("for _ in range({mib}): os.write(fd, b'x' * (1 << 20))");
+    let at = format!("/dev/shm/agentd-{mark}");
+    let make = format!("fd = os.open('{at}', os.O_CREAT | os.O_WRONLY, 0o600)");
+    let segment = format!(
+        "import ctypes\nc = ctypes.CDLL(None)\nc.shmat.restype = ctypes.c_void_p\nn = {mib} << 20\ni = c.shmget(0, ctypes.c_size_t(n), 0o1600)\na = c.shmat(i, None, 0)\nctypes.memset(a, 1, n)\nc.shmdt(ctypes.c_void_p(a))"
+    );
+    [
+        ("memfd", format!("fd = os.memfd_create('x')\n{fill}")),
+        ("named", format!("{make}\n{fill}")),
+        ("deleted", format!("{make}\nos.unlink('{at}')\n{fill}")),
+        ("segment", segment),
+    ]
+}
+
+/// Half of `mib` is mapped by nobody, half is a process's own.
+fn half_unmapped(yard: &Yard, tier: &str, mib: u32, way: usize) -> Told {
+    let (_, put) = &unmapped(mib / 2, &mark())[way];
+    let own = mib / 2;
+    let program = format!(
+        "import os, time\n{put}\nkept = b'x' * ({own} << 20)\ntime.sleep(2)\nprint('kept')"
+    );
+    let bound = (200 << 20).to_string();
+    python(yard, tier, &["memory", &bound], &program)
+}
+
+#[test]
+fn memory_that_nobody_has_mapped_counts_and_its_smaller_twin_passes() {
+    for tier in TIERS {
+        for way in 0..4 {
+            let yard = Yard::new();
+            let told = half_unmapped(&yard, tier, 300, way);
+            assert_eq!(ended_for(told.in_tier(tier)), "Memory", "{way} {told:?}");
+            let told = half_unmapped(&yard, tier, 140, way);
+            assert_eq!(told.printed(), "kept", "{way} {told:?}");
+            assert!(told.all("exceeded").is_empty(), "{way} {told:?}");
+        }
+    }
+}
+
+#[test]
+fn a_process_that_hides_what_it_has_open_is_ended_too() {
+    let bound = (200 << 20).to_string();
+    let program = "import ctypes, os, time\nctypes.CDLL(None).prctl(4, 0)\nfd = os.memfd_create('x')\nfor _ in range(300): os.write(fd, b'x' * (1 << 20))\ntime.sleep(3)\nprint('kept')";
+    for tier in TIERS {
+        let told = python(&Yard::new(), tier, &["memory", &bound], program);
+        assert_eq!(ended_for(told.in_tier(tier)), "Memory", "{told:?}");
+    }
+}
+
+#[test]
+fn files_in_memory_are_no_larger_than_the_bound_where_they_are_the_calls_own() {
+    let bound = (64 << 20).to_string();
+    let program =
+        "import os\nprint(os.statvfs('/dev/shm').f_blocks * os.statvfs('/dev/shm').f_frsize)";
+    let told = python(&Yard::new(), "a", &["memory", &bound], program);
+    assert_eq!(told.in_tier("a").printed(), bound);
+    let told = python(&Yard::new(), "a", &[], program);
+    assert!(told.printed().parse::<u64>().unwrap() > 64 << 20, "{told:?}");
+}
+
+#[test]
+fn memory_that_nobody_can_count_is_not_given() {
+    for tier in TIERS {
+        let program = "import ctypes\nc = ctypes.CDLL(None, use_errno=True)\nprint(c.syscall(447, 0) < 0 and ctypes.get_errno())";
+        let told = python(&Yard::new(), tier, &[], program);
+        assert_eq!(told.in_tier(tier).printed(), "38", "ENOSYS: {told:?}");
+    }
+}
+
+/// The numbers of all System V segments.
+fn segments() -> Vec<String> {
+    let text = std::fs::read_to_string("/proc/sysvipc/shm").unwrap();
+    let ids = text.lines().skip(1).filter_map(|line| line.split_whitespace().nth(1));
+    ids.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_a_command_leaves_in_shared_memory_is_removed_and_what_others_have_is_not() {
+    for tier in TIERS {
+        let mark = mark();
+        let theirs = format!("/dev/shm/theirs-{mark}");
+        std::fs::create_dir(&theirs).unwrap();
+        std::fs::write(format!("{theirs}/kept"), "theirs").unwrap();
+        let [_, (_, named), _, (_, segment)] = unmapped(1, &mark);
+        let program = format!(
+            "import os\n{named}\n{segment}\nprint('segment', i)\nos.chdir('/dev/shm')\nos.mkdir('d-{mark}')\nos.chdir('d-{mark}')\nfor _ in range(500):\n    os.mkdir('d')\n    os.chdir('d')\nopen('x', 'w').write('x')\nos.mkdir('/dev/shm/d-{mark}/shut')\nos.mkdir('/dev/shm/d-{mark}/shut/in')\nos.chmod('/dev/shm/d-{mark}/shut', 0)\nos.symlink('{theirs}', '/dev/shm/l-{mark}')\nos.chdir('/dev/shm')\nprint(sorted(n for n in os.listdir('.') if '{mark}' in n))"
+        );
+        let told = python(&Yard::new(), tier, &[], &program);
+        let seen = told.in_tier(tier).all("out");
+        assert!(
+            seen[1].contains("agentd-") && seen[1].contains("d-") && seen[1].contains("l-"),
+            "{told:?}"
+        );
+        let id = seen[0].strip_prefix("segment ").unwrap();
+        assert!(!segments().iter().any(|segment| segment == id) || tier == "a", "{told:?}");
+        let left: Vec<_> = std::fs::read_dir("/dev/shm")
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+            .filter(|name| name.contains(&mark))
+            .collect();
+        assert_eq!(left, [format!("theirs-{mark}")], "{tier}");
+        assert_eq!(std::fs::read_to_string(format!("{theirs}/kept")).unwrap(), "theirs");
+        std::fs::remove_dir_all(&theirs).unwrap();
+    }
+}
+
 #[test]
 fn a_fork_bomb_is_ended_and_its_smaller_twin_is_not() {
     for tier in TIERS {

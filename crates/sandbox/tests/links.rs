@@ -203,7 +203,7 @@ fn what_is_led_to_and_cannot_be_held_is_among_the_limits() {
             ("ln -s . .claude", "more than can be kept"),
             ("rm -r .git/hooks; ln -s . .git/hooks", "more than can be kept"),
             ("git config core.hooksPath .", "more than can be kept"),
-            ("git config include.path ../more", "include other files"),
+            ("git config include.path '%(prefix)/more'", "that only git knows"),
         ] {
             let yard = Yard::new();
             free(&yard, SETUP);

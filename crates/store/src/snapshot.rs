@@ -207,7 +207,9 @@ impl Snapshot {
         let unlisted = known.index.values().filter(|entry| entry.seen.kind == listed).count();
         (unlisted > 0).then(|| match known.index.len() >= tree::ENTRIES / 2 {
             true => format!("what lies beyond the first {} files", known.index.len()),
-            false => format!("{unlisted} directories that could not be listed in time, or at all"),
+            false => format!(
+                "{unlisted} directories that lie too deep or could not be listed in time, or at all"
+            ),
         })
     }
 

@@ -10,10 +10,12 @@ use serde_json::json;
 use shelf::{Kept, Shelf};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::process;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 fn command(number: u32) -> Command {
     let call = CallId { session: SessionId("s".to_owned()), number };
@@ -63,6 +65,48 @@ fn names(kept: &[KeptFile], project: &Path) -> Vec<String> {
         Path::new(&file.path).strip_prefix(project).unwrap().to_str().unwrap().to_owned()
     };
     kept.iter().map(name).collect()
+}
+
+/// Folders one in the other, deeper than a path is long, with rules in each of the upper ones.
+fn deep(project: &Path) {
+    use nix::fcntl::{OFlag, open, openat};
+    use nix::sys::stat::{Mode, mkdirat};
+    let place = OFlag::O_PATH | OFlag::O_DIRECTORY;
+    let mut at = open(project, place, Mode::empty()).unwrap();
+    for level in 0..15_000 {
+        mkdirat(&at, "d", Mode::S_IRWXU).unwrap();
+        at = openat(&at, "d", place, Mode::empty()).unwrap();
+        if level < 2_000 {
+            let new = OFlag::O_CREAT | OFlag::O_WRONLY;
+            let rules = openat(&at, ".gitignore", new, Mode::S_IRWXU).unwrap();
+            fs::File::from(rules).write_all(b"*.log\n!kept.log\n").unwrap();
+        }
+    }
+}
+
+/// Whoever removes the project's directory by recursion does not come so deep.
+fn clear(tree: &Path) {
+    assert!(process::Command::new("rm").arg("-rf").arg(tree).status().unwrap().success());
+}
+
+#[test]
+fn a_tree_of_any_depth_keeps_no_command_and_nothing_beside_it_from_being_covered() {
+    let shelf = Shelf::new();
+    let (project, mut store) = (shelf.project("a"), shelf.store("a", "s"));
+    fs::write(project.join("beside"), "before").unwrap();
+    deep(&project);
+    let begin = Instant::now();
+    let kept = undo(&mut store, 1, || {
+        fs::write(project.join("beside"), "after").unwrap();
+        fs::write(project.join("d/d/d/new"), "new").unwrap();
+    });
+    let took = begin.elapsed();
+    clear(&project.join("d"));
+    assert_eq!(names(&kept.unwrap(), &project), ["beside", "d/d/d/new"]);
+    // Two looks have 0.7 s each; the rest is a hang guard.
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    let said = list(&mut store);
+    assert!(said.contains("1 directories that lie too deep"), "{said}");
 }
 
 #[test]

@@ -6,8 +6,9 @@
 
 mod known;
 
+use crate::repair::in_words;
 use crate::seen::Seen;
-use protocol::call::{Call, Outcome, Probe, Report, ToolResult};
+use protocol::call::{Call, Outcome, Probe, Report, Tampered, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::Enforced;
 use protocol::judgement::{Basis, Case, Question, Rule, RuleSet, ToolKind, Verdict, Widening};
@@ -45,6 +46,7 @@ pub(crate) struct CallFacts {
     pub(crate) answerer: Answerer,
     /// Whether it can be undone.
     pub(crate) undo: Undo,
+    pub(crate) protects: Protects,
     pub(crate) known: Known,
     /// What its arguments rest on: the files as the model knows them, where that matters.
     pub(crate) seen: Seen,
@@ -52,6 +54,8 @@ pub(crate) struct CallFacts {
     pub(crate) web: Option<(WebSettings, RuleSet)>,
     /// What has it run behind edits.
     pub(crate) configured: Option<Rule>,
+    /// Protected names that earlier calls left otherwise than they were.
+    pub(crate) tampered: Vec<String>,
     /// What of its arguments was read otherwise than the model wrote it, for its result.
     pub(crate) note: Option<String>,
 }
@@ -67,6 +71,14 @@ pub(crate) enum Undo {
     Compared,
     /// The same, and it puts back what was kept for another.
     Restores,
+}
+
+/// What a runner looks after beside the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protects {
+    Nothing,
+    /// Protected names, which it puts right when nothing of the call lives.
+    Names,
 }
 
 /// What answers that are kept have to do with a call.
@@ -145,6 +157,8 @@ pub(crate) enum CallInput {
     RunnerEnded {
         cause: String,
     },
+    /// What was changed of the protected names, and what was done about each.
+    Repaired(Vec<Tampered>),
     /// From the store: the answer as it was given before, proven fresh; or there is none, or nobody
     /// knows in time.
     Recalled(Option<Box<Recalled>>),
@@ -203,6 +217,8 @@ pub(crate) enum CallEffect {
     Go(Errand),
     CancelRunner,
     KillRunner,
+    /// Have another process put right what the runner did not.
+    Repair,
     /// For the screens; not kept.
     Tell(Event),
     /// Audit the end, make the result durable with the log's head, and hand it over. The last.
@@ -229,6 +245,18 @@ pub(crate) struct Conclusion {
     pub(crate) recalled: Option<u32>,
     /// Whether it was cut short after `Go`, before it, or not at all.
     pub(crate) cut: Cut,
+    /// What was put right after its runner was lost.
+    pub(crate) repaired: Vec<Tampered>,
+}
+
+impl Conclusion {
+    /// What the call changed of the protected names, by whomever it was found.
+    pub(crate) fn tampered(&self) -> &[Tampered] {
+        match &self.report {
+            Some(report) => &report.tampered,
+            None => &self.repaired,
+        }
+    }
 }
 
 /// Whether and when a call was cut short.
@@ -254,6 +282,11 @@ enum Phase {
     AtStore,
     /// It reported; its process has not ended yet.
     Reported(Box<Report>),
+    /// Its runner ended by this cause before it could report, and what it changed of the protected
+    /// names is being put right.
+    Repairing {
+        cause: String,
+    },
     Over,
 }
 
@@ -279,6 +312,8 @@ pub(crate) struct CallLife {
     /// Second tries are given once each: for the look, before `Go`, and for a query after it.
     tries: Tries,
     cancelled: bool,
+    /// What was put right of what its runner left.
+    repaired: Vec<Tampered>,
 }
 
 /// Which second tries were used.
@@ -306,6 +341,7 @@ impl CallLife {
             storeless: None,
             tries: Tries::default(),
             cancelled: false,
+            repaired: Vec::new(),
         }
     }
 
@@ -344,8 +380,10 @@ impl CallLife {
                 | Phase::Starting
                 | Phase::Running
                 | Phase::Reported(_)
+                | Phase::Repairing { .. }
                 | Phase::Over => Vec::new(),
             },
+            CallInput::Repaired(names) => self.repaired(names),
             CallInput::StoreLost { cause, comes_back } => self.store_lost(cause, comes_back),
             CallInput::StoreBack => self.store_back(),
             CallInput::Cancel => self.cancel(),
@@ -355,6 +393,7 @@ impl CallLife {
                 | Phase::Recalling
                 | Phase::Fetching
                 | Phase::Judging
+                | Phase::Repairing { .. }
                 | Phase::AtStore => Vec::new(),
                 Phase::Looking | Phase::Starting | Phase::Running | Phase::Reported(_) => {
                     vec![CallEffect::KillRunner]
@@ -415,6 +454,7 @@ impl CallLife {
             | Phase::Running
             | Phase::AtStore
             | Phase::Reported(_)
+            | Phase::Repairing { .. }
             | Phase::Over => Vec::new(),
         }
     }
@@ -484,6 +524,7 @@ impl CallLife {
             confinement: self.facts.confinement.clone(),
             widens: self.facts.widens.clone(),
             configured: self.facts.configured.clone(),
+            tampered: self.facts.tampered.as_slice().into(),
         }
     }
 
@@ -654,15 +695,19 @@ impl CallLife {
     fn uncaged(&mut self, step: &str, reason: &str) -> Vec<CallEffect> {
         match self.phase {
             Phase::Looking | Phase::Starting => {
-                let text = format!(
-                    "The call was not run: its cage could not be made ({step}: {reason}). \
-                     `agentd doctor` shows what this machine allows."
-                );
+                // Where the session works decides that, not whether this machine can make cages.
+                let (code, text) = match step == sandbox::Step::Grants.name() {
+                    true => ("not_granted", format!("The call was not run: {reason}.")),
+                    false => (
+                        "sandbox_unavailable",
+                        format!(
+                            "The call was not run: its cage could not be made ({step}: {reason}). \
+                             `agentd doctor` shows what this machine allows."
+                        ),
+                    ),
+                };
                 let outcome = Outcome::Confined { what: step.to_owned() };
-                self.conclude(
-                    failed(&self.facts.call.tool, outcome, "sandbox_unavailable", text),
-                    Cut::No,
-                )
+                self.conclude(failed(&self.facts.call.tool, outcome, code, text), Cut::No)
             }
             Phase::New
             | Phase::Recalling
@@ -671,6 +716,7 @@ impl CallLife {
             | Phase::Running
             | Phase::AtStore
             | Phase::Reported(_)
+            | Phase::Repairing { .. }
             | Phase::Over => Vec::new(),
         }
     }
@@ -714,7 +760,15 @@ impl CallLife {
                     Cut::No,
                 )
             }
+            Phase::Running if self.facts.protects == Protects::Names => {
+                self.phase = Phase::Repairing { cause };
+                vec![CallEffect::Repair]
+            }
             Phase::Running => self.cut_short(Cut::AfterGo { cause }),
+            Phase::Repairing { cause } => {
+                self.phase = Phase::Repairing { cause };
+                Vec::new()
+            }
             Phase::Reported(report) => {
                 let result = report.result.clone();
                 self.conclude_with(result, Some(*report), Cut::No)
@@ -734,6 +788,14 @@ impl CallLife {
             }
             Phase::New | Phase::Judging | Phase::Over => Vec::new(),
         }
+    }
+
+    /// Nothing of it lives, and what it changed of the protected names was seen to.
+    fn repaired(&mut self, names: Vec<Tampered>) -> Vec<CallEffect> {
+        let Phase::Repairing { cause } = &self.phase else { return Vec::new() };
+        let cut = Cut::AfterGo { cause: cause.clone() };
+        self.repaired = names;
+        self.cut_short(cut)
     }
 
     /// Another life is asked once more. What cannot be asked any more is a loss, and of a change
@@ -773,6 +835,7 @@ impl CallLife {
             | Phase::Starting
             | Phase::Running
             | Phase::Reported(_)
+            | Phase::Repairing { .. }
             | Phase::Over => Vec::new(),
         }
     }
@@ -801,7 +864,7 @@ impl CallLife {
                 }
                 false => Vec::new(),
             },
-            Phase::Reported(_) | Phase::Over => Vec::new(),
+            Phase::Reported(_) | Phase::Repairing { .. } | Phase::Over => Vec::new(),
         }
     }
 
@@ -819,7 +882,8 @@ impl CallLife {
     }
 
     fn cut_short(&mut self, cut: Cut) -> Vec<CallEffect> {
-        let result = interruption(&cut, &self.facts.call.tool);
+        let names = in_words(&self.repaired);
+        let result = interruption(&cut, &self.facts.call.tool, names);
         self.conclude(result, cut)
     }
 
@@ -836,7 +900,8 @@ impl CallLife {
         self.phase = Phase::Over;
         let known = self.for_the_store(report.as_ref());
         let enforced = self.enforced.take();
-        let conclusion = Conclusion { result, report, enforced, recalled: None, cut };
+        let repaired = std::mem::take(&mut self.repaired);
+        let conclusion = Conclusion { result, report, enforced, recalled: None, cut, repaired };
         known.into_iter().chain([CallEffect::Conclude(Box::new(conclusion))]).collect()
     }
 }
@@ -901,7 +966,11 @@ fn denial(tool: &str, basis: &Basis, text: String) -> ToolResult {
 }
 
 /// What the model and the person read of a call that was cut short.
-pub(crate) fn interruption(cut: &Cut, tool: &str) -> ToolResult {
+pub(crate) fn interruption(
+    cut: &Cut,
+    tool: &str,
+    names: impl IntoIterator<Item = String>,
+) -> ToolResult {
     // Only what takes several files away at once moves each aside first.
     let aside = match tool {
         "delete" => {
@@ -910,7 +979,7 @@ pub(crate) fn interruption(cut: &Cut, tool: &str) -> ToolResult {
         }
         _ => "",
     };
-    let text = match cut {
+    let mut text = match cut {
         Cut::AfterGo { cause } => format!(
             "interrupted: may have run. The process of this call {cause} before it could report; \
              what it had begun may be done, half done or not done. Look before doing it again.{aside}"
@@ -918,6 +987,9 @@ pub(crate) fn interruption(cut: &Cut, tool: &str) -> ToolResult {
         Cut::BeforeGo { cause } => format!("interrupted: never started ({cause})."),
         Cut::No => "interrupted".to_owned(),
     };
+    for name in names {
+        text.push_str(&format!("\n[a protected name: {name}]"));
+    }
     failed(tool, Outcome::Interrupted, "interrupted", text)
 }
 

@@ -13,6 +13,7 @@ use crate::leftover::{Foreign, Listed};
 use crate::life::{Cause, Life, Report};
 use crate::proxy::{Attempt, Proxy};
 use crate::pulse::{Look, Pulse};
+use crate::repair::{self, Repairer, Saved};
 use crate::seen;
 use crate::session_actor::{Concluded, SessionMsg, ToKeep};
 use crate::spawn::Spawner;
@@ -91,6 +92,8 @@ pub(crate) struct CallPlan {
     pub(crate) question_ms: u64,
     /// Given to each runner.
     pub(crate) hold: Hold,
+    /// What the session's runners keep of the protected names.
+    pub(crate) saved: Saved,
     pub(crate) spawner: Spawner,
     pub(crate) session: ActorRef<SessionMsg>,
     pub(crate) broker: WorkerRef<BrokerLink>,
@@ -159,6 +162,8 @@ pub(crate) struct CallState {
     copied: Option<oneshot::Receiver<()>>,
     kept: Kept,
     ran: Ran,
+    /// Whether nothing of the last runner lives.
+    emptied: Emptied,
 }
 
 /// What the audit log has of a call before its end.
@@ -197,6 +202,7 @@ impl Actor for CallActor {
             copied: None,
             kept: Kept::Nothing,
             ran: Ran::default(),
+            emptied: Emptied::Yes,
         })
     }
 
@@ -233,6 +239,7 @@ impl Actor for CallActor {
             }
             CallMsg::Emptied(generation, ..) if generation != state.generation => None,
             CallMsg::Emptied(_, cause, emptied) => {
+                state.emptied = emptied;
                 let cause = if emptied == Emptied::Yes { cause } else { Cause::Held };
                 Some(CallInput::RunnerEnded { cause: cause.to_string() })
             }
@@ -337,6 +344,7 @@ impl CallState {
                 | FromTool::Output { .. }
                 | FromTool::Done(_)
                 | FromTool::Keeper(_)
+                | FromTool::Repaired(_)
                 | FromTool::Lost(_),
                 _,
             ) => {
@@ -351,6 +359,8 @@ impl CallState {
     /// Its end is one only when nothing in its cage lives either.
     fn runner_ended(&mut self, myself: &ActorRef<CallMsg>, cause: Cause) -> Option<CallInput> {
         let cage = self.runner.take().map(|runner| runner.cage).unwrap_or_default();
+        // It holds what it held as long as the kernel does not end it.
+        self.emptied = if cause == Cause::Held { Emptied::No } else { Emptied::Yes };
         if !cage.iter().any(|process| process.lives()) {
             return Some(CallInput::RunnerEnded { cause: cause.to_string() });
         }
@@ -536,6 +546,10 @@ impl CallState {
                 }
                 Ok(())
             }
+            CallEffect::Repair => {
+                self.repair(myself);
+                Ok(())
+            }
             CallEffect::Tell(event) => {
                 let _ = self.plan.session.send_message(SessionMsg::Tell(event));
                 Ok(())
@@ -560,6 +574,14 @@ impl CallState {
         grant: &Grant,
         purpose: Purpose,
     ) -> Result<(), CallInput> {
+        let saved = match purpose {
+            Purpose::Run => self.saved(grant).await?,
+            Purpose::Look(_)
+            | Purpose::Looking
+            | Purpose::Running
+            | Purpose::Cancelled
+            | Purpose::Reported => None,
+        };
         let started = self.plan.spawner.tool(grant, self.plan.runner).await;
         let started = started.map_err(|error| not_started(&error))?;
         self.generation = self.generation.next();
@@ -571,7 +593,11 @@ impl CallState {
         let held = self.plan.hold.share(life.pid).map_err(|error| not_started(&error))?;
         life.send(&ToTool::Hold);
         life.send_descriptor(held);
-        life.send(&ToTool::Confine(grant.confinement().clone()));
+        if let Some(file) = saved {
+            life.send(&ToTool::Save);
+            life.send_descriptor(file);
+        }
+        life.send(&grant.begin());
         if matches!(purpose, Purpose::Run) {
             self.ran.runner_pid = Some(life.pid);
         }
@@ -587,6 +613,37 @@ impl CallState {
             self.start_proxy(myself, &grant.proxy()).await?;
         }
         Ok(())
+    }
+
+    /// A file for what the runner keeps of the protected names, where its policy has any.
+    async fn saved(&self, grant: &Grant) -> Result<Option<OwnedFd>, CallInput> {
+        if !sandbox::protects(grant.confinement().profile) {
+            return Ok(None);
+        }
+        let (saved, cage) = (self.plan.saved.clone(), grant.confinement().clone());
+        let call = self.plan.facts.call.id.number;
+        let made = tokio::task::spawn_blocking(move || saved.begin(call, &cage)).await;
+        let made = made.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+        made.map(Some).map_err(|error| CallInput::Uncaged {
+            step: sandbox::Step::Saved.name().to_owned(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// Puts right what the runner did not, in a process of its own; the call hears of it.
+    fn repair(&self, myself: &ActorRef<CallMsg>) {
+        let CallPlan { spawner, hold, saved, hello, .. } = &self.plan;
+        let (spawner, hold, saved) = (spawner.clone(), hold.clone(), saved.clone());
+        let repairer = Repairer { spawner, hold, saved, hello: *hello };
+        let (call, cage) = (self.plan.facts.call.id.clone(), self.plan.confinement.clone());
+        let (myself, emptied) = (myself.clone(), self.emptied);
+        tokio::spawn(async move {
+            let names = match emptied {
+                Emptied::Yes => repairer.put_right(&call, &cage).await,
+                Emptied::No => vec![repair::unknown("a process of the call cannot be ended")],
+            };
+            let _ = myself.send_message(CallMsg::Input(CallInput::Repaired(names)));
+        });
     }
 
     async fn record(&mut self, facts: Vec<crate::call::Fact>) -> Result<(), CallInput> {
@@ -677,8 +734,8 @@ impl CallState {
             Err(reason) => (None, Some(reason)),
         };
         let refusals = conclusion.report.as_ref().map(|report| report.refusals.as_slice());
-        let tampered = conclusion.report.as_ref().map(|report| report.tampered.as_slice());
-        let tampered = tampered.unwrap_or_default().iter();
+        let left = repair::left(conclusion.tampered());
+        let tampered = conclusion.tampered().iter();
         let tampered = tampered.filter(|name| name.remedy != Remedy::Granted);
         let tampered = tampered.map(ToString::to_string);
         let proxied = self.ran.decided.connections.iter().filter_map(crate::proxy::refusal);
@@ -689,7 +746,8 @@ impl CallState {
         let did = did(&conclusion);
         let Call { id, tool, .. } = call.clone();
         let result = conclusion.result;
-        let concluded = Concluded { record, seen, did, call: id, tool, result, refused, unaudited };
+        let concluded =
+            Concluded { record, seen, did, call: id, tool, result, refused, left, unaudited };
         let _ = self.plan.session.send_message(SessionMsg::Concluded(Box::new(concluded)));
         myself.stop(None);
     }

@@ -17,6 +17,7 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
     CallFacts {
         answerer: Answerer::Runner,
         undo: Undo::Not,
+        protects: Protects::Nothing,
         known: Known::Not,
         call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
         kind,
@@ -33,6 +34,7 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
         standing: None,
         seen: Seen::default(),
         configured: None,
+        tampered: Vec::new(),
         note: None,
     }
 }
@@ -105,6 +107,37 @@ fn a_call_that_goes_well_is_on_disk_before_it_is_let_go() {
     let effects = life.step(CallInput::RunnerEnded { cause: "exited with code 0".into() });
     assert_eq!(conclusion(&effects).result.text, "fine");
     assert_eq!(conclusion(&effects).cut, Cut::No);
+}
+
+#[test]
+fn a_command_lost_after_go_is_concluded_only_when_its_names_were_put_right() {
+    let facts = facts(ToolKind::Mutation, Probed::Not);
+    let mut life = CallLife::new(CallFacts { protects: Protects::Names, ..facts });
+    life.step(CallInput::Begin);
+    life.step(allow());
+    life.step(caged());
+    assert_eq!(life.step(ended()), [CallEffect::Repair]);
+    for meanwhile in [CallInput::Cancel, CallInput::Overdue, ended()] {
+        assert_eq!(life.step(meanwhile), [], "the process for it goes on");
+    }
+    let why = "no room".to_owned();
+    let left = Tampered { path: ".envrc".into(), remedy: protocol::call::Remedy::Left { why } };
+    let effects = life.step(CallInput::Repaired(vec![left.clone()]));
+    let found = conclusion(&effects);
+    assert_eq!(found.tampered(), [left]);
+    assert!(found.result.text.contains(".envrc is not as it was: no room"), "{:?}", found.result);
+    assert!(matches!(found.cut, Cut::AfterGo { .. }) && found.result.is_error);
+}
+
+#[test]
+fn a_command_that_was_never_let_go_has_nothing_to_put_right() {
+    let facts = facts(ToolKind::Mutation, Probed::Not);
+    let mut life = CallLife::new(CallFacts { protects: Protects::Names, ..facts });
+    life.step(CallInput::Begin);
+    life.step(allow());
+    assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]), "it is started again");
+    life.step(CallInput::Cancel);
+    assert!(matches!(conclusion(&life.step(ended())).cut, Cut::BeforeGo { .. }));
 }
 
 #[test]
@@ -244,6 +277,20 @@ fn a_cage_that_cannot_be_made_refuses_the_call() {
     assert_eq!(conclusion.result.outcome, Outcome::Confined { what: "landlock".into() });
     assert_eq!(conclusion.result.code.as_deref(), Some("sandbox_unavailable"));
     assert!(life.step(ended()).is_empty(), "one end only");
+}
+
+/// A run ends with 11 for the one above, and goes on after this one.
+#[test]
+fn what_cannot_be_granted_refuses_the_call_and_not_the_machine() {
+    let mut life = life(ToolKind::Mutation, Probed::Not);
+    life.step(CallInput::Begin);
+    life.step(allow());
+    let (step, reason) = (sandbox::Step::Grants.name().to_owned(), "/p reaches /p/state; move it");
+    let effects = life.step(CallInput::Uncaged { step, reason: reason.into() });
+    let result = &conclusion(&effects).result;
+    assert_eq!(result.outcome, Outcome::Confined { what: "grants".into() });
+    assert_eq!((result.code.as_deref(), result.is_error), (Some("not_granted"), true));
+    assert!(result.text.contains(reason), "{}", result.text);
 }
 
 #[test]
@@ -450,6 +497,7 @@ fn a_call_that_finds_no_store_is_not_begun() {
             | CallEffect::Go(_)
             | CallEffect::CancelRunner
             | CallEffect::KillRunner
+            | CallEffect::Repair
             | CallEffect::Tell(_)
             | CallEffect::Recall(_)
             | CallEffect::Remember(_)

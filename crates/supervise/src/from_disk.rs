@@ -63,9 +63,9 @@ fn happened(
             let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
             Some(Happened::Result { call: id(session, call), use_id, result })
         }
-        Record::Interrupted { call, progress, cause, audit: _ } => {
+        Record::Interrupted { call, progress, cause, tampered, audit: _ } => {
             let (use_id, tool) = use_ids.remove(&call)?;
-            let result = interruption(&cut(progress, cause), &tool);
+            let result = interruption(&cut(progress, cause), &tool, tampered);
             Some(Happened::Result { call: id(session, call), use_id, result })
         }
         Record::TurnEnded { end } => Some(Happened::TurnEnded { end: turn_end(end) }),
@@ -78,6 +78,7 @@ fn happened(
         | Record::Closed
         | Record::Changed { .. }
         | Record::Learned { .. }
+        | Record::Tampered { .. }
         | Record::Seen { .. }
         | Record::Asked { .. }
         | Record::Approved { .. }
@@ -126,8 +127,8 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
             let result = ToolResult { outcome: outcome(how), text, summary, is_error, code };
             Some(Event::CallEnded { call: id(session, call), result, refused: Vec::new() })
         }
-        Record::Interrupted { call, progress, cause, audit: _ } => {
-            let result = interruption(&cut(progress, cause), "");
+        Record::Interrupted { call, progress, cause, tampered, audit: _ } => {
+            let result = interruption(&cut(progress, cause), "", tampered);
             Some(Event::CallEnded { call: id(session, call), result, refused: Vec::new() })
         }
         Record::TurnEnded { end } => Some(Event::TurnEnded { end: turn_end(end) }),
@@ -141,6 +142,7 @@ pub(crate) fn event(session: &SessionId, record: &Record) -> Option<Event> {
         // A question is shown while it is open, by the call that waits for its answer.
         Record::Asked { .. }
         | Record::Seen { .. }
+        | Record::Tampered { .. }
         | Record::Session(_)
         | Record::Start { .. }
         | Record::Closed
@@ -175,6 +177,15 @@ fn changed(record: &Record) -> Option<Change> {
 /// The changes that a session has kept, in order.
 pub(crate) fn changes(entries: &[Entry]) -> Vec<Change> {
     entries.iter().filter_map(|entry| changed(&entry.record)).collect()
+}
+
+/// The protected names that calls left otherwise than they were, and that no person has accepted.
+pub(crate) fn tampered(entries: &[Entry]) -> Vec<String> {
+    let last = entries.iter().rev().find_map(|entry| {
+        let Record::Tampered { names } = &entry.record else { return None };
+        Some(names.clone())
+    });
+    last.unwrap_or_default()
 }
 
 /// The rules that answers gave for as long as the session lasts. Those in files are read there, and

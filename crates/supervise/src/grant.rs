@@ -1,14 +1,26 @@
 //! The right to start one tool process. Its field is private and only the call's life makes one:
-//! from the broker's verdict, or as a probe. Nothing else can start a tool.
+//! from the broker's verdict, as a probe, or to put right what such a call left. Nothing else can
+//! start a tool.
 
 use protocol::call::Call;
 use protocol::confinement::{Confinement, Network, Profile};
 use protocol::judgement::{Basis, Verdict};
+use protocol::tool::ToTool;
 
 /// What a runner may be told to do, and in which cage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     confinement: Confinement,
+    purpose: Purpose,
+}
+
+/// What the process is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// It is told with `Go`.
+    Errand,
+    /// Putting right what a call changed of the protected names.
+    Repair,
 }
 
 /// A verdict that does not let a call run.
@@ -19,7 +31,8 @@ pub struct NotAllowed;
 impl Grant {
     /// For the look before a verdict: the same directories, nothing writable, nothing executable.
     pub(crate) fn probe(of: &Confinement) -> Self {
-        Self { confinement: Confinement { profile: Profile::Probe, cgroup: None, ..of.clone() } }
+        let confinement = Confinement { profile: Profile::Probe, cgroup: None, ..of.clone() };
+        Self { confinement, purpose: Purpose::Errand }
     }
 
     /// For a call that was allowed.
@@ -32,7 +45,9 @@ impl Grant {
         confinement: Confinement,
     ) -> Result<(Self, Basis), NotAllowed> {
         match verdict {
-            Verdict::Allow(basis) => Ok((Self { confinement }, basis.clone())),
+            Verdict::Allow(basis) => {
+                Ok((Self { confinement, purpose: Purpose::Errand }, basis.clone()))
+            }
             Verdict::Deny(..) | Verdict::Ask(_) => Err(NotAllowed),
         }
     }
@@ -47,7 +62,22 @@ impl Grant {
             cgroup: None,
             ..self.confinement.clone()
         };
-        Self { confinement }
+        Self { confinement, purpose: Purpose::Errand }
+    }
+
+    /// To put right what a call of this confinement changed that was allowed and let go: as its
+    /// runner would have, it starts nothing.
+    pub(crate) fn repair(of: &Confinement) -> Self {
+        let confinement = Confinement { cgroup: None, ..of.clone() };
+        Self { confinement, purpose: Purpose::Repair }
+    }
+
+    /// The word that has the process lock itself.
+    pub(crate) fn begin(&self) -> ToTool {
+        match self.purpose {
+            Purpose::Errand => ToTool::Confine(self.confinement.clone()),
+            Purpose::Repair => ToTool::Repair(self.confinement.clone()),
+        }
     }
 
     /// The cage it is for.

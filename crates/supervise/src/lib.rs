@@ -13,7 +13,7 @@
 //! `restart` (when a worker comes back), `pulse` (whether it still answers), `plan` (what a session is to be), `mend` (what a journal
 //! left in the middle needs), `sign` (what a word says of a worker's life). `life` holds one process
 //! and its channel, `hold` the lock on a session that its runners share, `keeper` the end of a cage
-//! behind its runner, `leftover` processes of calls that outlived their supervisor, `spawn` is the only file that starts one, `grant` the only right to start a
+//! behind its runner, `temp` and `remover` the directory that its calls fill, `leftover` processes of calls that outlived their supervisor, `spawn` is the only file that starts one, `grant` the only right to start a
 //! tool.
 //!
 //! # Tried first: a ractor actor that owns a child and its channel
@@ -50,6 +50,8 @@ mod peer;
 mod plan;
 mod proxy;
 mod pulse;
+mod remover;
+mod repair;
 mod restart;
 mod root;
 mod route;
@@ -146,10 +148,6 @@ impl Supervisor {
         // First of all, so that a daemon that comes second starts nothing.
         let door = Door::open(&way)?;
         let mut signals = Signals::catch(&way)?;
-        let (temp_root, sessions) =
-            (settings.temp_root.clone(), settings.dirs.state.join("sessions"));
-        // Beside the start, not before it: a large directory takes its time.
-        tokio::task::spawn_blocking(move || temp::sweep(&temp_root, &sessions));
         #[cfg(agentd_hooks)]
         ipc::hook::obey_aside();
         let (root, ended) = Root::spawn(None, Root, settings)

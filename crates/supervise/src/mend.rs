@@ -72,6 +72,7 @@ fn end(open: &OpenCall) -> Record {
             call: open.number,
             progress: open.progress,
             cause: "was lost when agentd ended".to_owned(),
+            tampered: Vec::new(),
             audit: None,
         },
     }

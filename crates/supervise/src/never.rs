@@ -31,6 +31,8 @@ pub(crate) struct Kept {
     pub(crate) withheld: Vec<FilePath>,
     /// The person's settings, which may be a link to where they keep such files.
     pub(crate) user_file: Option<PathBuf>,
+    /// The models' keys.
+    pub(crate) key_files: Vec<PathBuf>,
 }
 
 impl Kept {
@@ -99,10 +101,23 @@ impl Kept {
         ))
     }
 
+    /// What a person is told who works in a project that holds our own directories.
+    pub(crate) fn own_in(&self, project: &Path) -> Option<String> {
+        let mut own = self.withheld.iter().map(FilePath::to_path);
+        let within = own.find(|own| own.starts_with(project))?;
+        Some(format!(
+            "agentd's own directory {} lies in this project: file tools are refused here, and commands in \
+             tier B; in tier A commands find it empty. Work in a directory that does not contain it, or \
+             move it with XDG_STATE_HOME, XDG_CONFIG_HOME or XDG_RUNTIME_DIR",
+            within.display()
+        ))
+    }
+
     /// All of them but for those of `RUN`, by every path that leads there.
     fn places(&self) -> Vec<PathBuf> {
         let named = (self.withheld.iter().map(FilePath::to_path))
             .chain(self.user_file.clone())
+            .chain(self.key_files.iter().cloned())
             .chain(OF_SYSTEM.map(PathBuf::from));
         self.keys.places().into_iter().chain(every_path(named.collect())).collect()
     }
@@ -152,12 +167,14 @@ mod tests {
             keys: Keys::of(&env, Some(&home)),
             withheld: vec![FilePath::from("/state/agentd")],
             user_file: Some(file),
+            key_files: vec![base.join("model.key")],
         };
         let rules = kept.rules();
         let has = |text: String| rules.iter().any(|rule| rule.text == text);
         assert!(has(format!("directory:{}/keys", base.display())));
         assert!(has(format!("directory:{}", dotfile.display())), "nor what leads to it");
         assert!(has(format!("directory:{}/ann \\[1\\]/.ssh", base.display())));
+        assert!(has(format!("directory:{}/model.key", base.display())));
         assert!(has("directory:/state/agentd".into()) && has("directory:/opt/cargo".into()));
         assert_eq!(approval::check(&rules).len(), 0, "each can be followed");
     }
@@ -211,6 +228,7 @@ mod tests {
                 confinement: String::new(),
                 widens: vec![Widening::Directory(FilePath::from(dir))],
                 configured: None,
+                tampered: Box::default(),
             });
             (kept.added(Path::new(dir)).is_ok(), matches!(verdict, Verdict::Allow(_)))
         };

@@ -10,6 +10,7 @@ use crate::command_env::{Shell, command_env};
 use crate::keys::Keys;
 use crate::never::Kept;
 use crate::stores;
+use crate::temp;
 use config::{
     Config, Dirs, Environment, HookConfig, KeySource, ProviderName, Sources, Trust, TrustStore,
 };
@@ -123,6 +124,9 @@ pub(crate) fn plan(
         config::user_file_is_own(&user, added.iter().map(FilePath::to_path))
             .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
     }
+    config
+        .key_files_are_apart(added.iter().map(FilePath::to_path))
+        .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
     let (mode, network) = (config.permissions.mode, config.network);
     let mut rules = config.rule_set(&project, opening.audience);
     let home = home(&opening.env);
@@ -130,12 +134,13 @@ pub(crate) fn plan(
         keys: Keys::of(&opening.env, home.as_deref()),
         withheld: withheld(ground.dirs, dirs),
         user_file: dirs.user_file(),
+        key_files: config.key_files.iter().map(|key| key.path.clone()).collect(),
     };
     rules.rules.extend(kept.rules());
     approval::Rules::new(&rules)
         .and_then(|_| approval::try_examples(&config.permissions.examples))
         .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
-    let temp = ground.temp_root.join(format!("agentd-{id}"));
+    let temp = temp::place(ground.temp_root, &id.0);
     let confinement = Confinement {
         profile: Profile::Command,
         project: FilePath::from(&project),
@@ -162,7 +167,7 @@ pub(crate) fn plan(
     let setup = setup(&id, &config, &confinement, (&env, &shell))?;
     let store = stores::setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
-    let notes = kept.said_of(&project).into_iter().collect();
+    let notes = kept.said_of(&project).into_iter().chain(kept.own_in(&project)).collect();
     let (user_file, worker_env) = (dirs.user_file(), worker_env(opening));
     Ok(Plan {
         id,
@@ -375,6 +380,21 @@ impl Plan {
         self.rules.audience = audience;
         let uncaged = self.origin.opening.uncaged;
         self.confinement.level = level(&self.config, audience, uncaged);
+    }
+
+    /// Its temporary directory is at this path, wherever it was to be.
+    pub(crate) fn set_temp(&mut self, made: &Path) {
+        let wanted = self.confinement.temp.to_path();
+        if made == wanted {
+            return;
+        }
+        let (wanted, path) = (wanted.display().to_string(), made.display().to_string());
+        let described = self.setup.tools.iter_mut().map(|tool| &mut tool.spec.description);
+        for text in described.chain(self.env.iter_mut().map(|(_, value)| value)) {
+            *text = text.replace(&wanted, &path);
+        }
+        self.confinement.temp = FilePath::from(made);
+        self.say_first();
     }
 
     /// What the store found goes behind what is said of every project.

@@ -12,13 +12,15 @@ use crate::audit_actor::{AuditActor, AuditMsg, Closed};
 use crate::call_actor::now;
 use crate::client_actor::{ClientActor, ClientMsg, ClientPlan, ClientStream};
 use crate::plan::OpenFailure;
+use crate::remover::Remover;
 use crate::session_actor::{Glance, SessionMsg};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
+use crate::temp;
 use crate::times::SlotTimes;
 use crate::worker_log;
 use crate::worker_ref::WorkerRef;
-use ending::{Ended, LOOK, SILENT};
+use ending::{Ended, LOOK, REMOVAL, SILENT};
 use protocol::broker::{BrokerLink, FromBroker};
 use protocol::client::{
     DaemonStatus, Ending, Opening, ProcessRow, SessionRow, SessionState, ToClient, Unfinished,
@@ -103,6 +105,7 @@ pub(crate) enum RootMsg {
 pub(crate) struct RootState {
     settings: Arc<Settings>,
     spawner: Spawner,
+    remover: Remover,
     broker: WorkerRef<BrokerLink>,
     audit: ActorRef<AuditMsg>,
     audit_closed: Closed,
@@ -142,6 +145,8 @@ impl Actor for Root {
     ) -> Result<Self::State, ActorProcessingErr> {
         let log = settings.log.try_clone()?;
         let spawner = Spawner::start(settings.workers.clone(), log, settings.worker_env.clone())?;
+        let remover = Remover::start(&settings.temp_root)?;
+        sweep(&settings, &remover);
         let cell = myself.get_cell();
         let audit_dir = settings.dirs.state.join("audit");
         let audit_closed = Closed::default();
@@ -162,6 +167,7 @@ impl Actor for Root {
         let mut root = RootState {
             settings: Arc::new(settings),
             spawner,
+            remover,
             broker: WorkerRef::new(broker),
             audit,
             audit_closed,
@@ -223,6 +229,15 @@ impl Actor for Root {
             RootMsg::Gone => state.gone(&myself),
             RootMsg::Overdue => state.overdue(&myself),
         }
+        Ok(())
+    }
+
+    async fn post_stop(
+        &self,
+        _: ActorRef<Self::Msg>,
+        state: &mut Self::State,
+    ) -> Result<(), ActorProcessingErr> {
+        state.remover.finish(REMOVAL).await;
         Ok(())
     }
 
@@ -396,6 +411,14 @@ impl RootState {
         };
         self.sessions.iter().map(ask).collect()
     }
+}
+
+/// Takes away what dead supervisors left. Beside the start, not before it: the directory of temporary
+/// files may be long.
+fn sweep(settings: &Settings, remover: &Remover) {
+    let (root, remover) = (settings.temp_root.clone(), remover.clone());
+    let sessions = settings.dirs.state.join("sessions");
+    tokio::task::spawn_blocking(move || temp::sweep(&root, &sessions, &remover));
 }
 
 /// The processes of these sessions. One that waits for its disk says nothing, and is told so.

@@ -17,6 +17,7 @@ mod replay;
 mod retiring;
 mod rights;
 mod store;
+mod tampered;
 mod unjudged;
 mod watching;
 mod wishes;
@@ -28,6 +29,7 @@ use crate::call_actor::CallMsg;
 use crate::client_actor::ClientMsg;
 use crate::hold::Hold;
 use crate::plan::{Plan, kind_of};
+use crate::remover::Remover;
 use crate::root::{Order, RootMsg};
 use crate::route::{Router, Step, is_progress};
 use crate::seen::Seen;
@@ -70,6 +72,10 @@ use watching::Watcher;
 /// How long the end of a session waits for its journal to say so. A disk that takes longer answers
 /// nobody; the turn then counts as cut short.
 const CLOSING: Duration = Duration::from_secs(1);
+/// How long the end of a session waits for what is put right in place of runners that were killed.
+const REPAIR: Duration = Duration::from_secs(3);
+/// How long a runner has of which a person does not want to wait for the end. It takes a third of that.
+const KILLED: Duration = Duration::from_secs(1);
 
 /// What a session is told.
 pub(crate) enum SessionMsg {
@@ -181,6 +187,8 @@ pub(crate) struct Concluded {
     pub(crate) tool: String,
     pub(crate) result: ToolResult,
     pub(crate) refused: Vec<String>,
+    /// Protected names that it changed and that could not be put right.
+    pub(crate) left: Vec<String>,
     /// Why it is not in the audit log.
     pub(crate) unaudited: Option<String>,
 }
@@ -191,6 +199,7 @@ pub(crate) struct SessionPlan {
     pub(crate) opened: OpenedJournal,
     pub(crate) papers: Vec<(Paper, OwnedFd)>,
     pub(crate) spawner: Spawner,
+    pub(crate) remover: Remover,
     pub(crate) times: SlotTimes,
     pub(crate) broker: WorkerRef<BrokerLink>,
     pub(crate) audit: ActorRef<AuditMsg>,
@@ -218,6 +227,10 @@ pub(crate) struct OpenedJournal {
     pub(crate) learned: Vec<Rule>,
     /// What the model knows of files.
     pub(crate) seen: Seen,
+    /// Protected names that are not as they were, and that no person has accepted.
+    pub(crate) tampered: Vec<String>,
+    /// What was done about them while the session was opened.
+    pub(crate) put_right: Vec<String>,
 }
 
 pub(crate) struct SessionState {
@@ -228,6 +241,7 @@ pub(crate) struct SessionState {
     directory: PathBuf,
     papers: Vec<(Paper, OwnedFd)>,
     spawner: Spawner,
+    remover: Remover,
     times: SlotTimes,
     conversation: WorkerRef<SessionLink>,
     provider: WorkerRef<ProviderLink>,
@@ -247,6 +261,8 @@ pub(crate) struct SessionState {
     calls: HashMap<CallId, ActorRef<CallMsg>>,
     /// What the model knows of files.
     seen: Seen,
+    /// Protected names that are not as they were: a person is asked before the next command.
+    tampered: Vec<String>,
     watchers: Vec<Watcher>,
     /// Questions that wait for a person.
     questions: BTreeMap<CallId, Question>,
@@ -288,7 +304,8 @@ impl Actor for SessionActor {
         myself: ActorRef<Self::Msg>,
         args: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
-        let SessionPlan { plan, opened, papers, spawner, times, broker, audit, root } = args;
+        let SessionPlan { plan, opened, papers, spawner, remover, times, broker, audit, root } =
+            args;
         let spawner = spawner.with(&plan.worker_env);
         let id = plan.id.clone();
         broker.send(rules(&plan));
@@ -340,6 +357,7 @@ impl Actor for SessionActor {
             directory: opened.directory,
             papers,
             spawner,
+            remover,
             times,
             conversation: WorkerRef::new(conversation),
             provider: WorkerRef::new(provider),
@@ -354,6 +372,7 @@ impl Actor for SessionActor {
                 .with_queue(opened.queue),
             calls: HashMap::new(),
             seen: opened.seen,
+            tampered: opened.tampered,
             watchers: Vec::new(),
             questions: BTreeMap::new(),
             answers: Answers::default(),
@@ -412,7 +431,7 @@ impl Actor for SessionActor {
         for timer in [state.looking.take(), state.resting.take()].into_iter().flatten() {
             timer.abort();
         }
-        temp::remove(&state.plan.confinement.temp.to_path());
+        temp::remove(&state.plan.confinement.temp.to_path(), &state.remover);
         for done in state.closing.drain(..) {
             let _ = done.send(());
         }
@@ -626,27 +645,39 @@ impl SessionState {
         self.dismiss(Parting::Ended, "the session was ended; it is on disk");
         for call in self.calls.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::Cancel));
-            if ending == Ending::Kill {
-                let _ = call.send_message(CallMsg::Input(CallInput::Overdue));
-            }
         }
         let calls: Vec<_> = self.calls.values().cloned().collect();
         let (conversation, provider) = (self.conversation.clone(), self.provider.clone());
         let store = self.store.worker.clone();
         let (myself, patience) = (myself.clone(), self.times.shutdown);
+        let for_runners = match ending {
+            Ending::Stop => patience,
+            Ending::Kill => patience.min(KILLED),
+        };
         tokio::spawn(async move {
-            // All of them together have this time, however many there are.
-            let until = Instant::now() + patience;
-            for call in calls {
-                let left = until.saturating_duration_since(Instant::now());
-                let _ = call.wait(Some(left)).await;
-                call.stop(None);
+            // Their commands end at once; their runners have this time to put right what those
+            // changed, all of them together, however many there are.
+            wait_for(&calls, for_runners).await;
+            for call in &calls {
+                let _ = call.send_message(CallMsg::Input(CallInput::Overdue));
             }
+            // Then others do it. What they do not come to is done when the session is opened again.
+            wait_for(&calls, REPAIR).await;
+            calls.iter().for_each(|call| call.stop(None));
             for stopped in [stop(&conversation), stop(&provider), stop(&store)] {
                 let _ = tokio::time::timeout(patience + Duration::from_secs(1), stopped).await;
             }
             myself.stop(None);
         });
+    }
+}
+
+/// Waits until all of them are over, or this time is.
+async fn wait_for(calls: &[ActorRef<CallMsg>], time: Duration) {
+    let until = Instant::now() + time;
+    for call in calls {
+        let left = until.saturating_duration_since(Instant::now());
+        let _ = call.wait(Some(left)).await;
     }
 }
 

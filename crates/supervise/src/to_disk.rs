@@ -3,8 +3,9 @@
 
 use crate::call::{Conclusion, Cut, Fact};
 use crate::proxy::Decided;
+use crate::repair::in_words;
 use journal::{OpenCall, Record, StoredPath};
-use protocol::call::{Call, Outcome, Remedy, Report, Tampered};
+use protocol::call::{Call, Outcome, Remedy, Tampered};
 use protocol::client::Change;
 use protocol::confinement::{
     Confinement, Connection, Enforced, GitSettings, Level, Limits, Network, Passage, Refusal,
@@ -104,6 +105,7 @@ pub(crate) fn conclusion(
         call: number,
         progress,
         cause: cause.clone(),
+        tampered: in_words(conclusion.tampered()),
         audit,
     };
     match &conclusion.cut {
@@ -239,8 +241,8 @@ pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: &Ran) -> journal:
             .map(|report| report.refusals.iter().map(refusal).collect())
             .unwrap_or_default(),
         refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
-        tampered: names_of(report, |name| name.remedy != Remedy::Granted),
-        granted: names_of(report, |name| name.remedy == Remedy::Granted),
+        tampered: names_of(conclusion.tampered(), |name| name.remedy != Remedy::Granted),
+        granted: names_of(conclusion.tampered(), |name| name.remedy == Remedy::Granted),
         connections: ran.decided.connections.iter().map(connection).collect(),
         connections_uncounted: ran.decided.uncounted,
         connections_cut: ran.decided.cut.clone(),
@@ -250,8 +252,7 @@ pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: &Ran) -> journal:
 }
 
 /// Those of the protected names that a call changed or made, in words.
-fn names_of(report: Option<&Report>, wanted: fn(&&Tampered) -> bool) -> Vec<String> {
-    let names = report.map(|report| report.tampered.as_slice()).unwrap_or_default();
+fn names_of(names: &[Tampered], wanted: fn(&&Tampered) -> bool) -> Vec<String> {
     names.iter().filter(wanted).map(ToString::to_string).collect()
 }
 
@@ -297,7 +298,12 @@ pub(crate) fn lost_decision(
 }
 
 /// The audit log's word on the end of a call that was lost with its supervisor.
-pub(crate) fn lost(session: &SessionId, call: &OpenCall, now: u64) -> journal::Ended {
+pub(crate) fn lost(
+    session: &SessionId,
+    call: &OpenCall,
+    tampered: &[Tampered],
+    now: u64,
+) -> journal::Ended {
     journal::Ended {
         session: session.0.clone(),
         call: call.number,
@@ -323,8 +329,8 @@ pub(crate) fn lost(session: &SessionId, call: &OpenCall, now: u64) -> journal::E
         usage: journal::ProcessUsage::default(),
         refusals: Vec::new(),
         refusals_uncounted: 0,
-        tampered: Vec::new(),
-        granted: Vec::new(),
+        tampered: names_of(tampered, |name| name.remedy != Remedy::Granted),
+        granted: names_of(tampered, |name| name.remedy == Remedy::Granted),
         connections: Vec::new(),
         connections_uncounted: 0,
         // What it says is left out where there was no list.

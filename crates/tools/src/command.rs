@@ -1,7 +1,7 @@
 //! A program in its cage, seen through to its end, and what the model is told of it. For the tools
 //! that run one: `bash`, `run` and those of git.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, By};
 use crate::barriers::{self, Barrier};
 use crate::caches;
 use crate::capture::{self, HeadTail, Printed};
@@ -295,7 +295,7 @@ fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) 
         footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
     }
     footer.extend(ways_on(&ending, &site.place.project));
-    let (outcome, code, exit) = verdict(over, ending.exit, time);
+    let (outcome, code, exit) = untampered(verdict(over, ending.exit, time), &ending.tampered);
     let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
     footer.push(exit);
     site.account.refusals = ending.refusals;
@@ -305,6 +305,7 @@ fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) 
     site.account.command_pid = Some(ending.pid);
     Answer {
         body: text,
+        by: By::Program,
         footer,
         summary,
         how_to_get_more: "redirect the output into a file and read parts of that",
@@ -373,6 +374,26 @@ fn verdict(over: Over, exit: Exit, time: Duration) -> (Outcome, Option<Code>, St
                 (Outcome::Signalled { signal }, None, line)
             }
         }
+    }
+}
+
+/// The same, but for a command that ended well and left a protected name otherwise than it was: that
+/// is no success.
+fn untampered(
+    (outcome, code, exit): (Outcome, Option<Code>, String),
+    tampered: &[Tampered],
+) -> (Outcome, Option<Code>, String) {
+    let left = tampered.iter().find(|name| matches!(name.remedy, Remedy::Left { .. }));
+    match (left, outcome) {
+        (Some(left), Outcome::Exited { code: 0 }) => {
+            let what = "a protected name that could not be put right".to_owned();
+            let said = visible(&left.path).into_owned();
+            let exit = format!(
+                "{exit}, but {said} could not be put right; a person is asked before the next command"
+            );
+            (Outcome::Confined { what }, Some(Code::Confined), exit)
+        }
+        (Some(_) | None, outcome) => (outcome, code, exit),
     }
 }
 

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 const STRING_MAX: usize = 4096;
 
 /// Text of a file or a name, control characters shown as signs; tabs stay.
-pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| c.is_control() && c != '\t') {
         return Cow::Borrowed(text);
     }

@@ -29,6 +29,10 @@ const NOTES: usize = 3;
 /// A walk through ignored files stops after this many entries.
 const IGNORED_SEEN: usize = 20_000;
 
+/// A walk descends no further from where it begins: no project is so deep, and each level costs time
+/// and memory at every name below it.
+const DEEPEST: usize = 256;
+
 /// How far down a walk goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
@@ -70,6 +74,7 @@ pub(crate) struct Walk {
     rules: Vec<Rules>,
     notes: Vec<String>,
     unread: usize,
+    too_deep: usize,
     trail: Trail,
 }
 
@@ -123,6 +128,7 @@ impl Walk {
             rules: Vec::new(),
             notes: Vec::new(),
             unread: 0,
+            too_deep: 0,
             trail: Trail::default(),
         };
         let top = place.root_of(root).unwrap_or(root);
@@ -143,6 +149,12 @@ impl Walk {
         if self.unread > 0 {
             self.notes.push(format!("[{} directories could not be read]", self.unread));
             self.trail.lose();
+        }
+        if self.too_deep > 0 {
+            self.notes.push(format!(
+                "[{} directories lie more than {DEEPEST} deep and were not looked into; give one as path]",
+                self.too_deep
+            ));
         }
         (self.notes, self.trail)
     }
@@ -173,7 +185,10 @@ impl Walk {
                 Side::Ignored { left } => *left -= 1,
             }
             if kind.is_dir() && self.depth == Depth::All {
-                self.descend(self.path.clone(), is_ignored);
+                match self.levels.len() < DEEPEST {
+                    true => self.descend(self.path.clone(), is_ignored),
+                    false => self.too_deep += 1,
+                }
             }
             if matches!(self.side, Side::Ignored { .. }) && !is_ignored {
                 continue;

@@ -10,13 +10,26 @@ use crate::arguments::Facts;
 use crate::command::{self, Wanted};
 use crate::control::visible;
 use crate::failure::{Code, Failure};
+use crate::kinds;
 use crate::site::Site;
 use protocol::confinement::Network;
 use sandbox::Filters;
 use std::path::Path;
 
-/// Longest time of one call in milliseconds.
+/// Longest time of one call in milliseconds, where `tools.timeout_ms` is no shorter.
 const TIME_MS: u64 = 120_000;
+
+/// What git reads to its end before it says anything, from the project on. It opens a FIFO of such a
+/// name as well, and waits for ever. One in a deeper folder ends with the call's time.
+const READ_FIRST: [&str; 7] = [
+    ".gitignore",
+    ".gitattributes",
+    ".git/HEAD",
+    ".git/index",
+    ".git/packed-refs",
+    ".git/info/attributes",
+    ".git/info/exclude",
+];
 
 /// Settings that hold whatever the repository's say, each with what it keeps from running.
 const SETTINGS: &[&str] = &[
@@ -87,6 +100,7 @@ pub(crate) fn run(words: Vec<String>, work: Work, site: &mut Site<'_>) -> Result
             "",
         ));
     }
+    read_first(&site.place.project)?;
     let text = format!("git {}", command::in_words(&words));
     let filters = match work {
         Work::Looks | Work::Commits => filters(site)?,
@@ -105,11 +119,35 @@ pub(crate) fn run(words: Vec<String>, work: Work, site: &mut Site<'_>) -> Result
     argv.extend(words);
     let mut env = variables(work);
     env.extend(emptied(filters.of_repository.union(&filters.of_person)));
-    let wanted = Wanted { argv, text, env, without: Some("GIT_"), timeout_ms: Some(TIME_MS) };
+    let timeout_ms = Some(time_ms(site));
+    let wanted = Wanted { argv, text, env, without: Some("GIT_"), timeout_ms };
     let mut answer = command::run(wanted, site)?;
     let end = answer.footer.len().saturating_sub(1);
     answer.footer.splice(end..end, not_run(&filters));
     Ok(answer)
+}
+
+fn time_ms(site: &Site<'_>) -> u64 {
+    let configured = site.command.as_ref().map(|side| side.time.as_millis());
+    let configured = configured.and_then(|time| u64::try_from(time).ok());
+    configured.map_or(TIME_MS, |time| time.min(TIME_MS))
+}
+
+/// Refuses what git would wait for.
+fn read_first(project: &Path) -> Result<(), Failure> {
+    for name in READ_FIRST {
+        // Git follows links too; where one leads nowhere it reads nothing.
+        let Ok(meta) = project.join(name).metadata() else { continue };
+        let kind = meta.file_type();
+        if !kind.is_file() && !kind.is_dir() {
+            return Err(Failure::new(
+                Code::NotAFile,
+                format!("nothing was run: {name} is {}, not a file", kinds::in_words(kind)),
+                "Git would wait for it. Remove it, or put a file in its place.",
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The filters that git's settings name.

@@ -76,6 +76,7 @@ mod web;
 pub use arguments::{Interpreted, Invalid, interpret, interpret_at};
 pub use barriers::{Barrier, held_back, temporary};
 pub use cancel::Cancel;
+pub use control::visible;
 pub use failure::Code;
 pub use live::{Show, Shown};
 pub use manual::named;

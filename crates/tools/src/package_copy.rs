@@ -1,15 +1,18 @@
 //! A copy of a cargo workspace in which `Cargo.lock` can be written: directories of links to the files
 //! of the workspace. Used by `verify`, whose cage leaves the project read-only.
 
+use nix::fcntl::OFlag;
 use std::fs;
-use std::io;
-use std::os::unix::fs::symlink;
+use std::io::{self, Read};
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// The file that cargo writes beside the workspace's manifest.
 const LOCK: &str = "Cargo.lock";
 /// The manifest of a package or a workspace.
 const MANIFEST: &str = "Cargo.toml";
+/// Most bytes of one of these that are read: some hundred times what large workspaces have.
+const LARGEST: u64 = 32 << 20;
 /// Built files, which the copy has no use for.
 const TARGET: &str = "target";
 
@@ -23,7 +26,7 @@ pub(crate) fn copy(package: &Path, project: &Path, into: &Path) -> io::Result<Pa
     let (mut from, mut to) = (root.to_owned(), into.to_owned());
     fs::create_dir_all(&to)?;
     link_all(&from, &to, below.iter().next())?;
-    if let Ok(lock) = fs::read(from.join(LOCK)) {
+    if let Some(lock) = bytes(&from.join(LOCK)) {
         fs::write(to.join(LOCK), lock)?;
     }
     // Cargo asks the kernel where it is, which sees through links: the way to the package has none.
@@ -40,11 +43,22 @@ pub(crate) fn copy(package: &Path, project: &Path, into: &Path) -> io::Result<Pa
 /// The outermost directory of the project whose manifest is a workspace's, or the package itself.
 fn root<'a>(package: &'a Path, project: &Path) -> &'a Path {
     let is_workspace = |dir: &&Path| {
-        let manifest = fs::read_to_string(dir.join(MANIFEST)).unwrap_or_default();
+        let manifest = bytes(&dir.join(MANIFEST)).unwrap_or_default();
+        let manifest = String::from_utf8_lossy(&manifest);
         manifest.lines().any(|line| line.trim_start().starts_with("[workspace"))
     };
     let within = package.ancestors().take_while(|dir| dir.starts_with(project));
     within.filter(is_workspace).last().unwrap_or(package)
+}
+
+/// All of a file that a call may have made: none that waits for its writer, or has no end.
+fn bytes(path: &Path) -> Option<Vec<u8>> {
+    let there = path.metadata().ok().filter(|there| there.is_file() && there.len() <= LARGEST)?;
+    let mut bytes = Vec::new();
+    let file =
+        fs::File::options().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path).ok()?;
+    file.take(there.len()).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Links to all that this directory holds, but for what the copy has itself.
@@ -83,6 +97,11 @@ mod tests {
         assert!(into.join("crates/two").is_dir() && !into.join("target").exists());
         fs::write(into.join("Cargo.lock"), "other").unwrap();
         assert_eq!(fs::read_to_string(project.join("ws/Cargo.lock")).unwrap(), "lock");
+        // What a call may have put in their place holds up nobody.
+        fs::remove_file(project.join("ws/Cargo.lock")).unwrap();
+        nix::unistd::mkfifo(&project.join("ws/Cargo.lock"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        copy(&package, &project, &temp.path().join("waiting")).unwrap();
+        assert!(!temp.path().join("waiting/Cargo.lock").exists());
         // A package without a workspace is its own.
         let lone = project.join("lone");
         fs::create_dir(&lone).unwrap();

@@ -172,9 +172,7 @@ impl Site<'_> {
     /// As [`Self::resolve`], and `protected` for names that only a person changes.
     pub fn to_write(&self, named: &str) -> Result<Target, Failure> {
         let target = self.resolve(named)?;
-        let inside =
-            self.place.root_of(&target.real).and_then(|root| target.real.strip_prefix(root).ok());
-        match inside.and_then(protected::name) {
+        match protected::at(self.place, &target.real) {
             None => Ok(target),
             Some(name) => Err(Failure::new(
                 Code::Protected,

@@ -9,6 +9,7 @@
 mod body;
 mod dial;
 mod fetch;
+mod hello;
 mod ledger;
 mod page;
 mod proxy;

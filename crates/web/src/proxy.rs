@@ -2,9 +2,11 @@
 //!
 //! Each request is judged by itself, also where several come over one connection: its name by the
 //! list, then what the name leads to by `ranges`. Nothing is believed of a request but its target:
-//! the server is told the name that was judged. Inside TLS nothing is looked at.
+//! the server is told the name that was judged. Of TLS the name in the first message is looked at, which
+//! stands in the open and has to be the same one; nothing inside is.
 
 use crate::dial::{NoWay, dial};
+use crate::hello::{self, First};
 use crate::ledger::{Carried, Known, Ledger};
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
@@ -180,9 +182,58 @@ impl Proxy {
         let carried = self.note(place, Passage::Made { address: address.to_string() });
         let stream = Counted { stream, carried };
         match *request.method() == Method::CONNECT {
-            true => tunnel(request, stream, held.clone()),
+            true => self.tunnel(request, stream, target, held.clone()),
             false => forward(request, stream, &target, address).await,
         }
+    }
+
+    /// Bytes both ways, whatever they are, but for TLS to another host. It lives on after the connection's
+    /// requests, in its place.
+    fn tunnel(
+        &self,
+        request: Request<Incoming>,
+        stream: Counted,
+        Target { place, name, .. }: Target,
+        held: Held,
+    ) -> Response<Body> {
+        let proxy = self.clone();
+        tokio::spawn(async move {
+            let Held { place: _place, sends } = held;
+            let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
+            let (mut of_command, mut to_command) = tokio::io::split(TokioIo::new(upgraded));
+            let (mut of_server, mut to_server) = tokio::io::split(stream);
+            let up = async move {
+                let begun = match hello::first(&mut of_command, &name, HEAD_TIME).await {
+                    Ok(First::Passes(begun)) => begun,
+                    Ok(First::Refused(why)) => {
+                        proxy.note(&place, Passage::Refused { why });
+                        return false;
+                    }
+                    Err(_) => return false,
+                };
+                let sent = to_server.write_all(&begun).await.is_ok()
+                    && tokio::io::copy(&mut of_command, &mut to_server).await.is_ok()
+                    && to_server.shutdown().await.is_ok();
+                drop(sends);
+                sent
+            };
+            let down = async move {
+                let copied = tokio::io::copy(&mut of_server, &mut to_command).await;
+                let _ = to_command.shutdown().await;
+                if copied.is_err() {
+                    // Nobody listens any more. Left unread, it would make the kernel drop what is still
+                    // on its way to the server.
+                    let _ = tokio::io::copy(&mut of_server, &mut tokio::io::sink()).await;
+                }
+            };
+            tokio::pin!(up, down);
+            // What is sent goes on without an answer; an answer needs somebody who can be sent to.
+            tokio::select! {
+                sent = &mut up => if sent { down.await },
+                () = &mut down => drop(up.await),
+            }
+        });
+        Response::new(Empty::new().map_err(never).boxed())
     }
 
     fn refused(&self, place: &str, why: String) -> Response<Body> {
@@ -261,38 +312,6 @@ struct Held {
     place: Arc<OwnedSemaphorePermit>,
     /// Until all that the command sent is sent on.
     sends: Arc<OwnedSemaphorePermit>,
-}
-
-/// Bytes both ways, whatever they are. It lives on after the connection's requests, in its place.
-fn tunnel(request: Request<Incoming>, stream: Counted, held: Held) -> Response<Body> {
-    tokio::spawn(async move {
-        let Held { place: _place, sends } = held;
-        let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
-        let (mut of_command, mut to_command) = tokio::io::split(TokioIo::new(upgraded));
-        let (mut of_server, mut to_server) = tokio::io::split(stream);
-        let up = async move {
-            let copied = tokio::io::copy(&mut of_command, &mut to_server).await;
-            let sent = copied.is_ok() && to_server.shutdown().await.is_ok();
-            drop(sends);
-            sent
-        };
-        let down = async move {
-            let copied = tokio::io::copy(&mut of_server, &mut to_command).await;
-            let _ = to_command.shutdown().await;
-            if copied.is_err() {
-                // Nobody listens any more. Left unread, it would make the kernel drop what is still on
-                // its way to the server.
-                let _ = tokio::io::copy(&mut of_server, &mut tokio::io::sink()).await;
-            }
-        };
-        tokio::pin!(up, down);
-        // What is sent goes on without an answer; an answer needs somebody who can be sent to.
-        tokio::select! {
-            sent = &mut up => if sent { down.await },
-            () = &mut down => drop(up.await),
-        }
-    });
-    Response::new(Empty::new().map_err(never).boxed())
 }
 
 /// One request over a connection of its own, and its answer.

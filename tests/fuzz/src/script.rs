@@ -52,5 +52,6 @@ fn judged(text: &str) -> Verdict {
         confinement: String::new(),
         widens: Vec::new(),
         configured: None,
+        tampered: Box::default(),
     })
 }

@@ -25,7 +25,9 @@ pub(crate) fn main(project: &Path) -> Result<Exit, Failure> {
         Err(error) => {
             let message = chain(&error);
             Err(match error {
-                InitError::Exists(_) => Failure::user(message).exit(Exit::Failed),
+                InitError::Exists(_) | InitError::Link { .. } => {
+                    Failure::user(message).exit(Exit::Failed)
+                }
                 InitError::Unwritable { .. } | InitError::Trust(_) => {
                     Failure::config(message).exit(Exit::Failed)
                 }

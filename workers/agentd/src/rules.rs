@@ -106,6 +106,7 @@ impl Checked {
             confinement: String::new(),
             widens,
             configured,
+            tampered: Box::default(),
         };
         Ok(Self { call: call.to_owned(), programs, verdict: rules.judge(&case) })
     }

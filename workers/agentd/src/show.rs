@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::place::Place;
 use crate::sessions;
-use client::{one_line, plain};
+use client::{marked, one_line, plain};
 use journal::{Block, Deaths, Entry, OpenCall, Progress, Record, Span, TurnEnd};
 use protocol::ids::SessionId;
 use serde_json::{Value, json};
@@ -174,8 +174,8 @@ fn words(entry: &Entry, calls: Calls) -> String {
             text => format!("{}\n", text.trim_end()),
         },
         Record::Proposed { call, tool, input, .. } => match calls {
-            Calls::InALine => format!("{call}. {tool} {}\n", one_line(input, LINE)),
-            Calls::Whole => format!("{call}. {tool} {input}\n"),
+            Calls::InALine => format!("{call}. {tool} {}\n", one_line(&marked(input), LINE)),
+            Calls::Whole => format!("{call}. {tool} {}\n", marked(input)),
         },
         Record::Denied { call, message, .. } => {
             format!("   {call} not allowed: {}\n", one_line(message, LINE))
@@ -193,8 +193,9 @@ fn words(entry: &Entry, calls: Calls) -> String {
                 }
             }
         }
-        Record::Interrupted { call, cause, progress, .. } => {
-            format!("   {call} cut short ({cause}); {}\n", ran(*progress))
+        Record::Interrupted { call, cause, progress, tampered, .. } => {
+            let names: String = tampered.iter().map(|name| format!("   {name}\n")).collect();
+            format!("   {call} cut short ({cause}); {}\n{names}", ran(*progress))
         }
         Record::TurnEnded { end } => format!("   {}\n", ending(end)),
         Record::Unknown { kind, fields: _ } => format!("   ({kind})\n"),
@@ -215,6 +216,7 @@ fn words(entry: &Entry, calls: Calls) -> String {
                 format!("   {} allowed from now on (by {by}; {}:{line})\n", rule.text, rule.file)
             }
         },
+        Record::Tampered { names } => tampered(names),
         // A prompt that waited comes again where its turn begins.
         Record::Queued { .. }
         | Record::TakenBack
@@ -224,6 +226,14 @@ fn words(entry: &Entry, calls: Calls) -> String {
         | Record::Asked { .. }
         | Record::Approved { .. }
         | Record::Start { .. } => String::new(),
+    }
+}
+
+/// What of the protected names is to be asked about before the next command.
+fn tampered(names: &[String]) -> String {
+    match names {
+        [] => "\n   the protected names that are not as they were were accepted\n".to_owned(),
+        names => format!("\n   not as it was: {}\n", names.join("; ")),
     }
 }
 
@@ -256,9 +266,11 @@ fn as_markdown(entry: &Entry) -> String {
         Record::Result { call, outcome: how, text, .. } => {
             format!("\nCall {call} ended ({}):\n\n{}", outcome(how), fenced("", text))
         }
-        Record::Interrupted { call, cause, .. } => {
-            format!("\nCall {call} was cut short: {cause}\n")
+        Record::Interrupted { call, cause, tampered, .. } => {
+            let names: String = tampered.iter().map(|name| format!("- {name}\n")).collect();
+            format!("\nCall {call} was cut short: {cause}\n{names}")
         }
+        Record::Tampered { names } => tampered(names),
         Record::TurnEnded { end } => format!("\n*{}*\n", ending(end)),
         Record::Queued { .. }
         | Record::TakenBack

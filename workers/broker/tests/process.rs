@@ -147,6 +147,7 @@ fn it_judges() {
             confinement: String::new(),
             widens: Vec::new(),
             configured: None,
+            tampered: Box::default(),
         }));
         let (generation, said) = broker.next();
         assert_eq!(generation, Generation(3));

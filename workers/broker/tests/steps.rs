@@ -49,6 +49,7 @@ fn case(number: u32, command: &str) -> Case {
         confinement: "network: off".into(),
         widens: Vec::new(),
         configured: None,
+        tampered: Box::default(),
     }
 }
 

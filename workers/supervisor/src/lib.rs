@@ -162,13 +162,14 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
 }
 
 /// How long a daemon that nobody uses stays, as its user and the administrator say. No project is
-/// asked; the state directory is none.
+/// asked: there is none at this path.
 fn idle_exit(dirs: &Dirs) -> Result<Duration, config::ConfigError> {
     let config = Config::load(&Sources {
         managed: PathBuf::from(config::MANAGED_FILE),
         user: dirs.user_file(),
-        project: dirs.state.clone(),
-        environment: Environment::default(),
+        project: dirs.state.join("no-project"),
+        // Paths may begin with ~/.
+        environment: std::env::var_os("HOME").map(|home| ("HOME", home)).into_iter().collect(),
         flags: Vec::new(),
         trust: Trust::AsRecorded(TrustStore::at(dirs.trust_file())),
     })?;

@@ -16,6 +16,7 @@ use protocol::confinement::{Confinement, Enforced, Profile};
 use protocol::tool::{Errand, FromTool, JudgedPath, ToTool, ToolLink};
 use sandbox::{Cage, CageError, Step};
 use screen::Screen;
+use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
@@ -47,17 +48,26 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     let (mut words, say) = ipc::worker::<ToolLink>()?;
     log(&say);
     ipc::step!("tool: hello said");
-    let mut held = None;
+    let (mut held, mut saved) = (None, None);
     let confinement = loop {
         match words.recv() {
             Ok(ToTool::Hold) => held = Some(words.recv_fd()?),
+            Ok(ToTool::Save) => saved = Some(File::from(words.recv_fd()?)),
+            Ok(ToTool::Repair(confinement)) => {
+                let file = File::from(words.recv_fd()?);
+                return Ok(say.send(&repair(&confinement, file))?);
+            }
             Ok(ToTool::Confine(confinement)) => break confinement,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             Ok(ToTool::Go(_) | ToTool::Cancel) => bail!("a word came before Confine"),
             Err(error) => return quietly(error),
         }
     };
-    let (cage, proxy) = match lock(&confinement) {
+    let locked = lock(&confinement).and_then(|(cage, enforced)| {
+        save(cage.as_ref(), &mut saved)?;
+        Ok((cage, enforced))
+    });
+    let (cage, proxy) = match locked {
         Ok((mut cage, enforced)) => {
             if let Some(keeper) = cage.as_ref().and_then(Cage::keeper) {
                 say.send(&FromTool::Keeper(keeper))?;
@@ -84,7 +94,9 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             // Nothing was let go: dropping the cage ends what waits in it.
             Ok(ToTool::Cancel) => return Ok(()),
-            Ok(ToTool::Hold | ToTool::Confine(_)) => bail!("a second Confine came"),
+            Ok(ToTool::Hold | ToTool::Save | ToTool::Confine(_) | ToTool::Repair(_)) => {
+                bail!("a second Confine came")
+            }
             Err(error) => return quietly(error),
         }
     };
@@ -92,6 +104,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     let cancel = Cancel::new()?;
     listen::start(words, cancel.clone(), say.clone());
     let answer = answer(errand, (&confinement, engine), (cage, proxy), &cancel, &say);
+    note_repaired(&answer, saved);
     // Nothing of the call lives any more.
     drop(held);
     note(&answer);
@@ -152,6 +165,39 @@ fn lock(confinement: &Confinement) -> Result<(Option<Cage>, Enforced), CageError
         | Profile::Provider
         | Profile::Store
         | Profile::Web => Cage::enter(confinement).map(|enforced| (None, enforced)),
+    }
+}
+
+/// Keeps what the protected names hold, before anybody hears that the cage stands: where there is no
+/// room for it, the command does not begin.
+fn save(cage: Option<&Cage>, file: &mut Option<File>) -> Result<(), CageError> {
+    match (cage, file) {
+        (Some(cage), Some(file)) => cage.save(file),
+        (None, _) | (_, None) => Ok(()),
+    }
+}
+
+/// Notes what was put right, for whoever goes on with the session if the supervisor dies before the
+/// report is on disk.
+fn note_repaired(answer: &FromTool, file: Option<File>) {
+    if let (FromTool::Done(report), Some(mut file)) = (answer, file)
+        && !report.tampered.is_empty()
+        && let Err(error) = sandbox::repaired(&mut file, &report.tampered)
+    {
+        tracing::warn!(%error, "what was put right is not noted");
+    }
+}
+
+/// Puts right what a command changed whose runner kept this file and was ended.
+fn repair(confinement: &Confinement, mut file: File) -> FromTool {
+    match Cage::enter_to_repair(confinement) {
+        Ok(enforced) => {
+            note_cage(&enforced);
+            FromTool::Repaired(sandbox::repair(&mut file))
+        }
+        Err(CageError { step, reason, .. }) => {
+            FromTool::Uncaged { step: step.name().to_owned(), reason }
+        }
     }
 }
 

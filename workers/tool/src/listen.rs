@@ -18,7 +18,14 @@ pub fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::Say) {
                 Ok(ToTool::Cancel) => cancel.ask(),
                 // Should this fail, the channel's end comes in as the next word.
                 Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
-                Ok(ToTool::Hold | ToTool::Confine(_) | ToTool::Go(_)) | Err(_) => break,
+                Ok(
+                    ToTool::Hold
+                    | ToTool::Save
+                    | ToTool::Confine(_)
+                    | ToTool::Repair(_)
+                    | ToTool::Go(_),
+                )
+                | Err(_) => break,
             }
         }
         // A word out of turn, or the channel's end: nobody is left to work for.

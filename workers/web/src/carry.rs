@@ -70,7 +70,14 @@ fn listen(mut words: Receiver<ToTool>, say: &Say) -> Over {
             Ok(ToTool::Cancel) => return Over::Asked,
             // Should this fail, the channel's end comes in as the next word.
             Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
-            Ok(ToTool::Hold | ToTool::Confine(_) | ToTool::Go(_)) | Err(_) => return Over::Gone,
+            Ok(
+                ToTool::Hold
+                | ToTool::Save
+                | ToTool::Confine(_)
+                | ToTool::Repair(_)
+                | ToTool::Go(_),
+            )
+            | Err(_) => return Over::Gone,
         }
     }
 }

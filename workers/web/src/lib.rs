@@ -44,7 +44,9 @@ fn run() -> anyhow::Result<()> {
             Ok(ToTool::Hold) => held = Some(words.recv_fd()?),
             Ok(ToTool::Confine(confinement)) => break confinement,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
-            Ok(ToTool::Go(_) | ToTool::Cancel) => bail!("a word came before Confine"),
+            Ok(ToTool::Save | ToTool::Repair(_) | ToTool::Go(_) | ToTool::Cancel) => {
+                bail!("a word came before Confine")
+            }
             Err(error) => return quietly(error),
         }
     };
@@ -64,7 +66,9 @@ fn run() -> anyhow::Result<()> {
             Ok(ToTool::Go(errand)) => break errand,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             Ok(ToTool::Cancel) => return Ok(()),
-            Ok(ToTool::Hold | ToTool::Confine(_)) => bail!("a second Confine came"),
+            Ok(ToTool::Hold | ToTool::Save | ToTool::Confine(_) | ToTool::Repair(_)) => {
+                bail!("a second Confine came")
+            }
             Err(error) => return quietly(error),
         }
     };

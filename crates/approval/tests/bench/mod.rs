@@ -57,6 +57,7 @@ fn case(tool: &str, kind: ToolKind) -> Case {
         confinement: "may write: this project; network: off".into(),
         widens: Vec::new(),
         configured: None,
+        tampered: Box::default(),
     }
 }
 

@@ -329,12 +329,14 @@ fn a_call_is_a_live_block_until_it_ends() {
         id: call_id(1),
         use_id: "u".to_owned(),
         tool: "bash".to_owned(),
-        input: r#"{"command":"make\u001b[2J"}"#.to_owned(),
+        input: r#"{"command":"make\u001b[2J x\u200b\u202ey\u00a0z"}"#.to_owned(),
     };
     screen.update(event(1, Event::Proposed { call }));
     screen.update(event(1, Event::Output { call: call_id(1), text: "a\nb\nc\nd\n".to_owned() }));
     let rows: Vec<_> = live(&screen, 80, 24).rows.into_iter().map(|row| row.text).collect();
-    assert!(rows[0].starts_with("bash make\u{fffd}[2J"), "{rows:?}");
+    assert!(rows[0].starts_with("bash make\u{fffd}[2J "), "{rows:?}");
+    // What shows as nothing, as a blank or turns the line around, as the question shows it.
+    assert!(rows[0].contains(r" x\u{200b}\u{202e}y\u{a0}z (waits)"), "{rows:?}");
     assert_eq!(rows[1..4], ["  b", "  c", "  d"]);
     let result = ToolResult {
         outcome: Outcome::Exited { code: 0 },

@@ -51,7 +51,7 @@ pub fn result(call: u32, text: &str) -> Record {
 }
 
 pub fn interrupted(call: u32, progress: Progress) -> Record {
-    Record::Interrupted { call, progress, cause: "power".to_owned(), audit: None }
+    Record::Interrupted { call, progress, cause: "power".to_owned(), tampered: vec![], audit: None }
 }
 
 pub fn start(call: u32, tool_kind: ToolKind) -> Record {
@@ -109,6 +109,7 @@ pub fn each_kind() -> Vec<Record> {
         Record::Expired { call: 3 },
         proposed(4, ToolKind::Query),
         interrupted(4, Progress::NeverStarted),
+        Record::Tampered { names: vec![".envrc is not as it was: no room".to_owned()] },
         Record::Closed,
         Record::TurnEnded { end: TurnEnd::RoundsUsedUp { rounds: 25 } },
     ]

@@ -312,7 +312,9 @@ goldens! {
     }
     tool::ToTool {
         Hold => ToTool::Hold,
+        Save => ToTool::Save,
         Confine => ToTool::Confine(confinement()),
+        Repair => ToTool::Repair(confinement()),
         Go => ToTool::Go(protocol::tool::Errand::Probe { tool: text("t"), input: text("{}") }),
         Cancel => ToTool::Cancel,
         Ping => ToTool::Ping(7),
@@ -336,6 +338,7 @@ goldens! {
             kind: protocol::tool::KeeperKind::Guard,
             command: 8,
         }),
+        Repaired => FromTool::Repaired(Err(text("damaged"))),
         Lost => FromTool::Lost(text("killed")),
     }
     tool::KeeperKind {
@@ -845,6 +848,7 @@ fn case() -> Case {
         confinement: text("no network"),
         widens: vec![protocol::judgement::Widening::Network],
         configured: Some(rule()),
+        tampered: [text(".envrc")].into(),
     }
 }
 

@@ -25,6 +25,7 @@ mod connects;
 mod detail;
 mod ledger;
 mod lengths;
+mod made;
 mod notice;
 mod paths;
 mod ports;
@@ -33,6 +34,7 @@ mod serve;
 mod signals;
 mod socket;
 mod starts;
+mod status;
 mod territory;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -42,6 +44,7 @@ pub(crate) use ledger::Record;
 pub(crate) use ports::Ports;
 
 use crate::seccomp::Plan;
+use crate::shared_memory::Seen;
 use nix::sys::signal::SigSet;
 use protocol::confinement::{Network, Tier};
 use serve::Server;
@@ -65,6 +68,8 @@ pub(crate) struct Watch {
     pub(crate) plan: Plan,
     /// The tier reached; it decides which errno a refused write gets.
     pub(crate) tier: Tier,
+    /// Where what the command makes in `/dev/shm` is noted; nothing where that is a mount of its own.
+    pub(crate) made: Option<Seen>,
     /// Off in tier A: connections away from loopback end in an empty namespace.
     pub(crate) network: Network,
     /// Whether the kernel keeps signals within the command's Landlock domain (ABI 6 and later).

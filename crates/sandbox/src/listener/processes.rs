@@ -130,6 +130,11 @@ impl Processes {
         openat(&self.own, name.as_str(), flags, Mode::empty()).map(File::from)
     }
 
+    /// The directory with a link to each descriptor of this process.
+    pub(super) fn own(&self) -> BorrowedFd<'_> {
+        self.own.as_fd()
+    }
+
     /// The process that a descriptor of `pid` stands for.
     pub(super) fn behind(&self, pid: u32, fd: u32) -> Option<u32> {
         let text = self.text(&format!("{pid}/fdinfo/{fd}"))?;

@@ -2,6 +2,7 @@
 
 use super::carry::{self, Carried};
 use super::ledger::Record;
+use super::made::Made;
 use super::notice::{Answer, Notice, Notices};
 use super::paths::Root;
 use super::ports::Ports;
@@ -10,7 +11,7 @@ use super::signals::Whose;
 use super::starts::{Searches, Start, Started};
 use super::territory::Territory;
 use super::writes::Roots;
-use super::{Searched, Watch, connects, detail, lengths, signals, starts, writes};
+use super::{Searched, Watch, connects, detail, lengths, signals, starts, status, writes};
 use crate::seccomp::{Arch, Errand, Look, Policy, Rule, Then};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -30,6 +31,7 @@ pub(super) struct Server {
     policy: Policy,
     processes: Processes,
     territory: Territory,
+    made: Option<Made>,
     sockets: Vec<PathBuf>,
     file_bytes: u64,
     runnable: Vec<PathBuf>,
@@ -69,6 +71,7 @@ impl Server {
             policy: Policy::new(&watch.plan, Arch::HOST),
             processes,
             territory: Territory::new(watch.tier, watch.writable, watch.read_only),
+            made: watch.made.map(Made::new),
             sockets: watch.sockets,
             file_bytes: watch.file_bytes,
             runnable: watch.runnable,
@@ -154,7 +157,16 @@ impl Server {
             }
             Then::Look(look) => self.look(notice, rule, look),
             Then::Carry(Errand::Connection) => self.connect(notice, rule),
-            Then::Carry(Errand::Length) => self.set_length(notice, rule),
+            Then::Carry(Errand::Length) => {
+                let (territory, most) = (&self.territory, self.file_bytes);
+                let carried = lengths::prepare(notice, &self.processes, territory, most);
+                self.make(notice, rule, carried, |length| length.set());
+            }
+            Then::Carry(Errand::Status(subject, respect)) => {
+                let whole = (*subject, *respect);
+                let carried = status::prepare(notice, whole, &self.processes, &self.territory);
+                self.make(notice, rule, carried, |change| change.make(self.processes.own()));
+            }
         }
     }
 
@@ -183,6 +195,7 @@ impl Server {
         let predicted = match look {
             Look::Open { .. } | Look::Names(_) => {
                 let claims = writes::claims(look, notice, &self.processes);
+                self.note_made(&claims);
                 let predict = || writes::predict(&claims, &self.processes, roots?, &self.territory);
                 // The caller's own entry goes when it ends: looked at while it waits.
                 if claims.iter().any(|claim| claim.path.starts_with("/proc")) {
@@ -203,6 +216,7 @@ impl Server {
             Look::Bind => {
                 let claim = connects::address(notice, &self.processes).and_then(connects::made);
                 let claims = claim.as_slice();
+                self.note_made(claims);
                 go_on().then(|| writes::predict(claims, &self.processes, roots?, &self.territory))
             }
             Look::Connect => {
@@ -218,6 +232,13 @@ impl Server {
                     connects::predict(&address?, &self.processes, roots?, self.tier, self.network)
                 })
             }
+            Look::Segment => {
+                if let Some(made) = &self.made {
+                    made.segment(notice, &self.processes);
+                }
+                go_on();
+                None
+            }
             Look::Process(target, act) => {
                 let found = signals::predict(*target, *act, notice, &self.processes, self.signals);
                 go_on().then_some(found)
@@ -225,6 +246,13 @@ impl Server {
         };
         if let Some(Some((errno, words))) = predicted {
             self.note(notice, rule, RefusalKind::Predicted, errno, words);
+        }
+    }
+
+    /// While the caller waits, what it is about to make is not there yet.
+    fn note_made(&self, claims: &[writes::Claim]) {
+        if let Some(made) = &self.made {
+            made.names(claims);
         }
     }
 
@@ -249,9 +277,8 @@ impl Server {
         }
     }
 
-    /// Sets the length of a file in the caller's place.
-    fn set_length(&self, notice: &Notice, rule: &Rule) {
-        let carried = lengths::prepare(notice, &self.processes, &self.territory, self.file_bytes);
+    /// Makes a short call in the caller's place.
+    fn make<T>(&self, notice: &Notice, rule: &Rule, carried: Carried<T>, make: impl Fn(&T) -> i32) {
         if !self.notices.waits(notice.id) {
             return;
         }
@@ -261,7 +288,7 @@ impl Server {
                 Answer::Errno(errno)
             }
             Carried::Fails(errno) => Answer::Errno(errno),
-            Carried::Ready(length) => Answer::of(length.set()),
+            Carried::Ready(ready) => Answer::of(make(&ready)),
         };
         self.notices.answer(notice.id, answer);
     }

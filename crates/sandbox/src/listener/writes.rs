@@ -84,7 +84,9 @@ pub(super) fn claims(look: &Look, notice: &Notice, processes: &Processes) -> Vec
                 Some(Claim { path, deed: Deed::Name(place.role, end) })
             })
             .collect(),
-        Look::Start { .. } | Look::Process(..) | Look::Connect | Look::Bind => Vec::new(),
+        Look::Start { .. } | Look::Process(..) | Look::Connect | Look::Bind | Look::Segment => {
+            Vec::new()
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 use super::linked::{folder_in, pointed};
 use super::read::{self, Links, Unread};
 use super::settings::Settings;
+use crate::links::follow;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -45,6 +46,39 @@ pub fn filters(project: &Path, home: Option<&Path>) -> Result<Filters, PathBuf> 
     // Nobody hides anything in these.
     let (of_person, _) = read_all(person, home);
     Ok(Filters { of_repository: own, of_person })
+}
+
+/// What settings of the repositories that a directory lies in lead to: files that they include and
+/// folders of hooks that they name, there or not. What only git could find is left out.
+#[must_use]
+pub fn led_by_settings(project: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
+    let mut led = BTreeSet::new();
+    let mut files: Vec<(PathBuf, &Path)> = project
+        .ancestors()
+        .flat_map(|tree| settings_of(tree).into_iter().map(move |file| (file, tree)))
+        .collect();
+    let mut seen = BTreeSet::new();
+    while let Some((file, tree)) = files.pop() {
+        if seen.len() > FILES || !seen.insert(file.clone()) {
+            continue;
+        }
+        let Ok(bytes) = read::bytes(&file, read::SETTINGS, Links::Followed) else { continue };
+        let settings = Settings::of(&bytes);
+        for named in settings.values("core", "hookspath") {
+            // A relative one is relative to the working tree, as if a file lay right in it said so.
+            led.extend(included(named, &tree.join(".git"), home));
+        }
+        for path in settings.included().filter_map(|named| included(named, &file, home)) {
+            led.insert(path.clone());
+            files.push((path, tree));
+        }
+    }
+    led.into_iter().map(|path| resolved(&path)).collect()
+}
+
+/// Without links and steps back, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    follow(path).map_or_else(|| path.to_owned(), |(_, real)| real)
 }
 
 /// The files of settings of a repository that may be in this directory, or be this directory.
@@ -109,7 +143,7 @@ fn is_ordinary(file: &Path) -> bool {
 }
 
 /// The path that an include names; `None` where only git knows what it means.
-fn included(named: &[u8], by: &Path, home: Option<&Path>) -> Option<PathBuf> {
+pub(super) fn included(named: &[u8], by: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let path = |bytes| Path::new(OsStr::from_bytes(bytes));
     // Git's word for a path that need not exist.
     let named = named.strip_prefix(b":(optional)").unwrap_or(named);

@@ -5,13 +5,15 @@
 use super::places::{Kind, Place, Within, once};
 use super::read::{self, Links, Unread};
 use super::seen::is_sample_by_name;
-use super::{exists, is_real_dir, settings};
+use super::{exists, filters, is_real_dir, settings};
 use crate::links::follow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// Most files of settings that are read; each may include others.
+const FILES: usize = 100;
 /// How many names beneath protected folders are looked at for links, and how far down.
 const ALL_NAMES: usize = 2000;
 const DEEP: usize = 16;
@@ -35,9 +37,8 @@ pub(crate) struct Led {
 
 /// Said where protected folders hold more names than are looked at.
 const TOO_MANY: &str = "More lies beneath the protected names than is looked at for links: beyond 2,000 names, what a link leads to is not protected.";
-/// Said where settings of a repository in the project include others.
-const INCLUDES: &str = "Settings of a repository around or in the project include other files, which are not read: a folder of hooks that only those name is not protected.";
-
+/// Said where only git knows which file settings of a repository in the project include.
+const INCLUDES: &str = "Settings of a repository around or in the project include a file by a name that only git knows (`~name/`, `%(prefix)/`), or more than 100 files: what those say, and where they lie, is not protected.";
 /// Said where they could not be read.
 const UNREADABLE: &str = "Settings of a repository around or in the project could not be read, as no regular file of up to 256 KiB: a folder of hooks that they name is not protected.";
 /// Said where they name another user's home.
@@ -64,7 +65,8 @@ pub(crate) fn led(places: &[Place], outside: &[Place], ground: &Ground) -> Led {
         gits.map(|git| git.canonicalize().unwrap_or(git)).filter(|git| git.is_dir()).collect();
     let mut found = Finder { ground, gits, names: ALL_NAMES, led: Led::default() };
     let all: Vec<&Place> = places.iter().chain(outside).collect();
-    for place in &all {
+    // A link in a git folder leads to no program; it is put back itself.
+    for place in all.iter().filter(|place| place.kind != Kind::Inner) {
         found.from(place, DEEP);
     }
     found.hooks(&all);
@@ -128,7 +130,7 @@ impl Finder<'_> {
         let Some((links, end)) = follow(&from.path) else { return };
         let kind = match from.kind {
             kind @ (Kind::Settings | Kind::Hooks | Kind::Plain) => kind,
-            Kind::OfWorktree | Kind::Pointer => Kind::Plain,
+            Kind::OfWorktree | Kind::Pointer | Kind::Steps | Kind::Inner => Kind::Plain,
         };
         for link in links {
             if self.is_writable(&link.at) {
@@ -163,29 +165,53 @@ impl Finder<'_> {
                 false => place.path.parent().and_then(Path::parent),
             })
             .collect();
-        for place in places {
-            if place.kind != Kind::Settings && !place.path.ends_with("config.worktree") {
+        let settings = |place: &&&Place| {
+            place.kind == Kind::Settings || place.path.ends_with("config.worktree")
+        };
+        let mut files: Vec<Place> =
+            places.iter().filter(settings).map(|it| (*it).clone()).collect();
+        let mut read = BTreeSet::new();
+        while let Some(file) = files.pop() {
+            if !read.insert(file.path.clone()) {
                 continue;
             }
-            let bytes = match read::bytes(&place.path, read::SETTINGS, Links::Followed) {
-                Ok(bytes) => bytes,
-                Err(Unread::Absent) => continue,
-                Err(Unread::Unreadable) => {
-                    self.led.limits.push(UNREADABLE.to_owned());
-                    continue;
-                }
-            };
-            let read = settings::Settings::of(&bytes);
-            if read.includes() {
-                self.led.limits.push(INCLUDES.to_owned());
+            if read.len() > FILES {
+                return self.led.limits.push(INCLUDES.to_owned());
             }
-            for named in read.values("core", "hookspath") {
-                for path in self.folders_of_hooks(named, &trees) {
-                    let from = Place { kind: Kind::Hooks, ..plain(path, &place.within) };
-                    self.follow(&from, DEEP);
-                }
+            let included = self.named_by(&file, &trees);
+            for path in &included {
+                // What is included is settings too, wherever it lies.
+                let from = Place { kind: Kind::Settings, ..plain(path.clone(), &file.within) };
+                self.follow(&from, DEEP);
+                files.push(from);
             }
         }
+    }
+
+    /// Follows the folders of hooks that settings name, and returns the files that they include.
+    fn named_by(&mut self, file: &Place, trees: &BTreeSet<&Path>) -> Vec<PathBuf> {
+        let bytes = match read::bytes(&file.path, read::SETTINGS, Links::Followed) {
+            Ok(bytes) => bytes,
+            Err(Unread::Absent) => return Vec::new(),
+            Err(Unread::Unreadable) => {
+                self.led.limits.push(UNREADABLE.to_owned());
+                return Vec::new();
+            }
+        };
+        let read = settings::Settings::of(&bytes);
+        for named in read.values("core", "hookspath") {
+            for path in self.folders_of_hooks(named, trees) {
+                let from = Place { kind: Kind::Hooks, ..plain(path, &file.within) };
+                self.follow(&from, DEEP);
+            }
+        }
+        let home = self.ground.home.as_deref();
+        let named: Vec<_> =
+            read.included().map(|named| filters::included(named, &file.path, home)).collect();
+        if named.contains(&None) {
+            self.led.limits.push(INCLUDES.to_owned());
+        }
+        named.into_iter().flatten().collect()
     }
 
     /// Where a folder of hooks may be that settings name.

@@ -4,6 +4,7 @@
 
 use super::is_real_dir;
 use super::read::{self, Links, Unread};
+use super::saved::saved;
 use super::vet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -68,3 +69,5 @@ pub(super) fn folder_in(file: &Path) -> Result<PathBuf, Unread> {
     let bytes = read::bytes(file, read::POINTER, Links::Followed)?;
     Ok(PathBuf::from(OsStr::from_bytes(bytes.trim_ascii_end())))
 }
+
+saved!(struct Linked { folder, common });

@@ -2,20 +2,25 @@
 //! undone, new names moved aside, and each is told. Runs when no process of the command is left;
 //! the runner's own layer lets it write no further than the command could.
 
+use super::doors::Doors;
 use super::led::{absent, outermost};
-use super::places::{Kind, Place, Within, find, leads_home};
+use super::places::{Kind, Names, Place, Within, find, git_folders_of, leads_home};
 use super::read::{self, Links};
-use super::seen::{FILE_BYTES, Room, Seen, Stamp, differing, is_sample, look};
+use super::reserve::Reserve;
+use super::saved::saved;
+use super::seen::{Room, Seen, look};
+use super::told::Told;
+use super::walk::When;
 use super::{Led, Linked, exists, is_real_dir, vet};
 use crate::policy::Protected;
 use protocol::call::{Remedy, Tampered};
 use std::collections::{BTreeSet, HashSet};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What is moved aside gets this behind its name.
-const ASIDE: &str = "quarantined";
+/// Said of a folder at which a search ended.
+const CUT_BEFORE: &str = "the search for protected names reached its bound here before the command: of what it made from here on, only repositories that git enters were put right";
+const CUT_AFTER: &str = "the search for protected names reached its bound here after the command: of what it made from here on, only repositories that git enters were put right";
 
 /// Where protected names are looked for, and what of them is open to the command.
 #[derive(Debug)]
@@ -47,17 +52,25 @@ pub(crate) struct Before {
     seen: Vec<(Place, Seen)>,
     /// Git folders that existed.
     repositories: BTreeSet<PathBuf>,
+    /// Folders of which nobody knows what they held.
+    unsearched: Vec<PathBuf>,
+    /// Room for what is put back.
+    reserve: Reserve,
 }
 
 impl Before {
-    /// Looks at all `places` and what they lead to, but for those that a mount holds.
+    /// Looks at all of `names` and what they lead to, but for those that a mount holds.
+    ///
+    /// # Errors
+    /// Where the disk has no room to put them back.
     pub(crate) fn look(
         territory: Territory,
-        places: Vec<Place>,
+        found: Names,
         led: Led,
         held: &[PathBuf],
-    ) -> Self {
+    ) -> io::Result<Self> {
         let Territory { roots, linked, names, open } = territory;
+        let Names { places, unsearched, .. } = found;
         let mut room = Room::new();
         let gits = places.iter().filter_map(|place| place.of.as_ref());
         let repositories = gits.filter(|git| exists(git)).cloned().collect();
@@ -73,9 +86,21 @@ impl Before {
                 Some((place, seen))
             })
             .collect();
-        let crowded = room.is_short();
-        let limits = led.limits;
-        Self { roots, linked, names, open, crowded, limits, absent, seen, repositories }
+        let common = linked.iter().map(|linked| &linked.common);
+        let reserve = Reserve::of(roots.iter().chain(common), room.used())?;
+        Ok(Self {
+            roots,
+            linked,
+            names,
+            open,
+            crowded: room.is_short(),
+            limits: led.limits,
+            absent,
+            seen,
+            repositories,
+            unsearched,
+            reserve,
+        })
     }
 
     /// Whether a change may go unnoticed, or cannot be undone, since too much is protected.
@@ -89,8 +114,14 @@ impl Before {
     }
 
     /// Puts right what the command changed, and says what that was.
-    pub(crate) fn mend(self) -> Vec<Tampered> {
-        let mut told = Told { roots: self.roots, list: Vec::new(), aside: HashSet::new() };
+    pub(crate) fn mend(mut self) -> Vec<Tampered> {
+        let mut told = Told::new(std::mem::take(&mut self.roots));
+        self.reserve.release();
+        let mut doors = Doors::default();
+        for (place, _) in &self.seen {
+            doors.open_way(told.root_of(&place.path), &place.path);
+            doors.open(&place.path);
+        }
         let mut gone: Vec<&PathBuf> = Vec::new();
         for (place, seen) in &self.seen {
             match (&place.within, &place.of) {
@@ -113,16 +144,29 @@ impl Before {
             if nested && place.kind == Kind::Settings && is_harmless(place) {
                 continue;
             }
+            if place.kind == Kind::Steps && runs_no_more(place, Some(seen), &told.roots) {
+                continue;
+            }
             told.way_to(&place.path);
             told.put_right(&place.path, seen);
         }
         let before: HashSet<&PathBuf> = self.seen.iter().map(|(place, _)| &place.path).collect();
-        let places = find(&told.roots, self.linked.as_ref(), self.names);
+        let names = find(&told.roots, self.linked.as_ref(), self.names, When::After(&mut doors));
+        let Names { places, unsearched, entered } = names;
+        let lies_in = |path: &Path, folders: &[PathBuf]| {
+            folders.iter().any(|folder| path.starts_with(folder))
+        };
+        // Of what nobody knew before, what git enters by itself is judged all the same.
+        let unknown = |path: &Path| lies_in(path, &self.unsearched) && !lies_in(path, &entered);
         let new = places.iter().filter(|place| exists(&place.path));
         // A link that was made on the way to what did not exist is what is new, not what it leads to.
         let new = new.chain(&self.absent).map(|place| outermost(place, &told.roots));
-        let new: Vec<Place> = new.filter(|place| !before.contains(&place.path)).collect();
+        let new: Vec<Place> =
+            new.filter(|place| !before.contains(&place.path) && !unknown(&place.path)).collect();
+        let gits = git_folders_of(&places);
         for place in &new {
+            doors.open_way(told.root_of(&place.path), &place.path);
+            doors.open(&place.path);
             let known = place.of.as_ref().is_some_and(|git| self.repositories.contains(git));
             match place.kind {
                 _ if !exists(&place.path) => {}
@@ -138,14 +182,73 @@ impl Before {
                 }
                 Kind::Settings if !known && is_harmless(place) => {}
                 Kind::OfWorktree if !known && is_usual(place) => {}
-                Kind::Pointer if !known && leads_home(&place.path, &places) => {}
-                Kind::Plain | Kind::Hooks | Kind::Settings | Kind::OfWorktree | Kind::Pointer => {
-                    told.quarantine(&place.path)
-                }
+                Kind::Steps if runs_no_more(place, None, &told.roots) => {}
+                Kind::Plain if place.within != Within::Project && self.was_moved(place) => {}
+                Kind::Pointer if !known && leads_home(&place.path, &gits) => {}
+                Kind::Plain
+                | Kind::Hooks
+                | Kind::Settings
+                | Kind::OfWorktree
+                | Kind::Pointer
+                | Kind::Inner
+                | Kind::Steps => told.quarantine(&place.path),
             }
         }
-        told.list
+        for (cut, why) in [(&self.unsearched, CUT_BEFORE), (&unsearched, CUT_AFTER)] {
+            if let Some(folder) = cut.first() {
+                told.left(folder, why);
+            }
+        }
+        for (place, seen) in &self.seen {
+            told.modes(&place.path, seen, &mut doors);
+        }
+        doors.close();
+        bounded(told.list)
     }
+}
+
+impl Before {
+    /// Whether a name in a folder holds what one like it held before, wherever that was: folders are
+    /// moved, and what is copied as it was tells nobody anything new.
+    fn was_moved(&self, place: &Place) -> bool {
+        let Some(now) = look(&place.path, &mut Room::new()) else { return false };
+        let like = |known: &Place| {
+            known.kind == place.kind && known.path.file_name() == place.path.file_name()
+        };
+        let known = self.seen.iter().filter(|(known, _)| like(known));
+        known.into_iter().any(|(known, seen)| match seen {
+            // Held by a mount, it is what it was.
+            Seen::Unwatched => {
+                look(&known.path, &mut Room::new()).is_some_and(|it| it.is_same(&now))
+            }
+            Seen::File { .. } | Seen::Folder { .. } | Seen::Link(_) | Seen::Special { .. } => {
+                seen.is_same(&now)
+            }
+        })
+    }
+}
+
+/// Most changes that are told one by one, and most bytes of them: a result holds them all.
+const TOLD: usize = 500;
+const TOLD_BYTES: usize = 256 << 10;
+
+/// The changes that could not be undone first; the last line counts what is left out.
+fn bounded(mut list: Vec<Tampered>) -> Vec<Tampered> {
+    list.sort_by_key(|told| !matches!(told.remedy, Remedy::Left { .. }));
+    let mut bytes = 0;
+    let fits = |told: &&Tampered| {
+        bytes += 2 * told.path.len();
+        bytes <= TOLD_BYTES
+    };
+    let kept = list.iter().take(TOLD).take_while(fits).count();
+    let more = list.len() - kept;
+    list.truncate(kept);
+    if more > 0 {
+        let path = format!("{more} more protected names");
+        let why = "so many are not told one by one, whether put right or not".to_owned();
+        list.push(Tampered { path, remedy: Remedy::Left { why } });
+    }
+    list
 }
 
 /// Whether one of these repositories keeps this about a worktree, which may be new.
@@ -169,6 +272,25 @@ fn is_harmless(place: &Place) -> bool {
     text.is_ok_and(|text| vet::harmless(&text, inside))
 }
 
+/// Whether what is under way names no program that it did not name before, and no file outside of
+/// the working tree.
+fn runs_no_more(place: &Place, before: Option<&Seen>, roots: &[PathBuf]) -> bool {
+    let Ok(now) = read::bytes(&place.path, read::SETTINGS, Links::Refused) else {
+        // Done, or given up.
+        return !exists(&place.path);
+    };
+    if place.path.ends_with("MERGE_RR") {
+        let tree = place.of.as_deref().and_then(Path::parent);
+        let trees = roots.iter().map(PathBuf::as_path).chain(tree);
+        return trees.into_iter().all(|tree| vet::stays_in(&now, tree));
+    }
+    let known = match before {
+        Some(Seen::File { bytes: Some(bytes), .. }) => vet::programs_in(&place.path, bytes),
+        _ => BTreeSet::new(),
+    };
+    vet::programs_in(&place.path, &now).is_subset(&known)
+}
+
 /// Whether a new file about a new linked worktree says what git writes there.
 fn is_usual(place: &Place) -> bool {
     let text = |most| read::text(&place.path, most, Links::Refused);
@@ -179,216 +301,4 @@ fn is_usual(place: &Place) -> bool {
     }
 }
 
-/// What was done, as it is done.
-struct Told {
-    roots: Vec<PathBuf>,
-    list: Vec<Tampered>,
-    /// What was moved aside, which is no new name.
-    aside: HashSet<PathBuf>,
-}
-
-impl Told {
-    /// Relative to the directory that was granted, which is how the person knows it.
-    fn shown(&self, path: &Path) -> String {
-        let inside = self.roots.iter().find_map(|root| path.strip_prefix(root).ok());
-        inside.unwrap_or(path).to_string_lossy().into_owned()
-    }
-
-    fn tell(&mut self, path: &Path, remedy: Remedy) {
-        let path = self.shown(path);
-        self.list.push(Tampered { path, remedy });
-    }
-
-    /// What the command changed by a right that it was given stays.
-    fn granted(&mut self, path: &Path, seen: Option<&Seen>) {
-        for changed in differing(path, seen) {
-            self.tell(&changed, Remedy::Granted);
-        }
-    }
-
-    fn left(&mut self, path: &Path, why: &str) {
-        self.tell(path, Remedy::Left { why: why.to_owned() });
-    }
-
-    fn failed(&mut self, path: &Path, error: &io::Error) {
-        self.left(path, &format!("it could not be put right: {error}"));
-    }
-
-    fn quarantine(&mut self, path: &Path) {
-        self.quarantine_from(path, path);
-    }
-
-    fn quarantine_from(&mut self, place: &Path, path: &Path) {
-        match self.move_aside(place, path) {
-            Ok(kept) => self.tell(path, Remedy::Quarantined { kept }),
-            Err(error) => self.failed(path, &error),
-        }
-    }
-
-    /// Where it was kept. In a protected place a folder may be believed by any name, as one of
-    /// instructions for a program is: what is no file leaves that place.
-    fn move_aside(&mut self, place: &Path, path: &Path) -> io::Result<String> {
-        let file = path.symlink_metadata().is_ok_and(|found| found.is_file());
-        let out = place.parent().filter(|_| !file && path != place);
-        let kept = match out.map(|folder| aside(path, folder)) {
-            Some(Ok(kept)) => kept,
-            Some(Err(_)) | None => aside(path, path.parent().unwrap_or(path))?,
-        };
-        let shown = self.shown(&kept);
-        self.aside.insert(kept);
-        Ok(shown)
-    }
-
-    /// Folders on the way that are none any more make room for real ones.
-    fn way_to(&mut self, path: &Path) {
-        let Some(root) = self.roots.iter().find(|root| path.starts_with(root)).cloned() else {
-            return;
-        };
-        let mut folders: Vec<&Path> =
-            path.ancestors().skip(1).take_while(|folder| *folder != root).collect();
-        folders.reverse();
-        for folder in folders {
-            if exists(folder) && !is_real_dir(folder) {
-                self.quarantine(folder);
-            }
-            if !exists(folder)
-                && let Err(error) = std::fs::create_dir(folder)
-            {
-                self.failed(folder, &error);
-            }
-        }
-    }
-
-    fn put_right(&mut self, path: &Path, seen: &Seen) {
-        self.put_right_in(path, path, seen);
-    }
-
-    /// The same of something that lies in a protected place.
-    fn put_right_in(&mut self, place: &Path, path: &Path, seen: &Seen) {
-        match seen {
-            Seen::Unwatched => {}
-            Seen::Link(to) => {
-                if std::fs::read_link(path).is_ok_and(|now| now == *to) {
-                    return;
-                }
-                self.restore(place, path, || std::os::unix::fs::symlink(to, path));
-            }
-            Seen::Special { .. } => {
-                if differing(path, Some(seen)).is_empty() {
-                    return;
-                }
-                match exists(path) {
-                    true => self.quarantine_from(place, path),
-                    false => self.left(path, "it was no file, and is gone"),
-                }
-            }
-            Seen::File { stamp, bytes } => {
-                let now = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
-                let now = now.map(|now| Stamp::of(&now));
-                let same = now == Some(*stamp);
-                match bytes {
-                    _ if same => {}
-                    // Touched and not changed, as by a hard link that came and went.
-                    Some(bytes)
-                        if now.is_some_and(|now| now.mode == stamp.mode)
-                            && read::bytes(path, FILE_BYTES, Links::Refused).as_ref()
-                                == Ok(bytes) => {}
-                    Some(bytes) => self.restore(place, path, || {
-                        std::fs::write(path, bytes)?;
-                        let mode = std::fs::Permissions::from_mode(stamp.mode);
-                        std::fs::set_permissions(path, mode)
-                    }),
-                    None => self.left(path, "it is too large for a copy to have been kept"),
-                }
-            }
-            Seen::Folder { mode, names } => {
-                if !is_real_dir(path) {
-                    self.restore(place, path, || {
-                        std::fs::create_dir(path)?;
-                        std::fs::set_permissions(path, std::fs::Permissions::from_mode(*mode))
-                    });
-                }
-                for (name, seen) in names {
-                    self.put_right_in(place, &path.join(name), seen);
-                }
-                let Ok(entries) = std::fs::read_dir(path) else { return };
-                for entry in entries.flatten() {
-                    let path = entry.path();
-                    let settled = self.aside.contains(&path) || is_sample(&path);
-                    if !names.contains_key(&entry.file_name()) && !settled {
-                        self.quarantine_from(place, &path);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Moves what is there aside and makes it anew.
-    fn restore(&mut self, place: &Path, path: &Path, make: impl FnOnce() -> io::Result<()>) {
-        let kept = match exists(path).then(|| self.move_aside(place, path)).transpose() {
-            Ok(kept) => kept,
-            Err(error) => return self.failed(path, &error),
-        };
-        match make() {
-            Ok(()) => self.tell(path, Remedy::Restored { kept }),
-            Err(error) => self.failed(path, &error),
-        }
-    }
-}
-
-/// Moves a name out of the way, to one in `folder` that is free.
-fn aside(path: &Path, folder: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().unwrap_or_default();
-    for number in 1..=1000 {
-        let mut free = name.to_owned();
-        free.push(if number == 1 { format!(".{ASIDE}") } else { format!(".{ASIDE}-{number}") });
-        let free = folder.join(free);
-        if !exists(&free) {
-            match std::fs::rename(path, &free) {
-                // A Landlock of version 1 moves nothing to another directory.
-                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-                    copied(path, &free)?;
-                }
-                other => other?,
-            }
-            return Ok(free);
-        }
-    }
-    Err(io::Error::other("a thousand names are taken"))
-}
-
-/// Moves a link or a folder by copying it. What is neither folder, link nor file is not kept.
-fn copied(path: &Path, to: &Path) -> io::Result<()> {
-    copy(path, to).inspect_err(|_| {
-        // A half would be taken for the whole.
-        let _ = std::fs::remove_dir_all(to);
-    })?;
-    match is_real_dir(path) {
-        true => std::fs::remove_dir_all(path),
-        false => std::fs::remove_file(path),
-    }
-}
-
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    let found = from.symlink_metadata()?;
-    let mode = found.permissions().mode();
-    // The command may have closed it, even to its owner.
-    let open = || std::fs::set_permissions(from, std::fs::Permissions::from_mode(mode | 0o700));
-    if found.is_symlink() {
-        return std::os::unix::fs::symlink(std::fs::read_link(from)?, to);
-    }
-    if found.is_dir() {
-        open()?;
-        std::fs::create_dir(to)?;
-        for entry in std::fs::read_dir(from)? {
-            let entry = entry?;
-            copy(&entry.path(), &to.join(entry.file_name()))?;
-        }
-    } else if found.is_file() {
-        open()?;
-        std::fs::copy(from, to)?;
-    } else {
-        return Ok(());
-    }
-    std::fs::set_permissions(to, std::fs::Permissions::from_mode(mode & 0o777))
-}
+saved!(struct Before { roots, linked, names, open, crowded, limits, absent, seen, repositories, unsearched, reserve });

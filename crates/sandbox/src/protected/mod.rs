@@ -6,23 +6,33 @@
 //! that are new and links. What a link leads to is protected like the name. Nothing is thrown away:
 //! what the command made is moved aside.
 
+mod doors;
 mod filters;
+mod fold;
+mod index;
 mod led;
 mod linked;
 mod mend;
 mod outside;
 mod places;
 mod read;
+mod reserve;
+mod saved;
 mod seen;
 mod settings;
+mod told;
 mod vet;
+mod walk;
 
-pub use filters::{Filters, filters};
+pub use filters::{Filters, filters, led_by_settings};
+pub use fold::{is_same_name, lies_at, parts};
 pub(crate) use led::{Ground, Led, led};
 pub(crate) use linked::Linked;
 pub(crate) use mend::{Before, Territory};
 pub(crate) use outside::outside;
 pub(crate) use places::{Place, named};
+pub use saved::{protects, repair, repaired};
+pub use walk::GIT_BARE;
 
 use std::path::Path;
 

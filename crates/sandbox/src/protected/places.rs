@@ -2,23 +2,30 @@
 
 use super::led::outermost;
 use super::linked::{Linked, folder_in, pointed};
-use super::{exists, is_real_dir};
+use super::walk::{Holding, Shape, Walk, When, walk};
+use super::{exists, index, is_real_dir};
 use crate::policy::Protected;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 /// How far down submodules are looked for: deeper names than any that are in use.
 const MODULES_DEEP: usize = 32;
-/// How far down repositories within the project are looked for, and in how many folders: it is
-/// done twice for each command.
-const NESTED_DEEP: usize = 3;
-const NESTED_FOLDERS: usize = 150;
-/// Folders of which nothing is run from their place, and which would use up the bound.
-const NOT_LOOKED_INTO: [&str; 3] = ["node_modules", "target", ".git"];
+/// Most repositories that are looked at for being named by an index.
+const MOST_ENTERED: usize = 10_000;
 /// What of a git folder is run or believed later.
 const OF_GIT: [&str; 5] = ["hooks", "config", "config.worktree", "info/attributes", "commondir"];
 /// The same of what a repository keeps about a linked worktree.
 const OF_WORKTREE: [&str; 3] = ["config.worktree", "commondir", "gitdir"];
+/// What is still to be done of a rebase, a cherry-pick or a merge under way, in either.
+const STEPS: [&str; 4] =
+    ["rebase-merge/git-rebase-todo", "rebase-merge/strategy", "sequencer/opts", "MERGE_RR"];
+/// What of a git folder git writes without a new file of its own, so that a link there would lead its
+/// writes elsewhere: what lies right in it, and in these.
+const WRITTEN: [&str; 6] =
+    ["logs", "rr-cache", "rebase-merge", "rebase-apply", "sequencer", "worktrees"];
+/// Most names that are looked at in them, and how far down.
+const WRITTEN_NAMES: usize = 20_000;
+const WRITTEN_DEEP: usize = 8;
 
 /// What a place holds, where it matters to whether it may be new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +40,11 @@ pub(crate) enum Kind {
     OfWorktree,
     /// A `.git` that is no directory.
     Pointer,
+    /// What is still to be done of a rebase or its like: git runs programs by it when the person goes
+    /// on with it.
+    Steps,
+    /// A link in a git folder, which leads what git writes elsewhere.
+    Inner,
 }
 
 /// Where a place lies.
@@ -40,8 +52,8 @@ pub(crate) enum Kind {
 pub(crate) enum Within {
     /// In a granted directory's own project.
     Project,
-    /// In a repository deeper in it, in this folder. Builds make and remove such, so nothing of it
-    /// is held in its place; what changed is put right afterwards.
+    /// In this folder deeper in it. Builds make and remove such, so nothing of it is held in its
+    /// place; what changed is put right afterwards.
     Nested(PathBuf),
 }
 
@@ -71,8 +83,9 @@ pub(crate) struct Place {
 impl Place {
     /// Whether tier A keeps it as it is while the command runs, given that it exists.
     pub(crate) fn is_held(&self) -> bool {
-        // Git removes what it keeps about worktrees together with their folder.
-        let goes = self.kind == Kind::OfWorktree || self.within != Within::Project;
+        // Git removes what it keeps about worktrees together with their folder, and each step.
+        let gits = matches!(self.kind, Kind::OfWorktree | Kind::Steps | Kind::Inner);
+        let goes = gits || self.within != Within::Project;
         !goes && self.path.symlink_metadata().is_ok_and(|found| !found.is_symlink())
     }
 }
@@ -82,13 +95,23 @@ impl Place {
     /// lies in one of these.
     pub(crate) fn is_gits_in(&self, folders: &[PathBuf]) -> bool {
         let gits = match self.kind {
-            Kind::Settings | Kind::Hooks => true,
+            Kind::Settings | Kind::Hooks | Kind::Steps => true,
             Kind::OfWorktree => self.path.ends_with("config.worktree"),
             Kind::Plain => self.of.is_some() && self.path.ends_with("info/attributes"),
-            Kind::Pointer => false,
+            Kind::Pointer | Kind::Inner => false,
         };
         gits && folders.iter().any(|folder| self.path.starts_with(folder))
     }
+}
+
+/// The protected names that were found.
+#[derive(Debug)]
+pub(crate) struct Names {
+    pub places: Vec<Place>,
+    /// Folders that were not looked into, since the search had used its time.
+    pub unsearched: Vec<PathBuf>,
+    /// Folders of repositories that an index names, of such a search.
+    pub entered: Vec<PathBuf>,
 }
 
 /// The protected names as the kernel comes to them: those beneath a link are that link.
@@ -96,9 +119,9 @@ pub(crate) fn named(
     roots: &[PathBuf],
     linked: Option<&Linked>,
     names: &'static [Protected],
-) -> Vec<Place> {
-    let places = find(roots, linked, names);
-    once(places.iter().map(|place| outermost(place, roots)))
+) -> Names {
+    let found = find(roots, linked, names, When::Before);
+    Names { places: once(found.places.iter().map(|place| outermost(place, roots))), ..found }
 }
 
 /// Each place once, as the first that came, but for where it lies.
@@ -122,7 +145,8 @@ pub(super) fn find(
     roots: &[PathBuf],
     linked: Option<&Linked>,
     names: &'static [Protected],
-) -> Vec<Place> {
+    when: When,
+) -> Names {
     let mut found = Finder { within: Within::Project, made: BTreeSet::new(), places: Vec::new() };
     // The project's own first: a git folder that is reached by several ways is where it lies itself,
     // whichever `.git` leads there.
@@ -135,18 +159,48 @@ pub(super) fn find(
     if let Some(linked) = linked {
         found.of_git(&linked.common, MODULES_DEEP);
     }
-    let nested: BTreeSet<PathBuf> = roots.iter().flat_map(|root| with_repositories(root)).collect();
     pointers.clear();
-    for folder in nested.into_iter().filter(|folder| !roots.contains(folder)) {
-        found.within = Within::Nested(folder.clone());
-        pointers.extend(found.folder(&folder, names));
+    let Walk { found: holdings, unsearched } = walk(roots, &first_parts(names), when);
+    for Holding { folder, names: here, shape } in holdings {
+        let is_root = roots.contains(&folder);
+        found.within = if is_root { Within::Project } else { Within::Nested(folder.clone()) };
+        if shape == Shape::Bare {
+            found.of_git(&folder, MODULES_DEEP);
+        }
+        if is_root {
+            continue;
+        }
+        if here.contains(&GIT) {
+            pointers.extend(found.folder(&folder, names));
+        } else {
+            let here = |name: &&Protected| here.iter().any(|part| first_part(name) == *part);
+            for name in names.iter().filter(here) {
+                found.add(folder.join(name.name), None, Kind::Plain);
+            }
+        }
     }
+    let entered = if unsearched.is_empty() { Vec::new() } else { found.entered(names, roots) };
+    pointers.extend(entered.iter().map(|folder| folder.join(GIT)));
     let led_to = pointers.iter().filter_map(|pointer| git_folder(pointer));
     for git in led_to.filter(|git| lies_in(git, roots)) {
         found.within = Within::Nested(git.clone());
         found.of_git(&git, MODULES_DEEP);
     }
-    found.places
+    Names { places: found.places, unsearched, entered }
+}
+
+/// The folder of a repository in its working tree.
+const GIT: &str = ".git";
+
+/// What lies right in a folder of a protected name.
+fn first_part(name: &Protected) -> &'static str {
+    name.name.split('/').next().unwrap_or(name.name)
+}
+
+/// The same of all, each once.
+fn first_parts(names: &'static [Protected]) -> Vec<&'static str> {
+    let parts: BTreeSet<&str> = names.iter().map(first_part).chain([GIT]).collect();
+    parts.into_iter().collect()
 }
 
 struct Finder {
@@ -190,12 +244,67 @@ impl Finder {
             };
             self.add(git.join(name), Some(git), kind);
         }
+        self.under_way(git);
         for worktree in folders(&git.join("worktrees")) {
             for name in OF_WORKTREE {
                 self.add(worktree.join(name), Some(&worktree), Kind::OfWorktree);
             }
+            self.under_way(&worktree);
         }
+        self.inner(git);
         self.modules(&git.join("modules"), deep);
+    }
+
+    fn under_way(&mut self, git: &Path) {
+        for name in STEPS {
+            self.add(git.join(name), Some(git), Kind::Steps);
+        }
+    }
+
+    /// The links in a git folder where git writes through them.
+    fn inner(&mut self, git: &Path) {
+        let mut left = vec![(git.to_owned(), 0)];
+        let mut names = WRITTEN_NAMES;
+        while let Some((folder, depth)) = left.pop() {
+            let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+            for entry in entries.flatten() {
+                let Some(fewer) = names.checked_sub(1) else { return };
+                names = fewer;
+                let Ok(kind) = entry.file_type() else { continue };
+                let name = entry.file_name();
+                if kind.is_symlink() && !OF_GIT.iter().any(|own| name == *own) {
+                    self.add(entry.path(), Some(git), Kind::Inner);
+                }
+                let written = depth > 0 || WRITTEN.iter().any(|inner| name == *inner);
+                if kind.is_dir() && written && depth < WRITTEN_DEEP {
+                    left.push((entry.path(), depth + 1));
+                }
+            }
+        }
+    }
+
+    /// The folders that git enters by an index, and by the index of what lies there.
+    fn entered(&mut self, names: &'static [Protected], roots: &[PathBuf]) -> Vec<PathBuf> {
+        let mut entered = BTreeSet::new();
+        let mut left: Vec<PathBuf> = self.made.iter().cloned().collect();
+        while let Some(git) = left.pop() {
+            let trees = git.parent().into_iter().chain(roots.iter().map(PathBuf::as_path));
+            let trees: Vec<&Path> = trees.collect();
+            for link in index::gitlinks(&git) {
+                for folder in trees.iter().map(|tree| tree.join(&link)) {
+                    let known = entered.contains(&folder) || entered.len() > MOST_ENTERED;
+                    if known || !lies_in(&folder, roots) || !exists(&folder.join(GIT)) {
+                        continue;
+                    }
+                    self.within = Within::Nested(folder.clone());
+                    if self.folder(&folder, names).is_none() {
+                        left.push(folder.join(GIT));
+                    }
+                    entered.insert(folder);
+                }
+            }
+        }
+        entered.into_iter().collect()
     }
 
     fn modules(&mut self, folder: &Path, deep: usize) {
@@ -210,36 +319,8 @@ impl Finder {
     }
 }
 
-/// A writable directory, and the repositories within it as far as they are looked for.
-fn with_repositories(root: &Path) -> Vec<PathBuf> {
-    let mut found = vec![root.to_owned()];
-    let mut level = vec![root.to_owned()];
-    let mut looked = 0;
-    for _ in 0..NESTED_DEEP {
-        let mut next = Vec::new();
-        for folder in level {
-            looked += 1;
-            if looked > NESTED_FOLDERS {
-                return found;
-            }
-            for inner in folders(&folder) {
-                let name = inner.file_name().and_then(|name| name.to_str());
-                if name.is_some_and(|name| NOT_LOOKED_INTO.contains(&name)) {
-                    continue;
-                }
-                if exists(&inner.join(".git")) {
-                    found.push(inner.clone());
-                }
-                next.push(inner);
-            }
-        }
-        level = next;
-    }
-    found
-}
-
 /// The directories right in a directory, links left out.
-fn folders(folder: &Path) -> Vec<PathBuf> {
+pub(super) fn folders(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let real = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
     let mut found: Vec<PathBuf> =
@@ -272,17 +353,16 @@ pub(super) fn lies_in(path: &Path, roots: &[PathBuf]) -> bool {
     roots.iter().any(|root| path != root && path.starts_with(root))
 }
 
-/// Whether a new `.git` file leads to a folder that one of these repositories keeps for it.
-pub(super) fn leads_home(pointer: &Path, places: &[Place]) -> bool {
+/// Git folders among places, each with what is known of it.
+pub(super) fn git_folders_of(places: &[Place]) -> HashSet<&Path> {
+    places.iter().filter_map(|place| place.of.as_deref()).collect()
+}
+
+/// Whether a new `.git` file leads to one of these, or to what one of them keeps for it.
+pub(super) fn leads_home(pointer: &Path, gits: &HashSet<&Path>) -> bool {
     let folder = pointer.parent().zip(pointed(pointer)).map(|(at, to)| at.join(to));
     let Some(folder) = folder.and_then(|folder| folder.canonicalize().ok()) else { return false };
-    places.iter().filter_map(|place| place.of.as_ref()).any(|git| {
-        git == &folder
-            || ["worktrees", "modules"].iter().any(|kept| {
-                folder.starts_with(git.join(kept))
-                    && places.iter().any(|known| known.of.as_ref() == Some(&folder))
-            })
-    })
+    gits.contains(folder.as_path())
 }
 
 #[cfg(test)]
@@ -300,12 +380,19 @@ mod tests {
             "a/b/.git",
             "node_modules/x/.git",
             "one/two/three/four/.git",
+            "node_modules/y",
+            "bare/objects",
+            "bare/refs",
         ] {
             std::fs::create_dir_all(root.join(made)).unwrap();
         }
-        std::fs::write(root.join(".git/modules/vendor/lib/HEAD"), "").unwrap();
+        for file in [".git/modules/vendor/lib/HEAD", "bare/HEAD", "some/where/.envrc"] {
+            std::fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            std::fs::write(root.join(file), "").unwrap();
+        }
+        std::fs::write(root.join("node_modules/y/.envrc"), "").unwrap();
         let names = &[Protected { name: ".envrc", why: "for the test" }];
-        let found = find(std::slice::from_ref(&root), None, names);
+        let found = find(std::slice::from_ref(&root), None, names, When::Before).places;
         let has = |name: &str| found.iter().any(|place| place.path == root.join(name));
         for name in [
             ".envrc",
@@ -314,11 +401,15 @@ mod tests {
             ".git/modules/vendor/lib/config",
             "a/b/.envrc",
             "a/b/.git/config",
+            "node_modules/x/.git/config",
+            "one/two/three/four/.git/config",
+            "some/where/.envrc",
+            "bare/config",
         ] {
             assert!(has(name), "{name}");
         }
-        assert!(!has("node_modules/x/.git/config"), "looked into");
-        assert!(!has("one/two/three/four/.git/config"), "deeper than it is looked");
-        assert!(!has("a/.envrc"), "no repository, so not looked at");
+        assert!(!has("a/.envrc"), "no repository, and nothing there");
+        assert!(!has("some/config"), "no repository");
+        assert!(!has("node_modules/y/.envrc"), "a dependency's own");
     }
 }

@@ -2,6 +2,7 @@
 //! put it back.
 
 use super::read::{self, Links};
+use super::saved::saved;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -11,21 +12,30 @@ use std::path::{Path, PathBuf};
 /// Most bytes of one file, of one call, and most names: what is protected is small in any project.
 pub(super) const FILE_BYTES: u64 = 256 * 1024;
 const ALL_BYTES: u64 = 4 * 1024 * 1024;
-const ALL_NAMES: usize = 2000;
+const ALL_NAMES: usize = 20_000;
 const DEEP: usize = 16;
+/// Bytes of a block of a disk, as usual, and as much again for what it notes about the file.
+const BLOCK: u64 = 4096;
 
 /// What may still be kept.
 #[derive(Debug)]
 pub(super) struct Room {
     bytes: u64,
     names: usize,
+    /// Taken on a disk by what was kept.
+    blocks: u64,
     /// Something was left out.
     short: bool,
 }
 
 impl Room {
     pub(super) fn new() -> Self {
-        Self { bytes: ALL_BYTES, names: ALL_NAMES, short: false }
+        Self { bytes: ALL_BYTES, names: ALL_NAMES, blocks: 0, short: false }
+    }
+
+    /// Room on a disk for what was kept, in bytes.
+    pub(super) fn used(&self) -> u64 {
+        self.blocks * BLOCK
     }
 
     /// Whether something found no room.
@@ -56,8 +66,8 @@ pub(super) enum Seen {
     Unwatched,
 }
 
-/// What changes with every change of a file. The last change is the kernel's own note of it: no
-/// program without privileges sets it back.
+/// What changes with every change of a file, but for what is written through a mapping on tmpfs. The
+/// last change is the kernel's own note of it: no program without privileges sets it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -75,6 +85,32 @@ impl Stamp {
             bytes: found.len(),
             mode: found.mode() & 0o7777,
             changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+}
+
+impl Seen {
+    /// Whether it holds the same, wherever it lies and whenever it was made.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File { bytes: Some(one), .. }, Self::File { bytes: Some(two), .. }) => {
+                one == two
+            }
+            (Self::Folder { names: one, .. }, Self::Folder { names: two, .. }) => {
+                one.len() == two.len()
+                    && one
+                        .iter()
+                        .all(|(name, seen)| two.get(name).is_some_and(|it| seen.is_same(it)))
+            }
+            (Self::Link(one), Self::Link(two)) => one == two,
+            (
+                Self::File { .. }
+                | Self::Folder { .. }
+                | Self::Link(_)
+                | Self::Special { .. }
+                | Self::Unwatched,
+                _,
+            ) => false,
         }
     }
 }
@@ -100,13 +136,20 @@ fn look_within(path: &Path, room: &mut Room, deep: usize) -> Option<Seen> {
         room.short |= !room_left;
         let bytes =
             if room_left { read::bytes(path, FILE_BYTES, Links::Refused).ok() } else { None };
-        room.bytes -= bytes.as_ref().map_or(0, |bytes| bytes.len() as u64).min(room.bytes);
+        if let Some(bytes) = &bytes {
+            let bytes = bytes.len() as u64;
+            room.bytes -= bytes.min(room.bytes);
+            room.blocks += bytes.div_ceil(BLOCK) + 1;
+        }
         return Some(Seen::File { stamp, bytes });
     }
     if !found.is_dir() {
         return Some(Seen::Special { device: found.dev(), number: found.ino() });
     }
-    let Some(deep) = deep.checked_sub(1) else { return Some(Seen::Unwatched) };
+    let Some(deep) = deep.checked_sub(1) else {
+        room.short = true;
+        return Some(Seen::Unwatched);
+    };
     let Ok(entries) = std::fs::read_dir(path) else { return Some(Seen::Unwatched) };
     let mut names = BTreeMap::new();
     for entry in entries.flatten().filter(|entry| !is_sample(&entry.path())) {
@@ -133,9 +176,12 @@ fn differing_from(path: &Path, before: Option<&Seen>, after: Option<&Seen>) -> V
             return own.into_iter().chain(within).collect();
         }
         (Some(Seen::File { stamp, bytes }), Some(Seen::File { stamp: now, bytes: there })) => {
-            // Touched and not changed is no change, where that can be known.
-            let same = bytes.is_some() && bytes == there && stamp.mode == now.mode;
-            stamp != now && !same
+            // Touched and not changed is no change, where that can be known. What is written through
+            // a mapping of a file in memory leaves no trace in its times.
+            match bytes {
+                Some(_) => bytes != there || stamp.mode != now.mode,
+                None => stamp != now,
+            }
         }
         (Some(Seen::Link(to)), Some(Seen::Link(now))) => to != now,
         (
@@ -160,3 +206,12 @@ pub(super) fn is_sample_by_name(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "sample")
         && path.parent().is_some_and(|folder| folder.ends_with("hooks"))
 }
+
+saved!(struct Stamp { device, number, bytes, mode, changed });
+saved!(enum Seen {
+    0 => File { stamp, bytes },
+    1 => Folder { mode, names },
+    2 => Link(to),
+    3 => Special { device, number },
+    4 => Unwatched,
+});

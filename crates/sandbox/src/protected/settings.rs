@@ -1,5 +1,5 @@
 //! Git's settings as git reads them, byte for byte, for the few keys that are looked for. `vet` is
-//! stricter: it believes nothing that could be read in two ways. For `led` and `filters` only.
+//! stricter: it believes nothing that could be read in two ways. For `led`, `filters` and `vet`, which asks both.
 
 /// In order.
 #[derive(Debug)]
@@ -57,6 +57,20 @@ impl Settings {
         self.0.iter().filter(wanted).map(|entry| entry.value.as_slice()).collect()
     }
 
+    /// Each with its value: in lower case, a `*` for a name in quotes, as by the old way to write one.
+    pub(super) fn all(&self) -> impl Iterator<Item = (String, &[u8])> {
+        self.0.iter().map(|entry| {
+            let kind = String::from_utf8_lossy(&entry.of.kind).into_owned();
+            let section = match (&entry.of.name, kind.split_once('.')) {
+                (Some(_), _) => format!("{kind}.*"),
+                (None, Some((kind, _))) => format!("{kind}.*"),
+                (None, None) => kind,
+            };
+            let key = String::from_utf8_lossy(&entry.key);
+            (format!("{section}.{key}"), entry.value.as_slice())
+        })
+    }
+
     /// The names in quotes of all sections of this kind that have one of these keys.
     pub(super) fn names(&self, section: &str, keys: &[&str]) -> Vec<Vec<u8>> {
         // An old way to write it, by which the name is in lower case.
@@ -72,11 +86,6 @@ impl Settings {
     /// Other files that are to be read too, some of them under conditions.
     pub(super) fn included(&self) -> impl Iterator<Item = &[u8]> {
         self.0.iter().filter(|entry| entry.includes()).map(|entry| entry.value.as_slice())
-    }
-
-    /// Whether others are to be read too.
-    pub(super) fn includes(&self) -> bool {
-        self.0.iter().any(Entry::includes)
     }
 }
 
@@ -231,9 +240,10 @@ mod tests {
         }
         let foreign = b"[user]\n\tname = J\xfcrgen\n[core]\n\thooksPath = H\xfc a\n";
         assert_eq!(Settings::of(foreign).values("core", "hookspath"), [b"H\xfc a"]);
-        assert!(Settings::of(b"[include]\n\tpath = more\n").includes());
-        assert!(Settings::of(b"[includeIf \"gitdir:/\"]\n\tpath = more\n").includes());
-        assert!(!Settings::of(b"[core]\n\tpath = more\n").includes());
+        let includes = |text: &[u8]| Settings::of(text).included().count();
+        assert_eq!(includes(b"[include]\n\tpath = more\n"), 1);
+        assert_eq!(includes(b"[includeIf \"gitdir:/\"]\n\tpath = more\n"), 1);
+        assert_eq!(includes(b"[core]\n\tpath = more\n"), 0);
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! Whether a git folder that a command made may stay: its settings hold only keys that name no
 //! program and no other folder, its hooks are samples. Settings are judged from their text.
 
-use std::path::{Path, PathBuf};
+use super::settings::Settings;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
 /// Settings that choose how git works and nothing that it runs. `*` is a name in quotes.
 const KNOWN: [&str; 42] = [
@@ -49,17 +53,19 @@ const KNOWN: [&str; 42] = [
     "submodule.*.active",
 ];
 
-/// Whether every line of these settings is known. `inside` answers for `core.worktree`, by which a
-/// submodule's folder says where its files are.
+/// Whether every line of these settings is known, read as plain lines and read as git reads them.
+/// `inside` answers for `core.worktree`, by which a submodule's folder says where its files are.
 pub(super) fn harmless(settings: &str, inside: impl Fn(&str) -> bool) -> bool {
-    entries(settings).is_some_and(|entries| {
-        entries.iter().all(|(key, value)| match key.as_str() {
-            "core.worktree" => inside(value),
-            // `ext::` and its like run programs, a dash is an option of one.
-            "remote.*.url" | "submodule.*.url" => !value.contains("::") && !value.starts_with('-'),
-            key => KNOWN.contains(&key),
-        })
-    })
+    let known = |key: &str, value: &str| match key {
+        "core.worktree" => inside(value),
+        // `ext::` and its like run programs, a dash is an option of one.
+        "remote.*.url" | "submodule.*.url" => !value.contains("::") && !value.starts_with('-'),
+        key => KNOWN.contains(&key),
+    };
+    let plain = entries(settings);
+    let of_git = Settings::of(settings.as_bytes());
+    plain.is_some_and(|entries| entries.iter().all(|(key, value)| known(key, value)))
+        && of_git.all().all(|(key, value)| known(&key, &String::from_utf8_lossy(value)))
 }
 
 /// The last value of a key without a name in quotes.
@@ -84,7 +90,7 @@ fn entries(settings: &str) -> Option<Vec<(String, String)>> {
         if let Some(head) = line.strip_prefix('[') {
             let head = head.strip_suffix(']')?.to_lowercase();
             section = match head.split_once(" \"") {
-                Some((section, name)) if name.ends_with('"') => format!("{section}.*"),
+                Some((section, name)) if is_one_name(name) => format!("{section}.*"),
                 Some(_) => return None,
                 None => head,
             };
@@ -95,6 +101,59 @@ fn entries(settings: &str) -> Option<Vec<(String, String)>> {
         entries.push((key, value.trim().trim_matches('"').to_owned()));
     }
     Some(entries)
+}
+
+/// What stands in quotes and nothing else, with the quote behind it.
+fn is_one_name(name: &str) -> bool {
+    name.strip_suffix('"').is_some_and(|name| !name.contains(['"', '\\', '[', ']']))
+}
+
+/// Ways to merge that are git's own; by any other name git starts a program.
+const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
+
+/// What git would run, by this file of a rebase, a cherry-pick or a merge under way.
+pub(super) fn programs_in(file: &Path, bytes: &[u8]) -> BTreeSet<Vec<u8>> {
+    let other = |name: &[u8]| !STRATEGIES.iter().any(|known| known.as_bytes() == name);
+    match file.file_name().and_then(|name| name.to_str()) {
+        Some("strategy") => {
+            let name = bytes.trim_ascii();
+            other(name).then(|| name.to_vec()).into_iter().collect()
+        }
+        Some("opts") => {
+            let settings = Settings::of(bytes);
+            let named = settings.values("options", "strategy");
+            named.into_iter().filter(|name| other(name)).map(<[u8]>::to_vec).collect()
+        }
+        _ => programs_of(bytes).into_iter().map(<[u8]>::to_vec).collect(),
+    }
+}
+
+/// Whether all files of conflicts that git remembers (`MERGE_RR`) lie in this working tree, without a
+/// link on the way: git writes to them.
+pub(super) fn stays_in(remembered: &[u8], tree: &Path) -> bool {
+    let entries = remembered.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
+    entries.into_iter().all(|entry| {
+        let Some(at) = entry.iter().position(|byte| *byte == b'\t') else { return false };
+        let path = Path::new(OsStr::from_bytes(&entry[at + 1..]));
+        let mut real = tree.to_owned();
+        path.components().all(|part| match part {
+            Component::Normal(name) => {
+                real.push(name);
+                !real.is_symlink()
+            }
+            Component::CurDir => true,
+            Component::ParentDir | Component::RootDir | Component::Prefix(_) => false,
+        })
+    })
+}
+
+/// The steps of a rebase at which git runs a program.
+fn programs_of(steps: &[u8]) -> BTreeSet<&[u8]> {
+    let runs = |line: &&[u8]| {
+        let rest = line.strip_prefix(b"exec").or_else(|| line.strip_prefix(b"x"));
+        rest.is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
+    };
+    steps.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(runs).collect()
 }
 
 /// The hooks that are no samples.
@@ -109,7 +168,36 @@ pub(super) fn live_hooks(hooks: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn the_steps_that_run_a_program_are_found_as_git_reads_them() {
+        let steps = b"pick 1234 exec x\n# exec a\n  exec make test\nx\tid\r\nxylophone\nexec\nfixup -C 12\n";
+        let found: Vec<&[u8]> = programs_of(steps).into_iter().collect();
+        assert_eq!(found, [&b"exec"[..], b"exec make test", b"x\tid"]);
+    }
+
+    #[test]
+    fn a_strategy_that_is_none_of_git_s_own_is_a_program() {
+        let programs = |file: &str, text: &str| programs_in(Path::new(file), text.as_bytes()).len();
+        assert_eq!(programs("rebase-merge/strategy", "ort\n"), 0);
+        assert_eq!(programs("rebase-merge/strategy", "x/../evil\n"), 1);
+        assert_eq!(programs("sequencer/opts", "[options]\n\tstrategy = recursive\n"), 0);
+        assert_eq!(programs("sequencer/opts", "[options]\n\tstrategy = evil\n"), 1);
+        assert_eq!(programs("git-rebase-todo", "pick 1\nexec evil\n"), 1);
+    }
+
+    #[test]
+    fn remembered_conflicts_stay_in_the_working_tree() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/", dir.path().join("out")).unwrap();
+        let stays = |text: &str| stays_in(text.as_bytes(), dir.path());
+        assert!(stays("") && stays("1234\ta/b\x005678\tc\0"));
+        for evil in ["1\t/etc/x\0", "1\t../x\0", "1\ta\x002\tout/x\0", "1 x\0"] {
+            assert!(!stays(evil), "{evil:?}");
+        }
+    }
 
     #[test]
     fn what_git_itself_writes_is_known_and_what_runs_programs_is_not() {
@@ -135,6 +223,9 @@ mod tests {
             "[core]\n\tworktree = /elsewhere\n",
             "[core\n\tbare = false\n",
             "fsmonitor = run\n",
+            "[remote \"x\"][core]fsmonitor=run;\"]\n",
+            "[remote \"x\\\"]\"][core]fsmonitor=run\n",
+            "[branch \"x\"] [core] fsmonitor=run #\"]\n",
         ] {
             assert!(!harmless(evil, no), "{evil}");
         }

@@ -26,7 +26,9 @@ pub(crate) use load::waits_killable;
 pub(crate) use mark::Mark;
 pub(crate) use numbers::Arch;
 pub(crate) use policy::Policy;
-pub(crate) use rules::{Act, Errand, Flags, Follow, Look, Role, Rule, Target, Then};
+pub(crate) use rules::{
+    Act, Errand, Flags, Follow, Look, Respect, Role, Rule, Subject, Target, Then, Unit,
+};
 pub(crate) use table::{NAMESPACES, SOCKET_TYPE};
 
 use crate::layer;
@@ -78,6 +80,8 @@ pub(crate) enum Reporting {
 pub(crate) enum Metadata {
     /// Not refused, thus not looked at.
     Open,
+    /// Refused by the listener, which makes those within the grants itself. Open without a listener.
+    Carried,
     /// Refused, because the tree is mounted read-only.
     ReadOnly,
 }
@@ -152,6 +156,16 @@ impl Plan {
         let lengths = Lengths::of(tier, abi);
         let exec = Exec::Allowed(mark);
         Self { inet, unix, exec, metadata, lengths, reporting: Reporting::Notify }
+    }
+
+    /// The same, and changes of mode, owner, times and attributes outside the grants are refused where
+    /// mounts do not refuse them.
+    pub(crate) fn holding_metadata(self) -> Self {
+        let metadata = match (self.metadata, self.reporting) {
+            (Metadata::Open | Metadata::Carried, Reporting::Notify) => Metadata::Carried,
+            (metadata @ (Metadata::Open | Metadata::Carried | Metadata::ReadOnly), _) => metadata,
+        };
+        Self { metadata, ..self }
     }
 
     /// What the cage's own exec carries.

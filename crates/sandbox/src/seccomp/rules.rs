@@ -61,6 +61,46 @@ pub(crate) enum Errand {
     Connection,
     /// `truncate`.
     Length,
+    /// A change of what a file's status says.
+    Status(Subject, Respect),
+}
+
+/// Whose status it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The file behind the descriptor in this argument.
+    Descriptor(usize),
+    /// What the path in this argument leads to.
+    Path {
+        /// The argument with the directory; nothing where it is the working directory.
+        dir: Option<usize>,
+        /// The argument with the path.
+        path: usize,
+        /// Whether a link at its end is followed.
+        follow: Follow,
+    },
+}
+
+/// What of it changes, from this argument on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Respect {
+    /// The permissions.
+    Mode(usize),
+    /// User and group.
+    Owner(usize),
+    /// Two times, in memory.
+    Times(usize, Unit),
+}
+
+/// How two times lie in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Seconds alone, as `utime` takes them.
+    Seconds,
+    /// With microseconds.
+    Micros,
+    /// With nanoseconds.
+    Nanos,
 }
 
 /// What the listener has to look at.
@@ -92,6 +132,8 @@ pub(crate) enum Look {
     Connect,
     /// The address of a `bind`.
     Bind,
+    /// A System V segment.
+    Segment,
 }
 
 /// Where the flags of an open are.

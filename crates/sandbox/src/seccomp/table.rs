@@ -1,8 +1,11 @@
 //! What the filter refuses and what it shows to the listener: a table with a reason on each line.
 
-use super::rules::{Act, Errand, Flags, Follow, Is, Look, Place, Role, Rule, Target, Test, Then};
+use super::rules::{
+    Act, Errand, Flags, Follow, Is, Look, Place, Respect, Role, Rule, Subject, Target, Test, Then,
+    Unit,
+};
 use super::{Exec, Inet, Lengths, Metadata, Plan, Reporting, Unix};
-use libc::{EACCES, EAFNOSUPPORT, ENOSYS, EPERM, EPROTONOSUPPORT};
+use libc::{EACCES, EAFNOSUPPORT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
 
 /// The rules of a plan, in the order in which they are asked.
 pub(super) fn rules(plan: &Plan) -> impl Iterator<Item = &'static Rule> + use<> {
@@ -20,14 +23,15 @@ pub(super) fn rules(plan: &Plan) -> impl Iterator<Item = &'static Rule> + use<> 
         Unix::Carried => CARRIED,
         Unix::Refused | Unix::Allowed => LOOKED_AT,
     };
-    let metadata: &[Rule] = match plan.metadata {
-        Metadata::Open => &[],
-        Metadata::ReadOnly => METADATA,
+    let (shared, metadata): (&[Rule], &[Rule]) = match (plan.metadata, plan.reporting) {
+        (Metadata::Carried, Reporting::Notify) => (SHARED, CARRIED_METADATA),
+        (Metadata::Open | Metadata::Carried, _) => (SHARED, &[]),
+        (Metadata::ReadOnly, _) => (&[], METADATA),
     };
     let [emptied, hidden, length] = lengths(plan);
     [
         exec, KERNEL, ARGUMENTS, families, SOCKETS, connect, emptied, hidden, length, OBSERVED,
-        metadata,
+        shared, metadata,
     ]
     .into_iter()
     .flatten()
@@ -128,6 +132,7 @@ const KERNEL: &[Rule] = &[
     fallback("io_uring_enter", "its operations pass no filter"),
     fallback("io_uring_register", "its operations pass no filter"),
     fallback("userfaultfd", "stretches races in the kernel"),
+    fallback("memfd_secret", "memory that nobody can count"),
     fallback("open_tree", "mounts"),
     fallback("open_tree_attr", "mounts"),
     fallback("move_mount", "mounts"),
@@ -308,6 +313,9 @@ const OBSERVED: &[Rule] = &[
     look("process_vm_writev", Look::Process(Target::Number(0), Act::Memory)),
 ];
 
+/// Looked at only where System V memory is shared with this user's other processes.
+const SHARED: &[Rule] = &[look("shmget", Look::Segment)];
+
 const MODE: &str = "mode";
 const OWNER: &str = "owner";
 const TIMES: &str = "times";
@@ -333,4 +341,50 @@ const METADATA: &[Rule] = &[
     names("lremovexattr", &[place(0, Role::Changed(ATTRIBUTES, Follow::No))]),
     names("removexattrat", &[place_at(0, Role::Changed(ATTRIBUTES, Follow::Flag(2)))]),
     names("file_setattr", &[place_at(0, Role::Changed(ATTRIBUTES, Follow::Flag(4)))]),
+];
+
+const fn status(
+    call: &'static str,
+    subject: Subject,
+    respect: Respect,
+    what: &'static str,
+) -> Rule {
+    Rule { call, when: &[], then: Then::Carry(Errand::Status(subject, respect)), what }
+}
+
+const fn of_path(path: usize, follow: Follow) -> Subject {
+    Subject::Path { dir: None, path, follow }
+}
+
+const fn of_path_at(dir: usize, follow: Follow) -> Subject {
+    Subject::Path { dir: Some(dir), path: dir + 1, follow }
+}
+
+/// Made by the listener where the tree is not read-only and nothing of the project is granted for writing.
+/// By a descriptor too: Landlock asks nothing of one that was opened for reading.
+#[rustfmt::skip]
+const CARRIED_METADATA: &[Rule] = &[
+    status("chmod", of_path(0, Follow::Yes), Respect::Mode(1), MODE),
+    status("fchmod", Subject::Descriptor(0), Respect::Mode(1), MODE),
+    status("fchmodat", of_path_at(0, Follow::Yes), Respect::Mode(2), MODE),
+    status("fchmodat2", of_path_at(0, Follow::Flag(3)), Respect::Mode(2), MODE),
+    status("chown", of_path(0, Follow::Yes), Respect::Owner(1), OWNER),
+    status("lchown", of_path(0, Follow::No), Respect::Owner(1), OWNER),
+    status("fchown", Subject::Descriptor(0), Respect::Owner(1), OWNER),
+    status("fchownat", of_path_at(0, Follow::Flag(4)), Respect::Owner(2), OWNER),
+    status("utime", of_path(0, Follow::Yes), Respect::Times(1, Unit::Seconds), TIMES),
+    status("utimes", of_path(0, Follow::Yes), Respect::Times(1, Unit::Micros), TIMES),
+    status("futimesat", of_path_at(0, Follow::Yes), Respect::Times(2, Unit::Micros), TIMES),
+    status("utimensat", of_path_at(0, Follow::Flag(3)), Respect::Times(2, Unit::Nanos), TIMES),
+    refuse_if("setxattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("lsetxattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("fsetxattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("setxattrat", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("removexattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("lremovexattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("fremovexattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("removexattrat", &[], EOPNOTSUPP, ATTRIBUTES),
+    refuse_if("file_setattr", &[], EOPNOTSUPP, ATTRIBUTES),
+    // FS_IOC_SETFLAGS in both widths, FS_IOC_SETVERSION in both, FS_IOC_FSSETXATTR.
+    refuse_if("ioctl", &[is_in(1, ALL, &[0x4008_6602, 0x4004_6602, 0x4008_7602, 0x4004_7602, 0x401C_5820])], EOPNOTSUPP, ATTRIBUTES),
 ];

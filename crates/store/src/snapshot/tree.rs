@@ -14,6 +14,11 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Most entries that are looked at: a look at so many takes some tenth of a second.
 pub(super) const ENTRIES: usize = 50_000;
+/// Most bytes of all their paths: a deep tree of long names would be kept whole in memory and on disk.
+const PATH_BYTES: usize = 16 << 20;
+/// Most directories one in the other. No project is so deep, and each level costs time at every name
+/// below it.
+const DEEPEST: usize = 256;
 /// Names between two looks at the clock.
 const NAMES: usize = 256;
 
@@ -85,11 +90,15 @@ impl Tree {
         let root = Seen::of(&root, device);
         tree.entries.insert(OsString::new(), root);
         let mut found: Vec<(OsString, Seen)> = Vec::new();
-        let mut left: Vec<(PathBuf, Option<Rc<Rules>>)> = vec![(PathBuf::new(), None)];
-        while let Some((directory, rules)) = left.pop() {
-            let room = ENTRIES.saturating_sub(found.len());
+        let mut path_bytes = 0;
+        let mut left = vec![Left { directory: PathBuf::new(), depth: 0, rules: None }];
+        while let Some(Left { directory, depth, rules }) = left.pop() {
+            let room = match path_bytes < PATH_BYTES && depth < DEEPEST {
+                true => ENTRIES.saturating_sub(found.len()),
+                false => 0,
+            };
             let listed = match list(&project.join(&directory), room, until) {
-                Some((names, whole)) => {
+                Some((names, mut whole)) => {
                     let has_rules = names.iter().any(|(name, _)| RULES.iter().any(|it| name == it));
                     let rules = match has_rules {
                         true => {
@@ -99,7 +108,13 @@ impl Tree {
                         }
                         false => rules,
                     };
-                    for (name, meta) in names {
+                    for (number, (name, meta)) in names.into_iter().enumerate() {
+                        // Rules may be many, and slow.
+                        let is_late = number % NAMES == NAMES - 1 && Instant::now() > until;
+                        if is_late || path_bytes >= PATH_BYTES {
+                            whole = Listed::Not;
+                            break;
+                        }
                         let Some(meta) = meta else { continue };
                         let seen = Seen::of(&meta, device);
                         let path = directory.join(name);
@@ -109,8 +124,10 @@ impl Tree {
                         if ignored {
                             continue;
                         }
+                        path_bytes += path.as_os_str().len();
                         if matches!(seen.kind, Kind::Directory(_)) {
-                            left.push((path.clone(), rules.clone()));
+                            let (directory, rules) = (path.clone(), rules.clone());
+                            left.push(Left { directory, depth: depth + 1, rules });
                         }
                         found.push((path.into(), seen));
                     }
@@ -126,6 +143,15 @@ impl Tree {
         tree.entries.extend(found);
         tree
     }
+}
+
+/// A directory that is still to be listed.
+struct Left {
+    directory: PathBuf,
+    /// How many directories it lies in.
+    depth: usize,
+    /// The rules that hold around it.
+    rules: Option<Rc<Rules>>,
 }
 
 type Names = Vec<(OsString, Option<Metadata>)>;

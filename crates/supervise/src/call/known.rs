@@ -40,6 +40,7 @@ impl CallLife {
             enforced: None,
             recalled: Some(found.by),
             cut: Cut::No,
+            repaired: Vec::new(),
         }))]
     }
 

@@ -37,7 +37,7 @@ impl CallState {
         let held = self.plan.hold.share(life.pid).map_err(|error| not_started(&error))?;
         life.send(&ToTool::Hold);
         life.send_descriptor(held);
-        life.send(&ToTool::Confine(grant.confinement().clone()));
+        life.send(&grant.begin());
         let attempt = std::mem::replace(&mut self.proxy_attempt, Attempt::Last);
         self.proxy = Some(Beside { machine: Proxy::new(attempt), life: Some(life) });
         self.allow(myself, Stage::Proxy);
@@ -69,6 +69,7 @@ impl CallState {
             | CallInput::StoreBack
             | CallInput::Recalled(_)
             | CallInput::Lost { .. }
+            | CallInput::Repaired(_)
             | CallInput::DiskFailed(_)) => return self.carry_out(myself, input).await,
         };
         self.proxy_step(myself, input).await;
@@ -121,6 +122,7 @@ impl CallState {
             | FromTool::Probed(_)
             | FromTool::Done(_)
             | FromTool::Keeper(_)
+            | FromTool::Repaired(_)
             | FromTool::Lost(_) => {
                 return beside.breach();
             }

@@ -22,6 +22,8 @@ pub(super) const LOOK: Duration = Duration::from_secs(5);
 pub(super) const SILENT: &str = "it does not answer; most likely it waits for its disk";
 /// How long the broker may take, who is killed after two.
 const BROKER: Duration = Duration::from_secs(3);
+/// How long what is left of temporary directories may take. What remains is removed by the next start.
+pub(super) const REMOVAL: Duration = Duration::from_secs(1);
 
 /// How far the end has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,6 +13,8 @@ use crate::hold::Hold;
 use crate::mend::{Mended, mend};
 use crate::never::Kept;
 use crate::plan::{Ground, OpenFailure, Plan, make_withheld, plan};
+use crate::remover::Remover;
+use crate::repair::{self, Repairer, Saved};
 use crate::seen::Seen;
 use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
 use crate::spawn::Spawner;
@@ -20,10 +22,12 @@ use crate::times::SlotTimes;
 use crate::to_disk::Place;
 use crate::worker_ref::WorkerRef;
 use crate::{from_disk, temp, to_disk};
-use journal::{Header, Journal, OpenCall, Record};
+use journal::{Header, Journal, OpenCall, Progress, Record};
 use protocol::broker::BrokerLink;
+use protocol::call::Tampered;
 use protocol::client::{Change, FailedKind, Opening, Start};
-use protocol::ids::SessionId;
+use protocol::confinement::{Confinement, FilePath};
+use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Audience;
 use protocol::provider::Paper;
 use protocol::session::OpenTurn;
@@ -55,6 +59,7 @@ impl RootState {
         let opener = Opener {
             settings: Arc::clone(&self.settings),
             spawner: self.spawner.clone(),
+            remover: self.remover.clone(),
             broker: self.broker.clone(),
             audit: self.audit.clone(),
             root: myself.clone(),
@@ -187,6 +192,7 @@ fn ending() -> OpenFailure {
 struct Opener {
     settings: Arc<Settings>,
     spawner: Spawner,
+    remover: Remover,
     broker: WorkerRef<BrokerLink>,
     audit: ActorRef<AuditMsg>,
     root: ActorRef<RootMsg>,
@@ -213,6 +219,7 @@ impl Opener {
         let mut plan = plan.await?;
         make_withheld(&plan.confinement);
         let mut opened = self.open_journal(&plan, begin).await?;
+        plan.notes.extend(repair::said_of(&opened.put_right));
         plan.rules.rules.extend(opened.learned.iter().cloned());
         let (kept, changes) = (plan.kept.clone(), opened.changes.clone());
         let still = blocking(move || Ok(still_given(changes, &kept)));
@@ -242,14 +249,15 @@ impl Opener {
         if let Some(name) = model {
             plan = blocking(move || Ok(kept_model(plan, &name))).await?;
         }
-        let temp = plan.confinement.temp.to_path();
-        blocking(move || {
-            temp::make(&temp).and_then(|()| write_editor(&temp)).map_err(|error| {
+        let (temp, remover) = (plan.confinement.temp.to_path(), self.remover.clone());
+        let made = blocking(move || {
+            let made = temp::make(&temp, &remover);
+            made.and_then(|made| write_editor(&made).map(|()| made)).map_err(|error| {
                 let message = format!("cannot make the directory {}: {error}", temp.display());
                 OpenFailure::new(FailedKind::Disk, message)
             })
-        })
-        .await?;
+        });
+        plan.set_temp(&made.await?);
         let kept = plan.store.clone();
         blocking(move || {
             crate::stores::make(&kept).map_err(|error| {
@@ -265,6 +273,7 @@ impl Opener {
             opened,
             papers,
             spawner: self.spawner.clone(),
+            remover: self.remover.clone(),
             times,
             broker: self.broker.clone(),
             audit: self.audit.clone(),
@@ -302,6 +311,8 @@ impl Opener {
                     changes: Vec::new(),
                     learned: Vec::new(),
                     seen: Seen::default(),
+                    tampered: Vec::new(),
+                    put_right: Vec::new(),
                 })
             }
             Begin::Forked { of, at } => {
@@ -326,12 +337,26 @@ impl Opener {
                 }
                 let Mended { lost, mut records, turns, round, last, cut_short } =
                     mend(&opened.past, open_turn);
+                let saved = Saved::of(&directory);
+                let known = from_disk::tampered(&opened.past.entries);
+                let (mut tampered, mut put_right) = (known.clone(), Vec::new());
                 for (call, record) in lost.iter().zip(&mut records) {
+                    let names = self.put_right(plan, (&hold, &saved), call).await?;
+                    let left = repair::left(&names).into_iter();
+                    let new: Vec<_> = left.filter(|name| !tampered.contains(name)).collect();
+                    tampered.extend(new);
+                    put_right.extend(repair::in_words(&names));
+                    if let Record::Interrupted { tampered, .. } = record {
+                        *tampered = repair::in_words(&names);
+                    }
                     if let Record::Interrupted { audit, .. } | Record::Result { audit, .. } = record
                     {
                         let place = Place { turn: turns, round };
-                        *audit = Some(self.audit_lost(plan, place, call).await?);
+                        *audit = Some(self.audit_lost(plan, place, call, &names).await?);
                     }
+                }
+                if tampered != known {
+                    records.insert(0, Record::Tampered { names: tampered.clone() });
                 }
                 let mut journal = opened.journal;
                 let mended = blocking(move || {
@@ -343,6 +368,8 @@ impl Opener {
                     Ok(journal)
                 });
                 let journal = mended.await?;
+                // Every call that began has its end on disk.
+                saved.remove_all();
                 let entries = &opened.past.entries;
                 let (open, queue) = (standing(entries), from_disk::queue(entries));
                 let (changes, learned) = (from_disk::changes(entries), from_disk::learned(entries));
@@ -358,9 +385,44 @@ impl Opener {
                     changes,
                     learned,
                     seen: Seen::of(entries),
+                    tampered,
+                    put_right,
                 })
             }
         }
+    }
+
+    /// What a call that was lost with its supervisor changed of the protected names is put right
+    /// before anything of the session goes on.
+    async fn put_right(
+        &self,
+        plan: &Plan,
+        (hold, saved): (&Hold, &Saved),
+        call: &OpenCall,
+    ) -> Result<Vec<Tampered>, OpenFailure> {
+        if call.progress == Progress::NeverStarted {
+            return Ok(Vec::new());
+        }
+        let found = tools::interpret(&call.tool, &call.input);
+        if found.is_ok_and(|found| sandbox::protects(found.spec.profile))
+            && saved.lacks(call.number)
+        {
+            return Ok(vec![repair::unknown("the copy that its runner kept is gone")]);
+        }
+        let (temp, remover) = (plan.confinement.temp.to_path(), self.remover.clone());
+        let made = blocking(move || {
+            temp::make(&temp, &remover).map_err(|error| {
+                let message = format!("cannot make the directory {}: {error}", temp.display());
+                OpenFailure::new(FailedKind::Disk, message)
+            })
+        });
+        let confinement =
+            Confinement { temp: FilePath::from(&made.await?), ..plan.confinement.clone() };
+        let hello = SlotTimes::from(plan.config.daemon).hello;
+        let (spawner, hold, saved) = (self.spawner.clone(), hold.clone(), saved.clone());
+        let repairer = Repairer { spawner: spawner.with(&plan.worker_env), hold, saved, hello };
+        let id = CallId { session: plan.id.clone(), number: call.number };
+        Ok(repairer.put_right_later(&id, &confinement).await)
     }
 
     /// The audit log's word on a call that was lost with its supervisor.
@@ -369,12 +431,13 @@ impl Opener {
         plan: &Plan,
         place: Place,
         call: &OpenCall,
+        tampered: &[Tampered],
     ) -> Result<journal::Head, OpenFailure> {
         let (done, written) = oneshot::channel();
         let decided = Box::new(to_disk::lost_decision(&plan.id, place, call));
         // As it was proposed: what it would have run is kept, whether it ran or not.
         let script = tools::interpret(&call.tool, &call.input).ok().and_then(|call| call.command);
-        let ended = Box::new(to_disk::lost(&plan.id, call, now()));
+        let ended = Box::new(to_disk::lost(&plan.id, call, tampered, now()));
         let _ = self.audit.send_message(AuditMsg::Lost { decided, script, ended, done });
         let written = written.await.unwrap_or_else(|_| Err("it is gone".to_owned()));
         written.map_err(|reason| {

@@ -75,7 +75,10 @@ impl SessionState {
         let settled = person.is_some().then(|| self.answers.settled(&call)).flatten();
         let settled = settled.filter(|sent| Some(&sent.by) == person);
         if !matches!(verdict, Verdict::Ask(_)) {
-            self.questions.remove(&call);
+            let question = self.questions.remove(&call);
+            if let (Verdict::Allow(Basis::Person(_)), Some(question)) = (&verdict, question) {
+                self.accept_tampered(&question).await;
+            }
             let _ = self.broker.slot().send_message(SlotMsg::Progressed);
         }
         if let (Verdict::Allow(_), Some(sent)) = (&verdict, &settled) {

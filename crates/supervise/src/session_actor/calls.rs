@@ -3,9 +3,10 @@
 use super::replay::Told;
 use super::rights;
 use super::{Concluded, SessionMsg, SessionState, rules};
-use crate::call::{Answerer, CallFacts, CallInput, Known, Probed, Undo};
+use crate::call::{Answerer, CallFacts, CallInput, Known, Probed, Protects, Undo};
 use crate::call_actor::{CallActor, CallMsg, CallPlan};
 use crate::plan::{in_words, read_chars};
+use crate::repair::Saved;
 use crate::route::is_pinned_read;
 use crate::seen::Seen;
 use crate::slot::SlotMsg;
@@ -47,9 +48,9 @@ impl SessionState {
             Err(result) => {
                 let record = self.audited(&call, result.clone()).await;
                 let Call { id: call, tool, .. } = call;
-                let (seen, did, refused, unaudited) = (None, None, Vec::new(), None);
+                let (seen, did, refused, left, unaudited) = (None, None, vec![], vec![], None);
                 let concluded =
-                    Concluded { record, seen, did, call, tool, result, refused, unaudited };
+                    Concluded { record, seen, did, call, tool, result, refused, left, unaudited };
                 let _ = myself.send_message(SessionMsg::Concluded(Box::new(concluded)));
                 return;
             }
@@ -69,6 +70,7 @@ impl SessionState {
             ping: self.times.ping,
             question_ms: self.plan.config.daemon.question_deadline_ms,
             hold: self.hold.clone(),
+            saved: Saved::of(&self.directory),
             spawner: self.spawner.clone(),
             session: myself.clone(),
             broker: self.broker.clone(),
@@ -159,6 +161,10 @@ impl SessionState {
             standing: None,
             answerer,
             undo,
+            protects: match sandbox::protects(found.spec.profile) {
+                true => Protects::Names,
+                false => Protects::Nothing,
+            },
             known,
             seen: match found.spec.premise {
                 Premise::FilesAsRead => self.seen.clone(),
@@ -167,6 +173,7 @@ impl SessionState {
             web: (found.spec.profile == Profile::Web)
                 .then(|| (self.plan.config.web.clone(), approval::about_pages(&self.plan.rules))),
             configured,
+            tampered: self.tampered.clone(),
             note: None,
         };
         Ok((facts, confinement, found.spec.runner))
@@ -208,7 +215,8 @@ impl SessionState {
     }
 
     pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
-        let Concluded { mut record, seen, did, call, tool, result, refused, unaudited } = concluded;
+        let Concluded { mut record, seen, did, call, tool, result, refused, left, unaudited } =
+            concluded;
         self.calls.remove(&call);
         self.name_untrusted_hooks(did.as_ref());
         self.call_is_over(&call, did);
@@ -220,14 +228,18 @@ impl SessionState {
         if let Some(seen) = &seen {
             self.seen.take_in(seen);
         }
-        // What it saw goes first: no result is on disk without it.
-        let mut events = vec![None; usize::from(seen.is_some())];
+        // What it saw goes first, and what it left: no result is on disk without it.
+        let mut records: Vec<_> = seen.into_iter().chain(self.left_by_a_call(left)).collect();
+        let mut events = vec![None; records.len()];
         events.push(Some(event));
-        let records = seen.into_iter().chain([record]).collect();
+        records.push(record);
         let kept = self.record_as(records, events).await;
         ipc::step!("supervisor: result durable");
         if let Some(why) = unaudited {
             return self.close_book(format!("the audit log cannot be written: {why}"));
+        }
+        if kept.is_ok() {
+            Saved::of(&self.directory).remove(call.number);
         }
         if kept.is_ok() && !pinned && !matches!(self.told, Told::All { .. }) {
             // The next conversation finds more than the one before it had seen.

@@ -50,8 +50,14 @@ impl SessionState {
         let decided = to_disk::decided(call, kind, place, &verdict, &self.plan.confinement, &[]);
         // No cage was asked for.
         let decided = decided.map(|decided| journal::Decided { requested: None, ..decided });
-        let conclusion =
-            Conclusion { result, report: None, enforced: None, recalled: None, cut: Cut::No };
+        let conclusion = Conclusion {
+            result,
+            report: None,
+            enforced: None,
+            recalled: None,
+            cut: Cut::No,
+            repaired: Vec::new(),
+        };
         let ran = Ran { ended: now(), ..Ran::default() };
         let ended = to_disk::ended(call, &conclusion, &ran);
         let head = match decided {

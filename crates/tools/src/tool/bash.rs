@@ -102,7 +102,8 @@ impl Tool for Bash {
     const PROFILE: Profile = Profile::Command;
     const DESCRIPTION: &'static str = "Run a shell command in the project directory. It cannot read from a \
         person, is confined to the project, and everything it starts ends with it. The result is its \
-        output, then its errors, and as the last line its exit code.";
+        output, then its errors; below a line `--- agentd ---`, which no output can contain, stands what \
+        agentd says of it, and as the last line its exit code.";
     const ALIASES: &'static [Alias] = &[
         Alias::plain("shell_exec"),
         Alias::plain("shell-run"),

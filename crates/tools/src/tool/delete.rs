@@ -253,8 +253,7 @@ fn refuse_roots(target: &Target, site: &Site<'_>) -> Result<(), Failure> {
 }
 
 fn refuse_protected(named: &str, real: &Path, site: &Site<'_>) -> Result<(), Failure> {
-    let inside = site.place.root_of(real).and_then(|root| real.strip_prefix(root).ok());
-    match inside.and_then(protected::name) {
+    match protected::at(site.place, real) {
         None => Ok(()),
         Some(name) => Err(Failure::new(
             Code::Protected,

@@ -4,6 +4,7 @@
 
 mod apply_patch;
 mod arguments;
+mod deep;
 mod delete;
 mod dialect;
 mod edit;

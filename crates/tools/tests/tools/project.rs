@@ -70,7 +70,7 @@ impl Project {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// Runs a call; none may take longer than ten seconds.
+    /// Runs a call; none may take longer than a minute on a busy machine.
     pub fn run(&self, tool: &str, input: Value) -> Report {
         let input = input.to_string();
         let profile = interpret(tool, &input).map_or(Profile::Query, |call| call.spec.profile);
@@ -83,7 +83,7 @@ impl Project {
         };
         let begin = Instant::now();
         let report = tools::run(&order, &self.place, &self.cancel, self.engine);
-        assert!(begin.elapsed() < Duration::from_secs(10), "{tool} {input} took too long");
+        assert!(begin.elapsed() < Duration::from_secs(60), "{tool} {input} took too long");
         report
     }
 

@@ -116,6 +116,46 @@ fn what_cannot_be_written_says_why_and_leaves_nothing() {
 }
 
 #[test]
+fn what_git_runs_by_its_settings_or_in_a_bare_repository_is_protected() {
+    let project = Project::with(&[
+        (".git/HEAD", "ref: refs/heads/main\n"),
+        (
+            ".git/config",
+            "[include]\n\tpath = ../team.gitconfig\n[core]\n\thooksPath = tools/hooks\n",
+        ),
+        ("team.gitconfig", "[include]\n\tpath = more\n"),
+        ("lib/HEAD", "ref: refs/heads/main\n"),
+        ("lib/objects/x", ""),
+        ("part/objects/x", ""),
+        ("part/refs/x", ""),
+    ]);
+    let write = |path: &str| json!({"path": path, "content": "y"});
+    // The control: a folder that git takes for nothing, and names beside what the settings name.
+    for path in ["lib/config", "lib/hooks/post-commit", "tools/x", "other.gitconfig"] {
+        project.ok("write", write(path));
+    }
+    for path in [
+        "lib/refs/heads/main",
+        "part/HEAD",
+        "team.gitconfig",
+        "more",
+        "tools/hooks/post-commit",
+        ".git/worktrees/x/config.worktree",
+        ".git/rebase-merge/git-rebase-todo",
+        ".git/rebase-merge/strategy",
+        ".git/MERGE_RR",
+        "lib/commondir",
+    ] {
+        project.fails("write", write(path), "protected");
+    }
+    std::fs::create_dir(project.path("lib/refs")).unwrap();
+    for path in ["lib/config", "lib/hooks/post-commit", "lib/info/attributes"] {
+        project.fails("write", write(path), "protected");
+    }
+    project.ok("write", write("lib/description"));
+}
+
+#[test]
 fn a_directory_that_the_user_may_not_write_to() {
     let project = Project::with(&[("locked/file", "x")]);
     std::fs::set_permissions(project.path("locked"), std::fs::Permissions::from_mode(0o555))

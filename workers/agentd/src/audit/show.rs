@@ -2,7 +2,7 @@
 
 use super::list::records;
 use super::words;
-use client::plain;
+use client::{marked, plain};
 use journal::{AuditedCall, Decided, Ended, Enforced, Level, Policy, Tier};
 use std::fmt::Write;
 use std::path::Path;
@@ -70,7 +70,7 @@ impl Page {
             "asked by",
             &format!("turn {}, request {} of the model", decided.turn, decided.round),
         );
-        self.line("input", &decided.input);
+        self.line("input", &marked(&decided.input));
         if let Some(digest) = decided.script {
             match journal::script(dir, digest) {
                 Ok(script) => self.line("script", &script),

@@ -1,5 +1,6 @@
 //! Words of the record in plain language.
 
+use client::marked;
 use jiff::Timestamp;
 use journal::{
     Basis, Connection, Decided, Decision, Ended, Outcome, Passage, Refusal, RefusalKind,
@@ -99,6 +100,11 @@ pub(super) fn connection(connection: &Connection) -> String {
 
 /// What a call is about: its one argument that says most, else all of them.
 pub(super) fn gist(input: &str) -> String {
+    marked(&telling(input))
+}
+
+/// The argument that says most.
+fn telling(input: &str) -> String {
     let telling = ["command", "argv", "path", "pattern", "url", "query"];
     let Ok(Value::Object(fields)) = serde_json::from_str(input) else { return input.to_owned() };
     match telling.iter().find_map(|name| fields.get(*name)) {

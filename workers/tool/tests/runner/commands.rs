@@ -34,7 +34,10 @@ fn a_program_without_a_shell_is_given_its_words_as_they_are() {
     std::fs::write(project.path("it's"), "").unwrap();
     let words = ["printf", "<%s>", "a b", "", "$(touch made)", "*", "it's", "a\nb", "~", "x=y"];
     let report = project.run("run", json!({ "argv": words }));
-    assert_eq!(report.result.text, "<a b><><$(touch made)><*><it's><a\nb><~><x=y>\nexit code: 0");
+    assert_eq!(
+        report.result.text,
+        "<a b><><$(touch made)><*><it's><a\nb><~><x=y>\n--- agentd ---\nexit code: 0"
+    );
     let text = "printf '<%s>' 'a b' '' '$(touch made)' '*' 'it'\\''s' 'a\nb' '~' 'x=y'";
     assert_eq!(report.effects, [Effect::Ran(text.to_owned())]);
     assert!(!project.path("made").exists());
@@ -79,23 +82,27 @@ fn programs_that_are_none() {
 fn output_then_errors_then_the_exit_code() {
     let project = Project::new();
     for (command, text, outcome) in [
-        ("true", "(no output)\nexit code: 0", Outcome::Exited { code: 0 }),
-        ("echo a", "a\nexit code: 0", Outcome::Exited { code: 0 }),
-        ("printf a", "a\nexit code: 0", Outcome::Exited { code: 0 }),
+        ("true", "(no output)\n--- agentd ---\nexit code: 0", Outcome::Exited { code: 0 }),
+        ("echo a", "a\n--- agentd ---\nexit code: 0", Outcome::Exited { code: 0 }),
+        ("printf a", "a\n--- agentd ---\nexit code: 0", Outcome::Exited { code: 0 }),
         (
             "echo b >&2; echo a; exit 3",
-            "a\n--- stderr ---\nb\nexit code: 3",
+            "a\n--- stderr ---\nb\n--- agentd ---\nexit code: 3",
             Outcome::Exited { code: 3 },
         ),
         (
             "kill -KILL $$",
-            "(no output)\nexit code: 137 (killed by signal 9, SIGKILL)",
+            "(no output)\n--- agentd ---\nexit code: 137 (killed by signal 9, SIGKILL)",
             Outcome::Signalled { signal: 9 },
         ),
-        ("printf '\\033[31mred\\033[0m\\r\\n'", "red\nexit code: 0", Outcome::Exited { code: 0 }),
+        (
+            "printf '\\033[31mred\\033[0m\\r\\n'",
+            "red\n--- agentd ---\nexit code: 0",
+            Outcome::Exited { code: 0 },
+        ),
         (
             "printf '1%%\\r2%%\\n'",
-            "2%\n[1 states of progress lines in stdout were written over]\nexit code: 0",
+            "2%\n--- agentd ---\n[1 states of progress lines in stdout were written over]\nexit code: 0",
             Outcome::Exited { code: 0 },
         ),
     ] {
@@ -109,7 +116,10 @@ fn output_then_errors_then_the_exit_code() {
     let report = project.run("shell_exec", json!({"command": "pwd; exit 127"}));
     assert_eq!(
         report.result.text,
-        format!("{}\nexit code: 127", project.path("").display().to_string().trim_end_matches('/'))
+        format!(
+            "{}\n--- agentd ---\nexit code: 127",
+            project.path("").display().to_string().trim_end_matches('/')
+        )
     );
     assert!(report.result.summary.starts_with("exit code: 127, "));
 }
@@ -146,7 +156,7 @@ fn output_of_gigabytes_is_kept_at_both_ends() {
     let text = &report.result.text;
     assert!(text.starts_with("begin\n0123"), "{}", &text[..100]);
     let tail = &text[text.len() - 300..];
-    assert!(text.contains("\nend\n[stdout had 2000000011 bytes, "), "{tail}");
+    assert!(text.contains("\nend\n--- agentd ---\n[stdout had 2000000011 bytes, "), "{tail}");
     assert!(text.ends_with("\nexit code: 0"), "{tail}");
     assert!(text.contains("characters left out here; redirect the output into a file"));
     assert!(text.chars().count() <= 30_000);
@@ -235,5 +245,5 @@ fn temporary_files_have_their_place() {
     let report = project
         .run("bash", json!({"command": "f=$(mktemp) && echo x > $f && cat $f && echo ${f%/*}"}));
     let temp = project.base.join("temp");
-    assert_eq!(report.result.text, format!("x\n{}\nexit code: 0", temp.display()));
+    assert_eq!(report.result.text, format!("x\n{}\n--- agentd ---\nexit code: 0", temp.display()));
 }

@@ -69,7 +69,7 @@ fn a_command_without_end_times_out_and_keeps_its_output() {
     assert_eq!(report.result.code.as_deref(), Some("timed_out"));
     assert_eq!(
         report.result.text,
-        "printed\nexit code: 124 (timed out after 700 ms; all its processes were ended)"
+        "printed\n--- agentd ---\nexit code: 124 (timed out after 700 ms; all its processes were ended)"
     );
     assert!(silent(&project.path("alive")), "the daemon that it left lives on");
 }
@@ -118,7 +118,7 @@ fn a_grandchild_that_holds_the_pipe_does_not_hold_the_call() {
         project.run("bash", json!({"command": format!("{DAEMON} sleep 0.2; echo done; exit 5")}));
     assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
     assert_eq!(report.result.outcome, Outcome::Exited { code: 5 });
-    let said = "done\n[processes that it left running were ended with it: sh, sleep; start a server and use \
+    let said = "done\n--- agentd ---\n[processes that it left running were ended with it: sh, sleep; start a server and use \
                 it in one command]\nexit code: 5";
     let alone = said.replace("sh, sleep", "sh");
     assert!([said, &alone].contains(&report.result.text.as_str()), "{}", report.result.text);
@@ -145,7 +145,7 @@ fn a_background_process_is_not_ended_without_a_word() {
         );
         match said {
             Some(said) => assert!(text.contains(said), "{script}: {text}"),
-            None => assert_eq!(text, "started\nexit code: 0", "{script}"),
+            None => assert_eq!(text, "started\n--- agentd ---\nexit code: 0", "{script}"),
         }
     }
 }
@@ -153,7 +153,7 @@ fn a_background_process_is_not_ended_without_a_word() {
 fn what_a_background_process_prints_soon_is_kept() {
     let project = Project::new();
     let report = project.run("bash", json!({"command": "(sleep 0.05; echo late) & echo first"}));
-    assert_eq!(report.result.text, "first\nlate\nexit code: 0");
+    assert_eq!(report.result.text, "first\nlate\n--- agentd ---\nexit code: 0");
 }
 
 fn cancel_ends_the_tree_and_keeps_the_output() {
@@ -249,7 +249,7 @@ fn a_keeper_that_is_stopped_outlives_neither_its_runner_nor_its_command() {
     let keeper = runner.keeper.expect("a keeper").pid;
     signal(keeper, Signal::SIGSTOP);
     let begin = Instant::now();
-    assert_eq!(runner.done().result.text, "printed\nexit code: 0");
+    assert_eq!(runner.done().result.text, "printed\n--- agentd ---\nexit code: 0");
     assert!(gone(keeper) && begin.elapsed() < Duration::from_secs(4), "{:?}", begin.elapsed());
 }
 

@@ -1,7 +1,9 @@
 //! The tools for git, with the real git in a real cage.
 
-use crate::supervisor::Project;
+use crate::supervisor::{Project, Runner, run};
 use protocol::call::{Effect, Outcome, Report};
+use protocol::confinement::Profile;
+use protocol::tool::{Errand, ToTool};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -15,6 +17,7 @@ pub const TESTS: &[crate::Test] = &[
     ("what_git_refuses_is_in_its_own_words", what_git_refuses_is_in_its_own_words),
     ("calls_of_git_that_are_none", calls_of_git_that_are_none),
     ("a_commit_needs_a_name", a_commit_needs_a_name),
+    ("a_fifo_holds_no_look_beyond_its_time", a_fifo_holds_no_look_beyond_its_time),
 ];
 
 /// A repository with one commit, by somebody whose name is in its settings.
@@ -47,7 +50,40 @@ fn by_hand(project: &Project, words: &[&str]) -> String {
 fn ok(project: &Project, tool: &str, input: Value) -> String {
     let Report { result, .. } = project.run(tool, input);
     assert_eq!(result.outcome, Outcome::Exited { code: 0 }, "{tool}: {}", result.text);
-    result.text.strip_suffix("exit code: 0").unwrap().to_owned()
+    result.text.strip_suffix("exit code: 0").unwrap().replace("--- agentd ---\n", "")
+}
+
+/// Where git would wait for ever: what it reads first is refused by name, and a call's time, which is
+/// `tools.timeout_ms`, bounds the rest.
+fn a_fifo_holds_no_look_beyond_its_time() {
+    let project = repository();
+    let status = || project.run("git_status", json!({})).result;
+    for name in [".git/info/exclude", ".git/info/attributes", ".gitignore", ".gitattributes"] {
+        let path = project.path(name);
+        let _ = std::fs::remove_file(&path);
+        fifo(&path);
+        let result = status();
+        assert_eq!(result.code.as_deref(), Some("not_a_file"), "{}", result.text);
+        let said = format!("nothing was run: {name} is a FIFO, not a file");
+        assert!(result.text.contains(&said), "{}", result.text);
+        std::fs::remove_file(&path).unwrap();
+    }
+    fifo(&project.path("dir/.gitignore"));
+    let mut order = run("git_status", "{}");
+    let Errand::Run { timeout_ms, .. } = &mut order else { panic!("made as a run") };
+    *timeout_ms = 1_500;
+    let mut runner = Runner::caged(&project.confinement(Profile::GitLook));
+    runner.say(&ToTool::Go(order));
+    let result = runner.done().result;
+    assert_eq!(result.outcome, Outcome::TimedOut, "{}", result.text);
+    assert!(result.text.contains("timed out after 1500 ms"), "{}", result.text);
+    std::fs::remove_file(project.path("dir/.gitignore")).unwrap();
+    assert_eq!(ok(&project, "git_status", json!({})), "## main\n", "the positive control");
+}
+
+fn fifo(path: &Path) {
+    let mode = nix::sys::stat::Mode::S_IRUSR | nix::sys::stat::Mode::S_IWUSR;
+    nix::unistd::mkfifo(path, mode).unwrap();
 }
 
 fn a_change_from_its_status_to_its_commit() {

@@ -12,6 +12,7 @@ mod endings;
 mod files;
 mod git;
 mod git_looks;
+mod repair;
 mod scope;
 mod supervisor;
 
@@ -29,9 +30,16 @@ fn main() -> ExitCode {
     if arguments.iter().any(|argument| argument == "--as-code-runner") {
         return tool_worker::main_with(tool_worker::Engine::Trees(&code::Trees));
     }
-    let tests: Vec<Test> =
-        [files::TESTS, scope::TESTS, commands::TESTS, git::TESTS, git_looks::TESTS, endings::TESTS]
-            .concat();
+    let tests: Vec<Test> = [
+        files::TESTS,
+        scope::TESTS,
+        commands::TESTS,
+        git::TESTS,
+        git_looks::TESTS,
+        endings::TESTS,
+        repair::TESTS,
+    ]
+    .concat();
     if arguments.iter().any(|argument| argument == "--list") {
         tests.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;

@@ -1,6 +1,6 @@
 //! The supervisor's side of one runner, as far as a test needs it.
 
-use ipc::{HELLO_BYTES, Hello, Joiner, codec, frames};
+use ipc::{HELLO_BYTES, Hello, Joiner, codec, descriptor_frame, frames};
 use protocol::Link;
 use protocol::call::{Probe, Report};
 use protocol::confinement::{
@@ -11,7 +11,7 @@ use protocol::tool::{Errand, FromTool, Keeper, Stream, ToTool, ToolLink};
 use serde_json::Value;
 use std::cell::Cell;
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -165,6 +165,14 @@ impl Runner {
 
     pub fn say(&mut self, word: &ToTool) {
         self.socket.write_all(&frames(Generation(1), 0, &codec::encode(word).unwrap())).unwrap();
+    }
+
+    /// A word behind which this descriptor rides.
+    pub fn say_with(&mut self, word: &ToTool, descriptor: &impl AsFd) {
+        self.say(word);
+        let frame = descriptor_frame(Generation(1));
+        let sent = ipc::fd::send(self.socket.as_fd(), &frame, descriptor.as_fd()).unwrap();
+        assert_eq!(sent, frame.len());
     }
 
     /// The next message but a keeper's name and log lines, or the channel's end.

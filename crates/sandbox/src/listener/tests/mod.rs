@@ -21,6 +21,7 @@ pub(crate) fn watch(plan: Plan) -> Watch {
     Watch {
         plan,
         tier: Tier::B,
+        made: None,
         network: Network::Off,
         signals: Signals::Open,
         writable: Vec::new(),

@@ -24,7 +24,7 @@ pub(super) fn plans() -> Vec<Plan> {
     for inet in [Inet::Refused, Inet::Allowed] {
         for unix in [Unix::Refused, Unix::Carried, Unix::Allowed] {
             for exec in [Exec::Refused, Exec::Allowed(MARK)] {
-                for metadata in [Metadata::Open, Metadata::ReadOnly] {
+                for metadata in [Metadata::Open, Metadata::Carried, Metadata::ReadOnly] {
                     for lengths in [Lengths::ByKernel, Lengths::ByFilter] {
                         for reporting in [Reporting::Errno, Reporting::Notify] {
                             plans.push(Plan { inet, unix, exec, metadata, lengths, reporting });

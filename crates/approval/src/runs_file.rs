@@ -1,0 +1,83 @@
+//! Whether a command runs a file that calls can write, by the path it names: an answer that holds
+//! longer would hold for the file's next text too. For `rules`.
+//!
+//! Programs that find what they run by themselves (`make`, `cargo test`, `python -m`) are not among
+//! these.
+
+use crate::grammar;
+use crate::programs::{Trait, Traits};
+use crate::script::{Simple, Word};
+use crate::through::{self, Inner};
+use crate::words::base_name;
+use std::path::Path;
+
+/// Deepest command within a command that is looked at; a deeper one counts as one that does.
+const DEPTH_CAP: usize = 8;
+
+/// They run the file that their first word names which is no option.
+const INTERPRETERS: &[&str] = &[
+    "Rscript", "awk", "bun", "deno", "elixir", "expect", "gawk", "groovy", "guile", "java",
+    "julia", "lua", "luajit", "mawk", "nawk", "node", "nodejs", "ocaml", "perl", "php", "pwsh",
+    "pypy", "pypy3", "python", "ruby", "scala", "swift", "tclsh", "ts-node", "tsx", "wasmtime",
+];
+
+/// Behind these stands what they run, in place of a file.
+const IN_PLACE: &[&str] = &["-c", "-e", "-m", "-r", "-p", "--eval", "--print"];
+
+/// Places where no call writes.
+const OF_SYSTEM: &[&str] =
+    &["/bin", "/sbin", "/usr", "/lib", "/lib64", "/opt", "/nix/store", "/gnu/store"];
+
+/// The file as the command names it.
+pub(crate) fn runs_file(simple: &Simple, project: &Path) -> Option<String> {
+    of_words(&simple.words, project, 0)
+}
+
+fn of_words(words: &[Word], project: &Path, depth: usize) -> Option<String> {
+    let (first, rest) = words.split_first()?;
+    let program = first.known()?;
+    if depth > DEPTH_CAP || (program.contains('/') && is_writable(program, project)) {
+        return Some(program.to_owned());
+    }
+    let deeper = |words: &[Word]| of_words(words, project, depth + 1);
+    match through::inner(words) {
+        Some(Inner::Command(inner)) => return deeper(&inner),
+        Some(Inner::Script(text) | Inner::Here(text)) => {
+            let script = grammar::read(&text).ok()?;
+            return script.iter().find_map(|simple| deeper(&simple.words));
+        }
+        None => {}
+    }
+    let traits = Traits::of(program);
+    if traits.has(Trait::Finds) {
+        return through::find_runs(words)?.iter().find_map(|run| deeper(run));
+    }
+    let name = base_name(program).trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    if traits.has(Trait::Shell) || traits.has(Trait::Sources) || INTERPRETERS.contains(&name) {
+        return file_of(rest).filter(|file| is_writable(file, project)).map(str::to_owned);
+    }
+    // What stands behind a wrapper that is not looked through.
+    let runs = |word: &&str| word.contains('/') && !word.starts_with('-');
+    let mut behind = rest.iter().filter_map(Word::known).filter(runs);
+    let behind = behind.find(|word| is_writable(word, project));
+    behind.filter(|_| traits.has(Trait::PassesOn)).map(str::to_owned)
+}
+
+/// The file behind an interpreter's options.
+fn file_of(words: &[Word]) -> Option<&str> {
+    for word in words {
+        match word.known()? {
+            option if IN_PLACE.contains(&option) => return None,
+            option if option.starts_with('-') => {}
+            file => return Some(file),
+        }
+    }
+    None
+}
+
+fn is_writable(file: &str, project: &Path) -> bool {
+    let path = Path::new(file);
+    let steps_up = path.components().any(|part| part == std::path::Component::ParentDir);
+    let of_system = OF_SYSTEM.iter().any(|dir| path.starts_with(dir));
+    !path.is_absolute() || steps_up || path.starts_with(project) || !of_system
+}

@@ -1,0 +1,343 @@
+//! What the request carries that no text may: the key, passwords and headers that the person
+//! configured. Servers and gateways repeat them in refusals. For `http`, `ask` and `blanked`.
+//!
+//! Found as it is, percent-encoded, escaped as in JSON, and in base64 at any place of a longer text.
+//! A part of a secret and other encodings are not found.
+
+use crate::key::Key;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use protocol::provider::Server;
+use reqwest::Url;
+use std::fmt;
+use zeroize::Zeroizing;
+
+/// Shorter ones are words of the language (`none`, `dummy`), and not blanked.
+const SHORTEST: usize = 6;
+/// The same in an answer, where a word that is blanked by mistake would change what the model said.
+const SHORTEST_IN_ANSWER: usize = 12;
+/// Headers that hold nothing secret.
+const PUBLIC: [&str; 9] = [
+    "anthropic-beta",
+    "anthropic-version",
+    "openai-beta",
+    "openai-organization",
+    "openai-project",
+    "http-referer",
+    "referer",
+    "user-agent",
+    "x-title",
+];
+
+/// One spelling of a secret.
+struct Form {
+    bytes: Zeroizing<Vec<u8>>,
+    /// What stands in its place.
+    blank: String,
+    in_answers: bool,
+}
+
+/// All spellings of all secrets of a server.
+pub(crate) struct Secrets {
+    forms: Vec<Form>,
+    /// By each byte, whether a spelling may begin with it.
+    begins: [bool; 256],
+}
+
+/// In which text is looked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// What people are told.
+    Words,
+    /// What the model answered.
+    Answer,
+}
+
+/// Whether more of the text may come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum More {
+    MayCome,
+    Ended,
+}
+
+/// How a spelling compares to a text from some place on.
+enum Match {
+    Not,
+    /// The text ends within it.
+    Begun,
+    /// It ends before this place.
+    Whole(usize),
+}
+
+impl Secrets {
+    /// Of a recording.
+    pub(crate) fn none() -> Self {
+        Self { forms: Vec::new(), begins: [false; 256] }
+    }
+
+    /// Of a server that is reached like this.
+    pub(crate) fn of(server: &Server, key: Option<&Key>, proxy: Option<&str>) -> Self {
+        let mut all = Self::none();
+        if let Some(key) = key {
+            all.add(key.expose(), "[the key]");
+        }
+        for (name, value) in &server.headers {
+            if PUBLIC.iter().any(|public| name.eq_ignore_ascii_case(public)) {
+                continue;
+            }
+            // Behind the scheme, as in `Bearer …`.
+            let value = value.trim().rsplit(' ').next().unwrap_or_default();
+            all.add(value, &format!("[the header {name}]"));
+        }
+        for (address, blank) in
+            [(Some(server.base_url.as_str()), "[a password]"), (proxy, "[the proxy's password]")]
+        {
+            let url = address.and_then(|address| Url::parse(address.trim()).ok());
+            if let Some(password) = url.as_ref().and_then(Url::password) {
+                all.add(&decoded(password), blank);
+            }
+        }
+        // The longest that fits is blanked.
+        all.forms.sort_by_key(|form| std::cmp::Reverse(form.bytes.len()));
+        for form in &all.forms {
+            all.begins[usize::from(form.bytes[0])] = true;
+        }
+        if !all.forms.is_empty() {
+            all.begins[usize::from(b'%')] = true;
+            all.begins[usize::from(b'\\')] = true;
+        }
+        all
+    }
+
+    fn add(&mut self, secret: &str, blank: &str) {
+        if secret.len() < SHORTEST {
+            return;
+        }
+        let in_answers = secret.len() >= SHORTEST_IN_ANSWER;
+        let mut form = |bytes: Zeroizing<Vec<u8>>| {
+            self.forms.push(Form { bytes, blank: blank.to_owned(), in_answers });
+        };
+        form(Zeroizing::new(secret.as_bytes().to_vec()));
+        for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
+            for before in 0..3 {
+                form(in_base64(engine, secret.as_bytes(), before));
+            }
+        }
+    }
+
+    /// The text without them.
+    pub(crate) fn blank(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.blank_bytes(text.as_bytes())).into_owned()
+    }
+
+    /// The same of bytes.
+    pub(crate) fn blank_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        self.pass(bytes, Within::Words, More::Ended).0
+    }
+
+    /// The bytes without them, and from where on they may be the beginning of one.
+    pub(crate) fn pass(&self, bytes: &[u8], within: Within, more: More) -> (Vec<u8>, usize) {
+        let mut out = Vec::with_capacity(bytes.len());
+        let (mut at, mut from) = (0, 0);
+        while at < bytes.len() {
+            if !self.begins[usize::from(bytes[at])] {
+                at += 1;
+                continue;
+            }
+            match self.found(&bytes[at..], within) {
+                (Match::Whole(length), blank) => {
+                    out.extend_from_slice(&bytes[from..at]);
+                    out.extend_from_slice(blank.as_bytes());
+                    at += length;
+                    from = at;
+                }
+                (Match::Begun, _) if more == More::MayCome => break,
+                (Match::Begun | Match::Not, _) => at += 1,
+            }
+        }
+        out.extend_from_slice(&bytes[from..at]);
+        (out, at)
+    }
+
+    /// The longest that the text begins with, else whether it may be the beginning of one.
+    fn found(&self, text: &[u8], within: Within) -> (Match, &str) {
+        let mut begun = Match::Not;
+        for form in self.forms.iter().filter(|form| form.in_answers || within == Within::Words) {
+            match form.compare(text) {
+                Match::Whole(length) => return (Match::Whole(length), &form.blank),
+                Match::Begun => begun = Match::Begun,
+                Match::Not => {}
+            }
+        }
+        (begun, "")
+    }
+}
+
+impl Form {
+    fn compare(&self, text: &[u8]) -> Match {
+        let mut at = 0;
+        for wanted in self.bytes.iter() {
+            match one(&text[at..], *wanted) {
+                Match::Whole(length) => at += length,
+                not @ (Match::Not | Match::Begun) => return not,
+            }
+        }
+        Match::Whole(at)
+    }
+}
+
+/// Whether a text begins with this byte, as it is or escaped.
+fn one(text: &[u8], wanted: u8) -> Match {
+    let Some(first) = text.first() else { return Match::Begun };
+    if *first == wanted {
+        return Match::Whole(1);
+    }
+    let escapes = match first {
+        b'%' => format!("%{wanted:02x}"),
+        b'\\' if text.get(1) == Some(&wanted) => return Match::Whole(2),
+        b'\\' => format!("\\u00{wanted:02x}"),
+        _ => return Match::Not,
+    };
+    let shared = text.len().min(escapes.len());
+    match text[..shared].eq_ignore_ascii_case(&escapes.as_bytes()[..shared]) {
+        true if shared == escapes.len() => Match::Whole(shared),
+        true => Match::Begun,
+        false => Match::Not,
+    }
+}
+
+/// The letters that are the same whatever stands around the secret, behind so many bytes of a group
+/// of three.
+fn in_base64(engine: &impl Engine, secret: &[u8], before: usize) -> Zeroizing<Vec<u8>> {
+    let mut bytes = Zeroizing::new(vec![0; before]);
+    bytes.extend_from_slice(secret);
+    let encoded = Zeroizing::new(engine.encode(&*bytes));
+    let (first, last) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
+    Zeroizing::new(encoded.as_bytes()[first..last].to_vec())
+}
+
+/// A password as it was before it stood in an address.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = behind.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let byte = digits.and_then(|two| u8::from_str_radix(two, 16).ok());
+        match (first, byte) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use proptest::prelude::*;
+    use protocol::provider::{Api, Auth};
+    use std::io::Write;
+
+    const KEY: &str = "sk-ant/1+x?4f1c";
+
+    fn secrets(key: &str, headers: &[(&str, &str)], base_url: &str) -> Secrets {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(key.as_bytes()).unwrap();
+        let headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let headers = headers.collect();
+        let base_url = base_url.to_owned();
+        let server = Server { api: Api::Chat, base_url, auth: Auth::Bearer, headers, effort: None };
+        let key = Key::read(&file).unwrap();
+        Secrets::of(&server, Some(&key), Some("http://ann:hunter%3222@proxy:1"))
+    }
+
+    #[test]
+    fn a_key_is_found_in_every_spelling() {
+        let secrets = secrets(KEY, &[], "http://a/");
+        let percent: String = KEY.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        for (text, blanked) in [
+            (format!("no: {KEY}."), "no: [the key]."),
+            (format!("{KEY}{KEY}"), "[the key][the key]"),
+            ("?k=sk-ant%2F1%2bx%3F4f1c&".into(), "?k=[the key]&"),
+            (format!("x={percent}"), "x=[the key]"),
+            (r"sk-ant\/1+x?4f1c \u0073k-ant/1\u002Bx?4f1c".into(), "[the key] [the key]"),
+            ("é sk-ant/1+x?4f1".into(), "é sk-ant/1+x?4f1"),
+            ("100 % of \\ sk".into(), "100 % of \\ sk"),
+        ] {
+            assert_eq!(secrets.blank(&text), blanked, "{text}");
+        }
+    }
+
+    #[test]
+    fn base64_is_found_behind_any_number_of_bytes_in_both_alphabets() {
+        let secrets = secrets(KEY, &[], "http://a/");
+        for before in ["", "u", "us", "ann:", "ann b:"] {
+            for after in ["", "x", "xy"] {
+                for engine in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
+                    let text = format!(
+                        "Basic {} is refused",
+                        engine.encode(format!("{before}{KEY}{after}"))
+                    );
+                    let blanked = secrets.blank(&text);
+                    assert!(blanked.contains("[the key]"), "{before:?} {after:?}: {blanked}");
+                    // Of the letters that the key shares with what stands around it one is left.
+                    assert!(blanked.len() < 60, "{before:?} {after:?}: {blanked}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn headers_and_passwords_are_secrets_and_public_headers_are_not() {
+        let headers = [
+            ("cf-access-token", "token-of-mine"),
+            ("Proxy-Auth", "Bearer other-of-mine"),
+            ("anthropic-beta", "context-1m-2025"),
+            ("x-short", "true"),
+        ];
+        let secrets = secrets("dummy", &headers, "https://ann:passw%6Frd@host/");
+        assert_eq!(
+            secrets
+                .blank("token-of-mine other-of-mine context-1m-2025 true dummy password hunter222"),
+            "[the header cf-access-token] [the header Proxy-Auth] context-1m-2025 true dummy \
+             [a password] [the proxy's password]"
+        );
+        let answer = secrets.pass(b"password token-of-mine", Within::Answer, More::Ended).0;
+        assert_eq!(answer, b"password [the header cf-access-token]", "short words stay in answers");
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_gives_the_same(cuts in proptest::collection::vec(0usize..60, 0..20)) {
+            let secrets = secrets(KEY, &[], "http://a/");
+            let text = format!("sk-sk-ant {KEY} %73k-ant%2f1+x?4f1c {KEY}sk-an");
+            let whole = secrets.blank(&text);
+            let mut cuts: Vec<usize> = cuts.into_iter().filter(|cut| *cut < text.len()).collect();
+            cuts.push(text.len());
+            cuts.sort_unstable();
+            let (mut out, mut held, mut from) = (Vec::new(), Vec::new(), 0);
+            for cut in cuts {
+                held.extend_from_slice(&text.as_bytes()[from..cut]);
+                from = cut;
+                let (passed, kept) = secrets.pass(&held, Within::Answer, More::MayCome);
+                out.extend(passed);
+                held.drain(..kept);
+            }
+            out.extend(secrets.pass(&held, Within::Answer, More::Ended).0);
+            prop_assert_eq!(String::from_utf8(out).unwrap(), whole);
+        }
+    }
+}

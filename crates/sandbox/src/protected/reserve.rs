@@ -1,0 +1,58 @@
+//! Room on the project's disk, kept while a command runs, so that a command which fills it does not
+//! keep its changes from being put right. For `mend`.
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, fallocate};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+/// Files without a name, one on each disk.
+#[derive(Debug, Default)]
+pub(super) struct Reserve(Vec<File>);
+
+impl Reserve {
+    /// Takes this much room on the disk of each folder. A file system that keeps no room for a file
+    /// without a name, or takes nothing new at all, has none taken.
+    ///
+    /// # Errors
+    /// Where a disk is full.
+    pub(super) fn of<'a>(
+        folders: impl Iterator<Item = &'a PathBuf>,
+        bytes: u64,
+    ) -> io::Result<Self> {
+        let mut kept = Self::default();
+        let mut disks = BTreeSet::new();
+        let Some(bytes) = i64::try_from(bytes).ok().filter(|bytes| *bytes > 0) else {
+            return Ok(kept);
+        };
+        for folder in folders {
+            let Ok(found) = folder.metadata() else { continue };
+            if !disks.insert(found.dev()) {
+                continue;
+            }
+            let file = File::options()
+                .write(true)
+                .mode(0o600)
+                .custom_flags(libc::O_TMPFILE | libc::O_CLOEXEC)
+                .open(folder);
+            let taken = file.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(0)));
+            let taken = taken.and_then(|file| {
+                fallocate(&file, FallocateFlags::empty(), 0, bytes).map(|()| file)
+            });
+            match taken {
+                Ok(file) => kept.0.push(file),
+                Err(full @ (Errno::ENOSPC | Errno::EDQUOT)) => return Err(full.into()),
+                Err(_) => {}
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Gives it back, to be used.
+    pub(super) fn release(&mut self) {
+        self.0.clear();
+    }
+}

@@ -1,0 +1,431 @@
+//! What was seen at protected names before a command, as bytes in a file: so that another process
+//! puts right what a command changed whose runner was killed. Used by the runner's cage, which
+//! writes it, and by the process that puts right, which reads it.
+//!
+//! A file is read by the build that wrote it and by no other: each type's fields go one behind the
+//! other, in the order of its line below it.
+
+use super::mend::Before;
+use super::places::{Kind, Place, Within};
+use super::reserve::Reserve;
+use crate::policy::{self, Protected};
+use protocol::BUILD_ID;
+use protocol::call::{Remedy, Tampered};
+use protocol::confinement::Profile;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+/// Begins each file, before the build that wrote it.
+const HEAD: &str = "agentd protected names, build ";
+/// Most bytes of one file: some times what is kept of one call.
+const MOST: u64 = 64 << 20;
+
+impl Before {
+    /// Writes it to this file and waits until the disk has it. A killed runner needs no such wait, a
+    /// machine without power does: so that an empty or missing file is proof that its command never
+    /// began. It costs half a millisecond on ext4, while the supervisor waits for its own record.
+    /// The file's name comes along there, as on XFS and Btrfs: a wait for the directory would cost five
+    /// times that.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub(crate) fn save(&self, file: &mut File) -> io::Result<()> {
+        let head = format!("{HEAD}{BUILD_ID}\n").into_bytes();
+        file.write_all(&[head, part(self)].concat())?;
+        file.sync_all()
+    }
+}
+
+/// What is in a file.
+struct Contents {
+    before: Before,
+    /// What its runner did itself, where it came to that.
+    done: Vec<Tampered>,
+}
+
+/// Reads this file from its beginning; `None` where nothing was written, so that its command never
+/// began.
+fn read(file: &mut File) -> Result<Option<Contents>, String> {
+    let mut bytes = Vec::new();
+    let read = file.rewind().and_then(|()| file.take(MOST).read_to_end(&mut bytes));
+    read.map_err(|error| format!("it cannot be read: {error}"))?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let end = bytes.iter().position(|byte| *byte == b'\n').ok_or("it is damaged")?;
+    let (head, rest) = bytes.split_at(end);
+    let build = head.strip_prefix(HEAD.as_bytes()).ok_or("it is damaged")?;
+    if build != BUILD_ID.as_bytes() {
+        return Err("another build of agentd wrote it".to_owned());
+    }
+    let mut rest = rest.get(1..).unwrap_or_default();
+    let before = take_part(&mut rest).ok_or("it is damaged")?;
+    // A runner that was killed meanwhile is as one that did not come to it.
+    Ok(Some(Contents { before, done: take_part(&mut rest).unwrap_or_default() }))
+}
+
+/// Puts right what the command changed before which [`crate::Cage::save`] wrote this file. To be
+/// called in the cage of [`crate::Cage::enter_to_repair`], when nothing of the command lives. What
+/// its runner put right itself is told first.
+///
+/// # Errors
+/// Why the file says nothing.
+pub fn repair(file: &mut File) -> Result<Vec<Tampered>, String> {
+    let Some(Contents { before, mut done }) = read(file)? else { return Ok(Vec::new()) };
+    let more = before.mend().into_iter().filter(|name| !done.contains(name)).collect::<Vec<_>>();
+    done.extend(more);
+    Ok(done)
+}
+
+/// Writes behind what [`crate::Cage::save`] wrote what was done about it since, for whoever reads it
+/// because nobody heard the report.
+///
+/// # Errors
+/// Those of the disk.
+pub fn repaired(file: &mut File, done: &Vec<Tampered>) -> io::Result<()> {
+    file.write_all(&part(done))
+}
+
+/// Length, digest, and what it is.
+fn part(of: &impl Saved) -> Vec<u8> {
+    let mut body = Vec::new();
+    of.save(&mut body);
+    let mut bytes = Vec::new();
+    (body.len() as u64).save(&mut bytes);
+    digest(&body).save(&mut bytes);
+    bytes.append(&mut body);
+    bytes
+}
+
+fn take_part<T: Saved>(from: &mut &[u8]) -> Option<T> {
+    let (length, sum) = (u64::load(from)?, u64::load(from)?);
+    let (mut body, rest) = from.split_at_checked(usize::try_from(length).ok()?)?;
+    *from = rest;
+    if sum != digest(body) {
+        return None;
+    }
+    T::load(&mut body).filter(|_| body.is_empty())
+}
+
+/// Whether commands of this profile are looked after, so that there is something to save.
+#[must_use]
+pub fn protects(profile: Profile) -> bool {
+    !policy::of(profile).protected.is_empty()
+}
+
+/// Tells a whole file from a damaged one: FNV-1a. Nobody who would forge it can write it.
+fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// What can be saved.
+pub(super) trait Saved: Sized {
+    fn save(&self, to: &mut Vec<u8>);
+    /// Takes it from the front of the bytes; `None` where they are none of it.
+    fn load(from: &mut &[u8]) -> Option<Self>;
+}
+
+/// Saves a type by its parts: a field or a variant that is missing here does not compile.
+macro_rules! saved {
+    (struct $Type:ident { $($field:ident),+ $(,)? }) => {
+        impl $crate::protected::saved::Saved for $Type {
+            fn save(&self, to: &mut Vec<u8>) {
+                let Self { $($field),+ } = self;
+                $($crate::protected::saved::Saved::save($field, to);)+
+            }
+
+            fn load(from: &mut &[u8]) -> Option<Self> {
+                $(let $field = $crate::protected::saved::Saved::load(from)?;)+
+                Some(Self { $($field),+ })
+            }
+        }
+    };
+    (enum $Type:ident { $($number:literal => $Variant:ident $(($inner:ident))? $({ $($field:ident),+ })?),+ $(,)? }) => {
+        impl $crate::protected::saved::Saved for $Type {
+            fn save(&self, to: &mut Vec<u8>) {
+                match self {
+                    $(Self::$Variant $(($inner))? $({ $($field),+ })? => {
+                        to.push($number);
+                        $($crate::protected::saved::Saved::save($inner, to);)?
+                        $($($crate::protected::saved::Saved::save($field, to);)+)?
+                    })+
+                }
+            }
+
+            fn load(from: &mut &[u8]) -> Option<Self> {
+                let (number, rest) = from.split_first()?;
+                *from = rest;
+                match number {
+                    $($number => {
+                        $(let $inner = $crate::protected::saved::Saved::load(from)?;)?
+                        $($(let $field = $crate::protected::saved::Saved::load(from)?;)+)?
+                        Some(Self::$Variant $(($inner))? $({ $($field),+ })?)
+                    })+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+pub(super) use saved;
+
+saved!(struct Place { path, of, kind, within });
+saved!(enum Within { 0 => Project, 1 => Nested(folder) });
+saved!(enum Kind {
+    0 => Plain, 1 => Settings, 2 => Hooks, 3 => OfWorktree, 4 => Pointer, 5 => Steps, 6 => Inner
+});
+saved!(struct Tampered { path, remedy });
+saved!(enum Remedy {
+    0 => Restored { kept },
+    1 => Quarantined { kept },
+    2 => Left { why },
+    3 => Granted,
+});
+
+macro_rules! numbers {
+    ($($number:ty),+) => {
+        $(impl Saved for $number {
+            fn save(&self, to: &mut Vec<u8>) {
+                to.extend(self.to_le_bytes());
+            }
+
+            fn load(from: &mut &[u8]) -> Option<Self> {
+                let (bytes, rest) = from.split_first_chunk()?;
+                *from = rest;
+                Some(Self::from_le_bytes(*bytes))
+            }
+        })+
+    };
+}
+numbers!(u8, u32, u64, i64);
+
+/// Room on a disk is its runner's, and gone with it.
+impl Saved for Reserve {
+    fn save(&self, _: &mut Vec<u8>) {}
+
+    fn load(_: &mut &[u8]) -> Option<Self> {
+        Some(Self::default())
+    }
+}
+
+impl Saved for bool {
+    fn save(&self, to: &mut Vec<u8>) {
+        to.push(u8::from(*self));
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Some(u8::load(from)? != 0)
+    }
+}
+
+impl Saved for OsString {
+    fn save(&self, to: &mut Vec<u8>) {
+        save_all(self.as_bytes(), to);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Some(Self::from_vec(Vec::load(from)?))
+    }
+}
+
+impl Saved for PathBuf {
+    fn save(&self, to: &mut Vec<u8>) {
+        save_all(self.as_os_str().as_bytes(), to);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        OsString::load(from).map(Self::from)
+    }
+}
+
+impl Saved for String {
+    fn save(&self, to: &mut Vec<u8>) {
+        save_all(self.as_bytes(), to);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Self::from_utf8(Vec::load(from)?).ok()
+    }
+}
+
+/// The lists of the policies: which one it is, is told by its names.
+impl Saved for &'static [Protected] {
+    fn save(&self, to: &mut Vec<u8>) {
+        save_all(&self.iter().map(|known| known.name.to_owned()).collect::<Vec<_>>(), to);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let names: Vec<String> = Saved::load(from)?;
+        let lists = [Profile::Command, Profile::Git].map(|profile| policy::of(profile).protected);
+        lists.into_iter().find(|list| list.iter().map(|known| known.name).eq(&names))
+    }
+}
+
+impl<T: Saved> Saved for Option<T> {
+    fn save(&self, to: &mut Vec<u8>) {
+        self.is_some().save(to);
+        self.iter().for_each(|it| it.save(to));
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Some(if bool::load(from)? { Some(T::load(from)?) } else { None })
+    }
+}
+
+impl<A: Saved, B: Saved> Saved for (A, B) {
+    fn save(&self, to: &mut Vec<u8>) {
+        self.0.save(to);
+        self.1.save(to);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Some((A::load(from)?, B::load(from)?))
+    }
+}
+
+fn save_all<'a, T: Saved + 'a>(all: impl IntoIterator<Item = &'a T>, to: &mut Vec<u8>) {
+    let at = to.len();
+    0u64.save(to);
+    let count = all.into_iter().map(|it| it.save(to)).count() as u64;
+    to[at..at + 8].copy_from_slice(&count.to_le_bytes());
+}
+
+/// As many as were saved. A number that is a lie ends with the bytes: nothing is reserved for it.
+fn load_all<T: Saved, C: FromIterator<T>>(from: &mut &[u8]) -> Option<C> {
+    let count = u64::load(from)?;
+    (0..count).map(|_| T::load(from)).collect()
+}
+
+impl<T: Saved> Saved for Vec<T> {
+    fn save(&self, to: &mut Vec<u8>) {
+        save_all(self, to);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        load_all(from)
+    }
+}
+
+impl<T: Saved + Ord> Saved for BTreeSet<T> {
+    fn save(&self, to: &mut Vec<u8>) {
+        save_all(self, to);
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        load_all(from)
+    }
+}
+
+impl<K: Saved + Ord, V: Saved> Saved for BTreeMap<K, V> {
+    fn save(&self, to: &mut Vec<u8>) {
+        (self.len() as u64).save(to);
+        for (key, value) in self {
+            key.save(to);
+            value.save(to);
+        }
+    }
+
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        load_all(from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::super::{Led, Territory, named};
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
+    use std::path::Path;
+
+    /// A project with all kinds of things at protected names, one of them by a name that is no UTF-8.
+    fn project() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap().join(OsStr::from_bytes(b"pro\xffject"));
+        std::fs::create_dir_all(root.join(".git/hooks")).unwrap();
+        std::fs::create_dir_all(root.join("sub/.git")).unwrap();
+        std::fs::write(root.join(".git/config"), "[core]\n").unwrap();
+        std::fs::write(root.join(".git/hooks").join(OsStr::from_bytes(b"h\xfe")), "#!/bin/sh\n")
+            .unwrap();
+        symlink("elsewhere", root.join(".envrc")).unwrap();
+        (dir, root)
+    }
+
+    fn before(root: &Path) -> Before {
+        let (roots, names) = (vec![root.to_owned()], policy::of(Profile::Command).protected);
+        let places = named(&roots, None, names);
+        let territory = Territory { roots, linked: None, names, open: Vec::new() };
+        Before::look(territory, places, Led::default(), &[]).unwrap()
+    }
+
+    fn saved(before: &Before) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        before.save(&mut file).unwrap();
+        file
+    }
+
+    #[test]
+    fn it_is_read_as_it_was_written() {
+        let (_dir, root) = project();
+        let before = before(&root);
+        let mut file = saved(&before);
+        let kept = read(&mut file).unwrap().unwrap();
+        // Room on the disk stays the runner's.
+        let told =
+            |before: &Before| format!("{before:?}").split("reserve").next().unwrap().to_owned();
+        assert_eq!(told(&before), told(&kept.before));
+        let done = [
+            Remedy::Restored { kept: Some("a".into()) },
+            Remedy::Quarantined { kept: "b".into() },
+            Remedy::Left { why: "c".into() },
+            Remedy::Granted,
+        ];
+        let done: Vec<_> =
+            done.map(|remedy| Tampered { path: ".envrc".into(), remedy }).into_iter().collect();
+        repaired(&mut file, &done).unwrap();
+        assert_eq!(repair(&mut file), Ok(done), "what was done is told, and done once");
+    }
+
+    #[test]
+    fn what_was_changed_since_it_was_written_is_put_right_from_the_file() {
+        let (_dir, root) = project();
+        let mut file = saved(&before(&root));
+        assert_eq!(repair(&mut file), Ok(Vec::new()), "nothing was changed");
+        let (hook, config) = (root.join(".git/hooks/post-commit"), root.join(".git/config"));
+        std::fs::write(&hook, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        std::fs::write(&config, "[core]\nfsmonitor = evil\n").unwrap();
+        let tampered = repair(&mut file).unwrap();
+        assert_eq!(tampered.len(), 2, "{tampered:?}");
+        assert!(tampered.iter().all(|name| !matches!(name.remedy, Remedy::Left { .. })));
+        assert_eq!(std::fs::read_to_string(config).unwrap(), "[core]\n");
+        assert!(!hook.exists());
+    }
+
+    #[test]
+    fn a_file_that_is_not_whole_is_named_and_nothing_is_done() {
+        let (_dir, root) = project();
+        let file = saved(&before(&root));
+        let length = file.metadata().unwrap().len();
+        std::fs::write(root.join(".git/config"), "changed\n").unwrap();
+        let mut cut = saved(&before(&root));
+        cut.set_len(length - 1).unwrap();
+        assert_eq!(repair(&mut cut), Err("it is damaged".to_owned()));
+        let mut flipped = saved(&before(&root));
+        flipped.write_all_at(b"?", length / 2).unwrap();
+        assert_eq!(repair(&mut flipped), Err("it is damaged".to_owned()));
+        let mut other = tempfile::tempfile().unwrap();
+        other.write_all(format!("{HEAD}0.0.0-0\n").as_bytes()).unwrap();
+        assert_eq!(repair(&mut other), Err("another build of agentd wrote it".to_owned()));
+        let mut empty = tempfile::tempfile().unwrap();
+        assert_eq!(repair(&mut empty), Ok(Vec::new()), "its command never began");
+        assert_eq!(std::fs::read_to_string(root.join(".git/config")).unwrap(), "changed\n");
+    }
+}

@@ -1,0 +1,348 @@
+//! Puts single names right and tells what was done: for `mend`, which decides what.
+
+use super::doors::Doors;
+use super::read::{self, Links};
+use super::seen::{FILE_BYTES, Seen, Stamp, differing, is_sample};
+use super::{exists, is_real_dir};
+use protocol::call::{Remedy, Tampered};
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What is moved aside gets this behind its name.
+const ASIDE: &str = "quarantined";
+/// Most names and bytes of a folder that is moved by copying it; a larger one stays beside its place.
+const COPIED_NAMES: usize = 10_000;
+const COPIED_BYTES: u64 = 64 << 20;
+/// Most bytes of a name that are kept in the one that it gets; the kernel takes 255 of a name.
+const LONGEST_STEM: usize = 200;
+
+/// What was done, as it is done.
+pub(super) struct Told {
+    pub(super) roots: Vec<PathBuf>,
+    pub(super) list: Vec<Tampered>,
+    /// What was moved aside, which is no new name.
+    aside: HashSet<PathBuf>,
+}
+
+impl Told {
+    pub(super) fn new(roots: Vec<PathBuf>) -> Self {
+        Self { roots, list: Vec::new(), aside: HashSet::new() }
+    }
+
+    /// The granted directory that a name lies in, or the folder that it lies in itself.
+    pub(super) fn root_of<'a>(&'a self, path: &'a Path) -> &'a Path {
+        let root = self.roots.iter().find(|root| path.starts_with(root));
+        root.map_or_else(|| path.parent().unwrap_or(path), PathBuf::as_path)
+    }
+
+    /// Relative to the directory that was granted, which is how the person knows it.
+    fn shown(&self, path: &Path) -> String {
+        let inside = self.roots.iter().find_map(|root| path.strip_prefix(root).ok());
+        inside.unwrap_or(path).to_string_lossy().into_owned()
+    }
+
+    fn tell(&mut self, path: &Path, remedy: Remedy) {
+        let path = self.shown(path);
+        self.list.push(Tampered { path, remedy });
+    }
+
+    /// What the command changed by a right that it was given stays.
+    pub(super) fn granted(&mut self, path: &Path, seen: Option<&Seen>) {
+        for changed in differing(path, seen) {
+            self.tell(&changed, Remedy::Granted);
+        }
+    }
+
+    pub(super) fn left(&mut self, path: &Path, why: &str) {
+        self.tell(path, Remedy::Left { why: why.to_owned() });
+    }
+
+    fn failed(&mut self, path: &Path, error: &io::Error) {
+        self.left(path, &format!("it could not be put right: {error}"));
+    }
+
+    pub(super) fn quarantine(&mut self, path: &Path) {
+        self.quarantine_from(path, path);
+    }
+
+    fn quarantine_from(&mut self, place: &Path, path: &Path) {
+        match self.move_aside(place, path) {
+            Ok(kept) => self.tell(path, Remedy::Quarantined { kept: self.shown(&kept) }),
+            Err(error) => self.failed(path, &error),
+        }
+    }
+
+    /// Where it was kept. In a protected place a folder may be believed by any name, as one of
+    /// instructions for a program is: what is no file leaves that place.
+    fn move_aside(&mut self, place: &Path, path: &Path) -> io::Result<PathBuf> {
+        let file = path.symlink_metadata().is_ok_and(|found| found.is_file());
+        let out = place.parent().filter(|_| !file && path != place);
+        let kept = match out.map(|folder| aside(path, folder)) {
+            Some(Ok(kept)) => kept,
+            Some(Err(_)) | None => aside(path, path.parent().unwrap_or(path))?,
+        };
+        self.aside.insert(kept.clone());
+        Ok(kept)
+    }
+
+    /// Folders on the way that are none any more make room for real ones.
+    pub(super) fn way_to(&mut self, path: &Path) {
+        let Some(root) = self.roots.iter().find(|root| path.starts_with(root)).cloned() else {
+            return;
+        };
+        let mut folders: Vec<&Path> =
+            path.ancestors().skip(1).take_while(|folder| *folder != root).collect();
+        folders.reverse();
+        for folder in folders {
+            if exists(folder) && !is_real_dir(folder) {
+                self.quarantine(folder);
+            }
+            if !exists(folder)
+                && let Err(error) = std::fs::create_dir(folder)
+            {
+                self.failed(folder, &error);
+            }
+        }
+    }
+
+    pub(super) fn put_right(&mut self, path: &Path, seen: &Seen) {
+        self.put_right_in(path, path, seen);
+    }
+
+    /// The same of something that lies in a protected place.
+    fn put_right_in(&mut self, place: &Path, path: &Path, seen: &Seen) {
+        match seen {
+            Seen::Unwatched => {}
+            Seen::Link(to) => {
+                if std::fs::read_link(path).is_ok_and(|now| now == *to) {
+                    return;
+                }
+                self.restore(place, path, || std::os::unix::fs::symlink(to, path));
+            }
+            Seen::Special { .. } => {
+                if differing(path, Some(seen)).is_empty() {
+                    return;
+                }
+                match exists(path) {
+                    true => self.quarantine_from(place, path),
+                    false => self.left(path, "it was no file, and is gone"),
+                }
+            }
+            Seen::File { stamp, bytes } => {
+                let now = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
+                let now = now.map(|now| Stamp::of(&now));
+                match bytes {
+                    // Also where its times are as they were: what is written through a mapping of a
+                    // file in memory leaves no trace in them.
+                    Some(bytes)
+                        if now.is_some_and(|now| now.mode == stamp.mode)
+                            && read::bytes(path, FILE_BYTES, Links::Refused).as_ref()
+                                == Ok(bytes) => {}
+                    Some(bytes) => self.restore(place, path, || {
+                        std::fs::write(path, bytes)?;
+                        let mode = std::fs::Permissions::from_mode(stamp.mode);
+                        std::fs::set_permissions(path, mode)
+                    }),
+                    None if now == Some(*stamp) => {}
+                    None => self.left(path, "it is too large for a copy to have been kept"),
+                }
+            }
+            Seen::Folder { names, .. } => {
+                if !is_real_dir(path) {
+                    self.restore(place, path, || std::fs::create_dir(path));
+                }
+                for (name, seen) in names {
+                    self.put_right_in(place, &path.join(name), seen);
+                }
+                match std::fs::read_dir(path) {
+                    Ok(entries) => {
+                        for entry in entries.flatten() {
+                            let path = entry.path();
+                            let settled = self.aside.contains(&path) || is_sample(&path);
+                            if !names.contains_key(&entry.file_name()) && !settled {
+                                self.quarantine_from(place, &path);
+                            }
+                        }
+                    }
+                    Err(error) => self.failed(path, &error),
+                }
+            }
+        }
+    }
+
+    /// Gives the protected folders the modes back that they had, those in them first.
+    pub(super) fn modes(&mut self, path: &Path, seen: &Seen, doors: &mut Doors) {
+        let Seen::Folder { mode, names } = seen else { return };
+        for (name, seen) in names {
+            self.modes(&path.join(name), seen, doors);
+        }
+        let Ok(found) = path.symlink_metadata() else { return };
+        let now = doors.mode_of(path).unwrap_or(found.permissions().mode() & 0o7777);
+        if !found.is_dir() || now == *mode {
+            return;
+        }
+        match doors.leave(path, *mode) {
+            // A folder that was made anew was told already.
+            Ok(()) if self.list.iter().any(|told| told.path == self.shown(path)) => {}
+            Ok(()) => self.tell(path, Remedy::Restored { kept: None }),
+            Err(error) => self.failed(path, &error),
+        }
+    }
+
+    /// Moves what is there aside and makes it anew. Where the disk has no room for both, the person's
+    /// own comes first.
+    fn restore(&mut self, place: &Path, path: &Path, make: impl Fn() -> io::Result<()>) {
+        let kept = match exists(path).then(|| self.move_aside(place, path)).transpose() {
+            Ok(kept) => kept,
+            Err(error) => return self.failed(path, &error),
+        };
+        let made = match (make(), &kept) {
+            (Err(error), Some(kept)) if is_full(&error) => {
+                let _ = remove(path);
+                remove(kept).and_then(|()| make()).map(|()| None)
+            }
+            (made, _) => made.map(|()| kept.as_deref()),
+        };
+        let kept = made.map(|kept| kept.map(|kept| self.shown(kept)));
+        match kept {
+            Ok(kept) => self.tell(path, Remedy::Restored { kept }),
+            Err(error) => self.failed(path, &error),
+        }
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match is_real_dir(path) {
+        true => crate::removal::remove_tree(path),
+        false => std::fs::remove_file(path),
+    }
+}
+
+/// Moves a name out of the way, to one in `folder` that is free.
+fn aside(path: &Path, folder: &Path) -> io::Result<PathBuf> {
+    let free = free_name(path, folder);
+    match std::fs::rename(path, &free) {
+        // A Landlock of version 1 moves nothing to another directory.
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copied(path, &free)?,
+        other => other?,
+    }
+    Ok(free)
+}
+
+/// A name that nothing has. A command may have taken any number of them, and may have made the first
+/// part as long as the kernel lets it be.
+fn free_name(path: &Path, folder: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().as_bytes();
+    let stem = OsStr::from_bytes(name.get(..LONGEST_STEM).unwrap_or(name));
+    let named = |end: &str| {
+        let mut free = stem.to_owned();
+        free.push(format!(".{ASIDE}{end}"));
+        folder.join(free)
+    };
+    let ends = std::iter::once(String::new()).chain((2..100).map(|number| format!("-{number}")));
+    let mut free = ends.map(|end| named(&end)).filter(|free| !exists(free));
+    free.next().unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        named(&format!("-{}", now.as_nanos()))
+    })
+}
+
+/// Moves a link or a folder by copying it. What is neither folder, link nor file is not kept.
+fn copied(path: &Path, to: &Path) -> io::Result<()> {
+    copy(path, to).inspect_err(|_| {
+        // A half would be taken for the whole.
+        let _ = remove(to);
+    })?;
+    remove(path)
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let (mut names, mut bytes) = (COPIED_NAMES, COPIED_BYTES);
+    let mut left = vec![(from.to_owned(), to.to_owned())];
+    // Set at last, those in a folder first: a folder without the right to write takes nothing in.
+    let mut modes = Vec::new();
+    while let Some((from, to)) = left.pop() {
+        let found = from.symlink_metadata()?;
+        let room = (names.checked_sub(1), bytes.checked_sub(found.len()));
+        let (Some(names_left), Some(bytes_left)) = room else {
+            return Err(io::Error::other("it holds more than is copied"));
+        };
+        (names, bytes) = (names_left, bytes_left);
+        let mode = found.permissions().mode();
+        if found.is_symlink() {
+            std::os::unix::fs::symlink(std::fs::read_link(&from)?, &to)?;
+            continue;
+        }
+        if !found.is_dir() && !found.is_file() {
+            continue;
+        }
+        // The command may have closed it, even to its owner.
+        std::fs::set_permissions(&from, std::fs::Permissions::from_mode(mode | 0o700))?;
+        if found.is_dir() {
+            std::fs::create_dir(&to)?;
+            for entry in std::fs::read_dir(&from)? {
+                let entry = entry?;
+                left.push((entry.path(), to.join(entry.file_name())));
+            }
+        } else {
+            std::fs::copy(&from, &to)?;
+        }
+        modes.push((to, mode & 0o777));
+    }
+    for (path, mode) in modes.into_iter().rev() {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_free_name_is_found_whatever_a_command_took() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".envrc");
+        std::fs::write(dir.path().join(".envrc.quarantined"), "").unwrap();
+        assert_eq!(free_name(&path, dir.path()), dir.path().join(".envrc.quarantined-2"));
+        for number in 2..100 {
+            std::fs::write(dir.path().join(format!(".envrc.quarantined-{number}")), "").unwrap();
+        }
+        std::fs::write(&path, "x").unwrap();
+        let kept = aside(&path, dir.path()).unwrap();
+        assert!(!exists(&path) && exists(&kept), "{kept:?}");
+        let long = dir.path().join("n".repeat(255));
+        std::fs::create_dir(&long).unwrap();
+        assert!(exists(&aside(&long, dir.path()).unwrap()), "a name as long as may be");
+    }
+
+    #[test]
+    fn a_folder_is_copied_with_its_modes_within_its_bounds() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let mode = std::fs::Permissions::from_mode;
+        std::fs::create_dir_all(at("from/shut")).unwrap();
+        std::fs::write(at("from/shut/file"), "x").unwrap();
+        std::os::unix::fs::symlink("nowhere", at("from/link")).unwrap();
+        std::fs::set_permissions(at("from/shut"), mode(0o555)).unwrap();
+        copied(&at("from"), &at("to")).unwrap();
+        assert!(!exists(&at("from")) && at("to/link").is_symlink());
+        assert_eq!(std::fs::read(at("to/shut/file")).unwrap(), b"x");
+        let copy = at("to/shut").metadata().unwrap().permissions().mode();
+        assert_eq!(copy & 0o777, 0o555);
+        std::fs::set_permissions(at("to/shut"), mode(0o755)).unwrap();
+        std::fs::File::create(at("to/large")).unwrap().set_len(COPIED_BYTES + 1).unwrap();
+        copied(&at("to"), &at("again")).unwrap_err();
+        assert!(exists(&at("to/large")) && !exists(&at("again")), "left where it was");
+    }
+}

@@ -1,0 +1,190 @@
+//! Where in a granted directory protected names lie, by the names of its folders alone: at any depth,
+//! for a bounded time. A command may have made what is read here. For `places` only.
+//!
+//! A folder whose full name is longer than the kernel takes is not entered: no program can be told of
+//! one there by its name, and git and direnv ask for it.
+
+use super::doors::Doors;
+use super::fold::is_same_name;
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a search may take before the command, whose cage waits for it, and after it.
+const BEFORE: Duration = Duration::from_secs(4);
+const AFTER: Duration = Duration::from_secs(8);
+/// Most bytes of the names of folders that are still to be looked into, and most folders that are
+/// found: a command may make any number.
+const WAITING: usize = 32 << 20;
+const MOST: usize = 20_000;
+/// Longest name of a file that the kernel takes, in bytes (`PATH_MAX`, with the zero behind it).
+const LONGEST: usize = 4095;
+/// Folders of dependencies and of builds, which are full of other people's names: nobody opens a
+/// folder there to work in it, but git enters a repository wherever it lies.
+const OF_OTHERS: [&str; 2] = ["node_modules", "target"];
+/// What a folder has in it that git takes for a repository without a `.git`.
+pub const GIT_BARE: [&str; 3] = ["HEAD", "objects", "refs"];
+/// A file beside `HEAD` that says where the other two are.
+const ELSEWHERE: &str = "commondir";
+
+/// When the search is made.
+#[derive(Debug)]
+pub(super) enum When<'a> {
+    Before,
+    /// Folders that the command closed to their owner are opened by these.
+    After(&'a mut Doors),
+}
+
+/// A folder with protected names in it, or what could be one.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Holding {
+    pub folder: PathBuf,
+    /// Which of the names that were looked for are there.
+    pub names: Vec<&'static str>,
+    pub shape: Shape,
+}
+
+/// What git takes a folder for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Without regard to its `.git`.
+    Folder,
+    /// A repository without a working tree.
+    Bare,
+}
+
+/// What a search came to.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    pub found: Vec<Holding>,
+    /// What was not looked into when a bound was reached.
+    pub unsearched: Vec<PathBuf>,
+}
+
+/// Searches these directories. `names` are those right in a folder, `.git` among them.
+pub(super) fn walk(roots: &[PathBuf], names: &[&'static str], when: When) -> Walk {
+    let (time, doors) = match when {
+        When::Before => (BEFORE, None),
+        When::After(doors) => (AFTER, Some(doors)),
+    };
+    let mut search = Search {
+        names,
+        until: Instant::now() + time,
+        doors,
+        next: roots.iter().map(|root| (root.clone(), Among::Ours)).collect(),
+        waiting: 0,
+        found: Vec::new(),
+    };
+    while let Some((folder, among)) = search.next.pop_front() {
+        search.waiting = search.waiting.saturating_sub(folder.as_os_str().len());
+        if search.look(&folder, among) == Went::OutOfBounds {
+            search.next.push_front((folder, among));
+            break;
+        }
+    }
+    let unsearched = search.next.into_iter().map(|(folder, _)| folder).collect();
+    search.found.sort_by(|one, two| one.folder.cmp(&two.folder));
+    search.found.dedup_by(|one, two| one.folder == two.folder);
+    Walk { found: search.found, unsearched }
+}
+
+/// Among whose names a folder lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Among {
+    Ours,
+    Others,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Went {
+    Well,
+    OutOfBounds,
+}
+
+struct Search<'a> {
+    names: &'a [&'static str],
+    until: Instant,
+    doors: Option<&'a mut Doors>,
+    /// The nearest first: there people work.
+    next: VecDeque<(PathBuf, Among)>,
+    waiting: usize,
+    found: Vec<Holding>,
+}
+
+impl Search<'_> {
+    /// Looks at the names in one folder.
+    fn look(&mut self, folder: &Path, among: Among) -> Went {
+        if self.is_over() {
+            return Went::OutOfBounds;
+        }
+        let entries = match (std::fs::read_dir(folder), &mut self.doors) {
+            (Ok(entries), _) => entries,
+            (Err(_), Some(doors)) => {
+                // Its own mode keeps us out, or that of the folder that it lies in.
+                doors.open(folder.parent().unwrap_or(folder));
+                doors.open(folder);
+                let Ok(entries) = std::fs::read_dir(folder) else { return Went::Well };
+                entries
+            }
+            (Err(_), None) => return Went::Well,
+        };
+        let mut here = Vec::new();
+        let (mut bare, mut elsewhere) = ([false; GIT_BARE.len()], false);
+        for (number, entry) in entries.flatten().enumerate() {
+            if number % 1024 == 1023 && self.is_over() {
+                return Went::OutOfBounds;
+            }
+            let name = entry.file_name();
+            if may_be_protected(&name) {
+                here.extend(self.names.iter().find(|known| is_same_name(&name, known)));
+            }
+            if let Some(at) = GIT_BARE.iter().position(|part| is_called(&name, part)) {
+                bare[at] = true;
+            }
+            elsewhere |= is_called(&name, ELSEWHERE);
+            // A git folder has places of its own.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && name != ".git" {
+                self.later(entry.path(), among);
+            }
+        }
+        // The first is `HEAD`.
+        let is_bare = bare[0] && (elsewhere || bare == [true; GIT_BARE.len()]);
+        let shape = if is_bare { Shape::Bare } else { Shape::Folder };
+        if among == Among::Others {
+            here.retain(|name| *name == ".git");
+        }
+        if !here.is_empty() || shape == Shape::Bare {
+            self.found.push(Holding { folder: folder.to_owned(), names: here, shape });
+        }
+        Went::Well
+    }
+
+    fn later(&mut self, folder: PathBuf, among: Among) {
+        let bytes = folder.as_os_str().len();
+        if bytes > LONGEST {
+            return;
+        }
+        let of_others =
+            folder.file_name().is_some_and(|name| OF_OTHERS.iter().any(|it| name == *it));
+        self.waiting += bytes;
+        self.next.push_back((folder, if of_others { Among::Others } else { among }));
+    }
+
+    fn is_over(&self) -> bool {
+        self.waiting > WAITING || self.found.len() > MOST || Instant::now() > self.until
+    }
+}
+
+/// Whether a closer look is due: protected names begin with a dot, and other spellings of them with
+/// what is no ASCII, or have a number behind a tilde.
+fn may_be_protected(name: &OsStr) -> bool {
+    let name = name.as_bytes();
+    name.starts_with(b".") || !name.is_ascii() || name.contains(&b'~')
+}
+
+/// Whether a name is this one on a file system that folds case too: there it is the same file.
+fn is_called(name: &OsStr, known: &str) -> bool {
+    name.as_bytes().eq_ignore_ascii_case(known.as_bytes())
+}

@@ -1,0 +1,266 @@
+//! Memory that no process needs to map: files in `/dev/shm`, files of `memfd_create`, System V segments.
+//! `bounds` counts it; `caged` removes what a command in tier B left of it.
+
+mod made;
+mod segments;
+
+pub(crate) use made::{Made, Seen};
+
+use crate::census;
+use crate::sys;
+use nix::sys::statvfs::fstatvfs;
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+/// Where programs share memory by names.
+pub(crate) const SHM: &str = "/dev/shm";
+/// Bytes of one block of `st_blocks`.
+const BLOCK: u64 = 512;
+/// Entries below `/dev/shm` that one count looks at.
+const ENTRIES: usize = 20_000;
+
+/// The shared memory of one command.
+#[derive(Debug)]
+pub(crate) struct SharedMemory {
+    whose: Whose,
+    /// Shared memory of the whole machine when the command began, without what others took since.
+    machine: u64,
+}
+
+/// Beside whose memory the command's own lies.
+#[derive(Debug)]
+enum Whose {
+    /// Nobody's: `/dev/shm` is a fresh mount, and the IPC namespace is new (tier A).
+    Own(OwnedFd),
+    /// This user's other processes' (tier B).
+    Common { seen: Seen, segments_before: BTreeSet<u64> },
+    /// The same, and no listener sees what the command makes.
+    Unseen,
+}
+
+/// A count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sum {
+    /// All of it was looked at.
+    Whole(u64),
+    /// At least this: a process hides its files, or there are too many.
+    Part(u64),
+}
+
+impl SharedMemory {
+    /// Of a command with this mount at `/dev/shm` and with the runner's own IPC namespace.
+    pub(crate) fn own(shm: OwnedFd) -> Self {
+        Self { whose: Whose::Own(shm), machine: machine() }
+    }
+
+    /// Of a command that shares both with this user's other processes.
+    pub(crate) fn common(seen: Seen) -> Self {
+        let segments_before = segments::all().iter().map(|segment| segment.id).collect();
+        Self { whose: Whose::Common { seen, segments_before }, machine: machine() }
+    }
+
+    /// The same without a listener.
+    pub(crate) fn unseen() -> Self {
+        Self { whose: Whose::Unseen, machine: machine() }
+    }
+
+    /// How much the machine's shared memory has grown: the command cannot have taken more. One short
+    /// read, where a count opens every process's list of files.
+    pub(crate) fn grown(&self) -> u64 {
+        machine().saturating_sub(self.machine)
+    }
+
+    /// Bytes that are the command's, mapped or not. `members` are its processes.
+    pub(crate) fn bytes(&mut self, members: &[u32]) -> u64 {
+        // Read first: what is made meanwhile must not count as somebody else's.
+        let now = machine();
+        match self.sum(members) {
+            Sum::Whole(bytes) => {
+                self.machine = now.saturating_sub(bytes);
+                bytes
+            }
+            Sum::Part(bytes) => bytes.max(now.saturating_sub(self.machine)),
+        }
+    }
+
+    fn sum(&self, members: &[u32]) -> Sum {
+        let mut segments = segments::all();
+        let placed = match &self.whose {
+            Whose::Own(shm) => mounted(shm),
+            Whose::Common { seen, segments_before } => {
+                let made = made(seen);
+                segments.retain(|segment| {
+                    !segments_before.contains(&segment.id)
+                        && (members.contains(&segment.creator) || made.has_made(segment.creator))
+                });
+                named(&made)
+            }
+            Whose::Unseen => {
+                segments.retain(|segment| members.contains(&segment.creator));
+                Sum::Whole(0)
+            }
+        };
+        let segments: u64 = segments.iter().map(|segment| segment.resident).sum();
+        match (placed, open_files(members)) {
+            (Sum::Whole(one), Sum::Whole(other)) => Sum::Whole(one + other + segments),
+            (Sum::Whole(one) | Sum::Part(one), Sum::Whole(other) | Sum::Part(other)) => {
+                Sum::Part(one + other + segments)
+            }
+        }
+    }
+
+    /// Removes what the command left beside this user's other processes, as far as it is certain that the
+    /// command made it. To be called when none of its processes is left.
+    pub(crate) fn clear(&self) {
+        let Whose::Common { seen, segments_before } = &self.whose else { return };
+        let made = made(seen);
+        let user = nix::unistd::getuid().as_raw();
+        for segment in segments::all() {
+            let is_new = !segments_before.contains(&segment.id);
+            if is_new && segment.user == user && made.has_made(segment.creator) {
+                sys::remove_segment(segment.id);
+            }
+        }
+        made::remove(&made, Path::new(SHM), user);
+    }
+}
+
+/// What was seen so far.
+fn made(seen: &Seen) -> Made {
+    seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Shared memory of the whole machine, in bytes; 0 where it does not say.
+fn machine() -> u64 {
+    fs::read_to_string("/proc/meminfo").ok().and_then(|text| shared(&text)).unwrap_or(0)
+}
+
+/// The line `Shmem:` of `/proc/meminfo`, in bytes.
+fn shared(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("Shmem:"))?;
+    let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// What lies in a mount, files that are deleted and still open included.
+fn mounted(mount: &OwnedFd) -> Sum {
+    match fstatvfs(mount.as_fd()) {
+        Ok(it) => Sum::Whole(it.blocks().saturating_sub(it.blocks_free()) * it.fragment_size()),
+        Err(_) => Sum::Part(0),
+    }
+}
+
+/// What lies below the names in `/dev/shm` that the command made.
+fn named(made: &Made) -> Sum {
+    let mut waiting: Vec<PathBuf> = made.names().map(|name| Path::new(SHM).join(name)).collect();
+    let (mut bytes, mut seen) = (0, 0);
+    let mut is_whole = !made.is_cut();
+    while let Some(path) = waiting.pop() {
+        seen += 1;
+        if seen > ENTRIES {
+            return Sum::Part(bytes);
+        }
+        let Ok(status) = path.symlink_metadata() else { continue };
+        bytes += status.blocks() * BLOCK;
+        if status.is_dir() {
+            match fs::read_dir(&path) {
+                Ok(entries) => waiting.extend(entries.flatten().map(|entry| entry.path())),
+                Err(_) => is_whole = false,
+            }
+        }
+    }
+    if is_whole { Sum::Whole(bytes) } else { Sum::Part(bytes) }
+}
+
+/// What these processes have open of files in memory that have no name: those of `memfd_create`, and those
+/// in `/dev/shm` that were deleted.
+fn open_files(members: &[u32]) -> Sum {
+    let shm = fs::metadata(SHM).map(|status| status.dev()).ok();
+    let mut files = HashSet::new();
+    let (mut bytes, mut is_whole) = (0, true);
+    for pid in members {
+        match nameless_of(*pid, shm) {
+            Some(found) => {
+                for (identity, size) in found {
+                    if files.insert(identity) {
+                        bytes += size;
+                    }
+                }
+            }
+            None => is_whole &= !census::has_memory(*pid),
+        }
+    }
+    if is_whole { Sum::Whole(bytes) } else { Sum::Part(bytes) }
+}
+
+/// Device and number of a file, and its bytes.
+type Found = ((u64, u64), u64);
+
+/// The files in memory without a name that a process has open; nothing where it hides them, or has ended.
+fn nameless_of(pid: u32, shm: Option<u64>) -> Option<Vec<Found>> {
+    let mut found = Vec::new();
+    for file in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
+        match fs::read_link(file.path()) {
+            Ok(leads_to) => found.extend(nameless(&file.path(), &leads_to, shm)),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
+            // Closed meanwhile.
+            Err(_) => {}
+        }
+    }
+    Some(found)
+}
+
+/// One of them.
+fn nameless(file: &Path, leads_to: &Path, shm: Option<u64>) -> Option<Found> {
+    let leads_to = leads_to.as_os_str().as_bytes();
+    let by_memfd = leads_to.starts_with(b"/memfd:");
+    if !by_memfd && !leads_to.ends_with(b" (deleted)") {
+        return None;
+    }
+    let status = fs::metadata(file).ok()?;
+    let in_shm = status.nlink() == 0 && Some(status.dev()) == shm;
+    (by_memfd || in_shm).then(|| ((status.dev(), status.ino()), status.blocks() * BLOCK))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+    use std::fs::File;
+    use std::io::Write;
+
+    #[test]
+    fn the_machine_says_how_much_is_shared() {
+        assert_eq!(shared("MemFree: 9 kB\nShmem:      12 kB\nShmemHugePages: 7 kB\n"), Some(12288));
+        assert_eq!(shared("MemFree: 9 kB\n"), None);
+        assert!(fs::read_to_string("/proc/meminfo").unwrap().contains("\nShmem:"));
+    }
+
+    #[test]
+    fn a_file_that_is_open_twice_and_not_mapped_counts_once() {
+        let made = memfd_create(c"counted", MFdFlags::MFD_CLOEXEC).unwrap();
+        let mut file = File::from(made);
+        let before = open_files(&[std::process::id()]);
+        file.write_all(&vec![1; 1 << 20]).unwrap();
+        let _again = file.try_clone().unwrap();
+        let (Sum::Whole(before), Sum::Whole(after)) = (before, open_files(&[std::process::id()]))
+        else {
+            panic!("this process hides nothing");
+        };
+        assert_eq!(after - before, 1 << 20);
+    }
+
+    #[test]
+    fn a_process_that_ended_hides_nothing() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert_eq!(open_files(&[child.id()]), Sum::Whole(0));
+    }
+}
