@@ -205,9 +205,9 @@ fn look(piece: Piece, prints: Prints) -> (Glimpse, Vec<String>) {
             false => Behind::Nothing,
         };
         match behind {
-            Behind::At(further) if at + further < words.len() => begins[at + further] = true,
+            Behind::At(further) => begins[at + further] = true,
             Behind::Anywhere if first(&mut seen.passes_on) => begins[at + 1..].fill(true),
-            Behind::At(_) | Behind::Anywhere | Behind::Nothing => {}
+            Behind::Anywhere | Behind::Nothing => {}
         }
         if traits.has(Trait::Finds) && first(&mut seen.finds) {
             for behind in at + 1..words.len() {

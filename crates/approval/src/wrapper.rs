@@ -96,7 +96,7 @@ const ROWS: &[Row] = &[
 /// Where a wrapper's command begins.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Behind {
-    /// At this word, behind the wrapper's own.
+    /// At this word, which exists, behind the wrapper's own.
     At(usize),
     /// It runs none.
     Nothing,
@@ -118,7 +118,8 @@ pub(crate) fn behind(words: &[String]) -> Behind {
                 // Behind it stand variables, operands and the command.
                 let sets = |word: &&String| row.variables == Variables::Set && word.contains('=');
                 let set = words[at + 1..].iter().take_while(sets).count();
-                return Behind::At(at + 1 + set + operands);
+                let begin = at + 1 + set + operands;
+                return if begin < words.len() { Behind::At(begin) } else { Behind::Nothing };
             }
             _ if is_option && row.shows.contains(&word.as_str()) => return Behind::Nothing,
             _ if is_option && row.flags.contains(&word.as_str()) => 1,

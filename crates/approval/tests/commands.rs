@@ -673,6 +673,19 @@ fn what_cannot_be_judged_is_refused_whatever_the_mode() {
     assert_eq!(outcome(&judge, &no_command), Outcome::Unjudgeable);
 }
 
+#[test]
+fn a_wrapper_without_a_command_is_judged_like_any_other() {
+    let judge = rules(Mode::Auto, &[], &[], &["bash:rm *"]);
+    for wrapper in ["env", "nice", "nohup", "sudo", "time", "timeout", "xargs", "xargs -I%"] {
+        for row in [format!("{wrapper} --"), format!("echo x | {wrapper} --"), wrapper.to_owned()] {
+            assert_eq!(outcome(&judge, &command(&row)), Outcome::AllowedByMode, "{row}");
+        }
+        // Its control: the command behind the same mark.
+        let row = format!("{wrapper} -- 1 rm x; {wrapper} -- rm x");
+        assert_eq!(outcome(&judge, &command(&row)), Outcome::Denied, "{row}");
+    }
+}
+
 /// The longest commands there can be, made to be hard. Each takes well under a second; quadratic
 /// time would be minutes, which is what this finds on a busy machine too.
 #[test]
