@@ -3,7 +3,7 @@
 //!
 //! For as long as HOSTILE_S says, an hour by default:
 //! `cargo test --test hostile_trees for_an_hour -- --ignored --nocapture`. HOSTILE_SEED repeats a round.
-//! HOSTILE_NOT_YET=1 adds the shapes that do not hold yet, HOSTILE_SHAPES='very_deep 15000' takes these alone.
+//! HOSTILE_SHAPES='very_deep 15000' takes these shapes alone.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -19,52 +19,41 @@ use support::anthropic::{Answer, Server, call};
 use support::dice::Dice;
 use support::{Desk, Run, needs, processes, run_within};
 
-/// What one run of agentd may take: each of its calls has a bound of its own, and none should reach it.
-const LONGEST: Duration = Duration::from_secs(120);
+/// What one run of agentd may take: each of its calls has a bound of its own.
+const LONGEST: Duration = Duration::from_secs(600);
+/// What a call may take. Git opens a FIFO of its files' names and waits until then.
+const OF_A_CALL: &str = "[tools]\ntimeout_ms = 10000\n";
 /// What one process of agentd may have in memory at once.
 const MOST_KIB: u64 = 512 << 10;
 /// Shapes of one round, in the project and in TMPDIR each.
 const AT_ONCE: usize = 4;
 
-/// Where a shape holds by now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Holds {
-    Everywhere,
-    /// And why.
-    NotYet(&'static str),
-}
-
-/// A shape by its name in `MAKE`, how large, and where it holds.
-type Shape = (&'static str, usize, Holds);
+/// A shape by its name in `MAKE`, and how large.
+type Shape = (&'static str, usize);
 
 const SHAPES: &[Shape] = &[
-    ("deep", 200, Holds::Everywhere),
-    ("wide", 3_000, Holds::Everywhere),
-    ("bushy", 3, Holds::Everywhere),
-    ("long_names", 12, Holds::Everywhere),
-    ("beyond_paths", 20, Holds::Everywhere),
-    ("no_utf8", 40, Holds::Everywhere),
-    ("control", 20, Holds::Everywhere),
-    ("circles", 12, Holds::Everywhere),
-    ("fifos", 8, Holds::Everywhere),
-    ("sockets", 4, Holds::Everywhere),
-    ("whiteouts", 4, Holds::Everywhere),
-    ("sparse", 3, Holds::Everywhere),
-    ("shut", 6, Holds::Everywhere),
-    ("folds", 1, Holds::Everywhere),
-    ("repositories", 12, Holds::Everywhere),
-    ("one_line", 4_000_000, Holds::Everywhere),
-    ("links_out", 6, Holds::Everywhere),
-    ("fifos_of_git", 2, Holds::NotYet("git_status waits 120 s for a writer")),
-    (
-        "very_deep",
-        15_000,
-        Holds::NotYet(
-            "removing it overflows a stack of the supervisor; the project's walks take long",
-        ),
-    ),
-    ("very_wide", 300_000, Holds::NotYet("the walks of undo and grep take long")),
+    ("deep", 200),
+    ("wide", 3_000),
+    ("bushy", 3),
+    ("long_names", 12),
+    ("beyond_paths", 20),
+    ("no_utf8", 40),
+    ("control", 20),
+    ("circles", 12),
+    ("fifos", 8),
+    ("sockets", 4),
+    ("whiteouts", 4),
+    ("sparse", 3),
+    ("shut", 6),
+    ("folds", 1),
+    ("repositories", 12),
+    ("one_line", 4_000_000),
+    ("links_out", 6),
+    ("fifos_of_git", 2),
 ];
+
+/// Those that take minutes: of the hour only.
+const LARGE: &[Shape] = &[("very_deep", 15_000), ("very_wide", 300_000)];
 
 /// Makes shapes below a folder: `make.py ROOT SEED NAME SIZE...`.
 const MAKE: &str = r#"
@@ -184,19 +173,13 @@ print('made')
 "#;
 
 /// The shapes of one place, from the seed.
-fn chosen(dice: &mut Dice) -> Vec<String> {
+fn chosen(dice: &mut Dice, shapes: &[Shape]) -> Vec<String> {
     if let Ok(words) = std::env::var("HOSTILE_SHAPES") {
         return words.split_whitespace().map(str::to_owned).collect();
     }
-    let all = std::env::var_os("HOSTILE_NOT_YET").is_some();
-    let held = |shape: &&Shape| match shape.2 {
-        Holds::Everywhere => true,
-        Holds::NotYet(_) => all,
-    };
-    let shapes: Vec<&Shape> = SHAPES.iter().filter(held).collect();
     let mut words = Vec::new();
     for _ in 0..AT_ONCE {
-        let (name, most, _) = shapes[dice.below(shapes.len())];
+        let (name, most) = shapes[dice.below(shapes.len())];
         words.extend([(*name).to_owned(), (most / 2 + 1 + dice.below(most / 2 + 1)).to_string()]);
     }
     words
@@ -291,14 +274,17 @@ fn reading() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// One round.
-fn round(seed: u64) {
+/// One round of these shapes.
+fn round(seed: u64, shapes: &[Shape]) {
     let dice = &mut Dice::of(seed);
     let said = format!("HOSTILE_SEED={seed}");
-    let (project, temp) = (chosen(dice), chosen(dice));
+    let (project, temp) = (chosen(dice, shapes), chosen(dice, shapes));
     println!("{said}: project {}, TMPDIR {}", project.join(" "), temp.join(" "));
     let desk = Desk::new();
     let _cleared = Cleared(&desk);
+    let settings = desk.home().join(".config/agentd");
+    fs::create_dir_all(&settings).unwrap();
+    fs::write(settings.join("config.toml"), OF_A_CALL).unwrap();
     desk.write("a.txt", "one\n");
     desk.write("a.rs", "fn a() { go(1) }\n");
     let theirs = desk.outside().join("theirs");
@@ -326,7 +312,7 @@ fn round(seed: u64) {
     desk.write("make.py", MAKE);
     let script = format!("python3 make.py \"$TMPDIR\" {seed} {}", temp.join(" "));
     let mut calls = reading();
-    calls.push(("bash", json!({"command": script})));
+    calls.push(("bash", json!({"command": script, "timeout_ms": 300_000})));
     calls.push(("edit", json!({"path": "a.txt", "old_string": "one", "new_string": "two"})));
     calls.extend(reading());
     let results = turn(&desk, &[], &calls, "a session", &said);
@@ -388,7 +374,7 @@ fn seeds() -> Box<dyn Iterator<Item = u64>> {
 
 #[test]
 fn a_tree_that_no_program_expects_harms_none() {
-    round(seeds().next().unwrap());
+    round(seeds().next().unwrap(), SHAPES);
 }
 
 #[test]
@@ -396,9 +382,10 @@ fn a_tree_that_no_program_expects_harms_none() {
 fn for_an_hour() {
     let long = std::env::var("HOSTILE_S").map_or(3600, |text| text.parse().unwrap());
     let end = Instant::now() + Duration::from_secs(long);
+    let shapes = [SHAPES, LARGE].concat();
     let mut rounds = 0;
     for seed in seeds().take_while(|_| Instant::now() < end) {
-        round(seed);
+        round(seed, &shapes);
         rounds += 1;
     }
     println!("trees: {rounds} rounds, no process harmed");
