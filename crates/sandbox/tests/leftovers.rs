@@ -78,6 +78,24 @@ fn the_person_s_git_runs_no_program_of_a_repository_wherever_a_command_made_it()
 }
 
 #[test]
+fn a_name_in_a_folder_of_such_a_name_is_moved_aside_too() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let told = yard.shell(
+            tier,
+            "mkdir -p w/.envrc/in/.vscode; echo evil > w/.envrc/.envrc; echo evil > w/.envrc/in/.envrc; \
+             echo {} > w/.envrc/in/.vscode/tasks.json; git init -q w/.envrc/of; \
+             git -C w/.envrc/of config core.pager ./run; echo end",
+        );
+        assert!(told.in_tier(tier).printed().ends_with("end"), "{told:?}");
+        let left = "find w -name .envrc -o -name tasks.json -o -path '*/.git/config'";
+        assert_eq!(person(&yard, left), "", "{tier}: {told:?}");
+        let kept = person(&yard, "find w -name '*.quarantined' | wc -l");
+        assert_eq!(kept, "5\n", "{tier}: {told:?}");
+    }
+}
+
+#[test]
 fn a_search_without_an_end_is_said_and_git_runs_nothing_all_the_same() {
     // As many folders with as long names as no search keeps in mind.
     let long = "n".repeat(200);
@@ -111,6 +129,7 @@ fn a_folder_that_is_closed_to_its_owner_keeps_nothing_from_being_put_right() {
              echo {} > .mcp.json; echo {} > .claude/settings.json; echo x > .git/hooks/post-merge; \
              mkdir -p shut/in; echo evil > shut/in/.envrc; chmod 0000 shut/in shut; \
              mkdir -p seen/in; echo evil > seen/in/.envrc; chmod 0444 seen; \
+             mkdir listed; echo evil > listed/.envrc; chmod 0444 listed; \
              chmod 0555 .git/hooks .git .claude .; echo end",
         );
         assert!(told.in_tier(tier).printed().ends_with("end"), "{told:?}");
@@ -123,7 +142,7 @@ fn a_folder_that_is_closed_to_its_owner_keeps_nothing_from_being_put_right() {
         if tier == "b" {
             assert_eq!(mode(".git/hooks"), 0o755, "a protected one is as it was: {told:?}");
         }
-        person(&yard, "chmod 0755 . shut seen shut/in .vscode .git");
+        person(&yard, "chmod 0755 . shut seen shut/in listed .vscode .git");
         for name in [
             ".envrc",
             ".vscode/tasks.json",
@@ -132,6 +151,7 @@ fn a_folder_that_is_closed_to_its_owner_keeps_nothing_from_being_put_right() {
             ".git/hooks/post-merge",
             "shut/in/.envrc",
             "seen/in/.envrc",
+            "listed/.envrc",
         ] {
             let path = yard.project.join(name);
             assert!(path.symlink_metadata().is_err(), "{tier} {name}: {told:?}");

@@ -161,8 +161,10 @@ impl Before {
         let new = places.iter().filter(|place| exists(&place.path));
         // A link that was made on the way to what did not exist is what is new, not what it leads to.
         let new = new.chain(&self.absent).map(|place| outermost(place, &told.roots));
-        let new: Vec<Place> =
+        let mut new: Vec<Place> =
             new.filter(|place| !before.contains(&place.path) && !unknown(&place.path)).collect();
+        // The deepest first: a folder that is moved aside takes what is in it along.
+        new.sort_by_key(|place| std::cmp::Reverse(place.path.components().count()));
         let gits = git_folders_of(&places);
         for place in &new {
             doors.open_way(told.root_of(&place.path), &place.path);

@@ -156,6 +156,10 @@ impl Search<'_> {
             here.retain(|name| *name == ".git");
         }
         if !here.is_empty() || shape == Shape::Bare {
+            // One that can be listed and not entered shows its names and nothing of them.
+            if let Some(doors) = &mut self.doors {
+                doors.open(folder);
+            }
             self.found.push(Holding { folder: folder.to_owned(), names: here, shape });
         }
         Went::Well
