@@ -192,6 +192,9 @@ pub(crate) enum Command {
         /// The tool, by its own name or another agent's.
         name: Option<String>,
     },
+    /// What a command finds and is refused in its cage, in tier A and in tier B.
+    #[command(after_long_help = crate::sandbox_page::PAGE.as_str())]
+    Sandbox,
     /// The whole product in a minute, without key and network: a recorded model drives real tools
     /// in real cages, and is refused what it must not do.
     Demo {

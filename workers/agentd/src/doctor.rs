@@ -8,6 +8,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::output::print;
 use crate::place::{Place, TrustFlag};
+use crate::sandbox_page;
 use client::{Colour, Terminal, beside_self, plain};
 use config::{KeySource, Origin};
 use protocol::confinement::Tier;
@@ -206,6 +207,7 @@ fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<Finding> {
         Tier::B => {
             let mut findings =
                 vec![Finding::note("cage", format!("tier B: Landlock and seccomp; {abi}"))];
+            findings.push(Finding::note("in tier B", sandbox_page::lost_in_b()));
             findings.extend(
                 failed(Tier::A).map(|why| Finding::note("no tier A", why).hint(tiers::way_to_a())),
             );

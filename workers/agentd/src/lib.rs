@@ -23,6 +23,7 @@ mod ps;
 mod restart;
 mod rules;
 mod run;
+mod sandbox_page;
 mod sessions;
 mod settings;
 mod show;
@@ -103,6 +104,7 @@ fn dispatch(cli: Cli) -> Result<Exit, Failure> {
         (Some(Command::Config { command }), _) => settings::main(&command),
         (Some(Command::Rules { command }), _) => rules::main(&command),
         (Some(Command::Tools { name }), _) => tools_page::main(name.as_deref()),
+        (Some(Command::Sandbox), _) => Ok(sandbox_page::main()),
         (Some(Command::Init { project }), _) => init::main(&project),
         (Some(Command::Demo { keep: _, reach: Some(address) }), _) => Ok(demo::reach(address)),
         (Some(Command::Demo { keep, reach: None }), _) => {

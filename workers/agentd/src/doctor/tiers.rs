@@ -3,6 +3,7 @@
 
 use super::Finding;
 use crate::place::{Place, TrustFlag};
+use crate::sandbox_page;
 use config::Origin;
 use protocol::confinement::Tier;
 use sandbox::HostProbe;
@@ -48,7 +49,10 @@ pub(super) fn lowered(host: &HostProbe, by: &Origin) -> Finding {
         "tier B: Landlock and seccomp; Landlock ABI {}; forced by {by}, this machine allows tier A",
         host.landlock_abi
     );
-    Finding::note("cage", text).hint("take that setting out to have namespaces too")
+    Finding::note("cage", text).hint(format!(
+        "take that setting out to have namespaces too. {}",
+        sandbox_page::lost_in_b()
+    ))
 }
 
 /// What this kernel's Landlock does not enforce, where it enforces anything.
