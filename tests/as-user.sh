@@ -23,7 +23,8 @@ for line in sys.stdin:
 ' >"$list"
 [ -s "$list" ] || { echo "no test executables; run cargo test first" >&2; exit 1; }
 
-home=$(mktemp -d /tmp/agentd-user-XXXXXX)
+# Not in /tmp, in whose place tier A shows a directory of the session.
+home=$(mktemp -d /srv/agentd-user-XXXXXX)
 trap 'rm -rf "$home" "$list"' EXIT
 as_user() {
   setpriv --reuid "$user" --regid "$user" --clear-groups env -i PATH="$path" HOME="$home" TMPDIR=/tmp "$@"

@@ -110,8 +110,71 @@ fn the_model_is_told_what_its_cage_holds_back() {
     assert!(result.contains(write) && !result.contains(open), "{result}");
 }
 
-/// Wherever a path of the shared directories for temporary files is refused, the model is told where its own
-/// is: in the prompt, with the tool, beside what was refused.
+/// In tier A the shared directories for temporary files are the session's own, for commands and for file
+/// tools, and kept over a turn and a run.
+#[test]
+fn tmp_is_the_session_s_own_for_all_tools_and_kept_for_its_next_run() {
+    let desk = Desk::new();
+    let name = format!("agentd-canary-{}", std::process::id());
+    let (tmp, var_tmp) = (format!("/tmp/{name}"), format!("/var/tmp/{name}"));
+    let home = desk.home();
+    let calls = [
+        ("bash", json!({ "command": format!("echo one > {tmp}; echo two > {var_tmp}") })),
+        ("read", json!({ "path": tmp })),
+        ("edit", json!({ "path": var_tmp, "old_string": "two", "new_string": "three" })),
+        ("write", json!({ "path": format!("{tmp}.new"), "content": "four\n" })),
+        ("bash", json!({ "command": format!("cat {var_tmp} {tmp}.new; echo $TMPDIR") })),
+        (
+            "bash",
+            json!({ "command": "mkdir -p ~/.config/mytool && echo five > ~/.config/mytool/x" }),
+        ),
+        ("read", json!({ "path": home.join(".config/mytool/x") })),
+        ("read", json!({ "path": "/tmp/not-here" })),
+    ];
+    let asked = calls
+        .iter()
+        .zip(1..)
+        .map(|((tool, input), number)| call(&format!("toolu_{number}"), tool, &input.to_string()));
+    let server = Server::scripted(
+        asked.map(|call| Answer::says([call])).chain([Answer::text("done")]).collect::<Vec<_>>(),
+    );
+    let ran = desk.ask(&server, &["--permission-mode", "auto"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let requests = server.requests();
+    let result = |number: usize| {
+        requests[number].body["messages"].as_array().unwrap().last().unwrap().to_string()
+    };
+    let system = requests[0].body["system"].to_string();
+    assert!(system.contains("/tmp, /var/tmp and "), "{system}");
+    for (number, words) in [
+        (2, "one"),
+        (5, "three\\nfour\\n/tmp"),
+        (6, "[kept for this session only: ~/.config/mytool]"),
+        (7, "ACCESS DENIED"),
+        (8, "private directory of this session"),
+    ] {
+        assert!(result(number).contains(words), "{number}: {}", result(number));
+    }
+    for path in [&tmp, &var_tmp, &format!("{tmp}.new")] {
+        assert!(!std::path::Path::new(path).exists(), "{path} is the machine's");
+    }
+    assert!(!home.join(".config/mytool").exists());
+    let again = Server::scripted([
+        Answer::says([call(
+            "toolu_1",
+            "bash",
+            &json!({ "command": format!("cat {tmp} ~/.config/mytool/x") }).to_string(),
+        )]),
+        Answer::text("done"),
+    ]);
+    let ran = desk.ask(&again, &["-c", "--permission-mode", "auto"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let body = again.requests()[1].body["messages"].to_string();
+    assert!(body.contains("one\\nfive"), "{body}");
+}
+
+/// Wherever a path of the shared directories for temporary files is refused, which is in tier B, the model
+/// is told where its own is: in the prompt, with the tool, beside what was refused.
 #[test]
 fn where_temporary_files_go_is_said_wherever_tmp_is_refused() {
     const PATHS: [&str; 2] = ["/tmp/agentd-canary/x", "/var/tmp/agentd-canary/x"];
@@ -125,7 +188,7 @@ fn where_temporary_files_go_is_said_wherever_tmp_is_refused() {
             format!("test -e {path}"),
         ]
     };
-    for tier in TIERS {
+    for tier in ["B"] {
         let desk = Desk::new();
         desk.write("inside", "x");
         let mut calls: Vec<(&str, Value, bool)> = Vec::new();

@@ -140,7 +140,7 @@ fn failure_07_a_killed_session_is_started_again_by_itself() {
     let new = terminal.open(&desk, &server, Start::New);
     terminal.prompt(&new, "y");
     assert_eq!(terminal.turn_ends(), done());
-    until("what nobody holds is swept", || !temp.exists());
+    assert!(temp.exists(), "what the next life of the session finds there");
     let sessions: Vec<_> = terminal.processes().into_iter().filter_map(|row| row.session).collect();
     assert!(sessions.iter().all(|session| *session == new), "{sessions:?}");
     assert_eq!(server.requests().len(), 2, "nobody asked for the old one to go on");

@@ -232,7 +232,7 @@ fn killed(path: &[&str], timeout_ms: u32) -> (Desk, Vec<Value>, String) {
         sessions.next()?.file_name().into_string().ok()
     };
     until("the formatter at work", || {
-        session().is_some_and(|id| Path::new(&format!("/tmp/agentd-{id}/at-work")).exists())
+        session().is_some_and(|id| Path::new(&format!("/tmp/agentd-{id}/tmp/at-work")).exists())
     });
     let mut pid = child.id();
     for name in path {

@@ -329,17 +329,22 @@ fn round(seed: u64, shapes: &[Shape]) {
     let again = [("bash", json!({"command": "ls >/dev/null; echo alive"})), ("ls", json!({}))];
     let results = turn(&desk, &["-c"], &again, "resumed", &said);
     assert!(results[0].contains("alive"), "{said}: {results:?}");
+    let sessions = fs::read_dir(desk.state().join("sessions")).unwrap();
+    let sessions: Vec<_> =
+        sessions.map(|session| session.unwrap().file_name().into_string().unwrap()).collect();
+    // What lies there is recorded before its sessions go.
+    let crashed = desk.audit().into_iter().find(|it| it["outcome"]["how"] == "crashed");
+    assert!(crashed.is_none(), "{said}: {crashed:#?}");
+    for session in &sessions {
+        watched(desk.agentd(&["rm", session]), "rm", &said);
+    }
     // A supervisor that looks at what earlier ones left.
     drop(desk.daemon());
-
-    for session in fs::read_dir(desk.state().join("sessions")).unwrap() {
-        let name = session.unwrap().file_name().into_string().unwrap();
-        let temp = Path::new("/tmp").join(format!("agentd-{name}"));
+    for session in &sessions {
+        let temp = Path::new("/tmp").join(format!("agentd-{session}"));
         assert!(temp.symlink_metadata().is_err(), "{said}: {} stays", temp.display());
     }
     assert_eq!(content(&theirs), before, "{said}: what lies outside is untouched");
-    let crashed = desk.audit().into_iter().find(|it| it["outcome"]["how"] == "crashed");
-    assert!(crashed.is_none(), "{said}: {crashed:#?}");
 }
 
 /// Removes a round's trees, also where it failed: the desk's own removal calls itself for each folder, and may

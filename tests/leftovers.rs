@@ -95,9 +95,11 @@ fn after_a_run_in_order_the_next_ones_begin_and_the_tree_is_gone_in_the_end() {
         assert!(desk.project().join("begun").exists(), "the tree was made");
         assert_eq!(desk.ended(1)["enforced"]["tier"], tier, "{:#?}", desk.ended(1));
         let session = ran.json()["session_id"].as_str().unwrap().to_owned();
-        assert!(!Path::new("/tmp").join(format!("agentd-{session}")).exists());
+        assert!(Path::new("/tmp").join(format!("agentd-{session}/tmp/d/d")).exists());
         let again = desk.ask(&server, &["--resume", &session]);
         assert_eq!((again.code, again.result().as_str()), (0, "done"), "{tier}: {again:?}");
+        let removed = run(desk.agentd(&["rm", &session]));
+        assert_eq!(removed.code, 0, "{tier}: {removed:?}");
         // Each start takes up what the last one left.
         let daemon = desk.daemon();
         in_the_end("nothing is left", || of(&session).is_empty());
@@ -116,26 +118,24 @@ fn after_a_killed_supervisor_the_session_goes_on_and_the_tree_is_gone_in_the_end
         in_the_end("the tree is made", || desk.project().join("begun").exists());
         send(supervisor.pid(), Signal::SIGKILL);
         supervisor.ended();
-        let temp = Path::new("/tmp").join(format!("agentd-{session}"));
+        let temp = Path::new("/tmp").join(format!("agentd-{session}/tmp"));
         assert!(temp.join("d/d/d").exists(), "the positive control: the tree is left behind");
 
-        // As it is resumed its directory is an empty one, while the old one is removed.
         let next = Supervisor::start(&desk);
         let mut terminal = next.terminal();
         let start = Start::Resume { session: session.clone(), open_turn: OpenTurn::Waits };
         terminal.open(&desk, &server, start);
         terminal.turn_ends();
-        until("the session has a directory of its own", || {
-            temp.join("no-editor").exists() && !temp.join("d").exists()
-        });
         terminal.prompt(&session, "go on");
         assert_eq!(terminal.turn_ends(), Event::TurnEnded { end: TurnEnd::Done });
-        in_the_end("only the directory of its new life is left", || {
-            of(&session.0) == [format!("agentd-{session}")]
-        });
+        assert!(temp.join("d/d/d").exists(), "its next life finds what was there");
         assert_eq!(removers(next.pid()), 1);
         assert!(next.end().success());
-        assert_eq!(of(&session.0), [""; 0]);
+        assert_eq!(of(&session.0), [format!("agentd-{session}")]);
+        let removed = run(desk.agentd(&["rm", &session.0]));
+        assert_eq!(removed.code, 0, "{tier}: {removed:?}");
+        let _daemon = desk.daemon();
+        in_the_end("nothing is left", || of(&session.0).is_empty());
     }
 }
 
@@ -149,7 +149,10 @@ fn while_a_tree_is_removed_the_daemon_answers() {
     let mut answered = 0;
     let mut wire = support::daemon::Wire::to(&desk.door());
     let temp = Path::new("/tmp").join(format!("agentd-{session}"));
-    until("its directory is put aside", || !temp.exists());
+    assert!(temp.join("tmp/d/d").exists(), "the positive control: the tree is left behind");
+    // A moment after its run the session lives on.
+    until("it is removed", || run(desk.agentd(&["rm", &session])).code == 0);
+    assert!(!temp.exists(), "its directory is put aside");
     while !of(&session).is_empty() {
         wire.say(protocol::client::FromClient::Ps);
         wire.until("the processes", |word| {

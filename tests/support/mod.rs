@@ -74,9 +74,16 @@ impl Desk {
     }
 
     pub fn new() -> Self {
-        // Not the target directory: a socket's path must be short.
-        let root =
-            tempfile::Builder::new().prefix("agentd-t").tempdir().expect("a directory in /tmp");
+        // Neither in /tmp, of which tier A shows the session's own, nor in the target directory: a
+        // socket's path must be short. Root's home is closed to other users, whom some tests need.
+        let tests = match is_root() {
+            true => PathBuf::from("/srv/agentd-tests"),
+            false => PathBuf::from(std::env::var_os("HOME").expect("HOME is set"))
+                .join(".cache/agentd-tests"),
+        };
+        fs::create_dir_all(&tests).expect("a directory for tests");
+        let root = tempfile::Builder::new().prefix("t").tempdir_in(tests);
+        let root = root.expect("a directory for this test");
         for directory in ["home", "state", "run", "project"] {
             fs::create_dir(root.path().join(directory)).unwrap();
         }

@@ -203,6 +203,12 @@ pub struct Confinement {
     pub added: Vec<FilePath>,
     /// The session's own temporary directory, a real path.
     pub temp: FilePath,
+    /// Directories of the session that tier A shows in place of the host's. None where no command of
+    /// the session can reach tier A.
+    pub private: Vec<PrivateDir>,
+    /// Where package managers of its commands keep what they download, a real path: the project's own,
+    /// for all its sessions. None for what runs no package manager.
+    pub caches: Option<FilePath>,
     /// The person's home, from which tool chains are readable; absent when unset.
     pub home: Option<FilePath>,
     /// Variables that say where the person keeps tool chains, and where: `RUSTUP_HOME` and others
@@ -228,6 +234,39 @@ pub struct Confinement {
     pub limits: Limits,
     /// The cgroup in which a command gets one of its own, where one was delegated to us.
     pub cgroup: Option<FilePath>,
+}
+
+/// A directory of the session that commands in tier A find in the place of one of the host's, as
+/// systemd's `PrivateTmp=` does it for services: what they write there, they find again in the next
+/// call, and nobody else sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct PrivateDir {
+    /// Where commands find it: `/tmp`, `/var/tmp`, the home.
+    pub shown_at: FilePath,
+    /// Where it is on the host, a real path.
+    pub kept_at: FilePath,
+}
+
+impl Confinement {
+    /// The private directories that stand: one that the project or an added directory holds is not
+    /// put in its place, since a person granted that one itself.
+    pub fn private_dirs(&self) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+        let granted: Vec<PathBuf> =
+            std::iter::once(&self.project).chain(&self.added).map(FilePath::to_path).collect();
+        let pairs = self.private.iter().map(|dir| (dir.shown_at.to_path(), dir.kept_at.to_path()));
+        pairs.filter(move |(shown_at, _)| !granted.iter().any(|dir| shown_at.starts_with(dir)))
+    }
+
+    /// Where a command of this tier finds the temporary directory.
+    #[must_use]
+    pub fn temp_in(&self, tier: Tier) -> PathBuf {
+        let temp = self.temp.to_path();
+        let shown = |(shown_at, kept_at): (PathBuf, PathBuf)| (kept_at == temp).then_some(shown_at);
+        match tier {
+            Tier::A => self.private_dirs().find_map(shown).unwrap_or(temp),
+            Tier::B | Tier::C => temp,
+        }
+    }
 }
 
 /// What really holds, in the words of the record.

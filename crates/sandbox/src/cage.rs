@@ -172,6 +172,13 @@ impl Cage {
         Some((door.into(), address))
     }
 
+    /// Whether the command has a root of its own, in which it finds the session's private directories:
+    /// tier A.
+    #[must_use]
+    pub fn shows_private(&self) -> bool {
+        self.tree.is_namespace()
+    }
+
     /// Whether the command sees the programs in this folder and can start none of them. A shell that
     /// finds one there by PATH does not look further.
     #[must_use]

@@ -7,7 +7,7 @@ use crate::protected::{self, Before, Linked, Territory};
 use crate::secrets::{Piece, beside, readable};
 use crate::sys;
 use nix::errno::Errno;
-use protocol::confinement::{Confinement, FilePath, GitSettings, Network};
+use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Tier};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -28,6 +28,8 @@ pub(crate) enum Means {
 pub(crate) struct Grant {
     /// Where, links resolved.
     pub path: PathBuf,
+    /// Where it is on the host; elsewhere than `path` for a private directory alone.
+    pub host: PathBuf,
     /// What may be done.
     pub access: Access,
     /// The place itself, opened with `O_PATH`.
@@ -89,6 +91,16 @@ impl Grants {
                     grants.directory(rule, &wanted.project.to_path(), "project", means)?
                 }
                 At::Temp => grants.directory(rule, &wanted.temp.to_path(), "temporary", means)?,
+                At::Private => {
+                    for (shown_at, kept_at) in wanted.private_dirs() {
+                        grants.grant_private(rule, shown_at, &kept_at, means)?;
+                    }
+                }
+                At::Caches => {
+                    if let Some(caches) = &wanted.caches {
+                        grants.directory(rule, &caches.to_path(), "caches", means)?;
+                    }
+                }
                 At::Added => {
                     for added in &wanted.added {
                         grants.added(rule, &added.to_path(), means)?;
@@ -121,6 +133,26 @@ impl Grants {
         Ok(grants)
     }
 
+    /// Where the root of tier A shows something else than the host has there.
+    pub(crate) fn private(&self) -> Vec<PathBuf> {
+        let private = self.list.iter().filter(|grant| grant.host != grant.path);
+        private.map(|grant| grant.path.clone()).collect()
+    }
+
+    /// Places that may not be used so, mounted within others that may: Landlock takes the rights of
+    /// what is around a mount together with its own, so that only the mount holds there. None in
+    /// tier B, which has no mounts.
+    pub(crate) fn islands(&self, tier: Tier, may: fn(Access) -> bool) -> Vec<PathBuf> {
+        let (granted, others): (Vec<_>, Vec<_>) =
+            self.list.iter().partition(|grant| may(grant.access));
+        let within = |path: &Path| granted.iter().any(|grant| path.starts_with(&grant.path));
+        let paths = others.into_iter().map(|grant| grant.path.clone());
+        match tier {
+            Tier::A => paths.filter(|path| within(path)).collect(),
+            Tier::B | Tier::C => Vec::new(),
+        }
+    }
+
     /// A directory without which the call makes no sense.
     fn directory(
         &mut self,
@@ -142,6 +174,25 @@ impl Grants {
                 format!("the {which} directory {} does not exist", path.display()),
             )),
         }
+    }
+
+    /// A directory of the session, which tier A shows in place of one of the host's.
+    fn grant_private(
+        &mut self,
+        rule: &Rule,
+        shown_at: PathBuf,
+        kept_at: &Path,
+        means: Means,
+    ) -> Result<(), CageError> {
+        // The temporary directory is one of them, and granted by its own line.
+        if !self.list.iter().any(|grant| grant.host == kept_at) {
+            self.directory(rule, kept_at, "private", means)?;
+        }
+        let grant = self.list.iter_mut().find(|grant| grant.host == kept_at);
+        if let (Some(grant), Means::Root) = (grant, means) {
+            grant.path = shown_at;
+        }
+        Ok(())
     }
 
     /// A directory that was judged by its real path: where a link leads now, nobody looked.
@@ -231,14 +282,16 @@ impl Grants {
                     for piece in beside(path, &secret)? {
                         let Piece { path, place, folder } = piece;
                         let access = rule.access;
-                        self.list.push(Grant { path, access, place, folder, fresh: None });
+                        let host = path.clone();
+                        self.list.push(Grant { path, host, access, place, folder, fresh: None });
                     }
                     return Ok(());
                 }
             }
-            Means::Root => self.covered.extend(secret.map(|name| path.join(name))),
+            Means::Root => self.covered.extend(secret.map(|name| real.join(name))),
         }
         self.list.push(Grant {
+            host: real.clone(),
             path: real,
             access: rule.access,
             place: place.into(),
@@ -294,22 +347,23 @@ impl Grants {
 
     /// Keeps our own directories out of every grant.
     fn withhold(&mut self, wanted: &Confinement, means: Means) -> Result<(), CageError> {
-        let temp = wanted.temp.to_path();
+        let own = own_dirs(wanted);
         for withheld in wanted.withheld.iter().map(|path| path.to_path()) {
             for grant in &self.list {
-                if grant.path == temp && temp.starts_with(&withheld) && temp != withheld {
+                let place = &grant.host;
+                if own.contains(place) && place.starts_with(&withheld) && *place != withheld {
                     continue;
                 }
-                if grant.path.starts_with(&withheld) {
-                    return Err(withheld_error(&grant.path, &withheld));
+                if place.starts_with(&withheld) {
+                    return Err(withheld_error(place, &withheld));
                 }
-                if withheld.starts_with(&grant.path) {
+                if withheld.starts_with(place) {
                     match (means, withheld.exists()) {
                         (Means::Root, true) => self.covered.push(withheld.clone()),
                         // What is not there cannot be read; nor covered, so that it could be made.
                         (_, false) if !grant.access.writes() => {}
                         (Means::Layer, _) | (Means::Root, false) => {
-                            return Err(withheld_error(&grant.path, &withheld));
+                            return Err(withheld_error(place, &withheld));
                         }
                     }
                 }
@@ -338,7 +392,7 @@ impl Grants {
         // What tier A mounts afresh is empty.
         let writable = writable.filter(|grant| means == Means::Layer || grant.fresh.is_none());
         let ground = protected::Ground {
-            writable: writable.map(|grant| grant.path.clone()).collect(),
+            writable: writable.map(|grant| grant.host.clone()).collect(),
             home: wanted.home.as_ref().map(FilePath::to_path),
         };
         let led = protected::led(places, &protected::outside(&roots, places), &ground);
@@ -350,7 +404,12 @@ impl Grants {
             }
         };
         if means == Means::Root {
+            let own = own_dirs(wanted);
+            let shown =
+                |place: &&protected::Place| !own.iter().any(|dir| place.path.starts_with(dir));
             let held = places.iter().chain(&led.places).filter(|place| place.is_held());
+            // What lies in a private directory has another path in the root.
+            let held = held.filter(shown);
             let (open, held): (Vec<_>, Vec<_>) = held.partition(|place| place.is_gits_in(&open));
             let paths = |places: Vec<&protected::Place>| {
                 places.into_iter().map(|place| place.path.clone()).collect()
@@ -365,6 +424,13 @@ impl Grants {
         self.before = Some(before);
         Ok(())
     }
+}
+
+/// The session's own directories, which may lie beneath one that is withheld.
+fn own_dirs(wanted: &Confinement) -> Vec<PathBuf> {
+    let private = wanted.private_dirs().map(|(_, kept_at)| kept_at);
+    let caches = wanted.caches.as_ref().map(FilePath::to_path);
+    std::iter::once(wanted.temp.to_path()).chain(private).chain(caches).collect()
 }
 
 /// Why a grant that would reach our own directories is refused.

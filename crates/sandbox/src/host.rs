@@ -163,6 +163,8 @@ impl Scratch {
             project: path("project"),
             added: Vec::new(),
             temp: path("temp"),
+            private: Vec::new(),
+            caches: None,
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),

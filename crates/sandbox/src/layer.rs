@@ -8,7 +8,7 @@ use landlock::{
     PathBeneath, RestrictSelf, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr,
     RulesetError, RulesetStatus, Scope,
 };
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// The oldest interface that a cage is built on (Linux 5.13).
 pub(crate) const FLOOR: u32 = 1;
@@ -114,10 +114,10 @@ pub(crate) fn rules(grants: &Grants, tcp: Tcp) -> Result<RulesetCreated, CageErr
 ///
 /// # Errors
 /// `Step::Layer` where the kernel refuses a rule.
-pub(crate) fn removals(root: impl AsFd) -> Result<RulesetCreated, CageError> {
+pub(crate) fn removals(roots: &[OwnedFd]) -> Result<RulesetCreated, CageError> {
     let renames = AccessFs::Refer | AccessFs::MakeDir;
     let rights = AccessFs::ReadDir | AccessFs::RemoveDir | AccessFs::RemoveFile | renames;
-    Ruleset::default()
+    let rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V2))
         .map_err(layer)?
@@ -125,9 +125,10 @@ pub(crate) fn removals(root: impl AsFd) -> Result<RulesetCreated, CageError> {
         .handle_access(AccessFs::from_all(NEWEST))
         .map_err(layer)?
         .create()
-        .map_err(layer)?
-        .add_rule(PathBeneath::new(root, rights))
-        .map_err(layer)
+        .map_err(layer)?;
+    roots.iter().try_fold(rules, |rules, root| {
+        rules.add_rule(PathBeneath::new(root, rights)).map_err(layer)
+    })
 }
 
 /// Adds one place to the rules.

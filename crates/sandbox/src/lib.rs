@@ -25,6 +25,7 @@ mod layer;
 mod layers;
 mod links;
 mod listener;
+mod mount_point;
 mod namespaces;
 mod policy;
 #[cfg(test)]

@@ -69,6 +69,10 @@ pub(crate) enum At {
     Project,
     Added,
     Temp,
+    /// The session's directories that tier A shows in place of the host's.
+    Private,
+    /// The project's package caches.
+    Caches,
     /// Where git keeps what belongs to a linked worktree or a submodule, outside the project.
     Git,
     /// An absolute path.
@@ -249,7 +253,7 @@ mod tests {
             At::Path(path) => Some(("/", path)),
             At::Home(rest) => Some(("~", rest)),
             At::Variable { name, rest } => Some((name, rest)),
-            At::Project | At::Added | At::Temp | At::Git => None,
+            At::Project | At::Added | At::Temp | At::Private | At::Caches | At::Git => None,
         }
     }
 
@@ -368,7 +372,10 @@ mod tests {
                 let text = match rule.at {
                     At::Path(path) => path.to_owned(),
                     At::Home(rest) => format!("~/{rest}"),
-                    At::Project | At::Added | At::Temp | At::Git | At::Variable { .. } => continue,
+                    At::Project | At::Added | At::Temp | At::Private | At::Caches | At::Git => {
+                        continue;
+                    }
+                    At::Variable { .. } => continue,
                 };
                 assert!(!secret.contains(&text.as_str()), "{profile:?} grants {text}");
             }

@@ -149,6 +149,8 @@ fn place(text: &str) -> Result<String, String> {
         "project" => return Ok("At::Project".to_owned()),
         "added" => return Ok("At::Added".to_owned()),
         "temp" => return Ok("At::Temp".to_owned()),
+        "caches" => return Ok("At::Caches".to_owned()),
+        "private" => return Ok("At::Private".to_owned()),
         "git" => return Ok("At::Git".to_owned()),
         _ => {}
     }
@@ -165,5 +167,7 @@ fn place(text: &str) -> Result<String, String> {
     if text.starts_with('/') && text.len() > 1 {
         return Ok(format!("At::Path({text:?})"));
     }
-    Err(format!("`{text}` is none of project, added, temp, git, /path, ~/path, $VARIABLE/path"))
+    Err(format!(
+        "`{text}` is none of project, added, temp, private, caches, git, /path, ~/path, $VARIABLE/path"
+    ))
 }

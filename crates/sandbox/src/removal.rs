@@ -15,7 +15,7 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The owner may list and change a directory of this mode.
 const OPEN: Mode = Mode::S_IRWXU;
@@ -37,19 +37,21 @@ pub fn remove_tree(at: &Path) -> io::Result<()> {
     Ok(unlinkat(&above, name.as_c_str(), UnlinkatFlags::RemoveDir)?)
 }
 
-/// Lets the calling thread do nothing with files but remove and rename those below `root`, for good.
+/// Lets the calling thread do nothing with files but remove and rename those below `roots`, for good.
 /// Files that are open already stay usable. Gives false where this kernel's Landlock cannot hold
 /// that and still allow the renames: nothing is restricted then.
 ///
 /// # Errors
 /// `Step::Layer` where the kernel refuses.
-pub fn only_remove_in(root: &Path) -> Result<bool, CageError> {
+pub fn only_remove_in(roots: &[PathBuf]) -> Result<bool, CageError> {
     if !layer::abi().is_ok_and(|abi| abi >= layer::MOVES) {
         return Ok(false);
     }
-    let root = open(root, place_flags(), Mode::empty())
-        .map_err(|error| CageError::os(Step::Layer, root.display(), error))?;
-    layer::enforce(layer::removals(root)?)?;
+    let roots = roots.iter().map(|root| {
+        open(root, place_flags(), Mode::empty())
+            .map_err(|error| CageError::os(Step::Layer, root.display(), error))
+    });
+    layer::enforce(layer::removals(&roots.collect::<Result<Vec<_>, _>>()?)?)?;
     Ok(true)
 }
 

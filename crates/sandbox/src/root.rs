@@ -4,12 +4,16 @@
 use crate::error::{CageError, Step};
 use crate::grants::Grants;
 use crate::links::Link;
+use crate::mount_point::{self, Shape};
 use crate::policy::{Access, Fresh};
-use crate::sys::{self, Depth};
+use crate::sys::{self, Depth, Taken};
 use nix::errno::Errno;
+use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::stat::Mode;
 use nix::unistd::{chdir, pivot_root};
-use std::io::ErrorKind;
+use protocol::confinement::Tier;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Where the host's tree hangs while the new root is built.
@@ -29,9 +33,11 @@ const DEV_LINKS: [(&str, &str); 5] = [
 /// What is mounted at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum What {
-    /// The host's tree at this place, read-only.
+    /// A tree of the host, read-only.
     Seen,
-    /// The same, writable.
+    /// The same, and no program in it can be started.
+    Read,
+    /// A tree of the host, writable.
     Worked,
     /// Bound onto itself, so that it cannot be moved away.
     Held,
@@ -48,8 +54,10 @@ enum What {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Mount {
     at: PathBuf,
+    /// What of the host is shown there; `at` itself but for private directories.
+    host: PathBuf,
     what: What,
-    folder: bool,
+    shape: Shape,
 }
 
 /// The mounts and links of a root, in order.
@@ -57,6 +65,8 @@ struct Mount {
 pub(crate) struct Plan {
     mounts: Vec<Mount>,
     links: Vec<Link>,
+    /// Directories in which commands may have put anything in the way of a mount.
+    private: Vec<PathBuf>,
     /// The most that may lie in `/dev/shm`; 0 where there is no bound.
     memory: u64,
 }
@@ -64,43 +74,41 @@ pub(crate) struct Plan {
 impl Plan {
     /// The root for these grants.
     pub(crate) fn new(grants: &Grants, memory: u64) -> Self {
+        let inert = grants.islands(Tier::A, Access::runs);
         let mut mounts: Vec<Mount> = grants
             .list
             .iter()
             .filter(|grant| grant.path != Path::new("/dev/ptmx"))
             .map(|grant| Mount {
                 at: grant.path.clone(),
+                host: grant.host.clone(),
                 what: match grant.fresh {
                     Some(Fresh::Proc) => What::Proc,
                     Some(Fresh::Pts) => What::Pts,
                     Some(Fresh::Shm) => What::Shm,
                     None if grant.access.writes() => What::Worked,
+                    None if inert.contains(&grant.path) => What::Read,
                     None => What::Seen,
                 },
-                folder: grant.folder,
+                shape: if grant.folder { Shape::Folder } else { Shape::File },
             })
             .collect();
-        mounts.extend(grants.covered.iter().map(|at| Mount {
-            at: at.clone(),
-            what: What::Covered,
-            folder: at.is_dir(),
-        }));
-        mounts.extend(grants.protected.iter().map(|at| Mount {
-            at: at.clone(),
-            what: What::Sealed,
-            folder: at.is_dir(),
-        }));
+        mounts.extend(grants.covered.iter().map(|at| Mount::on(at, What::Covered)));
+        mounts.extend(grants.protected.iter().map(|at| Mount::on(at, What::Sealed)));
         let roots: Vec<&Path> = grants
             .list
             .iter()
             .filter(|grant| grant.access.writes())
             .map(|grant| grant.path.as_path())
             .collect();
+        let private = grants.private();
+        let in_private = grants.list.iter().map(|grant| &grant.path);
+        let in_private = in_private.filter(|at| private.iter().any(|dir| at.starts_with(dir)));
         let fixed = grants.protected.iter().chain(&grants.open).chain(&grants.covered);
-        mounts.extend(holders(fixed, &roots));
+        mounts.extend(holders(fixed.chain(in_private), &roots));
         let links = DEV_LINKS.map(|(at, to)| Link { at: at.into(), to: to.into() });
         let links = grants.links.iter().cloned().chain(links).collect();
-        Self { mounts: ordered(mounts), links, memory }
+        Self { mounts: ordered(mounts), links, private, memory }
     }
 
     /// What lies in every root or was mounted afresh: the host's own is something else, so the rules
@@ -110,7 +118,9 @@ impl Plan {
             What::Proc => Some(("/proc", Access::Read)),
             What::Pts => Some(("/dev/pts", Access::Terminal)),
             What::Shm => Some(("/dev/shm", Access::Write)),
-            What::Seen | What::Worked | What::Held | What::Sealed | What::Covered => None,
+            What::Seen | What::Read | What::Worked | What::Held | What::Sealed | What::Covered => {
+                None
+            }
         };
         std::iter::once(("/", Access::List)).chain(self.mounts.iter().filter_map(of)).collect()
     }
@@ -124,7 +134,7 @@ impl Plan {
         stage()?;
         let mut losses = Vec::new();
         for mount in &self.mounts {
-            if let Some(loss) = mount.make(self.memory).map_err(|error| {
+            if let Some(loss) = mount.make(self.memory, &self.private).map_err(|error| {
                 CageError::os(
                     Step::Root,
                     format!("mounting {} ({:?})", mount.at.display(), mount.what),
@@ -135,44 +145,48 @@ impl Plan {
             }
         }
         for link in &self.links {
-            make_link(link).map_err(|error| {
+            mount_point::link(&link.at, &link.to, &self.private).map_err(|error| {
                 CageError::os(Step::Root, format!("linking {}", link.at.display()), error)
             })?;
         }
         umount2(OLD, MntFlags::MNT_DETACH)
             .map_err(|error| CageError::os(Step::Root, "letting go of the host's root", error))?;
         std::fs::remove_dir(OLD).map_err(|error| CageError::os(Step::Root, OLD, error))?;
-        sys::make_read_only(Path::new("/"), Depth::This)
+        open(Path::new("/"))
+            .and_then(|root| sys::restrict(root.as_fd(), Taken::Writes, Depth::This))
             .map_err(|error| CageError::os(Step::Root, "making the root read-only", error))?;
         Ok(losses)
     }
 }
 
 impl Mount {
+    /// One on a place of the host that the root shows by its own path.
+    fn on(at: &Path, what: What) -> Self {
+        let shape = if at.is_dir() { Shape::Folder } else { Shape::File };
+        Self { at: at.to_owned(), host: at.to_owned(), what, shape }
+    }
+
+    fn on_host(&self) -> Result<OwnedFd, Errno> {
+        open(&old_of(&self.host))
+    }
+
     /// Makes it; `Some` names what was lost on the way.
-    fn make(&self, memory: u64) -> Result<Option<String>, Errno> {
-        make_place(&self.at, self.folder)?;
+    fn make(&self, memory: u64, private: &[PathBuf]) -> Result<Option<String>, Errno> {
+        let place = mount_point::make(&self.at, self.shape, private)?;
         let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         match self.what {
-            What::Seen => {
-                bind(&old_of(&self.at), &self.at)?;
-                sys::make_read_only(&self.at, Depth::AllBelow)?;
-            }
-            What::Worked => bind(&old_of(&self.at), &self.at)?,
-            What::Held => bind(&self.at, &self.at)?,
-            What::Sealed => {
-                bind(&self.at, &self.at)?;
-                sys::make_read_only(&self.at, Depth::AllBelow)?;
-            }
-            What::Covered if self.folder => {
+            What::Seen => bind(&self.on_host()?, &place, Some(Taken::Writes))?,
+            What::Read => bind(&self.on_host()?, &place, Some(Taken::WritesAndPrograms))?,
+            What::Worked => bind(&self.on_host()?, &place, None)?,
+            What::Held => bind(&place, &place, None)?,
+            What::Sealed => bind(&place, &place, Some(Taken::Writes))?,
+            What::Covered if self.shape == Shape::Folder => {
                 fresh("tmpfs", &self.at, plain, "size=64k,mode=755")?;
             }
-            What::Covered => {
-                bind(&old_of(Path::new("/dev/null")), &self.at)?;
-            }
+            What::Covered => bind(&open(&old_of(Path::new("/dev/null")))?, &place, None)?,
             What::Proc => {
                 if let Err(errno) = fresh("proc", &self.at, plain, "") {
-                    bind(&old_of(&self.at), &self.at)?;
+                    bind(&self.on_host()?, &place, None)?;
                     return Ok(Some(format!(
                         "The host's /proc is shown, since a fresh one was refused: {errno}."
                     )));
@@ -203,7 +217,8 @@ fn holders<'a>(names: impl Iterator<Item = &'a PathBuf>, roots: &[&Path]) -> Vec
         for folder in name.ancestors().skip(1) {
             let between = roots.iter().any(|root| folder.starts_with(root) && folder != *root);
             if between && !held.iter().any(|mount| mount.at == folder) {
-                held.push(Mount { at: folder.to_owned(), what: What::Held, folder: true });
+                let (at, host) = (folder.to_owned(), folder.to_owned());
+                held.push(Mount { at, host, what: What::Held, shape: Shape::Folder });
             }
         }
     }
@@ -218,32 +233,34 @@ fn ordered(mut mounts: Vec<Mount>) -> Vec<Mount> {
     });
     let mut kept: Vec<Mount> = Vec::new();
     for mount in mounts {
-        // The nearest place around this one decides what is there without it.
-        let around = kept
-            .iter()
-            .rev()
-            .filter(|outer| mount.at.starts_with(&outer.at))
-            .max_by_key(|outer| outer.at.components().count());
-        let needless = match (mount.what, around.map(|outer| outer.what)) {
-            (What::Seen, Some(What::Seen | What::Worked | What::Held)) => true,
-            (What::Worked, Some(What::Worked | What::Held)) => true,
-            (
-                What::Seen
-                | What::Worked
-                | What::Held
-                | What::Sealed
-                | What::Covered
-                | What::Proc
-                | What::Pts
-                | What::Shm,
-                _,
-            ) => false,
-        };
-        if !needless {
+        if !is_needless(&mount, &kept) {
             kept.push(mount);
         }
     }
     kept
+}
+
+/// Whether what is around it gives the same already.
+fn is_needless(mount: &Mount, kept: &[Mount]) -> bool {
+    let around = |shows: fn(What) -> bool| {
+        let outer =
+            kept.iter().filter(|outer| shows(outer.what) && mount.at.starts_with(&outer.at));
+        // The later of two at one place lies on top.
+        outer.max_by_key(|outer| outer.at.components().count())
+    };
+    // Mounts onto themselves show what the one below them shows.
+    let shown = around(|what| matches!(what, What::Seen | What::Read | What::Worked));
+    let top = around(|_| true).map(|outer| outer.what);
+    let enough = |outer: &Mount| match (mount.what, outer.what) {
+        (What::Seen, What::Seen | What::Worked) | (What::Worked, What::Worked) => {
+            matches!(top, Some(What::Seen | What::Worked | What::Held))
+                && mount.at.strip_prefix(&outer.at).is_ok_and(|below| {
+                    outer.host.join(below).components().eq(mount.host.components())
+                })
+        }
+        (_, _) => false,
+    };
+    shown.is_some_and(enough)
 }
 
 /// An empty root that this process lives in, with the host's at `OLD`.
@@ -272,41 +289,25 @@ fn old_of(path: &Path) -> PathBuf {
     old
 }
 
-/// Makes the place to mount on where it is not there yet.
-fn make_place(at: &Path, folder: bool) -> Result<(), Errno> {
-    let make = || {
-        if folder { std::fs::create_dir(at) } else { std::fs::File::create_new(at).map(drop) }
-    };
-    let made = make().or_else(|error| {
-        let parent = at.parent().filter(|_| error.kind() == ErrorKind::NotFound);
-        match parent {
-            Some(parent) => std::fs::create_dir_all(parent).and_then(|()| make()),
-            None => Err(error),
+/// Opens a place of the host, whose path is real.
+fn open(path: &Path) -> Result<OwnedFd, Errno> {
+    match sys::open_without_links(path) {
+        // A filter around us that does not know the call.
+        Err(Errno::ENOSYS | Errno::EPERM) => {
+            let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+            nix::fcntl::open(path, flags, Mode::empty())
         }
-    });
-    match made {
-        // What is there already lies in something mounted before.
-        Err(error) if at.symlink_metadata().is_err() => {
-            Err(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))
-        }
-        Ok(()) | Err(_) => Ok(()),
+        opened => opened,
     }
 }
 
-fn make_link(link: &Link) -> std::io::Result<()> {
-    if link.at.symlink_metadata().is_ok() {
-        return Ok(());
+/// Shows a tree at a place, without what is taken from it.
+fn bind(tree: &OwnedFd, place: &OwnedFd, taken: Option<Taken>) -> Result<(), Errno> {
+    let copy = sys::copied_tree(tree.as_fd())?;
+    if let Some(taken) = taken {
+        sys::restrict(copy.as_fd(), taken, Depth::AllBelow)?;
     }
-    if let Some(parent) = link.at.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    std::os::unix::fs::symlink(&link.to, &link.at)
-}
-
-fn bind(from: &Path, at: &Path) -> Result<(), Errno> {
-    let none: Option<&str> = None;
-    // With what is mounted below: a part of a tree is refused inside a user namespace.
-    mount(Some(from), at, none, MsFlags::MS_BIND | MsFlags::MS_REC, none)
+    sys::attach(copy.as_fd(), place.as_fd())
 }
 
 fn fresh(kind: &str, at: &Path, flags: MsFlags, options: &str) -> Result<(), Errno> {
@@ -318,7 +319,7 @@ mod tests {
     use super::*;
 
     fn at(path: &str, what: What) -> Mount {
-        Mount { at: path.into(), what, folder: true }
+        Mount { at: path.into(), host: path.into(), what, shape: Shape::Folder }
     }
 
     fn order(mounts: &[(&str, What)]) -> Vec<(String, What)> {
@@ -359,6 +360,25 @@ mod tests {
         ]);
         assert_eq!(made.len(), 3);
         assert_eq!(made[2].0, "/home/ann/.local/state/agentd/tmp/1");
+    }
+
+    #[test]
+    fn what_a_private_directory_would_hide_is_mounted_in_it() {
+        let home = Mount { host: "/state/home".into(), ..at("/home/ann", What::Worked) };
+        let held = holders([&"/home/ann/.config/git".into()].into_iter(), &[&home.at]);
+        let granted = [("/home/ann/.config/git", What::Seen), ("/home/ann/p", What::Worked)];
+        let mounts = granted.map(|(path, what)| at(path, what));
+        let made = ordered([home].into_iter().chain(held).chain(mounts).collect());
+        let places: Vec<_> = made.iter().map(|mount| (mount.at.to_str(), mount.what)).collect();
+        assert_eq!(
+            places,
+            [
+                (Some("/home/ann"), What::Worked),
+                (Some("/home/ann/.config"), What::Held),
+                (Some("/home/ann/p"), What::Worked),
+                (Some("/home/ann/.config/git"), What::Seen),
+            ]
+        );
     }
 
     #[test]

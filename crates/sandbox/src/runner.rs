@@ -13,7 +13,7 @@ use crate::inert::Inert;
 use crate::init::{First, UNBOUNDED as INIT_UNBOUNDED};
 use crate::layer::{self, Tcp};
 use crate::layers::Layers;
-use crate::listener::{Listener, Ports, Signals, Watch};
+use crate::listener::{Listener, Ports, Runnable, Signals, Watch};
 use crate::namespaces::{self, Left};
 use crate::policy::{Access, Fresh, Policy};
 use crate::privileges::{self, Counting};
@@ -183,7 +183,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
     let watch = watch(wanted, policy, &grants, Tier::B, abi)?;
-    let runnable = watch.runnable.clone();
+    let runnable = watch.runnable.places.clone();
     let shared = watch.made.clone().map_or_else(SharedMemory::unseen, SharedMemory::common);
     let layers = Layers::new(wanted, policy, &grants, tcp(Tier::B, wanted.network))?;
     // As above; started as root it is all of `/etc`, entry by entry.
@@ -404,13 +404,17 @@ fn watch(
             false => Signals::Open,
         },
         sockets: granted(Access::writes),
-        runnable: granted(Access::runs),
+        runnable: Runnable {
+            places: granted(Access::runs),
+            islands: grants.islands(tier, Access::runs),
+            private: grants.private(),
+        },
         // Devices may be opened for writing too.
         writable: granted(|access| match access {
             Access::Write | Access::Build | Access::Device | Access::Terminal => true,
             Access::List | Access::Read | Access::Run => false,
         }),
-        read_only: grants.protected.clone(),
+        read_only: [grants.protected.clone(), grants.islands(tier, Access::writes)].concat(),
         file_bytes: wanted.limits.file_bytes,
         host_ports,
         host: place("/")?,

@@ -40,7 +40,9 @@ fn places(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
             At::Project => vec![wanted.project.to_path()],
             At::Temp => vec![wanted.temp.to_path()],
             At::Added => wanted.added.iter().map(FilePath::to_path).collect(),
-            At::Git => Vec::new(),
+            At::Caches => wanted.caches.iter().map(FilePath::to_path).collect(),
+            // Found by a path that leads elsewhere outside of the cage.
+            At::Git | At::Private => Vec::new(),
             At::Path(path) => vec![path.into()],
             At::Home(rest) => home.iter().map(|home| home.join(rest)).collect(),
             At::Variable { name, rest } => {

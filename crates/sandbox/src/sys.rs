@@ -344,7 +344,8 @@ struct MountAttr {
     user_namespace: u64,
 }
 
-const MOUNT_ATTR_RDONLY: u64 = 1;
+const MOUNT_ATTR_RDONLY: u64 = 0x1;
+const MOUNT_ATTR_NOEXEC: u64 = 0x8;
 const AT_RECURSIVE: u32 = 0x8000;
 
 /// Whether what is mounted below changes too.
@@ -354,27 +355,80 @@ pub(crate) enum Depth {
     AllBelow,
 }
 
-/// Makes the mount at `path` read-only.
+/// What a mount takes away from the tree that it shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Taken {
+    Writes,
+    WritesAndPrograms,
+}
+
+/// Makes the mount whose root is open here read-only.
 ///
 /// # Errors
 /// What the kernel answers: ENOSYS before Linux 5.12.
-pub(crate) fn make_read_only(path: &Path, depth: Depth) -> Result<(), Errno> {
-    let path = c_path(path)?;
-    let attr = MountAttr { set: MOUNT_ATTR_RDONLY, clear: 0, propagation: 0, user_namespace: 0 };
-    let flags = match depth {
-        Depth::This => 0,
-        Depth::AllBelow => AT_RECURSIVE,
+pub(crate) fn restrict(mount: BorrowedFd<'_>, taken: Taken, depth: Depth) -> Result<(), Errno> {
+    let set = match taken {
+        Taken::Writes => MOUNT_ATTR_RDONLY,
+        Taken::WritesAndPrograms => MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
     };
-    // SAFETY: the path is null-terminated, the structure has the size that is passed with it, and
-    // both outlive the call.
+    let attr = MountAttr { set, clear: 0, propagation: 0, user_namespace: 0 };
+    let flags = libc::AT_EMPTY_PATH.unsigned_abs()
+        | match depth {
+            Depth::This => 0,
+            Depth::AllBelow => AT_RECURSIVE,
+        };
+    // SAFETY: the path is empty and null-terminated, the structure has the size that is passed with
+    // it, and both outlive the call.
     Errno::result(unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
-            libc::AT_FDCWD,
-            path.as_ptr(),
+            mount.as_raw_fd(),
+            c"".as_ptr(),
             flags,
             &raw const attr,
             size_of::<MountAttr>(),
+        )
+    })
+    .map(drop)
+}
+
+/// Of open_tree(2) and move_mount(2), from `linux/mount.h`.
+const OPEN_TREE_CLONE: u32 = 1;
+const MOVE_MOUNT_F_EMPTY_PATH: u32 = 0x4;
+const MOVE_MOUNT_T_EMPTY_PATH: u32 = 0x40;
+
+/// A copy of the tree at an open place, with what is mounted below it, attached nowhere yet. Without
+/// what is mounted below the kernel makes none in a user namespace.
+///
+/// # Errors
+/// What the kernel answers: ENOSYS before Linux 5.2.
+pub(crate) fn copied_tree(place: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let close = libc::O_CLOEXEC.unsigned_abs();
+    let flags = OPEN_TREE_CLONE | close | AT_RECURSIVE | libc::AT_EMPTY_PATH.unsigned_abs();
+    // SAFETY: the path is empty and null-terminated; the descriptor is borrowed.
+    let fd = Errno::result(unsafe {
+        libc::syscall(libc::SYS_open_tree, place.as_raw_fd(), c"".as_ptr(), flags)
+    })?;
+    let fd = RawFd::try_from(fd).map_err(|_| Errno::EBADF)?;
+    // SAFETY: the kernel just gave it to us and nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Attaches such a tree at an open place.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn attach(tree: BorrowedFd<'_>, place: BorrowedFd<'_>) -> Result<(), Errno> {
+    let flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+    // SAFETY: both paths are empty and null-terminated; the descriptors are borrowed.
+    Errno::result(unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.as_raw_fd(),
+            c"".as_ptr(),
+            place.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
         )
     })
     .map(drop)

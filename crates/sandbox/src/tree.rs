@@ -98,6 +98,14 @@ impl Tree {
         }
     }
 
+    /// Whether its processes have a PID namespace of their own, and with it a root.
+    pub(crate) fn is_namespace(&self) -> bool {
+        match &self.bond {
+            Bond::Namespace { .. } => true,
+            Bond::Domain { .. } => false,
+        }
+    }
+
     /// The process that ends the tree where the runner does not; `None` where the kernel has no
     /// means for one.
     pub(crate) fn keeper(&self) -> Option<Keeper> {

@@ -1,7 +1,7 @@
 //! The environment of commands and the shell that runs them. For `plan`.
 
 use protocol::confinement::Confinement;
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -76,18 +76,25 @@ fn value<'a>(env: &'a [(String, String)], wanted: &str) -> Option<&'a str> {
 /// same value in every command.
 pub(crate) fn command_env(
     env: &[(String, String)],
-    temp: &Path,
+    wanted: &Confinement,
     shell: &Shell,
 ) -> Vec<(String, String)> {
+    let temp = wanted.temp_in(wanted.highest_tier);
     let mut reduced: Vec<_> =
         env.iter().filter(|(name, _)| config::command_may_see(name)).cloned().collect();
+    // Tier A shows the home at its real path alone.
+    let home = wanted.home.as_ref().map(|home| home.to_path().display().to_string());
+    let named = reduced.iter_mut().find(|(name, _)| name == "HOME");
+    if let (Some((_, value)), Some(home)) = (named, home) {
+        *value = home;
+    }
     if value(&reduced, "PATH").is_none() {
         reduced.push(("PATH".into(), PLAIN_PATH.into()));
     }
     let fixed = config::FOR_COMMANDS.map(|(name, value)| (name.to_owned(), value.to_owned()));
     // Programs split it at blanks or give it to a shell. By `sh` it also starts where the directory
     // is mounted `noexec`.
-    let editor = format!("{PLAIN_SHELL} {}", editor(temp).display());
+    let editor = format!("{PLAIN_SHELL} {}", editor(&temp).display());
     let editors = EDITORS.map(|name| (name.to_owned(), editor.clone()));
     let own = [
         ("SHELL".to_owned(), shell.path().to_owned()),
@@ -112,14 +119,15 @@ fn editor(temp: &Path) -> PathBuf {
     temp.join("no-editor")
 }
 
-/// Writes the editor of commands into a session's new temporary directory.
-///
-/// # Errors
-/// Where it cannot be written.
-pub(crate) fn write_editor(temp: &Path) -> io::Result<()> {
+/// Writes the editor of commands into a session's temporary directory. A command may have put something
+/// of its own there, or in its way; it runs in the same cage.
+pub(crate) fn write_editor(temp: &Path) {
+    let _ = std::fs::remove_file(editor(temp));
     let mut options = std::fs::OpenOptions::new();
-    let mut file = options.write(true).create_new(true).mode(0o755).open(editor(temp))?;
-    file.write_all(EDITOR.as_bytes())
+    let file = options.write(true).create_new(true).mode(0o755).open(editor(temp));
+    if let Err(error) = file.and_then(|mut file| file.write_all(EDITOR.as_bytes())) {
+        tracing::warn!(%error, "the editor of commands cannot be written");
+    }
 }
 
 #[cfg(test)]
@@ -178,6 +186,8 @@ mod tests {
             project: at("project"),
             added: vec![at("added")],
             temp: at("temp"),
+            private: Vec::new(),
+            caches: None,
             home: Some(at("home")),
             tool_homes: Vec::new(),
             keys: Vec::new(),
@@ -212,7 +222,7 @@ mod tests {
             ("HOME", "/h"),
             ("CI", "true"),
         ]);
-        let env = command_env(&given, Path::new("/t"), &Shell::Plain);
+        let env = command_env(&given, &wanted(Path::new("/")), &Shell::Plain);
         let names: Vec<_> = env.iter().map(|(name, _)| name.as_str()).collect();
         let fixed = config::FOR_COMMANDS.map(|(name, _)| name);
         let own = ["SHELL", "TMPDIR", "AI_AGENT"];
@@ -232,15 +242,15 @@ mod tests {
             ("GIT_ASKPASS", "/usr/bin/ksshaskpass"),
             ("SHELL", "/usr/bin/fish"),
         ]);
-        let env = command_env(&given, Path::new("/t"), &Shell::Plain);
+        let env = command_env(&given, &wanted(Path::new("/")), &Shell::Plain);
         for (name, wanted) in [
             ("TERM", "dumb"),
             ("PAGER", "cat"),
             ("GIT_PAGER", "cat"),
             ("GIT_ASKPASS", ""),
-            ("EDITOR", "/bin/sh /t/no-editor"),
-            ("VISUAL", "/bin/sh /t/no-editor"),
-            ("GIT_EDITOR", "/bin/sh /t/no-editor"),
+            ("EDITOR", "/bin/sh /temp/no-editor"),
+            ("VISUAL", "/bin/sh /temp/no-editor"),
+            ("GIT_EDITOR", "/bin/sh /temp/no-editor"),
             ("SHELL", "/bin/sh"),
         ] {
             let values: Vec<_> = env.iter().filter(|(other, _)| other == name).collect();
@@ -250,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_command_without_a_path_gets_a_plain_one() {
-        let env = command_env(&[], Path::new("/t"), &Shell::Plain);
+        let env = command_env(&[], &wanted(Path::new("/")), &Shell::Plain);
         assert!(env.contains(&("PATH".into(), PLAIN_PATH.into())));
     }
 }

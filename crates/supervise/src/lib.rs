@@ -48,6 +48,7 @@ mod mend;
 mod never;
 mod peer;
 mod plan;
+mod project_caches;
 mod proxy;
 mod pulse;
 mod remover;

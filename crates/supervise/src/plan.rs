@@ -9,6 +9,7 @@ use crate::book::chain;
 use crate::command_env::{Shell, command_env};
 use crate::keys::Keys;
 use crate::never::Kept;
+use crate::project_caches;
 use crate::stores;
 use crate::temp;
 use config::{
@@ -140,12 +141,21 @@ pub(crate) fn plan(
     approval::Rules::new(&rules)
         .and_then(|_| approval::try_examples(&config.permissions.examples))
         .map_err(|error| OpenFailure::new(FailedKind::Configuration, chain(&error)))?;
-    let temp = temp::place(ground.temp_root, &id.0);
+    let private = temp::place(ground.temp_root, &id.0);
+    let highest_tier = ground.host_tier.min(config.sandbox.highest_tier);
+    let level = level(&config, opening.audience, opening.uncaged);
     let confinement = Confinement {
         profile: Profile::Command,
         project: FilePath::from(&project),
         added,
-        temp: FilePath::from(&temp),
+        temp: FilePath::from(private.join(temp::TMP)),
+        private: match (highest_tier, level) {
+            (Tier::A, Level::Required | Level::BestEffort) => {
+                temp::shown(&private, home.as_deref())
+            }
+            (Tier::A | Tier::B | Tier::C, _) => Vec::new(),
+        },
+        caches: Some(FilePath::from(project_caches::place(&ground.dirs.state, &project))),
         home: home.map(FilePath::from),
         tool_homes: tool_homes(&opening.env),
         keys: kept.keys_at(&project),
@@ -153,8 +163,8 @@ pub(crate) fn plan(
         network,
         hosts: config.hosts.clone(),
         git: GitSettings::Kept,
-        highest_tier: ground.host_tier.min(config.sandbox.highest_tier),
-        level: level(&config, opening.audience, opening.uncaged),
+        highest_tier,
+        level,
         cgroup: ground.cgroup.map(FilePath::from),
         limits: config.sandbox.limits,
     };
@@ -163,7 +173,7 @@ pub(crate) fn plan(
     }
     listable(&Change::Network(network), &confinement)?;
     let shell = Shell::find(&opening.env, &confinement);
-    let env = command_env(&opening.env, &temp, &shell);
+    let env = command_env(&opening.env, &confinement, &shell);
     let setup = setup(&id, &config, &confinement, (&env, &shell))?;
     let store = stores::setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);
@@ -382,18 +392,19 @@ impl Plan {
         self.confinement.level = level(&self.config, audience, uncaged);
     }
 
-    /// Its temporary directory is at this path, wherever it was to be.
-    pub(crate) fn set_temp(&mut self, made: &Path) {
+    /// Its private directories are in this one, wherever they were to be.
+    pub(crate) fn set_private(&mut self, made: &Path) {
         let wanted = self.confinement.temp.to_path();
-        if made == wanted {
+        temp::move_to(made, &mut self.confinement);
+        let temp = self.confinement.temp.to_path();
+        if temp == wanted {
             return;
         }
-        let (wanted, path) = (wanted.display().to_string(), made.display().to_string());
+        let (wanted, path) = (wanted.display().to_string(), temp.display().to_string());
         let described = self.setup.tools.iter_mut().map(|tool| &mut tool.spec.description);
         for text in described.chain(self.env.iter_mut().map(|(_, value)| value)) {
             *text = text.replace(&wanted, &path);
         }
-        self.confinement.temp = FilePath::from(made);
         self.say_first();
     }
 
@@ -474,7 +485,7 @@ fn offered(spec: &tools::Spec, shell: &Shell, confinement: &Confinement) -> Offe
     }
     let runs_commands = ["bash", "run", "powershell"].contains(&spec.name);
     if runs_commands && confinement.level != Level::Uncaged {
-        description.push_str(&format!(" {}", tools::temporary(&confinement.temp.to_path())));
+        description.push_str(&format!(" {}", tools::temporary(confinement)));
     }
     OfferedTool {
         spec: ToolSpec { name: spec.name.to_owned(), description, input_schema: (spec.schema)() },

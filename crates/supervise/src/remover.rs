@@ -22,12 +22,12 @@ pub(crate) struct Remover {
 }
 
 impl Remover {
-    /// Starts the thread, which removes directories in `root` only.
-    pub(crate) fn start(root: &Path) -> io::Result<Self> {
+    /// Starts the thread, which removes directories in these `roots` only.
+    pub(crate) fn start(roots: &[PathBuf]) -> io::Result<Self> {
         let (orders, inbox) = mpsc::channel();
-        let root = root.to_owned();
+        let roots = roots.to_owned();
         std::thread::Builder::new().name("remover".into()).spawn(move || {
-            match sandbox::only_remove_in(&root) {
+            match sandbox::only_remove_in(&roots) {
                 Ok(true) => {}
                 Ok(false) => tracing::info!("Landlock does not hold the thread that removes"),
                 Err(error) => tracing::warn!(%error, "nothing holds the thread that removes"),

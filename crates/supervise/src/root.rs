@@ -12,6 +12,7 @@ use crate::audit_actor::{AuditActor, AuditMsg, Closed};
 use crate::call_actor::now;
 use crate::client_actor::{ClientActor, ClientMsg, ClientPlan, ClientStream};
 use crate::plan::OpenFailure;
+use crate::project_caches;
 use crate::remover::Remover;
 use crate::session_actor::{Glance, SessionMsg};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
@@ -145,7 +146,8 @@ impl Actor for Root {
     ) -> Result<Self::State, ActorProcessingErr> {
         let log = settings.log.try_clone()?;
         let spawner = Spawner::start(settings.workers.clone(), log, settings.worker_env.clone())?;
-        let remover = Remover::start(&settings.temp_root)?;
+        let caches = project_caches::make_all(&settings.dirs.state)?;
+        let remover = Remover::start(&[settings.temp_root.clone(), caches])?;
         sweep(&settings, &remover);
         let cell = myself.get_cell();
         let audit_dir = settings.dirs.state.join("audit");
@@ -418,7 +420,11 @@ impl RootState {
 fn sweep(settings: &Settings, remover: &Remover) {
     let (root, remover) = (settings.temp_root.clone(), remover.clone());
     let sessions = settings.dirs.state.join("sessions");
-    tokio::task::spawn_blocking(move || temp::sweep(&root, &sessions, &remover));
+    let caches = project_caches::all(&settings.dirs.state);
+    tokio::task::spawn_blocking(move || {
+        temp::sweep(&root, &sessions, &remover);
+        project_caches::sweep(&caches, &remover);
+    });
 }
 
 /// The processes of these sessions. One that waits for its disk says nothing, and is told so.

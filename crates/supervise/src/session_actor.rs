@@ -29,13 +29,12 @@ use crate::call_actor::CallMsg;
 use crate::client_actor::ClientMsg;
 use crate::hold::Hold;
 use crate::plan::{Plan, kind_of};
-use crate::remover::Remover;
+use crate::project_caches::InUse;
 use crate::root::{Order, RootMsg};
 use crate::route::{Router, Step, is_progress};
 use crate::seen::Seen;
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
-use crate::temp;
 use crate::times::SlotTimes;
 use crate::to_disk::{self};
 use crate::worker_log;
@@ -196,10 +195,11 @@ pub(crate) struct Concluded {
 /// What a session is begun with.
 pub(crate) struct SessionPlan {
     pub(crate) plan: Plan,
+    /// That the package caches of its project stay.
+    pub(crate) caches: Option<InUse>,
     pub(crate) opened: OpenedJournal,
     pub(crate) papers: Vec<(Paper, OwnedFd)>,
     pub(crate) spawner: Spawner,
-    pub(crate) remover: Remover,
     pub(crate) times: SlotTimes,
     pub(crate) broker: WorkerRef<BrokerLink>,
     pub(crate) audit: ActorRef<AuditMsg>,
@@ -236,12 +236,12 @@ pub(crate) struct OpenedJournal {
 pub(crate) struct SessionState {
     own: ActorRef<SessionMsg>,
     plan: Plan,
+    _caches: Option<InUse>,
     hold: Hold,
     book: Book,
     directory: PathBuf,
     papers: Vec<(Paper, OwnedFd)>,
     spawner: Spawner,
-    remover: Remover,
     times: SlotTimes,
     conversation: WorkerRef<SessionLink>,
     provider: WorkerRef<ProviderLink>,
@@ -304,7 +304,7 @@ impl Actor for SessionActor {
         myself: ActorRef<Self::Msg>,
         args: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
-        let SessionPlan { plan, opened, papers, spawner, remover, times, broker, audit, root } =
+        let SessionPlan { plan, caches, opened, papers, spawner, times, broker, audit, root } =
             args;
         let spawner = spawner.with(&plan.worker_env);
         let id = plan.id.clone();
@@ -352,12 +352,12 @@ impl Actor for SessionActor {
         let state = SessionState {
             own: myself,
             plan,
+            _caches: caches,
             hold: opened.hold,
             book: Book::new(opened.journal),
             directory: opened.directory,
             papers,
             spawner,
-            remover,
             times,
             conversation: WorkerRef::new(conversation),
             provider: WorkerRef::new(provider),
@@ -431,7 +431,6 @@ impl Actor for SessionActor {
         for timer in [state.looking.take(), state.resting.take()].into_iter().flatten() {
             timer.abort();
         }
-        temp::remove(&state.plan.confinement.temp.to_path(), &state.remover);
         for done in state.closing.drain(..) {
             let _ = done.send(());
         }

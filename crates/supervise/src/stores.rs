@@ -25,6 +25,8 @@ pub(crate) fn setup(session: &SessionId, state: &Path, of: &Confinement) -> Stor
         project: readable,
         added: vec![FilePath::from(&project_store), FilePath::from(&user_store)],
         temp: FilePath::from("/"),
+        private: Vec::new(),
+        caches: None,
         home: of.home.clone(),
         tool_homes: Vec::new(),
         keys: Vec::new(),
@@ -85,7 +87,7 @@ pub(crate) fn forget_answers(state: &Path, session: &SessionId) {
 }
 
 /// A project's own: its last name for people, and a digest of all of it.
-fn name(project: &Path) -> PathBuf {
+pub(crate) fn name(project: &Path) -> PathBuf {
     let digest = Sha256::digest(project.as_os_str().as_bytes());
     let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let last = project.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();

@@ -1,13 +1,16 @@
-//! A session's temporary directory: made for it alone, put aside with its end, and swept when
-//! everybody who should have done that was killed. A call may have left anything in it, so only the
-//! remover's thread goes into it: here it is renamed, which takes one step whatever it holds.
+//! A session's private directories: what its commands find at `/tmp`, and in tier A at `/var/tmp` and
+//! at the home. They are kept as long as the session's files, or until nobody has used the session for
+//! [`UNUSED`]. A call may have left anything in them, so only the remover's thread goes into them: here
+//! they are renamed, which takes one step whatever they hold.
 
 use crate::hold::Hold;
 use crate::remover::Remover;
+use protocol::confinement::{Confinement, FilePath, PrivateDir};
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// How the name of a session's directory begins; the session's own follows.
 const OF_SESSION: &str = "agentd-";
@@ -16,6 +19,15 @@ const OF_SESSION: &str = "agentd-";
 const ASIDE: &str = "agentd-removed-";
 /// How many names a session's directory may have, where what has the others stays.
 const NAMES: u32 = 8;
+/// A link beside the private directories to the session's files: with them it ends.
+const OWNER: &str = "session";
+/// As long as systemd keeps what nobody uses in `/tmp` (tmpfiles.d, `q /tmp 1777 root root 10d`).
+const UNUSED: Duration = Duration::from_secs(10 * 24 * 60 * 60);
+
+/// The private directories, by their names in the session's.
+pub(crate) const TMP: &str = "tmp";
+pub(crate) const VAR_TMP: &str = "var-tmp";
+pub(crate) const HOME: &str = "home";
 
 /// Where the session's directory is made if nothing is in the way.
 pub(crate) fn place(root: &Path, session: &str) -> PathBuf {
@@ -23,16 +35,17 @@ pub(crate) fn place(root: &Path, session: &str) -> PathBuf {
 }
 
 /// Makes it, readable by nobody else, and gives its path: another name is taken where something stays
-/// at this one. A directory that an earlier life of the session left behind is put aside first,
-/// whatever calls made of it; the caller holds the session's journal, so nobody else uses it.
+/// at this one. What an earlier life of the session left is used again, and what an older build left is
+/// put aside first, whatever calls made of it; the caller holds the session's journal, so nobody else
+/// uses it.
 ///
 /// # Errors
 /// Where none can be made.
-pub(crate) fn make(wanted: &Path, remover: &Remover) -> io::Result<PathBuf> {
+pub(crate) fn make(wanted: &Path, session: &Path, remover: &Remover) -> io::Result<PathBuf> {
     let other_names = (2..=NAMES).map(|number| with_ending(wanted, number));
     let mut refused = io::ErrorKind::AlreadyExists.into();
     for path in std::iter::once(wanted.to_owned()).chain(other_names) {
-        match make_at(&path, remover) {
+        match make_at(&path, session, remover) {
             Ok(()) => return Ok(path),
             Err(error) if path.symlink_metadata().is_ok() => {
                 tracing::warn!(path = %path.display(), %error, "it stays; another name is taken");
@@ -44,15 +57,38 @@ pub(crate) fn make(wanted: &Path, remover: &Remover) -> io::Result<PathBuf> {
     Err(refused)
 }
 
-fn make_at(path: &Path, remover: &Remover) -> io::Result<()> {
-    let create = || std::fs::DirBuilder::new().mode(0o700).create(path);
-    match create() {
+fn make_at(path: &Path, session: &Path, remover: &Remover) -> io::Result<()> {
+    match private(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own(path)? => {
+            let of_session = std::fs::read_link(path.join(OWNER));
+            if of_session.is_ok_and(|owner| owner == session) {
+                return make_within(path);
+            }
             remover.remove(put_aside(path)?);
-            create()
+            private(path)?;
         }
-        made => made,
+        made => made?,
     }
+    symlink(session, path.join(OWNER))?;
+    make_within(path)
+}
+
+fn make_within(path: &Path) -> io::Result<()> {
+    for name in [TMP, VAR_TMP, HOME] {
+        let within = path.join(name);
+        match private(&within) {
+            // A call may have closed it, which is no reason to lose what lies in it.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own(&within)? => {
+                std::fs::set_permissions(&within, std::fs::Permissions::from_mode(0o700))?;
+            }
+            made => made?,
+        }
+    }
+    Ok(())
+}
+
+fn private(path: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().mode(0o700).create(path)
 }
 
 fn with_ending(path: &Path, number: u32) -> PathBuf {
@@ -67,6 +103,26 @@ fn is_own(path: &Path) -> io::Result<bool> {
     Ok(there.is_dir() && there.uid() == nix::unistd::geteuid().as_raw())
 }
 
+/// Which of them tier A shows where; the home where the person has one.
+pub(crate) fn shown(path: &Path, home: Option<&Path>) -> Vec<PrivateDir> {
+    let of_machine = [(Path::new("/tmp"), TMP), (Path::new("/var/tmp"), VAR_TMP)];
+    let home = home.map(|home| (home, HOME));
+    let dir = |(shown_at, name): (&Path, &str)| PrivateDir {
+        shown_at: FilePath::from(shown_at),
+        kept_at: FilePath::from(path.join(name)),
+    };
+    of_machine.into_iter().chain(home).map(dir).collect()
+}
+
+/// The session's directory got this name.
+pub(crate) fn move_to(made: &Path, confinement: &mut Confinement) {
+    let private = confinement.private.iter_mut().map(|dir| &mut dir.kept_at);
+    for kept_at in std::iter::once(&mut confinement.temp).chain(private) {
+        let old = kept_at.to_path();
+        *kept_at = FilePath::from(made.join(old.file_name().unwrap_or_default()));
+    }
+}
+
 /// Takes it away, to be removed.
 pub(crate) fn remove(path: &Path, remover: &Remover) {
     match put_aside(path) {
@@ -76,6 +132,15 @@ pub(crate) fn remove(path: &Path, remover: &Remover) {
         Err(error) => {
             tracing::warn!(path = %path.display(), %error, "a temporary directory stays behind");
         }
+    }
+}
+
+/// The same for that of a session whose files are gone. One by another name waits for the next sweep.
+pub(crate) fn remove_of(path: &Path, session: &Path, remover: &Remover) {
+    if is_own(path).unwrap_or(false)
+        && std::fs::read_link(path.join(OWNER)).is_ok_and(|owner| owner == session)
+    {
+        remove(path, remover);
     }
 }
 
@@ -91,8 +156,9 @@ fn put_aside(path: &Path) -> io::Result<PathBuf> {
     Ok(aside)
 }
 
-/// Takes away the directories of sessions in `sessions` that nobody holds, and those that were put
-/// aside before. Those of other users, or of sessions that are kept elsewhere, are not looked at.
+/// Takes away the directories of sessions that are gone or were not used for long, and those that were
+/// put aside before. Those of other users are not looked at; of an older build's, which name no owner,
+/// those of sessions in `sessions` that nobody holds are taken away.
 pub(crate) fn sweep(root: &Path, sessions: &Path, remover: &Remover) {
     let Ok(entries) = std::fs::read_dir(root) else { return };
     for entry in entries.flatten() {
@@ -104,13 +170,35 @@ pub(crate) fn sweep(root: &Path, sessions: &Path, remover: &Remover) {
             remover.remove(path);
             continue;
         }
-        let Some(session) = session_of(&name, sessions) else { continue };
+        let session = match std::fs::read_link(path.join(OWNER)) {
+            Ok(owner) if !owner.is_dir() => {
+                // A disk that is not mounted now may hold the session all the same.
+                if owner.parent().is_some_and(Path::is_dir) || is_unused(&path) {
+                    remove(&path, remover);
+                }
+                continue;
+            }
+            Ok(owner) if is_unused(&owner) => owner,
+            Ok(_) => continue,
+            Err(_) => match session_of(&name, sessions) {
+                Some(session) => session,
+                None => continue,
+            },
+        };
         // Held until it is put aside: whoever opens the session makes the directory after that.
         if let Ok(_hold) = Hold::take_if_free(&session) {
             tracing::info!(path = %path.display(), "a deserted temporary directory is removed");
             remove(&path, remover);
         }
     }
+}
+
+/// Whether no file in this directory was written for long: in a session's, its journal.
+fn is_unused(directory: &Path) -> bool {
+    let written = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let written = written.filter_map(|entry| entry.metadata().ok()?.modified().ok()).max();
+    let age = written.and_then(|at| SystemTime::now().duration_since(at).ok());
+    age.is_some_and(|age| age > UNUSED)
 }
 
 fn is_of_session(name: &OsStr) -> bool {
@@ -130,8 +218,6 @@ fn session_of(name: &OsStr, sessions: &Path) -> Option<PathBuf> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::time::Duration;
 
     fn names(root: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(root).unwrap();
@@ -145,53 +231,103 @@ mod tests {
         remover.finish(Duration::from_secs(60)).await;
     }
 
+    /// Fills it with what cannot be listed or removed without more ado.
+    fn shut(path: &Path) {
+        let mode = std::fs::Permissions::from_mode;
+        std::fs::create_dir_all(path.join("shut/cache")).unwrap();
+        std::fs::write(path.join("shut/cache/file"), "x").unwrap();
+        std::fs::set_permissions(path.join("shut/cache"), mode(0o555)).unwrap();
+        std::fs::set_permissions(path.join("shut"), mode(0o000)).unwrap();
+        std::fs::set_permissions(path, mode(0o000)).unwrap();
+    }
+
     #[tokio::test]
     async fn what_a_call_did_to_its_modes_stops_neither_the_removal_nor_the_next_life() {
-        let mode = std::fs::Permissions::from_mode;
-        let root = tempfile::tempdir().unwrap();
-        let remover = Remover::start(root.path()).unwrap();
+        let (root, session) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let remover = Remover::start(&[root.path().to_owned()]).unwrap();
         let path = place(root.path(), "0123456789ab");
-        for last in [remove, |path: &Path, remover: &Remover| _ = make(path, remover).unwrap()] {
-            assert_eq!(make(&path, &remover).unwrap(), path);
-            std::fs::create_dir_all(path.join("shut/cache")).unwrap();
-            std::fs::write(path.join("shut/cache/file"), "x").unwrap();
-            std::fs::set_permissions(path.join("shut/cache"), mode(0o555)).unwrap();
-            std::fs::set_permissions(path.join("shut"), mode(0o000)).unwrap();
-            std::fs::set_permissions(&path, mode(0o000)).unwrap();
-            last(&path, &remover);
-            assert!(!path.join("shut").exists());
-        }
+        let again = || make(&path, session.path(), &remover).unwrap();
+        assert_eq!(again(), path);
+        shut(&path.join(TMP));
+        assert_eq!(again(), path);
+        assert_eq!(names(&path.join(TMP)), ["shut"], "the next life finds what was there");
+        remove(&path, &remover);
+        assert_eq!(again(), path);
         removed(&remover).await;
         assert_eq!(names(root.path()), ["agentd-0123456789ab"]);
-        assert_eq!(names(&path), [""; 0]);
+        assert_eq!(names(&path.join(TMP)), [""; 0]);
+        assert_eq!(names(&path), [HOME, OWNER, TMP, VAR_TMP]);
+    }
+
+    /// What names no owner, or another, was not left by this session.
+    #[tokio::test]
+    async fn what_another_build_or_session_left_is_not_used() {
+        let (root, session) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let remover = Remover::start(&[root.path().to_owned()]).unwrap();
+        let path = place(root.path(), "0123456789ab");
+        std::fs::create_dir_all(path.join("tmp/left")).unwrap();
+        make(&path, session.path(), &remover).unwrap();
+        assert_eq!(names(&path.join(TMP)), [""; 0]);
+        std::fs::create_dir_all(path.join("tmp/left")).unwrap();
+        make(&path, root.path(), &remover).unwrap();
+        assert_eq!(names(&path.join(TMP)), [""; 0]);
+        removed(&remover).await;
+        assert_eq!(names(root.path()), ["agentd-0123456789ab"]);
+    }
+
+    #[tokio::test]
+    async fn a_directory_ends_with_its_session_or_when_nobody_used_that_for_long() {
+        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let remover = Remover::start(&[root.path().to_owned()]).unwrap();
+        for id in ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc", "dddddddddddd"] {
+            let session = state.path().join(id);
+            std::fs::create_dir(&session).unwrap();
+            make(&place(root.path(), id), &session, &remover).unwrap();
+            let journal = std::fs::File::create(session.join("journal.jsonl")).unwrap();
+            if ["bbbbbbbbbbbb", "dddddddddddd"].contains(&id) {
+                let long_ago = SystemTime::now() - UNUSED - Duration::from_secs(60);
+                journal.set_modified(long_ago).unwrap();
+            }
+        }
+        std::fs::remove_dir_all(state.path().join("aaaaaaaaaaaa")).unwrap();
+        let held = Hold::take(&state.path().join("dddddddddddd")).unwrap();
+        // Whose sessions are kept elsewhere is looked at as well: the link says where.
+        make(&place(root.path(), "eeeeeeeeeeee"), Path::new("/nowhere/e"), &remover).unwrap();
+        sweep(root.path(), Path::new("/nowhere"), &remover);
+        removed(&remover).await;
+        let left = ["agentd-cccccccccccc", "agentd-dddddddddddd", "agentd-eeeeeeeeeeee"];
+        assert_eq!(names(root.path()), left);
+        drop(held);
     }
 
     /// Somebody else's link, and a directory that cannot be moved: no session waits for either.
     #[tokio::test]
     async fn where_something_stays_another_name_is_taken() {
         let root = tempfile::tempdir().unwrap();
-        let remover = Remover::start(root.path()).unwrap();
+        let remover = Remover::start(&[root.path().to_owned()]).unwrap();
         let path = place(root.path(), "0123456789ab");
         symlink(root.path(), &path).unwrap();
-        let other = make(&path, &remover).unwrap();
+        let session = tempfile::tempdir().unwrap();
+        let other = make(&path, session.path(), &remover).unwrap();
         assert_eq!(other, place(root.path(), "0123456789ab-2"));
-        std::fs::write(other.join("left"), "x").unwrap();
-        assert_eq!(make(&path, &remover).unwrap(), other, "an own directory is replaced");
-        assert_eq!(names(&other), [""; 0]);
+        std::fs::write(other.join("tmp/left"), "x").unwrap();
+        assert_eq!(make(&path, session.path(), &remover).unwrap(), other);
+        assert_eq!(names(&other.join(TMP)), ["left"], "it is the session's own");
         remove(&other, &remover);
         removed(&remover).await;
         assert_eq!(names(root.path()), ["agentd-0123456789ab"], "the link is left alone");
-        let nowhere = make(&root.path().join("none/agentd-a"), &remover).unwrap_err();
+        let nowhere = root.path().join("none/agentd-a");
+        let nowhere = make(&nowhere, session.path(), &remover).unwrap_err();
         assert_eq!(nowhere.kind(), io::ErrorKind::NotFound);
     }
 
     #[tokio::test]
-    async fn only_what_nobody_holds_of_the_sessions_here_is_swept() {
+    async fn of_an_older_build_only_what_nobody_holds_of_the_sessions_here_is_swept() {
         let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let remover = Remover::start(root.path()).unwrap();
+        let remover = Remover::start(&[root.path().to_owned()]).unwrap();
         let ids = ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"];
         for id in ids {
-            make(&place(root.path(), id), &remover).unwrap();
+            std::fs::create_dir(place(root.path(), id)).unwrap();
         }
         for other in ["agentd-", "agentd-aaaaaaaaaaaa-2", "agentd-bbbbbbbbbbbb-2"] {
             std::fs::create_dir(root.path().join(other)).unwrap();

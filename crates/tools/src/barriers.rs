@@ -123,11 +123,17 @@ pub fn held_back(confinement: &Confinement) -> Vec<String> {
 fn outside(confinement: &Confinement) -> Option<String> {
     let added: String =
         confinement.added.iter().map(|dir| format!(", in {}", dir.to_path().display())).collect();
-    Some(format!(
-        "Files can be changed in the project{added} and in the temporary directory, and nowhere else; of \
-         the home directory only tool chains can be read. {}",
-        temporary(&confinement.temp.to_path())
-    ))
+    let own = temporary(confinement);
+    Some(match confinement.private_dirs().next() {
+        Some(_) => format!(
+            "Files of the machine can be changed in the project{added}, and nowhere else; of the \
+             person's home directory only tool chains are there. {own}"
+        ),
+        None => format!(
+            "Files can be changed in the project{added} and in the temporary directory, and nowhere \
+             else; of the home directory only tool chains can be read. {own}"
+        ),
+    })
 }
 
 /// The directories for temporary files of the whole machine, in whose place a session has one of its own.
@@ -135,7 +141,21 @@ const SHARED_TEMP: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Where temporary files go, as a sentence.
 #[must_use]
-pub fn temporary(temp: &Path) -> String {
+pub fn temporary(confinement: &Confinement) -> String {
+    let dirs: Vec<String> =
+        confinement.private_dirs().map(|(shown_at, _)| shown_at.display().to_string()).collect();
+    match dirs.split_last() {
+        Some((last, others)) if !others.is_empty() => format!(
+            "{} and {last} are private directories of this session: what a call writes there is found by \
+             the next call, and by nobody else.",
+            others.join(", ")
+        ),
+        Some(_) | None => closed_temp(&confinement.temp.to_path()),
+    }
+}
+
+/// The same where /tmp and /var/tmp are the host's.
+pub(crate) fn closed_temp(temp: &Path) -> String {
     format!(
         "/tmp and /var/tmp are closed: temporary files go to $TMPDIR, which is {} here.",
         temp.display()
@@ -144,7 +164,9 @@ pub fn temporary(temp: &Path) -> String {
 
 /// True for a path below /tmp or /var/tmp that no grant covers.
 pub(crate) fn is_closed_temp(path: &Path, place: &Place) -> bool {
-    SHARED_TEMP.iter().any(|shared| path.starts_with(shared)) && !place.contains(path)
+    let is_shown = place.private.iter().any(|(shown_at, _)| path.starts_with(shown_at));
+    let is_shared = SHARED_TEMP.iter().any(|shared| path.starts_with(shared));
+    is_shared && !is_shown && !place.contains(path)
 }
 
 /// Words of error messages about a path that a program could not use.
@@ -264,6 +286,8 @@ mod tests {
             project: FilePath::from(Path::new("/proj")),
             added: Vec::new(),
             temp: FilePath::from(Path::new("/tmp/t")),
+            private: Vec::new(),
+            caches: None,
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),
@@ -330,6 +354,9 @@ mod tests {
             project: path("/tmp/proj"),
             added: vec![path("/var/tmp/more")],
             temp: path("/tmp/agentd-1"),
+            private: vec![],
+            home: None,
+            caches: None,
             withheld: Vec::new(),
         };
         for (text, expected) in [

@@ -1,6 +1,6 @@
-//! Package caches of a session: package managers write into theirs even offline, and the person's
-//! are read-only in a cage. So each gets one in the session's temporary directory; cargo's and Go's
-//! begin as links to what the person has. For `bash`.
+//! Package caches of a project: package managers write into theirs even offline, and the person's are
+//! read-only in a cage. So each gets one that the project's sessions share; cargo's and Go's begin as
+//! links to what the person has. For `command`.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,32 +16,42 @@ const ADDED_TO: [&str; 3] = ["registry/index", "registry/cache", "registry/src"]
 /// What of a module Go takes from its cache of downloads; it unpacks them again where it works.
 const OF_GO: [&str; 4] = ["info", "mod", "zip", "ziphash"];
 
-/// Variables that lead package managers to the session's caches, made where they are not there yet.
-/// Where one cannot be made its variable is left out, and the program sees the person's, read-only.
-pub(crate) fn variables(given: &[(String, String)], temp: &Path) -> Vec<(OsString, OsString)> {
-    let caches = temp.join("caches");
+/// A session's sign that it has linked what the person has.
+const LINKED: &str = ".agentd-caches";
+
+/// Variables that lead package managers to the project's `caches`. The first call of a session, whose
+/// temporary directory says that it was, links what the person has got meanwhile. Where a cache cannot
+/// be made its variable is left out, and the program sees the person's, read-only.
+pub(crate) fn variables(
+    given: &[(String, String)],
+    caches: &Path,
+    temp: &Path,
+) -> Vec<(OsString, OsString)> {
     let mut variables = vec![
         // pip, Go's builds, ccache and others. Go's modules lie elsewhere.
-        ("XDG_CACHE_HOME".into(), caches.clone().into()),
+        ("XDG_CACHE_HOME".into(), caches.into()),
         ("npm_config_cache".into(), caches.join("npm").into()),
     ];
     let value = |wanted: &str| {
         let found = given.iter().find(|(name, value)| name == wanted && !value.is_empty());
         found.map(|(_, value)| PathBuf::from(value))
     };
-    let own = value("CARGO_HOME").or_else(|| value("HOME").map(|home| home.join(".cargo")));
-    let cargo = caches.join("cargo");
-    if own.is_some_and(|own| make_cargo_home(&own, &cargo).is_ok()) {
-        variables.push(("CARGO_HOME".into(), cargo.into()));
-    }
+    let own_cargo = value("CARGO_HOME").or_else(|| value("HOME").map(|home| home.join(".cargo")));
     // Modules, checksums and programs go to the first of the list, sources are looked for in all.
-    let own = match value("GOPATH") {
+    let own_go = match value("GOPATH") {
         Some(list) => std::env::split_paths(&list).collect(),
         None => value("HOME").map(|home| home.join("go")).into_iter().collect::<Vec<_>>(),
     };
-    let go = caches.join("go");
-    if own.first().is_some_and(|first| make_go_path(first, &go).is_ok())
-        && let Ok(list) = std::env::join_paths([&go].into_iter().chain(&own))
+    let (cargo, go) = (caches.join("cargo"), caches.join("go"));
+    if std::fs::File::create_new(temp.join(LINKED)).is_ok() {
+        let _ = own_cargo.as_ref().map(|own| fill_cargo_home(own, &cargo));
+        let _ = own_go.first().map(|own| fill_go_path(own, &go));
+    }
+    if own_cargo.is_some() && cargo.is_dir() {
+        variables.push(("CARGO_HOME".into(), cargo.into()));
+    }
+    if go.is_dir()
+        && let Ok(list) = std::env::join_paths([&go].into_iter().chain(&own_go))
     {
         variables.push(("GOPATH".into(), list));
     }
@@ -49,64 +59,51 @@ pub(crate) fn variables(given: &[(String, String)], temp: &Path) -> Vec<(OsStrin
 }
 
 /// What was downloaded, so that builds work offline and more can be added.
-fn make_go_path(own: &Path, at: &Path) -> io::Result<()> {
-    whole(at, |half| {
-        let downloads = "pkg/mod/cache/download";
-        std::fs::create_dir_all(half.join(downloads))?;
-        link_downloads(&own.join(downloads), &half.join(downloads))
-    })
+fn fill_go_path(own: &Path, at: &Path) -> io::Result<()> {
+    let downloads = "pkg/mod/cache/download";
+    std::fs::create_dir_all(at.join(downloads))?;
+    link_downloads(&own.join(downloads), &at.join(downloads))
 }
 
 fn link_downloads(from: &Path, at: &Path) -> io::Result<()> {
     for entry in entries(from) {
         let here = at.join(entry.file_name().unwrap_or_default());
         if entry.is_dir() && !entry.is_symlink() {
-            std::fs::create_dir(&here)?;
+            std::fs::create_dir_all(&here)?;
             link_downloads(&entry, &here)?;
         } else if entry.extension().is_some_and(|end| OF_GO.iter().any(|of| end == *of)) {
-            symlink(&entry, &here)?;
+            link(&entry, &here)?;
         }
     }
     Ok(())
 }
 
-fn make_cargo_home(own: &Path, at: &Path) -> io::Result<()> {
-    whole(at, |half| {
-        for name in AS_IT_IS {
-            link(&own.join(name), &half.join(name))?;
-        }
-        for name in ADDED_TO {
-            for registry in entries(&own.join(name)) {
-                let folder = half.join(name).join(registry.file_name().unwrap_or_default());
-                std::fs::create_dir_all(&folder)?;
-                for entry in entries(&registry) {
-                    link(&entry, &folder.join(entry.file_name().unwrap_or_default()))?;
-                }
+fn fill_cargo_home(own: &Path, at: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(at)?;
+    for name in AS_IT_IS {
+        link(&own.join(name), &at.join(name))?;
+    }
+    for name in ADDED_TO {
+        for registry in entries(&own.join(name)) {
+            let folder = at.join(name).join(registry.file_name().unwrap_or_default());
+            std::fs::create_dir_all(&folder)?;
+            for entry in entries(&registry) {
+                link(&entry, &folder.join(entry.file_name().unwrap_or_default()))?;
             }
         }
-        Ok(())
-    })
-}
-
-/// Makes a directory whole or not at all: another call of the session may do the same right now.
-fn whole(at: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    if at.is_dir() {
-        return Ok(());
     }
-    let half = at.with_extension(std::process::id().to_string());
-    std::fs::create_dir_all(&half)?;
-    fill(&half)?;
-    match std::fs::rename(&half, at) {
-        Err(_) if at.is_dir() => std::fs::remove_dir_all(&half),
-        other => other,
-    }
+    Ok(())
 }
 
 fn link(to: &Path, at: &Path) -> io::Result<()> {
     if to.symlink_metadata().is_err() {
         return Ok(());
     }
-    symlink(to, at)
+    match symlink(to, at) {
+        // From an earlier session, or a command's own.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        linked => linked,
+    }
 }
 
 /// What lies in a folder; nothing where there is none, or where it may not be read.
@@ -123,7 +120,7 @@ mod tests {
     #[test]
     fn a_cargo_home_can_be_added_to_and_the_person_s_stays_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        let (own, temp) = (dir.path().join("home/.cargo"), dir.path().join("temp"));
+        let (own, caches) = (dir.path().join("home/.cargo"), dir.path().join("caches"));
         let package = "registry/src/index.x-1/serde-1.0.0";
         std::fs::create_dir_all(own.join(package)).unwrap();
         std::fs::write(own.join(package).join("lib.rs"), "code").unwrap();
@@ -131,8 +128,8 @@ mod tests {
         std::fs::write(own.join("config.toml"), "[build]").unwrap();
         let given = [("HOME".to_owned(), dir.path().join("home").display().to_string())];
         for _ in 0..2 {
-            let variables = variables(&given, &temp);
-            let cargo = temp.join("caches/cargo");
+            let variables = variables(&given, &caches, dir.path());
+            let cargo = caches.join("cargo");
             assert!(variables.contains(&("CARGO_HOME".into(), cargo.clone().into())));
             let read = |name: &str| std::fs::read_to_string(cargo.join(name)).ok();
             assert_eq!(read(&format!("{package}/lib.rs")).as_deref(), Some("code"));
@@ -141,28 +138,36 @@ mod tests {
             std::fs::write(cargo.join("registry/src/index.x-1/new"), "").unwrap();
         }
         assert!(!own.join("registry/src/index.x-1/new").exists());
-        assert_eq!(entries(&temp.join("caches")).len(), 2, "nothing half made is left");
+        // What the person gets meanwhile is found by the next session.
+        let later = "registry/cache/index.x-1/later.crate";
+        std::fs::create_dir_all(own.join(later).parent().unwrap()).unwrap();
+        std::fs::write(own.join(later), "").unwrap();
+        variables(&given, &caches, dir.path());
+        assert!(!caches.join("cargo").join(later).exists());
+        let next = tempfile::tempdir().unwrap();
+        variables(&given, &caches, next.path());
+        assert!(caches.join("cargo").join(later).exists());
+        assert!(caches.join("cargo/registry/src/index.x-1/new").exists());
     }
 
     #[test]
-    fn each_package_manager_is_led_to_a_cache_of_the_session() {
+    fn each_package_manager_is_led_to_a_cache_of_the_project() {
         let dir = tempfile::tempdir().unwrap();
-        let temp = dir.path().join("temp");
+        let caches = dir.path().join("caches");
         let given = [("HOME".to_owned(), dir.path().join("home").display().to_string())];
-        let variables = variables(&given, &temp);
+        let variables = variables(&given, &caches, dir.path());
         for name in ["XDG_CACHE_HOME", "npm_config_cache", "CARGO_HOME", "GOPATH"] {
             let led = variables.iter().find(|(variable, _)| variable == name);
             let led = led.unwrap_or_else(|| panic!("{name} is not led anywhere"));
             let first = std::env::split_paths(&led.1).next().unwrap();
-            assert!(first.starts_with(temp.join("caches")), "{led:?}");
+            assert!(first.starts_with(&caches), "{led:?}");
         }
     }
 
     #[test]
     fn go_finds_what_was_downloaded_and_adds_to_a_cache_of_its_own() {
         let dir = tempfile::tempdir().unwrap();
-        let (home, moved, temp) =
-            (dir.path().join("home"), dir.path().join("moved"), dir.path().join("temp"));
+        let (home, moved) = (dir.path().join("home"), dir.path().join("moved"));
         let version = "pkg/mod/cache/download/example.org/dep/@v";
         for own in [home.join("go"), moved.clone()] {
             let folder = own.join(version);
@@ -175,10 +180,11 @@ mod tests {
         let of_home = ("HOME".to_owned(), text(&home));
         let list = ("GOPATH".to_owned(), format!("{}:{}", text(&moved), text(&home)));
         for (given, own, at) in [
-            (vec![of_home.clone()], home.join("go"), temp.join("one")),
-            (vec![of_home, list], moved, temp.join("two")),
+            (vec![of_home.clone()], home.join("go"), dir.path().join("one")),
+            (vec![of_home, list], moved, dir.path().join("two")),
         ] {
-            let variables = variables(&given, &at);
+            std::fs::create_dir(&at).unwrap();
+            let variables = variables(&given, &at.join("caches"), &at);
             let (_, list) = variables.iter().find(|(name, _)| name == "GOPATH").unwrap();
             let list: Vec<PathBuf> = std::env::split_paths(list).collect();
             let folder = at.join("caches/go").join(version);

@@ -8,6 +8,7 @@ use crate::capture::{self, HeadTail, Printed};
 use crate::control::visible;
 use crate::drive::{Course, LeftBehind, Over, see_through};
 use crate::failure::{Code, Failure};
+use crate::home_names;
 use crate::lines::cut_line;
 use crate::live::{Live, Show, Shown};
 use crate::run::CommandSide;
@@ -70,14 +71,17 @@ pub(crate) fn run(wanted: Wanted, site: &mut Site<'_>) -> Result<Answer, Failure
     let mut show = std::mem::replace(&mut side.show, Box::new(Unshown));
     let is_locked = side.cage.is_locked();
     let cut_time = cut_time(wanted.timeout_ms);
+    let before = home_names::list(site.place);
     let (text, time, course) = course(wanted, (side, capture::KEPT), &mut *show, site)?;
     let mut answer = answer(text.clone(), time, course, site);
+    let kept = home_names::line(&before, &home_names::list(site.place));
+    answer.footer.splice(0..0, kept.map(|line| visible(&line).into_owned()));
     answer.footer.splice(0..0, cut_time);
     let failed = answer.outcome != Outcome::Exited { code: 0 };
     let refusals = &site.account.refusals;
     let command = (failed || !refusals.is_empty()).then_some(text.as_str());
     if is_locked && barriers::met_closed_temp(command, &answer.body, refusals, site.place) {
-        let note = format!("[{}]", barriers::temporary(&site.place.temp));
+        let note = format!("[{}]", barriers::closed_temp(&site.place.temp));
         answer.footer.insert(0, note);
     }
     Ok(answer)
@@ -199,12 +203,15 @@ fn environment(
     if let Some(proxy) = proxy {
         env.extend(to_proxy(*proxy));
     }
-    let caches = caches::variables(given, &site.place.temp);
-    env.retain(|(name, _)| !caches.iter().any(|(cache, _)| cache == name));
-    env.extend(caches);
-    if !given.iter().any(|(name, _)| name == "TMPDIR") {
-        env.push(("TMPDIR".into(), site.place.temp.clone().into()));
-    }
+    let temp = site.place.seen_in(cage, &site.place.temp);
+    let caches = site
+        .place
+        .caches
+        .iter()
+        .flat_map(|caches| caches::variables(given, caches, &site.place.temp));
+    let own: Vec<_> = caches.chain([("TMPDIR".into(), temp.into())]).collect();
+    env.retain(|(name, _)| !own.iter().any(|(other, _)| other == name));
+    env.extend(own);
     env
 }
 

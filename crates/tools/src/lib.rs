@@ -42,6 +42,7 @@ mod drive;
 mod expression;
 mod failure;
 mod git;
+mod home_names;
 mod judged;
 mod kinds;
 mod lines;

@@ -7,6 +7,8 @@ use crate::barriers::{self, Barrier};
 use crate::failure::{Code, Failure};
 use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath};
+use sandbox::Cage;
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
@@ -24,18 +26,41 @@ pub struct Place {
     pub added: Vec<PathBuf>,
     /// The session's temporary directory, a real path.
     pub temp: PathBuf,
+    /// Where commands find `/tmp` and `/var/tmp` of the session, and the real path of each: a path of a
+    /// tool means what it means for a command.
+    pub private: Vec<(PathBuf, PathBuf)>,
+    /// What commands find as their home. Not for other tools: a model would take it for the person's.
+    pub home: Option<PrivateHome>,
+    /// Where package managers keep what they download, a real path, which commands find there too.
+    pub caches: Option<PathBuf>,
     /// Directories out of reach even where they lie in a granted one, real paths; `temp` may lie
     /// beneath one of them.
     pub withheld: Vec<PathBuf>,
 }
 
+/// The home that the session's commands have.
+#[derive(Debug, Clone)]
+pub struct PrivateHome {
+    /// Where commands find it: where the person's is.
+    pub shown_at: PathBuf,
+    /// Its real path.
+    pub kept_at: PathBuf,
+}
+
 impl From<&Confinement> for Place {
     fn from(confinement: &Confinement) -> Self {
+        let home = confinement.home.as_ref().map(FilePath::to_path);
+        let of_home = |(shown_at, _): &(PathBuf, PathBuf)| Some(shown_at) == home.as_ref();
+        let (own_home, private): (Vec<_>, Vec<_>) = confinement.private_dirs().partition(of_home);
+        let own_home = own_home.into_iter().next();
         let paths = |paths: &[FilePath]| paths.iter().map(FilePath::to_path).collect();
         Self {
             project: confinement.project.to_path(),
             added: paths(&confinement.added),
             temp: confinement.temp.to_path(),
+            private,
+            home: own_home.map(|(shown_at, kept_at)| PrivateHome { shown_at, kept_at }),
+            caches: confinement.caches.as_ref().map(FilePath::to_path),
             withheld: paths(&confinement.withheld),
         }
     }
@@ -45,9 +70,9 @@ impl Place {
     /// Whether a real path lies in a granted directory.
     #[must_use]
     pub fn contains(&self, real: &Path) -> bool {
-        let temp = self.temp.is_absolute() && real.starts_with(&self.temp);
+        let own = self.own().any(|own| own.is_absolute() && real.starts_with(own));
         let withheld = self.withheld.iter().any(|withheld| real.starts_with(withheld));
-        temp || (!withheld && self.roots().any(|root| real.starts_with(root)))
+        own || (!withheld && self.roots().any(|root| real.starts_with(root)))
     }
 
     /// The granted directory that a real path lies in: the deepest where they are nested.
@@ -57,23 +82,81 @@ impl Place {
             .max_by_key(|root| root.components().count())
     }
 
-    /// A real path as the model shall write it: relative to the project where it lies there.
-    pub(crate) fn shown<'a>(&self, real: &'a Path) -> &'a Path {
+    /// A real path as the model shall write it: relative to the project where it lies there, and as
+    /// commands find it where it lies in a private directory.
+    pub(crate) fn shown<'a>(&self, real: &'a Path) -> Cow<'a, Path> {
         match real.strip_prefix(&self.project) {
-            Ok(inside) if inside.as_os_str().is_empty() => Path::new("."),
-            Ok(inside) => inside,
-            Err(_) => real,
+            Ok(inside) if inside.as_os_str().is_empty() => Path::new(".").into(),
+            Ok(inside) => inside.into(),
+            Err(_) => self.in_cage(real),
         }
     }
 
-    fn roots(&self) -> impl Iterator<Item = &Path> {
+    /// The private directory that a real path lies in, as commands find it.
+    pub(crate) fn private_around(&self, real: &Path) -> Option<&Path> {
+        let around = self.private.iter().find(|(_, kept_at)| real.starts_with(kept_at));
+        around.map(|(shown_at, _)| shown_at.as_path())
+    }
+
+    /// Where the command of this cage finds what has this real path.
+    pub(crate) fn seen_in(&self, cage: &Cage, real: &Path) -> PathBuf {
+        match cage.shows_private() {
+            true => self.in_cage(real).into_owned(),
+            false => real.to_owned(),
+        }
+    }
+
+    /// Where a command that has a root of its own finds what has this real path.
+    fn in_cage<'a>(&self, real: &'a Path) -> Cow<'a, Path> {
+        moved(real, self.private.iter().map(|(shown_at, kept_at)| (kept_at, shown_at)))
+    }
+
+    /// The real path of what a command finds here. The project and added directories are in their
+    /// places, also where those lie in a private directory.
+    fn on_host<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
+        let granted = std::iter::once(&self.project).chain(&self.added);
+        // A path that a record has is a real one.
+        let mut kept = granted.chain(self.private.iter().map(|(_, kept_at)| kept_at));
+        match kept.any(|dir| path.starts_with(dir)) {
+            true => path.into(),
+            false => {
+                moved(path, self.private.iter().map(|(shown_at, kept_at)| (shown_at, kept_at)))
+            }
+        }
+    }
+
+    /// Whether this is a directory above the project or an added one; their paths are real.
+    fn leads_to_granted(&self, path: &Path) -> bool {
+        let mut granted = std::iter::once(&self.project).chain(&self.added);
+        granted.any(|dir| dir.starts_with(path) && dir != path)
+    }
+
+    /// The session's own directories, which may lie beneath one that is withheld.
+    fn own(&self) -> impl Iterator<Item = &PathBuf> {
+        std::iter::once(&self.temp).chain(self.private.iter().map(|(_, kept_at)| kept_at))
+    }
+
+    pub(crate) fn roots(&self) -> impl Iterator<Item = &Path> {
         std::iter::once(&self.project)
             .chain(&self.added)
-            .chain(std::iter::once(&self.temp))
+            .chain(self.own())
             .map(PathBuf::as_path)
             // An empty root would contain everything.
             .filter(|root| root.is_absolute())
     }
+}
+
+/// The path with the first of these beginnings that it has, replaced.
+fn moved<'a, 'b>(
+    path: &'a Path,
+    mut beginnings: impl Iterator<Item = (&'b PathBuf, &'b PathBuf)>,
+) -> Cow<'a, Path> {
+    let moved = beginnings.find_map(|(from, to)| {
+        let below = path.strip_prefix(from).ok()?;
+        // Joined with nothing, it would end in a slash.
+        Some(if below.as_os_str().is_empty() { to.clone() } else { to.join(below) })
+    });
+    moved.map_or(path.into(), Cow::from)
 }
 
 /// How the way along a path ended.
@@ -107,14 +190,17 @@ pub(crate) struct Trace {
 /// Follows `named`, from the project where it is relative. Opens nothing.
 pub(crate) fn trace(place: &Place, named: &str) -> Trace {
     let path = place.project.join(named);
-    let mut walk = Walk { real: PathBuf::from("/"), left: VecDeque::new(), links: 0, in_link: 0 };
+    let start = PathBuf::from("/");
+    let mut walk = Walk { place, real: start, left: VecDeque::new(), links: 0, in_link: 0 };
     walk.push_front(&path);
     let end = walk.run();
     let means_directory = named.ends_with('/') || named.ends_with("/.") || named == ".";
-    Trace { real: walk.real, end, means_directory }
+    Trace { real: place.on_host(&walk.real).into_owned(), end, means_directory }
 }
 
-struct Walk {
+struct Walk<'a> {
+    place: &'a Place,
+    /// As a command finds it, without links.
     real: PathBuf,
     left: VecDeque<OsString>,
     links: usize,
@@ -122,7 +208,7 @@ struct Walk {
     in_link: usize,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn run(&mut self) -> End {
         while let Some(part) = self.left.pop_front() {
             let from_link = self.in_link > 0;
@@ -132,7 +218,12 @@ impl Walk {
                 continue;
             }
             let next = self.real.join(&part);
-            match next.symlink_metadata() {
+            // In a private directory there is nothing on the way to a granted one but that.
+            if self.place.leads_to_granted(&next) {
+                self.real = next;
+                continue;
+            }
+            match self.place.on_host(&next).symlink_metadata() {
                 Ok(meta) if meta.is_symlink() => match self.follow(&next) {
                     Ok(()) => {}
                     Err(end) => {
@@ -160,7 +251,8 @@ impl Walk {
         if self.links > LINKS_MAX {
             return Err(End::Circle);
         }
-        let target = link.read_link().map_err(|error| End::Unreadable(errno(&error)))?;
+        let target =
+            self.place.on_host(link).read_link().map_err(|error| End::Unreadable(errno(&error)))?;
         if target.is_absolute() {
             self.real = PathBuf::from("/");
         }
@@ -217,7 +309,7 @@ pub(crate) fn access_denied(place: &Place, real: &Path, named: &str, why: &str) 
     let message = format!("ACCESS DENIED: {named:?} {why}");
     let way_on = Barrier::Path.sentence();
     let hint = match barriers::is_closed_temp(real, place) {
-        true => format!("{} {way_on}", barriers::temporary(&place.temp)),
+        true => format!("{} {way_on}", barriers::closed_temp(&place.temp)),
         false => way_on,
     };
     Failure::new(Code::AccessDenied, message, hint)
@@ -241,6 +333,9 @@ mod tests {
             project: base.join("proj"),
             added: vec![],
             temp: base.join("temp"),
+            private: vec![],
+            home: None,
+            caches: None,
             withheld: vec![base.join("proj/state")],
         };
         (dir, place)
@@ -287,5 +382,41 @@ mod tests {
         assert!(!place.contains(&trace(&place, "dangling-out").real));
         assert!(!place.contains(&trace(&place, "/etc/passwd").real));
         assert!(!place.contains(&trace(&place, "/proc/self/root/etc/passwd").real));
+    }
+
+    #[test]
+    fn a_path_means_what_a_command_finds_there() {
+        let (_dir, mut place) = place();
+        let base = place.project.parent().unwrap().to_owned();
+        for name in ["own/tmp", "own/home", "t/added", "home"] {
+            std::fs::create_dir_all(base.join(name)).unwrap();
+        }
+        std::fs::write(base.join("own/tmp/file"), "x").unwrap();
+        std::fs::write(base.join("t/secret"), "x").unwrap();
+        let link = |from: &str, to: PathBuf| symlink(to, base.join(from)).unwrap();
+        link("own/home/link", base.join("t/file"));
+        link("proj/to-tmp", base.join("t"));
+        place.temp = base.join("own/tmp");
+        place.added = vec![base.join("t/added")];
+        place.private = vec![
+            (base.join("t"), base.join("own/tmp")),
+            (base.join("home"), base.join("own/home")),
+        ];
+        for (named, real, shown) in [
+            ("t/file", "own/tmp/file", "t/file"),
+            ("t/new/deep", "own/tmp/new/deep", "t/new/deep"),
+            ("t/secret", "own/tmp/secret", "t/secret"),
+            ("t/added/x", "t/added/x", "t/added/x"),
+            ("home/link", "own/tmp/file", "t/file"),
+            ("proj/to-tmp/file", "own/tmp/file", "t/file"),
+            ("home/../t/file", "own/tmp/file", "t/file"),
+            ("own/tmp/file", "own/tmp/file", "t/file"),
+        ] {
+            let found = trace(&place, base.join(named).to_str().unwrap());
+            assert_eq!(found.real, base.join(real), "{named}");
+            assert!(place.contains(&found.real), "{named}");
+            assert_eq!(place.shown(&found.real), base.join(shown), "{named}");
+        }
+        assert_eq!(trace(&place, base.join("t").to_str().unwrap()).real, base.join("own/tmp"));
     }
 }

@@ -1,5 +1,6 @@
 //! All that a running tool has: its directories, what its call was judged for, its bounds.
 
+use crate::barriers::Barrier;
 use crate::cancel::Cancel;
 use crate::control::visible;
 use crate::failure::{Code, Failure};
@@ -163,7 +164,22 @@ impl Site<'_> {
     /// As [`Self::resolve`], and `not_found` with names like the wrong one.
     pub fn existing(&self, named: &str) -> Result<Target, Failure> {
         let target = self.resolve(named)?;
-        if target.exists { Ok(target) } else { Err(not_found(&target)) }
+        if target.exists {
+            return Ok(target);
+        }
+        let failure = not_found(&target);
+        Err(match self.place.private_around(&target.real) {
+            Some(dir) => Failure {
+                hint: format!(
+                    "{} is a private directory of this session: what the machine has there is not in \
+                     it. {}",
+                    dir.display(),
+                    Barrier::Path.sentence()
+                ),
+                ..failure
+            },
+            None => failure,
+        })
     }
 
     /// Resolves a path that is about to be written.

@@ -76,6 +76,8 @@ fn enter_cage() -> Result<Enforced, CageError> {
         project: FilePath::from("/"),
         added: Vec::new(),
         temp: FilePath::from("/"),
+        private: Vec::new(),
+        caches: None,
         home: None,
         tool_homes: Vec::new(),
         keys: Vec::new(),

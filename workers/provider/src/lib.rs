@@ -99,6 +99,8 @@ fn confinement() -> Confinement {
         project: FilePath::from("/"),
         added: Vec::new(),
         temp: FilePath::from("/"),
+        private: Vec::new(),
+        caches: None,
         home: None,
         tool_homes: Vec::new(),
         keys: Vec::new(),

@@ -117,6 +117,8 @@ fn nothing_but_the_channel() -> Confinement {
         project: FilePath::from("/"),
         added: Vec::new(),
         temp: FilePath::from("/"),
+        private: Vec::new(),
+        caches: None,
         home: None,
         tool_homes: Vec::new(),
         keys: Vec::new(),

@@ -3,7 +3,7 @@
 use protocol::call::{Call, Probe, ProbedPath, ProcessUsage, Remedy, Report, Tampered, ToolResult};
 use protocol::client::{DaemonStatus, Opening, ProcessRow, SessionRow};
 use protocol::confinement::{
-    Confinement, Connection, Enforced, FilePath, GitSettings, Limits, Refusal,
+    Confinement, Connection, Enforced, FilePath, GitSettings, Limits, PrivateDir, Refusal,
 };
 use protocol::content::{Message, ModelRequest, ToolSpec, Usage};
 use protocol::hosts::HostRule;
@@ -891,6 +891,11 @@ fn confinement() -> Confinement {
         project: path("/p"),
         added: vec![path("/q")],
         temp: path("/t"),
+        private: vec![PrivateDir {
+            shown_at: FilePath::from("/tmp"),
+            kept_at: FilePath::from("/t/tmp"),
+        }],
+        caches: Some(FilePath::from("/c")),
         home: Some(path("/h")),
         tool_homes: vec![(text("RUSTUP_HOME"), path("/r"))],
         keys: vec![path("/p/.ssh")],

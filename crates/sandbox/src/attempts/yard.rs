@@ -128,6 +128,8 @@ impl Yard {
             project: path("project"),
             added: Vec::new(),
             temp: path("temp"),
+            private: Vec::new(),
+            caches: None,
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),

@@ -42,6 +42,7 @@ mod writes;
 
 pub(crate) use ledger::Record;
 pub(crate) use ports::Ports;
+pub(crate) use territory::Runnable;
 
 use crate::seccomp::Plan;
 use crate::shared_memory::Seen;
@@ -76,8 +77,8 @@ pub(crate) struct Watch {
     pub(crate) signals: Signals,
     /// Directories and files the command may write, real paths as it sees them.
     pub(crate) writable: Vec<PathBuf>,
-    /// Directories and files whose programs it may start, the same.
-    pub(crate) runnable: Vec<PathBuf>,
+    /// From where it may start programs.
+    pub(crate) runnable: Runnable,
     /// Read-only islands within those that it may write.
     pub(crate) read_only: Vec<PathBuf>,
     /// The largest file that the command may make; 0 where there is no bound.

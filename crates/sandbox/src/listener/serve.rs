@@ -9,7 +9,7 @@ use super::ports::Ports;
 use super::processes::Processes;
 use super::signals::Whose;
 use super::starts::{Searches, Start, Started};
-use super::territory::Territory;
+use super::territory::{Runnable, Territory};
 use super::writes::Roots;
 use super::{Searched, Watch, connects, detail, lengths, signals, starts, status, writes};
 use crate::seccomp::{Arch, Errand, Look, Policy, Rule, Then};
@@ -34,7 +34,7 @@ pub(super) struct Server {
     made: Option<Made>,
     sockets: Vec<PathBuf>,
     file_bytes: u64,
-    runnable: Vec<PathBuf>,
+    runnable: Runnable,
     inet: crate::seccomp::Inet,
     tier: Tier,
     network: Network,

@@ -11,7 +11,7 @@
 use super::notice::Notice;
 use super::paths::{End, Found, Kind, Root, beginning, find};
 use super::processes::Processes;
-use super::territory::beneath;
+use super::territory::Runnable;
 use super::writes::{Roots, claimed};
 use libc::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, EACCES, ENOENT};
 use protocol::confinement::Refusal;
@@ -75,12 +75,12 @@ pub(super) fn predict(
     start: &Start,
     processes: &Processes,
     roots: Roots<'_>,
-    runnable: &[PathBuf],
+    runnable: &Runnable,
 ) -> Started {
     let (mut path, mut end, mut script) = (start.path.clone(), start.end, None);
     for _ in 0..DEEPEST {
         match find(processes, roots.cage, &path, end) {
-            Found::There(real, Kind::Program) if beneath(runnable, &real) => {
+            Found::There(real, Kind::Program) if runnable.holds(&real) => {
                 let beginning = beginning(roots.cage, &real);
                 let Some(next) = beginning.and_then(|bytes| named_in(&bytes)) else {
                     return Started::Runs;
@@ -92,7 +92,7 @@ pub(super) fn predict(
             }
             Found::Free(_) | Found::Nowhere => {
                 return match left_out(&path, end, processes, roots.host) {
-                    Some(real) if !beneath(runnable, &real) => {
+                    Some(real) if runnable.leaves_out(&real) => {
                         Started::Refused(ENOENT, words(&real, script.as_deref()))
                     }
                     Some(_) | None => Started::FailsAnyway,

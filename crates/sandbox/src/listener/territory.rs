@@ -24,14 +24,13 @@ impl Territory {
         }
     }
 
-    /// The errno with which a change of the file or name at this real path is refused.
+    /// The errno with which a change of the file or name at this real path is refused: the nearest
+    /// line decides.
     pub(super) fn refusal(&self, real: &Path) -> Option<i32> {
-        if beneath(&self.read_only, real) {
-            Some(libc::EROFS)
-        } else if beneath(&self.writable, real) {
-            None
-        } else {
-            Some(self.outside)
+        match (depth(&self.writable, real), depth(&self.read_only, real)) {
+            (writable, Some(island)) if writable <= Some(island) => Some(libc::EROFS),
+            (Some(_), _) => None,
+            (None, _) => Some(self.outside),
         }
     }
 
@@ -46,6 +45,36 @@ impl Territory {
             None => Some(self.outside),
         }
     }
+}
+
+/// From where the command may start programs.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Runnable {
+    /// Directories and files, real paths as the command sees them.
+    pub(crate) places: Vec<PathBuf>,
+    /// Places within those from where it may not.
+    pub(crate) islands: Vec<PathBuf>,
+    /// Of the places those at which the command sees something else than the host has there.
+    pub(crate) private: Vec<PathBuf>,
+}
+
+impl Runnable {
+    /// Whether the program at this path of the command's own may be started.
+    pub(super) fn holds(&self, real: &Path) -> bool {
+        depth(&self.places, real) > depth(&self.islands, real)
+    }
+
+    /// Whether a program at this path of the host was left out of what may be started.
+    pub(super) fn leaves_out(&self, real: &Path) -> bool {
+        let shown = self.places.iter().filter(|place| !self.private.contains(place));
+        !shown.into_iter().any(|place| real.starts_with(place))
+    }
+}
+
+/// How deep the nearest of the roots around a path lies.
+fn depth(roots: &[PathBuf], path: &Path) -> Option<usize> {
+    let around = roots.iter().filter(|root| path.starts_with(root));
+    around.map(|root| root.components().count()).max()
 }
 
 /// Whether the path is one of the roots or lies below one.
@@ -78,6 +107,36 @@ mod tests {
             assert_eq!(a.refusal(Path::new(path)), in_a, "{path}");
             assert_eq!(b.refusal(Path::new(path)), in_b, "{path}");
         }
+    }
+
+    #[test]
+    fn the_nearest_place_decides_what_is_started() {
+        let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
+        let runnable = Runnable {
+            places: paths(&["/home/a", "/home/a/.cargo/bin", "/usr"]),
+            islands: paths(&["/home/a/.cargo"]),
+            private: paths(&["/home/a"]),
+        };
+        for (path, holds, left_out) in [
+            ("/home/a/.local/bin/x", true, true),
+            ("/home/a/.cargo/registry/x", false, true),
+            ("/home/a/.cargo/bin/x", true, false),
+            ("/usr/bin/x", true, false),
+            ("/srv/x", false, true),
+        ] {
+            assert_eq!(runnable.holds(Path::new(path)), holds, "{path}");
+            assert_eq!(runnable.leaves_out(Path::new(path)), left_out, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_writable_place_in_a_read_only_one_is_writable() {
+        let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
+        let writable = paths(&["/home/a", "/home/a/go/src/p"]);
+        let territory = Territory::new(Tier::A, writable, paths(&["/home/a/go"]));
+        assert_eq!(territory.refusal(Path::new("/home/a/new")), None);
+        assert_eq!(territory.refusal(Path::new("/home/a/go/pkg")), Some(libc::EROFS));
+        assert_eq!(territory.refusal(Path::new("/home/a/go/src/p/x")), None);
     }
 
     #[test]

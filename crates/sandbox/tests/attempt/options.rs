@@ -1,7 +1,7 @@
 //! The words before `--`, as a confinement.
 
 use protocol::confinement::{
-    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
+    Confinement, FilePath, GitSettings, Level, Limits, Network, PrivateDir, Profile, Tier,
 };
 
 /// A confinement and what stands behind `--`.
@@ -27,6 +27,8 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             project: FilePath::from("/nonexistent"),
             added: Vec::new(),
             temp: FilePath::from("/nonexistent"),
+            private: Vec::new(),
+            caches: None,
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),
@@ -54,6 +56,11 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             "project" => wanted.project = FilePath::from(value),
             "added" => wanted.added.push(FilePath::from(value)),
             "temp" => wanted.temp = FilePath::from(value),
+            "private" => {
+                let (shown_at, kept_at) = value.split_once('=').expect("SHOWN=KEPT");
+                let (shown_at, kept_at) = (FilePath::from(shown_at), FilePath::from(kept_at));
+                wanted.private.push(PrivateDir { shown_at, kept_at });
+            }
             "home" if *value == "unset" => wanted.home = None,
             "home" => wanted.home = Some(FilePath::from(value)),
             "rustup-home" => {

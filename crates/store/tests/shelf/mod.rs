@@ -53,6 +53,8 @@ impl Shelf {
                 project: FilePath::from(self.project(project)),
                 added: Vec::new(),
                 temp: FilePath::from("/"),
+                private: Vec::new(),
+                caches: None,
                 home: Some(FilePath::from(self.home())),
                 tool_homes: Vec::new(),
                 keys: Vec::new(),

@@ -13,6 +13,7 @@ use crate::hold::Hold;
 use crate::mend::{Mended, mend};
 use crate::never::Kept;
 use crate::plan::{Ground, OpenFailure, Plan, make_withheld, plan};
+use crate::project_caches::{self, InUse};
 use crate::remover::Remover;
 use crate::repair::{self, Repairer, Saved};
 use crate::seen::Seen;
@@ -26,15 +27,16 @@ use journal::{Header, Journal, OpenCall, Progress, Record};
 use protocol::broker::BrokerLink;
 use protocol::call::Tampered;
 use protocol::client::{Change, FailedKind, Opening, Start};
-use protocol::confinement::{Confinement, FilePath};
+use protocol::confinement::FilePath;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Audience;
 use protocol::provider::Paper;
 use protocol::session::OpenTurn;
 use ractor::{Actor, ActorRef, ActorStatus};
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -249,15 +251,9 @@ impl Opener {
         if let Some(name) = model {
             plan = blocking(move || Ok(kept_model(plan, &name))).await?;
         }
-        let (temp, remover) = (plan.confinement.temp.to_path(), self.remover.clone());
-        let made = blocking(move || {
-            let made = temp::make(&temp, &remover);
-            made.and_then(|made| write_editor(&made).map(|()| made)).map_err(|error| {
-                let message = format!("cannot make the directory {}: {error}", temp.display());
-                OpenFailure::new(FailedKind::Disk, message)
-            })
-        });
-        plan.set_temp(&made.await?);
+        let (made, caches) = self.make_own(&plan).await?;
+        plan.set_private(&made);
+        write_editor(&made.join(temp::TMP));
         let kept = plan.store.clone();
         blocking(move || {
             crate::stores::make(&kept).map_err(|error| {
@@ -270,10 +266,10 @@ impl Opener {
         let times = SlotTimes::from(plan.config.daemon);
         let session = SessionPlan {
             plan,
+            caches,
             opened,
             papers,
             spawner: self.spawner.clone(),
-            remover: self.remover.clone(),
             times,
             broker: self.broker.clone(),
             audit: self.audit.clone(),
@@ -409,20 +405,36 @@ impl Opener {
         {
             return Ok(vec![repair::unknown("the copy that its runner kept is gone")]);
         }
-        let (temp, remover) = (plan.confinement.temp.to_path(), self.remover.clone());
-        let made = blocking(move || {
-            temp::make(&temp, &remover).map_err(|error| {
-                let message = format!("cannot make the directory {}: {error}", temp.display());
-                OpenFailure::new(FailedKind::Disk, message)
-            })
-        });
-        let confinement =
-            Confinement { temp: FilePath::from(&made.await?), ..plan.confinement.clone() };
+        let mut confinement = plan.confinement.clone();
+        let (made, _caches) = self.make_own(plan).await?;
+        temp::move_to(&made, &mut confinement);
         let hello = SlotTimes::from(plan.config.daemon).hello;
         let (spawner, hold, saved) = (self.spawner.clone(), hold.clone(), saved.clone());
         let repairer = Repairer { spawner: spawner.with(&plan.worker_env), hold, saved, hello };
         let id = CallId { session: plan.id.clone(), number: call.number };
         Ok(repairer.put_right_later(&id, &confinement).await)
+    }
+
+    /// Makes the session's private directories and the package caches of its project.
+    async fn make_own(&self, plan: &Plan) -> Result<(PathBuf, Option<InUse>), OpenFailure> {
+        let id = &plan.id.0;
+        let wanted = temp::place(&self.settings.temp_root, id);
+        let session = self.settings.dirs.state.join("sessions").join(id);
+        let caches = plan.confinement.caches.as_ref().map(FilePath::to_path);
+        let remover = self.remover.clone();
+        blocking(move || {
+            let failed = |place: &Path, error: &io::Error| {
+                let message = format!("cannot make the directory {}: {error}", place.display());
+                OpenFailure::new(FailedKind::Disk, message)
+            };
+            let made = temp::make(&wanted, &session, &remover);
+            let made = made.map_err(|error| failed(&wanted, &error))?;
+            let open = |place: PathBuf| {
+                project_caches::open(&place).map_err(|error| failed(&place, &error))
+            };
+            Ok((made, caches.map(open).transpose()?))
+        })
+        .await
     }
 
     /// The audit log's word on a call that was lost with its supervisor.

@@ -6,7 +6,7 @@ use crate::book::chain;
 use crate::from_disk;
 use crate::plan::OpenFailure;
 use crate::session_actor::SessionMsg;
-use crate::stores;
+use crate::{stores, temp};
 use journal::{Journal, OpenError};
 use protocol::client::{Ending, FailedKind, SessionRow, SessionState};
 use protocol::confinement::FilePath;
@@ -89,8 +89,14 @@ impl RootState {
             return;
         }
         let sessions = self.settings.dirs.state.join("sessions");
+        let private = temp::place(&self.settings.temp_root, &session.0);
+        let remover = self.remover.clone();
         tokio::task::spawn_blocking(move || {
-            let _ = reply.send(removed(&sessions, &session));
+            let gone = removed(&sessions, &session);
+            if gone.is_ok() {
+                temp::remove_of(&private, &sessions.join(&session.0), &remover);
+            }
+            let _ = reply.send(gone);
         });
     }
 }

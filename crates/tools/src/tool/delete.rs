@@ -236,10 +236,7 @@ impl Kept {
 /// The granted directories themselves, and what is withheld beneath one.
 fn refuse_roots(target: &Target, site: &Site<'_>) -> Result<(), Failure> {
     let place = site.place;
-    let kept = std::iter::once(&place.project)
-        .chain(&place.added)
-        .chain(std::iter::once(&place.temp))
-        .chain(&place.withheld);
+    let kept = place.roots().chain(place.withheld.iter().map(PathBuf::as_path));
     for root in kept {
         if root.starts_with(&target.real) {
             return Err(Failure::new(

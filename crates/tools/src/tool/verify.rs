@@ -67,18 +67,25 @@ impl Tool for Verify {
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         let Input { command, package, paths } = input;
         let looked = packages(package.as_deref(), &paths, site)?;
-        let temp = &site.place.temp;
-        let target = temp.join("verify").to_string_lossy().into_owned();
+        let (temp, place) = (&site.place.temp, site.place);
         let copies = match asks_cargo(&command) {
-            true => copies(&looked.dirs, &site.place.project, &temp.join("verify-copy")),
+            true => copies(&looked.dirs, &place.project, &temp.join("verify-copy")),
             false => Vec::new(),
         };
+        // From here on all paths are the command's.
+        let seen = |path: &Path| match &site.command {
+            Some(side) => place.seen_in(&side.cage, path),
+            None => path.to_owned(),
+        };
+        let copies: Vec<_> = copies.iter().map(|copy| copy.as_deref().map(seen)).collect();
+        let temp = seen(temp);
+        let target = temp.join("verify").to_string_lossy().into_owned();
         let answer = command::run(
             Wanted {
                 argv: vec![
                     "/bin/sh".to_owned(),
                     "-c".to_owned(),
-                    script(&command, &looked.dirs, &copies, temp),
+                    script(&command, &looked.dirs, &copies, &temp),
                 ],
                 text: command.clone(),
                 // Cargo would wait for a build of the person's, and theirs for this.

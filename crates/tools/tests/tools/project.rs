@@ -31,6 +31,9 @@ impl Project {
             project: base.join("proj"),
             added: vec![base.join("added")],
             temp: base.join("temp"),
+            private: vec![],
+            home: None,
+            caches: None,
             withheld: vec![base.join("proj/state")],
         };
         Self {

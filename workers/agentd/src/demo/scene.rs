@@ -1,5 +1,5 @@
-//! The demo's own small world: a project, a home with a secret, a place outside, and agentd's
-//! state, all in one temporary directory.
+//! The demo's own small world: a project, a home with a secret and agentd's state, all in one temporary
+//! directory, and names outside of it that nobody may make.
 
 use crate::failure::Failure;
 use crate::place::Place;
@@ -16,6 +16,8 @@ const SCRIPT: &str = "#!/bin/sh\n# Greets whoever runs it.\n# TODO: greet\n";
 #[derive(Debug)]
 pub(super) struct Scene {
     root: PathBuf,
+    /// Where calls try to write: a directory of the machine that every command sees.
+    pub(super) outside: PathBuf,
     /// In the secret and nowhere else.
     pub(super) canary: String,
     kept: bool,
@@ -29,7 +31,8 @@ impl Scene {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let (name, canary) = hex.split_at(12);
         let root = temporary().join(format!("agentd-demo-{name}"));
-        let scene = Self { root, canary: format!("canary-{canary}"), kept: false };
+        let (outside, canary) = (PathBuf::from("/etc"), format!("canary-{canary}"));
+        let scene = Self { root, outside, canary, kept: false };
         scene.fill().map_err(|error| {
             Failure::config(format!("cannot make {}: {error}", scene.root.display()))
                 .hint("set TMPDIR to a directory of your own")
@@ -40,7 +43,7 @@ impl Scene {
     fn fill(&self) -> io::Result<()> {
         let make = |dir: &Path| DirBuilder::new().mode(0o700).create(dir);
         make(&self.root)?;
-        for dir in ["project", "outside", "home", "home/.ssh", "state", "config", "run"] {
+        for dir in ["project", "home", "home/.ssh", "state", "config", "run"] {
             make(&self.root.join(dir))?;
         }
         fs::write(self.project().join("greet.sh"), SCRIPT)?;
@@ -61,8 +64,17 @@ impl Scene {
         self.root.join("project")
     }
 
+    /// How the names begin that calls try to make outside.
     pub(super) fn outside(&self) -> PathBuf {
-        self.root.join("outside")
+        self.outside.join(self.root.file_name().unwrap_or_default())
+    }
+
+    /// How many there are.
+    pub(super) fn made_outside(&self) -> io::Result<usize> {
+        let own = self.outside();
+        let beginning = own.file_name().unwrap_or_default().to_string_lossy();
+        let names = fs::read_dir(&self.outside)?.flatten().map(|entry| entry.file_name());
+        Ok(names.filter(|name| name.to_string_lossy().starts_with(&*beginning)).count())
     }
 
     pub(super) fn secret(&self) -> PathBuf {

@@ -54,6 +54,8 @@ impl Project {
             project: self.base.join("proj").into(),
             added: Vec::new(),
             temp: self.base.join("temp").into(),
+            private: Vec::new(),
+            caches: None,
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),

@@ -8,7 +8,7 @@ mod signals;
 mod starts;
 mod writes;
 
-use super::{Signals, Watch};
+use super::{Runnable, Signals, Watch};
 use crate::seccomp::Plan;
 use protocol::confinement::{Network, Refusal, RefusalKind, Tier};
 use std::ffi::CString;
@@ -25,7 +25,7 @@ pub(crate) fn watch(plan: Plan) -> Watch {
         network: Network::Off,
         signals: Signals::Open,
         writable: Vec::new(),
-        runnable: vec![PathBuf::from("/")],
+        runnable: Runnable { places: vec![PathBuf::from("/")], ..Runnable::default() },
         read_only: Vec::new(),
         file_bytes: 0,
         sockets: Vec::new(),

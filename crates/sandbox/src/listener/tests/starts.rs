@@ -1,7 +1,7 @@
 //! Programs that may not be run from where they lie are in the record, and nothing else is.
 
 use super::{Place, c, lines, place, watch};
-use crate::listener::Watch;
+use crate::listener::{Runnable, Watch};
 use crate::seccomp::Plan;
 use crate::seccomp::tests::child::{raw, under};
 use crate::seccomp::tests::{MARK, NEW};
@@ -25,7 +25,10 @@ const SYSTEM: [&str; 4] = ["/usr", "/bin", "/lib", "/lib64"];
 fn watch_over(place: &Place) -> Watch {
     let system = SYSTEM.iter().filter_map(|path| std::fs::canonicalize(path).ok());
     Watch {
-        runnable: system.chain([place.project.clone()]).collect(),
+        runnable: Runnable {
+            places: system.chain([place.project.clone()]).collect(),
+            ..Runnable::default()
+        },
         writable: vec![PathBuf::from("/")],
         ..watch(Plan::command(Tier::B, Network::Off, NEW, MARK))
     }

@@ -1,0 +1,159 @@
+//! Places to mount on in the root of tier A. Commands of the session write in its private directories
+//! while another call's root is built, so that no link is ever followed on the way to a place.
+//! For `root` only.
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, RenameFlags, open, openat, renameat2};
+use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
+use nix::unistd::symlinkat;
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// What a place to mount on is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Folder,
+    File,
+}
+
+/// Mode of a directory that is made on the way. A private one is as closed as a home.
+const FOLDER: Mode = Mode::from_bits_truncate(0o755);
+/// How many names are tried for what stands in the way.
+const NAMES: u32 = 1000;
+
+/// Opens the place and makes what is not there of the way to it. What a command has put in its way in
+/// one of the `private` directories is renamed there.
+///
+/// # Errors
+/// What the kernel answers, `ENOTDIR` and `EEXIST` for what is in the way elsewhere.
+pub(crate) fn make(at: &Path, shape: Shape, private: &[PathBuf]) -> Result<OwnedFd, Errno> {
+    let names: Vec<&OsStr> = at.iter().skip(1).collect();
+    let mut place =
+        open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let mut path = PathBuf::from("/");
+    for (number, name) in names.iter().enumerate() {
+        let shape = if number + 1 == names.len() { shape } else { Shape::Folder };
+        let renames = private.iter().any(|dir| path.starts_with(dir));
+        place = step(&place, name, shape, renames.then_some(Renames))?;
+        path.push(name);
+    }
+    Ok(place)
+}
+
+/// That what is in the way may be renamed.
+struct Renames;
+
+/// One name further.
+fn step(
+    folder: &OwnedFd,
+    name: &OsStr,
+    shape: Shape,
+    renames: Option<Renames>,
+) -> Result<OwnedFd, Errno> {
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let open = || openat(folder, name, flags, Mode::empty());
+    match open() {
+        Ok(place) if shape_of(&place)? == Some(shape) => return Ok(place),
+        Ok(_) if renames.is_some() => rename_aside(folder, name)?,
+        Ok(_) | Err(Errno::ENOENT) => {}
+        Err(errno) => return Err(errno),
+    }
+    let made = match shape {
+        Shape::Folder => mkdirat(folder, name, FOLDER),
+        Shape::File => {
+            let new = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+            openat(folder, name, new, Mode::S_IRUSR | Mode::S_IWUSR).map(drop)
+        }
+    };
+    match made {
+        // Another call that builds its root was first.
+        Ok(()) | Err(Errno::EEXIST) => {
+            let place = open()?;
+            (shape_of(&place)? == Some(shape)).then_some(place).ok_or(Errno::ENOTDIR)
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Makes a symbolic link, unless something is there.
+///
+/// # Errors
+/// As [`make`].
+pub(crate) fn link(at: &Path, to: &Path, private: &[PathBuf]) -> Result<(), Errno> {
+    let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
+        return Err(Errno::EINVAL);
+    };
+    let folder = make(parent, Shape::Folder, private)?;
+    match symlinkat(to, &folder, name) {
+        Err(Errno::EEXIST | Errno::EROFS) => Ok(()),
+        made => made,
+    }
+}
+
+fn shape_of(place: &OwnedFd) -> Result<Option<Shape>, Errno> {
+    let kind = SFlag::from_bits_truncate(fstat(place)?.st_mode) & SFlag::S_IFMT;
+    Ok(match kind {
+        SFlag::S_IFDIR => Some(Shape::Folder),
+        SFlag::S_IFLNK => None,
+        // Devices, sockets and files are mounted on files.
+        _ => Some(Shape::File),
+    })
+}
+
+/// A command of the session may have made it, so it is kept, by another name.
+fn rename_aside(folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
+    for number in 1..=NAMES {
+        let mut aside = name.to_owned();
+        aside.push(format!(".aside-{number}"));
+        let flags = RenameFlags::RENAME_NOREPLACE;
+        match renameat2(folder, name, folder, aside.as_os_str(), flags) {
+            Err(Errno::EEXIST) => {}
+            // Gone meanwhile, by another call that builds its root.
+            Ok(()) | Err(Errno::ENOENT) => return Ok(()),
+            Err(errno) => return Err(errno),
+        }
+    }
+    Err(Errno::EEXIST)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn no_link_is_followed_and_what_is_in_the_way_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let (home, outside) = (base.join("home"), base.join("outside"));
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::create_dir_all(&outside).unwrap();
+        symlink(&outside, home.join(".config")).unwrap();
+        let private = [home.clone()];
+        make(&home.join(".config/git/ignore"), Shape::File, &private).unwrap();
+        assert!(home.join(".config/git/ignore").is_file());
+        assert!(home.join(".config.aside-1").is_symlink());
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+        // Elsewhere it is an error, and nothing is made behind the link.
+        symlink(&outside, base.join("link")).unwrap();
+        assert!(make(&base.join("link/git"), Shape::Folder, &private).is_err());
+        assert!(link(&base.join("link/git"), Path::new("x"), &private).is_err());
+        assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_there_already_is_taken_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        std::fs::write(base.join("file"), "kept").unwrap();
+        make(&base.join("file"), Shape::File, std::slice::from_ref(&base)).unwrap();
+        assert_eq!(std::fs::read_to_string(base.join("file")).unwrap(), "kept");
+        // A directory in the place of a file is moved, not lost.
+        std::fs::create_dir(base.join("folder")).unwrap();
+        std::fs::write(base.join("folder/x"), "kept").unwrap();
+        make(&base.join("folder"), Shape::File, std::slice::from_ref(&base)).unwrap();
+        assert_eq!(std::fs::read_to_string(base.join("folder.aside-1/x")).unwrap(), "kept");
+    }
+}

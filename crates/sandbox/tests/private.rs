@@ -1,0 +1,166 @@
+//! The session's private directories: what tier A shows at `/tmp`, `/var/tmp` and the home.
+
+#![allow(clippy::unwrap_used)]
+
+mod yard;
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
+use yard::{SECRET, TIERS, Told, Yard};
+
+/// A session's directories beside a yard, and the person's home with something granted in it.
+struct Session {
+    yard: Yard,
+    /// Where what is shown at `/tmp`, `/var/tmp` and the home is kept.
+    kept: [PathBuf; 3],
+}
+
+impl Session {
+    fn new() -> Self {
+        let yard = Yard::new();
+        for file in [".gitconfig", ".cargo/bin/tool", ".cargo/registry/tool"] {
+            let file = yard.home.join(file);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, "#!/bin/sh\necho the person\\'s\n").unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let kept = ["var-tmp", "own-home"].map(|name| yard.root.join(name));
+        kept.iter().for_each(|dir| std::fs::create_dir(dir).unwrap());
+        let [var_tmp, home] = kept;
+        Self { kept: [yard.temp.clone(), var_tmp, home], yard }
+    }
+
+    fn run(&self, tier: &str, script: &str) -> Told {
+        let home = self.yard.home.to_str().unwrap();
+        let pairs: Vec<String> = ["/tmp", "/var/tmp", home]
+            .iter()
+            .zip(&self.kept)
+            .map(|(shown_at, kept_at)| format!("{shown_at}={}", kept_at.display()))
+            .collect();
+        let options: Vec<&str> = pairs.iter().flat_map(|pair| ["private", pair]).collect();
+        self.yard.cage(tier, &options, &["sh", "-c", script])
+    }
+}
+
+#[test]
+fn what_is_written_there_is_found_by_the_next_call_and_by_nobody_else() {
+    let session = Session::new();
+    let home = session.yard.home.display().to_string();
+    let name = format!("agentd-test-{}", std::process::id());
+    let places =
+        [format!("/tmp/{name}"), format!("/var/tmp/{name}"), format!("{home}/.config/new")];
+    for place in &places {
+        let told = session.run(
+            "a",
+            &format!("mkdir -p $(dirname {place}) && echo kept > {place} && chmod 755 {place}"),
+        );
+        told.in_tier("a");
+        let told =
+            session.run("a", &format!("cat {place}; mv {place} {place}.moved; ls {place}.moved"));
+        assert_eq!(told.in_tier("a").printed(), format!("kept\n{place}.moved"));
+        assert!(told.all("refusal").is_empty(), "{told:?}");
+        assert!(
+            !PathBuf::from(place).exists() && !PathBuf::from(format!("{place}.moved")).exists()
+        );
+    }
+    assert!(session.kept[0].join(format!("{name}.moved")).is_file());
+    assert!(session.kept[1].join(format!("{name}.moved")).is_file());
+    assert!(session.kept[2].join(".config/new.moved").is_file());
+    // Tier B has no root of its own: there they are the host's.
+    let told = session.run("b", &format!("echo x > /tmp/{name} || echo refused"));
+    assert!(told.in_tier("b").printed().contains("refused"));
+}
+
+#[test]
+fn nothing_of_the_person_is_read_or_changed_but_what_is_granted() {
+    for tier in TIERS {
+        let session = Session::new();
+        let home = session.yard.home.display().to_string();
+        let secret = session.yard.secret.display().to_string();
+        let told =
+            session.run(tier, &format!("cat {home}/.cargo/bin/tool; cat {secret}; ls -a {home}"));
+        let printed = told.in_tier(tier).printed();
+        assert!(printed.contains("the person"), "the control: {printed}");
+        assert!(!printed.contains(SECRET), "{printed}");
+        for (change, same) in [
+            ("echo x > .cargo/bin/tool", ".cargo/bin/tool"),
+            ("rm -f .cargo/bin/tool", ".cargo/bin/tool"),
+            ("mv .cargo/bin .cargo/bin2", ".cargo/bin/tool"),
+            ("mv .cargo .cargo2; rm -rf .cargo2", ".cargo/bin/tool"),
+            ("chmod 777 .cargo/bin/tool", ".cargo/bin/tool"),
+            (
+                "setfattr -n user.x -v y .cargo/bin/tool || chown 0:1 .cargo/bin/tool",
+                ".cargo/bin/tool",
+            ),
+            ("ln -f .cargo/bin/tool link && echo x > link", ".cargo/bin/tool"),
+            ("echo x >> .gitconfig", ".gitconfig"),
+            ("mv .gitconfig other; echo x > .gitconfig", ".gitconfig"),
+            ("rm -rf .cargo .gitconfig", ".gitconfig"),
+        ] {
+            let was = std::fs::read(session.yard.home.join(same)).unwrap();
+            session.run(tier, &format!("cd {home} && {change}; echo end")).in_tier(tier);
+            let file = session.yard.home.join(same);
+            assert_eq!(std::fs::read(&file).unwrap(), was, "{tier} {change}");
+            // Landlock does not hold modes: tier B says so among its limits.
+            if tier == "a" {
+                assert_eq!(
+                    file.metadata().unwrap().permissions().mode() & 0o777,
+                    0o755,
+                    "{change}"
+                );
+            }
+        }
+        assert!(session.yard.secret.is_file());
+        assert!(!session.yard.home.join("link").exists());
+    }
+}
+
+#[test]
+fn programs_start_from_where_the_person_granted_it_and_from_what_is_private() {
+    let session = Session::new();
+    let home = session.yard.home.display().to_string();
+    let told = session.run(
+        "a",
+        &format!(
+            "{home}/.cargo/bin/tool; {home}/.cargo/registry/tool && echo started; \
+             mkdir {home}/bin && cp {home}/.cargo/registry/tool {home}/bin/own && {home}/bin/own"
+        ),
+    );
+    let printed = told.in_tier("a").printed();
+    assert_eq!(printed.matches("the person's").count(), 2, "{printed}");
+    assert!(!printed.contains("started"), "{printed}");
+    let refused = told.all("refusal");
+    assert!(refused.iter().any(|line| line.contains("registry/tool")), "{told:?}");
+}
+
+/// What a command leaves in the way of a mount leads the next call's mounts nowhere.
+#[test]
+fn a_link_in_the_way_of_a_grant_is_put_aside() {
+    let session = Session::new();
+    let home = session.yard.home.display().to_string();
+    let outside = session.yard.root.join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    // As one that a command made when nothing was granted there yet.
+    symlink(&outside, session.kept[2].join(".cargo")).unwrap();
+    std::fs::create_dir(session.kept[2].join(".gitconfig")).unwrap();
+    let told = session.run("a", &format!("{home}/.cargo/bin/tool; cat {home}/.gitconfig"));
+    assert_eq!(told.in_tier("a").printed().matches("the person").count(), 2, "{told:?}");
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    assert!(session.kept[2].join(".cargo.aside-1").is_symlink());
+    assert!(session.kept[2].join(".gitconfig.aside-1").is_dir());
+}
+
+/// The way to a granted directory within a private one stays where it is: the next call finds it.
+#[test]
+fn a_project_within_stays_in_its_place() {
+    let session = Session::new();
+    // The yard lies in /tmp.
+    assert!(session.yard.project.starts_with("/tmp"), "this test needs TMPDIR to be /tmp");
+    let root = session.yard.root.display();
+    let told =
+        session.run("a", &format!("mv {root} {root}-moved || echo held; pwd; echo new > new"));
+    assert!(told.in_tier("a").printed().contains("held"), "{told:?}");
+    assert!(session.yard.project.join("new").is_file());
+    let told = session.run("a", &format!("ls {root}"));
+    assert_eq!(told.printed(), "home\nproject", "no more of the host's is there");
+}

@@ -1,0 +1,194 @@
+//! Package caches of a project: what its commands downloaded is found by its next sessions, and by no
+//! other project and no program of the person. Used when a session is planned and opened, and by the
+//! root, which takes away what nobody used for long and what has grown too large.
+
+use crate::remover::Remover;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// What commands write; beside it lies what keeps it.
+const KEPT: &str = "kept";
+/// Held by each session of the project, and alone by who takes the caches away.
+const LOCK: &str = "lock";
+/// Its time says when the caches were last measured.
+const MEASURED: &str = "measured";
+/// How the name of caches begins that were put aside. No project's begins so: those end in a digest.
+const ASIDE: &str = "removed-";
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long caches are kept that no session uses.
+const UNUSED: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+/// How large the caches of one project may be when a supervisor starts, in bytes.
+const LARGEST: u64 = 16 << 30;
+
+/// That a session uses the caches.
+#[derive(Debug)]
+pub(crate) struct InUse {
+    _lock: File,
+}
+
+/// All projects' caches.
+pub(crate) fn all(state: &Path) -> PathBuf {
+    let state = state.canonicalize().unwrap_or_else(|_| state.to_owned());
+    state.join("caches")
+}
+
+/// Makes the directory of all projects' caches and gives its path.
+///
+/// # Errors
+/// Where it cannot be made.
+pub(crate) fn make_all(state: &Path) -> io::Result<PathBuf> {
+    private(state)?;
+    let all = all(state);
+    private(&all).map(|()| all)
+}
+
+/// Those of a project, by the name that it has among our own directories.
+pub(crate) fn place(state: &Path, project: &Path) -> PathBuf {
+    all(state).join(crate::stores::name(project)).join(KEPT)
+}
+
+/// Makes the caches at this place, and keeps them there as long as what is returned lives.
+///
+/// # Errors
+/// Where they cannot be made.
+pub(crate) fn open(kept: &Path) -> io::Result<InUse> {
+    let lock = lock(kept.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
+    lock.lock_shared()?;
+    // Its time says when the caches were last used.
+    lock.set_modified(SystemTime::now())?;
+    private(kept)?;
+    Ok(InUse { _lock: lock })
+}
+
+fn lock(project: &Path) -> io::Result<File> {
+    private(project)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600).open(project.join(LOCK))
+}
+
+fn private(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Takes away what no session used for long and what is too large, unless a session uses it now. Each
+/// project is measured once a day.
+pub(crate) fn sweep(all: &Path, remover: &Remover) {
+    sweep_above(all, LARGEST, remover);
+}
+
+fn sweep_above(all: &Path, largest: u64, remover: &Remover) {
+    for entry in std::fs::read_dir(all).into_iter().flatten().flatten() {
+        let project = entry.path();
+        if entry.file_name().as_encoded_bytes().starts_with(ASIDE.as_bytes()) {
+            remover.remove(project);
+            continue;
+        }
+        let unused = age(&project.join(LOCK)).is_some_and(|age| age > UNUSED);
+        let measured = age(&project.join(MEASURED)).is_some_and(|age| age < DAY);
+        if unused || (!measured && is_above(&project.join(KEPT), largest)) {
+            remove(&project, remover);
+        } else if !measured {
+            let _ = std::fs::write(project.join(MEASURED), "");
+        }
+    }
+}
+
+fn age(file: &Path) -> Option<Duration> {
+    SystemTime::now().duration_since(file.metadata().ok()?.modified().ok()?).ok()
+}
+
+/// A directory that its owner may not list counts as too large: a command closed it.
+fn is_above(directory: &Path, largest: u64) -> bool {
+    let (mut bytes, mut waiting) = (0, vec![directory.to_owned()]);
+    while let Some(directory) = waiting.pop() {
+        let entries = match std::fs::read_dir(&directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(_) => return true,
+        };
+        for entry in entries.flatten() {
+            let Ok(found) = entry.metadata() else { continue };
+            // In blocks of 512 bytes, whatever the file system's are (stat(2)).
+            bytes += found.blocks() * 512;
+            if found.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+        if bytes > largest {
+            return true;
+        }
+    }
+    false
+}
+
+fn remove(project: &Path, remover: &Remover) {
+    // Nobody uses them while the lock is held.
+    let Ok(held) = lock(project) else { return };
+    if held.try_lock().is_err() {
+        return;
+    }
+    let mut number = [0; 4];
+    if getrandom::fill(&mut number).is_err() {
+        return;
+    }
+    let aside = format!("{ASIDE}{:08x}", u32::from_ne_bytes(number));
+    let aside = project.with_file_name(aside);
+    match std::fs::rename(project.join(KEPT), &aside) {
+        Ok(()) => {
+            tracing::info!(project = %project.display(), "its package caches are removed");
+            remover.remove(aside);
+        }
+        Err(error) => tracing::warn!(project = %project.display(), %error, "its caches stay"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[tokio::test]
+    async fn caches_go_when_they_are_too_large_or_unused_and_nobody_uses_them() {
+        let state = tempfile::tempdir().unwrap();
+        let all = all(state.path());
+        std::fs::create_dir(&all).unwrap();
+        let remover = Remover::start(&[all.clone()]).unwrap();
+        let names = ["kept", "large", "old", "closed", "in-use"];
+        let places = names.map(|name| place(state.path(), &Path::new("/p").join(name)));
+        let [kept, large, old, closed, in_use] = &places;
+        for place in &places {
+            drop(open(place).unwrap());
+            std::fs::write(place.join("file"), "x").unwrap();
+        }
+        for place in [large, in_use] {
+            std::fs::write(place.join("large"), vec![1; 64 << 10]).unwrap();
+        }
+        let lock = File::options().write(true).open(old.with_file_name(LOCK)).unwrap();
+        lock.set_modified(SystemTime::now() - UNUSED - DAY).unwrap();
+        std::fs::create_dir(closed.join("shut")).unwrap();
+        std::fs::set_permissions(closed.join("shut"), PermissionsExt::from_mode(0)).unwrap();
+        let used = open(in_use).unwrap();
+        sweep_above(&all, 32 << 10, &remover);
+        assert!(kept.join("file").exists() && in_use.join("file").exists());
+        assert!(!large.exists() && !old.exists());
+        // Root may list what is closed.
+        assert_eq!(closed.exists(), nix::unistd::geteuid().is_root());
+        // What was measured today is not measured again.
+        std::fs::write(kept.join("large"), vec![1; 64 << 10]).unwrap();
+        drop(used);
+        sweep_above(&all, 32 << 10, &remover);
+        assert!(kept.exists());
+        assert!(!in_use.exists());
+        remover.finish(Duration::from_secs(60)).await;
+        let aside = std::fs::read_dir(&all).unwrap().flatten();
+        assert_eq!(
+            aside.filter(|entry| entry.file_name().to_str().unwrap().starts_with(ASIDE)).count(),
+            0
+        );
+    }
+}
