@@ -1,12 +1,17 @@
 #!/usr/bin/env bash
 # Runs the test executables that `cargo test` has built as an unprivileged user: all of them, or those
-# named behind the user (`tests/as-user.sh 65534 bounds cage`). Run it as root, with the
-# CARGO_TARGET_DIR of that build; the directory must be readable by all.
+# named behind the user (`tests/as-user.sh 65534 bounds cage`), with the arguments behind `--`. Run it as
+# root, with the CARGO_TARGET_DIR of that build; the directory must be readable by all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 user=${1:-65534}
-only=()
-for name in "${@:2}"; do only+=(--test "$name"); done
+only=() arguments=(--quiet)
+[ $# -eq 0 ] || shift
+while [ $# -gt 0 ]; do
+  if [ "$1" = -- ]; then arguments=("${@:2}"); break; fi
+  only+=(--test "$1")
+  shift
+done
 
 list=$(mktemp)
 cargo test --workspace "${only[@]}" --locked --no-run --message-format=json 2>/dev/null \
@@ -52,7 +57,7 @@ ran=0
 while read -r executable package <&3; do
   ran=$((ran + 1))
   echo "== $executable"
-  (exec 3<&- && cd "$package" && as_user CARGO_MANIFEST_DIR="$package" "$executable" --quiet </dev/null) \
+  (exec 3<&- && cd "$package" && as_user CARGO_MANIFEST_DIR="$package" "$executable" "${arguments[@]}" </dev/null) \
     || failed=$((failed + 1))
 done 3<"$list"
 echo "as user $user: $ran test executables, $failed failed"

@@ -270,6 +270,30 @@ fn every_program_that_a_test_needs_is_looked_for_first() {
     assert!(found > 30, "{found} programs found");
 }
 
+/// The same of the jobs' tables: the long ones have a list of their own.
+#[test]
+fn every_program_of_an_ordinary_job_is_installed() {
+    let text = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let words =
+        |name: &str| -> Vec<String> { text(name).split_whitespace().map(str::to_owned).collect() };
+    let (run, setup) = (words("tests/run"), words("tests/ordinary/setup"));
+    for (table, lists) in [("quick", vec![&run]), ("long", vec![&run, &setup])] {
+        let jobs = text(&format!("tests/ordinary/{table}.toml"));
+        let lines = jobs.lines().filter_map(|line| line.strip_prefix("needs = "));
+        let programs: Vec<&str> =
+            lines.flat_map(|line| line.split('"').skip(1).step_by(2)).collect();
+        assert!(programs.len() > 50, "{table}: {programs:?}");
+        for program in programs {
+            let is_listed = lists.iter().any(|list| list.iter().any(|word| word == program));
+            // As above.
+            assert!(
+                is_listed || program == "cargo",
+                "no list installs `{program}` of {table}.toml"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_readme_names_both_commands_and_every_crate() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
