@@ -160,9 +160,9 @@ fn results(body: &Value) -> Vec<String> {
     let blocks = body["messages"].as_array().unwrap().iter().flat_map(|message| {
         message["content"].as_array().into_iter().flatten().filter(|it| it["type"] == "tool_result")
     });
-    let words = |block: &Value| match &block["content"] {
-        Value::String(words) => words.clone(),
-        other => other[0]["text"].as_str().unwrap_or_default().to_owned(),
+    let words = |block: &Value| {
+        let content = &block["content"];
+        content.as_str().or(content[0]["text"].as_str()).unwrap_or_default().to_owned()
     };
     blocks.map(words).collect()
 }

@@ -27,6 +27,38 @@ fn long_jobs_become_what_their_rows_say() {
     try_all("long.toml", Duration::from_secs(300));
 }
 
+/// A row fails in either direction, and a mark that is out of date fails too.
+#[test]
+fn a_row_that_differs_from_its_expectation_is_a_fault() {
+    let row = |more: &str| {
+        let text = format!("[[job]]\nname = 'a'\nscript = ''\nexpect = ['seen']\n{more}");
+        Job::table(&text).remove(0)
+    };
+    let outcome = |output: &str, refusals| job::Outcome {
+        code: Some(0),
+        output: output.to_owned(),
+        had_effect: false,
+        refusals,
+        took_ms: 0,
+    };
+    for (more, output, refusals, is_fault) in [
+        ("", "seen", 1, false),
+        ("", "other", 0, true),
+        ("silent = true", "seen", 1, true),
+        ("code = 1", "seen", 0, true),
+        ("tier_a = 'refused'", "other", 0, false),
+        ("tier_a = 'refused'", "seen", 0, true),
+        ("tier_a = 'differs: of a reason'", "seen", 0, true),
+        ("known_a = 'a reason'", "other", 0, false),
+        ("known_a = 'a reason'", "seen", 0, true),
+        ("effect = 'true'", "seen", 0, true),
+        ("effect = 'true'\ntier_a = 'refused'", "seen", 0, false),
+    ] {
+        let fault = row(more).fault(Place::TierA, &outcome(output, refusals));
+        assert_eq!(fault.is_some(), is_fault, "{more:?} {output:?}: {fault:?}");
+    }
+}
+
 /// Runs each job of a table at three places; JOBS keeps those whose name holds it.
 fn try_all(table: &str, limit: Duration) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ordinary").join(table);

@@ -58,11 +58,9 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("tools/bin/owntool", "echo by-own-folder"),
 ];
 
-const VARIABLES: [(&str, &str); 17] = [
+const VARIABLES: [(&str, &str); 15] = [
     ("LANG", "C.UTF-8"),
     ("TZ", "Europe/Berlin"),
-    ("USER", "ada"),
-    ("LOGNAME", "ada"),
     ("SHELL", "/bin/bash"),
     ("TERM", "xterm-256color"),
     ("EDITOR", "vi"),
@@ -116,6 +114,9 @@ pub fn environment(desk: &Desk) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> =
         VARIABLES.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     all.push(("PATH".to_owned(), path.join(":")));
+    // Programs name folders of /tmp by it, which another user of the machine may have made.
+    let name = format!("ada{}", nix::unistd::geteuid());
+    all.extend([("USER".to_owned(), name.clone()), ("LOGNAME".to_owned(), name)]);
     for (name, usual) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
         let place = super::support::tool_home(name, usual);
         all.push((name.to_owned(), place.display().to_string()));
