@@ -4,6 +4,7 @@ use super::job::{Job, Outcome, Place};
 use super::person;
 use super::support::anthropic::{Answer, Server, call};
 use super::support::{Desk, needs, run_within};
+use nix::sys::signal::{Signal, killpg};
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -125,7 +126,13 @@ struct Beside(Child);
 impl Drop for Beside {
     fn drop(&mut self) {
         let group = nix::unistd::Pid::from_raw(i32::try_from(self.0.id()).unwrap());
-        let _ = nix::sys::signal::killpg(group, nix::sys::signal::Signal::SIGKILL);
+        // First as it may tidy up.
+        let _ = killpg(group, Signal::SIGTERM);
+        let tidied = Instant::now() + Duration::from_millis(500);
+        while matches!(self.0.try_wait(), Ok(None)) && Instant::now() < tidied {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = killpg(group, Signal::SIGKILL);
         let _ = self.0.wait();
     }
 }
