@@ -44,6 +44,9 @@ pub const FOR_COMMANDS: [(&str, &str); 7] = [
 /// Those that say where tool chains are: the policy of commands names each of them.
 pub const TOOL_HOMES: [&str; 4] = ["RUSTUP_HOME", "CARGO_HOME", "JAVA_HOME", "GOPATH"];
 
+/// The name by which policies know the directory with the copies of the person's settings.
+pub const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
+
 /// Those that say where programs keep keys; that of `KEY_LISTS` names several, as `PATH` does. A command
 /// sees none of them, but for cargo's.
 const KEY_PLACES: [&str; 16] = [

@@ -55,8 +55,8 @@ pub use host::{HostProbe, HostStep, StepOutcome, host};
 pub use inert::Program;
 pub use privileges::{harden, let_go};
 pub use protected::{
-    Filters, GIT_BARE, filters, is_same_name, led_by_settings, lies_at, parts, protects, repair,
-    repaired,
+    Filters, GIT_BARE, GitSetting, filters, git_path, git_settings, is_same_name, led_by_settings,
+    lies_at, parts, protects, repair, repaired, small_file,
 };
 pub use removal::{only_remove_in, remove_tree};
 pub use startable::{startable, startable_by_name};

@@ -120,8 +120,9 @@ fn a_project_inside_the_home_opens_nothing_beside_it() {
 fn without_a_home_nothing_of_it_is_granted() {
     for tier in TIERS {
         let yard = Yard::new();
-        std::fs::write(yard.home.join(".gitconfig"), "mine").unwrap();
-        let script = format!("cat {}/.gitconfig; echo ran", yard.home.display());
+        std::fs::create_dir(yard.home.join(".cargo")).unwrap();
+        std::fs::write(yard.home.join(".cargo/env"), "mine").unwrap();
+        let script = format!("cat {}/.cargo/env; echo ran", yard.home.display());
         let told = yard.cage(tier, &["home", "unset"], &["sh", "-c", &script]);
         assert_eq!(told.in_tier(tier).printed(), "ran", "{told:?}");
         let told = yard.cage(tier, &[], &["sh", "-c", &script]);

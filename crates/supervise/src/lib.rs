@@ -32,6 +32,7 @@ mod book;
 mod call;
 mod call_actor;
 mod claim;
+mod clean_settings;
 mod client_actor;
 mod command_env;
 mod door;

@@ -114,7 +114,7 @@ impl Kept {
     }
 
     /// All of them but for those of `RUN`, by every path that leads there.
-    fn places(&self) -> Vec<PathBuf> {
+    pub(crate) fn places(&self) -> Vec<PathBuf> {
         let named = (self.withheld.iter().map(FilePath::to_path))
             .chain(self.user_file.clone())
             .chain(self.key_files.iter().cloned())

@@ -6,6 +6,7 @@ mod model;
 mod uncaged;
 
 use crate::book::chain;
+use crate::clean_settings::{HandedOver, Person};
 use crate::command_env::{Shell, command_env};
 use crate::keys::Keys;
 use crate::never::Kept;
@@ -406,6 +407,25 @@ impl Plan {
             *text = text.replace(&wanted, &path);
         }
         self.say_first();
+    }
+
+    /// Whose settings commands are given copies of; `None` where nothing is kept from a command, which
+    /// reads the person's own.
+    pub(crate) fn person(&self) -> Option<Person<'_>> {
+        let Confinement { project, added, temp, private, home, level, .. } = &self.confinement;
+        let private = private.iter().map(|dir| &dir.kept_at);
+        let writable = [project, temp].into_iter().chain(added).chain(private);
+        let writable = writable.map(FilePath::to_path);
+        let home = home.as_ref().filter(|_| *level != Level::Uncaged)?.to_path();
+        let (writable, kept) = (writable.collect(), self.kept.places());
+        Some(Person { env: &self.origin.opening.env, home, writable, kept })
+    }
+
+    /// Copies of the person's settings lie in this directory.
+    pub(crate) fn set_settings(&mut self, dir: &Path, handed: HandedOver) {
+        self.confinement.tool_homes.push((config::SETTINGS_HOME.to_owned(), FilePath::from(dir)));
+        self.env.extend(handed.variables);
+        self.notes.extend(handed.note);
     }
 
     /// What the store found goes behind what is said of every project.

@@ -28,6 +28,8 @@ const UNUSED: Duration = Duration::from_secs(10 * 24 * 60 * 60);
 pub(crate) const TMP: &str = "tmp";
 pub(crate) const VAR_TMP: &str = "var-tmp";
 pub(crate) const HOME: &str = "home";
+/// Beside them, written by no call: copies of the person's settings.
+pub(crate) const SETTINGS: &str = "settings";
 
 /// Where the session's directory is made if nothing is in the way.
 pub(crate) fn place(root: &Path, session: &str) -> PathBuf {

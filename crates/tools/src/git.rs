@@ -67,6 +67,9 @@ const SETTINGS: &[&str] = &[
     "user.useConfigOnly=true",
 ];
 
+/// Names the copy of the person's settings, which no call can write.
+const GLOBAL: &str = "GIT_CONFIG_GLOBAL";
+
 /// Keys of a filter, each of which is made empty.
 const OF_FILTER: [&str; 4] = ["clean", "smudge", "process", "required"];
 
@@ -117,7 +120,9 @@ pub(crate) fn run(words: Vec<String>, work: Work, site: &mut Site<'_>) -> Result
     }
     argv.extend(["--no-pager".to_owned(), "--literal-pathspecs".to_owned()]);
     argv.extend(words);
+    let given = site.command.as_ref().map(|side| side.env).unwrap_or_default();
     let mut env = variables(work);
+    env.extend(given.iter().filter(|(name, _)| name == GLOBAL).cloned());
     env.extend(emptied(filters.of_repository.union(&filters.of_person)));
     let timeout_ms = Some(time_ms(site));
     let wanted = Wanted { argv, text, env, without: Some("GIT_"), timeout_ms };
@@ -153,8 +158,10 @@ fn read_first(project: &Path) -> Result<(), Failure> {
 /// The filters that git's settings name.
 fn filters(site: &Site<'_>) -> Result<Filters, Failure> {
     let env = site.command.as_ref().map(|side| side.env).unwrap_or_default();
-    let home = env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
-    sandbox::filters(&site.place.project, home).map_err(|file| {
+    let value =
+        |wanted| env.iter().find(|(name, _)| name == wanted).map(|(_, value)| Path::new(value));
+    let (home, global) = (value("HOME"), value(GLOBAL));
+    sandbox::filters(&site.place.project, home, global).map_err(|file| {
         let file = file.to_string_lossy();
         let file = visible(&file);
         Failure::new(

@@ -28,6 +28,7 @@ const PASSED: &[&str] = &[
     "OPENAI_MODEL",
     "GOOGLE_GEMINI_BASE_URL",
     "GEMINI_MODEL",
+    "GIT_CONFIG_GLOBAL",
     "AGENTD_SANDBOX_TIER",
     "HTTPS_PROXY",
     "https_proxy",

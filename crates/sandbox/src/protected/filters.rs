@@ -30,19 +30,26 @@ pub struct Filters {
     pub of_person: BTreeSet<String>,
 }
 
-/// The filters that git would find settings of, started in `project`.
+/// The filters that git would find settings of, started in `project`: the person's in the file
+/// `global`, where there is one, else in their home.
 ///
 /// # Errors
 /// The file of a repository's settings that cannot be read as git reads it.
-pub fn filters(project: &Path, home: Option<&Path>) -> Result<Filters, PathBuf> {
+pub fn filters(
+    project: &Path,
+    home: Option<&Path>,
+    global: Option<&Path>,
+) -> Result<Filters, PathBuf> {
     let (own, hidden) = read_all(project.ancestors().flat_map(settings_of).collect(), home);
     if let Some(file) = hidden {
         return Err(file);
     }
-    let person = home
-        .iter()
-        .flat_map(|home| [".gitconfig", ".config/git/config"].map(|name| home.join(name)));
-    let person = person.chain(OF_MACHINE.map(PathBuf::from)).collect();
+    let person: Vec<PathBuf> = match (global, home) {
+        (Some(global), _) => vec![global.to_owned()],
+        (None, Some(home)) => [".gitconfig", ".config/git/config"].map(|of| home.join(of)).into(),
+        (None, None) => Vec::new(),
+    };
+    let person = person.into_iter().chain(OF_MACHINE.map(PathBuf::from)).collect();
     // Nobody hides anything in these.
     let (of_person, _) = read_all(person, home);
     Ok(Filters { of_repository: own, of_person })
@@ -183,15 +190,21 @@ mod tests {
         write("home/own", "[filter \"five\"]\nclean = x\n");
         write("home/.gitconfig", "[filter \"lfs\"]\nclean = git-lfs clean -- %f\n");
         let home = at("home");
-        let found = filters(&at("p/deep"), Some(&home)).unwrap();
+        let found = filters(&at("p/deep"), Some(&home), None).unwrap();
         assert_eq!(found.of_repository, set(&["one", "two", "three", "four", "five"]));
         assert!(found.of_person.contains("lfs"), "{found:?}");
+        write("handed", "[filter \"handed\"]\nclean = x\n");
+        let found = filters(&at("p/deep"), Some(&home), Some(&at("handed"))).unwrap();
+        assert!(
+            found.of_person.contains("handed") && !found.of_person.contains("lfs"),
+            "{found:?}"
+        );
 
         write("tree/.git", &format!("gitdir: {}\n", at("p/.git/worktrees/t").display()));
         write("p/.git/worktrees/t/HEAD", "ref: refs/heads/t\n");
         write("p/.git/worktrees/t/commondir", "../..\n");
         write("p/.git/worktrees/t/config.worktree", "[filter \"six\"]\nclean=x\n");
-        let found = filters(&at("tree"), Some(&home)).unwrap();
+        let found = filters(&at("tree"), Some(&home), None).unwrap();
         assert_eq!(found.of_repository, set(&["one", "two", "three", "five", "six"]));
     }
 
@@ -211,7 +224,7 @@ mod tests {
             ("[include]\npath = ../.git\n", false),
         ] {
             std::fs::write(at(".git/config"), text).unwrap();
-            let found = filters(dir.path(), None);
+            let found = filters(dir.path(), None, None);
             assert_eq!(found.is_ok(), fits, "{}", &text[..40.min(text.len())]);
         }
     }

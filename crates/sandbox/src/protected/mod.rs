@@ -14,6 +14,7 @@ mod led;
 mod linked;
 mod mend;
 mod outside;
+mod person;
 mod places;
 mod read;
 mod reserve;
@@ -30,8 +31,10 @@ pub(crate) use led::{Ground, Led, led};
 pub(crate) use linked::Linked;
 pub(crate) use mend::{Before, Territory};
 pub(crate) use outside::outside;
+pub use person::{git_path, git_settings, small_file};
 pub(crate) use places::{Place, named};
 pub use saved::{protects, repair, repaired};
+pub use settings::GitSetting;
 pub use walk::GIT_BARE;
 
 use std::path::Path;

@@ -12,6 +12,21 @@ struct Entry {
     /// In lower case.
     key: Vec<u8>,
     value: Vec<u8>,
+    /// Whether there is no `=`, by which a switch is on.
+    bare: bool,
+}
+
+/// One setting of git's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitSetting {
+    /// In lower case.
+    pub section: String,
+    /// What stands in quotes behind the section.
+    pub name: Option<Vec<u8>>,
+    /// In lower case.
+    pub key: String,
+    /// `None` where the key stands alone, by which a switch is on.
+    pub value: Option<Vec<u8>>,
 }
 
 /// What stands between brackets.
@@ -38,7 +53,10 @@ impl Settings {
                     None => break,
                 },
                 first if first.is_ascii_alphabetic() => match text.entry(first) {
-                    Some((key, value)) => found.push(Entry { of: section.clone(), key, value }),
+                    Some((key, value)) => {
+                        let (of, bare) = (section.clone(), value.is_none());
+                        found.push(Entry { of, key, value: value.unwrap_or_default(), bare });
+                    }
                     None => break,
                 },
                 other if is_space(other) => {}
@@ -68,6 +86,20 @@ impl Settings {
             };
             let key = String::from_utf8_lossy(&entry.key);
             (format!("{section}.{key}"), entry.value.as_slice())
+        })
+    }
+
+    /// Each as it is written, but for a section named by the old way to write one.
+    pub(super) fn written(&self) -> impl Iterator<Item = GitSetting> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        self.0.iter().map(move |Entry { of, key, value, bare }| {
+            let kind = text(&of.kind);
+            let (section, name) = match (&of.name, kind.split_once('.')) {
+                (None, Some((kind, name))) => (kind.to_owned(), Some(name.as_bytes().to_vec())),
+                (name, _) => (kind.clone(), name.clone()),
+            };
+            let value = (!bare).then(|| value.clone());
+            GitSetting { section, name, key: text(key), value }
         })
     }
 
@@ -151,7 +183,7 @@ impl Text<'_> {
     }
 
     /// A key and its value; `None` where git would refuse it.
-    fn entry(&mut self, first: u8) -> Option<(Vec<u8>, Vec<u8>)> {
+    fn entry(&mut self, first: u8) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
         let mut key = vec![first.to_ascii_lowercase()];
         let mut byte = self.next();
         while let Some(letter) = byte.filter(|it| it.is_ascii_alphanumeric() || *it == b'-') {
@@ -162,8 +194,8 @@ impl Text<'_> {
             byte = self.next();
         }
         match byte {
-            Some(b'=') => Some((key, self.value()?)),
-            Some(b'\n') | None => Some((key, Vec::new())),
+            Some(b'=') => Some((key, Some(self.value()?))),
+            Some(b'\n') | None => Some((key, None)),
             Some(_) => None,
         }
     }

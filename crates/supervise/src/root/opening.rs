@@ -8,6 +8,7 @@ use crate::audit_actor::AuditMsg;
 use crate::book::chain;
 use crate::call::Standing;
 use crate::call_actor::now;
+use crate::clean_settings::hand_over;
 use crate::command_env::write_editor;
 use crate::hold::Hold;
 use crate::mend::{Mended, mend};
@@ -254,6 +255,7 @@ impl Opener {
         let (made, caches) = self.make_own(&plan).await?;
         plan.set_private(&made);
         write_editor(&made.join(temp::TMP));
+        plan = blocking(move || with_settings(plan, &made)).await?;
         let kept = plan.store.clone();
         blocking(move || {
             crate::stores::make(&kept).map_err(|error| {
@@ -483,6 +485,18 @@ fn begin(start: &Start) -> Result<(SessionId, Begin), OpenFailure> {
 }
 
 /// Runs what reads or writes files where it holds nobody up.
+/// With copies of the person's settings for its calls, in its directory.
+fn with_settings(mut plan: Plan, own: &Path) -> Result<Plan, OpenFailure> {
+    let Some(person) = plan.person() else { return Ok(plan) };
+    let dir = own.join(temp::SETTINGS);
+    let handed = hand_over(&person, &dir).map_err(|error| {
+        let message = format!("cannot write into the directory {}: {error}", dir.display());
+        OpenFailure::new(FailedKind::Disk, message)
+    })?;
+    plan.set_settings(&dir, handed);
+    Ok(plan)
+}
+
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, OpenFailure> + Send + 'static,
 ) -> Result<T, OpenFailure> {

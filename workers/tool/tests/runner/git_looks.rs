@@ -244,18 +244,19 @@ fn git_says_which_filter_was_not_run() {
     let look = || {
         let spec = tools::specs().iter().find(|spec| spec.name == "git_diff").unwrap();
         let mut confinement = project.confinement(spec.profile);
-        confinement.home = Some((&home).into());
+        confinement.tool_homes = vec![("AGENTD_SETTINGS".to_owned(), (&home).into())];
         let mut runner = Runner::caged(&confinement);
         let mut errand = run("git_diff", "{}");
         if let Errand::Run { env, .. } = &mut errand {
-            env.push(("HOME".to_owned(), home.to_str().unwrap().to_owned()));
+            let settings = home.join("settings").display().to_string();
+            env.push(("GIT_CONFIG_GLOBAL".to_owned(), settings));
         }
         runner.say(&ToTool::Go(errand));
         runner.done().result
     };
     let without = look();
     assert!(without.text.contains("+uno") && !without.text.contains("filter"), "{}", without.text);
-    std::fs::write(home.join(".gitconfig"), settings).unwrap();
+    std::fs::write(home.join("settings"), settings).unwrap();
     let with = look();
     assert_eq!(with.outcome, Outcome::Exited { code: 0 }, "{}", with.text);
     assert!(with.text.contains("+uno") && with.text.contains("not run (large)"), "{}", with.text);

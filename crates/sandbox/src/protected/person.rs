@@ -1,0 +1,25 @@
+//! Settings of git that lie outside every repository, for who hands them over to commands: read with
+//! the parser and the bounds of the rest of this folder.
+
+use super::filters::included;
+use super::read::{self, Links};
+use super::settings::{GitSetting, Settings};
+use std::path::{Path, PathBuf};
+
+/// The settings of a file of git's, in order; `None` where there is no regular file of up to 256 KiB.
+#[must_use]
+pub fn git_settings(file: &Path) -> Option<Vec<GitSetting>> {
+    Some(Settings::of(&small_file(file)?).written().collect())
+}
+
+/// A regular file of up to 256 KiB.
+#[must_use]
+pub fn small_file(file: &Path) -> Option<Vec<u8>> {
+    read::bytes(file, read::SETTINGS, Links::Followed).ok()
+}
+
+/// The path that a setting of the file `by` names; `None` where only git knows what it means.
+#[must_use]
+pub fn git_path(named: &[u8], by: &Path, home: Option<&Path>) -> Option<PathBuf> {
+    included(named, by, home)
+}

@@ -1,0 +1,119 @@
+//! Settings of the person's git, as commands and git's tools are given them: copies without what holds
+//! keys or names programs, in a directory that no call can write. Used when a session opens.
+
+mod git;
+mod git_keys;
+mod url;
+
+use std::collections::BTreeSet;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Most keys that the note names.
+const NAMED: usize = 8;
+
+/// Whose settings they are.
+#[derive(Debug)]
+pub(crate) struct Person<'a> {
+    /// The client's environment.
+    pub(crate) env: &'a [(String, String)],
+    /// A real path.
+    pub(crate) home: PathBuf,
+    /// What commands can write: a file in it may say what a model wants, so none that it names is copied.
+    pub(crate) writable: Vec<PathBuf>,
+    /// Where keys and agentd's own files lie: nothing in it is copied.
+    pub(crate) kept: Vec<PathBuf>,
+}
+
+/// The copies of one session.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Copies {
+    /// Each by its path below the directory.
+    files: Vec<(PathBuf, Vec<u8>)>,
+    /// What leads programs to them.
+    variables: Vec<(String, String)>,
+    /// What they lack, in words.
+    left_out: BTreeSet<String>,
+}
+
+/// What a session is told of its copies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct HandedOver {
+    pub(crate) variables: Vec<(String, String)>,
+    /// A sentence about what they lack.
+    pub(crate) note: Option<String>,
+}
+
+/// Reads the person's settings and writes the copies into this directory, in the place of older ones.
+///
+/// # Errors
+/// Where a copy cannot be written.
+pub(crate) fn hand_over(person: &Person<'_>, dir: &Path) -> io::Result<HandedOver> {
+    let mut copies = Copies::default();
+    git::copy(person, dir, &mut copies);
+    match std::fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => DirBuilder::new().mode(0o700).create(dir)?,
+    }
+    for (name, bytes) in &copies.files {
+        let path = dir.join(name);
+        let folder = path.parent().unwrap_or(dir);
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+        file.write_all(bytes)?;
+    }
+    let note = note(&copies.left_out);
+    Ok(HandedOver { variables: copies.variables, note })
+}
+
+fn note(left_out: &BTreeSet<String>) -> Option<String> {
+    let mut named: Vec<&str> = left_out.iter().take(NAMED).map(String::as_str).collect();
+    let more = format!("{} more", left_out.len().saturating_sub(NAMED));
+    if left_out.len() > NAMED {
+        named.push(&more);
+    }
+    (!left_out.is_empty()).then(|| {
+        format!(
+            "commands get your settings without those that can hold keys or run programs: {}",
+            named.join(", ")
+        )
+    })
+}
+
+impl Person<'_> {
+    /// The value of a variable that is set.
+    fn value(&self, wanted: &str) -> Option<&str> {
+        let found = self.env.iter().find(|(name, value)| name == wanted && !value.is_empty());
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Where programs' settings lie.
+    fn config_home(&self) -> PathBuf {
+        let moved = self.value("XDG_CONFIG_HOME").map(Path::new);
+        let moved = moved.filter(|path| path.is_absolute()).map(Path::to_owned);
+        moved.unwrap_or_else(|| self.home.join(".config"))
+    }
+
+    /// Whether a command could have written the file.
+    fn can_be_written(&self, file: &Path) -> bool {
+        self.lies_in(&self.writable, file)
+    }
+
+    /// Whether the file may hold keys. What git keeps its settings in does only by one name.
+    fn is_kept(&self, file: &Path) -> bool {
+        let of_git = self.config_home().join("git");
+        let of_git = of_git.canonicalize().unwrap_or(of_git);
+        let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        match real.strip_prefix(&of_git) {
+            Ok(name) => name.starts_with("credentials"),
+            Err(_) => self.lies_in(&self.kept, file),
+        }
+    }
+
+    fn lies_in(&self, places: &[PathBuf], file: &Path) -> bool {
+        let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+        places.iter().any(|place| real.starts_with(place) || file.starts_with(place))
+    }
+}

@@ -1,0 +1,323 @@
+//! Git's settings of the person: one clean copy for each file, which includes the copies of what it
+//! includes, so that git itself judges the conditions of `includeIf`, in each repository anew.
+
+use super::git_keys::{Fate, fate, in_words};
+use super::{Copies, Person};
+use sandbox::{GitSetting, git_path, git_settings, small_file};
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Most files; a set of settings that includes more goes without the rest.
+const FILES: usize = 100;
+/// What git reads by itself where no setting names another file.
+const BY_ITSELF: [(&str, &str); 2] = [("excludesFile", "ignore"), ("attributesFile", "attributes")];
+
+/// Makes the copies, where the person has settings.
+pub(super) fn copy(person: &Person<'_>, dir: &Path, into: &mut Copies) {
+    let of_git = person.config_home().join("git");
+    let roots = match person.env.iter().find(|(name, _)| name == "GIT_CONFIG_GLOBAL") {
+        Some((_, file)) => vec![PathBuf::from(file)],
+        None => vec![of_git.join("config"), person.home.join(".gitconfig")],
+    };
+    let mut walk = Walk { person, dir, into, known: BTreeMap::new() };
+    let mut text = Vec::new();
+    for (key, name) in BY_ITSELF {
+        let file = of_git.join(name);
+        let copied = file.is_file().then(|| walk.file(&file)).flatten();
+        if let Some(copied) = copied {
+            text.extend_from_slice(b"[core]\n");
+            line(&mut text, key, Some(copied.as_os_str().as_bytes()));
+        }
+    }
+    for root in roots {
+        if let Some(copied) = walk.settings(&root) {
+            text.extend_from_slice(b"[include]\n");
+            line(&mut text, "path", Some(copied.as_os_str().as_bytes()));
+        }
+    }
+    if text.is_empty() {
+        return;
+    }
+    let name = PathBuf::from("git/config");
+    let whole = ("GIT_CONFIG_GLOBAL".to_owned(), dir.join(&name).display().to_string());
+    into.files.push((name, text));
+    into.variables.push(whole);
+}
+
+struct Walk<'a> {
+    person: &'a Person<'a>,
+    dir: &'a Path,
+    into: &'a mut Copies,
+    /// Where each file's copy is.
+    known: BTreeMap<PathBuf, PathBuf>,
+}
+
+impl Walk<'_> {
+    /// A file of settings, and all that it includes; `None` where nothing of it is given.
+    fn settings(&mut self, file: &Path) -> Option<PathBuf> {
+        let real = file.canonicalize().ok()?;
+        // Commands can read it as it is.
+        if self.person.can_be_written(&real) {
+            return Some(real);
+        }
+        if let Some(copied) = self.known.get(&real) {
+            return Some(copied.clone());
+        }
+        if self.person.is_kept(&real) {
+            return None;
+        }
+        let settings = git_settings(&real)?;
+        let copied = self.name(&real)?;
+        let mut text = Vec::new();
+        for setting in settings {
+            self.setting(setting, (file, &real), &mut text);
+        }
+        self.put(&copied, text);
+        Some(copied)
+    }
+
+    fn setting(&mut self, setting: GitSetting, by: (&Path, &Path), text: &mut Vec<u8>) {
+        let GitSetting { section, name, key, value } = &setting;
+        let given = match fate(&setting) {
+            Fate::Kept => value.clone(),
+            Fate::Without(clean) => {
+                self.into.left_out.insert(format!("a password in git's {}", in_words(&setting)));
+                Some(clean.into_bytes())
+            }
+            Fate::Unneeded => return,
+            Fate::LeftOut => {
+                self.into.left_out.insert(format!("git's {}", label(&setting)));
+                return;
+            }
+            Fate::File => value.as_deref().map(|value| self.named(value, by.0)),
+            Fate::Include => {
+                let home = Some(self.person.home.as_path());
+                let path = value.as_deref().and_then(|value| git_path(value, by.0, home));
+                match path.and_then(|path| self.settings(&path)) {
+                    Some(copied) => Some(copied.as_os_str().as_bytes().to_vec()),
+                    None => return,
+                }
+            }
+        };
+        let name = name.as_deref().map(|name| match section.as_str() {
+            "includeif" => condition(name, by.1, &self.person.home),
+            _ => name.to_vec(),
+        });
+        head(text, section, name.as_deref());
+        line(text, key, given.as_deref());
+    }
+
+    /// The path of a file that a setting names, as a command is given it. A relative one is one of the
+    /// repository's.
+    fn named(&mut self, value: &[u8], by: &Path) -> Vec<u8> {
+        let relative = !value.starts_with(b"/") && !value.starts_with(b"~");
+        let path = git_path(value, by, Some(&self.person.home)).filter(|_| !relative);
+        match path.map(|path| self.file(&path).unwrap_or(path)) {
+            Some(path) => path.as_os_str().as_bytes().to_vec(),
+            None => value.to_vec(),
+        }
+    }
+
+    /// The copy of a file; `None` where there is none, or where it may not be copied.
+    fn file(&mut self, file: &Path) -> Option<PathBuf> {
+        let real = file.canonicalize().ok()?;
+        if self.person.can_be_written(&real) || self.person.is_kept(&real) {
+            return None;
+        }
+        if let Some(copied) = self.known.get(&real) {
+            return Some(copied.clone());
+        }
+        let bytes = small_file(&real)?;
+        let copied = self.name(&real)?;
+        self.put(&copied, bytes);
+        Some(copied)
+    }
+
+    /// A name for the copy of a file.
+    fn name(&mut self, real: &Path) -> Option<PathBuf> {
+        let number = self.known.len();
+        let copied = self.dir.join(format!("git/{number}"));
+        (number < FILES).then(|| self.known.insert(real.to_owned(), copied.clone()));
+        self.known.get(real).cloned()
+    }
+
+    fn put(&mut self, copied: &Path, bytes: Vec<u8>) {
+        let name = copied.strip_prefix(self.dir).unwrap_or(copied);
+        self.into.files.push((name.to_owned(), bytes));
+    }
+}
+
+/// What a person is told of a setting that is not given.
+fn label(setting: &GitSetting) -> String {
+    match setting.section.as_str() {
+        "alias" => "aliases with `!`".to_owned(),
+        _ => in_words(setting),
+    }
+}
+
+/// A condition of `includeIf` that means the same in a file elsewhere, for a program with another home.
+fn condition(name: &[u8], by: &Path, home: &Path) -> Vec<u8> {
+    for kind in [&b"gitdir:"[..], b"gitdir/i:"] {
+        let Some(rest) = name.strip_prefix(kind) else { continue };
+        let base = match rest {
+            [b'~', b'/', ..] => home,
+            [b'.', b'/', ..] => by.parent().unwrap_or(by),
+            _ => return name.to_vec(),
+        };
+        let mut whole = kind.to_vec();
+        for byte in base.as_os_str().as_bytes() {
+            // Git takes what stands for `~` and `.` as it is.
+            if b"*?[]\\".contains(byte) {
+                whole.push(b'\\');
+            }
+            whole.push(*byte);
+        }
+        whole.extend_from_slice(rest.get(1..).unwrap_or_default());
+        return whole;
+    }
+    name.to_vec()
+}
+
+fn head(text: &mut Vec<u8>, section: &str, name: Option<&[u8]>) {
+    text.push(b'[');
+    text.extend_from_slice(section.as_bytes());
+    if let Some(name) = name {
+        text.extend_from_slice(b" \"");
+        for byte in name {
+            if b"\\\"".contains(byte) {
+                text.push(b'\\');
+            }
+            text.push(*byte);
+        }
+        text.push(b'"');
+    }
+    text.extend_from_slice(b"]\n");
+}
+
+/// A key with a value that git reads as these bytes.
+fn line(text: &mut Vec<u8>, key: &str, value: Option<&[u8]>) {
+    text.push(b'\t');
+    text.extend_from_slice(key.as_bytes());
+    if let Some(value) = value {
+        text.extend_from_slice(b" = \"");
+        for byte in value {
+            match byte {
+                b'\\' => text.extend_from_slice(b"\\\\"),
+                b'"' => text.extend_from_slice(b"\\\""),
+                b'\n' => text.extend_from_slice(b"\\n"),
+                b'\t' => text.extend_from_slice(b"\\t"),
+                8 => text.extend_from_slice(b"\\b"),
+                other => text.push(*other),
+            }
+        }
+        text.push(b'"');
+    }
+    text.push(b'\n');
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::clean_settings::hand_over;
+
+    /// What git itself reads of the copies, run in the folder.
+    fn read_by_git(dir: &Path, folder: &Path, words: &[&str]) -> String {
+        let ran = std::process::Command::new("git")
+            .args(words)
+            .current_dir(folder)
+            .env("GIT_CONFIG_GLOBAL", dir.join("git/config"))
+            .env("GIT_CONFIG_SYSTEM", "/dev/null")
+            .env("HOME", "/nonexistent")
+            .output()
+            .expect("git is needed for this test");
+        assert!(ran.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    }
+
+    #[test]
+    fn git_reads_the_copies_as_it_reads_the_person_s_own() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        let write = |name: &str, text: &str| {
+            std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            std::fs::write(at(name), text).unwrap();
+        };
+        write(
+            "home/.gitconfig",
+            "[user]\n\tname = \"A \\\"B\\\" # \\\\ C\"\n\temail = old@x\n[core]\n\
+             excludesFile = ~/lists/ignore\n[commit]\n\ttemplate = ~/lists/template\n\
+             [fetch]\n\tprune\n[push]\n\tfollowTags =\n\
+             [credential]\n\thelper = store\n[alias]\n\tco = checkout\n\tx = !curl -u token\n\
+             [url \"https://token@github.com/\"]\n\tinsteadOf = https://github.com/\n\
+             [http]\n\tproxy = http://ann:token@proxy:3128\n\
+             [includeIf \"gitdir:~/wo[r]k/\"]\n\tpath = work.inc\n\
+             [includeIf \"gitdir:./work/one/\"]\n\tpath = ~/one.inc\n\
+             [include]\n\tpath = work/one/team.inc\n",
+        );
+        write("home/.config/git/config", "[user]\n\temail = first@x\n[color]\n\tui = never\n");
+        write("home/.config/git/attributes", "*.x -diff\n");
+        write("home/.config/git/credentials", "https://token@github.com\n");
+        write("home/work.inc", "[user]\n\temail = work@x\n[github]\n\ttoken = token\n");
+        write("home/one.inc", "[user]\n\temail = one@x\n[include]\n\tpath = .gitconfig\n");
+        write("home/lists/ignore", ".env\n");
+        write("home/lists/template", "Why:\n");
+        write("home/work/one/team.inc", "[core]\n\tattributesFile = ~/.ssh/id\n");
+        write("home/.ssh/id", "token\n");
+        write("home/one.inc", "[user]\n\temail = one@x\n");
+        let env = [("HOME".to_owned(), at("home").display().to_string())];
+        let person = Person {
+            env: &env,
+            home: at("home"),
+            writable: vec![at("home/work/one")],
+            kept: vec![at("home/.ssh"), at("home/.config/git")],
+        };
+        let dir = at("dir");
+        let given = hand_over(&person, &dir).unwrap();
+        let path = dir.join("git/config").display().to_string();
+        assert_eq!(given.variables, [("GIT_CONFIG_GLOBAL".to_owned(), path)]);
+        let note = given.note.unwrap();
+        for said in ["credential.helper", "aliases with `!`", "url.*.insteadof", "http.proxy"] {
+            assert!(note.contains(said), "{said}: {note}");
+        }
+        assert!(!note.contains("core.excludesfile"), "{note}");
+
+        for (folder, email) in
+            [("home/play", "old@x"), ("home/work/two", "work@x"), ("home/work/one", "one@x")]
+        {
+            std::fs::create_dir_all(at(folder)).unwrap();
+            let git = |words: &[&str]| read_by_git(&dir, &at(folder), words);
+            git(&["init", "-q", "."]);
+            assert_eq!(git(&["config", "user.email"]), format!("{email}\n"), "{folder}");
+            assert_eq!(git(&["config", "user.name"]), "A \"B\" # \\ C\n");
+            assert_eq!(git(&["config", "--bool", "fetch.prune"]), "true\n");
+            assert_eq!(git(&["config", "--bool", "push.followTags"]), "false\n");
+            assert_eq!(git(&["config", "alias.co"]), "checkout\n");
+            assert_eq!(git(&["config", "http.proxy"]), "http://proxy:3128\n");
+            write(&format!("{folder}/.env"), "secret");
+            write(&format!("{folder}/b"), "");
+            assert_eq!(git(&["check-ignore", ".env"]), ".env\n");
+        }
+        let template = read_by_git(&dir, &at("home/play"), &["config", "commit.template"]);
+        assert_eq!(std::fs::read_to_string(template.trim_end()).unwrap(), "Why:\n");
+        for entry in std::fs::read_dir(dir.join("git")).unwrap() {
+            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+            assert!(!text.contains("token"), "{text}");
+        }
+    }
+
+    #[test]
+    fn who_has_no_settings_is_given_none() {
+        let root = tempfile::tempdir().unwrap();
+        let person = Person {
+            env: &[],
+            home: root.path().to_owned(),
+            writable: Vec::new(),
+            kept: Vec::new(),
+        };
+        let given = hand_over(&person, &root.path().join("dir")).unwrap();
+        assert_eq!(given, Default::default());
+    }
+}

@@ -1,0 +1,85 @@
+//! What programs of the person's are set to holds in commands and in git's tools, and what their
+//! settings hold in keys does not come in.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::anthropic::{Answer, Server, call};
+use support::{Desk, Run, needs};
+
+/// What must be in no answer.
+const TOKEN: &str = "ghp_4f1cTOKEN";
+
+/// A file of the home.
+fn at_home(desk: &Desk, name: &str, text: &str) {
+    let path = desk.home().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+/// What the model is told of these calls, and the run.
+fn told(desk: &Desk, tier: &str, calls: &[(&str, Value)]) -> (Vec<String>, Run) {
+    let asked = calls.iter().enumerate().map(|(number, (tool, input))| {
+        Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
+    });
+    let server = Server::scripted(asked.chain([Answer::text("done")]));
+    let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+    command.env("AGENTD_SANDBOX_TIER", tier);
+    let ran = support::run(command);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let said = server.requests().into_iter().skip(1).map(|request| {
+        let last = request.body["messages"].as_array().unwrap().last().unwrap().clone();
+        let content = &last["content"][0]["content"];
+        content.as_str().or_else(|| content[0]["text"].as_str()).unwrap_or_default().to_owned()
+    });
+    (said.collect(), ran)
+}
+
+#[test]
+fn git_s_own_settings_hold_without_their_keys() {
+    needs("git");
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        let project = desk.project().display().to_string();
+        at_home(
+            &desk,
+            ".gitconfig",
+            &format!(
+                "[user]\n\tname = Ann\n\temail = ann@home\n[core]\n\texcludesFile = ~/lists/ignore\n\
+                 [alias]\n\tst = status --short\n\
+                 [credential]\n\thelper = store --file ~/{TOKEN}\n\
+                 [url \"https://{TOKEN}@github.com/\"]\n\tinsteadOf = https://github.com/\n\
+                 [includeIf \"gitdir:{project}/\"]\n\tpath = work.inc\n"
+            ),
+        );
+        at_home(&desk, "work.inc", "[user]\n\temail = ann@work\n");
+        at_home(&desk, "lists/ignore", ".env\n");
+        desk.write(".env", "SECRET=1\n");
+        desk.write("a", "one\n");
+        let bash = |command: &str| ("bash", json!({ "command": command }));
+        let calls = [
+            bash("git init -q . && git st && cat ~/.gitconfig ~/lists/ignore; git config --list"),
+            bash(
+                "f=$GIT_CONFIG_GLOBAL; (echo '[core] excludesFile = /dev/null' >> $f; rm -f $f; \
+                 mv $(dirname $f) x; git config --global core.excludesFile /dev/null); echo tried",
+            ),
+            ("git_add", json!({ "all": true })),
+            ("git_commit", json!({ "subject": "The first" })),
+            ("git_status", json!({})),
+            bash("git log -1 --format='%an %ae'; git ls-files; git status --short"),
+        ];
+        let (said, ran) = told(&desk, tier, &calls);
+        let explained = said.join("\n----\n");
+        assert!(said[0].starts_with("?? a\n") && !said[0].contains("?? .env"), "{explained}");
+        assert!(!explained.contains(TOKEN), "tier {tier}: {explained}");
+        assert!(said[1].contains("tried"), "{explained}");
+        assert_eq!(said[5].lines().take(3).collect::<Vec<_>>()[..2], ["Ann ann@work", "a"]);
+        assert!(!said[5].contains(".env"), "tier {tier}: {explained}");
+        for word in ["git's credential.helper", "git's url.*.insteadof"] {
+            assert_eq!(ran.err.matches(word).count(), 1, "{word}: {}", ran.err);
+        }
+        // The person's own git says the same of these files.
+        assert_eq!(desk.read(".env"), "SECRET=1\n");
+    }
+}
