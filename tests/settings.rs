@@ -83,3 +83,44 @@ fn git_s_own_settings_hold_without_their_keys() {
         assert_eq!(desk.read(".env"), "SECRET=1\n");
     }
 }
+
+#[test]
+fn package_managers_have_their_registries_without_their_keys() {
+    needs("npm");
+    needs("pip");
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        let url = |name: &str| format!("https://ann:{TOKEN}@{name}.example/");
+        at_home(
+            &desk,
+            ".npmrc",
+            &format!("registry={}\n//npm.example/:_authToken={TOKEN}\n", url("npm")),
+        );
+        at_home(&desk, ".config/pip/pip.conf", &format!("[global]\nindex-url={}\n", url("pip")));
+        at_home(&desk, ".config/uv/uv.toml", &format!("index-url = \"{}\"\n", url("uv")));
+        at_home(
+            &desk,
+            ".cargo/config.toml",
+            &format!(
+                "[registries.corp]\nindex = \"sparse+{}\"\ntoken = \"{TOKEN}\"\n\
+                 [alias]\nknown = \"check\"\n",
+                url("cargo")
+            ),
+        );
+        let script = "npm config get registry; pip config list; cat ${XDG_CONFIG_DIRS%%:*}/uv/uv.toml; \
+            cat $CARGO_HOME/config.toml; \
+            cat ~/.npmrc ~/.config/pip/pip.conf ~/.config/uv/uv.toml ~/.cargo/config.toml; \
+            echo x >> $NPM_CONFIG_USERCONFIG; echo end";
+        let (said, ran) = told(&desk, tier, &[("bash", json!({ "command": script }))]);
+        let words = ["https://npm.example/", "https://pip.example/", "https://uv.example/"];
+        for word in
+            words.iter().chain(&["sparse+https://cargo.example/", "known = \"check\"", "end"])
+        {
+            assert!(said[0].contains(word), "tier {tier} lacks {word}: {}", said[0]);
+        }
+        assert!(!said[0].contains(TOKEN), "tier {tier}: {}", said[0]);
+        for word in ["npm's //npm.example/:_authToken", "pip's password in index-url"] {
+            assert_eq!(ran.err.matches(word).count(), 1, "{word}: {}", ran.err);
+        }
+    }
+}

@@ -46,6 +46,9 @@ pub const TOOL_HOMES: [&str; 4] = ["RUSTUP_HOME", "CARGO_HOME", "JAVA_HOME", "GO
 
 /// The name by which policies know the directory with the copies of the person's settings.
 pub const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
+/// The same of cargo's settings in the person's home, which cargo also finds from a project below it.
+/// They are no place of a call's where they hold keys.
+pub const CARGO_SETTINGS: &str = "AGENTD_CARGO_CONFIG";
 
 /// Those that say where programs keep keys; that of `KEY_LISTS` names several, as `PATH` does. A command
 /// sees none of them, but for cargo's.

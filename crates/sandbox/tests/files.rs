@@ -151,9 +151,9 @@ fn tool_chains_of_the_home_are_read_and_their_credentials_are_not() {
         }
         let cases = [
             (".cargo/bin/tool", true),
-            (".cargo/config.toml", true),
             (".cargo/credentials.toml", false),
             // A command is given copies of these, without keys.
+            (".cargo/config.toml", false),
             (".gitconfig", false),
             (".config/git/config", false),
             (".config/git/credentials", false),

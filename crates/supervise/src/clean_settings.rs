@@ -1,8 +1,11 @@
-//! Settings of the person's git, as commands and git's tools are given them: copies without what holds
+//! Settings of the person's git and package managers, as commands and git's tools are given them: copies without what holds
 //! keys or names programs, in a directory that no call can write. Used when a session opens.
 
 mod git;
 mod git_keys;
+mod ini;
+mod packages;
+mod toml;
 mod url;
 
 use std::collections::BTreeSet;
@@ -42,6 +45,8 @@ struct Copies {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct HandedOver {
     pub(crate) variables: Vec<(String, String)>,
+    /// cargo's own settings in the home, where they may be read as they are.
+    pub(crate) cargo: Option<PathBuf>,
     /// A sentence about what they lack.
     pub(crate) note: Option<String>,
 }
@@ -53,6 +58,7 @@ pub(crate) struct HandedOver {
 pub(crate) fn hand_over(person: &Person<'_>, dir: &Path) -> io::Result<HandedOver> {
     let mut copies = Copies::default();
     git::copy(person, dir, &mut copies);
+    packages::copy(person, dir, &mut copies);
     match std::fs::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => DirBuilder::new().mode(0o700).create(dir)?,
@@ -65,7 +71,7 @@ pub(crate) fn hand_over(person: &Person<'_>, dir: &Path) -> io::Result<HandedOve
         file.write_all(bytes)?;
     }
     let note = note(&copies.left_out);
-    Ok(HandedOver { variables: copies.variables, note })
+    Ok(HandedOver { variables: copies.variables, cargo: packages::cargo_in_home(person), note })
 }
 
 fn note(left_out: &BTreeSet<String>) -> Option<String> {
@@ -94,6 +100,16 @@ impl Person<'_> {
         let moved = self.value("XDG_CONFIG_HOME").map(Path::new);
         let moved = moved.filter(|path| path.is_absolute()).map(Path::to_owned);
         moved.unwrap_or_else(|| self.home.join(".config"))
+    }
+
+    /// What a copy of the file holds; `None` where none may be given.
+    fn to_copy(&self, file: &Path) -> Option<Vec<u8>> {
+        if self.can_be_written(file) || self.is_kept(file) {
+            return None;
+        }
+        // A file of certificates may hold the key to one.
+        let holds_key = |bytes: &[u8]| bytes.windows(12).any(|part| part == b"PRIVATE KEY-");
+        sandbox::small_file(file).filter(|bytes| !holds_key(bytes))
     }
 
     /// Whether a command could have written the file.

@@ -424,6 +424,8 @@ impl Plan {
     /// Copies of the person's settings lie in this directory.
     pub(crate) fn set_settings(&mut self, dir: &Path, handed: HandedOver) {
         self.confinement.tool_homes.push((config::SETTINGS_HOME.to_owned(), FilePath::from(dir)));
+        let cargo = handed.cargo.map(|file| (config::CARGO_SETTINGS.to_owned(), file.into()));
+        self.confinement.tool_homes.extend(cargo);
         self.env.extend(handed.variables);
         self.notes.extend(handed.note);
     }

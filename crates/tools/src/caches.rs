@@ -3,18 +3,23 @@
 //! links to what the person has. For `command`.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 /// What of the person's cargo home is seen as it is; credentials are not among it.
-const AS_IT_IS: [&str; 5] = ["bin", "config", "config.toml", "env", "git"];
+const AS_IT_IS: [&str; 3] = ["bin", "env", "git"];
+/// Its settings, where no copy without keys is there.
+const SETTINGS: [&str; 2] = ["config", "config.toml"];
 /// Folders of registries that cargo adds to, registry by registry. `index` holds what it knows of
 /// each, `cache` and `src` a file or folder for each package.
 const ADDED_TO: [&str; 3] = ["registry/index", "registry/cache", "registry/src"];
 
 /// What of a module Go takes from its cache of downloads; it unpacks them again where it works.
 const OF_GO: [&str; 4] = ["info", "mod", "zip", "ziphash"];
+
+/// Names the directory with copies of the person's settings.
+const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
 
 /// A session's sign that it has linked what the person has.
 const LINKED: &str = ".agentd-caches";
@@ -44,7 +49,8 @@ pub(crate) fn variables(
     };
     let (cargo, go) = (caches.join("cargo"), caches.join("go"));
     if std::fs::File::create_new(temp.join(LINKED)).is_ok() {
-        let _ = own_cargo.as_ref().map(|own| fill_cargo_home(own, &cargo));
+        let copy = value(SETTINGS_HOME).map(|dir| dir.join("cargo/config.toml"));
+        let _ = own_cargo.as_ref().map(|own| fill_cargo_home(own, copy.as_deref(), &cargo));
         let _ = own_go.first().map(|own| fill_go_path(own, &go));
     }
     if own_cargo.is_some() && cargo.is_dir() {
@@ -78,10 +84,14 @@ fn link_downloads(from: &Path, at: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn fill_cargo_home(own: &Path, at: &Path) -> io::Result<()> {
+fn fill_cargo_home(own: &Path, copy: Option<&Path>, at: &Path) -> io::Result<()> {
     std::fs::create_dir_all(at)?;
     for name in AS_IT_IS {
         link(&own.join(name), &at.join(name))?;
+    }
+    match copy.and_then(|copy| std::fs::read(copy).ok()) {
+        Some(settings) => write_anew(&at.join("config.toml"), &settings)?,
+        None => SETTINGS.iter().try_for_each(|name| link(&own.join(name), &at.join(name)))?,
     }
     for name in ADDED_TO {
         for registry in entries(&own.join(name)) {
@@ -93,6 +103,15 @@ fn fill_cargo_home(own: &Path, at: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// In the place of what an earlier session had there, or a command's own.
+fn write_anew(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    std::fs::File::create_new(file)?.write_all(bytes)
 }
 
 fn link(to: &Path, at: &Path) -> io::Result<()> {
@@ -148,6 +167,27 @@ mod tests {
         variables(&given, &caches, next.path());
         assert!(caches.join("cargo").join(later).exists());
         assert!(caches.join("cargo/registry/src/index.x-1/new").exists());
+    }
+
+    #[test]
+    fn a_cargo_home_has_the_settings_without_keys_where_there_are_such() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let copy = at("settings/cargo/config.toml");
+        for (file, text) in [(&at("home/.cargo/config"), "own"), (&copy, "copy")] {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        }
+        let given = [("HOME", "home"), (SETTINGS_HOME, "settings")];
+        let given = given.map(|(name, place)| (name.to_owned(), at(place).display().to_string()));
+        let cargo = at("caches/cargo");
+        for text in ["copy", "changed"] {
+            std::fs::write(&copy, text).unwrap();
+            let session = tempfile::tempdir().unwrap();
+            variables(&given, &at("caches"), session.path());
+            assert_eq!(std::fs::read_to_string(cargo.join("config.toml")).unwrap(), text);
+            assert!(cargo.join("config").symlink_metadata().is_err());
+        }
     }
 
     #[test]

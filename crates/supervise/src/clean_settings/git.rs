@@ -3,7 +3,7 @@
 
 use super::git_keys::{Fate, fate, in_words};
 use super::{Copies, Person};
-use sandbox::{GitSetting, git_path, git_settings, small_file};
+use sandbox::{GitSetting, git_path, git_settings};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -122,13 +122,10 @@ impl Walk<'_> {
     /// The copy of a file; `None` where there is none, or where it may not be copied.
     fn file(&mut self, file: &Path) -> Option<PathBuf> {
         let real = file.canonicalize().ok()?;
-        if self.person.can_be_written(&real) || self.person.is_kept(&real) {
-            return None;
-        }
         if let Some(copied) = self.known.get(&real) {
             return Some(copied.clone());
         }
-        let bytes = small_file(&real)?;
+        let bytes = self.person.to_copy(&real)?;
         let copied = self.name(&real)?;
         self.put(&copied, bytes);
         Some(copied)

@@ -1,0 +1,251 @@
+//! Settings in lines, as npm's and pip's are: a key and its value, some below a section. What is on a
+//! tool's list is given, without sign-ins in its addresses.
+
+use super::packages::Clean;
+use super::url::without_sign_in;
+
+/// What an indented line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Indented {
+    /// More of the value above it.
+    Value,
+    /// A line as any other.
+    Line,
+}
+
+/// Of npm and pnpm. All that begins with `//` belongs to one registry, and nearly all of it is keys.
+const OF_NPM: &[&str] = &[
+    "registry",
+    "proxy",
+    "http-proxy",
+    "https-proxy",
+    "noproxy",
+    "ca",
+    "cafile",
+    "strict-ssl",
+    "audit",
+    "audit-level",
+    "auto-install-peers",
+    "before",
+    "engine-strict",
+    "fetch-retries",
+    "fetch-retry-maxtimeout",
+    "fetch-retry-mintimeout",
+    "fetch-timeout",
+    "foreground-scripts",
+    "fund",
+    "hoist",
+    "ignore-scripts",
+    "include",
+    "init-author-email",
+    "init-author-name",
+    "init-author-url",
+    "init-license",
+    "init-version",
+    "init.author.email",
+    "init.author.name",
+    "init.author.url",
+    "init.license",
+    "init.version",
+    "install-links",
+    "install-strategy",
+    "legacy-peer-deps",
+    "loglevel",
+    "maxsockets",
+    "min-release-age",
+    "minimum-release-age",
+    "node-linker",
+    "omit",
+    "package-lock",
+    "prefer-offline",
+    "progress",
+    "save-exact",
+    "save-prefix",
+    "shamefully-hoist",
+    "strict-peer-deps",
+    "strict-peer-dependencies",
+    "tag",
+    "tag-version-prefix",
+    "update-notifier",
+];
+
+/// Of pip, in any section.
+const OF_PIP: &[&str] = &[
+    "index-url",
+    "extra-index-url",
+    "find-links",
+    "no-index",
+    "trusted-host",
+    "proxy",
+    "cert",
+    "timeout",
+    "default-timeout",
+    "retries",
+    "break-system-packages",
+    "disable-pip-version-check",
+    "no-binary",
+    "no-build-isolation",
+    "no-cache-dir",
+    "no-color",
+    "no-warn-script-location",
+    "only-binary",
+    "pre",
+    "prefer-binary",
+    "progress-bar",
+    "quiet",
+    "require-hashes",
+    "require-virtualenv",
+    "root-user-action",
+    "upgrade-strategy",
+    "use-feature",
+    "verbose",
+];
+
+/// Those whose value is a file with certificates.
+const FILES: [&str; 2] = ["cafile", "cert"];
+
+/// One setting.
+#[derive(Debug)]
+struct Entry {
+    section: String,
+    key: String,
+    value: Vec<String>,
+}
+
+/// npm's settings without keys.
+pub(super) fn npm(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> Clean {
+    let entries = texts.iter().flat_map(|text| entries(text, Indented::Line));
+    let of_scope = |key: &str| key.starts_with('@') && key.ends_with(":registry");
+    let given = |key: &str| of_scope(key) || OF_NPM.contains(&key.trim_end_matches("[]"));
+    clean(entries.collect(), given, copied)
+}
+
+/// pip's settings without keys. Of two files the later one holds, and no key stands twice.
+pub(super) fn pip(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> Clean {
+    let mut all: Vec<Entry> = Vec::new();
+    for entry in texts.iter().flat_map(|text| entries(text, Indented::Value)) {
+        all.retain(|other| (&other.section, &other.key) != (&entry.section, &entry.key));
+        all.push(entry);
+    }
+    all.sort_by(|one, other| one.section.cmp(&other.section));
+    clean(all, |key| OF_PIP.contains(&key.replace('_', "-").as_str()), copied)
+}
+
+fn entries(text: &str, indented: Indented) -> Vec<Entry> {
+    let mut found: Vec<Entry> = Vec::new();
+    let mut section = String::new();
+    for line in text.lines() {
+        let bare = line.trim();
+        if bare.is_empty() || bare.starts_with(['#', ';']) {
+            continue;
+        }
+        let more = indented == Indented::Value && line.starts_with([' ', '\t']);
+        if let (true, Some(last)) = (more, found.last_mut()) {
+            last.value.push(bare.to_owned());
+        } else if let Some(name) = bare.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = name.to_owned();
+        } else {
+            let split = match indented {
+                Indented::Value => bare.split_once(['=', ':']),
+                Indented::Line => bare.split_once('='),
+            };
+            let (key, value) = split.unwrap_or((bare, "true"));
+            let (key, value) = (key.trim().to_owned(), vec![value.trim().to_owned()]);
+            found.push(Entry { section: section.clone(), key, value });
+        }
+    }
+    found
+}
+
+fn clean(
+    entries: Vec<Entry>,
+    given: impl Fn(&str) -> bool,
+    copied: &mut dyn FnMut(&str) -> String,
+) -> Clean {
+    let mut clean = Clean::default();
+    let mut section = String::new();
+    for Entry { section: of, key, value } in entries {
+        if !given(&key) {
+            clean.left_out.push(key);
+            continue;
+        }
+        if section != of {
+            clean.text.push_str(&format!("[{of}]\n"));
+            section = of;
+        }
+        let mut value = value.join("\n    ");
+        if let Some(without) = without_sign_in(&value) {
+            clean.left_out.push(format!("password in {key}"));
+            value = without;
+        }
+        if FILES.contains(&key.as_str()) {
+            value = copied(value.trim_matches('"'));
+        }
+        clean.text.push_str(&format!("{key} = {value}\n"));
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn copied(path: &str) -> String {
+        format!("/copy{path}")
+    }
+
+    #[test]
+    fn npm_s_registries_stay_and_their_tokens_do_not() {
+        let text = "# mine\n\
+            registry=https://ann:s3cret@npm.example.com/\n\
+            @corp:registry = https://npm.corp.example/\n\
+              //npm.corp.example/:_authToken=s3cret\n\
+            //npm.corp.example/:username=ann\n\
+            //npm.corp.example/:_password=s3cret\n\
+            _auth = s3cret\n_authToken=${NPM_TOKEN}\nemail=a@b\nkey=\"s3cret\"\n\
+            proxy=http://ann:s3cret@proxy:3128/\ncafile=/etc/ca.pem\n\
+            ca[]=\"one\"\nca[]=\"two\"\nignore-scripts\nnode-options=--require /x.js\n";
+        let clean = npm(&[text.to_owned()], &mut copied);
+        assert_eq!(
+            clean.text,
+            "registry = https://npm.example.com/\n@corp:registry = https://npm.corp.example/\n\
+             proxy = http://proxy:3128/\ncafile = /copy/etc/ca.pem\nca[] = \"one\"\nca[] = \"two\"\n\
+             ignore-scripts = true\n"
+        );
+        assert_eq!(
+            clean.left_out,
+            [
+                "password in registry",
+                "//npm.corp.example/:_authToken",
+                "//npm.corp.example/:username",
+                "//npm.corp.example/:_password",
+                "_auth",
+                "_authToken",
+                "email",
+                "key",
+                "password in proxy",
+                "node-options",
+            ]
+        );
+    }
+
+    #[test]
+    fn pip_s_indexes_stay_and_their_passwords_do_not() {
+        let older = "[global]\nindex-url = https://old.example/simple\ntimeout: 60\n";
+        let text = "[global]\nindex-url = https://__token__:s3cret@pypi.example/simple\n\
+            extra-index-url =\n    https://one.example/simple\n    https://s3cret@two.example/simple\n\
+            client_cert = /home/ann/key.pem\ncert = /home/ann/ca.pem\n\
+            [install]\ntrusted-host = pypi.example\n";
+        let clean = pip(&[older.to_owned(), text.to_owned()], &mut copied);
+        assert_eq!(
+            clean.text,
+            "[global]\ntimeout = 60\nindex-url = https://pypi.example/simple\n\
+             extra-index-url = \n    https://one.example/simple\n    https://two.example/simple\n\
+             cert = /copy/home/ann/ca.pem\n[install]\ntrusted-host = pypi.example\n"
+        );
+        assert_eq!(
+            clean.left_out,
+            ["password in index-url", "password in extra-index-url", "client_cert"]
+        );
+    }
+}

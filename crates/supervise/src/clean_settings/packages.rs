@@ -1,0 +1,161 @@
+//! Settings of package managers: which files, how they are cleaned, and what leads a program to the copy.
+
+use super::{Copies, Person, ini, toml};
+use sandbox::small_file;
+use std::path::{Path, PathBuf};
+
+/// A file of settings without keys.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Clean {
+    pub(super) text: String,
+    /// Names of what was left out.
+    pub(super) left_out: Vec<String>,
+}
+
+/// Makes settings without keys of these files, the last one the strongest; `copied` gives the path of a
+/// file's copy.
+type Cleaner = fn(&[String], copied: &mut dyn FnMut(&str) -> String) -> Clean;
+
+/// One program's settings.
+struct Package {
+    name: &'static str,
+    /// A variable that names the file instead.
+    moved_by: &'static [&'static str],
+    /// Below the home, or where `Base::Config` says below the place of settings.
+    files: &'static [(Base, &'static str)],
+    clean: Cleaner,
+    /// The copy.
+    to: &'static str,
+    lead: Lead,
+}
+
+#[derive(Clone, Copy)]
+enum Base {
+    Home,
+    Config,
+    Variable(&'static str),
+}
+
+/// What leads the program to the copy.
+#[derive(Clone, Copy)]
+enum Lead {
+    /// A variable with its path.
+    Path(&'static str),
+    /// The list of folders with the machine's settings, in which `xdg` comes first. A project's own settings
+    /// are stronger than these; no variable of uv's leaves them that.
+    Machine,
+    /// `tools`, which makes cargo's home.
+    CargoHome,
+}
+
+const ALL: &[Package] = &[
+    Package {
+        name: "npm",
+        moved_by: &["NPM_CONFIG_USERCONFIG", "npm_config_userconfig"],
+        files: &[(Base::Home, ".npmrc")],
+        clean: ini::npm,
+        to: "npm/npmrc",
+        lead: Lead::Path("NPM_CONFIG_USERCONFIG"),
+    },
+    Package {
+        name: "pip",
+        moved_by: &["PIP_CONFIG_FILE"],
+        files: &[(Base::Home, ".pip/pip.conf"), (Base::Config, "pip/pip.conf")],
+        clean: ini::pip,
+        to: "xdg/pip/pip.conf",
+        lead: Lead::Machine,
+    },
+    Package {
+        name: "uv",
+        moved_by: &["UV_CONFIG_FILE"],
+        files: &[(Base::Config, "uv/uv.toml")],
+        clean: toml::uv,
+        to: "xdg/uv/uv.toml",
+        lead: Lead::Machine,
+    },
+    Package {
+        name: "cargo",
+        moved_by: &[],
+        files: &[
+            (Base::Home, ".cargo/config.toml"),
+            (Base::Home, ".cargo/config"),
+            (Base::Variable("CARGO_HOME"), "config.toml"),
+            (Base::Variable("CARGO_HOME"), "config"),
+        ],
+        clean: toml::cargo,
+        to: "cargo/config.toml",
+        lead: Lead::CargoHome,
+    },
+];
+
+/// Makes the copies of what is there.
+pub(super) fn copy(person: &Person<'_>, dir: &Path, into: &mut Copies) {
+    for package in ALL {
+        let texts = texts(person, package);
+        if texts.is_empty() {
+            continue;
+        }
+        let mut more = Vec::new();
+        let clean = (package.clean)(&texts, &mut |file| {
+            let file = expanded(file, &person.home);
+            let name = format!("{}/certificates-{}", package.name, more.len());
+            match person.to_copy(&file) {
+                Some(bytes) => {
+                    more.push((PathBuf::from(&name), bytes));
+                    dir.join(name).display().to_string()
+                }
+                None => file.display().to_string(),
+            }
+        });
+        into.files.extend(more);
+        into.files.push((package.to.into(), clean.text.into_bytes()));
+        into.left_out.extend(clean.left_out.iter().map(|key| format!("{}'s {key}", package.name)));
+        let (name, value) = match package.lead {
+            Lead::Path(name) => (name, dir.join(package.to).display().to_string()),
+            Lead::Machine => ("XDG_CONFIG_DIRS", machine(person, dir)),
+            Lead::CargoHome => (config::SETTINGS_HOME, dir.display().to_string()),
+        };
+        if !into.variables.iter().any(|(other, _)| other == name) {
+            into.variables.push((name.to_owned(), value));
+        }
+    }
+}
+
+/// cargo's settings in the person's home, where they hold no keys. A copy cannot be put in their place,
+/// and cargo fails where it finds them and may not read them.
+pub(super) fn cargo_in_home(person: &Person<'_>) -> Option<PathBuf> {
+    let named = ["config", "config.toml"].map(|name| person.home.join(".cargo").join(name));
+    let file = named.into_iter().find(|file| file.is_file())?;
+    let text = String::from_utf8(small_file(&file)?).ok()?;
+    toml::cargo(&[text], &mut str::to_owned).left_out.is_empty().then_some(file)
+}
+
+fn texts(person: &Person<'_>, package: &Package) -> Vec<String> {
+    let moved = package.moved_by.iter().find_map(|name| person.value(name));
+    let files: Vec<PathBuf> = match moved {
+        Some(file) => vec![file.into()],
+        None => {
+            let place = |(base, name): &(Base, &str)| match base {
+                Base::Home => Some(person.home.join(name)),
+                Base::Config => Some(person.config_home().join(name)),
+                Base::Variable(variable) => Some(Path::new(person.value(variable)?).join(name)),
+            };
+            package.files.iter().filter_map(place).collect()
+        }
+    };
+    // What a command could have written may be read by commands, and needs no copy.
+    let files = files.iter().filter(|file| file.is_absolute() && !person.can_be_written(file));
+    files.filter_map(|file| String::from_utf8(small_file(file)?).ok()).collect()
+}
+
+fn expanded(file: &str, home: &Path) -> PathBuf {
+    match file.strip_prefix("~/").or_else(|| file.strip_prefix("${HOME}/")) {
+        Some(rest) => home.join(rest),
+        None => file.into(),
+    }
+}
+
+fn machine(person: &Person<'_>, dir: &Path) -> String {
+    let known = person.value("XDG_CONFIG_DIRS").unwrap_or("/etc/xdg");
+    format!("{}:{known}", dir.join("xdg").display())
+}
