@@ -464,3 +464,98 @@ fn without_namespaces_a_list_is_refused_and_says_why() {
     assert!(told.contains("no_allow_list"), "{told}");
     assert!(!desk.project().join("made").exists());
 }
+
+/// A client: its program, the host that it alone asks for, and how.
+type Client = (&'static str, &'static str, &'static str);
+
+const CLIENTS: [Client; 5] = [
+    ("curl", "curl.test:80", "curl -sS http://curl.test/"),
+    ("git", "git.test:80", "git ls-remote http://git.test/x.git"),
+    ("pip", "pip.test:80", "pip download -i http://pip.test/ --trusted-host pip.test nothing"),
+    ("npm", "npm.test:80", "npm view nothing --registry http://npm.test/ --fetch-retries 0"),
+    (
+        "python3",
+        "python.test:80",
+        "python3 -c 'import urllib.request as u; u.urlopen(\"http://python.test/\").read()'",
+    ),
+];
+
+/// Of tool chains that are large.
+const LARGE_CLIENTS: [Client; 3] = [
+    (
+        "go",
+        "go.test:443",
+        "cd $TMPDIR && GOPROXY=https://go.test GONOSUMDB=* go install x.test/y@latest",
+    ),
+    ("mvn", "repo.maven.apache.org:443", "mvn -q -B -Dmaven.repo.local=$TMPDIR/m2 help:help"),
+    (
+        "java",
+        "java.test:80",
+        "echo 'class A { public static void main(String[] a) throws Exception { \
+         new java.net.URL(\"http://java.test/\").openStream().read(); } }' > $TMPDIR/A.java; \
+         java $TMPDIR/A.java",
+    ),
+];
+
+/// The proxy's record says who came.
+fn all_come_by_the_proxy(clients: &[Client]) {
+    let _names = Names::serve(|name: &str, _| match name.ends_with(".lan.test") {
+        true => Vec::new(),
+        false => vec![PUBLIC],
+    });
+    let _site = Site::serve(PUBLIC, 80, |_| page("page\n"));
+    let desk = Desk::new();
+    // In the command's network nothing is there.
+    for (name, text) in [(".gitconfig", "[http]\n\tproxy = "), (".npmrc", "proxy = ")] {
+        let text = format!("{text}http://10.0.0.9:3128\n");
+        std::fs::write(desk.home().join(name), text).unwrap();
+    }
+    let quoted = |script: &str| format!("'{}'", script.replace('\'', "'\\''"));
+    let scripts = clients.iter().map(|(program, _, script)| {
+        needs(program);
+        format!("(timeout 60 sh -c {} 2>&1 | tail -n 3)", quoted(script))
+    });
+    let script: Vec<String> = scripts.collect();
+    let tried = allowing(&desk, &["*.test", "repo.maven.apache.org"], &script.join("; "));
+    let lines = decided(&tried);
+    for (program, host, _) in clients {
+        let begin = format!("{host}: allowed");
+        let came = lines.iter().any(|line| line.starts_with(&begin));
+        assert!(came, "{program} did not come by the proxy: {}", tried.explain());
+    }
+    assert!(!tried.words.contains(TAKES_NO_PROXY), "{}", tried.words);
+}
+
+const TAKES_NO_PROXY: &str = "this program connected without it";
+
+#[test]
+fn every_client_finds_the_proxy() {
+    within("every_client_finds_the_proxy", || {
+        needs("git");
+        needs("pip");
+        needs("npm");
+        all_come_by_the_proxy(&CLIENTS);
+    });
+}
+
+#[test]
+#[ignore = "needs Go, Java and Maven"]
+fn clients_of_large_tool_chains_find_the_proxy() {
+    within("clients_of_large_tool_chains_find_the_proxy", || all_come_by_the_proxy(&LARGE_CLIENTS));
+}
+
+#[test]
+fn a_client_that_takes_no_proxy_is_told_so() {
+    within("a_client_that_takes_no_proxy_is_told_so", || {
+        let direct = python(
+            "import socket\n\
+             try: socket.create_connection(('93.184.216.34', 80), 5)\n\
+             except OSError as error: print(error)",
+        );
+        let tried = allowing(&Desk::new(), &["allowed.test"], &direct);
+        assert!(tried.words.contains(TAKES_NO_PROXY), "{}", tried.explain());
+        assert!(!tried.words.contains("the network is not open"), "{}", tried.explain());
+        let off = attempt(&Desk::new(), "A", &[], move |_| direct.clone());
+        assert!(off.words.contains("the network is not open"), "{}", off.explain());
+    });
+}

@@ -46,7 +46,7 @@ pub fn within(test: &str, body: impl FnOnce()) {
     }
     let output = command
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+        .args(["--exact", test, "--nocapture", "--include-ignored", "--test-threads", "1"])
         .env(INSIDE, "1")
         .output()
         .unwrap();

@@ -19,6 +19,8 @@ pub enum Barrier {
     Program,
     /// The network, or this part of it.
     Network,
+    /// A connection past the proxy of an allow-list.
+    Direct,
     /// A host that is on no list.
     Host,
     /// Git's settings and hooks.
@@ -35,7 +37,7 @@ struct Row {
 }
 
 /// The table, in the order in which the model reads it.
-const ROWS: [Row; 7] = [
+const ROWS: [Row; 8] = [
     Row {
         barrier: Barrier::Path,
         told: |_| None,
@@ -67,6 +69,15 @@ const ROWS: [Row; 7] = [
         way_on: Some(
             "the network is not open; a call of bash may ask for `hosts` or `network`, and a person can \
              open it with :net allow HOST or :net on",
+        ),
+    },
+    Row {
+        barrier: Barrier::Direct,
+        told: |_| None,
+        way_on: Some(
+            "the network is open for listed hosts, through the proxy that http_proxy names, and this program \
+             connected without it: set a proxy for it by its own option, or use one that takes a proxy, \
+             such as curl; a person can open the whole network with :net on",
         ),
     },
     Row {

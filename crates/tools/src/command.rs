@@ -13,6 +13,7 @@ use crate::lines::cut_line;
 use crate::live::{Live, Show, Shown};
 use crate::run::CommandSide;
 use crate::site::Site;
+use crate::to_proxy;
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use protocol::call::{Effect, Outcome, Remedy, Tampered};
@@ -20,7 +21,6 @@ use protocol::confinement::{Refusal, RefusalKind};
 use protocol::tool::Stream;
 use sandbox::{Bound, Cage, CageError, Ending, Exceeded, Exit, Program, Step};
 use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -72,8 +72,9 @@ pub(crate) fn run(wanted: Wanted, site: &mut Site<'_>) -> Result<Answer, Failure
     let is_locked = side.cage.is_locked();
     let cut_time = cut_time(wanted.timeout_ms);
     let before = home_names::list(site.place);
+    let way = way_out(&side);
     let (text, time, course) = course(wanted, (side, capture::KEPT), &mut *show, site)?;
-    let mut answer = answer(text.clone(), time, course, site);
+    let mut answer = answer((text.clone(), time, way), course, site);
     let kept = home_names::line(&before, &home_names::list(site.place));
     answer.footer.splice(0..0, kept.map(|line| visible(&line).into_owned()));
     answer.footer.splice(0..0, cut_time);
@@ -107,11 +108,12 @@ pub(crate) fn filter(
     site: &mut Site<'_>,
 ) -> Result<Filtered, Failure> {
     let side = side(site)?;
+    let way = way_out(&side);
     let (text, time, mut course) = course(wanted, (side, kept), &mut Unshown, site)?;
     let printed = course.out.whole();
     let err = std::mem::take(&mut course.err);
     let said = capture::join(err, HeadTail::default()).text;
-    Ok(Filtered { printed, said, answer: answer(text, time, course, site) })
+    Ok(Filtered { printed, said, answer: answer((text, time, way), course, site) })
 }
 
 /// Shows nothing.
@@ -201,7 +203,9 @@ fn environment(
         })
         .collect();
     if let Some(proxy) = proxy {
-        env.extend(to_proxy(*proxy));
+        let ways = to_proxy::variables(*proxy);
+        env.retain(|(name, _)| !ways.iter().any(|(way, _)| way == name));
+        env.extend(ways);
     }
     let temp = site.place.seen_in(cage, &site.place.temp);
     let caches = site
@@ -228,15 +232,6 @@ fn startable(path: &str, cage: &Cage) -> OsString {
         [] => path.into(),
         folders => folders.join(":").into(),
     }
-}
-
-/// What leads programs to the proxy of an allow-list: every one of these is the only one that some
-/// program reads. The command's own servers are beside it, at loopback.
-fn to_proxy(at: SocketAddr) -> Vec<(OsString, OsString)> {
-    let url = format!("http://{at}");
-    let ways = ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
-    let near = ["no_proxy", "NO_PROXY"].map(|name| (name.into(), "localhost,127.0.0.1,::1".into()));
-    ways.map(|name| (name.into(), url.clone().into())).into_iter().chain(near).collect()
 }
 
 fn confined(step: &str, reason: &str) -> Failure {
@@ -280,7 +275,19 @@ fn unknown_end(error: &CageError) -> Failure {
     }
 }
 
-fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) -> Answer {
+/// What a connection meets that goes no way that is open.
+fn way_out(side: &CommandSide<'_>) -> Barrier {
+    match side.proxy {
+        Some(_) => Barrier::Direct,
+        None => Barrier::Network,
+    }
+}
+
+fn answer(
+    (command, time, way): (String, Duration, Barrier),
+    course: Course,
+    site: &mut Site<'_>,
+) -> Answer {
     let Course { out, err, over, left_behind, took, ending } = course;
     let Printed { text, notes } = capture::join(out, err);
     let mut footer = notes;
@@ -301,7 +308,7 @@ fn answer(command: String, time: Duration, course: Course, site: &mut Site<'_>) 
     if matches!(ending.exit, Exit::Code(ENDED_BY_SIZE) | Exit::Signal(SIGXFSZ)) {
         footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
     }
-    footer.extend(ways_on(&ending, &site.place.project));
+    footer.extend(ways_on(&ending, &site.place.project, way));
     let (outcome, code, exit) = untampered(verdict(over, ending.exit, time), &ending.tampered);
     let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
     footer.push(exit);
@@ -445,10 +452,11 @@ fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, St
 }
 
 /// How more is given than this call had, where it tried to do more: each way once.
-fn ways_on(ending: &Ending, project: &Path) -> Vec<String> {
+fn ways_on(ending: &Ending, project: &Path, way: Barrier) -> Vec<String> {
     let of = |refusal: &Refusal| match barriers::of(refusal, project) {
         // A hook of another place is a program like others.
         Some(Barrier::Program) => Some(Barrier::Program),
+        Some(Barrier::Network) => Some(way),
         _ if is_gits(&refusal.detail) => Some(Barrier::Git),
         other => other,
     };

@@ -69,6 +69,7 @@ mod site;
 mod source;
 mod spec;
 mod syntax;
+mod to_proxy;
 mod tool;
 mod trail;
 mod transaction;

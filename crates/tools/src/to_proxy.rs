@@ -1,0 +1,88 @@
+//! The variables that lead programs to the proxy of an allow-list, one row each with whom it is for. The
+//! proxy opens tunnels, so a program sees the server's own certificate. For `command`.
+
+use std::ffi::OsString;
+use std::net::SocketAddr;
+
+/// What a variable says of the proxy.
+#[derive(Debug, Clone, Copy)]
+enum Says {
+    Address,
+    /// Hosts that are reached without it: the command's own servers.
+    Near,
+    Text(&'static str),
+    /// A switch of Java's for each of host and port. Java spares loopback by itself.
+    OfJava,
+}
+
+const ROWS: [(&str, Says); 22] = [
+    // curl, git, wget, pip, uv, Go, Ruby and most others, each of which knows one spelling or some.
+    ("http_proxy", Says::Address),
+    ("https_proxy", Says::Address),
+    ("all_proxy", Says::Address),
+    ("HTTP_PROXY", Says::Address),
+    ("HTTPS_PROXY", Says::Address),
+    ("ALL_PROXY", Says::Address),
+    ("no_proxy", Says::Near),
+    ("NO_PROXY", Says::Near),
+    // Node's own client and `fetch`, from 22.21 and 24.5 on.
+    ("NODE_USE_ENV_PROXY", Says::Text("1")),
+    // Packages of Node's that download for themselves.
+    ("ELECTRON_GET_USE_PROXY", Says::Text("1")),
+    ("GLOBAL_AGENT_HTTP_PROXY", Says::Address),
+    ("GLOBAL_AGENT_NO_PROXY", Says::Near),
+    ("YARN_HTTP_PROXY", Says::Address),
+    ("YARN_HTTPS_PROXY", Says::Address),
+    // Each JVM says on stderr that it took this up. No quieter way reaches those that Maven, Gradle and
+    // test runners start.
+    ("JAVA_TOOL_OPTIONS", Says::OfJava),
+    // These outdo a proxy in the person's settings, which the empty network cannot reach.
+    ("npm_config_proxy", Says::Address),
+    ("npm_config_https_proxy", Says::Address),
+    ("PIP_PROXY", Says::Address),
+    ("CARGO_HTTP_PROXY", Says::Address),
+    ("GIT_CONFIG_COUNT", Says::Text("1")),
+    ("GIT_CONFIG_KEY_0", Says::Text("http.proxy")),
+    ("GIT_CONFIG_VALUE_0", Says::Address),
+];
+
+/// All of them.
+pub(crate) fn variables(at: SocketAddr) -> Vec<(OsString, OsString)> {
+    let value = |says| match says {
+        Says::Address => format!("http://{at}"),
+        Says::Near => "localhost,127.0.0.1,::1".to_owned(),
+        Says::Text(text) => text.to_owned(),
+        Says::OfJava => {
+            let (host, port) = (at.ip(), at.port());
+            let switch = |of| format!("-D{of}.proxyHost={host} -D{of}.proxyPort={port}");
+            format!("{} {}", switch("http"), switch("https"))
+        }
+    };
+    ROWS.map(|(name, says)| (name.into(), value(says).into())).into()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_stands_once_and_names_the_proxy() {
+        let given = variables("127.0.0.1:4000".parse().unwrap());
+        for (at, (name, _)) in given.iter().enumerate() {
+            assert_eq!(given.iter().position(|(other, _)| other == name), Some(at), "{name:?}");
+        }
+        for (name, wanted) in [
+            ("HTTPS_PROXY", "http://127.0.0.1:4000"),
+            ("no_proxy", "localhost,127.0.0.1,::1"),
+            (
+                "JAVA_TOOL_OPTIONS",
+                "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=4000 \
+                 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=4000",
+            ),
+            ("GIT_CONFIG_VALUE_0", "http://127.0.0.1:4000"),
+        ] {
+            assert!(given.contains(&(name.into(), wanted.into())), "{name}: {given:?}");
+        }
+    }
+}
