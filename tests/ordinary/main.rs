@@ -218,7 +218,7 @@ fn an_editor_fails_at_once_and_names_the_way_on_and_a_pager_is_cat() {
             "editor 1",
             "visual 1",
             "paged-second",
-            "\\nless\\n/bin/sh /tmp/agentd-",
+            "\\ncat\\n/bin/sh /tmp/",
             "prompt 128",
             "noninteractive",
             "git commit -m TEXT",
