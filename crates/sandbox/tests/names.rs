@@ -157,8 +157,57 @@ fn git_works_in_a_repository_a_new_one_and_its_worktrees() {
 }
 
 #[test]
+fn settings_that_run_nothing_may_change_in_tier_b() {
+    let yard = Yard::new();
+    free(&yard, &yard.project, SETUP);
+    free(&yard, &yard.project, "git config alias.mine '!one'; git config branch.main.remote up");
+    let settings = || std::fs::read_to_string(yard.project.join(".git/config")).unwrap();
+    for (script, holds) in [
+        ("git remote add here /nowhere", "git config remote.here.url"),
+        ("git branch -m main2; git branch -m main", "test $(git config branch.main.remote) = up"),
+        ("git config user.name b", "test $(git config user.name) = b"),
+        ("git config submodule.x.active true", "git config submodule.x.active"),
+        ("git remote remove here", "! git config remote.here.url"),
+        (
+            "git worktree add -q wt -b side; git worktree remove wt",
+            "git rev-parse -q --verify side",
+        ),
+    ] {
+        works(&yard, "b", &[], script);
+        free(&yard, &yard.project, holds);
+    }
+    let before = settings();
+    for evil in [
+        "git config core.hooksPath evil",
+        "git config core.sshCommand evil",
+        "git config core.fsmonitor evil",
+        "git config alias.x '!evil'",
+        "git config --unset alias.mine",
+        "git config filter.x.clean evil",
+        "git config diff.external evil",
+        "git config credential.helper '!evil'",
+        "git config include.path evil",
+        "git config remote.x.uploadpack evil",
+        "git config remote.x.url 'ext::evil'",
+        "git config branch.main.remote 'ext::evil'",
+        "git config url.evil.insteadOf https://",
+        "git config core.worktree /tmp",
+        "git config commit.gpgsign false",
+        "git config user.name c; git config core.pager evil",
+        "chmod a+w .git/config; git config user.name c",
+        "git config user.name c; ln .git/config second",
+    ] {
+        let told = yard.shell("b", &format!("{evil}; echo end"));
+        assert!(told.in_tier("b").printed().ends_with("end"), "{evil}: {told:?}");
+        assert!(about(&told, ".git/config").contains("put back"), "{evil}: {told:?}");
+        assert_eq!(settings(), before, "{evil}");
+        let _ = std::fs::remove_file(yard.project.join("second"));
+    }
+}
+
+#[test]
 fn gits_settings_and_hooks_change_only_by_the_right_to() {
-    let script = "git remote add here /nowhere; git branch -m other; echo x > .git/hooks/post-merge; \
+    let script = "git config alias.here y; git branch -m other; echo x > .git/hooks/post-merge; \
                   git worktree add -q wt -b side; git -C wt config --worktree a.b c; echo end";
     for tier in TIERS {
         let yard = Yard::new();
@@ -174,7 +223,7 @@ fn gits_settings_and_hooks_change_only_by_the_right_to() {
 
         let told = yard.cage(tier, &["git", "writable"], &["sh", "-c", script]);
         assert!(told.in_tier(tier).printed().ends_with("end"), "{told:?}");
-        assert!(settings().contains("[remote \"here\"]"), "{tier}: {}", settings());
+        assert!(settings().contains("here = y"), "{tier}: {}", settings());
         for name in [".git/config", ".git/hooks/post-merge"] {
             assert!(about(&told, name).contains("as the call was allowed to"), "{tier}: {told:?}");
         }
@@ -213,20 +262,20 @@ fn the_right_to_gits_settings_reaches_the_repository_of_a_linked_worktree_and_no
         free(&yard, &main, "git worktree add -q ../tree");
         let options = ["project", tree.to_str().unwrap(), "added", beside.to_str().unwrap()];
         let script = format!(
-            "git remote add here /nowhere; git -C {} remote add there /nowhere; echo end",
+            "git config alias.here y; git -C {} config alias.there y; echo end",
             beside.display()
         );
-        let remotes = |at: &Path| {
+        let aliases = |at: &Path| {
             let config = std::fs::read_to_string(at.join(".git/config")).unwrap();
-            config.matches("[remote").count()
+            config.matches("[alias").count()
         };
         let told = yard.cage(tier, &options, &["sh", "-c", &script]);
         assert!(told.in_tier(tier).printed().ends_with("end"), "{told:?}");
-        assert_eq!((remotes(&main), remotes(&beside)), (0, 0), "{tier}: {told:?}");
+        assert_eq!((aliases(&main), aliases(&beside)), (0, 0), "{tier}: {told:?}");
         let options = [&["git", "writable"][..], &options].concat();
         let told = yard.cage(tier, &options, &["sh", "-c", &script]);
         assert!(told.in_tier(tier).printed().ends_with("end"), "{told:?}");
-        assert_eq!((remotes(&main), remotes(&beside)), (1, 0), "{tier}: {told:?}");
+        assert_eq!((aliases(&main), aliases(&beside)), (1, 0), "{tier}: {told:?}");
     }
 }
 

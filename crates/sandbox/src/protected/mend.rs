@@ -8,14 +8,16 @@ use super::places::{Kind, Names, Place, Within, find, git_folders_of, leads_home
 use super::read::{self, Links};
 use super::reserve::Reserve;
 use super::saved::saved;
-use super::seen::{Room, Seen, look};
+use super::seen::{Room, Seen, Stamp, look};
 use super::told::Told;
 use super::walk::When;
 use super::{Led, Linked, exists, is_real_dir, vet};
 use crate::policy::Protected;
 use protocol::call::{Remedy, Tampered};
 use std::collections::{BTreeSet, HashSet};
+use std::fs::Metadata;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Said of a folder at which a search ended.
@@ -142,6 +144,9 @@ impl Before {
             }
             let nested = place.within != Within::Project;
             if nested && place.kind == Kind::Settings && is_harmless(place) {
+                continue;
+            }
+            if place.kind == Kind::Settings && changed_harmlessly(place, seen) {
                 continue;
             }
             if place.kind == Kind::Steps && runs_no_more(place, Some(seen), &told.roots) {
@@ -272,6 +277,20 @@ fn is_harmless(place: &Place) -> bool {
     };
     let text = read::text(&place.path, read::SETTINGS, Links::Refused);
     text.is_ok_and(|text| vet::harmless(&text, inside))
+}
+
+/// Whether settings that were there name no program or folder that they did not name before. A file
+/// of a second name could be changed by that one in a later call.
+fn changed_harmlessly(place: &Place, before: &Seen) -> bool {
+    let Seen::File { stamp, bytes: Some(bytes) } = before else { return false };
+    let same =
+        |now: Metadata| now.is_file() && now.nlink() == 1 && Stamp::of(&now).mode == stamp.mode;
+    if !place.path.symlink_metadata().is_ok_and(same) {
+        return false;
+    }
+    let now = read::text(&place.path, read::SETTINGS, Links::Refused);
+    let before = std::str::from_utf8(bytes);
+    now.ok().zip(before.ok()).is_some_and(|(now, before)| vet::changes_harmlessly(before, &now))
 }
 
 /// Whether what is under way names no program that it did not name before, and no file outside of

@@ -2,11 +2,11 @@
 //! stricter: it believes nothing that could be read in two ways. For `led`, `filters` and `vet`, which asks both.
 
 /// In order.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settings(Vec<Entry>);
 
 /// One setting.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Entry {
     of: Section,
     /// In lower case.
@@ -30,7 +30,7 @@ pub struct GitSetting {
 }
 
 /// What stands between brackets.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Section {
     /// In lower case.
     kind: Vec<u8>,
@@ -75,18 +75,15 @@ impl Settings {
         self.0.iter().filter(wanted).map(|entry| entry.value.as_slice()).collect()
     }
 
-    /// Each with its value: in lower case, a `*` for a name in quotes, as by the old way to write one.
-    pub(super) fn all(&self) -> impl Iterator<Item = (String, &[u8])> {
-        self.0.iter().map(|entry| {
-            let kind = String::from_utf8_lossy(&entry.of.kind).into_owned();
-            let section = match (&entry.of.name, kind.split_once('.')) {
-                (Some(_), _) => format!("{kind}.*"),
-                (None, Some((kind, _))) => format!("{kind}.*"),
-                (None, None) => kind,
-            };
-            let key = String::from_utf8_lossy(&entry.key);
-            (format!("{section}.{key}"), entry.value.as_slice())
-        })
+    /// Those of which this is not so: said of a key in lower case, with a `*` for a name in quotes, as
+    /// by the old way to write one, and of its value.
+    pub(super) fn without(mut self, so: impl Fn(&str, &[u8]) -> bool) -> Self {
+        self.0.retain(|entry| !so(&entry.full_key(), &entry.value));
+        self
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Each as it is written, but for a section named by the old way to write one.
@@ -122,6 +119,16 @@ impl Settings {
 }
 
 impl Entry {
+    fn full_key(&self) -> String {
+        let kind = String::from_utf8_lossy(&self.of.kind);
+        let key = String::from_utf8_lossy(&self.key);
+        match (&self.of.name, kind.split_once('.')) {
+            (Some(_), _) => format!("{kind}.*.{key}"),
+            (None, Some((kind, _))) => format!("{kind}.*.{key}"),
+            (None, None) => format!("{kind}.{key}"),
+        }
+    }
+
     fn includes(&self) -> bool {
         let kind = &self.of.kind;
         (kind == b"include" || kind.starts_with(b"includeif")) && self.key == b"path"

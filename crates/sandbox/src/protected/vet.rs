@@ -58,14 +58,40 @@ const KNOWN: [&str; 42] = [
 pub(super) fn harmless(settings: &str, inside: impl Fn(&str) -> bool) -> bool {
     let known = |key: &str, value: &str| match key {
         "core.worktree" => inside(value),
-        // `ext::` and its like run programs, a dash is an option of one.
-        "remote.*.url" | "submodule.*.url" => !value.contains("::") && !value.starts_with('-'),
-        key => KNOWN.contains(&key),
+        _ => is_known(key, value),
     };
-    let plain = entries(settings);
+    unknown(settings, known).is_some_and(|(plain, of_git)| plain.is_empty() && of_git.is_empty())
+}
+
+/// Whether what changed from the first settings to the second is known: every other line is in both,
+/// in the same order. What the person signs stays signed.
+pub(super) fn changes_harmlessly(before: &str, now: &str) -> bool {
+    let known = |key: &str, value: &str| is_known(key, value) && !key.ends_with(".gpgsign");
+    let before = unknown(before, known);
+    before.is_some() && before == unknown(now, known)
+}
+
+/// Whether this setting runs nothing and leads nowhere else.
+fn is_known(key: &str, value: &str) -> bool {
+    match key {
+        // `ext::` and its like run programs, a dash is an option of one. A branch may name a URL.
+        "remote.*.url" | "submodule.*.url" | "branch.*.remote" => {
+            !value.contains("::") && !value.starts_with('-')
+        }
+        key => KNOWN.contains(&key),
+    }
+}
+
+/// The lines that are not known, as plain lines and as git reads them; `None` where the plain reading
+/// believes none of them.
+fn unknown(
+    settings: &str,
+    known: impl Fn(&str, &str) -> bool,
+) -> Option<(Vec<(String, String)>, Settings)> {
+    let mut plain = entries(settings)?;
+    plain.retain(|(key, value)| !known(key, value));
     let of_git = Settings::of(settings.as_bytes());
-    plain.is_some_and(|entries| entries.iter().all(|(key, value)| known(key, value)))
-        && of_git.all().all(|(key, value)| known(&key, &String::from_utf8_lossy(value)))
+    Some((plain, of_git.without(|key, value| known(key, &String::from_utf8_lossy(value)))))
 }
 
 /// The last value of a key without a name in quotes.
@@ -231,5 +257,38 @@ mod tests {
         }
         assert!(harmless("[core]\n\tworktree = ../../x\n", |_| true));
         assert_eq!(value("[core]\nworktree = ../x\n", "core", "worktree").as_deref(), Some("../x"));
+    }
+
+    #[test]
+    fn a_change_is_harmless_where_all_that_changed_is_known() {
+        let before = "[core]\n\tbare = false\n\thooksPath = mine\n[alias]\n\ta = !one\n\tb = !two\n\
+                      [remote \"o\"]\n\turl = x\n\tuploadpack = up\n[branch \"a\"]\n\tremote = o\n";
+        for (from, to) in [
+            ("", ""),
+            ("[branch \"a\"]", "[branch \"b\"]"),
+            ("\turl = x\n", "\turl = y\n\tfetch = z\n"),
+            ("\turl = x\n", ""),
+            ("[core]", "# said\n[User]\n\tname = Ann\n[core]"),
+        ] {
+            assert!(changes_harmlessly(before, &before.replacen(from, to, 1)), "{from:?} {to:?}");
+        }
+        for (from, to) in [
+            ("[core]", "[core]\n\tfsmonitor = run\n"),
+            ("[core]", "[user]\n\tname = Ann\n[alias]\n\tc = !run\n[core]"),
+            ("hooksPath = mine", "hooksPath = theirs"),
+            ("\thooksPath = mine\n", ""),
+            ("\tbare = false\n", "\tbare = false\n\tworktree = x\n"),
+            ("\ta = !one\n\tb = !two\n", "\tb = !two\n\ta = !one\n"),
+            ("[remote \"o\"]", "[remote \"p\"]"),
+            ("url = x", "url = ext::sh -c run"),
+            ("remote = o", "remote = --upload-pack=run"),
+            ("bare = false", "bare = false\\"),
+            ("[core]", "[commit]\n\tgpgsign = false\n[core]"),
+            ("[core]", "[core"),
+        ] {
+            let now = before.replacen(from, to, 1);
+            assert_ne!(now, before);
+            assert!(!changes_harmlessly(before, &now), "{from:?} {to:?}");
+        }
     }
 }
