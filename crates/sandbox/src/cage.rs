@@ -43,6 +43,8 @@ pub struct Cage {
     pub(crate) shared: SharedMemory,
     /// Real paths beneath which programs can be started, where others are in sight: in tier B.
     pub(crate) runnable: Option<Vec<PathBuf>>,
+    /// Real paths beneath which files can be read.
+    pub(crate) readable: Vec<PathBuf>,
 }
 
 impl Cage {
@@ -177,6 +179,12 @@ impl Cage {
     #[must_use]
     pub fn shows_private(&self) -> bool {
         self.tree.is_namespace()
+    }
+
+    /// Real paths beneath which the command can read.
+    #[must_use]
+    pub fn readable(&self) -> &[PathBuf] {
+        &self.readable
     }
 
     /// Whether the command sees the programs in this folder and can start none of them. A shell that

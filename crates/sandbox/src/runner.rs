@@ -33,6 +33,7 @@ use protocol::confinement::{Confinement, Enforced, Level, Network, Tier};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 
 /// Builds the strongest cage that is wanted and that this host allows.
 ///
@@ -100,6 +101,7 @@ fn tier_a(
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
     let watch = watch(wanted, policy, &grants, Tier::A, abi)?;
+    let readable = readable(&grants);
     let plan = RootPlan::new(&grants, wanted.limits.memory_bytes);
     let fresh = plan.fresh();
     let first = First::start(plan, wanted.limits.processes)?;
@@ -147,6 +149,7 @@ fn tier_a(
     }
     .launch()?;
     cage.door = door;
+    cage.readable = readable;
     let ground = Ground {
         tier: Tier::A,
         abi,
@@ -183,7 +186,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
     let watch = watch(wanted, policy, &grants, Tier::B, abi)?;
-    let runnable = watch.runnable.places.clone();
+    let (runnable, readable) = (watch.runnable.places.clone(), readable(&grants));
     let shared = watch.made.clone().map_or_else(SharedMemory::unseen, SharedMemory::common);
     let layers = Layers::new(wanted, policy, &grants, tcp(Tier::B, wanted.network))?;
     // As above; started as root it is all of `/etc`, entry by entry.
@@ -203,6 +206,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     }
     .launch()?;
     cage.runnable = Some(runnable);
+    cage.readable = readable;
     let ground = Ground {
         tier: Tier::B,
         abi,
@@ -349,6 +353,7 @@ impl Launch<'_> {
             door: None,
             shared: self.shared,
             runnable: None,
+            readable: Vec::new(),
         })
     }
 }
@@ -358,6 +363,12 @@ pub(crate) fn nothing() -> Result<OwnedFd, CageError> {
     File::open("/dev/null")
         .map(OwnedFd::from)
         .map_err(|error| CageError::os(Step::Handover, "/dev/null", error))
+}
+
+/// Where the command can read.
+fn readable(grants: &Grants) -> Vec<PathBuf> {
+    let list = grants.list.iter().filter(|grant| grant.access != Access::List);
+    list.map(|grant| grant.path.clone()).collect()
 }
 
 /// What the listener has to know. To be made before this process locks itself.
