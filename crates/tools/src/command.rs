@@ -8,9 +8,11 @@ use crate::capture::{self, HeadTail, Printed};
 use crate::control::visible;
 use crate::drive::{Course, LeftBehind, Over, see_through};
 use crate::failure::{Code, Failure};
+use crate::hidden::{self, View};
 use crate::home_names;
 use crate::lines::cut_line;
 use crate::live::{Live, Show, Shown};
+use crate::noise::is_noise;
 use crate::run::CommandSide;
 use crate::site::Site;
 use crate::to_proxy;
@@ -19,9 +21,9 @@ use nix::sys::signal::Signal;
 use protocol::call::{Effect, Outcome, Remedy, Tampered};
 use protocol::confinement::{Refusal, RefusalKind};
 use protocol::tool::Stream;
-use sandbox::{Bound, Cage, CageError, Ending, Exceeded, Exit, Program, Step};
+use sandbox::{Bound, Cage, CageError, Exceeded, Exit, Program, Step};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The kernel takes no longer argument.
@@ -69,19 +71,18 @@ fn cut_time(asked: Option<u64>) -> Option<String> {
 pub(crate) fn run(wanted: Wanted, site: &mut Site<'_>) -> Result<Answer, Failure> {
     let mut side = side(site)?;
     let mut show = std::mem::replace(&mut side.show, Box::new(Unshown));
-    let is_locked = side.cage.is_locked();
     let cut_time = cut_time(wanted.timeout_ms);
+    let sight = Sight::of(&side);
     let before = home_names::list(site.place);
-    let way = way_out(&side);
     let (text, time, course) = course(wanted, (side, capture::KEPT), &mut *show, site)?;
-    let mut answer = answer((text.clone(), time, way), course, site);
+    let mut answer = answer(text.clone(), (time, &sight), course, site);
     let kept = home_names::line(&before, &home_names::list(site.place));
     answer.footer.splice(0..0, kept.map(|line| visible(&line).into_owned()));
     answer.footer.splice(0..0, cut_time);
     let failed = answer.outcome != Outcome::Exited { code: 0 };
-    let refusals = &site.account.refusals;
+    let refusals = mattering(&site.account.refusals, sight.home.as_deref());
     let command = (failed || !refusals.is_empty()).then_some(text.as_str());
-    if is_locked && barriers::met_closed_temp(command, &answer.body, refusals, site.place) {
+    if sight.is_locked && barriers::met_closed_temp(command, &answer.body, &refusals, site.place) {
         let note = format!("[{}]", barriers::closed_temp(&site.place.temp));
         answer.footer.insert(0, note);
     }
@@ -108,12 +109,36 @@ pub(crate) fn filter(
     site: &mut Site<'_>,
 ) -> Result<Filtered, Failure> {
     let side = side(site)?;
-    let way = way_out(&side);
+    let sight = Sight::of(&side);
     let (text, time, mut course) = course(wanted, (side, kept), &mut Unshown, site)?;
     let printed = course.out.whole();
     let err = std::mem::take(&mut course.err);
     let said = capture::join(err, HeadTail::default()).text;
-    Ok(Filtered { printed, said, answer: answer((text, time, way), course, site) })
+    Ok(Filtered { printed, said, answer: answer(text, (time, &sight), course, site) })
+}
+
+/// What the command can see, to tell what it missed.
+struct Sight {
+    is_locked: bool,
+    granted: Vec<PathBuf>,
+    home: Option<String>,
+    /// What a connection meets that goes no way that is open.
+    way_out: Barrier,
+}
+
+impl Sight {
+    fn of(side: &CommandSide<'_>) -> Self {
+        let home = side.env.iter().find(|(name, _)| name == "HOME");
+        Self {
+            is_locked: side.cage.is_locked(),
+            granted: side.cage.readable().to_vec(),
+            home: home.map(|(_, home)| home.clone()),
+            way_out: match side.proxy {
+                Some(_) => Barrier::Direct,
+                None => Barrier::Network,
+            },
+        }
+    }
 }
 
 /// Shows nothing.
@@ -275,16 +300,9 @@ fn unknown_end(error: &CageError) -> Failure {
     }
 }
 
-/// What a connection meets that goes no way that is open.
-fn way_out(side: &CommandSide<'_>) -> Barrier {
-    match side.proxy {
-        Some(_) => Barrier::Direct,
-        None => Barrier::Network,
-    }
-}
-
 fn answer(
-    (command, time, way): (String, Duration, Barrier),
+    command: String,
+    (time, sight): (Duration, &Sight),
     course: Course,
     site: &mut Site<'_>,
 ) -> Answer {
@@ -295,7 +313,13 @@ fn answer(
     if ending.survivors > 0 {
         footer.push(format!("[{} of its processes could not be ended]", ending.survivors));
     }
-    footer.extend(refused(&ending.refusals, ending.refusals_uncounted));
+    let (outcome, code, exit) = untampered(verdict(over, ending.exit, time), &ending.tampered);
+    let matters = mattering(&ending.refusals, sight.home.as_deref());
+    let has_failed = outcome != Outcome::Exited { code: 0 };
+    footer.extend(match has_failed {
+        true => refused(&matters, ending.refusals_uncounted),
+        false => refused_in_passing(&matters, ending.refusals_uncounted).into_iter().collect(),
+    });
     footer.extend(ending.tampered.iter().map(|name| {
         let said = name.to_string();
         match name.remedy {
@@ -308,8 +332,10 @@ fn answer(
     if matches!(ending.exit, Exit::Code(ENDED_BY_SIZE) | Exit::Signal(SIGXFSZ)) {
         footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
     }
-    footer.extend(ways_on(&ending, &site.place.project, way));
-    let (outcome, code, exit) = untampered(verdict(over, ending.exit, time), &ending.tampered);
+    if has_failed {
+        footer.extend(ways_on((&matters, &ending.tampered), &site.place.project, sight.way_out));
+        footer.extend(missed(&text, &matters, sight, site));
+    }
     let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
     footer.push(exit);
     site.account.refusals = ending.refusals;
@@ -452,7 +478,11 @@ fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, St
 }
 
 /// How more is given than this call had, where it tried to do more: each way once.
-fn ways_on(ending: &Ending, project: &Path, way: Barrier) -> Vec<String> {
+fn ways_on(
+    (refusals, tampered): (&[Refusal], &[Tampered]),
+    project: &Path,
+    way: Barrier,
+) -> Vec<String> {
     let of = |refusal: &Refusal| match barriers::of(refusal, project) {
         // A hook of another place is a program like others.
         Some(Barrier::Program) => Some(Barrier::Program),
@@ -461,9 +491,9 @@ fn ways_on(ending: &Ending, project: &Path, way: Barrier) -> Vec<String> {
         other => other,
     };
     let held = |name: &Tampered| name.remedy != Remedy::Granted && is_gits(&name.path);
-    let gits = ending.tampered.iter().filter(|name| held(name)).map(|_| Barrier::Git);
+    let gits = tampered.iter().filter(|name| held(name)).map(|_| Barrier::Git);
     let mut met: Vec<Barrier> = Vec::new();
-    for barrier in ending.refusals.iter().filter_map(of).chain(gits) {
+    for barrier in refusals.iter().filter_map(of).chain(gits) {
         if !met.contains(&barrier) {
             met.push(barrier);
         }
@@ -481,8 +511,37 @@ fn is_gits(text: &str) -> bool {
         })
 }
 
-/// What the cage refused, each kind of thing once with how often it happened.
-fn refused(refusals: &[Refusal], uncounted: u64) -> Vec<String> {
+/// The line about what it did not see, where something says so.
+fn missed(printed: &str, refusals: &[Refusal], sight: &Sight, site: &Site<'_>) -> Option<String> {
+    let view = View {
+        granted: &sight.granted,
+        withheld: &site.place.withheld,
+        home: sight.home.as_deref().map(Path::new),
+    };
+    let details = refusals.iter().map(|refusal| refusal.detail.as_str());
+    sight.is_locked.then(|| hidden::line(printed, details, &view)).flatten()
+}
+
+/// The refusals that are not known to be harmless.
+fn mattering(refusals: &[Refusal], home: Option<&str>) -> Vec<Refusal> {
+    refusals.iter().filter(|refusal| !is_noise(refusal, home)).cloned().collect()
+}
+
+/// The one line beside a success: the command did what it was to do, or says otherwise itself.
+fn refused_in_passing(refusals: &[Refusal], uncounted: u64) -> Option<String> {
+    let kinds = kinds(refusals);
+    let (refusal, count) = kinds.first()?;
+    let first = line(refusal, *count);
+    match kinds.len() as u64 - 1 + uncounted {
+        0 => Some(first),
+        more => {
+            let first = first.trim_end_matches(']');
+            Some(format!("{first}; {more} more in agentd audit show]"))
+        }
+    }
+}
+
+fn kinds(refusals: &[Refusal]) -> Vec<(&Refusal, u64)> {
     let mut kinds: Vec<(&Refusal, u64)> = Vec::new();
     for refusal in refusals {
         let same = |other: &&mut (&Refusal, u64)| {
@@ -494,6 +553,12 @@ fn refused(refusals: &[Refusal], uncounted: u64) -> Vec<String> {
             None => kinds.push((refusal, refusal.count)),
         }
     }
+    kinds
+}
+
+/// What the cage refused, each kind of thing once with how often it happened.
+fn refused(refusals: &[Refusal], uncounted: u64) -> Vec<String> {
+    let kinds = kinds(refusals);
     let mut lines: Vec<String> =
         kinds.iter().take(REFUSALS).map(|(refusal, count)| line(refusal, *count)).collect();
     let more = kinds.len().saturating_sub(REFUSALS) as u64 + uncounted;
@@ -561,6 +626,12 @@ mod tests {
                 "[the cage refused connect /x\u{241b}: EACCES, 2 times]"
             ]
         );
+        let passing = |refusals: &[Refusal], uncounted| refused_in_passing(refusals, uncounted);
+        assert_eq!(passing(&[], 0), None);
+        let one = "[the cage refused connect /a: EACCES, 2 times]";
+        assert_eq!(passing(&[refusal("/a", 2)], 0).as_deref(), Some(one));
+        let more = "[the cage refused connect /a: EACCES; 4 more in agentd audit show]";
+        assert_eq!(passing(&[refusal("/a", 1), refusal("/b", 2)], 3).as_deref(), Some(more));
         let many: Vec<Refusal> = (0..30).map(|i| refusal(&format!("/{i}"), 1)).collect();
         let lines = refused(&many, 7);
         assert_eq!(lines.len(), REFUSALS + 1);
