@@ -79,7 +79,7 @@ fn doctor_finds_a_cage_that_does_not_hold() {
 #[test]
 fn the_model_is_told_what_its_cage_holds_back() {
     let script =
-        "echo x > /etc/agentd-canary; timeout 1 bash -c 'echo > /dev/tcp/93.184.216.34/80'; true";
+        "echo x > /etc/agentd-canary; timeout 1 bash -c 'echo > /dev/tcp/93.184.216.34/80'; exit 3";
     let input = json!({ "command": script }).to_string();
     let told = |tier: &str, flags: &[&str]| {
         let desk = Desk::new();
@@ -597,12 +597,12 @@ fn a_program_that_may_not_be_run_is_a_line_of_the_record_with_a_way_on() {
         };
         let (outside, inside) = (place(&desk.outside()), place(&desk.project()));
         let script = format!(
-            "PATH=/nonexistent:/usr/bin:/bin env true; {}; {}; true",
+            "PATH=/nonexistent:/usr/bin:/bin env true; {}; {}; exit 3",
             inside.display(),
             outside.display()
         );
         let tried = attempt(&desk, tier, &[], move |_| script.clone());
-        assert_eq!(tried.ended["outcome"]["code"], 0, "{}", tried.explain());
+        assert_eq!(tried.ended["outcome"]["code"], 3, "{}", tried.explain());
         assert_eq!(tried.words.matches("it runs").count(), 1, "{}", tried.explain());
         let refusals = tried.ended["refusals"].as_array().unwrap();
         let [refusal] = &refusals[..] else { panic!("{}", tried.explain()) };
