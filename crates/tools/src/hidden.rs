@@ -83,7 +83,10 @@ fn meaning(path: &Path) -> Option<&'static str> {
 }
 
 fn ungranted(path: &Path, view: &View<'_>) -> Option<String> {
-    let below = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+    // In tier A the home as a whole is granted, but it is the session's, not the person's.
+    let is_home = |place: &PathBuf| Some(place.as_path()) == view.home;
+    let below =
+        |places: &[PathBuf]| places.iter().any(|place| !is_home(place) && path.starts_with(place));
     if below(view.granted) || below(view.withheld) {
         return None;
     }
