@@ -82,7 +82,8 @@ fn try_all(table: &str, limit: Duration) {
 fn a_program_in_a_folder_that_the_cage_refuses_hides_none_further_on_in_the_path() {
     for tier in ["A", "B"] {
         let desk = Desk::new();
-        let own = desk.home().join("shims");
+        // Beside keys, where no program of the person's is taken from.
+        let own = desk.home().join(".gnupg/shims");
         std::fs::create_dir_all(&own).unwrap();
         support::write_program(&own.join("uname"), "echo a shim");
         let path = format!("{}:{}/bin:/usr/bin:/bin", own.display(), desk.project().display());

@@ -15,16 +15,80 @@ const COMMANDS_SEE: &[&str] = &[
     "LANGUAGE",
     "TZ",
     "CI",
-    "RUSTUP_HOME",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "SOURCE_DATE_EPOCH",
+    // Certificates: the policy of commands grants what they name.
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "PIP_CERT",
+    "GIT_SSL_CAINFO",
+    // Compilers and what they are told.
+    "CC",
+    "CXX",
+    "FC",
+    "AR",
+    "LD",
+    "CFLAGS",
+    "CXXFLAGS",
+    "CPPFLAGS",
+    "FFLAGS",
+    "LDFLAGS",
+    "MAKEFLAGS",
+    "PKG_CONFIG_PATH",
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "LIBRARY_PATH",
+    "NODE_OPTIONS",
+    "NODE_ENV",
+    // Python's that name no code.
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONUNBUFFERED",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "PYTHONHASHSEED",
+    "PYTHONWARNINGS",
+    "PYTHONOPTIMIZE",
+    "PYTHONFAULTHANDLER",
+    "PYTHONNOUSERSITE",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+    "RBENV_VERSION",
+    "NVM_DIR",
+    "VOLTA_HOME",
+    "BUN_INSTALL",
+    "DENO_INSTALL",
+    "ASDF_DATA_DIR",
+    "MISE_DATA_DIR",
+    "SDKMAN_DIR",
+    "DOTNET_ROOT",
     "CARGO_HOME",
-    "RUSTUP_TOOLCHAIN",
+    "CARGO_INCREMENTAL",
+    "CARGO_BUILD_JOBS",
+    "CARGO_TERM_COLOR",
     "JAVA_HOME",
     "GOPATH",
     "GOROOT",
-    "NVM_DIR",
-    "PYENV_ROOT",
-    "VIRTUAL_ENV",
+    "GOFLAGS",
+    "GOPROXY",
+    "GONOPROXY",
+    "GOPRIVATE",
+    "GOSUMDB",
+    "GONOSUMDB",
+    "GOTOOLCHAIN",
+    "GOOS",
+    "GOARCH",
+    "CGO_ENABLED",
 ];
+
+/// How the names of others begin.
+const COMMANDS_SEE_ALL_OF: [&str; 3] = ["LC_", "RUST", "CMAKE_"];
 
 /// Variables with the same value in every command, since no person reads its screen or answers it.
 ///
@@ -42,7 +106,19 @@ pub const FOR_COMMANDS: [(&str, &str); 7] = [
 ];
 
 /// Those that say where tool chains are: the policy of commands names each of them.
-pub const TOOL_HOMES: [&str; 4] = ["RUSTUP_HOME", "CARGO_HOME", "JAVA_HOME", "GOPATH"];
+pub const TOOL_HOMES: [&str; 11] = [
+    "RUSTUP_HOME",
+    "CARGO_HOME",
+    "JAVA_HOME",
+    "GOPATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "PIP_CERT",
+    "GIT_SSL_CAINFO",
+];
 
 /// The name by which policies know the directory with the copies of the person's settings.
 pub const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
@@ -89,10 +165,21 @@ pub fn key_places(variables: &[(String, String)]) -> Vec<PathBuf> {
     paths.filter(|path| path.is_absolute()).collect()
 }
 
-/// Whether a command may see the variable of this name.
+/// Whether a command may see this variable: one of those above, unless its value is an address with a
+/// user and a password in it.
 #[must_use]
-pub fn command_may_see(name: &str) -> bool {
-    COMMANDS_SEE.contains(&name) || name.starts_with("LC_")
+pub fn command_may_see(name: &str, value: &str) -> bool {
+    let known = COMMANDS_SEE.contains(&name)
+        || COMMANDS_SEE_ALL_OF.iter().any(|beginning| name.starts_with(beginning));
+    known && !names_a_login(value)
+}
+
+/// Whether an address in this text has something before the host, as `https://user:token@host` has.
+fn names_a_login(text: &str) -> bool {
+    let ends = |c: char| c == '/' || c == ',' || c.is_whitespace();
+    text.split("://")
+        .skip(1)
+        .any(|rest| rest.split(ends).next().is_some_and(|authority| authority.contains('@')))
 }
 
 /// Variables and their values. A variable that is empty counts as unset.
@@ -124,5 +211,29 @@ impl Environment {
 impl<N: Into<String>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
     fn from_iter<T: IntoIterator<Item = (N, V)>>(pairs: T) -> Self {
         Self(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_programs_need_passes_and_no_key_does() {
+        for (name, value, passes) in [
+            ("CFLAGS", "-O2", true),
+            ("RUSTFLAGS", "-C target-cpu=native", true),
+            ("CMAKE_GENERATOR", "Ninja", true),
+            ("GOPROXY", "https://proxy.example,direct", true),
+            ("GOPROXY", "https://ann:secret@proxy.example,direct", false),
+            ("NODE_OPTIONS", "--max-old-space-size=4096", true),
+            ("PYTHONPATH", "/elsewhere", false),
+            ("CARGO_REGISTRY_TOKEN", "secret", false),
+            ("CARGO_REGISTRIES_OWN_TOKEN", "secret", false),
+            ("AWS_SECRET_ACCESS_KEY", "secret", false),
+            ("LD_PRELOAD", "/x.so", false),
+        ] {
+            assert_eq!(command_may_see(name, value), passes, "{name}={value}");
+        }
     }
 }

@@ -118,11 +118,12 @@ impl Grants {
                     }
                 }
                 At::Variable { name, rest } => {
-                    let homes = &wanted.tool_homes;
-                    let base = homes.iter().find(|(home, _)| home == name);
-                    let base = base.map(|(_, base)| base.to_path());
-                    if let Some(path) = from_variable(base, rest, home.as_deref()) {
-                        grants.place(rule, &path, rule.absent, means)?;
+                    let named = wanted.tool_homes.iter().filter(|(home, _)| home == name);
+                    for (_, base) in named {
+                        let base = Some(base.to_path());
+                        if let Some(path) = from_variable(base, rest, home.as_deref()) {
+                            grants.place(rule, &path, rule.absent, means)?;
+                        }
                     }
                 }
             }

@@ -46,9 +46,9 @@ fn places(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
             At::Path(path) => vec![path.into()],
             At::Home(rest) => home.iter().map(|home| home.join(rest)).collect(),
             At::Variable { name, rest } => {
-                let base = wanted.tool_homes.iter().find(|(home, _)| home == name);
-                let base = base.map(|(_, base)| base.to_path());
-                from_variable(base, rest, home.as_deref()).into_iter().collect()
+                let named = wanted.tool_homes.iter().filter(|(home, _)| home == name);
+                let bases = named.map(|(_, base)| Some(base.to_path()));
+                bases.filter_map(|base| from_variable(base, rest, home.as_deref())).collect()
             }
         })
         .filter_map(|place| place.canonicalize().ok())

@@ -81,7 +81,7 @@ pub(crate) fn command_env(
 ) -> Vec<(String, String)> {
     let temp = wanted.temp_in(wanted.highest_tier);
     let mut reduced: Vec<_> =
-        env.iter().filter(|(name, _)| config::command_may_see(name)).cloned().collect();
+        env.iter().filter(|(name, value)| config::command_may_see(name, value)).cloned().collect();
     // Tier A shows the home at its real path alone.
     let home = wanted.home.as_ref().map(|home| home.to_path().display().to_string());
     let named = reduced.iter_mut().find(|(name, _)| name == "HOME");

@@ -47,6 +47,7 @@ mod life;
 pub mod log;
 mod mend;
 mod never;
+mod path_dirs;
 mod peer;
 mod plan;
 mod project_caches;

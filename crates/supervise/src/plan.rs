@@ -10,6 +10,7 @@ use crate::clean_settings::{HandedOver, Person};
 use crate::command_env::{Shell, command_env};
 use crate::keys::Keys;
 use crate::never::Kept;
+use crate::path_dirs;
 use crate::project_caches;
 use crate::stores;
 use crate::temp;
@@ -145,6 +146,8 @@ pub(crate) fn plan(
     let private = temp::place(ground.temp_root, &id.0);
     let highest_tier = ground.host_tier.min(config.sandbox.highest_tier);
     let level = level(&config, opening.audience, opening.uncaged);
+    let writable: Vec<PathBuf> =
+        added.iter().map(FilePath::to_path).chain([project.clone()]).collect();
     let confinement = Confinement {
         profile: Profile::Command,
         project: FilePath::from(&project),
@@ -157,8 +160,8 @@ pub(crate) fn plan(
             (Tier::A | Tier::B | Tier::C, _) => Vec::new(),
         },
         caches: Some(FilePath::from(project_caches::place(&ground.dirs.state, &project))),
-        home: home.map(FilePath::from),
-        tool_homes: tool_homes(&opening.env),
+        home: home.as_ref().map(FilePath::from),
+        tool_homes: tool_homes(&opening.env, home.as_deref(), &kept, &writable),
         keys: kept.keys_at(&project),
         withheld: kept.withheld.clone(),
         network,
@@ -532,10 +535,21 @@ fn home(env: &[(String, String)]) -> Option<PathBuf> {
     (home.is_absolute() && home.is_dir()).then(|| home.canonicalize().ok()).flatten()
 }
 
-/// Where the person keeps tool chains that are not in their usual places.
-fn tool_homes(env: &[(String, String)]) -> Vec<(String, FilePath)> {
+/// Where the person keeps tool chains that are not in their usual places, and certificates.
+fn tool_homes(
+    env: &[(String, String)],
+    home: Option<&Path>,
+    kept: &Kept,
+    writable: &[PathBuf],
+) -> Vec<(String, FilePath)> {
+    let keys = kept.keys.places();
     let named = env.iter().filter(|(name, _)| config::TOOL_HOMES.contains(&name.as_str()));
-    named.map(|(name, path)| (name.clone(), FilePath::from(path))).collect()
+    let named = named.map(|(name, path)| (name.clone(), FilePath::from(path)));
+    let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+    let apart =
+        path_dirs::Apart { home: home.unwrap_or(Path::new("/root")), keys: &keys, writable };
+    let of_path = path_dirs::granted(path.unwrap_or_default(), &apart).into_iter();
+    named.chain(of_path.map(|dir| ("PATH".to_owned(), FilePath::from(dir)))).collect()
 }
 
 /// Our own directories, which no call may reach: journal, audit log, socket, token, rules. One that is

@@ -120,12 +120,10 @@ impl Place {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let mut passed = Vec::new();
         for name in names {
-            let known = config::command_may_see(&name) || config::names_keys(&name);
-            if !known && !PASSED.contains(&name.as_str()) {
-                continue;
-            }
             // A value that is no UTF-8 cannot be put into words; no variable above needs one.
-            if let Some(value) = self.environment.get(&name).and_then(OsStr::to_str) {
+            let Some(value) = self.environment.get(&name).and_then(OsStr::to_str) else { continue };
+            let known = config::command_may_see(&name, value) || config::names_keys(&name);
+            if known || PASSED.contains(&name.as_str()) {
                 passed.push((name, value.to_owned()));
             }
         }
