@@ -157,7 +157,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let all = all(state.path());
         std::fs::create_dir(&all).unwrap();
-        let remover = Remover::start(&[all.clone()]).unwrap();
+        let remover = Remover::start(std::slice::from_ref(&all)).unwrap();
         let names = ["kept", "large", "old", "closed", "in-use"];
         let places = names.map(|name| place(state.path(), &Path::new("/p").join(name)));
         let [kept, large, old, closed, in_use] = &places;
@@ -171,7 +171,7 @@ mod tests {
         let lock = File::options().write(true).open(old.with_file_name(LOCK)).unwrap();
         lock.set_modified(SystemTime::now() - UNUSED - DAY).unwrap();
         std::fs::create_dir(closed.join("shut")).unwrap();
-        std::fs::set_permissions(closed.join("shut"), PermissionsExt::from_mode(0)).unwrap();
+        std::fs::set_permissions(closed.join("shut"), PermissionsExt::from_mode(0o000)).unwrap();
         let used = open(in_use).unwrap();
         sweep_above(&all, 32 << 10, &remover);
         assert!(kept.join("file").exists() && in_use.join("file").exists());

@@ -185,10 +185,10 @@ mod tests {
             "cat: /srv/../root/x: No such file or directory",
             "cat: /: Permission denied",
         ] {
-            assert_eq!(missed(line), [PathBuf::new(); 0], "{line}");
+            assert_eq!(missed(line), Vec::<PathBuf>::new(), "{line}");
         }
         let long = format!("cat: /srv/x: No such file\n{}", "more\n".repeat(LAST));
-        assert_eq!(missed(&long), [PathBuf::new(); 0]);
+        assert_eq!(missed(&long), Vec::<PathBuf>::new());
     }
 
     #[test]
