@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// As real programs met them.
+    /// In the words of the record.
     const HARMLESS: [&str; 30] = [
         "/proc/4/coredump_filter for writing",
         "/proc/26/oom_score_adj for writing",
