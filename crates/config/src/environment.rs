@@ -17,20 +17,16 @@ const COMMANDS_SEE: &[&str] = &[
     "CI",
     "NO_COLOR",
     "FORCE_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
     "SOURCE_DATE_EPOCH",
-    // Certificates: the policy of commands grants what they name.
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "NODE_EXTRA_CA_CERTS",
-    "REQUESTS_CA_BUNDLE",
-    "CURL_CA_BUNDLE",
-    "PIP_CERT",
-    "GIT_SSL_CAINFO",
     // Compilers and what they are told.
     "CC",
     "CXX",
     "FC",
     "AR",
+    "NM",
+    "RANLIB",
     "LD",
     "CFLAGS",
     "CXXFLAGS",
@@ -38,7 +34,10 @@ const COMMANDS_SEE: &[&str] = &[
     "FFLAGS",
     "LDFLAGS",
     "MAKEFLAGS",
+    "PKG_CONFIG",
     "PKG_CONFIG_PATH",
+    "PKG_CONFIG_LIBDIR",
+    "PKG_CONFIG_SYSROOT_DIR",
     "CPATH",
     "C_INCLUDE_PATH",
     "CPLUS_INCLUDE_PATH",
@@ -57,38 +56,28 @@ const COMMANDS_SEE: &[&str] = &[
     "PYTHONNOUSERSITE",
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
-    "PYENV_ROOT",
     "PYENV_VERSION",
     "RBENV_VERSION",
-    "NVM_DIR",
-    "VOLTA_HOME",
-    "BUN_INSTALL",
-    "DENO_INSTALL",
-    "ASDF_DATA_DIR",
-    "MISE_DATA_DIR",
-    "SDKMAN_DIR",
-    "DOTNET_ROOT",
-    "CARGO_HOME",
     "CARGO_INCREMENTAL",
     "CARGO_BUILD_JOBS",
+    "CARGO_BUILD_TARGET",
     "CARGO_TERM_COLOR",
-    "JAVA_HOME",
-    "GOPATH",
-    "GOROOT",
     "GOFLAGS",
     "GOPROXY",
     "GONOPROXY",
     "GOPRIVATE",
     "GOSUMDB",
     "GONOSUMDB",
+    "GOINSECURE",
+    "GOWORK",
+    "GO111MODULE",
     "GOTOOLCHAIN",
     "GOOS",
     "GOARCH",
-    "CGO_ENABLED",
 ];
 
 /// How the names of others begin.
-const COMMANDS_SEE_ALL_OF: [&str; 3] = ["LC_", "RUST", "CMAKE_"];
+const COMMANDS_SEE_ALL_OF: [&str; 5] = ["LC_", "RUST", "CMAKE_", "CARGO_PROFILE_", "CGO_"];
 
 /// Variables with the same value in every command, since no person reads its screen or answers it.
 ///
@@ -106,11 +95,32 @@ pub const FOR_COMMANDS: [(&str, &str); 7] = [
 ];
 
 /// Those that say where tool chains are: the policy of commands names each of them.
-pub const TOOL_HOMES: [&str; 11] = [
+pub const TOOL_HOMES: [&str; 21] = [
     "RUSTUP_HOME",
     "CARGO_HOME",
+    "SDKMAN_DIR",
     "JAVA_HOME",
     "GOPATH",
+    "GOROOT",
+    "MAMBA_ROOT_PREFIX",
+    "DOTNET_ROOT",
+    "MISE_DATA_DIR",
+    "ASDF_DATA_DIR",
+    "VOLTA_HOME",
+    "NVM_DIR",
+    "FNM_DIR",
+    "BUN_INSTALL",
+    "DENO_INSTALL",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "RBENV_ROOT",
+    "PIPX_HOME",
+    "UV_PYTHON_INSTALL_DIR",
+    "UV_TOOL_DIR",
+];
+
+/// The same of those that name files or directories of certificates.
+pub const CERTIFICATES: [&str; 7] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "NODE_EXTRA_CA_CERTS",
@@ -165,13 +175,43 @@ pub fn key_places(variables: &[(String, String)]) -> Vec<PathBuf> {
     paths.filter(|path| path.is_absolute()).collect()
 }
 
-/// Whether a command may see this variable: one of those above, unless its value is an address with a
-/// user and a password in it.
+/// Whether a command may see this variable: one of those above, unless its name is one of keys or its
+/// value an address with a user and a password in it.
 #[must_use]
 pub fn command_may_see(name: &str, value: &str) -> bool {
     let known = COMMANDS_SEE.contains(&name)
+        || TOOL_HOMES.contains(&name)
+        || CERTIFICATES.contains(&name)
         || COMMANDS_SEE_ALL_OF.iter().any(|beginning| name.starts_with(beginning));
-    known && !names_a_login(value)
+    known && (name == "CARGO_HOME" || !sounds_secret(name)) && !names_a_login(value)
+}
+
+/// Words of names whose values are keys, or lead to them.
+const SECRET_WORDS: [&str; 13] = [
+    "TOKEN",
+    "TOKENS",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWD",
+    "PASS",
+    "PASSPHRASE",
+    "KEY",
+    "KEYS",
+    "CREDENTIALS",
+    "AUTH",
+    "COOKIE",
+];
+/// The same where they are written as part of a word: `NPMTOKEN`, `apikey`.
+const SECRET_PARTS: [&str; 6] = ["TOKEN", "SECRET", "PASSW", "PASSPHRASE", "APIKEY", "CREDENTIAL"];
+
+/// Whether a variable of this name holds a key, or says where keys lie.
+#[must_use]
+pub fn sounds_secret(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    names_keys(name)
+        || upper.split('_').any(|word| SECRET_WORDS.contains(&word))
+        || SECRET_PARTS.iter().any(|part| upper.contains(part))
 }
 
 /// Whether an address in this text has something before the host, as `https://user:token@host` has.
@@ -217,6 +257,22 @@ impl<N: Into<String>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_tool_home_is_a_line_of_the_policy_and_each_such_line_a_tool_home() {
+        for policy in ["command", "verify"] {
+            let path = format!("../../config/confinement/{policy}.toml");
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            let lines = text.lines().filter_map(|line| line.split_once("at = \"$"));
+            let names = lines.filter_map(|(_, rest)| rest.split(['/', '"']).next());
+            let own = [SETTINGS_HOME, CARGO_SETTINGS, "PATH"];
+            let named: BTreeSet<&str> = names.filter(|name| !own.contains(name)).collect();
+            let known: BTreeSet<&str> = TOOL_HOMES.into_iter().chain(CERTIFICATES).collect();
+            assert_eq!(named, known, "{policy}");
+        }
+    }
 
     #[test]
     fn what_programs_need_passes_and_no_key_does() {
@@ -232,6 +288,11 @@ mod tests {
             ("CARGO_REGISTRIES_OWN_TOKEN", "secret", false),
             ("AWS_SECRET_ACCESS_KEY", "secret", false),
             ("LD_PRELOAD", "/x.so", false),
+            ("RUSTUP_TOOLCHAIN", "nightly", true),
+            ("RUST_SIGNING_KEY", "secret", false),
+            ("CARGO_HOME", "/c", true),
+            ("PIP_CERT", "/c", true),
+            ("PIP_INDEX_URL", "https://ann:secret@pypi.example/simple", false),
         ] {
             assert_eq!(command_may_see(name, value), passes, "{name}={value}");
         }
