@@ -42,14 +42,14 @@ const FILES: [(&str, &str); 33] = [
     (".cargo/credentials.toml", "[registry]\ntoken = \"secret-of-cargo\"\n"),
     (".m2/settings.xml", "<settings><servers/></settings>\n"),
     (".vimrc", "set nocompatible\n"),
-    (".local/share/mytool/data", "of-the-tool\n"),
+    (".local/share/mytool/lib/data", "of-the-tool\n"),
     (".local/share/keyrings/login.keyring", "secret-of-keyring\n"),
     ("Documents/letter.txt", "secret-of-documents\n"),
 ];
 
 /// Programs of the home: where they lie, and what they print.
 const PROGRAMS: [(&str, &str); 7] = [
-    (".local/bin/mytool", "cat \"${0%/bin/mytool}/share/mytool/data\""),
+    (".local/bin/mytool", "cat \"${0%/bin/mytool}/share/mytool/lib/data\""),
     (".local/share/mise/shims/misetool", "echo by-mise"),
     (".volta/bin/voltatool", "echo by-volta"),
     (".bun/bin/buntool", "echo by-bun"),

@@ -120,8 +120,9 @@ impl Grants {
                 At::Variable { name, rest } => {
                     let named = wanted.tool_homes.iter().filter(|(home, _)| home == name);
                     for (_, base) in named {
-                        let base = Some(base.to_path());
-                        if let Some(path) = from_variable(base, rest, home.as_deref()) {
+                        let path = from_variable(Some(base.to_path()), rest, home.as_deref());
+                        // Where a command can put a link it would open what that leads to.
+                        if let Some(path) = path.filter(|path| !is_own(wanted, path)) {
                             grants.place(rule, &path, rule.absent, means)?;
                         }
                     }
@@ -450,6 +451,12 @@ fn withheld_error(grant: &Path, withheld: &Path) -> CageError {
 /// Opens a place without reading it.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_PATH).open(path)
+}
+
+/// Whether a place lies in what the call is given as a whole.
+fn is_own(wanted: &Confinement, path: &Path) -> bool {
+    let own = [&wanted.project].into_iter().chain(&wanted.added);
+    own.map(FilePath::to_path).any(|own| path.starts_with(own))
 }
 
 /// The place that a variable names, unless it would open the whole home or the whole system.

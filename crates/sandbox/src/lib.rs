@@ -59,5 +59,5 @@ pub use protected::{
     lies_at, parts, protects, repair, repaired, small_file,
 };
 pub use removal::{only_remove_in, remove_tree};
-pub use startable::{startable, startable_by_name};
+pub use startable::{runnable_places, startable, startable_by_name};
 pub use uncaged::of_worker;

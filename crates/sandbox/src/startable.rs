@@ -31,7 +31,12 @@ pub fn startable_by_name(wanted: &Confinement, folder: &Path, name: &str) -> boo
         && (wanted.level == Level::Uncaged || in_grants())
 }
 
-/// The real paths beneath which the policy of commands lets programs start.
+/// The real paths beneath which commands of this cage can start programs.
+#[must_use]
+pub fn runnable_places(wanted: &Confinement) -> Vec<PathBuf> {
+    places(wanted).collect()
+}
+
 fn places(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
     let home = wanted.home.as_ref().map(FilePath::to_path);
     let rules = policy::of(wanted.profile).grants.iter().filter(|rule| rule.access.runs());

@@ -91,6 +91,8 @@ pub(crate) fn command_env(
     if value(&reduced, "PATH").is_none() {
         reduced.push(("PATH".into(), PLAIN_PATH.into()));
     }
+    let path = reduced.iter_mut().find(|(name, _)| name == "PATH");
+    path.into_iter().for_each(|(_, path)| *path = shown(path, wanted));
     let fixed = config::FOR_COMMANDS.map(|(name, value)| (name.to_owned(), value.to_owned()));
     // Programs split it at blanks or give it to a shell. By `sh` it also starts where the directory
     // is mounted `noexec`.
@@ -102,6 +104,21 @@ pub(crate) fn command_env(
         ("AI_AGENT".to_owned(), "agentd".to_owned()),
     ];
     reduced.into_iter().chain(fixed).chain(editors).chain(own).collect()
+}
+
+/// A search path as commands find it: a link to a directory of programs may lie where they see nothing.
+/// Those of the system (`/bin`) are there in each tier.
+fn shown(path: &str, wanted: &Confinement) -> String {
+    let places = sandbox::runnable_places(wanted);
+    let real = |dir: &str| {
+        let dir = Path::new(dir);
+        let is_deep = dir.is_absolute() && dir.components().count() > 2;
+        let real = is_deep.then(|| dir.canonicalize().ok()).flatten()?;
+        let is_run = places.iter().any(|place| real.starts_with(place));
+        real.into_os_string().into_string().ok().filter(|real| is_run && !real.contains(':'))
+    };
+    let dirs = path.split(':').map(|dir| real(dir).unwrap_or_else(|| dir.to_owned()));
+    dirs.collect::<Vec<_>>().join(":")
 }
 
 /// Variables that name an editor.

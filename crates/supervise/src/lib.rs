@@ -67,6 +67,7 @@ mod stores;
 mod temp;
 mod times;
 mod to_disk;
+mod tool_homes;
 mod worker_log;
 mod worker_ref;
 

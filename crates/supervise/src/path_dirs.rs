@@ -1,25 +1,41 @@
 //! Which directories of the person's `PATH` commands may start programs from, beside those that the
 //! policy names. For `plan`; looks at the directories and changes nothing.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What the policy grants to all (`config/confinement/command.toml`), and what is no place of programs.
-const NOT_LOOKED_AT: [&str; 10] = [
-    "/usr",
-    "/opt",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/nix/store",
-    "/gnu/store",
-    "/proc",
-    "/tmp",
-    "/var/tmp",
+/// What belongs to the programs of a directory of that name, relative to the directory above it. Not all
+/// that lies there: many programs keep tokens right beside their `bin` (`~/.fly/config.yml`).
+const BESIDE: [(&str, &[&str]); 3] =
+    [("bin", OF_PROGRAMS), ("sbin", OF_PROGRAMS), ("shims", OF_SHIMS)];
+const OF_PROGRAMS: &[&str] = &[
+    "lib",
+    "lib32",
+    "lib64",
+    "libexec",
+    "libs",
+    "jars",
+    "share",
+    "include",
+    // Maven's class loader and its logging; settings.xml beside that may hold passwords.
+    "boot",
+    "conf/logging",
+    // A Python environment, and conda's certificates.
+    "pyvenv.cfg",
+    "ssl/cert.pem",
 ];
+const OF_DATA: &[&str] = &["bin", "versions"];
+const OF_SHIMS: &[&str] = &["installs", "versions", "version", "plugins", "libexec", "bin", "lib"];
 
-/// Names of a directory whose programs belong to the one above it: that holds their libraries.
-const OF_A_ROOT: [&str; 3] = ["bin", "sbin", "shims"];
+/// Where all of these are beside `bin`, the whole is one tool chain that keeps no keys: Java's since 9 and
+/// before, Go's, Flutter's.
+const WHOLE: [&[&str]; 4] = [
+    &["release", "lib/modules"],
+    &["jre/lib"],
+    &["VERSION", "pkg/tool"],
+    &["packages/flutter_tools"],
+];
 
 /// What all of a person's programs keep things in, relative to the home: no root of one of them.
 const SHARED: [&str; 4] = [".local", ".local/share", ".config", ".cache"];
@@ -27,126 +43,275 @@ const SHARED: [&str; 4] = [".local", ".local/share", ".config", ".cache"];
 /// Most places that are granted so.
 const MOST: usize = 64;
 
-/// What such directories may not be, nor lie in, nor hold.
+/// What is known before a directory is judged.
 #[derive(Debug)]
-pub(crate) struct Apart<'a> {
+pub(crate) struct Ground<'a> {
     /// The person's home, a real path.
-    pub(crate) home: &'a Path,
-    /// Where keys lie, or would.
-    pub(crate) keys: &'a [PathBuf],
+    pub(crate) home: Option<&'a Path>,
+    /// Where commands can start programs already.
+    pub(crate) known: &'a [PathBuf],
+    /// Where keys and agentd's own files lie, or would.
+    pub(crate) kept: &'a [PathBuf],
     /// What commands can write: a program that one of them left there would be started as the person's.
     pub(crate) writable: &'a [PathBuf],
+    /// Whose directories are the person's own: theirs, and those of who owns the home.
+    pub(crate) persons: [u32; 2],
 }
 
-/// The directories of a search path, as real paths, each with the root that it belongs to in its place.
-pub(crate) fn granted(path: &str, apart: &Apart<'_>) -> Vec<PathBuf> {
-    let mut granted: Vec<PathBuf> = Vec::new();
-    for dir in std::env::split_paths(path).filter(|dir| dir.is_absolute()) {
-        let Ok(real) = dir.canonicalize() else { continue };
-        let writable_by_others = real.metadata().is_ok_and(|found| found.mode() & 0o002 != 0);
-        if writable_by_others || NOT_LOOKED_AT.iter().any(|place| real.starts_with(place)) {
-            continue;
-        }
-        let root = real.parent().filter(|root| is_root(&real) && apart.allows(root));
-        let place =
-            root.map(Path::to_owned).or_else(|| apart.allows(&real).then_some(real.clone()));
-        let data = place.iter().flat_map(|place| data_of(place)).filter(|data| apart.allows(data));
-        for place in data.chain(place.clone()) {
-            if granted.len() < MOST && !granted.iter().any(|other| place.starts_with(other)) {
-                granted.push(place);
-            }
-        }
+/// The places that a search path adds: its directories, what belongs to their programs, and programs that
+/// links in them lead to.
+pub(crate) fn granted(path: &str, ground: &Ground<'_>) -> Vec<PathBuf> {
+    let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
+    let real: Vec<PathBuf> = dirs.filter_map(|dir| dir.canonicalize().ok()).collect();
+    let mut granted = Vec::new();
+    for dir in &real {
+        ground.grant(dir, &mut granted);
+    }
+    let below_home = |dir: &&PathBuf| ground.home.is_some_and(|home| dir.starts_with(home));
+    for data in real.iter().filter(below_home).flat_map(|dir| data(dir)) {
+        ground.grant_parts([data], &mut granted);
+    }
+    for program in real.iter().filter(below_home).flat_map(|dir| linked(dir)) {
+        let folder = program.parent().filter(|folder| beside(folder).is_some());
+        ground.grant(folder.unwrap_or(&program), &mut granted);
     }
     granted
 }
 
-/// What belongs to the programs of a directory that many share, as `~/.local/bin`: what has the name of
-/// one of them in `share` and `lib` beside it.
-fn data_of(dir: &Path) -> Vec<PathBuf> {
-    let beside =
-        dir.parent().filter(|_| is_root(dir)).map(|root| ["share", "lib"].map(|of| root.join(of)));
-    let programs = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let names: Vec<_> = programs.map(|program| program.file_name()).collect();
-    let of = |beside: PathBuf| names.iter().map(move |name| beside.join(name)).collect::<Vec<_>>();
-    let found = beside.into_iter().flatten().flat_map(of);
-    found.filter(|data| data.symlink_metadata().is_ok_and(|found| found.is_dir())).collect()
+/// What belongs to the programs of a directory that many share, as `~/.local/bin`: parts of what has the
+/// name of one of them in `share` beside it.
+fn data(dir: &Path) -> Vec<PathBuf> {
+    let share = dir.parent().filter(|_| beside(dir).is_some()).map(|root| root.join("share"));
+    let programs = share.iter().flat_map(|_| std::fs::read_dir(dir)).flatten().flatten();
+    let homes =
+        programs.flat_map(|program| share.iter().map(move |at| at.join(program.file_name())));
+    homes
+        .flat_map(|home| OF_DATA.iter().chain(OF_PROGRAMS).map(move |name| home.join(name)))
+        .collect()
 }
 
-fn is_root(dir: &Path) -> bool {
-    dir.file_name().is_some_and(|name| OF_A_ROOT.iter().any(|own| name == *own))
+/// Programs that links of this directory lead to.
+fn linked(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+    let real = links.filter_map(|link| link.path().canonicalize().ok());
+    let is_program = |found: Metadata| found.is_file() && found.mode() & 0o111 != 0;
+    real.filter(|path| path.metadata().is_ok_and(is_program)).collect()
 }
 
-impl Apart<'_> {
-    fn allows(&self, dir: &Path) -> bool {
-        let below_home = dir.strip_prefix(self.home).ok();
-        let is_shared =
-            below_home.is_some_and(|below| SHARED.iter().any(|name| below == Path::new(name)));
-        let holds = |place: &PathBuf| place.starts_with(dir) || dir.starts_with(place);
-        let whole = dir.parent().is_none_or(|above| above.parent().is_none());
-        !is_shared
-            && !whole
-            && !self.home.starts_with(dir)
-            && !self.keys.iter().any(holds)
-            && !self.writable.iter().any(holds)
+/// What belongs to the programs of such a directory, as names beside it.
+fn beside(dir: &Path) -> Option<&'static [&'static str]> {
+    let name = dir.file_name()?;
+    BESIDE.iter().find(|(known, _)| name == *known).map(|(_, names)| *names)
+}
+
+impl Ground<'_> {
+    /// Adds a place and what belongs to it, unless it may not be granted or is already.
+    fn grant(&self, place: &Path, granted: &mut Vec<PathBuf>) {
+        if self.refused(place).is_some() {
+            return;
+        }
+        let root = place.parent().filter(|root| !self.is_shared(root));
+        let root = root.filter(|root| self.refused(root).is_none());
+        let names = root.and_then(|_| beside(place)).unwrap_or_default();
+        let is_whole = |root: &&Path| {
+            WHOLE.iter().any(|marks| marks.iter().all(|name| root.join(name).exists()))
+        };
+        let parts = match root.filter(|_| !names.is_empty()).filter(is_whole) {
+            Some(root) => vec![root.to_owned()],
+            None => {
+                let near = root.iter().flat_map(|root| names.iter().map(|name| root.join(name)));
+                [place.to_owned()].into_iter().chain(near).collect()
+            }
+        };
+        self.grant_parts(parts, granted);
     }
+
+    /// Adds those of them that are there, by their real paths.
+    fn grant_parts(&self, parts: impl IntoIterator<Item = PathBuf>, granted: &mut Vec<PathBuf>) {
+        for part in parts.into_iter().filter_map(|part| part.canonicalize().ok()) {
+            let has = |list: &[PathBuf]| list.iter().any(|other| part.starts_with(other));
+            let is_new = !has(granted) && !has(self.known);
+            if is_new && granted.len() < MOST && self.refused(&part).is_none() {
+                granted.push(part);
+            }
+        }
+    }
+
+    /// Why commands may start no programs from this place, by its real path.
+    fn refused(&self, place: &Path) -> Option<&'static str> {
+        let near = |list: &[PathBuf]| {
+            list.iter().any(|other| other.starts_with(place) || place.starts_with(other))
+        };
+        let is_whole = place.parent().is_none_or(|above| above.parent().is_none());
+        if is_whole || self.home.is_some_and(|home| home.starts_with(place)) {
+            Some("much more than programs lies in it")
+        } else if near(self.kept) {
+            Some("keys or agentd's own files lie in it, or it in their place")
+        } else if near(self.writable) {
+            Some("commands can write there")
+        } else if self.is_changed_by_others(place) {
+            Some("other users of this machine can change it")
+        } else {
+            None
+        }
+    }
+
+    fn is_shared(&self, dir: &Path) -> bool {
+        let below = self.home.and_then(|home| dir.strip_prefix(home).ok());
+        below.is_some_and(|below| SHARED.iter().any(|name| below == Path::new(name)))
+    }
+
+    /// Whether others can put something else in its place. What lies around the home is not looked at:
+    /// nobody is safe where that is so.
+    fn is_changed_by_others(&self, place: &Path) -> bool {
+        let ours = |dir: &&Path| Some(*dir) != self.home;
+        let open = |dir: &Path| {
+            dir.metadata().map_or(true, |found| is_open((found.mode(), found.uid()), self.persons))
+        };
+        place.ancestors().take_while(ours).any(open)
+    }
+}
+
+/// Whether somebody beside root and these can write a directory of this mode and owner.
+fn is_open((mode, owner): (u32, u32), persons: [u32; 2]) -> bool {
+    mode & 0o002 != 0 || (owner != 0 && !persons.contains(&owner))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn a_directory_of_path_is_granted_with_its_root_and_nothing_that_holds_keys() {
-        // Not in /tmp, whose programs are nobody's own.
-        let dir = tempfile::tempdir_in(std::env::var_os("HOME").unwrap()).unwrap();
-        let base = dir.path().canonicalize().unwrap();
-        let home = base.join("home");
-        for name in [
-            "home/tools/maven/bin",
-            "home/tools/plain",
-            "home/.local/bin/tool",
-            "home/.local/share/tool",
-            "home/.local/share/other",
-            "home/.local/share/mise/shims",
-            "home/.ssh/bin",
-            "home/.cargo/bin",
-            "home/bin",
-            "home/project/node_modules/.bin",
-            "other/bin",
-            "all/bin",
+    fn a_directory_that_others_can_write_is_known_by_mode_and_owner() {
+        for (mode, owner, open) in [
+            (0o755, 0, false),
+            (0o775, 7, false),
+            (0o777, 7, true),
+            (0o1777, 0, true),
+            (0o755, 8, false),
+            (0o755, 9, true),
         ] {
-            std::fs::create_dir_all(base.join(name)).unwrap();
+            assert_eq!(is_open((mode, owner), [7, 8]), open, "{mode:o} of {owner}");
         }
-        let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-        std::fs::set_permissions(base.join("all/bin"), open).unwrap();
-        let keys = [home.join(".ssh"), home.join(".cargo/credentials.toml")];
-        let writable = [home.join("project")];
-        let apart = Apart { home: &home, keys: &keys, writable: &writable };
-        for (path, wanted) in [
-            ("home/tools/maven/bin", &["home/tools/maven"][..]),
-            ("home/tools/plain", &["home/tools/plain"]),
-            // Not what all programs keep there, nor keys beside programs.
-            ("home/.local/bin", &["home/.local/share/tool", "home/.local/bin"]),
-            ("home/.cargo/bin", &["home/.cargo/bin"]),
-            ("home/bin", &["home/bin"]),
-            ("home/.local/share/mise/shims", &["home/.local/share/mise"]),
-            ("other/bin", &["other"]),
-            ("home", &[]),
-            (".", &[]),
-            ("home/.ssh/bin", &[]),
-            ("home/project/node_modules/.bin", &[]),
-            ("home/missing", &[]),
-            ("all/bin", &[]),
+    }
+
+    /// Files that end in `*` are programs, those that end in `/` are directories.
+    const THERE: [&str; 29] = [
+        "home/tools/maven/bin/mvn*",
+        "home/tools/maven/lib/",
+        "home/tools/maven/boot/",
+        "home/tools/maven/conf/logging/",
+        "home/tools/maven/conf/settings.xml",
+        "home/jdk/bin/java*",
+        "home/jdk/release",
+        "home/jdk/lib/modules",
+        "home/tools/plain/",
+        "home/.fly/bin/fly*",
+        "home/.fly/config.yml",
+        "home/.local/bin/tool*",
+        "home/.local/lib/",
+        "home/.local/share/tool/auth.json",
+        "home/.local/share/tool/lib/",
+        "home/.local/share/other/lib/",
+        "home/.local/share/apps/app*",
+        "home/.local/share/mise/shims/",
+        "home/.local/share/mise/installs/",
+        "home/.ssh/bin/",
+        "home/.ssh/key*",
+        "home/.cargo/bin/",
+        "home/bin/",
+        "home/lib/",
+        "home/project/bin/",
+        "home/known/bin/",
+        "home/open/bin/",
+        "home/state/agentd/",
+        "all/bin/",
+    ];
+
+    fn made(base: &Path) {
+        for name in THERE {
+            let path = base.join(name.trim_end_matches('*'));
+            if name.ends_with('/') {
+                std::fs::create_dir_all(&path).unwrap();
+                continue;
+            }
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
+            let mode = if name.ends_with('*') { 0o755 } else { 0o644 };
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        }
+        for (target, link) in [
+            ("tools/maven/bin/mvn", ".local/bin/mvn"),
+            (".local/share/apps/app", ".local/bin/app"),
+            (".ssh/key", ".local/bin/key"),
+            (".local/share/tool/auth.json", ".local/bin/text"),
+            ("known/bin", ".local/bin/folder"),
+            ("tools/maven/bin", "maven-now"),
         ] {
-            let found = granted(base.join(path).to_str().unwrap(), &apart);
-            let wanted: Vec<PathBuf> = wanted.iter().map(|name| base.join(name)).collect();
+            symlink(base.join("home").join(target), base.join("home").join(link)).unwrap();
+        }
+        let open = |name: &str| {
+            std::fs::set_permissions(base.join(name), PermissionsExt::from_mode(0o777)).unwrap();
+        };
+        open("all");
+        open("home/open");
+    }
+
+    #[test]
+    fn a_directory_of_path_is_granted_with_what_its_programs_need_and_nothing_beside() {
+        // /tmp is everybody's, so the home is all that counts there.
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        made(&base);
+        let home = base.join("home");
+        let kept = [".ssh", ".cargo", "state/agentd"].map(|name| home.join(name));
+        let (known, writable) = ([home.join("known")], [home.join("project")]);
+        let ground = Ground {
+            home: Some(&home),
+            known: &known,
+            kept: &kept,
+            writable: &writable,
+            persons: [home.metadata().unwrap().uid(); 2],
+        };
+        let maven =
+            ["bin", "lib", "boot", "conf/logging"].map(|name| format!("tools/maven/{name}"));
+        let maven: Vec<&str> = maven.iter().map(String::as_str).collect();
+        let local =
+            [&[".local/bin", ".local/share/tool/lib"][..], &maven, &[".local/share/apps/app"]]
+                .concat();
+        for (path, wanted) in [
+            ("tools/maven/bin", &maven[..]),
+            ("maven-now", &maven),
+            ("jdk/bin", &["jdk"]),
+            ("tools/plain", &["tools/plain"]),
+            (".fly/bin", &[".fly/bin"]),
+            (".local/share/mise/shims", &[".local/share/mise/shims", ".local/share/mise/installs"]),
+            ("bin", &["bin"]),
+            ("", &[]),
+            ("..", &[]),
+            (".ssh/bin", &[]),
+            (".cargo/bin", &[]),
+            ("state", &[]),
+            ("project/bin", &[]),
+            ("known/bin", &[]),
+            ("open/bin", &[]),
+            ("../all/bin", &[]),
+            ("missing", &[]),
+        ] {
+            let mut found = granted(home.join(path).to_str().unwrap(), &ground);
+            let mut wanted: Vec<PathBuf> = wanted.iter().map(|name| home.join(name)).collect();
+            found.sort();
+            wanted.sort();
             assert_eq!(found, wanted, "{path}");
         }
-        assert_eq!(
-            granted("bin:/", &apart),
-            Vec::<PathBuf>::new(),
-            "neither relative ones nor all"
-        );
+        let mut found = granted(home.join(".local/bin").to_str().unwrap(), &ground);
+        let mut wanted: Vec<PathBuf> = local.iter().map(|name| home.join(name)).collect();
+        found.sort();
+        wanted.sort();
+        assert_eq!(found, wanted, "and what its links lead to");
+        assert!(granted("bin:/:/usr", &ground).is_empty(), "nor relative ones, nor all");
     }
 }

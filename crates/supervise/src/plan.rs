@@ -10,10 +10,10 @@ use crate::clean_settings::{HandedOver, Person};
 use crate::command_env::{Shell, command_env};
 use crate::keys::Keys;
 use crate::never::Kept;
-use crate::path_dirs;
 use crate::project_caches;
 use crate::stores;
 use crate::temp;
+use crate::tool_homes;
 use config::{
     Config, Dirs, Environment, HookConfig, KeySource, ProviderName, Sources, Trust, TrustStore,
 };
@@ -146,9 +146,8 @@ pub(crate) fn plan(
     let private = temp::place(ground.temp_root, &id.0);
     let highest_tier = ground.host_tier.min(config.sandbox.highest_tier);
     let level = level(&config, opening.audience, opening.uncaged);
-    let writable: Vec<PathBuf> =
-        added.iter().map(FilePath::to_path).chain([project.clone()]).collect();
-    let confinement = Confinement {
+    let own: Vec<PathBuf> = added.iter().map(FilePath::to_path).chain([project.clone()]).collect();
+    let mut confinement = Confinement {
         profile: Profile::Command,
         project: FilePath::from(&project),
         added,
@@ -160,8 +159,8 @@ pub(crate) fn plan(
             (Tier::A | Tier::B | Tier::C, _) => Vec::new(),
         },
         caches: Some(FilePath::from(project_caches::place(&ground.dirs.state, &project))),
-        home: home.as_ref().map(FilePath::from),
-        tool_homes: tool_homes(&opening.env, home.as_deref(), &kept, &writable),
+        home: home.map(FilePath::from),
+        tool_homes: tool_homes::named(&opening.env, &kept, &own),
         keys: kept.keys_at(&project),
         withheld: kept.withheld.clone(),
         network,
@@ -172,6 +171,8 @@ pub(crate) fn plan(
         cgroup: ground.cgroup.map(FilePath::from),
         limits: config.sandbox.limits,
     };
+    let of_path = tool_homes::of_path(&opening.env, &confinement, &kept);
+    confinement.tool_homes.extend(of_path);
     for dir in &confinement.added {
         kept.added(&dir.to_path())?;
     }
@@ -533,23 +534,6 @@ fn home(env: &[(String, String)]) -> Option<PathBuf> {
     let (_, home) = env.iter().find(|(name, _)| name == "HOME")?;
     let home = Path::new(home);
     (home.is_absolute() && home.is_dir()).then(|| home.canonicalize().ok()).flatten()
-}
-
-/// Where the person keeps tool chains that are not in their usual places, and certificates.
-fn tool_homes(
-    env: &[(String, String)],
-    home: Option<&Path>,
-    kept: &Kept,
-    writable: &[PathBuf],
-) -> Vec<(String, FilePath)> {
-    let keys = kept.keys.places();
-    let named = env.iter().filter(|(name, _)| config::TOOL_HOMES.contains(&name.as_str()));
-    let named = named.map(|(name, path)| (name.clone(), FilePath::from(path)));
-    let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
-    let apart =
-        path_dirs::Apart { home: home.unwrap_or(Path::new("/root")), keys: &keys, writable };
-    let of_path = path_dirs::granted(path.unwrap_or_default(), &apart).into_iter();
-    named.chain(of_path.map(|dir| ("PATH".to_owned(), FilePath::from(dir)))).collect()
 }
 
 /// Our own directories, which no call may reach: journal, audit log, socket, token, rules. One that is

@@ -1,0 +1,120 @@
+//! Where the person keeps programs and certificates that commands use, beside the usual places that the
+//! policy knows by itself. For `plan`.
+
+use crate::never::Kept;
+use crate::path_dirs;
+use protocol::confinement::{Confinement, FilePath};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Of a directory of certificates, so many are looked at.
+const MOST: usize = 1024;
+
+/// What variables name, by the names that the policy has for them: no place that reaches keys or that
+/// commands can write. Of cargo's home, which holds its keys, the policy has parts.
+pub(crate) fn named(
+    env: &[(String, String)],
+    kept: &Kept,
+    own: &[PathBuf],
+) -> Vec<(String, FilePath)> {
+    let kept = kept.places();
+    let near = |path: &Path| kept.iter().any(|at| at.starts_with(path) || path.starts_with(at));
+    let in_own = |path: &Path| own.iter().any(|own| path.starts_with(own));
+    let is_fit = |name: &str, path: &Path| {
+        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let is_public = !config::CERTIFICATES.contains(&name) || !holds_key(&real);
+        is_public && (name == "CARGO_HOME" || !near(&real)) && !in_own(&real) && !in_own(path)
+    };
+    let is_known =
+        |name: &str| config::TOOL_HOMES.contains(&name) || config::CERTIFICATES.contains(&name);
+    let known = env.iter().filter(|(name, _)| is_known(name));
+    let each = known.flat_map(|(name, value)| match name.as_str() {
+        "SSL_CERT_DIR" | "GOPATH" => {
+            std::env::split_paths(value).map(|path| (name, path)).collect()
+        }
+        _ => vec![(name, PathBuf::from(value))],
+    });
+    let fit = each.filter(|(name, path)| is_fit(name, path));
+    fit.map(|(name, path)| (name.clone(), FilePath::from(path))).collect()
+}
+
+/// Whether a file of certificates, or one of such a directory, holds the key to one too.
+fn holds_key(path: &Path) -> bool {
+    let found = |file: &Path| {
+        let bytes = sandbox::small_file(file).unwrap_or_default();
+        bytes.windows(12).any(|part| part == b"PRIVATE KEY-")
+    };
+    match std::fs::read_dir(path) {
+        Ok(entries) => entries.flatten().take(MOST).any(|entry| found(&entry.path())),
+        Err(_) => found(path),
+    }
+}
+
+/// Where the person's own programs are that this cage does not let commands start yet.
+pub(crate) fn of_path(
+    env: &[(String, String)],
+    confinement: &Confinement,
+    kept: &Kept,
+) -> Vec<(String, FilePath)> {
+    let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+    let home = confinement.home.as_ref().map(FilePath::to_path);
+    let own = [&confinement.project].into_iter().chain(&confinement.added);
+    let person = nix::unistd::getuid().as_raw();
+    let owner = home.as_ref().and_then(|home| home.metadata().ok()).map(|found| found.uid());
+    let ground = path_dirs::Ground {
+        home: home.as_deref(),
+        known: &sandbox::runnable_places(confinement),
+        kept: &kept.places(),
+        writable: &own.map(FilePath::to_path).collect::<Vec<_>>(),
+        persons: [person, owner.unwrap_or(person)],
+    };
+    let places = path_dirs::granted(path.unwrap_or_default(), &ground).into_iter();
+    places.map(|place| ("PATH".to_owned(), FilePath::from(place))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::keys::Keys;
+
+    #[test]
+    fn a_variable_opens_tool_chains_and_certificates_and_no_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        let at = |name: &str| home.join(name);
+        for made in ["jdk", ".ssh", ".local/share", "certs", "mixed", "project/jdk"] {
+            std::fs::create_dir_all(at(made)).unwrap();
+        }
+        let (public, private) = ("-----BEGIN CERTIFICATE-----", "-----BEGIN PRIVATE KEY-----");
+        for (name, text) in [
+            ("certs/a.pem", public),
+            ("mixed/a.pem", public),
+            ("mixed/b.pem", private),
+            (".ssh/a.pem", public),
+        ] {
+            std::fs::write(at(name), text).unwrap();
+        }
+        let kept = Kept { keys: Keys::of(&[], Some(&home)), ..Kept::default() };
+        for (name, value, is_granted) in [
+            ("JAVA_HOME", "jdk", true),
+            ("JAVA_HOME", "project/jdk", false),
+            ("JAVA_HOME", ".ssh", false),
+            ("BUN_INSTALL", ".local", false),
+            ("CARGO_HOME", ".cargo", true),
+            ("PIP_CERT", "certs/a.pem", true),
+            ("PIP_CERT", "mixed/b.pem", false),
+            ("PIP_CERT", ".ssh/a.pem", false),
+            ("SSL_CERT_DIR", "certs", true),
+            ("SSL_CERT_DIR", "mixed", false),
+            ("EDITOR", "jdk", false),
+        ] {
+            let env = [(name.to_owned(), at(value).display().to_string())];
+            let found = named(&env, &kept, &[at("project")]);
+            assert_eq!(found.len(), usize::from(is_granted), "{name}={value}: {found:?}");
+        }
+        let both = format!("{}:{}", at("mixed").display(), at("certs").display());
+        let found = named(&[("SSL_CERT_DIR".to_owned(), both)], &kept, &[]);
+        assert_eq!(found, [("SSL_CERT_DIR".to_owned(), FilePath::from(at("certs")))]);
+    }
+}

@@ -1,0 +1,85 @@
+//! Programs that the person installed for themselves run in commands as on their own screen, with what
+//! belongs to them, and nothing that lies beside them is opened by that.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use serde_json::json;
+use std::path::Path;
+use support::anthropic::{Answer, Server, call};
+use support::{Desk, Run, write_program};
+
+/// What must be in no answer.
+const SECRET: &str = "fo1_4f1cTOKEN";
+
+fn file(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+fn program(path: &Path, script: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    write_program(path, script);
+}
+
+/// What the model is told of one command of a person with this search path, and the run.
+fn told(desk: &Desk, tier: &str, folders: &[&str], script: &str) -> (String, Run) {
+    let input = json!({ "command": script }).to_string();
+    let server =
+        Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")]);
+    let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+    let own = folders.iter().map(|name| desk.home().join(name).display().to_string());
+    let path: Vec<String> = own.chain(["/usr/bin:/bin".to_owned()]).collect();
+    command.env("AGENTD_SANDBOX_TIER", tier).env("PATH", path.join(":"));
+    let ran = support::run(command);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let said = server.requests()[1].body["messages"].as_array().unwrap().last().unwrap().clone();
+    let content = &said["content"][0]["content"];
+    let text = content.as_str().or_else(|| content[0]["text"].as_str()).unwrap_or_default();
+    (text.to_owned(), ran)
+}
+
+#[test]
+fn a_program_of_the_person_s_runs_with_its_libraries_and_without_its_keys() {
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        let home = desk.home();
+        program(&home.join("tools/maven/bin/mvn"), "cat \"${0%/*}/../lib/text\"");
+        file(&home.join("tools/maven/lib/text"), "of its library\n");
+        program(&home.join(".fly/bin/fly"), "echo flies; cat ~/.fly/config.yml");
+        file(&home.join(".fly/config.yml"), SECRET);
+        program(&home.join("tools/app/bin/app"), "echo by a link");
+        std::fs::create_dir_all(home.join(".local/bin")).unwrap();
+        std::os::unix::fs::symlink(home.join("tools/app/bin/app"), home.join(".local/bin/app"))
+            .unwrap();
+        program(&home.join(".local/bin/agent"), "echo acts; cat ~/.local/share/agent/auth.json");
+        file(&home.join(".local/share/agent/auth.json"), SECRET);
+        program(&home.join(".local/bin/uv"), "cat ~/.local/share/uv/credentials/c");
+        file(&home.join(".local/share/uv/credentials/c"), SECRET);
+        program(&home.join("tools/node-22/bin/node"), "echo the newest");
+        std::os::unix::fs::symlink("node-22/bin", home.join("tools/node-now")).unwrap();
+        let folders = ["tools/maven/bin", ".fly/bin", ".local/bin", "tools/node-now"];
+        let (said, _) = told(&desk, tier, &folders, "mvn; fly; app; agent; uv; node");
+        for word in ["of its library", "flies", "by a link", "acts", "the newest"] {
+            assert!(said.contains(word), "tier {tier} lacks {word}: {said}");
+        }
+        assert!(!said.contains(SECRET), "tier {tier}: {said}");
+    }
+}
+
+#[test]
+fn a_search_path_opens_neither_the_home_nor_a_place_of_keys() {
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        let home = desk.home();
+        program(&home.join("beside"), "echo began-at-home");
+        program(&home.join(".ssh/keyed"), "echo began-at-keys");
+        program(&home.join("own/tool"), "echo of its own");
+        file(&home.join(".ssh/id"), SECRET);
+        file(&home.join("letter"), SECRET);
+        let script = "tool; beside; keyed; cat ~/letter ~/.ssh/id";
+        let (said, _) = told(&desk, tier, &["", ".ssh", "own"], script);
+        assert!(said.contains("of its own"), "tier {tier}: {said}");
+        assert!(!said.contains("began-at") && !said.contains(SECRET), "tier {tier}: {said}");
+    }
+}
