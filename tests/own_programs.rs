@@ -4,10 +4,10 @@
 
 mod support;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 use support::anthropic::{Answer, Server, call};
-use support::{Desk, Run, write_program};
+use support::{Desk, write_program};
 
 /// What must be in no answer.
 const SECRET: &str = "fo1_4f1cTOKEN";
@@ -22,11 +22,15 @@ fn program(path: &Path, script: &str) {
     write_program(path, script);
 }
 
-/// What the model is told of one command of a person with this search path, and the run.
-fn told(desk: &Desk, tier: &str, folders: &[&str], script: &str) -> (String, Run) {
-    let input = json!({ "command": script }).to_string();
-    let server =
-        Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")]);
+/// What the model is told of one command of a person with this search path.
+fn told(desk: &Desk, tier: &str, folders: &[&str], script: &str) -> String {
+    answered(desk, tier, folders, ("bash", json!({ "command": script })))
+}
+
+/// The same of any call.
+fn answered(desk: &Desk, tier: &str, folders: &[&str], (tool, input): (&str, Value)) -> String {
+    let asked = call("toolu_1", tool, &input.to_string());
+    let server = Server::scripted([Answer::says([asked]), Answer::text("done")]);
     let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
     let own = folders.iter().map(|name| desk.home().join(name).display().to_string());
     let path: Vec<String> = own.chain(["/usr/bin:/bin".to_owned()]).collect();
@@ -35,8 +39,8 @@ fn told(desk: &Desk, tier: &str, folders: &[&str], script: &str) -> (String, Run
     assert_eq!(ran.code, 0, "{}", ran.err);
     let said = server.requests()[1].body["messages"].as_array().unwrap().last().unwrap().clone();
     let content = &said["content"][0]["content"];
-    let text = content.as_str().or_else(|| content[0]["text"].as_str()).unwrap_or_default();
-    (text.to_owned(), ran)
+    let text = content.as_str().or_else(|| content[0]["text"].as_str());
+    text.unwrap_or_default().to_owned()
 }
 
 #[test]
@@ -59,7 +63,7 @@ fn a_program_of_the_person_s_runs_with_its_libraries_and_without_its_keys() {
         program(&home.join("tools/node-22/bin/node"), "echo the newest");
         std::os::unix::fs::symlink("node-22/bin", home.join("tools/node-now")).unwrap();
         let folders = ["tools/maven/bin", ".fly/bin", ".local/bin", "tools/node-now"];
-        let (said, _) = told(&desk, tier, &folders, "mvn; fly; app; agent; uv; node");
+        let said = told(&desk, tier, &folders, "mvn; fly; app; agent; uv; node");
         for word in ["of its library", "flies", "by a link", "acts", "the newest"] {
             assert!(said.contains(word), "tier {tier} lacks {word}: {said}");
         }
@@ -78,8 +82,26 @@ fn a_search_path_opens_neither_the_home_nor_a_place_of_keys() {
         file(&home.join(".ssh/id"), SECRET);
         file(&home.join("letter"), SECRET);
         let script = "tool; beside; keyed; cat ~/letter ~/.ssh/id";
-        let (said, _) = told(&desk, tier, &["", ".ssh", "own"], script);
+        let said = told(&desk, tier, &["", ".ssh", "own"], script);
         assert!(said.contains("of its own"), "tier {tier}: {said}");
         assert!(!said.contains("began-at") && !said.contains(SECRET), "tier {tier}: {said}");
+    }
+}
+
+#[test]
+fn a_program_that_commands_do_not_get_is_named_with_its_place() {
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        program(&desk.home().join(".gnupg/bin/sealed"), "echo began");
+        let folders = [".gnupg/bin"];
+        let at = format!("sealed is at {}", desk.home().join(".gnupg/bin/sealed").display());
+        let said = told(&desk, tier, &folders, "sealed");
+        assert!(said.contains(&format!("[{at}, which commands cannot run")), "{tier}: {said}");
+        assert!(said.contains("exit code: 127") && !said.contains("began"), "{tier}: {said}");
+        let run = json!({ "command": ["sealed"] });
+        let said = answered(&desk, tier, &folders, ("run", run));
+        assert!(said.contains(&at) && !said.contains("began"), "tier {tier}: {said}");
+        let said = told(&desk, tier, &folders, "sealed-not");
+        assert!(said.contains("exit code: 127") && !said.contains("is at"), "{tier}: {said}");
     }
 }

@@ -13,6 +13,7 @@ use crate::home_names;
 use crate::lines::cut_line;
 use crate::live::{Live, Show, Shown};
 use crate::noise::is_noise;
+use crate::not_started::Search;
 use crate::run::CommandSide;
 use crate::site::Site;
 use crate::to_proxy;
@@ -40,6 +41,9 @@ const DETAIL_CHARS: usize = 200;
 const SIGXFSZ: i32 = Signal::SIGXFSZ as i32;
 /// What a shell says of a program that the kernel ended for the size of a file.
 const ENDED_BY_SIZE: i32 = 128 + SIGXFSZ;
+
+/// What a shell ends with that did not find a program.
+const NOT_FOUND: i32 = 127;
 
 /// What to run.
 pub(crate) struct Wanted {
@@ -74,7 +78,9 @@ pub(crate) fn run(wanted: Wanted, site: &mut Site<'_>) -> Result<Answer, Failure
     let cut_time = cut_time(wanted.timeout_ms);
     let sight = Sight::of(&side);
     let before = home_names::list(site.place);
-    let (text, time, course) = course(wanted, (side, capture::KEPT), &mut *show, site)?;
+    let name = wanted.argv.first().cloned().unwrap_or_default();
+    let (text, time, course) = course(wanted, (side, capture::KEPT), &mut *show, site)
+        .map_err(|failure| sight.explain(failure, &name))?;
     let mut answer = answer(text.clone(), (time, &sight), course, site);
     let kept = home_names::line(&before, &home_names::list(site.place));
     answer.footer.splice(0..0, kept.map(|line| visible(&line).into_owned()));
@@ -122,21 +128,41 @@ struct Sight {
     is_locked: bool,
     granted: Vec<PathBuf>,
     home: Option<String>,
+    /// The person's search path.
+    path: String,
     /// What a connection meets that goes no way that is open.
     way_out: Barrier,
 }
 
 impl Sight {
     fn of(side: &CommandSide<'_>) -> Self {
-        let home = side.env.iter().find(|(name, _)| name == "HOME");
+        let value = |wanted: &str| side.env.iter().find(|(name, _)| name == wanted);
+        let (home, path) = (value("HOME"), value("PATH"));
         Self {
             is_locked: side.cage.is_locked(),
             granted: side.cage.readable().to_vec(),
             home: home.map(|(_, home)| home.clone()),
+            path: path.map(|(_, path)| path.clone()).unwrap_or_default(),
             way_out: match side.proxy {
                 Some(_) => Barrier::Direct,
                 None => Barrier::Network,
             },
+        }
+    }
+
+    /// What it finds of the person's programs.
+    fn search(&self) -> Search<'_> {
+        let home = self.home.as_deref().map(Path::new);
+        Search { path: &self.path, granted: &self.granted, home }
+    }
+
+    /// Why a program was not found, where it is known.
+    fn explain(&self, failure: Failure, name: &str) -> Failure {
+        let is_missing = matches!(failure.code, Code::NotFound | Code::PermissionDenied);
+        let is_searched = self.is_locked && is_missing && !name.contains('/');
+        match is_searched.then(|| self.search().reason(name)).flatten() {
+            Some(reason) => Failure { hint: format!("{reason}."), ..failure },
+            None => failure,
         }
     }
 }
@@ -335,6 +361,8 @@ fn answer(
     if has_failed {
         footer.extend(ways_on((&matters, &ending.tampered), &site.place.project, sight.way_out));
         footer.extend(missed(&text, &matters, sight, site));
+        let is_missing = matches!(ending.exit, Exit::Code(NOT_FOUND)) && sight.is_locked;
+        footer.extend(is_missing.then(|| sight.search().line(&text)).flatten());
     }
     let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
     footer.push(exit);

@@ -52,6 +52,7 @@ mod manual;
 mod near_miss;
 mod nearest;
 mod noise;
+mod not_started;
 mod open;
 mod package_copy;
 mod passage;
