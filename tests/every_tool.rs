@@ -346,8 +346,8 @@ fn powershell_is_offered_where_it_is_installed_and_is_given_the_script() {
     );
     assert_eq!(desk.read("given"), given);
     // Installed, where no command can start it.
-    let outside = desk.outside().join("bin");
-    std::fs::create_dir(&outside).unwrap();
+    let outside = desk.home().join(".gnupg/bin");
+    std::fs::create_dir_all(&outside).unwrap();
     support::write_program(&outside.join("pwsh"), stub);
     let ran = with_path(format!("{}:/bin", outside.display()));
     assert_eq!((ran.code, ran.out.as_str()), (0, "Not there.\n"), "{}", ran.err);
