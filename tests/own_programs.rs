@@ -105,3 +105,25 @@ fn a_program_that_commands_do_not_get_is_named_with_its_place() {
         assert!(said.contains("exit code: 127") && !said.contains("is at"), "{tier}: {said}");
     }
 }
+
+#[test]
+fn the_doctor_names_directories_that_commands_do_not_get() {
+    let desk = Desk::new();
+    let home = desk.home();
+    for name in [".gnupg/bin", "own"] {
+        std::fs::create_dir_all(home.join(name)).unwrap();
+    }
+    let said = |folders: &[&str]| {
+        let mut command = desk.agentd(&["doctor"]);
+        let own = folders.iter().map(|name| home.join(name).display().to_string());
+        let path: Vec<String> = own.chain(["/usr/bin:/bin".to_owned()]).collect();
+        command.env("PATH", path.join(":"));
+        support::run(command).out
+    };
+    let text = said(&[".gnupg/bin", "own", "missing"]);
+    let line = format!("commands do not get {}: keys", home.join(".gnupg/bin").display());
+    assert!(text.contains(&line) && text.contains("--add-dir"), "{text}");
+    assert_eq!(text.matches("do not get").count(), 1, "{text}");
+    let text = said(&["own"]);
+    assert!(text.contains("programs of all its directories"), "{text}");
+}

@@ -2,8 +2,9 @@
 //!
 //! [`Config::load`] reads the layers that [`Sources`] names, lowest first: built-in, managed, the
 //! user's file, the project's file, the project's local file, environment, flags; then what the
-//! managed file tightens holds over all of them. Reading those files is the only input there is;
-//! a process's own environment comes in through [`Environment::of_process`].
+//! managed file tightens holds over all of them. Reading those files is the only input of a
+//! configuration; a process's own environment comes in through [`Environment::of_process`]. [`Keys`]
+//! and [`granted`] look at the person's home, too: where keys lie, and where programs.
 //!
 //! Who calls it: the supervisor for each session it opens, and the command line for `config`,
 //! `init` and `doctor`. [`allow`] writes one rule into the user's file, for the supervisor. No key (secret) ever enters a value of this crate.
@@ -15,6 +16,7 @@ mod environment;
 mod error;
 mod hook;
 mod init;
+mod key_places;
 mod keys;
 mod known;
 mod learn;
@@ -23,6 +25,7 @@ mod models;
 mod nearest;
 mod origin;
 mod own;
+mod path_dirs;
 mod project;
 mod proxy;
 mod settings;
@@ -44,10 +47,12 @@ pub use environment::{
 pub use error::{ConfigError, Place};
 pub use hook::{Configured, HookConfig};
 pub use init::{InitError, init_project, init_text};
+pub use key_places::{Keys, every_path};
 pub use learn::{LearnError, allow};
 pub use load::{MANAGED_FILE, PROJECT_FILE, PROJECT_LOCAL_FILE, Sources, Trust};
 pub use origin::{Layer, Origin};
 pub use own::{KeyFile, user_file_is_own};
+pub use path_dirs::{Ground, granted, refused};
 pub use project::Warning;
 pub use trust::{TrustError, TrustStore};
 pub use vendors::{KeySource, KeyVariable, ProviderName, Vendor};

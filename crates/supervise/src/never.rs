@@ -2,8 +2,8 @@
 //! As rules of the broker's, so that the refusal of a call's wish is recorded like any other, and as an
 //! answer to whoever adds a directory for a session. For `plan`, and for what changes it.
 
-use crate::keys::{Keys, every_path};
 use crate::plan::OpenFailure;
+use config::{Keys, every_path};
 use protocol::client::FailedKind;
 use protocol::confinement::FilePath;
 use protocol::judgement::{Rule, RuleEffect};

@@ -8,14 +8,14 @@ mod uncaged;
 use crate::book::chain;
 use crate::clean_settings::{HandedOver, Person};
 use crate::command_env::{Shell, command_env};
-use crate::keys::Keys;
 use crate::never::Kept;
 use crate::project_caches;
 use crate::stores;
 use crate::temp;
 use crate::tool_homes;
 use config::{
-    Config, Dirs, Environment, HookConfig, KeySource, ProviderName, Sources, Trust, TrustStore,
+    Config, Dirs, Environment, HookConfig, KeySource, Keys, ProviderName, Sources, Trust,
+    TrustStore,
 };
 use model::Origin;
 use protocol::client::{Change, FailedKind, Opening, ProjectTrust, Uncaged};

@@ -2,7 +2,6 @@
 //! policy knows by itself. For `plan`.
 
 use crate::never::Kept;
-use crate::path_dirs;
 use protocol::confinement::{Confinement, FilePath};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -61,14 +60,14 @@ pub(crate) fn of_path(
     let own = [&confinement.project].into_iter().chain(&confinement.added);
     let person = nix::unistd::getuid().as_raw();
     let owner = home.as_ref().and_then(|home| home.metadata().ok()).map(|found| found.uid());
-    let ground = path_dirs::Ground {
+    let ground = config::Ground {
         home: home.as_deref(),
         known: &sandbox::runnable_places(confinement),
         kept: &kept.places(),
         writable: &own.map(FilePath::to_path).collect::<Vec<_>>(),
         persons: [person, owner.unwrap_or(person)],
     };
-    let places = path_dirs::granted(path.unwrap_or_default(), &ground).into_iter();
+    let places = config::granted(path.unwrap_or_default(), &ground).into_iter();
     places.map(|place| ("PATH".to_owned(), FilePath::from(place))).collect()
 }
 
@@ -76,7 +75,7 @@ pub(crate) fn of_path(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::keys::Keys;
+    use config::Keys;
 
     #[test]
     fn a_variable_opens_tool_chains_and_certificates_and_no_key() {

@@ -1,6 +1,7 @@
 //! `agentd doctor`: what this machine offers, each thing tried and not assumed.
 
 mod attempts;
+mod path;
 mod tiers;
 
 use crate::door;
@@ -321,6 +322,7 @@ fn of_place(place: &Place) -> Vec<Finding> {
         Err(error) => findings.push(Finding::missing("socket", chain(&error), Exit::Configuration)),
     }
     let here = std::fs::canonicalize(".").unwrap_or_else(|_| Path::new("/").to_owned());
+    findings.extend(path::findings(place, &here));
     match place.load(&here, &[], TrustFlag::NotGiven) {
         Ok(config) => {
             let warnings = config.warnings.len();

@@ -1,6 +1,7 @@
 //! Where people's programs keep keys: below homes, and where the client's variables say. Paths alone;
-//! the disk is asked only which homes there are, and what of other people's lies in them. For `never`.
+//! the disk is asked only which homes there are, and what of other people's lies in them. For what no call is given, and for `doctor`.
 
+use crate::environment::key_places;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ const LOCAL: [&str; 11] =
 
 /// Where keys lie.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Keys {
+pub struct Keys {
     /// The person's: named even where nothing is there yet.
     own: Vec<PathBuf>,
     /// Where the person moved cargo's home to.
@@ -60,7 +61,8 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// Those that a client with this environment and this home can have, and everybody else's.
-    pub(crate) fn of(env: &[(String, String)], home: Option<&Path>) -> Self {
+    #[must_use]
+    pub fn of(env: &[(String, String)], home: Option<&Path>) -> Self {
         // Accounts that no file names, a network's, are not asked for: that can take forever.
         let accounts = fs::read_to_string(ACCOUNTS).unwrap_or_default();
         let mounts = fs::read_to_string(MOUNTS).unwrap_or_default();
@@ -90,7 +92,7 @@ impl Keys {
         }
         other_homes.retain(|other| !homes.contains(other));
         let mut own: Vec<PathBuf> = homes.iter().flat_map(|home| in_home(home)).collect();
-        own.extend(config::key_places(env).into_iter().filter(|place| {
+        own.extend(key_places(env).into_iter().filter(|place| {
             // One that names the whole home says nothing of what lies where in it.
             !homes.iter().any(|home| home.starts_with(place))
         }));
@@ -106,7 +108,8 @@ impl Keys {
 
     /// What of this place holds keys, as far as that is known: a home of cargo is mostly sources and
     /// programs, and may lie in a project for just these.
-    pub(crate) fn pieces(&self, place: PathBuf) -> Vec<PathBuf> {
+    #[must_use]
+    pub fn pieces(&self, place: PathBuf) -> Vec<PathBuf> {
         if place.ends_with(".cargo") || self.cargo_home.as_ref() == Some(&place) {
             return CARGO_KEYS.map(|name| place.join(name)).into();
         }
@@ -114,7 +117,8 @@ impl Keys {
     }
 
     /// All of them, by every path that leads there.
-    pub(crate) fn places(&self) -> Vec<PathBuf> {
+    #[must_use]
+    pub fn places(&self) -> Vec<PathBuf> {
         let others = self.other_homes.iter().flat_map(|home| in_home(home));
         let others = others.filter(|place| may_be_there(place));
         let mut all = every_path(self.own.iter().cloned().chain(others).collect());
@@ -124,7 +128,8 @@ impl Keys {
 }
 
 /// These and where they lead: calls ask by real paths, and any of these may be a link.
-pub(crate) fn every_path(named: Vec<PathBuf>) -> Vec<PathBuf> {
+#[must_use]
+pub fn every_path(named: Vec<PathBuf>) -> Vec<PathBuf> {
     let real: Vec<PathBuf> = named.iter().filter_map(|path| path.canonicalize().ok()).collect();
     real.into_iter().chain(named).collect()
 }

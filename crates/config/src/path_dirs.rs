@@ -1,5 +1,5 @@
 //! Which directories of the person's `PATH` commands may start programs from, beside those that the
-//! policy names. For `plan`; looks at the directories and changes nothing.
+//! policy names. For the supervisor's plan and for `doctor`; looks at the directories and changes nothing.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -45,22 +45,23 @@ const MOST: usize = 64;
 
 /// What is known before a directory is judged.
 #[derive(Debug)]
-pub(crate) struct Ground<'a> {
+pub struct Ground<'a> {
     /// The person's home, a real path.
-    pub(crate) home: Option<&'a Path>,
+    pub home: Option<&'a Path>,
     /// Where commands can start programs already.
-    pub(crate) known: &'a [PathBuf],
+    pub known: &'a [PathBuf],
     /// Where keys and agentd's own files lie, or would.
-    pub(crate) kept: &'a [PathBuf],
+    pub kept: &'a [PathBuf],
     /// What commands can write: a program that one of them left there would be started as the person's.
-    pub(crate) writable: &'a [PathBuf],
+    pub writable: &'a [PathBuf],
     /// Whose directories are the person's own: theirs, and those of who owns the home.
-    pub(crate) persons: [u32; 2],
+    pub persons: [u32; 2],
 }
 
 /// The places that a search path adds: its directories, what belongs to their programs, and programs that
 /// links in them lead to.
-pub(crate) fn granted(path: &str, ground: &Ground<'_>) -> Vec<PathBuf> {
+#[must_use]
+pub fn granted(path: &str, ground: &Ground<'_>) -> Vec<PathBuf> {
     let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
     let real: Vec<PathBuf> = dirs.filter_map(|dir| dir.canonicalize().ok()).collect();
     let mut granted = Vec::new();
@@ -76,6 +77,18 @@ pub(crate) fn granted(path: &str, ground: &Ground<'_>) -> Vec<PathBuf> {
         ground.grant(folder.unwrap_or(&program), &mut granted);
     }
     granted
+}
+
+/// The directories of a search path that commands are not given, as they are named, each with the reason.
+#[must_use]
+pub fn refused(path: &str, ground: &Ground<'_>) -> Vec<(PathBuf, &'static str)> {
+    let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
+    let reason = |dir: &Path| {
+        let real = dir.canonicalize().ok()?;
+        let is_known = ground.known.iter().any(|known| real.starts_with(known));
+        if is_known { None } else { ground.refused(&real) }
+    };
+    dirs.filter_map(|dir| reason(&dir).map(|reason| (dir, reason))).collect()
 }
 
 /// What belongs to the programs of a directory that many share, as `~/.local/bin`: parts of what has the
@@ -312,6 +325,12 @@ mod tests {
         found.sort();
         wanted.sort();
         assert_eq!(found, wanted, "and what its links lead to");
+        let path = [".ssh/bin", "known/bin", "project/bin", "open/bin", "bin", "missing", ""]
+            .map(|name| home.join(name).display().to_string());
+        let found = refused(&path.join(":"), &ground);
+        let said: Vec<_> =
+            found.iter().map(|(_, reason)| reason.split(' ').next().unwrap()).collect();
+        assert_eq!(said, ["keys", "commands", "other", "much"], "{found:?}");
         assert!(granted("bin:/:/usr", &ground).is_empty(), "nor relative ones, nor all");
     }
 }

@@ -1,0 +1,70 @@
+//! What of the person's `PATH` commands do not get, and why. For `doctor` only.
+
+use super::Finding;
+use crate::place::Place;
+use config::{Environment, Ground, Keys, TOOL_HOMES};
+use protocol::confinement::{
+    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
+};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What to do about each of them.
+const WAY_ON: &str =
+    "install the program in a directory of its own, or add its directory with --add-dir";
+
+/// A note on each such directory; one line where commands get all.
+pub(super) fn findings(place: &Place, here: &Path) -> Vec<Finding> {
+    let path = value(&place.environment, "PATH").unwrap_or_default();
+    let home = place.environment.absolute("HOME").and_then(|home| home.canonicalize().ok());
+    let keys = Keys::of(&place.passed(None), home.as_deref()).places();
+    let own = [Some(&place.dirs.state), Some(&place.dirs.runtime), place.dirs.config.as_ref()];
+    let kept: Vec<PathBuf> = own.into_iter().flatten().cloned().chain(keys).collect();
+    let person = nix::unistd::getuid().as_raw();
+    let owner = home.as_ref().and_then(|home| home.metadata().ok()).map(|found| found.uid());
+    let ground = Ground {
+        home: home.as_deref(),
+        known: &sandbox::runnable_places(&wanted(place, here, home.as_deref())),
+        kept: &kept,
+        writable: &[here.to_owned()],
+        persons: [person, owner.unwrap_or(person)],
+    };
+    let refused = config::refused(&path, &ground);
+    if refused.is_empty() {
+        return vec![Finding::ok("PATH", "commands find the programs of all its directories")];
+    }
+    let text =
+        |(dir, why): &(PathBuf, &str)| format!("commands do not get {}: {why}", dir.display());
+    refused.iter().map(|one| Finding::note("PATH", text(one)).hint(WAY_ON)).collect()
+}
+
+fn value(environment: &Environment, name: &str) -> Option<String> {
+    environment.get(name).and_then(|value| value.to_str()).map(str::to_owned)
+}
+
+/// The cage of a command in this directory, as far as it says what programs can be started.
+fn wanted(place: &Place, here: &Path, home: Option<&Path>) -> Confinement {
+    let homes = TOOL_HOMES.into_iter().filter_map(|name| {
+        let path = place.environment.absolute(name)?;
+        Some((name.to_owned(), FilePath::from(path)))
+    });
+    Confinement {
+        profile: Profile::Command,
+        project: FilePath::from(here),
+        added: Vec::new(),
+        temp: FilePath::from(place.dirs.runtime.join("temp")),
+        private: Vec::new(),
+        caches: None,
+        home: home.map(FilePath::from),
+        tool_homes: homes.collect(),
+        keys: Vec::new(),
+        withheld: Vec::new(),
+        network: Network::Off,
+        hosts: Vec::new(),
+        git: GitSettings::Kept,
+        highest_tier: Tier::A,
+        level: Level::Required,
+        cgroup: None,
+        limits: Limits::NONE,
+    }
+}
