@@ -127,3 +127,40 @@ fn the_doctor_names_directories_that_commands_do_not_get() {
     let text = said(&["own"]);
     assert!(text.contains("programs of all its directories"), "{text}");
 }
+
+#[test]
+fn commands_see_what_compilers_need_and_what_the_person_adds_and_no_key() {
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        file(
+            &desk.home().join(".config/agentd/config.toml"),
+            "sandbox.env = ['DATABASE_HOST', 'MYAPP_*', 'TESTS_URL']\n",
+        );
+        file(&desk.home().join("certs/ca.pem"), "of-the-certificate\n");
+        let server = Server::scripted([
+            Answer::says([call("toolu_1", "bash", r#"{"command":"env; cat $PIP_CERT"}"#)]),
+            Answer::text("done"),
+        ]);
+        let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+        command.env("AGENTD_SANDBOX_TIER", tier).env("PIP_CERT", desk.home().join("certs/ca.pem"));
+        let passing = ["CFLAGS", "RUSTFLAGS", "CMAKE_GENERATOR", "NODE_OPTIONS", "DATABASE_HOST"];
+        let kept = ["MYAPP_TOKEN", "CARGO_REGISTRIES_OWN_TOKEN", "OTHER", "LD_PRELOAD"];
+        for name in passing.into_iter().chain(kept).chain(["MYAPP_MODE"]) {
+            command.env(name, format!("of-{name}"));
+        }
+        command.env("TESTS_URL", "https://ada:of-TESTS@host/").env("GOPROXY", "https://a:of-GO@h/");
+        let ran = support::run(command);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let said = server.requests()[1].body["messages"].to_string();
+        for name in passing.into_iter().chain(["MYAPP_MODE"]) {
+            assert!(
+                said.contains(&format!("{name}=of-{name}")),
+                "tier {tier} lacks {name}: {said}"
+            );
+        }
+        assert!(said.contains("of-the-certificate"), "tier {tier}: {said}");
+        for name in kept.into_iter().chain(["TESTS", "GO"]) {
+            assert!(!said.contains(&format!("of-{name}")), "tier {tier} shows {name}: {said}");
+        }
+    }
+}

@@ -112,7 +112,7 @@ pub struct Permissions {
 }
 
 /// How calls are confined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxConfig {
     /// What to do where the kernel cannot enforce a row.
     pub level: Level,
@@ -120,6 +120,8 @@ pub struct SandboxConfig {
     pub highest_tier: Tier,
     /// Bounds of one call.
     pub limits: Limits,
+    /// Variables that commands see beside the usual ones, some as beginnings: `MYAPP_*`.
+    pub env: Vec<String>,
 }
 
 /// Bounds of tools.
@@ -404,6 +406,7 @@ fn sandbox(settings: &Settings) -> Result<SandboxConfig, ConfigError> {
             file_bytes: settings.number("sandbox.limits.file_bytes")?,
             open_files: settings.number("sandbox.limits.open_files")?,
         },
+        env: settings.list("sandbox.env")?.iter().map(|item| item.text.clone()).collect(),
     })
 }
 

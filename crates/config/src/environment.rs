@@ -186,6 +186,29 @@ pub fn command_may_see(name: &str, value: &str) -> bool {
     known && (name == "CARGO_HOME" || !sounds_secret(name)) && !names_a_login(value)
 }
 
+/// Whether a command may see it, as `sandbox.env` says: a name, or a beginning with a `*`.
+#[must_use]
+pub fn is_added(names: &[String], name: &str, value: &str) -> bool {
+    let fits = |wanted: &String| match wanted.strip_suffix('*') {
+        Some(beginning) => name.starts_with(beginning),
+        None => name == wanted,
+    };
+    names.iter().any(fits) && !sounds_secret(name) && !names_a_login(value)
+}
+
+/// Whether this can stand in `sandbox.env`.
+pub(crate) fn can_be_added(text: &str) -> bool {
+    let (name, least) = match text.strip_suffix('*') {
+        // A beginning of one or two letters would be half of what there is.
+        Some(beginning) => (beginning, 3),
+        None => (text, 1),
+    };
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    let is_set = FOR_COMMANDS.iter().any(|(own, _)| *own == name);
+    name.len() >= least && name.len() <= 256 && is_name && !is_set && !sounds_secret(name)
+}
+
 /// Words of names whose values are keys, or lead to them.
 const SECRET_WORDS: [&str; 13] = [
     "TOKEN",
@@ -271,6 +294,38 @@ mod tests {
             let named: BTreeSet<&str> = names.filter(|name| !own.contains(name)).collect();
             let known: BTreeSet<&str> = TOOL_HOMES.into_iter().chain(CERTIFICATES).collect();
             assert_eq!(named, known, "{policy}");
+        }
+    }
+
+    #[test]
+    fn names_are_added_one_by_one_or_by_their_beginning_and_keys_never() {
+        for (text, can_be) in [
+            ("DATABASE_HOST", true),
+            ("MYAPP_*", true),
+            ("*", false),
+            ("A*", false),
+            ("MY-APP", false),
+            ("1APP", false),
+            ("A B", false),
+            ("", false),
+            ("TERM", false),
+            ("GITHUB_TOKEN", false),
+            ("AWS_SECRET_*", false),
+            ("SSH_AUTH_SOCK", false),
+            ("npm_config_userconfig", false),
+        ] {
+            assert_eq!(can_be_added(text), can_be, "{text}");
+        }
+        let names = ["DATABASE_URL".to_owned(), "MYAPP_*".to_owned()];
+        for (name, value, passes) in [
+            ("DATABASE_URL", "postgres://db/x", true),
+            ("DATABASE_URL", "postgres://ada:secret@db/x", false),
+            ("DATABASE_URL_OLD", "postgres://db/x", false),
+            ("MYAPP_MODE", "test", true),
+            ("MYAPP_API_KEY", "secret", false),
+            ("OTHER", "x", false),
+        ] {
+            assert_eq!(is_added(&names, name, value), passes, "{name}={value}");
         }
     }
 

@@ -21,6 +21,8 @@ pub(crate) enum Kind {
     Files,
     /// Hosts; layers add to each other.
     Hosts,
+    /// Variables that commands see; layers add to each other.
+    Variables,
     /// Commands to run after edits; layers add to each other.
     Verifiers,
     /// Commands that put edited files in form; layers add to each other.
@@ -80,7 +82,9 @@ const PROVIDERS: &[&str] = &["anthropic", "openai", "openai-chat", "gemini", "re
 pub(crate) const MODES: &[&str] = &["auto", "accept-edits", "ask", "dont-ask", "plan"];
 
 use FromProject::{Anything, Nothing, Tighten};
-use Kind::{Count, Dirs, Files, Formatters, Hosts, Name, Rules, Time, Url, Verifiers, Word};
+use Kind::{
+    Count, Dirs, Files, Formatters, Hosts, Name, Rules, Time, Url, Variables, Verifiers, Word,
+};
 use Order::{LaterWord, Smaller, SmallerButZero};
 
 /// All keys.
@@ -111,6 +115,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("sandbox.limits.cpu_seconds", Count(0, 1_000_000_000), Tighten(SmallerButZero)),
     key("sandbox.limits.file_bytes", Count(0, i64::MAX as u64), Tighten(SmallerButZero)),
     key("sandbox.limits.open_files", Count(0, 1_048_576), Tighten(SmallerButZero)),
+    // A project that names them would be told what the person keeps in them.
+    key("sandbox.env", Variables, Nothing),
     key("net.mode", Word(&["on", "allow", "off"]), Tighten(LaterWord)),
     // A project that names its own hosts chooses where what it reads is sent.
     key("net.allow", Hosts, Nothing),

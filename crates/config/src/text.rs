@@ -105,6 +105,7 @@ impl Lined<'_> {
                 | Kind::Dirs
                 | Kind::Files
                 | Kind::Hosts
+                | Kind::Variables
                 | Kind::Verifiers
                 | Kind::Formatters
         ) {

@@ -1,6 +1,7 @@
 //! One value: read from what a file, a variable or a flag says, by the kind of its key.
 
 use crate::duration;
+use crate::environment;
 use crate::hook;
 use crate::keys::{Key, Kind};
 use crate::origin::Origin;
@@ -73,6 +74,9 @@ pub(crate) fn read(key: &Key, raw: &Raw<'_>) -> Result<Value, Unfit> {
         (Kind::Hosts, Raw::Text(text) | Raw::Untyped(text)) => {
             text.parse::<HostRule>().ok().map(|rule| Value::Text(rule.to_string()))
         }
+        (Kind::Variables, Raw::Text(text) | Raw::Untyped(text)) => {
+            environment::can_be_added(text).then(|| Value::Text((*text).to_owned()))
+        }
         (Kind::Verifiers, Raw::Text(text) | Raw::Untyped(text)) => {
             line(text).filter(|_| hook::read(text).is_some())
         }
@@ -100,6 +104,7 @@ pub(crate) fn read(key: &Key, raw: &Raw<'_>) -> Result<Value, Unfit> {
             | Kind::Dirs
             | Kind::Files
             | Kind::Hosts
+            | Kind::Variables
             | Kind::Verifiers
             | Kind::Formatters,
             Raw::Number(_),
@@ -130,6 +135,10 @@ pub(crate) fn wanted(kind: Kind) -> String {
         ),
         Kind::Rules => "a list of rules such as [\"bash:cargo *\"]".into(),
         Kind::Hosts => format!("a list of hosts such as {}", HostRule::EXAMPLES),
+        Kind::Variables => "a list of variables such as [\"DATABASE_HOST\", \"MYAPP_*\"], none with the \
+             name of a key or of what agentd sets itself: what a command sees can be sent to the model, so \
+             keys stay with programs that the person runs"
+            .into(),
         Kind::Verifiers => format!("a list of commands such as [{}]", hook::VERIFIER),
         Kind::Formatters => format!("a list of commands such as [{}]", hook::FORMATTER),
         Kind::Dirs => "a list of directories such as [\"/srv/data\"]".into(),

@@ -99,6 +99,7 @@ fn untyped(
             | Kind::Dirs
             | Kind::Files
             | Kind::Hosts
+            | Kind::Variables
             | Kind::Verifiers
             | Kind::Formatters,
             Value::Text(text),

@@ -215,7 +215,7 @@ fn rules_of_all_layers_add_up_with_their_places() {
 
 #[test]
 fn what_is_wrong_is_named_with_its_place() {
-    let rows: [(&str, &[&str]); 23] = [
+    let rows: [(&str, &[&str]); 24] = [
         ("[permisions]\nmode = 'ask'", &["user.toml:1:2", "no key `permisions`"]),
         (
             "[permissions]\nmoode = 'ask'",
@@ -248,6 +248,7 @@ fn what_is_wrong_is_named_with_its_place() {
         ("provider.max_wait = '1 minute'", &["a time from"]),
         ("provider.base_url = 'ftp://x'", &["a URL such as"]),
         ("provider.base_url = 'https://me:secret@x'", &["no user"]),
+        ("sandbox.env = ['GITHUB_TOKEN']", &["user.toml:1", "GITHUB_TOKEN", "stay with programs"]),
         ("tools.add_dirs = ['data']", &["user.toml:1", "absolute path"]),
         ("budget.rounds = 1\nbudget.rounds = 2", &["user.toml:2:", "not TOML", "duplicate key"]),
         ("[net\nmode = 'off'", &["user.toml:1:", "not TOML"]),
@@ -371,6 +372,7 @@ sandbox.limits.processes = 0
 net.mode = 'on'
 tools.add_dirs = ['/']
 budget.rounds = 1000
+sandbox.env = ['MYAPP_*']
 ";
 
 #[test]
@@ -400,6 +402,7 @@ fn a_foreign_project_cannot_loosen_and_each_attempt_is_named() {
                 ("net.mode", 9),
                 ("tools.add_dirs", 10),
                 ("budget.rounds", 11),
+                ("sandbox.env", 12),
             ]
         );
         assert!(
@@ -419,6 +422,7 @@ fn the_same_project_may_when_it_is_trusted() {
     assert_eq!((config.sandbox.level, config.sandbox.highest_tier), (Level::BestEffort, Tier::B));
     assert_eq!(config.network, Network::On);
     assert_eq!(config.budget.rounds, 1000);
+    assert_eq!(config.sandbox.env, ["MYAPP_*"]);
 }
 
 #[test]

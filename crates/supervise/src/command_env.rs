@@ -73,15 +73,18 @@ fn value<'a>(env: &'a [(String, String)], wanted: &str) -> Option<&'a str> {
 }
 
 /// The whole environment of a command: the client's variables that it may see, then those with the
-/// same value in every command.
+/// same value in every command. `added` names more that the person's configuration passes.
 pub(crate) fn command_env(
-    env: &[(String, String)],
+    (env, added): (&[(String, String)], &[String]),
     wanted: &Confinement,
     shell: &Shell,
 ) -> Vec<(String, String)> {
     let temp = wanted.temp_in(wanted.highest_tier);
+    let may_see = |name: &str, value: &str| {
+        config::command_may_see(name, value) || config::is_added(added, name, value)
+    };
     let mut reduced: Vec<_> =
-        env.iter().filter(|(name, value)| config::command_may_see(name, value)).cloned().collect();
+        env.iter().filter(|(name, value)| may_see(name, value)).cloned().collect();
     // Tier A shows the home at its real path alone.
     let home = wanted.home.as_ref().map(|home| home.to_path().display().to_string());
     let named = reduced.iter_mut().find(|(name, _)| name == "HOME");
@@ -103,7 +106,10 @@ pub(crate) fn command_env(
         ("TMPDIR".to_owned(), temp.display().to_string()),
         ("AI_AGENT".to_owned(), "agentd".to_owned()),
     ];
-    reduced.into_iter().chain(fixed).chain(editors).chain(own).collect()
+    let ours: Vec<_> = fixed.into_iter().chain(editors).chain(own).collect();
+    // Of two values most programs take the first.
+    reduced.retain(|(name, _)| !ours.iter().any(|(own, _)| own == name));
+    reduced.into_iter().chain(ours).collect()
 }
 
 /// A search path as commands find it: a link to a directory of programs may lie where they see nothing.
@@ -239,7 +245,7 @@ mod tests {
             ("HOME", "/h"),
             ("CI", "true"),
         ]);
-        let env = command_env(&given, &wanted(Path::new("/")), &Shell::Plain);
+        let env = command_env((&given, &[]), &wanted(Path::new("/")), &Shell::Plain);
         let names: Vec<_> = env.iter().map(|(name, _)| name.as_str()).collect();
         let fixed = config::FOR_COMMANDS.map(|(name, _)| name);
         let own = ["SHELL", "TMPDIR", "AI_AGENT"];
@@ -259,7 +265,7 @@ mod tests {
             ("GIT_ASKPASS", "/usr/bin/ksshaskpass"),
             ("SHELL", "/usr/bin/fish"),
         ]);
-        let env = command_env(&given, &wanted(Path::new("/")), &Shell::Plain);
+        let env = command_env((&given, &[]), &wanted(Path::new("/")), &Shell::Plain);
         for (name, wanted) in [
             ("TERM", "dumb"),
             ("PAGER", "cat"),
@@ -277,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_command_without_a_path_gets_a_plain_one() {
-        let env = command_env(&[], &wanted(Path::new("/")), &Shell::Plain);
+        let env = command_env((&[], &[]), &wanted(Path::new("/")), &Shell::Plain);
         assert!(env.contains(&("PATH".into(), PLAIN_PATH.into())));
     }
 }

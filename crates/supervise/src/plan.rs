@@ -178,7 +178,7 @@ pub(crate) fn plan(
     }
     listable(&Change::Network(network), &confinement)?;
     let shell = Shell::find(&opening.env, &confinement);
-    let env = command_env(&opening.env, &confinement, &shell);
+    let env = command_env((&opening.env, &config.sandbox.env), &confinement, &shell);
     let setup = setup(&id, &config, &confinement, (&env, &shell))?;
     let store = stores::setup(&id, &ground.dirs.state, &confinement);
     let source = source(&config);

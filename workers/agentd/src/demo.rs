@@ -173,7 +173,7 @@ fn task(
         project: FilePath::from(scene.project()),
         added: Vec::new(),
         start: Start::New,
-        env: scene.place()?.passed(None),
+        env: scene.place()?.passed(None, &[]),
         settings: vec![
             set("provider.name", "replay"),
             set("provider.model", "recorded"),

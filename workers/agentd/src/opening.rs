@@ -66,7 +66,7 @@ pub(crate) fn opening(
         project: FilePath::from(&project),
         added,
         start,
-        env: place.passed(key_variable),
+        env: place.passed(key_variable, &config.sandbox.env),
         settings,
         mode: flags.permission_mode,
         network: network(flags),

@@ -114,15 +114,18 @@ impl Place {
         })?)
     }
 
-    /// The variables that the supervisor is told. The one that holds the key stands among them
+    /// The variables that the supervisor is told, those that the configuration adds for commands among
+    /// them. The one that holds the key stands among them
     /// without its value.
-    pub(crate) fn passed(&self, key: Option<&str>) -> Vec<(String, String)> {
+    pub(crate) fn passed(&self, key: Option<&str>, added: &[String]) -> Vec<(String, String)> {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let mut passed = Vec::new();
         for name in names {
             // A value that is no UTF-8 cannot be put into words; no variable above needs one.
             let Some(value) = self.environment.get(&name).and_then(OsStr::to_str) else { continue };
-            let known = config::command_may_see(&name, value) || config::names_keys(&name);
+            let known = config::command_may_see(&name, value)
+                || config::names_keys(&name)
+                || config::is_added(added, &name, value);
             if known || PASSED.contains(&name.as_str()) {
                 passed.push((name, value.to_owned()));
             }

@@ -17,7 +17,7 @@ const WAY_ON: &str =
 pub(super) fn findings(place: &Place, here: &Path) -> Vec<Finding> {
     let path = value(&place.environment, "PATH").unwrap_or_default();
     let home = place.environment.absolute("HOME").and_then(|home| home.canonicalize().ok());
-    let keys = Keys::of(&place.passed(None), home.as_deref()).places();
+    let keys = Keys::of(&place.passed(None, &[]), home.as_deref()).places();
     let own = [Some(&place.dirs.state), Some(&place.dirs.runtime), place.dirs.config.as_ref()];
     let kept: Vec<PathBuf> = own.into_iter().flatten().cloned().chain(keys).collect();
     let person = nix::unistd::getuid().as_raw();
