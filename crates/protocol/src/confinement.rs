@@ -236,6 +236,9 @@ pub struct Confinement {
     pub cgroup: Option<FilePath>,
 }
 
+/// Temporary directories of the host, in whose places tier A shows the session's.
+pub const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+
 /// A directory of the session that commands in tier A find in the place of one of the host's, as
 /// systemd's `PrivateTmp=` does it for services: what they write there, they find again in the next
 /// call, and nobody else sees it.

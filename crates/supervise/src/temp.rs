@@ -5,7 +5,7 @@
 
 use crate::hold::Hold;
 use crate::remover::Remover;
-use protocol::confinement::{Confinement, FilePath, PrivateDir};
+use protocol::confinement::{Confinement, FilePath, PrivateDir, TEMPORARY};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
@@ -17,7 +17,8 @@ const OF_SESSION: &str = "agentd-";
 /// How the name of one begins that was put aside. No session's name is of this form, so an older
 /// build leaves it alone.
 const ASIDE: &str = "agentd-removed-";
-/// How many names a session's directory may have, where what has the others stays.
+/// How many names are tried for a session's directory. Each but the first ends in a random number, so
+/// that nobody takes them in advance.
 const NAMES: u32 = 8;
 /// A link beside the private directories to the session's files: with them it ends.
 const OWNER: &str = "session";
@@ -44,9 +45,8 @@ pub(crate) fn place(root: &Path, session: &str) -> PathBuf {
 /// # Errors
 /// Where none can be made.
 pub(crate) fn make(wanted: &Path, session: &Path, remover: &Remover) -> io::Result<PathBuf> {
-    let other_names = (2..=NAMES).map(|number| with_ending(wanted, number));
     let mut refused = io::ErrorKind::AlreadyExists.into();
-    for path in std::iter::once(wanted.to_owned()).chain(other_names) {
+    for path in names(wanted, session)? {
         match make_at(&path, session, remover) {
             Ok(()) => return Ok(path),
             Err(error) if path.symlink_metadata().is_ok() => {
@@ -93,10 +93,34 @@ fn private(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().mode(0o700).create(path)
 }
 
-fn with_ending(path: &Path, number: u32) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!("-{number}"));
-    name.into()
+/// The names to try, one after the other: the one that an earlier life of the session was given in the
+/// place of the first goes before new ones.
+fn names(wanted: &Path, session: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut names = vec![wanted.to_owned()];
+    let prefix = format!("{}-", wanted.file_name().unwrap_or_default().to_string_lossy());
+    if wanted.symlink_metadata().is_ok() && !is_of(wanted, session) {
+        let entries = wanted.parent().map(std::fs::read_dir).into_iter().flatten().flatten();
+        let others = entries
+            .flatten()
+            .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()));
+        names.extend(others.map(|entry| entry.path()).filter(|path| is_of(path, session)));
+    }
+    for _ in 1..NAMES {
+        names.push(wanted.with_file_name(format!("{prefix}{:08x}", random()?)));
+    }
+    Ok(names)
+}
+
+/// Whether this user made the directory for this session.
+fn is_of(path: &Path, session: &Path) -> bool {
+    is_own(path).unwrap_or(false)
+        && std::fs::read_link(path.join(OWNER)).is_ok_and(|owner| owner == session)
+}
+
+fn random() -> io::Result<u32> {
+    let mut number = [0; 4];
+    getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(u32::from_ne_bytes(number))
 }
 
 /// Only the owner can change the mode of what is in `/tmp`, and a call may have.
@@ -105,15 +129,20 @@ fn is_own(path: &Path) -> io::Result<bool> {
     Ok(there.is_dir() && there.uid() == nix::unistd::geteuid().as_raw())
 }
 
-/// Which of them tier A shows where; the home where the person has one.
+/// Which of them tier A shows where. The home where the person has one that is a place by itself: `/`
+/// holds everything, and one that shares its place with `/tmp` or `/var/tmp` is the session's with it.
 pub(crate) fn shown(path: &Path, home: Option<&Path>) -> Vec<PrivateDir> {
-    let of_machine = [(Path::new("/tmp"), TMP), (Path::new("/var/tmp"), VAR_TMP)];
-    let home = home.map(|home| (home, HOME));
+    let of_machine = TEMPORARY.map(Path::new).into_iter().zip([TMP, VAR_TMP]);
+    let apart = |home: &&Path| {
+        let meets = |dir: &Path| home.starts_with(dir) || dir.starts_with(home);
+        home.parent().is_some() && !TEMPORARY.map(Path::new).into_iter().any(meets)
+    };
+    let home = home.filter(apart).map(|home| (home, HOME));
     let dir = |(shown_at, name): (&Path, &str)| PrivateDir {
         shown_at: FilePath::from(shown_at),
         kept_at: FilePath::from(path.join(name)),
     };
-    of_machine.into_iter().chain(home).map(dir).collect()
+    of_machine.chain(home).map(dir).collect()
 }
 
 /// The session's directory got this name.
@@ -139,20 +168,16 @@ pub(crate) fn remove(path: &Path, remover: &Remover) {
 
 /// The same for that of a session whose files are gone. One by another name waits for the next sweep.
 pub(crate) fn remove_of(path: &Path, session: &Path, remover: &Remover) {
-    if is_own(path).unwrap_or(false)
-        && std::fs::read_link(path.join(OWNER)).is_ok_and(|owner| owner == session)
-    {
+    if is_of(path, session) {
         remove(path, remover);
     }
 }
 
 /// Renames it to a name that only the sweep knows.
 fn put_aside(path: &Path) -> io::Result<PathBuf> {
-    let mut number = [0; 4];
-    getrandom::fill(&mut number).map_err(|error| io::Error::other(error.to_string()))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let session = name.trim_start_matches(OF_SESSION);
-    let aside = format!("{ASIDE}{session}-{:08x}", u32::from_ne_bytes(number));
+    let aside = format!("{ASIDE}{session}-{:08x}", random()?);
     let aside = path.with_file_name(aside);
     std::fs::rename(path, &aside)?;
     Ok(aside)
@@ -311,7 +336,8 @@ mod tests {
         symlink(root.path(), &path).unwrap();
         let session = tempfile::tempdir().unwrap();
         let other = make(&path, session.path(), &remover).unwrap();
-        assert_eq!(other, place(root.path(), "0123456789ab-2"));
+        let name = other.file_name().unwrap().to_str().unwrap();
+        assert!(name.starts_with("agentd-0123456789ab-"), "{name}");
         std::fs::write(other.join("tmp/left"), "x").unwrap();
         assert_eq!(make(&path, session.path(), &remover).unwrap(), other);
         assert_eq!(names(&other.join(TMP)), ["left"], "it is the session's own");
@@ -321,6 +347,22 @@ mod tests {
         let nowhere = root.path().join("none/agentd-a");
         let nowhere = make(&nowhere, session.path(), &remover).unwrap_err();
         assert_eq!(nowhere.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_home_is_shown_where_it_is_a_place_by_itself() {
+        for (home, own) in [
+            (Some("/home/ann"), true),
+            (Some("/tmpfs/ann"), true),
+            (Some("/"), false),
+            (Some("/tmp"), false),
+            (Some("/var/tmp/ann"), false),
+            (Some("/var"), false),
+            (None, false),
+        ] {
+            let shown = shown(Path::new("/tmp/agentd-1"), home.map(Path::new));
+            assert_eq!(shown.len(), if own { 3 } else { 2 }, "{home:?}");
+        }
     }
 
     #[tokio::test]

@@ -2,9 +2,10 @@
 //! read-only in a cage. So each gets one that the project's sessions share; cargo's and Go's begin as
 //! links to what the person has. For `command`.
 
+use crate::scope::Place;
+use crate::shared_dir::SharedDir;
 use std::ffi::OsString;
-use std::io::{self, Write};
-use std::os::unix::fs::symlink;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What of the person's cargo home is seen as it is; credentials are not among it.
@@ -21,16 +22,18 @@ const OF_GO: [&str; 4] = ["info", "mod", "zip", "ziphash"];
 /// Names the directory with copies of the person's settings.
 const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
 
-/// A session's sign that it has linked what the person has.
-const LINKED: &str = ".agentd-caches";
+/// A session's sign that it has linked what the person has. It lies beside the temporary directory,
+/// where no command writes.
+const LINKED: &str = "caches-linked";
 
-/// Variables that lead package managers to the project's `caches`. The first call of a session, whose
-/// temporary directory says that it was, links what the person has got meanwhile. Where a cache cannot
-/// be made its variable is left out, and the program sees the person's, read-only.
+/// Variables that lead package managers to the project's caches. The first call of a session links what
+/// the person has got meanwhile. Where a cache cannot be made its variable is left out, and the program
+/// sees the person's, read-only. What the person keeps where commands write is no other's: it stays the
+/// cache, and no link is made to what a command may have put there.
 pub(crate) fn variables(
     given: &[(String, String)],
     caches: &Path,
-    temp: &Path,
+    place: &Place,
 ) -> Vec<(OsString, OsString)> {
     let mut variables = vec![
         // pip, Go's builds, ccache and others. Go's modules lie elsewhere.
@@ -47,11 +50,16 @@ pub(crate) fn variables(
         Some(list) => std::env::split_paths(&list).collect(),
         None => value("HOME").map(|home| home.join("go")).into_iter().collect::<Vec<_>>(),
     };
+    let own_cargo = own_cargo.filter(|own| !place.is_written_at(own));
     let (cargo, go) = (caches.join("cargo"), caches.join("go"));
-    if std::fs::File::create_new(temp.join(LINKED)).is_ok() {
+    if is_first(place)
+        && let Ok(dir) = SharedDir::open(caches)
+    {
         let copy = value(SETTINGS_HOME).map(|dir| dir.join("cargo/config.toml"));
-        let _ = own_cargo.as_ref().map(|own| fill_cargo_home(own, copy.as_deref(), &cargo));
-        let _ = own_go.first().map(|own| fill_go_path(own, &go));
+        let fill = |own: &PathBuf| fill_cargo_home(own, copy.as_deref(), &dir.folder("cargo")?);
+        let _ = own_cargo.as_ref().map(fill);
+        let own = own_go.first().filter(|own| !place.is_written_at(own));
+        let _ = own.map(|own| fill_go_path(own, &dir.folder("go")?));
     }
     if own_cargo.is_some() && cargo.is_dir() {
         variables.push(("CARGO_HOME".into(), cargo.into()));
@@ -64,65 +72,46 @@ pub(crate) fn variables(
     variables
 }
 
-/// What was downloaded, so that builds work offline and more can be added.
-fn fill_go_path(own: &Path, at: &Path) -> io::Result<()> {
-    let downloads = "pkg/mod/cache/download";
-    std::fs::create_dir_all(at.join(downloads))?;
-    link_downloads(&own.join(downloads), &at.join(downloads))
+fn is_first(place: &Place) -> bool {
+    place.temp.parent().is_some_and(|beside| std::fs::File::create_new(beside.join(LINKED)).is_ok())
 }
 
-fn link_downloads(from: &Path, at: &Path) -> io::Result<()> {
+/// What was downloaded, so that builds work offline and more can be added.
+fn fill_go_path(own: &Path, at: &SharedDir) -> io::Result<()> {
+    let downloads = Path::new("pkg/mod/cache/download");
+    link_downloads(&own.join(downloads), &at.folders(downloads)?)
+}
+
+fn link_downloads(from: &Path, at: &SharedDir) -> io::Result<()> {
     for entry in entries(from) {
-        let here = at.join(entry.file_name().unwrap_or_default());
+        let name = entry.file_name().unwrap_or_default();
         if entry.is_dir() && !entry.is_symlink() {
-            std::fs::create_dir_all(&here)?;
-            link_downloads(&entry, &here)?;
+            link_downloads(&entry, &at.folder(name)?)?;
         } else if entry.extension().is_some_and(|end| OF_GO.iter().any(|of| end == *of)) {
-            link(&entry, &here)?;
+            at.link(name, &entry)?;
         }
     }
     Ok(())
 }
 
-fn fill_cargo_home(own: &Path, copy: Option<&Path>, at: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(at)?;
+fn fill_cargo_home(own: &Path, copy: Option<&Path>, at: &SharedDir) -> io::Result<()> {
     for name in AS_IT_IS {
-        link(&own.join(name), &at.join(name))?;
+        at.link(name, &own.join(name))?;
     }
     match copy.and_then(|copy| std::fs::read(copy).ok()) {
-        Some(settings) => write_anew(&at.join("config.toml"), &settings)?,
-        None => SETTINGS.iter().try_for_each(|name| link(&own.join(name), &at.join(name)))?,
+        Some(settings) => at.write_anew("config.toml", &settings)?,
+        None => SETTINGS.iter().try_for_each(|name| at.link(name, &own.join(name)))?,
     }
     for name in ADDED_TO {
+        let registries = at.folders(Path::new(name))?;
         for registry in entries(&own.join(name)) {
-            let folder = at.join(name).join(registry.file_name().unwrap_or_default());
-            std::fs::create_dir_all(&folder)?;
+            let folder = registries.folder(registry.file_name().unwrap_or_default())?;
             for entry in entries(&registry) {
-                link(&entry, &folder.join(entry.file_name().unwrap_or_default()))?;
+                folder.link(entry.file_name().unwrap_or_default(), &entry)?;
             }
         }
     }
     Ok(())
-}
-
-/// In the place of what an earlier session had there, or a command's own.
-fn write_anew(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    match std::fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    std::fs::File::create_new(file)?.write_all(bytes)
-}
-
-fn link(to: &Path, at: &Path) -> io::Result<()> {
-    if to.symlink_metadata().is_err() {
-        return Ok(());
-    }
-    match symlink(to, at) {
-        // From an earlier session, or a command's own.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        linked => linked,
-    }
 }
 
 /// What lies in a folder; nothing where there is none, or where it may not be read.
@@ -135,6 +124,21 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A session whose temporary directory lies in this one.
+    fn session(at: &Path) -> Place {
+        std::fs::create_dir_all(at.join("caches")).unwrap();
+        Place {
+            project: at.join("project"),
+            added: Vec::new(),
+            temp: at.join("tmp"),
+            private: Vec::new(),
+            home: None,
+            caches: None,
+            withheld: Vec::new(),
+        }
+    }
 
     #[test]
     fn a_cargo_home_can_be_added_to_and_the_person_s_stays_as_it_is() {
@@ -147,7 +151,7 @@ mod tests {
         std::fs::write(own.join("config.toml"), "[build]").unwrap();
         let given = [("HOME".to_owned(), dir.path().join("home").display().to_string())];
         for _ in 0..2 {
-            let variables = variables(&given, &caches, dir.path());
+            let variables = variables(&given, &caches, &session(dir.path()));
             let cargo = caches.join("cargo");
             assert!(variables.contains(&("CARGO_HOME".into(), cargo.clone().into())));
             let read = |name: &str| std::fs::read_to_string(cargo.join(name)).ok();
@@ -161,10 +165,10 @@ mod tests {
         let later = "registry/cache/index.x-1/later.crate";
         std::fs::create_dir_all(own.join(later).parent().unwrap()).unwrap();
         std::fs::write(own.join(later), "").unwrap();
-        variables(&given, &caches, dir.path());
+        variables(&given, &caches, &session(dir.path()));
         assert!(!caches.join("cargo").join(later).exists());
         let next = tempfile::tempdir().unwrap();
-        variables(&given, &caches, next.path());
+        variables(&given, &caches, &session(next.path()));
         assert!(caches.join("cargo").join(later).exists());
         assert!(caches.join("cargo/registry/src/index.x-1/new").exists());
     }
@@ -183,8 +187,9 @@ mod tests {
         let cargo = at("caches/cargo");
         for text in ["copy", "changed"] {
             std::fs::write(&copy, text).unwrap();
-            let session = tempfile::tempdir().unwrap();
-            variables(&given, &at("caches"), session.path());
+            let later = tempfile::tempdir().unwrap();
+            session(dir.path());
+            variables(&given, &at("caches"), &session(later.path()));
             assert_eq!(std::fs::read_to_string(cargo.join("config.toml")).unwrap(), text);
             assert!(cargo.join("config").symlink_metadata().is_err());
         }
@@ -195,7 +200,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let caches = dir.path().join("caches");
         let given = [("HOME".to_owned(), dir.path().join("home").display().to_string())];
-        let variables = variables(&given, &caches, dir.path());
+        let variables = variables(&given, &caches, &session(dir.path()));
         for name in ["XDG_CACHE_HOME", "npm_config_cache", "CARGO_HOME", "GOPATH"] {
             let led = variables.iter().find(|(variable, _)| variable == name);
             let led = led.unwrap_or_else(|| panic!("{name} is not led anywhere"));
@@ -224,7 +229,7 @@ mod tests {
             (vec![of_home, list], moved, dir.path().join("two")),
         ] {
             std::fs::create_dir(&at).unwrap();
-            let variables = variables(&given, &at.join("caches"), &at);
+            let variables = variables(&given, &at.join("caches"), &session(&at));
             let (_, list) = variables.iter().find(|(name, _)| name == "GOPATH").unwrap();
             let list: Vec<PathBuf> = std::env::split_paths(list).collect();
             let folder = at.join("caches/go").join(version);
@@ -237,5 +242,40 @@ mod tests {
             std::fs::write(folder.join("v1.1.0.zip"), "new").unwrap();
             assert!(!own.join(version).join("v1.1.0.zip").exists());
         }
+    }
+
+    /// Commands of an earlier call may have put a link anywhere in the caches, and what the person keeps
+    /// in the project they may have changed.
+    #[test]
+    fn nothing_is_made_behind_a_link_that_a_command_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let (own, outside) = (base.join("home/.cargo"), base.join("outside"));
+        for made in ["registry/cache/index.x-1/a.crate", "registry/src/index.x-1/a", "bin"] {
+            std::fs::create_dir_all(own.join(made)).unwrap();
+        }
+        std::fs::create_dir_all(base.join("home/go/pkg/mod/cache/download/a.org/@v")).unwrap();
+        std::fs::create_dir(&outside).unwrap();
+        let place = session(&base);
+        let given = [("HOME".to_owned(), base.join("home").display().to_string())];
+        for name in ["cargo", "go", "cargo/registry", "cargo/registry/src", "go/pkg"] {
+            let caches = base.join(name).join("caches");
+            let link = caches.join(name);
+            std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+            symlink(&outside, link).unwrap();
+            let _ = std::fs::remove_file(base.join(LINKED));
+            variables(&given, &caches, &place);
+            assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{name}");
+        }
+        let caches = base.join("caches");
+        std::fs::remove_file(base.join(LINKED)).unwrap();
+        variables(&given, &caches, &place);
+        assert!(caches.join("cargo/registry/src/index.x-1/a").is_symlink());
+        // In the project it is the person's own that is used.
+        let in_project = base.join("project/.cargo");
+        std::fs::create_dir_all(&in_project).unwrap();
+        let given = [("CARGO_HOME".to_owned(), in_project.display().to_string())];
+        let led = variables(&given, &caches, &place);
+        assert!(!led.iter().any(|(name, _)| name == "CARGO_HOME"), "{led:?}");
     }
 }

@@ -259,11 +259,8 @@ fn environment(
         env.extend(ways);
     }
     let temp = site.place.seen_in(cage, &site.place.temp);
-    let caches = site
-        .place
-        .caches
-        .iter()
-        .flat_map(|caches| caches::variables(given, caches, &site.place.temp));
+    let caches =
+        site.place.caches.iter().flat_map(|caches| caches::variables(given, caches, site.place));
     let own: Vec<_> = caches.chain([("TMPDIR".into(), temp.into())]).collect();
     env.retain(|(name, _)| !own.iter().any(|(other, _)| other == name));
     env.extend(own);

@@ -68,6 +68,7 @@ mod run;
 mod schema;
 mod scope;
 mod searching;
+mod shared_dir;
 mod site;
 mod source;
 mod spec;

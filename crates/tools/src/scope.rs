@@ -6,7 +6,7 @@
 use crate::barriers::{self, Barrier};
 use crate::failure::{Code, Failure};
 use nix::errno::Errno;
-use protocol::confinement::{Confinement, FilePath};
+use protocol::confinement::{Confinement, FilePath, TEMPORARY};
 use sandbox::Cage;
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -50,7 +50,10 @@ pub struct PrivateHome {
 impl From<&Confinement> for Place {
     fn from(confinement: &Confinement) -> Self {
         let home = confinement.home.as_ref().map(FilePath::to_path);
-        let of_home = |(shown_at, _): &(PathBuf, PathBuf)| Some(shown_at) == home.as_ref();
+        let of_home = |(shown_at, _): &(PathBuf, PathBuf)| {
+            let temporary = TEMPORARY.iter().any(|dir| shown_at == Path::new(dir));
+            !temporary && Some(shown_at) == home.as_ref()
+        };
         let (own_home, private): (Vec<_>, Vec<_>) = confinement.private_dirs().partition(of_home);
         let own_home = own_home.into_iter().next();
         let paths = |paths: &[FilePath]| paths.iter().map(FilePath::to_path).collect();
@@ -123,6 +126,13 @@ impl Place {
                 moved(path, self.private.iter().map(|(shown_at, kept_at)| (shown_at, kept_at)))
             }
         }
+    }
+
+    /// Whether commands may have put there what is there, by this path or where its links lead.
+    pub(crate) fn is_written_at(&self, path: &Path) -> bool {
+        let real = path.canonicalize();
+        let paths = [Some(path), real.as_deref().ok()];
+        self.roots().any(|root| paths.into_iter().flatten().any(|path| path.starts_with(root)))
     }
 
     /// Whether this is a directory above the project or an added one; their paths are real.
