@@ -90,7 +90,10 @@ impl Grants {
                 At::Project => {
                     grants.directory(rule, &wanted.project.to_path(), "project", means)?
                 }
-                At::Temp => grants.directory(rule, &wanted.temp.to_path(), "temporary", means)?,
+                At::Temp => {
+                    grants.directory(rule, &wanted.temp.to_path(), "temporary", means)?;
+                    grants.is_own(&wanted.temp.to_path())?;
+                }
                 At::Private => {
                     for (shown_at, kept_at) in wanted.private_dirs() {
                         grants.grant_private(rule, shown_at, &kept_at, means)?;
@@ -190,11 +193,28 @@ impl Grants {
         if !self.list.iter().any(|grant| grant.host == kept_at) {
             self.directory(rule, kept_at, "private", means)?;
         }
+        self.is_own(kept_at)?;
         let grant = self.list.iter_mut().find(|grant| grant.host == kept_at);
         if let (Some(grant), Means::Root) = (grant, means) {
             grant.path = shown_at;
         }
         Ok(())
+    }
+
+    /// That this user made the session's directory. What a cleaner of `/tmp` took away another user may
+    /// have made again, and would read and change what the session keeps there.
+    fn is_own(&self, path: &Path) -> Result<(), CageError> {
+        let grant = self.list.iter().find(|grant| grant.host == path);
+        let place = grant.map(|grant| nix::sys::stat::fstat(&grant.place)).transpose();
+        let place = place.map_err(|errno| CageError::os(Step::Grants, path.display(), errno))?;
+        match place {
+            Some(place) if place.st_uid != nix::unistd::geteuid().as_raw() => {
+                let message = format!("the directory {} belongs to another user", path.display());
+                let hint = "end the session and resume it: it gets a directory by another name";
+                Err(CageError::new(Step::Grants, message).hint(hint))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// A directory that was judged by its real path: where a link leads now, nobody looked.

@@ -19,8 +19,8 @@ pub(crate) enum Shape {
 
 /// Mode of a directory that is made on the way. A private one is as closed as a home.
 const FOLDER: Mode = Mode::from_bits_truncate(0o755);
-/// How many names are tried for what stands in the way.
-const NAMES: u32 = 1000;
+/// How often a name is tried that commands of other calls change meanwhile.
+const TRIES: u32 = 16;
 
 /// Opens the place and makes what is not there of the way to it. What a command has put in its way in
 /// one of the `private` directories is renamed there.
@@ -52,28 +52,28 @@ fn step(
     renames: Option<Renames>,
 ) -> Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let open = || openat(folder, name, flags, Mode::empty());
-    match open() {
-        Ok(place) if shape_of(&place)? == Some(shape) => return Ok(place),
-        Ok(_) if renames.is_some() => rename_aside(folder, name)?,
-        Ok(_) | Err(Errno::ENOENT) => {}
-        Err(errno) => return Err(errno),
-    }
-    let made = match shape {
-        Shape::Folder => mkdirat(folder, name, FOLDER),
-        Shape::File => {
-            let new = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-            openat(folder, name, new, Mode::S_IRUSR | Mode::S_IWUSR).map(drop)
+    for _ in 0..TRIES {
+        match openat(folder, name, flags, Mode::empty()) {
+            Ok(place) if shape_of(&place)? == Some(shape) => return Ok(place),
+            Ok(_) if renames.is_some() => rename_aside(folder, name)?,
+            Ok(_) => return Err(Errno::ENOTDIR),
+            Err(Errno::ENOENT) => {}
+            Err(errno) => return Err(errno),
         }
-    };
-    match made {
-        // Another call that builds its root was first.
-        Ok(()) | Err(Errno::EEXIST) => {
-            let place = open()?;
-            (shape_of(&place)? == Some(shape)).then_some(place).ok_or(Errno::ENOTDIR)
+        let made = match shape {
+            Shape::Folder => mkdirat(folder, name, FOLDER),
+            Shape::File => {
+                let new = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
+                openat(folder, name, new, Mode::S_IRUSR | Mode::S_IWUSR).map(drop)
+            }
+        };
+        match made {
+            // Another call was first: one that builds its root, or a command.
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(errno),
         }
-        Err(errno) => Err(errno),
     }
+    Err(Errno::EAGAIN)
 }
 
 /// Makes a symbolic link, unless something is there.
@@ -101,20 +101,18 @@ fn shape_of(place: &OwnedFd) -> Result<Option<Shape>, Errno> {
     })
 }
 
-/// A command of the session may have made it, so it is kept, by another name.
+/// A command of the session may have made it, so it is kept, by a name that none can take in advance.
 fn rename_aside(folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
-    for number in 1..=NAMES {
-        let mut aside = name.to_owned();
-        aside.push(format!(".aside-{number}"));
-        let flags = RenameFlags::RENAME_NOREPLACE;
-        match renameat2(folder, name, folder, aside.as_os_str(), flags) {
-            Err(Errno::EEXIST) => {}
-            // Gone meanwhile, by another call that builds its root.
-            Ok(()) | Err(Errno::ENOENT) => return Ok(()),
-            Err(errno) => return Err(errno),
-        }
+    let mut number = [0; 8];
+    getrandom::fill(&mut number).map_err(|_| Errno::EIO)?;
+    let mut aside = name.to_owned();
+    aside.push(format!(".aside-{:016x}", u64::from_ne_bytes(number)));
+    let flags = RenameFlags::RENAME_NOREPLACE;
+    match renameat2(folder, name, folder, aside.as_os_str(), flags) {
+        // Gone meanwhile, by another call that builds its root.
+        Ok(()) | Err(Errno::ENOENT) => Ok(()),
+        Err(errno) => Err(errno),
     }
-    Err(Errno::EEXIST)
 }
 
 #[cfg(test)]
@@ -122,6 +120,15 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::os::unix::fs::symlink;
+
+    /// What was renamed in this folder.
+    fn aside(folder: &Path, name: &str) -> PathBuf {
+        let prefix = format!("{name}.aside-");
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let mut found =
+            entries.filter(|entry| entry.file_name().to_str().unwrap().starts_with(&prefix));
+        found.next().unwrap().path()
+    }
 
     #[test]
     fn no_link_is_followed_and_what_is_in_the_way_is_kept() {
@@ -134,7 +141,7 @@ mod tests {
         let private = [home.clone()];
         make(&home.join(".config/git/ignore"), Shape::File, &private).unwrap();
         assert!(home.join(".config/git/ignore").is_file());
-        assert!(home.join(".config.aside-1").is_symlink());
+        assert!(aside(&home, ".config").is_symlink());
         assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
         // Elsewhere it is an error, and nothing is made behind the link.
         symlink(&outside, base.join("link")).unwrap();
@@ -154,6 +161,6 @@ mod tests {
         std::fs::create_dir(base.join("folder")).unwrap();
         std::fs::write(base.join("folder/x"), "kept").unwrap();
         make(&base.join("folder"), Shape::File, std::slice::from_ref(&base)).unwrap();
-        assert_eq!(std::fs::read_to_string(base.join("folder.aside-1/x")).unwrap(), "kept");
+        assert_eq!(std::fs::read_to_string(aside(&base, "folder").join("x")).unwrap(), "kept");
     }
 }

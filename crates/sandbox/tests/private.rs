@@ -18,7 +18,7 @@ struct Session {
 impl Session {
     fn new() -> Self {
         let yard = Yard::new();
-        for file in [".gitconfig", ".cargo/bin/tool", ".cargo/registry/tool"] {
+        for file in [".tool-versions", ".cargo/bin/tool", ".cargo/registry/tool"] {
             let file = yard.home.join(file);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(&file, "#!/bin/sh\necho the person\\'s\n").unwrap();
@@ -93,9 +93,9 @@ fn nothing_of_the_person_is_read_or_changed_but_what_is_granted() {
                 ".cargo/bin/tool",
             ),
             ("ln -f .cargo/bin/tool link && echo x > link", ".cargo/bin/tool"),
-            ("echo x >> .gitconfig", ".gitconfig"),
-            ("mv .gitconfig other; echo x > .gitconfig", ".gitconfig"),
-            ("rm -rf .cargo .gitconfig", ".gitconfig"),
+            ("echo x >> .tool-versions", ".tool-versions"),
+            ("mv .tool-versions other; echo x > .tool-versions", ".tool-versions"),
+            ("rm -rf .cargo .tool-versions", ".tool-versions"),
         ] {
             let was = std::fs::read(session.yard.home.join(same)).unwrap();
             session.run(tier, &format!("cd {home} && {change}; echo end")).in_tier(tier);
@@ -142,12 +142,19 @@ fn a_link_in_the_way_of_a_grant_is_put_aside() {
     std::fs::create_dir(&outside).unwrap();
     // As one that a command made when nothing was granted there yet.
     symlink(&outside, session.kept[2].join(".cargo")).unwrap();
-    std::fs::create_dir(session.kept[2].join(".gitconfig")).unwrap();
-    let told = session.run("a", &format!("{home}/.cargo/bin/tool; cat {home}/.gitconfig"));
+    std::fs::create_dir(session.kept[2].join(".tool-versions")).unwrap();
+    let told = session.run("a", &format!("{home}/.cargo/bin/tool; cat {home}/.tool-versions"));
     assert_eq!(told.in_tier("a").printed().matches("the person").count(), 2, "{told:?}");
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
-    assert!(session.kept[2].join(".cargo.aside-1").is_symlink());
-    assert!(session.kept[2].join(".gitconfig.aside-1").is_dir());
+    let aside = |name: &str| {
+        let entries = std::fs::read_dir(&session.kept[2]).unwrap().flatten();
+        let prefix = format!("{name}.aside-");
+        let mut found =
+            entries.filter(|entry| entry.file_name().to_str().unwrap().starts_with(&prefix));
+        found.next().unwrap().path()
+    };
+    assert!(aside(".cargo").is_symlink());
+    assert!(aside(".tool-versions").is_dir());
 }
 
 /// The way to a granted directory within a private one stays where it is: the next call finds it.
@@ -163,4 +170,22 @@ fn a_project_within_stays_in_its_place() {
     assert!(session.yard.project.join("new").is_file());
     let told = session.run("a", &format!("ls {root}"));
     assert_eq!(told.printed(), "home\nproject", "no more of the host's is there");
+}
+
+/// What a cleaner of `/tmp` took away somebody else may have made again.
+#[test]
+fn a_private_directory_of_somebody_else_is_not_used() {
+    let mut session = Session::new();
+    assert_eq!(session.run("a", "echo ran").in_tier("a").printed(), "ran");
+    session.kept[2] = if nix::unistd::geteuid().is_root() {
+        let other = session.yard.root.join("other");
+        std::fs::create_dir(&other).unwrap();
+        std::os::unix::fs::chown(&other, Some(65534), Some(65534)).unwrap();
+        other
+    } else {
+        PathBuf::from("/usr/share")
+    };
+    let told = session.run("a", "echo ran");
+    assert_eq!(told.all("out"), [""; 0], "{told:?}");
+    assert!(format!("{told:?}").contains("belongs to another user"), "{told:?}");
 }
