@@ -62,17 +62,19 @@ fn newest(desk: &Desk, event: &str) -> Value {
 fn gits_settings_change_only_where_a_rule_names_the_right() {
     for tier in TIERS {
         let desk = repository();
+        let plain = json!({ "command": "git config core.pager ./pager" });
         let script = "git remote add here /nowhere; git branch -m second";
-        let (plain, asks) =
-            (json!({ "command": script }), json!({ "command": script, "git_settings": "write" }));
+        let asks = json!({ "command": script, "git_settings": "write" });
         let before = settings(&desk);
-        // Not asked for: it runs, nothing changes, and it is told how it could.
+        // Not asked for: it runs, nothing changes, and that is told.
         let (ran, told) = one(&desk, tier, "bash", &plain, &["--permission-mode", "auto"]);
         assert_eq!((ran.code, settings(&desk)), (0, before.clone()), "{tier}: {told}");
-        assert!(
-            told.contains("git_settings") && told.contains("stay as they are"),
-            "{tier}: {told}"
-        );
+        let way_on = match tier {
+            "A" => told.contains("git_settings") && told.contains("stay as they are"),
+            // Git could write there, and nothing failed.
+            _ => told.contains(".git/config was changed and put back"),
+        };
+        assert!(way_on, "{tier}: {told}");
         // Asked for where nobody can say yes: the mode and rules for commands do not.
         let all = ["--permission-mode", "auto", "--allowed-tools", "bash"];
         let (ran, told) = one(&desk, tier, "bash", &asks, &all);
