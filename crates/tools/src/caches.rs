@@ -22,9 +22,9 @@ const OF_GO: [&str; 4] = ["info", "mod", "zip", "ziphash"];
 /// Names the directory with copies of the person's settings.
 const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
 
-/// A session's sign that it has linked what the person has. It lies beside the temporary directory,
-/// where no command writes.
-const LINKED: &str = "caches-linked";
+/// A session's sign that it has linked what the person has. A command that removes it has that done
+/// again, and no more.
+const LINKED: &str = ".agentd-caches";
 
 /// Variables that lead package managers to the project's caches. The first call of a session links what
 /// the person has got meanwhile. Where a cache cannot be made its variable is left out, and the program
@@ -73,7 +73,7 @@ pub(crate) fn variables(
 }
 
 fn is_first(place: &Place) -> bool {
-    place.temp.parent().is_some_and(|beside| std::fs::File::create_new(beside.join(LINKED)).is_ok())
+    std::fs::File::create_new(place.temp.join(LINKED)).is_ok()
 }
 
 /// What was downloaded, so that builds work offline and more can be added.
@@ -129,6 +129,7 @@ mod tests {
     /// A session whose temporary directory lies in this one.
     fn session(at: &Path) -> Place {
         std::fs::create_dir_all(at.join("caches")).unwrap();
+        std::fs::create_dir_all(at.join("tmp")).unwrap();
         Place {
             project: at.join("project"),
             added: Vec::new(),
@@ -263,12 +264,12 @@ mod tests {
             let link = caches.join(name);
             std::fs::create_dir_all(link.parent().unwrap()).unwrap();
             symlink(&outside, link).unwrap();
-            let _ = std::fs::remove_file(base.join(LINKED));
+            let _ = std::fs::remove_file(place.temp.join(LINKED));
             variables(&given, &caches, &place);
             assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{name}");
         }
         let caches = base.join("caches");
-        std::fs::remove_file(base.join(LINKED)).unwrap();
+        std::fs::remove_file(place.temp.join(LINKED)).unwrap();
         variables(&given, &caches, &place);
         assert!(caches.join("cargo/registry/src/index.x-1/a").is_symlink());
         // In the project it is the person's own that is used.
