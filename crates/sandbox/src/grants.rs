@@ -144,16 +144,21 @@ impl Grants {
         private.map(|grant| grant.path.clone()).collect()
     }
 
-    /// Places that may not be used so, mounted within others that may: Landlock takes the rights of
-    /// what is around a mount together with its own, so that only the mount holds there. None in
-    /// tier B, which has no mounts.
+    /// Places that may not be used so, mounted within a private directory that may: Landlock takes the
+    /// rights of what is around a mount together with its own, so that only the mount holds there.
+    /// Within a place of the host that may be used so they are a part of it. None in tier B, which has
+    /// no mounts.
     pub(crate) fn islands(&self, tier: Tier, may: fn(Access) -> bool) -> Vec<PathBuf> {
         let (granted, others): (Vec<_>, Vec<_>) =
             self.list.iter().partition(|grant| may(grant.access));
-        let within = |path: &Path| granted.iter().any(|grant| path.starts_with(&grant.path));
+        let is_in_private = |path: &Path| {
+            let around = granted.iter().filter(|grant| path.starts_with(&grant.path));
+            let nearest = around.max_by_key(|grant| grant.path.components().count());
+            nearest.is_some_and(|grant| grant.host != grant.path)
+        };
         let paths = others.into_iter().map(|grant| grant.path.clone());
         match tier {
-            Tier::A => paths.filter(|path| within(path)).collect(),
+            Tier::A => paths.filter(|path| is_in_private(path)).collect(),
             Tier::B | Tier::C => Vec::new(),
         }
     }
@@ -177,7 +182,8 @@ impl Grants {
             None => Err(CageError::new(
                 Step::Grants,
                 format!("the {which} directory {} does not exist", path.display()),
-            )),
+            )
+            .hint("end the session and resume it, which makes the directories of its own again")),
         }
     }
 

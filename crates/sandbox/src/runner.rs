@@ -100,6 +100,7 @@ fn tier_a(
     let mut grants = Grants::find(wanted, policy, Means::Root)?;
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
+    beside.extend(claims::special_files(&grants));
     let watch = watch(wanted, policy, &grants, Tier::A, abi)?;
     let readable = readable(&grants);
     let plan = RootPlan::new(&grants, wanted.limits.memory_bytes);

@@ -172,6 +172,40 @@ fn a_project_within_stays_in_its_place() {
     assert_eq!(told.printed(), "home\nproject", "no more of the host's is there");
 }
 
+/// A read-only mount holds files and no FIFO, and Landlock grants writing to the home around it: the
+/// record says so, and predicts nothing that does not happen.
+#[test]
+fn what_a_granted_place_of_the_home_does_not_hold_is_said() {
+    let session = Session::new();
+    let fifo = session.yard.home.join(".cargo/registry/fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::from_bits_truncate(0o600)).unwrap();
+    let home = session.yard.home.display();
+    let told = session.run(
+        "a",
+        &format!("cd {home}/.cargo/registry; timeout 5 sh -c 'echo x <> fifo >&0' && echo through; echo x > tool"),
+    );
+    assert_eq!(told.in_tier("a").printed(), "through", "{told:?}");
+    let told = format!("{told:?}");
+    assert!(told.contains("FIFOs in places of the home"), "{told}");
+    assert!(told.contains("registry/tool for writing"), "the positive control: {told}");
+    assert!(!told.contains("registry/fifo for writing"), "{told}");
+}
+
+/// Where the home is the project, what lies in it is the project's.
+#[test]
+fn nothing_is_read_only_in_a_home_that_was_granted() {
+    let session = Session::new();
+    let home = session.yard.home.display().to_string();
+    let script = format!(
+        "cd {home} && echo new > .cargo/registry/new && echo new >> .cargo/bin/tool && echo did"
+    );
+    let pair = format!("{home}={}", session.kept[2].display());
+    let options = ["project", &home, "private", &pair];
+    let told = session.yard.cage("a", &options, &["sh", "-c", &script]);
+    assert_eq!(told.in_tier("a").printed(), "did", "{told:?}");
+    assert!(!format!("{told:?}").contains("FIFOs in places"), "{told:?}");
+}
+
 /// What a cleaner of `/tmp` took away somebody else may have made again.
 #[test]
 fn a_private_directory_of_somebody_else_is_not_used() {

@@ -37,6 +37,8 @@ pub(super) enum Kind {
     Socket,
     /// A file that somebody may execute.
     Program,
+    /// A FIFO or a device: written through, so that a read-only mount does not hold it.
+    Special,
     /// Anything else.
     Other,
 }
@@ -157,6 +159,7 @@ fn kind(fd: &OwnedFd) -> Option<Kind> {
         SFlag::S_IFDIR => Kind::Directory,
         SFlag::S_IFSOCK => Kind::Socket,
         SFlag::S_IFREG if mode & 0o111 != 0 => Kind::Program,
+        SFlag::S_IFIFO | SFlag::S_IFCHR | SFlag::S_IFBLK => Kind::Special,
         _ => Kind::Other,
     })
 }

@@ -34,6 +34,12 @@ impl Territory {
         }
     }
 
+    /// The same where what is written to is a FIFO or a device: Landlock alone holds those, by the
+    /// rights of all that is around them.
+    pub(super) fn special_refusal(&self, real: &Path) -> Option<i32> {
+        (!beneath(&self.writable, real)).then_some(libc::EACCES)
+    }
+
     /// The errno with which the name itself is refused to be made, removed or replaced. A granted
     /// file may be written, but its name belongs to its directory; an island is a mount point.
     pub(super) fn name_refusal(&self, real: &Path) -> Option<i32> {

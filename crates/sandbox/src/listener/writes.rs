@@ -187,7 +187,12 @@ fn judge(deed: Deed, found: &Found, territory: &Territory) -> Judged {
             if exclusive || (*kind == Kind::Directory) != nameless {
                 return Judged::FailsAnyway;
             }
-            refused(territory.refusal(real), real)
+            match kind {
+                Kind::Special => refused(territory.special_refusal(real), real),
+                Kind::Directory | Kind::Socket | Kind::Program | Kind::Other => {
+                    refused(territory.refusal(real), real)
+                }
+            }
         }
         (Deed::Open(flags), Found::Free(real)) => {
             if flags & O_CREAT == 0 {
@@ -306,6 +311,10 @@ mod tests {
         judged_in(Tier::B, deed, found)
     }
 
+    fn special(path: &str) -> Found {
+        Found::There(PathBuf::from(path), Kind::Special)
+    }
+
     fn there(path: &str) -> Found {
         Found::There(PathBuf::from(path), Kind::Other)
     }
@@ -377,6 +386,8 @@ mod tests {
             (deed(Role::Made), free("/p/.git/hooks/x"), refused(libc::EROFS, "/p/.git/hooks/x")),
             (Deed::Open(2), there("/p/.git/hooks/x"), refused(libc::EROFS, "/p/.git/hooks/x")),
             (Deed::Open(2), there("/p/.git/index"), Judged::Passes),
+            (Deed::Open(1), special("/p/.git/hooks/fifo"), Judged::Passes),
+            (Deed::Open(1), special("/srv/fifo"), refused(EACCES, "/srv/fifo")),
         ] {
             assert_eq!(judged_in(Tier::A, deed, &found), expected, "{deed:?} {found:?}");
         }
