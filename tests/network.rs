@@ -550,7 +550,7 @@ fn a_client_that_takes_no_proxy_is_told_so() {
         let direct = python(
             "import socket\n\
              try: socket.create_connection(('93.184.216.34', 80), 5)\n\
-             except OSError as error: print(error)",
+             except OSError as error: raise SystemExit(str(error))",
         );
         let tried = allowing(&Desk::new(), &["allowed.test"], &direct);
         assert!(tried.words.contains(TAKES_NO_PROXY), "{}", tried.explain());
