@@ -26,6 +26,9 @@ fn told(desk: &Desk, tier: &str, calls: &[(&str, Value)]) -> (Vec<String>, Run) 
     let server = Server::scripted(asked.chain([Answer::text("done")]));
     let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
     command.env("AGENTD_SANDBOX_TIER", tier);
+    // As a person's has it: with a directory that is not there.
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("/nowhere/bin:{path}"));
     let ran = support::run(command);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let said = server.requests().into_iter().skip(1).map(|request| {
@@ -74,7 +77,11 @@ fn git_s_own_settings_hold_without_their_keys() {
         assert!(said[0].starts_with("?? a\n") && !said[0].contains("?? .env"), "{explained}");
         assert!(!explained.contains(TOKEN), "tier {tier}: {explained}");
         assert!(said[1].contains("tried"), "{explained}");
-        assert_eq!(said[5].lines().take(3).collect::<Vec<_>>()[..2], ["Ann ann@work", "a"]);
+        assert_eq!(
+            said[5].lines().take(3).collect::<Vec<_>>()[..2],
+            ["Ann ann@work", "a"],
+            "{explained}"
+        );
         assert!(!said[5].contains(".env"), "tier {tier}: {explained}");
         for word in ["git's credential.helper", "git's url.*.insteadof"] {
             assert_eq!(ran.err.matches(word).count(), 1, "{word}: {}", ran.err);

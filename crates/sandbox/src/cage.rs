@@ -192,9 +192,10 @@ impl Cage {
     #[must_use]
     pub fn refuses_programs_in(&self, folder: &Path) -> bool {
         let Some(runnable) = &self.runnable else { return false };
-        folder
-            .canonicalize()
-            .is_ok_and(|real| !runnable.iter().any(|place| real.starts_with(place)))
+        folder.canonicalize().is_ok_and(|real| {
+            // Where git is the only program, that is granted and not its folder.
+            !runnable.iter().any(|place| real.starts_with(place) || place.starts_with(&real))
+        })
     }
 
     /// The process that ends all others of this cage where the runner cannot: to be named to
