@@ -19,23 +19,53 @@ pub(crate) enum Shape {
 
 /// Mode of a directory that is made on the way. A private one is as closed as a home.
 const FOLDER: Mode = Mode::from_bits_truncate(0o755);
-/// How often a name is tried that commands of other calls change meanwhile.
-const TRIES: u32 = 16;
+/// How often a way and each name of it are tried that commands of other calls change meanwhile.
+const TRIES: usize = 16;
+
+/// The private directories of a root, in which commands may have put anything in the way of a mount.
+#[derive(Debug, Default)]
+pub(crate) struct Private {
+    pub(crate) dirs: Vec<PathBuf>,
+    /// All other mounts: what lies in one of them within a private directory is the person's.
+    pub(crate) others: Vec<PathBuf>,
+}
+
+impl Private {
+    /// Whether the nearest mount around this directory is a private one.
+    fn holds(&self, folder: &Path) -> bool {
+        let nearest = |mounts: &[PathBuf]| {
+            let around = mounts.iter().filter(|mount| folder.starts_with(mount));
+            around.map(|mount| mount.components().count()).max()
+        };
+        nearest(&self.dirs) > nearest(&self.others)
+    }
+}
 
 /// Opens the place and makes what is not there of the way to it. What a command has put in its way in
-/// one of the `private` directories is renamed there.
+/// a private directory is renamed there.
 ///
 /// # Errors
-/// What the kernel answers, `ENOTDIR` and `EEXIST` for what is in the way elsewhere.
-pub(crate) fn make(at: &Path, shape: Shape, private: &[PathBuf]) -> Result<OwnedFd, Errno> {
+/// What the kernel answers, `ENOTDIR` for what is in the way elsewhere, `EAGAIN` where commands of
+/// other calls change the way again and again.
+pub(crate) fn make(at: &Path, shape: Shape, private: &Private) -> Result<OwnedFd, Errno> {
+    again(|| walk(at, shape, private))
+}
+
+/// Repeats what finds a directory removed that it passed already.
+fn again<T>(act: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    let mut tries = std::iter::repeat_with(act).take(TRIES);
+    tries.find(|done| !matches!(done, Err(Errno::ENOENT))).unwrap_or(Err(Errno::EAGAIN))
+}
+
+/// The way from the root, name by name.
+fn walk(at: &Path, shape: Shape, private: &Private) -> Result<OwnedFd, Errno> {
     let names: Vec<&OsStr> = at.iter().skip(1).collect();
     let mut place =
         open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
     let mut path = PathBuf::from("/");
     for (number, name) in names.iter().enumerate() {
         let shape = if number + 1 == names.len() { shape } else { Shape::Folder };
-        let renames = private.iter().any(|dir| path.starts_with(dir));
-        place = step(&place, name, shape, renames.then_some(Renames))?;
+        place = step(&place, name, shape, private.holds(&path).then_some(Renames))?;
         path.push(name);
     }
     Ok(place)
@@ -80,15 +110,17 @@ fn step(
 ///
 /// # Errors
 /// As [`make`].
-pub(crate) fn link(at: &Path, to: &Path, private: &[PathBuf]) -> Result<(), Errno> {
+pub(crate) fn link(at: &Path, to: &Path, private: &Private) -> Result<(), Errno> {
     let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
         return Err(Errno::EINVAL);
     };
-    let folder = make(parent, Shape::Folder, private)?;
-    match symlinkat(to, &folder, name) {
-        Err(Errno::EEXIST | Errno::EROFS) => Ok(()),
-        made => made,
-    }
+    again(|| {
+        let folder = walk(parent, Shape::Folder, private)?;
+        match symlinkat(to, &folder, name) {
+            Err(Errno::EEXIST | Errno::EROFS) => Ok(()),
+            made => made,
+        }
+    })
 }
 
 fn shape_of(place: &OwnedFd) -> Result<Option<Shape>, Errno> {
@@ -109,8 +141,8 @@ fn rename_aside(folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     aside.push(format!(".aside-{:016x}", u64::from_ne_bytes(number)));
     let flags = RenameFlags::RENAME_NOREPLACE;
     match renameat2(folder, name, folder, aside.as_os_str(), flags) {
-        // Gone meanwhile, by another call that builds its root.
-        Ok(()) | Err(Errno::ENOENT) => Ok(()),
+        // Gone meanwhile, or by chance that name is taken: the next try sees what is there then.
+        Ok(()) | Err(Errno::ENOENT | Errno::EEXIST) => Ok(()),
         Err(errno) => Err(errno),
     }
 }
@@ -120,6 +152,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::os::unix::fs::symlink;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     /// What was renamed in this folder.
     fn aside(folder: &Path, name: &str) -> PathBuf {
@@ -130,6 +163,11 @@ mod tests {
         found.next().unwrap().path()
     }
 
+    /// The home as a private directory, and what is mounted within it.
+    fn private(home: &Path, others: &[PathBuf]) -> Private {
+        Private { dirs: vec![home.to_owned()], others: others.to_vec() }
+    }
+
     #[test]
     fn no_link_is_followed_and_what_is_in_the_way_is_kept() {
         let dir = tempfile::tempdir().unwrap();
@@ -138,7 +176,7 @@ mod tests {
         std::fs::create_dir_all(&home).unwrap();
         std::fs::create_dir_all(&outside).unwrap();
         symlink(&outside, home.join(".config")).unwrap();
-        let private = [home.clone()];
+        let private = private(&home, &[]);
         make(&home.join(".config/git/ignore"), Shape::File, &private).unwrap();
         assert!(home.join(".config/git/ignore").is_file());
         assert!(aside(&home, ".config").is_symlink());
@@ -155,12 +193,73 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::write(base.join("file"), "kept").unwrap();
-        make(&base.join("file"), Shape::File, std::slice::from_ref(&base)).unwrap();
+        make(&base.join("file"), Shape::File, &private(&base, &[])).unwrap();
         assert_eq!(std::fs::read_to_string(base.join("file")).unwrap(), "kept");
         // A directory in the place of a file is moved, not lost.
         std::fs::create_dir(base.join("folder")).unwrap();
         std::fs::write(base.join("folder/x"), "kept").unwrap();
-        make(&base.join("folder"), Shape::File, std::slice::from_ref(&base)).unwrap();
+        make(&base.join("folder"), Shape::File, &private(&base, &[])).unwrap();
         assert_eq!(std::fs::read_to_string(aside(&base, "folder").join("x")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn the_nearest_mount_decides_whether_something_may_be_renamed() {
+        let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
+        let private = Private {
+            dirs: paths(&["/tmp", "/home/ann"]),
+            others: paths(&["/usr", "/home", "/home/ann/p"]),
+        };
+        for (folder, holds) in [
+            ("/", false),
+            ("/usr", false),
+            ("/home", false),
+            ("/tmp", true),
+            ("/home/ann", true),
+            ("/home/ann/.config", true),
+            ("/home/ann/p", false),
+            ("/home/ann/p/.git", false),
+            ("/home/ann/pp", true),
+        ] {
+            assert_eq!(private.holds(Path::new(folder)), holds, "{folder}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_granted_place_within_is_renamed() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        for name in ["p", "q"] {
+            std::fs::create_dir(home.join(name)).unwrap();
+            symlink("elsewhere", home.join(name).join(".claude")).unwrap();
+        }
+        let private = private(&home, &[home.join("p")]);
+        let made = |name: &str| make(&home.join(name), Shape::Folder, &private).map(drop);
+        assert_eq!(made("p/.claude"), Err(Errno::ENOTDIR));
+        assert!(home.join("p/.claude").is_symlink());
+        assert_eq!(made("q/.claude"), Ok(()), "the control");
+    }
+
+    /// A command of another call may take a directory away again while the way through it is made.
+    #[test]
+    fn a_way_that_changes_meanwhile_is_gone_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        let (on_the_way, ended) = (home.join(".config"), AtomicBool::new(false));
+        let private = private(&home, &[]);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    let _ = std::fs::remove_dir(on_the_way.join("git"));
+                    let _ = std::fs::remove_dir(&on_the_way);
+                }
+            });
+            let at = on_the_way.join("git");
+            let made: Vec<_> =
+                (0..2000).map(|_| make(&at, Shape::Folder, &private).map(drop)).collect();
+            ended.store(true, Ordering::Relaxed);
+            assert!(made.contains(&Ok(())));
+            let other = made.iter().find(|made| !matches!(made, Ok(()) | Err(Errno::EAGAIN)));
+            assert_eq!(other, None);
+        });
     }
 }

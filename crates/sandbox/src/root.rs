@@ -4,7 +4,7 @@
 use crate::error::{CageError, Step};
 use crate::grants::Grants;
 use crate::links::Link;
-use crate::mount_point::{self, Shape};
+use crate::mount_point::{self, Private, Shape};
 use crate::policy::{Access, Fresh};
 use crate::sys::{self, Depth, Taken};
 use nix::errno::Errno;
@@ -65,8 +65,8 @@ struct Mount {
 pub(crate) struct Plan {
     mounts: Vec<Mount>,
     links: Vec<Link>,
-    /// Directories in which commands may have put anything in the way of a mount.
-    private: Vec<PathBuf>,
+    /// Where commands may have put anything in the way of a mount.
+    private: Private,
     /// The most that may lie in `/dev/shm`; 0 where there is no bound.
     memory: u64,
 }
@@ -108,7 +108,9 @@ impl Plan {
         mounts.extend(holders(fixed.chain(in_private), &roots));
         let links = DEV_LINKS.map(|(at, to)| Link { at: at.into(), to: to.into() });
         let links = grants.links.iter().cloned().chain(links).collect();
-        Self { mounts: ordered(mounts), links, private, memory }
+        let mounts = ordered(mounts);
+        let private = private_of(&mounts);
+        Self { mounts, links, private, memory }
     }
 
     /// What lies in every root or was mounted afresh: the host's own is something else, so the rules
@@ -135,19 +137,14 @@ impl Plan {
         let mut losses = Vec::new();
         for mount in &self.mounts {
             if let Some(loss) = mount.make(self.memory, &self.private).map_err(|error| {
-                CageError::os(
-                    Step::Root,
-                    format!("mounting {} ({:?})", mount.at.display(), mount.what),
-                    error,
-                )
+                failure(format!("mounting {} ({:?})", mount.at.display(), mount.what), error)
             })? {
                 losses.push(loss);
             }
         }
         for link in &self.links {
-            mount_point::link(&link.at, &link.to, &self.private).map_err(|error| {
-                CageError::os(Step::Root, format!("linking {}", link.at.display()), error)
-            })?;
+            mount_point::link(&link.at, &link.to, &self.private)
+                .map_err(|error| failure(format!("linking {}", link.at.display()), error))?;
         }
         umount2(OLD, MntFlags::MNT_DETACH)
             .map_err(|error| CageError::os(Step::Root, "letting go of the host's root", error))?;
@@ -171,7 +168,7 @@ impl Mount {
     }
 
     /// Makes it; `Some` names what was lost on the way.
-    fn make(&self, memory: u64, private: &[PathBuf]) -> Result<Option<String>, Errno> {
+    fn make(&self, memory: u64, private: &Private) -> Result<Option<String>, Errno> {
         let place = mount_point::make(&self.at, self.shape, private)?;
         let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         match self.what {
@@ -207,6 +204,24 @@ impl Mount {
         }
         Ok(None)
     }
+}
+
+/// Why a place of the root could not be made.
+fn failure(doing: String, errno: Errno) -> CageError {
+    if errno != Errno::EAGAIN {
+        return CageError::os(Step::Root, doing, errno);
+    }
+    let why = "other commands of this session change the way there again and again";
+    CageError::new(Step::Root, format!("{doing}: {why}")).hint("end those commands and try again")
+}
+
+/// The mounts in which commands leave files for the next call, beside those that show something else.
+/// Mounts onto themselves show what the one below them shows.
+fn private_of(mounts: &[Mount]) -> Private {
+    let own = mounts.iter().filter(|mount| !matches!(mount.what, What::Held | What::Sealed));
+    let (dirs, others): (Vec<_>, Vec<_>) = own.partition(|mount| mount.host != mount.at);
+    let places = |mounts: Vec<&Mount>| mounts.into_iter().map(|mount| mount.at.clone()).collect();
+    Private { dirs: places(dirs), others: places(others) }
 }
 
 /// `.git` for `.git/hooks`: what lies between a writable root and a fixed name stays in its place,

@@ -31,13 +31,18 @@ impl Session {
     }
 
     fn run(&self, tier: &str, script: &str) -> Told {
+        self.run_with(tier, &[], script)
+    }
+
+    fn run_with(&self, tier: &str, more: &[&str], script: &str) -> Told {
         let home = self.yard.home.to_str().unwrap();
         let pairs: Vec<String> = ["/tmp", "/var/tmp", home]
             .iter()
             .zip(&self.kept)
             .map(|(shown_at, kept_at)| format!("{shown_at}={}", kept_at.display()))
             .collect();
-        let options: Vec<&str> = pairs.iter().flat_map(|pair| ["private", pair]).collect();
+        let pairs = pairs.iter().flat_map(|pair| ["private", pair]);
+        let options: Vec<&str> = pairs.chain(more.iter().copied()).collect();
         self.yard.cage(tier, &options, &["sh", "-c", script])
     }
 }
@@ -155,6 +160,26 @@ fn a_link_in_the_way_of_a_grant_is_put_aside() {
     };
     assert!(aside(".cargo").is_symlink());
     assert!(aside(".tool-versions").is_dir());
+}
+
+/// A project within a private directory is the person's: what is in the way there stays.
+#[test]
+fn a_link_in_a_project_within_is_not_renamed() {
+    let session = Session::new();
+    let project = session.yard.home.join("work");
+    std::fs::create_dir_all(session.yard.root.join("outside/state")).unwrap();
+    std::fs::create_dir(&project).unwrap();
+    let link = project.join("link");
+    symlink(session.yard.root.join("outside"), &link).unwrap();
+    let (project, withheld) = (project.to_str().unwrap(), link.join("state"));
+    let control = session.run_with("a", &["project", project], "echo ran");
+    assert_eq!(control.in_tier("a").printed(), "ran");
+    // A place that is covered, reached by the link.
+    let options = ["project", project, "withheld", withheld.to_str().unwrap()];
+    let told = session.run_with("a", &options, "echo ran");
+    assert_eq!(told.one("uncaged"), "root", "{told:?}");
+    assert!(link.is_symlink());
+    assert_eq!(std::fs::read_dir(project).unwrap().count(), 1);
 }
 
 /// The way to a granted directory within a private one stays where it is: the next call finds it.
