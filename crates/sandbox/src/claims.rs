@@ -2,7 +2,7 @@
 
 use crate::grants::Grants;
 use crate::layer;
-use crate::policy::{Access, Policy};
+use crate::policy::Policy;
 use crate::seccomp::Lengths;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
 use std::path::{Path, PathBuf};
@@ -235,11 +235,8 @@ pub(crate) fn programs(profile: Profile, grants: &Grants) -> Vec<String> {
 }
 
 /// What a read-only mount does not hold, where Landlock grants writing to what is around it.
-pub(crate) fn special_files(grants: &Grants) -> Option<String> {
-    (!grants.islands(Tier::A, Access::writes).is_empty()).then(|| {
-        "FIFOs in places of the home that are granted for reading can be written to.".to_owned()
-    })
-}
+pub(crate) const SPECIAL_FILES: &str =
+    "FIFOs in places of the home that are granted for reading can be written to.";
 
 /// What this process itself may do that the command may not.
 pub(crate) fn beyond(policy: &Policy) -> Option<String> {

@@ -7,7 +7,7 @@ use crate::protected::{self, Before, Linked, Territory};
 use crate::secrets::{Piece, beside, readable};
 use crate::sys;
 use nix::errno::Errno;
-use protocol::confinement::{Confinement, FilePath, GitSettings, Network, Tier};
+use protocol::confinement::{Confinement, FilePath, GitSettings, Network};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -144,23 +144,14 @@ impl Grants {
         private.map(|grant| grant.path.clone()).collect()
     }
 
-    /// Places that may not be used so, mounted within a private directory that may: Landlock takes the
-    /// rights of what is around a mount together with its own, so that only the mount holds there.
-    /// Within a place of the host that may be used so they are a part of it. None in tier B, which has
-    /// no mounts.
-    pub(crate) fn islands(&self, tier: Tier, may: fn(Access) -> bool) -> Vec<PathBuf> {
-        let (granted, others): (Vec<_>, Vec<_>) =
-            self.list.iter().partition(|grant| may(grant.access));
-        let is_in_private = |path: &Path| {
-            let around = granted.iter().filter(|grant| path.starts_with(&grant.path));
-            let nearest = around.max_by_key(|grant| grant.path.components().count());
-            nearest.is_some_and(|grant| grant.host != grant.path)
-        };
-        let paths = others.into_iter().map(|grant| grant.path.clone());
-        match tier {
-            Tier::A => paths.filter(|path| is_in_private(path)).collect(),
-            Tier::B | Tier::C => Vec::new(),
-        }
+    /// Whether only a mount keeps the programs of this place from being started: the nearest place around
+    /// it from where they are is a private directory, and Landlock takes the rights of what is around a
+    /// mount together with its own. Within a place of the host it is a part of that, as in tier B.
+    pub(crate) fn is_inert(&self, place: &Grant) -> bool {
+        let around = self.list.iter().filter(|grant| place.path.starts_with(&grant.path));
+        let running = around.filter(|grant| grant.access.runs());
+        let nearest = running.max_by_key(|grant| grant.path.components().count());
+        nearest.is_some_and(|grant| grant.host != grant.path)
     }
 
     /// A directory without which the call makes no sense.
@@ -508,6 +499,41 @@ pub(crate) fn from_variable(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_private_directory_around_a_place_starts_nothing_in_it() {
+        use Access::{Build, Read, Run, Write};
+        let grants = |list: &[(&str, Access)]| Grants {
+            list: list
+                .iter()
+                .map(|(path, access)| Grant {
+                    // Private ones are written with a slash at the end.
+                    path: path.trim_end_matches('/').into(),
+                    host: if path.ends_with('/') { "/state".into() } else { path.into() },
+                    access: *access,
+                    place: open(Path::new("/")).unwrap().into(),
+                    folder: true,
+                    fresh: None,
+                })
+                .collect(),
+            ..Grants::default()
+        };
+        for (around, place, inert) in [
+            (&[("/home/a/", Build)][..], ("/home/a/x", Read), true),
+            (&[("/home/a/", Build)], ("/home/a/x", Run), false),
+            (&[("/home/a/", Build)], ("/home/b", Read), false),
+            (&[("/home/a/", Write)], ("/home/a/x", Read), false),
+            (&[("/home/a", Build)], ("/home/a/x", Read), false),
+            (&[("/home/a/", Build), ("/home/a/p", Build)], ("/home/a/p/x", Read), false),
+            (&[("/home/a/", Build), ("/home/a/p", Read)], ("/home/a/p/x", Read), true),
+            (&[("/home", Run), ("/home/a/", Build)], ("/home/a/x", Read), true),
+            (&[("/tmp/", Build), ("/tmp/a/", Write)], ("/tmp/a/x", Read), true),
+        ] {
+            let grants = grants(&[around, &[place]].concat());
+            let place = grants.list.last().unwrap();
+            assert_eq!(grants.is_inert(place), inert, "{:?} in {around:?}", place.path);
+        }
+    }
 
     #[test]
     fn a_variable_never_opens_the_whole_home() {

@@ -12,7 +12,6 @@ use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::Mode;
 use nix::unistd::{chdir, pivot_root};
-use protocol::confinement::Tier;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -60,6 +59,16 @@ struct Mount {
     shape: Shape,
 }
 
+/// Where mounts take away what Landlock gives: it adds the rights of what is around a mount. None in
+/// tier B, which has no mounts.
+#[derive(Debug, Default)]
+pub(crate) struct Islands {
+    /// Read-only within what is writable.
+    pub(crate) read_only: Vec<PathBuf>,
+    /// No program can be started there.
+    pub(crate) inert: Vec<PathBuf>,
+}
+
 /// The mounts and links of a root, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
@@ -74,7 +83,6 @@ pub(crate) struct Plan {
 impl Plan {
     /// The root for these grants.
     pub(crate) fn new(grants: &Grants, memory: u64) -> Self {
-        let inert = grants.islands(Tier::A, Access::runs);
         let mut mounts: Vec<Mount> = grants
             .list
             .iter()
@@ -87,7 +95,7 @@ impl Plan {
                     Some(Fresh::Pts) => What::Pts,
                     Some(Fresh::Shm) => What::Shm,
                     None if grant.access.writes() => What::Worked,
-                    None if inert.contains(&grant.path) => What::Read,
+                    None if grants.is_inert(grant) => What::Read,
                     None => What::Seen,
                 },
                 shape: if grant.folder { Shape::Folder } else { Shape::File },
@@ -111,6 +119,39 @@ impl Plan {
         let mounts = ordered(mounts);
         let private = private_of(&mounts);
         Self { mounts, links, private, memory }
+    }
+
+    /// Where its mounts hold and not Landlock.
+    pub(crate) fn islands(&self) -> Islands {
+        // The later of two at one place lies on top; one onto itself shows what is below.
+        let mut tops: Vec<_> = self.mounts.iter().rev().collect();
+        tops.retain(|mount| mount.what != What::Held);
+        tops.dedup_by(|below, top| below.at == top.at);
+        let worked = |at: &Path| {
+            tops.iter().any(|mount| mount.what == What::Worked && at.starts_with(&mount.at))
+        };
+        let places = |is: &dyn Fn(&Mount) -> bool| {
+            tops.iter().filter(|mount| is(mount)).map(|mount| mount.at.clone()).collect()
+        };
+        Islands {
+            read_only: places(&|mount| match mount.what {
+                What::Seen | What::Read | What::Sealed => worked(&mount.at),
+                What::Worked | What::Held | What::Covered | What::Proc | What::Pts | What::Shm => {
+                    false
+                }
+            }),
+            inert: places(&|mount| mount.what == What::Read),
+        }
+    }
+
+    /// Whether places of the host are read-only within a private directory.
+    pub(crate) fn lends(&self) -> bool {
+        let islands = self.islands().read_only;
+        self.mounts.iter().any(|mount| {
+            matches!(mount.what, What::Seen | What::Read)
+                && self.private.dirs.iter().any(|dir| mount.at.starts_with(dir))
+                && islands.contains(&mount.at)
+        })
     }
 
     /// What lies in every root or was mounted afresh: the host's own is something else, so the rules
@@ -375,6 +416,35 @@ mod tests {
         ]);
         assert_eq!(made.len(), 3);
         assert_eq!(made[2].0, "/home/ann/.local/state/agentd/tmp/1");
+    }
+
+    #[test]
+    fn islands_are_what_mounts_really_take() {
+        let home = Mount { host: "/state/home".into(), ..at("/home/ann", What::Worked) };
+        let table = [
+            // A place of the host that is worked in gives all that lies in it.
+            (vec![at("/h", What::Worked), at("/h/bin", What::Seen)], [&[][..], &[]]),
+            (vec![home.clone(), at("/home/ann/bin", What::Seen)], [&["/home/ann/bin"][..], &[]]),
+            (
+                vec![home.clone(), at("/home/ann/r", What::Read), at("/usr", What::Seen)],
+                [&["/home/ann/r"], &["/home/ann/r"]],
+            ),
+            (
+                vec![home, at("/home/ann/bin", What::Seen), at("/home/ann/bin", What::Worked)],
+                [&[], &[]],
+            ),
+            (
+                vec![at("/p", What::Worked), at("/p/go", What::Worked), at("/p/go", What::Sealed)],
+                [&["/p/go"], &[]],
+            ),
+        ];
+        for (mounts, [read_only, inert]) in table {
+            let plan = Plan { mounts: ordered(mounts), ..Plan::default() };
+            let found = plan.islands();
+            let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect::<Vec<_>>();
+            let expected = (paths(read_only), paths(inert));
+            assert_eq!((found.read_only, found.inert), expected, "{:?}", plan.mounts);
+        }
     }
 
     #[test]

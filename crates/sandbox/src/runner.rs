@@ -18,7 +18,7 @@ use crate::namespaces::{self, Left};
 use crate::policy::{Access, Fresh, Policy};
 use crate::privileges::{self, Counting};
 use crate::protected::Before;
-use crate::root::Plan as RootPlan;
+use crate::root::{Islands, Plan as RootPlan};
 use crate::seccomp::{self, Filter, InstallError, Mark, Plan};
 use crate::shared_memory::{SHM, Seen, SharedMemory};
 use crate::sys;
@@ -100,10 +100,10 @@ fn tier_a(
     let mut grants = Grants::find(wanted, policy, Means::Root)?;
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
-    beside.extend(claims::special_files(&grants));
-    let watch = watch(wanted, policy, &grants, Tier::A, abi)?;
-    let readable = readable(&grants);
     let plan = RootPlan::new(&grants, wanted.limits.memory_bytes);
+    let watch = watch(wanted, policy, &grants, Some(&plan), abi)?;
+    let readable = readable(&grants);
+    beside.extend(plan.lends().then(|| claims::SPECIAL_FILES.to_owned()));
     let fresh = plan.fresh();
     let first = First::start(plan, wanted.limits.processes)?;
     // Meanwhile, on another processor, the root is built.
@@ -186,7 +186,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     let mut grants = Grants::find(wanted, policy, Means::Layer)?;
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
-    let watch = watch(wanted, policy, &grants, Tier::B, abi)?;
+    let watch = watch(wanted, policy, &grants, None, abi)?;
     let (runnable, readable) = (watch.runnable.places.clone(), readable(&grants));
     let shared = watch.made.clone().map_or_else(SharedMemory::unseen, SharedMemory::common);
     let layers = Layers::new(wanted, policy, &grants, tcp(Tier::B, wanted.network))?;
@@ -377,9 +377,13 @@ fn watch(
     wanted: &Confinement,
     policy: &Policy,
     grants: &Grants,
-    tier: Tier,
+    root: Option<&RootPlan>,
     abi: u32,
 ) -> Result<Watch, CageError> {
+    let (tier, islands) = match root {
+        Some(plan) => (Tier::A, plan.islands()),
+        None => (Tier::B, Islands::default()),
+    };
     let granted = |may: fn(Access) -> bool| -> Vec<_> {
         let list = grants.list.iter().filter(|grant| may(grant.access));
         list.map(|grant| grant.path.clone()).collect()
@@ -418,7 +422,7 @@ fn watch(
         sockets: granted(Access::writes),
         runnable: Runnable {
             places: granted(Access::runs),
-            islands: grants.islands(tier, Access::runs),
+            islands: islands.inert,
             private: grants.private(),
         },
         // Devices may be opened for writing too.
@@ -426,7 +430,7 @@ fn watch(
             Access::Write | Access::Build | Access::Device | Access::Terminal => true,
             Access::List | Access::Read | Access::Run => false,
         }),
-        read_only: [grants.protected.clone(), grants.islands(tier, Access::writes)].concat(),
+        read_only: islands.read_only,
         file_bytes: wanted.limits.file_bytes,
         host_ports,
         host: place("/")?,

@@ -43,11 +43,12 @@ impl Territory {
     /// The errno with which the name itself is refused to be made, removed or replaced. A granted
     /// file may be written, but its name belongs to its directory; an island is a mount point.
     pub(super) fn name_refusal(&self, real: &Path) -> Option<i32> {
-        if self.read_only.iter().any(|island| island == real) {
-            return Some(libc::EBUSY);
-        }
+        let is_island = || self.read_only.iter().any(|island| island == real);
         match real.parent() {
-            Some(directory) => self.refusal(directory),
+            Some(directory) => match self.refusal(directory) {
+                None if is_island() => Some(libc::EBUSY),
+                refusal => refusal,
+            },
             None => Some(self.outside),
         }
     }
