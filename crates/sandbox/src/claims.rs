@@ -235,8 +235,7 @@ pub(crate) fn programs(profile: Profile, grants: &Grants) -> Vec<String> {
 }
 
 /// What a read-only mount does not hold, where Landlock grants writing to what is around it.
-pub(crate) const SPECIAL_FILES: &str =
-    "FIFOs in places of the home that are granted for reading can be written to.";
+pub(crate) const SPECIAL_FILES: &str = "FIFOs in places of the home, /tmp and /var/tmp that are granted for reading can be written to, and sockets there connected to.";
 
 /// What this process itself may do that the command may not.
 pub(crate) fn beyond(policy: &Policy) -> Option<String> {

@@ -114,6 +114,14 @@ impl Access {
         }
     }
 
+    /// Whether it is of a device alone.
+    pub(crate) const fn is_device(self) -> bool {
+        match self {
+            Self::Device | Self::Terminal => true,
+            Self::List | Self::Read | Self::Run | Self::Write | Self::Build => false,
+        }
+    }
+
     /// Whether programs may be started.
     pub(crate) const fn runs(self) -> bool {
         match self {

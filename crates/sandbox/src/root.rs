@@ -36,6 +36,8 @@ enum What {
     Seen,
     /// The same, and no program in it can be started.
     Read,
+    /// A device of the host.
+    Device,
     /// A tree of the host, writable.
     Worked,
     /// Bound onto itself, so that it cannot be moved away.
@@ -94,6 +96,7 @@ impl Plan {
                     Some(Fresh::Proc) => What::Proc,
                     Some(Fresh::Pts) => What::Pts,
                     Some(Fresh::Shm) => What::Shm,
+                    None if grant.access.is_device() => What::Device,
                     None if grant.access.writes() => What::Worked,
                     None if grants.is_inert(grant) => What::Read,
                     None => What::Seen,
@@ -134,11 +137,8 @@ impl Plan {
             tops.iter().filter(|mount| is(mount)).map(|mount| mount.at.clone()).collect()
         };
         Islands {
-            read_only: places(&|mount| match mount.what {
-                What::Seen | What::Read | What::Sealed => worked(&mount.at),
-                What::Worked | What::Held | What::Covered | What::Proc | What::Pts | What::Shm => {
-                    false
-                }
+            read_only: places(&|mount| {
+                matches!(mount.what, What::Seen | What::Read | What::Sealed) && worked(&mount.at)
             }),
             inert: places(&|mount| mount.what == What::Read),
         }
@@ -161,9 +161,13 @@ impl Plan {
             What::Proc => Some(("/proc", Access::Read)),
             What::Pts => Some(("/dev/pts", Access::Terminal)),
             What::Shm => Some(("/dev/shm", Access::Write)),
-            What::Seen | What::Read | What::Worked | What::Held | What::Sealed | What::Covered => {
-                None
-            }
+            What::Seen
+            | What::Read
+            | What::Device
+            | What::Worked
+            | What::Held
+            | What::Sealed
+            | What::Covered => None,
         };
         std::iter::once(("/", Access::List)).chain(self.mounts.iter().filter_map(of)).collect()
     }
@@ -213,11 +217,12 @@ impl Mount {
         let place = mount_point::make(&self.at, self.shape, private)?;
         let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         match self.what {
-            What::Seen => bind(&self.on_host()?, &place, Some(Taken::Writes))?,
-            What::Read => bind(&self.on_host()?, &place, Some(Taken::WritesAndPrograms))?,
+            What::Seen => bind(&self.on_host()?, &place, Some(Taken::WritesAndDevices))?,
+            What::Read => bind(&self.on_host()?, &place, Some(Taken::WritesDevicesAndPrograms))?,
+            What::Device => bind(&self.on_host()?, &place, Some(Taken::Writes))?,
             What::Worked => bind(&self.on_host()?, &place, None)?,
             What::Held => bind(&place, &place, None)?,
-            What::Sealed => bind(&place, &place, Some(Taken::Writes))?,
+            What::Sealed => bind(&place, &place, Some(Taken::WritesAndDevices))?,
             What::Covered if self.shape == Shape::Folder => {
                 fresh("tmpfs", &self.at, plain, "size=64k,mode=755")?;
             }

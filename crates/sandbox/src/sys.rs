@@ -345,6 +345,7 @@ struct MountAttr {
 }
 
 const MOUNT_ATTR_RDONLY: u64 = 0x1;
+const MOUNT_ATTR_NODEV: u64 = 0x4;
 const MOUNT_ATTR_NOEXEC: u64 = 0x8;
 const AT_RECURSIVE: u32 = 0x8000;
 
@@ -358,8 +359,12 @@ pub(crate) enum Depth {
 /// What a mount takes away from the tree that it shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
+    /// Of files and directories: device nodes, FIFOs and sockets are written to all the same.
     Writes,
-    WritesAndPrograms,
+    /// The same, and no device can be opened.
+    WritesAndDevices,
+    /// The same, and no program can be started.
+    WritesDevicesAndPrograms,
 }
 
 /// Makes the mount whose root is open here read-only.
@@ -369,7 +374,8 @@ pub(crate) enum Taken {
 pub(crate) fn restrict(mount: BorrowedFd<'_>, taken: Taken, depth: Depth) -> Result<(), Errno> {
     let set = match taken {
         Taken::Writes => MOUNT_ATTR_RDONLY,
-        Taken::WritesAndPrograms => MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
+        Taken::WritesAndDevices => MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV,
+        Taken::WritesDevicesAndPrograms => MOUNT_ATTR_RDONLY | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
     };
     let attr = MountAttr { set, clear: 0, propagation: 0, user_namespace: 0 };
     let flags = libc::AT_EMPTY_PATH.unsigned_abs()

@@ -7,6 +7,7 @@ mod yard;
 
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -384,4 +385,25 @@ fn find(below: &std::path::Path, name: &str) -> std::path::PathBuf {
         }
     }
     panic!("{name} is gone");
+}
+
+/// A read-only mount does not hold writes to a device, so it opens none.
+#[test]
+fn device_nodes_in_granted_places_cannot_be_opened() {
+    must_be_root();
+    for tier in TIERS {
+        let yard = Yard::new();
+        let (granted, own) = (yard.home.join(".rustup"), yard.root.join("own-home"));
+        [&granted, &own].into_iter().for_each(|dir| std::fs::create_dir(dir).unwrap());
+        let (node, mode) = (granted.join("node"), Mode::from_bits_truncate(0o666));
+        mknod(&node, SFlag::S_IFCHR, mode, makedev(1, 3)).unwrap();
+        std::fs::write(&node, "x").expect("the control, without a cage");
+        let at = node.display();
+        let private = format!("{}={}", yard.home.display(), own.display());
+        let script = format!("echo > {at} && echo wrote; echo > /dev/null && echo control");
+        let told = yard.cage(tier, &["private", &private], &["sh", "-c", &script]);
+        assert_eq!(told.in_tier(tier).printed(), "control", "{told:?}");
+        let refused = format!("13 {at} for writing");
+        assert!(told.all("refusal").iter().any(|line| line.ends_with(&refused)), "{told:?}");
+    }
 }

@@ -5,7 +5,12 @@
 
 mod yard;
 
-use std::os::unix::fs::PermissionsExt;
+use nix::sys::stat::Mode;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 use yard::{TIERS, Told, Yard};
 
 /// Granted for reading, for starting programs, the same, and only where it is the project.
@@ -119,5 +124,64 @@ fn each_place_in_another_is_as_the_record_says() {
                 assert_eq!(refused(&told, &["execve"], &at), (!runs).then_some("13"), "{case}");
             }
         }
+    }
+}
+
+/// A FIFO there, held open at this end; what a command writes to it can be read.
+fn pipe(at: &Path) -> File {
+    nix::unistd::mkfifo(at, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
+    File::options().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(at).unwrap()
+}
+
+/// What the pipe holds.
+fn held(mut pipe: &File) -> String {
+    let mut bytes = [0; 64];
+    let got = pipe.read(&mut bytes).unwrap_or(0);
+    String::from_utf8_lossy(&bytes[..got]).into_owned()
+}
+
+/// A read-only mount holds files, and Landlock gives the rights of the private directory around it.
+#[test]
+fn pipes_and_sockets_in_a_private_directory_are_open_and_that_is_said() {
+    for tier in TIERS {
+        let home = Home::new();
+        let place = home.yard.home.join(".cargo/registry");
+        let at = |name: &str| place.join(name).display().to_string();
+        let (pipe, _socket) =
+            (pipe(&place.join("pipe")), UnixListener::bind(place.join("socket")).unwrap());
+        let [file, fifo, socket] = ["tool", "pipe", "socket"].map(at);
+        let script = format!(
+            "echo on >> {file}; echo on >> {fifo}; echo on >> {socket}; {} try unix {socket}",
+            home.yard.inside.display()
+        );
+        let told = home.run(tier, &[], &script);
+        let is_a = told.in_tier(tier).one("tier") == "A";
+        let refused = |at: &str| refused(&told, &["open", "openat"], at);
+        let says = told.all("limit").iter().any(|limit| limit.contains("FIFOs in places"));
+        assert_eq!(held(&pipe), if is_a { "on\n" } else { "" }, "{told:?}");
+        assert_eq!(told.printed().contains("unix: done"), is_a, "{told:?}");
+        assert_eq!(says, is_a, "{told:?}");
+        assert_eq!(refused(&file), Some(if is_a { "30" } else { "13" }), "the control: {told:?}");
+        let expected = if is_a { [None; 2] } else { [Some("13"); 2] };
+        assert_eq!([refused(&fifo), refused(&socket)], expected, "{told:?}");
+    }
+}
+
+#[test]
+fn a_pipe_elsewhere_is_held_by_landlock() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let pipe = pipe(&yard.home.join("pipe"));
+        let fifo = yard.home.join("pipe").display().to_string();
+        let options = ["rustup-home", &fifo];
+        let script = format!("echo on >> {fifo}; test -p {fifo} && echo there");
+        let told = yard.cage(tier, &options, &["sh", "-c", &script]);
+        assert_eq!(told.in_tier(tier).printed(), "there", "{told:?}");
+        assert_eq!(held(&pipe), "");
+        assert_eq!(refused(&told, &["open", "openat"], &fifo), Some("13"), "{told:?}");
+        assert!(
+            !told.all("limit").iter().any(|limit| limit.contains("FIFOs in places")),
+            "{told:?}"
+        );
     }
 }

@@ -35,10 +35,12 @@ pub(super) enum Kind {
     Directory,
     /// A socket.
     Socket,
+    /// A FIFO, written through, so that a read-only mount does not hold it.
+    Pipe,
+    /// A device node.
+    Device,
     /// A file that somebody may execute.
     Program,
-    /// A FIFO or a device: written through, so that a read-only mount does not hold it.
-    Special,
     /// Anything else.
     Other,
 }
@@ -158,8 +160,9 @@ fn kind(fd: &OwnedFd) -> Option<Kind> {
     Some(match SFlag::from_bits_truncate(mode) & SFlag::S_IFMT {
         SFlag::S_IFDIR => Kind::Directory,
         SFlag::S_IFSOCK => Kind::Socket,
+        SFlag::S_IFIFO => Kind::Pipe,
+        SFlag::S_IFCHR | SFlag::S_IFBLK => Kind::Device,
         SFlag::S_IFREG if mode & 0o111 != 0 => Kind::Program,
-        SFlag::S_IFIFO | SFlag::S_IFCHR | SFlag::S_IFBLK => Kind::Special,
         _ => Kind::Other,
     })
 }

@@ -98,7 +98,10 @@ pub(super) fn predict(
                     Some(_) | None => Started::FailsAnyway,
                 };
             }
-            Found::There(_, Kind::Directory | Kind::Socket | Kind::Special | Kind::Other)
+            Found::There(
+                _,
+                Kind::Directory | Kind::Socket | Kind::Pipe | Kind::Device | Kind::Other,
+            )
             | Found::Barred(_)
             | Found::Unknown => return Started::FailsAnyway,
         }

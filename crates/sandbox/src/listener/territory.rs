@@ -34,7 +34,7 @@ impl Territory {
         }
     }
 
-    /// The same where what is written to is a FIFO or a device: Landlock alone holds those, by the
+    /// The same where what is written to is a FIFO or a socket: Landlock alone holds those, by the
     /// rights of all that is around them.
     pub(super) fn special_refusal(&self, real: &Path) -> Option<i32> {
         (!beneath(&self.writable, real)).then_some(libc::EACCES)

@@ -10,7 +10,7 @@ use super::processes::Processes;
 use super::signals::{self, Whose};
 use super::territory::Territory;
 use crate::seccomp::{Flags, Follow, Look, Role};
-use libc::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_CREAT, O_EXCL, O_NOFOLLOW, O_PATH, O_TMPFILE};
+use libc::{AT_FDCWD, AT_SYMLINK_NOFOLLOW, EACCES, O_CREAT, O_EXCL, O_NOFOLLOW, O_PATH, O_TMPFILE};
 use std::path::{Path, PathBuf};
 
 /// What a call says it will do to a path, copied before it goes on.
@@ -112,7 +112,7 @@ pub(super) fn predict(
             Judged::Refused(errno, real) => {
                 let errno = match errno {
                     // A mount of its own in the read-only tree, such as a fresh `/proc`.
-                    libc::EROFS if !on_read_only_mount(roots.cage, &real) => libc::EACCES,
+                    libc::EROFS if !on_read_only_mount(roots.cage, &real) => EACCES,
                     errno => errno,
                 };
                 return Some((errno, words(claim.deed, &real)));
@@ -176,7 +176,7 @@ fn judge(deed: Deed, found: &Found, territory: &Territory) -> Judged {
     };
     match (deed, found) {
         (_, Found::Barred(said)) => match territory.refusal(said) {
-            Some(_) => Judged::Refused(libc::EACCES, said.clone()),
+            Some(_) => Judged::Refused(EACCES, said.clone()),
             None => Judged::FailsAnyway,
         },
         (_, Found::Nowhere | Found::Unknown) => Judged::FailsAnyway,
@@ -187,9 +187,12 @@ fn judge(deed: Deed, found: &Found, territory: &Territory) -> Judged {
             if exclusive || (*kind == Kind::Directory) != nameless {
                 return Judged::FailsAnyway;
             }
-            match kind {
-                Kind::Special => refused(territory.special_refusal(real), real),
-                Kind::Directory | Kind::Socket | Kind::Program | Kind::Other => {
+            match (kind, territory.special_refusal(real)) {
+                (Kind::Socket, None) => Judged::FailsAnyway,
+                (Kind::Socket | Kind::Pipe, refusal) => refused(refusal, real),
+                // Read-only mounts open none.
+                (Kind::Device, _) => refused(territory.refusal(real).and(Some(EACCES)), real),
+                (Kind::Directory | Kind::Program | Kind::Other, _) => {
                     refused(territory.refusal(real), real)
                 }
             }
@@ -299,8 +302,6 @@ mod tests {
     use super::*;
     use protocol::confinement::Tier;
 
-    const EACCES: i32 = libc::EACCES;
-
     fn judged_in(tier: Tier, deed: Deed, found: &Found) -> Judged {
         let writable = ["/p", "/dev/null"].map(PathBuf::from).to_vec();
         let islands = vec![PathBuf::from("/p/.git/hooks")];
@@ -309,10 +310,6 @@ mod tests {
 
     fn judged(deed: Deed, found: &Found) -> Judged {
         judged_in(Tier::B, deed, found)
-    }
-
-    fn special(path: &str) -> Found {
-        Found::There(PathBuf::from(path), Kind::Special)
     }
 
     fn there(path: &str) -> Found {
@@ -381,13 +378,25 @@ mod tests {
     fn read_only_islands_of_tier_a() {
         let deed = |role| Deed::Name(role, End::Itself);
         let refused = |errno, path: &str| Judged::Refused(errno, PathBuf::from(path));
+        let is = |path: &str, kind| Found::There(PathBuf::from(path), kind);
         for (deed, found, expected) in [
             (deed(Role::Removed), there("/p/.git/hooks"), refused(libc::EBUSY, "/p/.git/hooks")),
             (deed(Role::Made), free("/p/.git/hooks/x"), refused(libc::EROFS, "/p/.git/hooks/x")),
             (Deed::Open(2), there("/p/.git/hooks/x"), refused(libc::EROFS, "/p/.git/hooks/x")),
             (Deed::Open(2), there("/p/.git/index"), Judged::Passes),
-            (Deed::Open(1), special("/p/.git/hooks/fifo"), Judged::Passes),
-            (Deed::Open(1), special("/srv/fifo"), refused(EACCES, "/srv/fifo")),
+            // What a read-only mount does not hold: Landlock alone does, outside.
+            (Deed::Open(2), is("/p/.git/hooks/x", Kind::Pipe), Judged::Passes),
+            (Deed::Open(2), is("/p/.git/hooks/x", Kind::Socket), Judged::FailsAnyway),
+            (
+                Deed::Open(2),
+                is("/p/.git/hooks/x", Kind::Device),
+                refused(EACCES, "/p/.git/hooks/x"),
+            ),
+            (Deed::Open(2), is("/usr/x", Kind::Pipe), refused(EACCES, "/usr/x")),
+            (Deed::Open(2), is("/usr/x", Kind::Socket), refused(EACCES, "/usr/x")),
+            (Deed::Open(2), is("/usr/x", Kind::Device), refused(EACCES, "/usr/x")),
+            (Deed::Open(2), is("/dev/null", Kind::Device), Judged::Passes),
+            (Deed::Open(2), is("/p/x", Kind::Pipe), Judged::Passes),
         ] {
             assert_eq!(judged_in(Tier::A, deed, &found), expected, "{deed:?} {found:?}");
         }
