@@ -127,6 +127,38 @@ fn each_place_in_another_is_as_the_record_says() {
     }
 }
 
+/// What is granted by its own name is mounted above the cover of what was taken out, for reading alone.
+#[test]
+fn a_granted_place_in_one_that_was_taken_out_of_the_project_is_read_only() {
+    let home = Home::new();
+    let (project, key) = (home.yard.home.clone(), home.yard.home.join(".cargo"));
+    let options = ["project", project.to_str().unwrap(), "key", key.to_str().unwrap()];
+    let [granted, other] =
+        [TOOLS[0], TOOLS[2]].map(|tool| project.join(tool).display().to_string());
+    let script = format!("echo >> {other} && echo control; echo >> {granted} && echo wrote");
+    let told = home.run("a", &options, &script);
+    assert_eq!(told.in_tier("a").printed(), "control", "{told:?}");
+    assert_eq!(refused(&told, &["open", "openat"], &granted), Some("30"), "{told:?}");
+    assert_eq!(refused(&told, &["open", "openat"], &other), None, "{told:?}");
+}
+
+/// A granted place is a mount point where something else lies around it, and else a directory like any.
+#[test]
+fn renaming_a_granted_place_fails_as_the_record_says() {
+    let busy = ("Device or resource busy", "16");
+    let read_only = ("Read-only file system", "30");
+    for (project, (said, errno)) in [("work", busy), ("", read_only)] {
+        let home = Home::new();
+        let project = home.yard.home.join(project);
+        let options = ["profile", "verify", "project", project.to_str().unwrap()];
+        let at = home.yard.home.join(".cargo/registry").display().to_string();
+        let told = home.run("a", &options, &format!("mv -T {at} {at}.moved"));
+        assert!(told.all("err").iter().any(|line| line.contains(said)), "{told:?}");
+        let calls = ["rename", "renameat", "renameat2"];
+        assert_eq!(refused(&told, &calls, &at), Some(errno), "{told:?}");
+    }
+}
+
 /// A FIFO there, held open at this end; what a command writes to it can be read.
 fn pipe(at: &Path) -> File {
     nix::unistd::mkfifo(at, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
