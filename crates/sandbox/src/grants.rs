@@ -198,20 +198,10 @@ impl Grants {
         Ok(())
     }
 
-    /// That this user made the session's directory. What a cleaner of `/tmp` took away another user may
-    /// have made again, and would read and change what the session keeps there.
+    /// That this user made the session's directory.
     fn is_own(&self, path: &Path) -> Result<(), CageError> {
         let grant = self.list.iter().find(|grant| grant.host == path);
-        let place = grant.map(|grant| nix::sys::stat::fstat(&grant.place)).transpose();
-        let place = place.map_err(|errno| CageError::os(Step::Grants, path.display(), errno))?;
-        match place {
-            Some(place) if place.st_uid != nix::unistd::geteuid().as_raw() => {
-                let message = format!("the directory {} belongs to another user", path.display());
-                let hint = "end the session and resume it: it gets a directory by another name";
-                Err(CageError::new(Step::Grants, message).hint(hint))
-            }
-            Some(_) | None => Ok(()),
-        }
+        grant.map_or(Ok(()), |grant| is_ours(path, &grant.place))
     }
 
     /// A directory that was judged by its real path: where a link leads now, nobody looked.
@@ -349,9 +339,8 @@ impl Grants {
         if !self.list.iter().any(|grant| grant.path == project) {
             return;
         }
-        // A link holds no key: where it leads is a place of its own.
-        let is_there =
-            |key: &PathBuf| key.symlink_metadata().is_ok_and(|found| !found.is_symlink());
+        // A link holds no key: where it leads is a place of its own, and named by that.
+        let is_there = |key: &PathBuf| key.canonicalize().is_ok_and(|real| real == *key);
         for key in wanted.keys.iter().map(FilePath::to_path).filter(is_there) {
             match means {
                 _ if project.starts_with(&key) => self.keys.push(project.clone()),
@@ -450,6 +439,30 @@ fn own_dirs(wanted: &Confinement) -> Vec<PathBuf> {
     let private = wanted.private_dirs().map(|(_, kept_at)| kept_at);
     let caches = wanted.caches.as_ref().map(FilePath::to_path);
     std::iter::once(wanted.temp.to_path()).chain(private).chain(caches).collect()
+}
+
+/// That this user made the session's private directories. In a user namespace all other people have one
+/// number (`/proc/sys/kernel/overflowuid`), which may be this user's own: to be asked before it is made.
+///
+/// # Errors
+/// `Step::Grants` where another user did.
+pub(crate) fn private_are_ours(wanted: &Confinement) -> Result<(), CageError> {
+    let kept = wanted.private_dirs().map(|(_, kept_at)| kept_at);
+    let found = kept.filter_map(|path| open(&path).ok().map(|place| (path, place)));
+    found.into_iter().try_for_each(|(path, place)| is_ours(&path, &place.into()))
+}
+
+/// What a cleaner of `/tmp` took away another user may have made again, and would read and change what
+/// the session keeps there.
+fn is_ours(path: &Path, place: &OwnedFd) -> Result<(), CageError> {
+    let found = nix::sys::stat::fstat(place)
+        .map_err(|errno| CageError::os(Step::Grants, path.display(), errno))?;
+    if found.st_uid == nix::unistd::geteuid().as_raw() {
+        return Ok(());
+    }
+    let message = format!("the directory {} belongs to another user", path.display());
+    let hint = "end the session and resume it: it gets a directory by another name";
+    Err(CageError::new(Step::Grants, message).hint(hint))
 }
 
 /// Why a grant that would reach our own directories is refused.

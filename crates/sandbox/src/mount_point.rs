@@ -51,6 +51,23 @@ pub(crate) fn make(at: &Path, shape: Shape, private: &Private) -> Result<OwnedFd
     again(|| walk(at, shape, private))
 }
 
+/// The same, where it is what `host` opens and nothing that only has its path.
+///
+/// # Errors
+/// As [`make`], `EAGAIN` too where it is something else.
+pub(crate) fn make_on(
+    host: impl Fn() -> Result<OwnedFd, Errno>,
+    at: &Path,
+    shape: Shape,
+    private: &Private,
+) -> Result<OwnedFd, Errno> {
+    let identity = |place: &OwnedFd| fstat(place).map(|found| (found.st_dev, found.st_ino));
+    again(|| {
+        let place = walk(at, shape, private)?;
+        if identity(&place)? == identity(&host()?)? { Ok(place) } else { Err(Errno::ENOENT) }
+    })
+}
+
 /// Repeats what finds a directory removed that it passed already.
 fn again<T>(act: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let mut tries = std::iter::repeat_with(act).take(TRIES);
@@ -237,6 +254,23 @@ mod tests {
         assert_eq!(made("p/.claude"), Err(Errno::ENOTDIR));
         assert!(home.join("p/.claude").is_symlink());
         assert_eq!(made("q/.claude"), Ok(()), "the control");
+    }
+
+    #[test]
+    fn what_only_has_the_path_of_another_place_is_not_taken_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for name in ["host", "decoy"] {
+            std::fs::create_dir_all(base.join(name).join("keys")).unwrap();
+        }
+        let private = private(&base, &[]);
+        let host = || {
+            let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
+            open(&base.join("host/keys"), flags, Mode::empty())
+        };
+        let made = |name: &str| make_on(host, &base.join(name), Shape::Folder, &private).map(drop);
+        assert_eq!(made("decoy/keys"), Err(Errno::EAGAIN));
+        assert_eq!(made("host/keys"), Ok(()), "the control");
     }
 
     /// A command of another call may take a directory away again while the way through it is made.

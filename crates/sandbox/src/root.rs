@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::Mode;
-use nix::unistd::{chdir, pivot_root};
+use nix::unistd::{chdir, fchdir, pivot_root};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -212,9 +212,18 @@ impl Mount {
         open(&old_of(&self.host))
     }
 
+    /// The place to mount on. What hides or seals a place of the host lies on that very place: a command
+    /// of another call may have moved what is around it away meanwhile, and left something like it.
+    fn place(&self, private: &Private) -> Result<OwnedFd, Errno> {
+        if matches!(self.what, What::Covered | What::Sealed) {
+            return mount_point::make_on(|| self.on_host(), &self.at, self.shape, private);
+        }
+        mount_point::make(&self.at, self.shape, private)
+    }
+
     /// Makes it; `Some` names what was lost on the way.
     fn make(&self, memory: u64, private: &Private) -> Result<Option<String>, Errno> {
-        let place = mount_point::make(&self.at, self.shape, private)?;
+        let place = self.place(private)?;
         let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
         match self.what {
             What::Seen => bind(&self.on_host()?, &place, Some(Taken::WritesAndDevices))?,
@@ -224,11 +233,11 @@ impl Mount {
             What::Held => bind(&place, &place, None)?,
             What::Sealed => bind(&place, &place, Some(Taken::WritesAndDevices))?,
             What::Covered if self.shape == Shape::Folder => {
-                fresh("tmpfs", &self.at, plain, "size=64k,mode=755")?;
+                fresh("tmpfs", &place, plain, "size=64k,mode=755")?;
             }
             What::Covered => bind(&open(&old_of(Path::new("/dev/null")))?, &place, None)?,
             What::Proc => {
-                if let Err(errno) = fresh("proc", &self.at, plain, "") {
+                if let Err(errno) = fresh("proc", &place, plain, "") {
                     bind(&self.on_host()?, &place, None)?;
                     return Ok(Some(format!(
                         "The host's /proc is shown, since a fresh one was refused: {errno}."
@@ -237,7 +246,7 @@ impl Mount {
             }
             What::Pts => {
                 let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
-                fresh("devpts", &self.at, quiet, "newinstance,ptmxmode=0666,mode=0620")?;
+                fresh("devpts", &place, quiet, "newinstance,ptmxmode=0666,mode=0620")?;
             }
             What::Shm => {
                 let size = match memory {
@@ -245,7 +254,7 @@ impl Mount {
                     most => format!(",size={most}"),
                 };
                 let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-                fresh("tmpfs", &self.at, flags, &format!("mode=1777{size}"))?;
+                fresh("tmpfs", &place, flags, &format!("mode=1777{size}"))?;
             }
         }
         Ok(None)
@@ -321,7 +330,12 @@ fn is_needless(mount: &Mount, kept: &[Mount]) -> bool {
         }
         (_, _) => false,
     };
-    shown.is_some_and(enough)
+    // What is empty hides nothing that was not hidden.
+    let is_empty = || {
+        let below = around(|what| what != What::Held);
+        mount.what == What::Covered && below.is_some_and(|outer| outer.what == What::Covered)
+    };
+    shown.is_some_and(enough) || is_empty()
 }
 
 /// An empty root that this process lives in, with the host's at `OLD`.
@@ -371,8 +385,12 @@ fn bind(tree: &OwnedFd, place: &OwnedFd, taken: Option<Taken>) -> Result<(), Err
     sys::attach(copy.as_fd(), place.as_fd())
 }
 
-fn fresh(kind: &str, at: &Path, flags: MsFlags, options: &str) -> Result<(), Errno> {
-    mount(Some(kind), at, Some(kind), flags, Some(options))
+/// Mounts on the place itself: its path may lead elsewhere by now.
+fn fresh(kind: &str, place: &OwnedFd, flags: MsFlags, options: &str) -> Result<(), Errno> {
+    fchdir(place)?;
+    let made = mount(Some(kind), ".", Some(kind), flags, Some(options));
+    chdir("/")?;
+    made
 }
 
 #[cfg(test)]
@@ -421,6 +439,21 @@ mod tests {
         ]);
         assert_eq!(made.len(), 3);
         assert_eq!(made[2].0, "/home/ann/.local/state/agentd/tmp/1");
+    }
+
+    #[test]
+    fn nothing_is_covered_beneath_a_cover() {
+        let made = order(&[
+            ("/p", What::Worked),
+            ("/p/keys", What::Covered),
+            ("/p/keys/sub", What::Held),
+            ("/p/keys/sub/key", What::Covered),
+            ("/p/keys/open", What::Worked),
+            ("/p/keys/open/key", What::Covered),
+        ]);
+        let covered = made.iter().filter(|(_, what)| *what == What::Covered);
+        let covered: Vec<_> = covered.map(|(path, _)| path.as_str()).collect();
+        assert_eq!(covered, ["/p/keys", "/p/keys/open/key"]);
     }
 
     #[test]

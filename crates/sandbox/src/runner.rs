@@ -7,7 +7,7 @@ use crate::cgroup::{Controller, Group};
 use crate::claims::{self, Bounded, Ground, Held, Observed, Root, Status, Waits};
 use crate::error::{CageError, Step};
 use crate::fence::Fence;
-use crate::grants::{Grants, Means};
+use crate::grants::{self, Grants, Means};
 use crate::handover::Line;
 use crate::inert::Inert;
 use crate::init::{First, UNBOUNDED as INIT_UNBOUNDED};
@@ -44,6 +44,7 @@ pub(crate) fn prepare(
     policy: &Policy,
     abi: u32,
 ) -> Result<(Cage, Enforced), CageError> {
+    grants::private_are_ours(wanted)?;
     match wanted.highest_tier {
         Tier::A => match namespaces::leave()? {
             Left::Refused(errno) => {
