@@ -209,6 +209,9 @@ pub struct Confinement {
     /// Where package managers of its commands keep what they download, a real path: the project's own,
     /// for all its sessions. None for what runs no package manager.
     pub caches: Option<FilePath>,
+    /// Where tier A keeps what the project's commands change in copy-on-write places of the home, a real
+    /// path. None where this process has no say over them.
+    pub overlays: Option<FilePath>,
     /// The person's home, from which tool chains are readable; absent when unset.
     pub home: Option<FilePath>,
     /// Variables that say where the person keeps tool chains, and where: `RUSTUP_HOME` and others

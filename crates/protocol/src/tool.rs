@@ -1,6 +1,6 @@
 //! The wire to `agentd-tool`: one call's life.
 //!
-//! `Hold` → `Save`? → `Confine` → `Keeper`? → `Door`? → `Caged` (or `Uncaged`, the end) → `Go` →
+//! `Hold` → `Save`? → `Overlays`? → `Mounted`? → `Confine` → `Keeper`? → `Mounted`* → `Door`? → `Caged` (or `Uncaged`, the end) → `Go` →
 //! `Output`* → `Done` (or `Lost`, the end). The runner learns what it shall do only with `Go`, after
 //! its cage stands and the call's start is on disk. Behind a runner that died: `Hold` → `Repair` →
 //! `Repaired` (or `Uncaged`).
@@ -102,6 +102,12 @@ pub enum ToTool {
     Hold,
     /// An empty file rides behind this: before `Caged`, keep there what the protected names hold.
     Save,
+    /// A descriptor rides behind this: keep it as long as anything of the call lives. It carries the lock
+    /// on what the overlays of the project keep.
+    Overlays,
+    /// A descriptor rides behind this: the overlays as an earlier call mounted them. They are mounted
+    /// once, and attached in each call's root.
+    Mounted,
     /// Once: build this cage.
     Confine(Confinement),
     /// Once, in place of `Confine`: lock yourself as the runner of a call of this confinement is,
@@ -153,6 +159,9 @@ pub enum FromTool {
     /// A descriptor rides behind this: the socket, inside the command's network, at which our proxy
     /// is to be found. Before `Caged`, where the network is an allow-list.
     Door,
+    /// A descriptor rides behind this: the overlays as they are mounted, for another call. Before
+    /// `Caged`.
+    Mounted,
     /// The cage stands, and this is what holds.
     Caged(Enforced),
     /// The cage could not be made; the runner ends, nothing was run.

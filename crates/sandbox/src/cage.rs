@@ -45,6 +45,10 @@ pub struct Cage {
     pub(crate) runnable: Option<Vec<PathBuf>>,
     /// Real paths beneath which files can be read.
     pub(crate) readable: Vec<PathBuf>,
+    /// Places of the home in which the command changes a copy.
+    pub(crate) overlays: Vec<PathBuf>,
+    /// Those as they are mounted, for the next calls.
+    pub(crate) mounted: Vec<OwnedFd>,
 }
 
 impl Cage {
@@ -127,9 +131,15 @@ impl Cage {
     /// what the command may and what the policy's `runner` says beyond that, start nothing, and it
     /// has no privileges left.
     ///
+    /// `mounted` is one of what an earlier cage with these overlays gave by [`Cage::take_mounted`]. Nobody
+    /// else may mount them at the same time.
+    ///
     /// # Errors
     /// The step that failed. Nothing was run, and this process must end: it may be locked.
-    pub fn prepare(wanted: &Confinement) -> Result<(Self, Enforced), CageError> {
+    pub fn prepare(
+        wanted: &Confinement,
+        mounted: Option<OwnedFd>,
+    ) -> Result<(Self, Enforced), CageError> {
         single_threaded()?;
         if wanted.level == Level::Uncaged {
             return runner::uncaged(wanted, policy::of(wanted.profile));
@@ -144,7 +154,7 @@ impl Cage {
             ));
         }
         let network = network_of(policy, wanted);
-        runner::prepare(&Confinement { network, ..wanted.clone() }, policy, abi)
+        runner::prepare(&Confinement { network, ..wanted.clone() }, mounted, policy, abi)
     }
 
     /// Writes what the protected names hold to this file, for [`crate::repair`], and waits until
@@ -172,6 +182,18 @@ impl Cage {
         let door = self.door.take()?;
         let address = door.local_addr().ok()?;
         Some((door.into(), address))
+    }
+
+    /// The overlays as they are mounted, each copy for one more cage; none the second time. What is
+    /// mounted stays so while a copy or a cage with it lives.
+    pub fn take_mounted(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.mounted)
+    }
+
+    /// Real paths of the home that are shown as overlays.
+    #[must_use]
+    pub fn overlays(&self) -> &[PathBuf] {
+        &self.overlays
     }
 
     /// Whether the command has a root of its own, in which it finds the session's private directories:

@@ -2,7 +2,8 @@
 
 use crate::error::{CageError, Step};
 use crate::links::{Link, links_to};
-use crate::policy::{Absent, Access, At, Fresh, Policy, Rule, When};
+use crate::overlay;
+use crate::policy::{Absent, Access, At, Fresh, Overlay, Policy, Rule, When};
 use crate::protected::{self, Before, Linked, Territory};
 use crate::secrets::{Piece, beside, readable};
 use crate::sys;
@@ -38,6 +39,15 @@ pub(crate) struct Grant {
     pub folder: bool,
     /// What tier A mounts there instead.
     pub fresh: Option<Fresh>,
+    /// The directory of the overlay that tier A shows there: commands change a copy.
+    pub overlay: Option<PathBuf>,
+}
+
+impl Grant {
+    /// What commands may do at `path`. On the host nothing more than `access` is granted.
+    pub(crate) fn shown(&self) -> Access {
+        if self.overlay.is_some() { Access::Build } else { self.access }
+    }
 }
 
 /// Everything that a cage grants in the file system.
@@ -61,6 +71,8 @@ pub(crate) struct Grants {
     pub open: Vec<PathBuf>,
     /// What was at the protected names; absent where a policy has none.
     pub before: Option<Before>,
+    /// Why places are not shown by an overlay that should be, a sentence each.
+    pub plain: Vec<String>,
 }
 
 impl Grants {
@@ -102,6 +114,7 @@ impl Grants {
                 At::Caches => {
                     if let Some(caches) = &wanted.caches {
                         grants.directory(rule, &caches.to_path(), "caches", means)?;
+                        grants.show_caches(wanted, means);
                     }
                 }
                 At::Added => {
@@ -117,7 +130,7 @@ impl Grants {
                 At::Path(path) => grants.place(rule, Path::new(path), rule.absent, means)?,
                 At::Home(rest) => {
                     if let Some(home) = &home {
-                        grants.place(rule, &home.join(rest), rule.absent, means)?;
+                        grants.tool_home(rule, &home.join(rest), wanted, means)?;
                     }
                 }
                 At::Variable { name, rest } => {
@@ -126,7 +139,7 @@ impl Grants {
                         let path = from_variable(Some(base.to_path()), rest, home.as_deref());
                         // Where a command can put a link it would open what that leads to.
                         if let Some(path) = path.filter(|path| !is_own(wanted, path)) {
-                            grants.place(rule, &path, rule.absent, means)?;
+                            grants.tool_home(rule, &path, wanted, means)?;
                         }
                     }
                 }
@@ -140,7 +153,8 @@ impl Grants {
 
     /// Where the root of tier A shows something else than the host has there.
     pub(crate) fn private(&self) -> Vec<PathBuf> {
-        let private = self.list.iter().filter(|grant| grant.host != grant.path);
+        let shown = |grant: &&Grant| grant.host != grant.path && grant.overlay.is_none();
+        let private = self.list.iter().filter(shown);
         private.map(|grant| grant.path.clone()).collect()
     }
 
@@ -149,9 +163,9 @@ impl Grants {
     /// mount together with its own. Within a place of the host it is a part of that, as in tier B.
     pub(crate) fn is_inert(&self, place: &Grant) -> bool {
         let around = self.list.iter().filter(|grant| place.path.starts_with(&grant.path));
-        let running = around.filter(|grant| grant.access.runs());
+        let running = around.filter(|grant| grant.shown().runs());
         let nearest = running.max_by_key(|grant| grant.path.components().count());
-        nearest.is_some_and(|grant| grant.host != grant.path)
+        nearest.is_some_and(|grant| grant.host != grant.path && grant.overlay.is_none())
     }
 
     /// A directory without which the call makes no sense.
@@ -196,6 +210,91 @@ impl Grants {
             grant.path = shown_at;
         }
         Ok(())
+    }
+
+    /// A place of the person's, by an overlay where the policy says so, the home is the session's and
+    /// nobody granted the place itself for writing.
+    fn tool_home(
+        &mut self,
+        rule: &Rule,
+        path: &Path,
+        wanted: &Confinement,
+        means: Means,
+    ) -> Result<(), CageError> {
+        let before = self.list.len();
+        self.place(rule, path, rule.absent, means)?;
+        let (Some(all), Some(overlay), Means::Root) = (&wanted.overlays, rule.overlay, means)
+        else {
+            return Ok(());
+        };
+        let real = match self.list.get(before) {
+            Some(grant) if grant.folder => grant.path.clone(),
+            Some(_) => return Ok(()),
+            None if overlay == Overlay::Always && is_free(path) => path.to_owned(),
+            None => return Ok(()),
+        };
+        let is_private = self.private().iter().any(|dir| real.starts_with(dir) && real != *dir);
+        let is_shown = self.list.iter().any(|grant| grant.path == real && grant.overlay.is_some());
+        if !is_private || is_shown || is_own(wanted, &real) {
+            return Ok(());
+        }
+        let made = overlay::directory(&all.to_path(), &real).and_then(|directory| {
+            let empty = open(&directory.join(overlay::EMPTY))?;
+            Ok((directory, empty))
+        });
+        match (made, self.list.get_mut(before)) {
+            (Ok((directory, _)), Some(grant)) => grant.overlay = Some(directory),
+            (Ok((directory, empty)), None) => self.list.push(Grant {
+                path: real,
+                host: directory.join(overlay::EMPTY),
+                access: rule.access,
+                place: empty.into(),
+                folder: true,
+                fresh: None,
+                overlay: Some(directory),
+            }),
+            (Err(error), _) => self.plain.push(not_overlaid(&real, &error)),
+        }
+        Ok(())
+    }
+
+    /// Takes back that these are shown as overlays, and says why for each and for those that could not
+    /// be tried.
+    pub(crate) fn without_overlays(&mut self, plain: &[(PathBuf, Errno)]) -> Vec<String> {
+        for (place, errno) in plain {
+            let Some(at) = self.list.iter().position(|grant| grant.path == *place) else {
+                continue;
+            };
+            self.list[at].overlay = None;
+            if self.list[at].host == *place {
+                self.plain.push(not_overlaid(place, errno));
+            } else {
+                // The person has nothing there.
+                self.list.remove(at);
+            }
+        }
+        std::mem::take(&mut self.plain)
+    }
+
+    /// What is shown as an overlay.
+    pub(crate) fn overlays(&self) -> Vec<PathBuf> {
+        let overlaid = self.list.iter().filter(|grant| grant.overlay.is_some());
+        overlaid.map(|grant| grant.path.clone()).collect()
+    }
+
+    /// Shows the caches where programs look for them by themselves, if that is in the session's home.
+    fn show_caches(&mut self, wanted: &Confinement, means: Means) {
+        let (Some(home), Some(caches), Means::Root) = (&wanted.home, &wanted.caches, means) else {
+            return;
+        };
+        let (home, caches) = (home.to_path(), caches.to_path());
+        let shown_at = home.join(".cache");
+        if !self.private().contains(&home) || is_own(wanted, &shown_at) {
+            return;
+        }
+        if let Some(grant) = self.list.iter_mut().find(|grant| grant.host == caches) {
+            grant.path = shown_at;
+        }
     }
 
     /// That this user made the session's directory.
@@ -292,7 +391,15 @@ impl Grants {
                         let Piece { path, place, folder } = piece;
                         let access = rule.access;
                         let host = path.clone();
-                        self.list.push(Grant { path, host, access, place, folder, fresh: None });
+                        self.list.push(Grant {
+                            path,
+                            host,
+                            access,
+                            place,
+                            folder,
+                            fresh: None,
+                            overlay: None,
+                        });
                     }
                     return Ok(());
                 }
@@ -306,6 +413,7 @@ impl Grants {
             place: place.into(),
             folder,
             fresh: rule.fresh,
+            overlay: None,
         });
         Ok(())
     }
@@ -358,7 +466,8 @@ impl Grants {
         let own = own_dirs(wanted);
         for withheld in wanted.withheld.iter().map(|path| path.to_path()) {
             for grant in &self.list {
-                let place = &grant.host;
+                // What is shown of an overlay's own directory is empty.
+                let place = if grant.overlay.is_some() { &grant.path } else { &grant.host };
                 if own.contains(place) && place.starts_with(&withheld) && *place != withheld {
                     continue;
                 }
@@ -489,6 +598,19 @@ fn is_own(wanted: &Confinement, path: &Path) -> bool {
     own.map(FilePath::to_path).any(|own| path.starts_with(own))
 }
 
+/// Whether nothing is at this path, and no link on the way to it.
+fn is_free(path: &Path) -> bool {
+    let there = path.ancestors().find(|folder| folder.symlink_metadata().is_ok());
+    there.is_some_and(|folder| {
+        folder != path && folder.canonicalize().is_ok_and(|real| real == folder)
+    })
+}
+
+/// Why a place is shown as it is, read-only.
+fn not_overlaid(place: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{} is read-only, for it cannot be shown as an overlay: {error}.", place.display())
+}
+
 /// The place that a variable names, unless it would open the whole home or the whole system.
 pub(crate) fn from_variable(
     base: Option<PathBuf>,
@@ -527,6 +649,7 @@ mod tests {
                     place: open(Path::new("/")).unwrap().into(),
                     folder: true,
                     fresh: None,
+                    overlay: None,
                 })
                 .collect(),
             ..Grants::default()

@@ -2,10 +2,14 @@
 //! trust each other until the command's program starts. For `cage`, `init` and `inert` only.
 
 use crate::error::{CageError, Step};
+use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
+use std::ffi::OsStr;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 
 /// Longest word: a command line and an environment, which the kernel itself bounds to about 6 MiB.
 const LONGEST: usize = 8 << 20;
@@ -14,6 +18,9 @@ const MOST_DESCRIPTORS: usize = 8;
 
 const READY: u8 = b'R';
 const FAILED: u8 = b'F';
+/// Parts of `READY`.
+const LOSS: u8 = b'L';
+const PLAIN: u8 = b'P';
 
 /// One end of the line between the runner and a process it made.
 #[derive(Debug)]
@@ -25,6 +32,8 @@ pub(crate) struct Ready {
     pub descriptors: Vec<OwnedFd>,
     /// What the tier claims and this host refused, in plain words.
     pub losses: Vec<String>,
+    /// Places that are shown without their overlay, and why.
+    pub plain: Vec<(PathBuf, Errno)>,
 }
 
 impl Line {
@@ -43,8 +52,24 @@ impl Line {
         descriptors: &[BorrowedFd<'_>],
         losses: &[String],
     ) -> Result<(), CageError> {
-        let losses: Vec<&[u8]> = losses.iter().map(|loss| loss.as_bytes()).collect();
-        self.send(READY, &losses, descriptors)
+        self.root_ready(descriptors, losses, &[])
+    }
+
+    /// Says that the root stands, and which places of it are shown without their overlay.
+    pub(crate) fn root_ready(
+        &self,
+        descriptors: &[BorrowedFd<'_>],
+        losses: &[String],
+        plain: &[(PathBuf, Errno)],
+    ) -> Result<(), CageError> {
+        let losses = losses.iter().map(|loss| [&[LOSS], loss.as_bytes()].concat());
+        let plain = plain.iter().map(|(place, errno)| {
+            let errno = (*errno as i32).to_le_bytes();
+            [&[PLAIN], &errno[..], place.as_os_str().as_bytes()].concat()
+        });
+        let parts: Vec<Vec<u8>> = losses.chain(plain).collect();
+        let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
+        self.send(READY, &parts, descriptors)
     }
 
     /// Says what failed.
@@ -75,9 +100,20 @@ impl Line {
             return Ok(None);
         };
         if tag == READY {
-            let losses =
-                parts.into_iter().map(|loss| String::from_utf8_lossy(&loss).into_owned()).collect();
-            return Ok(Some(Ready { descriptors, losses }));
+            let mut ready = Ready { descriptors, ..Ready::default() };
+            for part in &parts {
+                match part.as_slice() {
+                    [LOSS, loss @ ..] => {
+                        ready.losses.push(String::from_utf8_lossy(loss).into_owned());
+                    }
+                    [PLAIN, a, b, c, d, place @ ..] => ready.plain.push((
+                        OsStr::from_bytes(place).into(),
+                        Errno::from_raw(i32::from_le_bytes([*a, *b, *c, *d])),
+                    )),
+                    _ => return Err(garbled()),
+                }
+            }
+            return Ok(Some(ready));
         }
         Err(reported(&parts))
     }

@@ -118,7 +118,7 @@ fn attempt(tier: Tier, scratch: &Scratch) -> Result<(), CageError> {
 }
 
 fn run(wanted: &Confinement) -> Result<(), CageError> {
-    let (cage, enforced) = Cage::prepare(wanted)?;
+    let (cage, enforced) = Cage::prepare(wanted, None)?;
     lowered(wanted, &enforced)?;
     let program = Program {
         argv: ["sh", "-c", ":"].map(Into::into).to_vec(),
@@ -165,6 +165,7 @@ impl Scratch {
             temp: path("temp"),
             private: Vec::new(),
             caches: None,
+            overlays: None,
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),

@@ -4,7 +4,7 @@
 use crate::error::{CageError, Step};
 use crate::handover::{Line, Ready};
 use crate::privileges;
-use crate::root::Plan;
+use crate::root::{Built, Plan};
 use crate::runner::nothing;
 use crate::sys;
 use nix::errno::Errno;
@@ -44,17 +44,23 @@ impl First {
     ///
     /// # Errors
     /// `Step::Namespaces`.
-    pub(crate) fn start(plan: Plan, processes: u64) -> Result<Self, CageError> {
+    pub(crate) fn start(
+        plan: Plan,
+        mounted: Option<OwnedFd>,
+        processes: u64,
+    ) -> Result<Self, CageError> {
         let nothing = nothing()?;
         let (line, its_line) = Line::pair()?;
         let apart = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
-        let pid = sys::fork_into(apart, move || run(&plan, processes, nothing, &its_line))
-            .map_err(|error| CageError::os(Step::Namespaces, "its first process", error))?;
+        let pid = sys::fork_into(apart, move || {
+            run((&plan, mounted.as_ref()), processes, nothing, &its_line)
+        })
+        .map_err(|error| CageError::os(Step::Namespaces, "its first process", error))?;
         Ok(Self { pid, line: Some(line) })
     }
 
-    /// Waits until the root stands. The descriptors are the two namespaces, the root, and what was
-    /// mounted fresh: `/proc`, `/dev/pts`, `/dev/shm`.
+    /// Waits until the root stands. The descriptors are the two namespaces, the root, what was
+    /// mounted fresh (`/proc`, `/dev/pts`, `/dev/shm`), and copies of the overlays.
     ///
     /// # Errors
     /// The step that failed in it.
@@ -92,8 +98,8 @@ impl Drop for First {
 }
 
 /// The process itself.
-fn run(plan: &Plan, processes: u64, nothing: OwnedFd, line: &Line) -> i32 {
-    match set_up(plan, processes, nothing, line) {
+fn run(root: (&Plan, Option<&OwnedFd>), processes: u64, nothing: OwnedFd, line: &Line) -> i32 {
+    match set_up(root, processes, nothing, line) {
         Ok(()) => {
             reap_until_end(line);
             0
@@ -106,7 +112,12 @@ fn run(plan: &Plan, processes: u64, nothing: OwnedFd, line: &Line) -> i32 {
     }
 }
 
-fn set_up(plan: &Plan, processes: u64, nothing: OwnedFd, line: &Line) -> Result<(), CageError> {
+fn set_up(
+    (plan, mounted): (&Plan, Option<&OwnedFd>),
+    processes: u64,
+    nothing: OwnedFd,
+    line: &Line,
+) -> Result<(), CageError> {
     let handover = |error: Errno| CageError::os(Step::Handover, "standard streams", error);
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(handover)?;
     setsid().map_err(handover)?;
@@ -115,7 +126,7 @@ fn set_up(plan: &Plan, processes: u64, nothing: OwnedFd, line: &Line) -> Result<
         sys::put_at(nothing.as_fd(), stream).map_err(handover)?;
     }
     drop(nothing);
-    let mut losses = plan.build()?;
+    let Built { mut losses, plain, mounted } = plan.build(mounted)?;
     if let Err(loss) = bound(processes) {
         losses.push(loss.to_owned());
     }
@@ -129,9 +140,9 @@ fn set_up(plan: &Plan, processes: u64, nothing: OwnedFd, line: &Line) -> Result<
                 .map_err(|error| CageError::os(Step::Root, path, error))
         })
         .collect::<Result<Vec<_>, _>>()?;
-    let descriptors: Vec<_> = opened.iter().map(AsFd::as_fd).collect();
-    line.ready(&descriptors, &losses)?;
-    drop(opened);
+    let descriptors: Vec<_> = opened.iter().chain(&mounted).map(AsFd::as_fd).collect();
+    line.root_ready(&descriptors, &losses, &plain)?;
+    drop((opened, mounted));
     // The death signal above is lost once the runner has a signal scope: a first process that was
     // stopped would outlive it.
     sys::continue_at_event(line.as_fd()).map_err(handover)?;

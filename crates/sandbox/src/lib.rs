@@ -27,6 +27,7 @@ mod links;
 mod listener;
 mod mount_point;
 mod namespaces;
+mod overlay;
 mod policy;
 #[cfg(test)]
 mod policy_source;

@@ -23,7 +23,7 @@ const FOLDER: Mode = Mode::from_bits_truncate(0o755);
 const TRIES: usize = 16;
 
 /// The private directories of a root, in which commands may have put anything in the way of a mount.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Private {
     pub(crate) dirs: Vec<PathBuf>,
     /// All other mounts: what lies in one of them within a private directory is the person's.

@@ -59,6 +59,8 @@ pub(crate) struct Rule {
     pub when: When,
     /// What tier A mounts there instead of the host's.
     pub fresh: Option<Fresh>,
+    /// Whether commands in tier A change a copy of it.
+    pub overlay: Option<Overlay>,
     /// What beneath it stays out of reach, relative to it.
     pub except: &'static [&'static str],
 }
@@ -156,6 +158,16 @@ pub(crate) enum Fresh {
     Shm,
 }
 
+/// Which places tier A shows by an overlay, in which commands change a copy: what the person has lies
+/// below, what the project's commands made and changed lies above.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Overlay {
+    /// Those that are there.
+    Existing,
+    /// The same, and an empty one where the person has none.
+    Always,
+}
+
 /// A name inside the project that stays as it is.
 #[derive(Debug)]
 pub(crate) struct Protected {
@@ -168,7 +180,7 @@ pub(crate) struct Protected {
 
 /// The files, as the build script translated them.
 mod file {
-    use super::{Absent, Access, At, Exec, Fresh, Policy, Protected, Rule, Sockets, When};
+    use super::{Absent, Access, At, Exec, Fresh, Overlay, Policy, Protected, Rule, Sockets, When};
     include!(concat!(env!("OUT_DIR"), "/policies.rs"));
 }
 
@@ -306,6 +318,7 @@ mod tests {
             absent: Absent::Usual,
             when: When::Always,
             fresh: None,
+            overlay: None,
             except: &[],
         };
         let home = |rest| At::Home(rest);

@@ -34,6 +34,7 @@ pub struct Grant {
     #[serde(default)]
     pub when: When,
     pub fresh: Option<Fresh>,
+    pub overlay: Option<Overlay>,
     #[serde(default)]
     pub except: Vec<String>,
 }
@@ -59,6 +60,7 @@ word!(Exec: Allowed, Refused);
 word!(Sockets: None, All, ByNetwork);
 word!(Access: Read, Run, Write, Build, Device, Terminal);
 word!(Fresh: Proc, Pts, Shm);
+word!(Overlay: Existing, Always);
 
 /// What to do where a place does not exist.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -126,15 +128,22 @@ fn rules(lines: &[Grant]) -> Result<String, String> {
     let mut grants = String::new();
     for grant in lines {
         let at = place(&grant.at)?;
+        if grant.overlay.is_some() && !grant.except.is_empty() {
+            return Err(format!("`{}`: nothing can be taken out of an overlay", grant.at));
+        }
         grants += &format!(
             "Rule {{ at: {at}, access: Access::{:?}, why: {:?}, absent: Absent::{:?}, \
-             when: When::{:?}, fresh: {}, except: &{:?} }},\n",
+             when: When::{:?}, fresh: {}, overlay: {}, except: &{:?} }},\n",
             grant.access,
             grant.why,
             grant.absent,
             grant.when,
             match grant.fresh {
                 Some(fresh) => format!("Some(Fresh::{fresh:?})"),
+                None => "None".to_owned(),
+            },
+            match grant.overlay {
+                Some(overlay) => format!("Some(Overlay::{overlay:?})"),
                 None => "None".to_owned(),
             },
             grant.except,

@@ -5,6 +5,7 @@ use crate::error::{CageError, Step};
 use crate::grants::Grants;
 use crate::links::Link;
 use crate::mount_point::{self, Private, Shape};
+use crate::overlay::{self, Overlays};
 use crate::policy::{Access, Fresh};
 use crate::sys::{self, Depth, Taken};
 use nix::errno::Errno;
@@ -38,6 +39,8 @@ enum What {
     Read,
     /// A device of the host.
     Device,
+    /// A tree of the host below changes of the project's commands.
+    Overlaid,
     /// A tree of the host, writable.
     Worked,
     /// Bound onto itself, so that it cannot be moved away.
@@ -59,6 +62,28 @@ struct Mount {
     host: PathBuf,
     what: What,
     shape: Shape,
+    /// Of what is overlaid.
+    overlay: Option<Over>,
+}
+
+/// What makes a mount an overlay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Over {
+    /// With the changes; on the host.
+    directory: PathBuf,
+    /// What is mounted where the kernel makes no overlay of it.
+    without: Option<What>,
+}
+
+/// What came of building a root.
+#[derive(Debug, Default)]
+pub(crate) struct Built {
+    /// What the tier claims and this host refused, in plain words.
+    pub(crate) losses: Vec<String>,
+    /// Places that are shown without their overlay, and why.
+    pub(crate) plain: Vec<(PathBuf, Errno)>,
+    /// Copies of the overlays as they are mounted.
+    pub(crate) mounted: Vec<OwnedFd>,
 }
 
 /// Where mounts take away what Landlock gives: it adds the rights of what is around a mount. None in
@@ -72,7 +97,7 @@ pub(crate) struct Islands {
 }
 
 /// The mounts and links of a root, in order.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Plan {
     mounts: Vec<Mount>,
     links: Vec<Link>,
@@ -89,10 +114,8 @@ impl Plan {
             .list
             .iter()
             .filter(|grant| grant.path != Path::new("/dev/ptmx"))
-            .map(|grant| Mount {
-                at: grant.path.clone(),
-                host: grant.host.clone(),
-                what: match grant.fresh {
+            .map(|grant| {
+                let plain = match grant.fresh {
                     Some(Fresh::Proc) => What::Proc,
                     Some(Fresh::Pts) => What::Pts,
                     Some(Fresh::Shm) => What::Shm,
@@ -100,8 +123,19 @@ impl Plan {
                     None if grant.access.writes() => What::Worked,
                     None if grants.is_inert(grant) => What::Read,
                     None => What::Seen,
-                },
-                shape: if grant.folder { Shape::Folder } else { Shape::File },
+                };
+                let overlay = grant.overlay.clone().map(|directory| Over {
+                    directory,
+                    // Of what the person has not there is nothing to be shown.
+                    without: (grant.host == grant.path).then_some(plain),
+                });
+                Mount {
+                    at: grant.path.clone(),
+                    host: grant.host.clone(),
+                    what: if overlay.is_some() { What::Overlaid } else { plain },
+                    shape: if grant.folder { Shape::Folder } else { Shape::File },
+                    overlay,
+                }
             })
             .collect();
         mounts.extend(grants.covered.iter().map(|at| Mount::on(at, What::Covered)));
@@ -131,7 +165,9 @@ impl Plan {
         tops.retain(|mount| mount.what != What::Held);
         tops.dedup_by(|below, top| below.at == top.at);
         let worked = |at: &Path| {
-            tops.iter().any(|mount| mount.what == What::Worked && at.starts_with(&mount.at))
+            tops.iter().any(|mount| {
+                matches!(mount.what, What::Worked | What::Overlaid) && at.starts_with(&mount.at)
+            })
         };
         let places = |is: &dyn Fn(&Mount) -> bool| {
             tops.iter().filter(|mount| is(mount)).map(|mount| mount.at.clone()).collect()
@@ -142,6 +178,20 @@ impl Plan {
             }),
             inert: places(&|mount| mount.what == What::Read),
         }
+    }
+
+    /// The plan without these overlays.
+    pub(crate) fn without(mut self, plain: &[(PathBuf, Errno)]) -> Self {
+        self.mounts.retain_mut(|mount| {
+            let Some(over) = &mount.overlay else { return true };
+            if !plain.iter().any(|(at, _)| *at == mount.at) {
+                return true;
+            }
+            mount.what = over.without.unwrap_or(mount.what);
+            over.without.is_some()
+        });
+        self.private = private_of(&self.mounts);
+        self
     }
 
     /// Whether places of the host are read-only within a private directory.
@@ -164,6 +214,7 @@ impl Plan {
             What::Seen
             | What::Read
             | What::Device
+            | What::Overlaid
             | What::Worked
             | What::Held
             | What::Sealed
@@ -172,24 +223,29 @@ impl Plan {
         std::iter::once(("/", Access::List)).chain(self.mounts.iter().filter_map(of)).collect()
     }
 
-    /// Makes the root and moves into it; this process must be alone in its mount namespace.
-    /// Returns what was lost.
+    /// Makes the root and moves into it; this process must be alone in its mount namespace. `mounted`
+    /// are overlays that an earlier call mounted.
     ///
     /// # Errors
     /// `Step::Root` or `Step::Proc`, with the place.
-    pub(crate) fn build(&self) -> Result<Vec<String>, CageError> {
+    pub(crate) fn build(&self, mounted: Option<&OwnedFd>) -> Result<Built, CageError> {
         stage()?;
-        let mut losses = Vec::new();
-        for mount in &self.mounts {
-            if let Some(loss) = mount.make(self.memory, &self.private).map_err(|error| {
+        let mut built = Built::default();
+        let overlays = self.overlays(mounted, &mut built.plain);
+        let Self { mounts, links, private, memory } = self.clone().without(&built.plain);
+        for mount in &mounts {
+            let loss = mount.make(memory, &private).map_err(|error| {
                 failure(format!("mounting {} ({:?})", mount.at.display(), mount.what), error)
-            })? {
-                losses.push(loss);
-            }
+            })?;
+            built.losses.extend(loss);
         }
-        for link in &self.links {
-            mount_point::link(&link.at, &link.to, &self.private)
+        for link in &links {
+            mount_point::link(&link.at, &link.to, &private)
                 .map_err(|error| failure(format!("linking {}", link.at.display()), error))?;
+        }
+        if let Some(overlays) = overlays {
+            built.mounted =
+                overlays.end().map_err(|error| CageError::os(Step::Root, "overlays", error))?;
         }
         umount2(OLD, MntFlags::MNT_DETACH)
             .map_err(|error| CageError::os(Step::Root, "letting go of the host's root", error))?;
@@ -197,7 +253,32 @@ impl Plan {
         open(Path::new("/"))
             .and_then(|root| sys::restrict(root.as_fd(), Taken::Writes, Depth::This))
             .map_err(|error| CageError::os(Step::Root, "making the root read-only", error))?;
-        Ok(losses)
+        Ok(built)
+    }
+
+    /// Mounts what is overlaid, beside the places where it will be shown. What fails is noted in `plain`.
+    fn overlays(
+        &self,
+        mounted: Option<&OwnedFd>,
+        plain: &mut Vec<(PathBuf, Errno)>,
+    ) -> Option<Overlays> {
+        let all = || self.mounts.iter().filter_map(|mount| Some((mount, mount.overlay.as_ref()?)));
+        all().next()?;
+        match Overlays::begin(mounted) {
+            Ok(overlays) => {
+                for (mount, over) in all() {
+                    let made = mount.on_host().and_then(|lower| {
+                        overlays.mount(&lower, &open(&old_of(&over.directory))?, &over.directory)
+                    });
+                    plain.extend(made.err().map(|errno| (mount.at.clone(), errno)));
+                }
+                Some(overlays)
+            }
+            Err(errno) => {
+                plain.extend(all().map(|(mount, _)| (mount.at.clone(), errno)));
+                None
+            }
+        }
     }
 }
 
@@ -205,9 +286,10 @@ impl Mount {
     /// One on a place of the host that the root shows by its own path.
     fn on(at: &Path, what: What) -> Self {
         let shape = if at.is_dir() { Shape::Folder } else { Shape::File };
-        Self { at: at.to_owned(), host: at.to_owned(), what, shape }
+        Self { at: at.to_owned(), host: at.to_owned(), what, shape, overlay: None }
     }
 
+    /// What it shows of the host, below what was changed.
     fn on_host(&self) -> Result<OwnedFd, Errno> {
         open(&old_of(&self.host))
     }
@@ -230,6 +312,11 @@ impl Mount {
             What::Read => bind(&self.on_host()?, &place, Some(Taken::WritesDevicesAndPrograms))?,
             What::Device => bind(&self.on_host()?, &place, Some(Taken::Writes))?,
             What::Worked => bind(&self.on_host()?, &place, None)?,
+            What::Overlaid => {
+                let directory = self.overlay.iter().map(|over| over.directory.as_path());
+                let tree = directory.map(overlay::mounted).next().ok_or(Errno::EINVAL)??;
+                bind(&tree, &place, None)?;
+            }
             What::Held => bind(&place, &place, None)?,
             What::Sealed => bind(&place, &place, Some(Taken::WritesAndDevices))?,
             What::Covered if self.shape == Shape::Folder => {
@@ -274,7 +361,8 @@ fn failure(doing: String, errno: Errno) -> CageError {
 /// Mounts onto themselves show what the one below them shows.
 fn private_of(mounts: &[Mount]) -> Private {
     let own = mounts.iter().filter(|mount| !matches!(mount.what, What::Held | What::Sealed));
-    let (dirs, others): (Vec<_>, Vec<_>) = own.partition(|mount| mount.host != mount.at);
+    let (dirs, others): (Vec<_>, Vec<_>) =
+        own.partition(|mount| mount.host != mount.at || mount.what == What::Overlaid);
     let places = |mounts: Vec<&Mount>| mounts.into_iter().map(|mount| mount.at.clone()).collect();
     Private { dirs: places(dirs), others: places(others) }
 }
@@ -288,7 +376,8 @@ fn holders<'a>(names: impl Iterator<Item = &'a PathBuf>, roots: &[&Path]) -> Vec
             let between = roots.iter().any(|root| folder.starts_with(root) && folder != *root);
             if between && !held.iter().any(|mount| mount.at == folder) {
                 let (at, host) = (folder.to_owned(), folder.to_owned());
-                held.push(Mount { at, host, what: What::Held, shape: Shape::Folder });
+                let (what, shape) = (What::Held, Shape::Folder);
+                held.push(Mount { at, host, what, shape, overlay: None });
             }
         }
     }
@@ -319,11 +408,14 @@ fn is_needless(mount: &Mount, kept: &[Mount]) -> bool {
         outer.max_by_key(|outer| outer.at.components().count())
     };
     // Mounts onto themselves show what the one below them shows.
-    let shown = around(|what| matches!(what, What::Seen | What::Read | What::Worked));
+    let shown =
+        around(|what| matches!(what, What::Seen | What::Read | What::Overlaid | What::Worked));
     let top = around(|_| true).map(|outer| outer.what);
     let enough = |outer: &Mount| match (mount.what, outer.what) {
-        (What::Seen, What::Seen | What::Worked) | (What::Worked, What::Worked) => {
-            matches!(top, Some(What::Seen | What::Worked | What::Held))
+        (What::Seen, What::Seen | What::Overlaid | What::Worked)
+        | (What::Overlaid, What::Overlaid)
+        | (What::Worked, What::Worked) => {
+            matches!(top, Some(What::Seen | What::Overlaid | What::Worked | What::Held))
                 && mount.at.strip_prefix(&outer.at).is_ok_and(|below| {
                     outer.host.join(below).components().eq(mount.host.components())
                 })
@@ -398,7 +490,7 @@ mod tests {
     use super::*;
 
     fn at(path: &str, what: What) -> Mount {
-        Mount { at: path.into(), host: path.into(), what, shape: Shape::Folder }
+        Mount::on(Path::new(path), what)
     }
 
     fn order(mounts: &[(&str, What)]) -> Vec<(String, What)> {

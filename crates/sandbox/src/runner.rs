@@ -7,7 +7,7 @@ use crate::cgroup::{Controller, Group};
 use crate::claims::{self, Bounded, Ground, Held, Observed, Root, Status, Waits};
 use crate::error::{CageError, Step};
 use crate::fence::Fence;
-use crate::grants::{self, Grants, Means};
+use crate::grants::{self, Grant, Grants, Means};
 use crate::handover::Line;
 use crate::inert::Inert;
 use crate::init::{First, UNBOUNDED as INIT_UNBOUNDED};
@@ -41,6 +41,7 @@ use std::path::PathBuf;
 /// The step that failed.
 pub(crate) fn prepare(
     wanted: &Confinement,
+    mounted: Option<OwnedFd>,
     policy: &Policy,
     abi: u32,
 ) -> Result<(Cage, Enforced), CageError> {
@@ -55,7 +56,7 @@ pub(crate) fn prepare(
                 enforced.limits.insert(0, limit);
                 Ok((cage, enforced))
             }
-            left @ (Left::AsRoot | Left::AsUser) => tier_a(wanted, policy, abi, left),
+            left @ (Left::AsRoot | Left::AsUser) => tier_a(wanted, (policy, mounted), abi, left),
         },
         Tier::B | Tier::C => {
             no_list(wanted, "tier B does without")?;
@@ -93,7 +94,7 @@ fn no_loss(wanted: &Confinement, errno: Errno) -> Result<(), CageError> {
 /// Namespaces around Landlock and seccomp, in a root built by allow.
 fn tier_a(
     wanted: &Confinement,
-    policy: &Policy,
+    (policy, mounted): (&Policy, Option<OwnedFd>),
     abi: u32,
     left: Left,
 ) -> Result<(Cage, Enforced), CageError> {
@@ -102,17 +103,16 @@ fn tier_a(
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
     let plan = RootPlan::new(&grants, wanted.limits.memory_bytes);
-    let watch = watch(wanted, policy, &grants, Some(&plan), abi)?;
-    let readable = readable(&grants);
-    beside.extend(plan.lends().then(|| claims::SPECIAL_FILES.to_owned()));
+    let mut watch = watch(wanted, policy, &grants, Some(&plan), abi)?;
     let fresh = plan.fresh();
-    let first = First::start(plan, wanted.limits.processes)?;
+    let first = First::start(plan.clone(), mounted, wanted.limits.processes)?;
     // Meanwhile, on another processor, the root is built.
     let mut losses = namespaces::leave_network(wanted.network)?;
     let door = namespaces::door(wanted.network)?;
     // Their fresh namesakes are granted instead. The host's /proc stays in the rules, for the
     // listener: the command cannot reach it.
-    grants.list.retain(|grant| !matches!(grant.fresh, Some(Fresh::Pts | Fresh::Shm)));
+    let is_own = |grant: &mut Grant| matches!(grant.fresh, Some(Fresh::Pts | Fresh::Shm));
+    let fresh_ones: Vec<Grant> = grants.list.extract_if(.., is_own).collect();
     let mut layers = Layers::new(wanted, policy, &grants, tcp(Tier::A, wanted.network))?;
     let ready = first.await_root()?;
     let unbounded = ready.losses.iter().any(|loss| loss == INIT_UNBOUNDED);
@@ -122,12 +122,19 @@ fn tier_a(
         return Err(CageError::new(Step::Root, "the new root did not arrive"));
     };
     let mut shared = SharedMemory::unseen();
-    for (place, (path, access)) in descriptors.zip(fresh) {
+    for ((path, access), place) in fresh.into_iter().zip(descriptors.by_ref()) {
         layers = layers.add(&place, access)?;
         if path == SHM {
             shared = SharedMemory::own(place);
         }
     }
+    let mounted = descriptors.collect();
+    grants.list.extend(fresh_ones);
+    beside.extend(grants.without_overlays(&ready.plain));
+    let plan = plan.without(&ready.plain);
+    beside.extend(plan.lends().then(|| claims::SPECIAL_FILES.to_owned()));
+    see(&mut watch, &grants, plan.islands());
+    let (readable, overlays) = (readable(&grants), grants.overlays());
     // The rules hold the places from here on; each process below would close them all again.
     grants.list.clear();
     if wanted.level == Level::Required && !losses.is_empty() {
@@ -151,7 +158,7 @@ fn tier_a(
     }
     .launch()?;
     cage.door = door;
-    cage.readable = readable;
+    (cage.readable, cage.overlays, cage.mounted) = (readable, overlays, mounted);
     let ground = Ground {
         tier: Tier::A,
         abi,
@@ -356,6 +363,8 @@ impl Launch<'_> {
             shared: self.shared,
             runnable: None,
             readable: Vec::new(),
+            overlays: Vec::new(),
+            mounted: Vec::new(),
         })
     }
 }
@@ -385,10 +394,6 @@ fn watch(
         Some(plan) => (Tier::A, plan.islands()),
         None => (Tier::B, Islands::default()),
     };
-    let granted = |may: fn(Access) -> bool| -> Vec<_> {
-        let list = grants.list.iter().filter(|grant| may(grant.access));
-        list.map(|grant| grant.path.clone()).collect()
-    };
     let place = |path: &str| {
         File::options()
             .read(true)
@@ -408,7 +413,7 @@ fn watch(
     let mark = Mark::new()
         .map_err(|error| CageError::os(Step::Filter, "random bytes for its own use", error))?;
     let plan = Plan::command(tier, wanted.network, abi, mark);
-    Ok(Watch {
+    let mut watch = Watch {
         plan: if policy.keeps_project() { plan.holding_metadata() } else { plan },
         tier,
         made: match tier {
@@ -420,23 +425,37 @@ fn watch(
             true => Signals::Scoped,
             false => Signals::Open,
         },
-        sockets: granted(Access::writes),
-        runnable: Runnable {
-            places: granted(Access::runs),
-            islands: islands.inert,
-            private: grants.private(),
-        },
-        // Devices may be opened for writing too.
-        writable: granted(|access| match access {
-            Access::Write | Access::Build | Access::Device | Access::Terminal => true,
-            Access::List | Access::Read | Access::Run => false,
-        }),
-        read_only: islands.read_only,
+        sockets: Vec::new(),
+        runnable: Runnable::default(),
+        writable: Vec::new(),
+        read_only: Vec::new(),
         file_bytes: wanted.limits.file_bytes,
         host_ports,
         host: place("/")?,
         proc,
-    })
+    };
+    see(&mut watch, grants, islands);
+    Ok(watch)
+}
+
+/// What may be done where, in the root as it stands.
+fn see(watch: &mut Watch, grants: &Grants, islands: Islands) {
+    let granted = |may: fn(Access) -> bool| -> Vec<_> {
+        let list = grants.list.iter().filter(|grant| may(grant.shown()));
+        list.map(|grant| grant.path.clone()).collect()
+    };
+    watch.sockets = granted(Access::writes);
+    watch.runnable = Runnable {
+        places: granted(Access::runs),
+        islands: islands.inert,
+        private: grants.private(),
+    };
+    // Devices may be opened for writing too.
+    watch.writable = granted(|access| match access {
+        Access::Write | Access::Build | Access::Device | Access::Terminal => true,
+        Access::List | Access::Read | Access::Run => false,
+    });
+    watch.read_only = islands.read_only;
 }
 
 /// The record of what holds.

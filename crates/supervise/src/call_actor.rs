@@ -11,6 +11,7 @@ use crate::hold::Hold;
 use crate::keeper::{self, Emptied};
 use crate::leftover::{Foreign, Listed};
 use crate::life::{Cause, Life, Report};
+use crate::overlays::{Overlays, Turn};
 use crate::proxy::{Attempt, Proxy};
 use crate::pulse::{Look, Pulse};
 use crate::repair::{self, Repairer, Saved};
@@ -23,7 +24,7 @@ use crate::worker_ref::WorkerRef;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::{Call, Remedy};
 use protocol::client::ProcessRow;
-use protocol::confinement::{Confinement, Network, Profile, Refusal, RefusalKind};
+use protocol::confinement::{Confinement, FilePath, Network, Profile, Refusal, RefusalKind};
 use protocol::hosts::HostRule;
 use protocol::ids::Generation;
 use protocol::judgement::{Basis, Verdict};
@@ -33,6 +34,7 @@ use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 
@@ -94,6 +96,8 @@ pub(crate) struct CallPlan {
     pub(crate) hold: Hold,
     /// What the session's runners keep of the protected names.
     pub(crate) saved: Saved,
+    /// What commands of the project change of the person's.
+    pub(crate) overlays: Option<Arc<Overlays>>,
     pub(crate) spawner: Spawner,
     pub(crate) session: ActorRef<SessionMsg>,
     pub(crate) broker: WorkerRef<BrokerLink>,
@@ -164,6 +168,17 @@ pub(crate) struct CallState {
     ran: Ran,
     /// Whether nothing of the last runner lives.
     emptied: Emptied,
+    /// Its turn with the overlays, while its cage is built.
+    turn: Option<Turn>,
+    /// What the next descriptor of the runner is.
+    expected: Expected,
+}
+
+/// What rides behind a word of a runner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    Door,
+    Mounted,
 }
 
 /// What the audit log has of a call before its end.
@@ -203,6 +218,8 @@ impl Actor for CallActor {
             kept: Kept::Nothing,
             ran: Ran::default(),
             emptied: Emptied::Yes,
+            turn: None,
+            expected: Expected::Door,
         })
     }
 
@@ -229,8 +246,11 @@ impl Actor for CallActor {
             CallMsg::Deadline(deadline) => state.deadline(&myself, deadline),
             CallMsg::Runner(generation, _) if generation != state.generation => None,
             CallMsg::Runner(_, Report::Word { word, heard: _heard }) => state.heard(&myself, word),
-            CallMsg::Runner(_, Report::Descriptor(socket)) => {
-                state.door(&myself, socket).await;
+            CallMsg::Runner(_, Report::Descriptor(descriptor)) => {
+                match std::mem::replace(&mut state.expected, Expected::Door) {
+                    Expected::Mounted => state.mounted(descriptor),
+                    Expected::Door => state.door(&myself, descriptor).await,
+                }
                 None
             }
             CallMsg::Runner(_, Report::Ended(cause)) => {
@@ -267,6 +287,9 @@ impl Actor for CallActor {
         };
         if let Some(input) = input {
             state.beside_proxy(&myself, input).await;
+        }
+        if !state.runner.as_ref().is_some_and(|runner| matches!(runner.purpose, Purpose::Run)) {
+            state.turn = None;
         }
         Ok(())
     }
@@ -335,8 +358,13 @@ impl CallState {
             }
             // Its descriptor comes next.
             (FromTool::Door, Purpose::Run) if self.proxy.is_some() => None,
+            (FromTool::Mounted, Purpose::Run) if self.turn.is_some() => {
+                self.expected = Expected::Mounted;
+                None
+            }
             (
                 FromTool::Door
+                | FromTool::Mounted
                 | FromTool::Proxied { .. }
                 | FromTool::Caged(_)
                 | FromTool::Uncaged { .. }
@@ -493,7 +521,8 @@ impl CallState {
                 Ok(())
             }
             CallEffect::Start(verdict) => {
-                let confinement = self.plan.confinement.clone();
+                let mut confinement = self.plan.confinement.clone();
+                confinement.overlays = self.overlays().await;
                 match Grant::of(&self.plan.facts.call, &verdict, confinement) {
                     Ok((grant, _)) => self.start(myself, &grant, Purpose::Run).await,
                     Err(error) => Err(not_started(&error)),
@@ -597,6 +626,16 @@ impl CallState {
             life.send(&ToTool::Save);
             life.send_descriptor(file);
         }
+        if let Some(turn) = &mut self.turn {
+            for (word, descriptor) in
+                [(ToTool::Overlays, turn.lock()), (ToTool::Mounted, turn.take())]
+            {
+                if let Some(descriptor) = descriptor {
+                    life.send(&word);
+                    life.send_descriptor(descriptor);
+                }
+            }
+        }
         life.send(&grant.begin());
         if matches!(purpose, Purpose::Run) {
             self.ran.runner_pid = Some(life.pid);
@@ -613,6 +652,27 @@ impl CallState {
             self.start_proxy(myself, &grant.proxy()).await?;
         }
         Ok(())
+    }
+
+    /// Waits for the call's turn with the overlays of the project, where its cage can show them; says
+    /// where they are kept.
+    async fn overlays(&mut self) -> Option<FilePath> {
+        let wanted = &self.plan.confinement;
+        let runs_commands =
+            matches!(wanted.profile, Profile::Command | Profile::Verify | Profile::Format);
+        let overlays = self.plan.overlays.clone()?;
+        if !runs_commands || wanted.private.is_empty() {
+            return None;
+        }
+        self.turn = overlays.turn().await;
+        self.turn.as_ref().map(|_| FilePath::from(overlays.directory()))
+    }
+
+    /// What a cage mounted, for the next call.
+    fn mounted(&mut self, mounted: OwnedFd) {
+        if let Some(turn) = &mut self.turn {
+            turn.put(mounted);
+        }
     }
 
     /// A file for what the runner keeps of the protected names, where its policy has any.

@@ -211,6 +211,7 @@ mod tests {
             temp: at("temp"),
             private: Vec::new(),
             caches: None,
+            overlays: None,
             home: Some(at("home")),
             tool_homes: Vec::new(),
             keys: Vec::new(),

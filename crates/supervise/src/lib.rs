@@ -46,6 +46,7 @@ mod life;
 pub mod log;
 mod mend;
 mod never;
+mod overlays;
 mod peer;
 mod plan;
 mod project_caches;

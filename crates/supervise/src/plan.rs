@@ -159,6 +159,7 @@ pub(crate) fn plan(
             (Tier::A | Tier::B | Tier::C, _) => Vec::new(),
         },
         caches: Some(FilePath::from(project_caches::place(&ground.dirs.state, &project))),
+        overlays: None,
         home: home.map(FilePath::from),
         tool_homes: tool_homes::named(&opening.env, &kept, &own),
         keys: kept.keys_at(&project),

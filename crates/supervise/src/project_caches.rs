@@ -2,15 +2,20 @@
 //! other project and no program of the person. Used when a session is planned and opened, and by the
 //! root, which takes away what nobody used for long and what has grown too large.
 
+use crate::overlays::{Overlays, Projects};
 use crate::remover::Remover;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 /// What commands write; beside it lies what keeps it.
 const KEPT: &str = "kept";
+/// What they changed of the person's; in each of its folders `upper` has the changes.
+const OVERLAYS: &str = "overlays";
+const UPPER: &str = "upper";
 /// Held by each session of the project, and alone by who takes the caches away.
 const LOCK: &str = "lock";
 /// Its time says when the caches were last measured.
@@ -28,6 +33,8 @@ const LARGEST: u64 = 16 << 30;
 #[derive(Debug)]
 pub(crate) struct InUse {
     _lock: File,
+    /// What its commands change of the person's.
+    pub(crate) overlays: Arc<Overlays>,
 }
 
 /// All projects' caches.
@@ -55,13 +62,14 @@ pub(crate) fn place(state: &Path, project: &Path) -> PathBuf {
 ///
 /// # Errors
 /// Where they cannot be made.
-pub(crate) fn open(kept: &Path) -> io::Result<InUse> {
-    let lock = lock(kept.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
+pub(crate) fn open(kept: &Path, projects: &Projects) -> io::Result<InUse> {
+    let project = kept.parent().ok_or(io::ErrorKind::InvalidInput)?;
+    let lock = lock(project)?;
     lock.lock_shared()?;
     // Its time says when the caches were last used.
     lock.set_modified(SystemTime::now())?;
     private(kept)?;
-    Ok(InUse { _lock: lock })
+    Ok(InUse { _lock: lock, overlays: projects.of(&project.join(OVERLAYS)) })
 }
 
 fn lock(project: &Path) -> io::Result<File> {
@@ -89,7 +97,7 @@ fn sweep_above(all: &Path, largest: u64, remover: &Remover) {
         }
         let unused = age(&project.join(LOCK)).is_some_and(|age| age > UNUSED);
         let measured = age(&project.join(MEASURED)).is_some_and(|age| age < DAY);
-        if unused || (!measured && is_above(&project.join(KEPT), largest)) {
+        if unused || (!measured && is_above(written(&project), largest)) {
             remove(&project, remover);
         } else if !measured {
             let _ = std::fs::write(project.join(MEASURED), "");
@@ -101,9 +109,16 @@ fn age(file: &Path) -> Option<Duration> {
     SystemTime::now().duration_since(file.metadata().ok()?.modified().ok()?).ok()
 }
 
+/// Where commands wrote. What the kernel works in beside it nobody may list.
+fn written(project: &Path) -> Vec<PathBuf> {
+    let overlays = std::fs::read_dir(project.join(OVERLAYS)).into_iter().flatten().flatten();
+    let uppers = overlays.map(|overlay| overlay.path().join(UPPER)).filter(|upper| upper.is_dir());
+    uppers.chain([project.join(KEPT)]).collect()
+}
+
 /// A directory that its owner may not list counts as too large: a command closed it.
-fn is_above(directory: &Path, largest: u64) -> bool {
-    let (mut bytes, mut waiting) = (0, vec![directory.to_owned()]);
+fn is_above(mut waiting: Vec<PathBuf>, largest: u64) -> bool {
+    let mut bytes = 0;
     while let Some(directory) = waiting.pop() {
         let entries = match std::fs::read_dir(&directory) {
             Ok(entries) => entries,
@@ -131,18 +146,21 @@ fn remove(project: &Path, remover: &Remover) {
     if held.try_lock().is_err() {
         return;
     }
-    let mut number = [0; 4];
-    if getrandom::fill(&mut number).is_err() {
-        return;
-    }
-    let aside = format!("{ASIDE}{:08x}", u32::from_ne_bytes(number));
-    let aside = project.with_file_name(aside);
-    match std::fs::rename(project.join(KEPT), &aside) {
-        Ok(()) => {
-            tracing::info!(project = %project.display(), "its package caches are removed");
-            remover.remove(aside);
+    for name in [KEPT, OVERLAYS] {
+        let mut number = [0; 4];
+        if getrandom::fill(&mut number).is_err() {
+            return;
         }
-        Err(error) => tracing::warn!(project = %project.display(), %error, "its caches stay"),
+        let aside = format!("{ASIDE}{:08x}", u32::from_ne_bytes(number));
+        let aside = project.with_file_name(aside);
+        match std::fs::rename(project.join(name), &aside) {
+            Ok(()) => {
+                tracing::info!(project = %project.display(), name, "removed");
+                remover.remove(aside);
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!(project = %project.display(), name, %error, "stays"),
+        }
     }
 }
 
@@ -162,7 +180,7 @@ mod tests {
         let places = names.map(|name| place(state.path(), &Path::new("/p").join(name)));
         let [kept, large, old, closed, in_use] = &places;
         for place in &places {
-            drop(open(place).unwrap());
+            drop(open(place, &Projects::default()).unwrap());
             std::fs::write(place.join("file"), "x").unwrap();
         }
         for place in [large, in_use] {
@@ -172,7 +190,7 @@ mod tests {
         lock.set_modified(SystemTime::now() - UNUSED - DAY).unwrap();
         std::fs::create_dir(closed.join("shut")).unwrap();
         std::fs::set_permissions(closed.join("shut"), PermissionsExt::from_mode(0o000)).unwrap();
-        let used = open(in_use).unwrap();
+        let used = open(in_use, &Projects::default()).unwrap();
         sweep_above(&all, 32 << 10, &remover);
         assert!(kept.join("file").exists() && in_use.join("file").exists());
         assert!(!large.exists() && !old.exists());

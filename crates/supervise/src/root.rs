@@ -11,6 +11,7 @@ use crate::Settings;
 use crate::audit_actor::{AuditActor, AuditMsg, Closed};
 use crate::call_actor::now;
 use crate::client_actor::{ClientActor, ClientMsg, ClientPlan, ClientStream};
+use crate::overlays::Projects;
 use crate::plan::OpenFailure;
 use crate::project_caches;
 use crate::remover::Remover;
@@ -107,6 +108,7 @@ pub(crate) struct RootState {
     settings: Arc<Settings>,
     spawner: Spawner,
     remover: Remover,
+    overlays: Projects,
     broker: WorkerRef<BrokerLink>,
     audit: ActorRef<AuditMsg>,
     audit_closed: Closed,
@@ -170,6 +172,7 @@ impl Actor for Root {
             settings: Arc::new(settings),
             spawner,
             remover,
+            overlays: Projects::default(),
             broker: WorkerRef::new(broker),
             audit,
             audit_closed,

@@ -236,7 +236,7 @@ pub(crate) struct OpenedJournal {
 pub(crate) struct SessionState {
     own: ActorRef<SessionMsg>,
     plan: Plan,
-    _caches: Option<InUse>,
+    caches: Option<InUse>,
     hold: Hold,
     book: Book,
     directory: PathBuf,
@@ -352,7 +352,7 @@ impl Actor for SessionActor {
         let state = SessionState {
             own: myself,
             plan,
-            _caches: caches,
+            caches,
             hold: opened.hold,
             book: Book::new(opened.journal),
             directory: opened.directory,

@@ -27,6 +27,7 @@ pub(crate) fn setup(session: &SessionId, state: &Path, of: &Confinement) -> Stor
         temp: FilePath::from("/"),
         private: Vec::new(),
         caches: None,
+        overlays: None,
         home: of.home.clone(),
         tool_homes: Vec::new(),
         keys: Vec::new(),

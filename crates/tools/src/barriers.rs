@@ -299,6 +299,7 @@ mod tests {
             temp: FilePath::from(Path::new("/tmp/t")),
             private: Vec::new(),
             caches: None,
+            overlays: None,
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),

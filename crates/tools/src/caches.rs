@@ -1,15 +1,19 @@
 //! Package caches of a project: package managers write into theirs even offline, and the person's are
-//! read-only in a cage. So each gets one that the project's sessions share; cargo's and Go's begin as
-//! links to what the person has. For `command`.
+//! read-only in a cage. Where the cage shows an overlay of one there is nothing to do; each of the others
+//! is led to one that the project's sessions share. Cargo's and Go's begin as links to what the person
+//! has. For `command`.
 
 use crate::scope::Place;
 use crate::shared_dir::SharedDir;
+use sandbox::Cage;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// What of the person's cargo home is seen as it is; credentials are not among it.
-const AS_IT_IS: [&str; 3] = ["bin", "env", "git"];
+const AS_IT_IS: [&str; 2] = ["env", "git"];
+/// Its programs: cargo installs more beside them.
+const PROGRAMS: &str = "bin";
 /// Its settings, where no copy without keys is there.
 const SETTINGS: [&str; 2] = ["config", "config.toml"];
 /// Folders of registries that cargo adds to, registry by registry. `index` holds what it knows of
@@ -26,20 +30,41 @@ const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
 /// again, and no more.
 const LINKED: &str = ".agentd-caches";
 
+/// What a command finds of caches.
+pub(crate) struct Found<'a> {
+    /// The project's, a real path.
+    pub kept_at: &'a Path,
+    /// Where the command finds those.
+    pub shown_at: PathBuf,
+    /// What it sees of the person's home as overlays.
+    pub overlays: &'a [PathBuf],
+}
+
+impl<'a> Found<'a> {
+    pub(crate) fn of(kept_at: &'a Path, place: &Place, cage: &'a Cage) -> Self {
+        let home = place.home.as_ref().filter(|_| cage.shows_private());
+        let shown_at = home.map(|home| home.shown_at.join(".cache"));
+        let shown_at = shown_at.unwrap_or_else(|| kept_at.to_owned());
+        Self { kept_at, shown_at, overlays: cage.overlays() }
+    }
+
+    fn overlays(&self, place: &Path) -> bool {
+        self.overlays.iter().any(|overlay| overlay == place)
+    }
+}
+
 /// Variables that lead package managers to the project's caches. The first call of a session links what
 /// the person has got meanwhile. Where a cache cannot be made its variable is left out, and the program
 /// sees the person's, read-only. What the person keeps where commands write is no other's: it stays the
 /// cache, and no link is made to what a command may have put there.
 pub(crate) fn variables(
     given: &[(String, String)],
-    caches: &Path,
+    found: &Found<'_>,
     place: &Place,
 ) -> Vec<(OsString, OsString)> {
-    let mut variables = vec![
-        // pip, Go's builds, ccache and others. Go's modules lie elsewhere.
-        ("XDG_CACHE_HOME".into(), caches.into()),
-        ("npm_config_cache".into(), caches.join("npm").into()),
-    ];
+    let caches = found.shown_at.as_path();
+    // pip, Go's builds, ccache and others. Go's modules lie elsewhere.
+    let mut variables = vec![("XDG_CACHE_HOME".into(), caches.into())];
     let value = |wanted: &str| {
         let found = given.iter().find(|(name, value)| name == wanted && !value.is_empty());
         found.map(|(_, value)| PathBuf::from(value))
@@ -51,25 +76,49 @@ pub(crate) fn variables(
         None => value("HOME").map(|home| home.join("go")).into_iter().collect::<Vec<_>>(),
     };
     let own_cargo = own_cargo.filter(|own| !place.is_written_at(own));
-    let (cargo, go) = (caches.join("cargo"), caches.join("go"));
+    let shows_cargo = own_cargo.as_ref().is_some_and(|own| found.overlays(&own.join("registry")));
+    let shows_go = own_go.first().is_some_and(|own| found.overlays(own));
+    let shows_npm = value("HOME").is_some_and(|home| found.overlays(&home.join(".npm/_cacache")));
     if is_first(place)
-        && let Ok(dir) = SharedDir::open(caches)
+        && let Ok(dir) = SharedDir::open(found.kept_at)
     {
         let copy = value(SETTINGS_HOME).map(|dir| dir.join("cargo/config.toml"));
-        let fill = |own: &PathBuf| fill_cargo_home(own, copy.as_deref(), &dir.folder("cargo")?);
+        let fill = |own: &PathBuf| match shows_cargo {
+            true => write_settings(own, copy.as_deref(), place),
+            false => fill_cargo_home(own, copy.as_deref(), &dir.folder("cargo")?),
+        };
         let _ = own_cargo.as_ref().map(fill);
-        let own = own_go.first().filter(|own| !place.is_written_at(own));
+        let own = own_go.first().filter(|own| !shows_go && !place.is_written_at(own));
         let _ = own.map(|own| fill_go_path(own, &dir.folder("go")?));
     }
-    if own_cargo.is_some() && cargo.is_dir() {
+    if !shows_npm {
+        variables.push(("npm_config_cache".into(), caches.join("npm").into()));
+    }
+    let (cargo, go) = (caches.join("cargo"), caches.join("go"));
+    if own_cargo.is_some() && !shows_cargo && found.kept_at.join("cargo").is_dir() {
         variables.push(("CARGO_HOME".into(), cargo.into()));
     }
-    if go.is_dir()
+    if !shows_go
+        && found.kept_at.join("go").is_dir()
         && let Ok(list) = std::env::join_paths([&go].into_iter().chain(&own_go))
     {
         variables.push(("GOPATH".into(), list));
     }
     variables
+}
+
+/// Cargo's settings without keys, in the session's home, where the cage shows none of the person's.
+fn write_settings(own: &Path, copy: Option<&Path>, place: &Place) -> io::Result<()> {
+    let (Some(copy), Some(home)) = (copy, &place.home) else { return Ok(()) };
+    let Ok(below) = own.strip_prefix(&home.shown_at) else { return Ok(()) };
+    let at = home.kept_at.join(below).join(SETTINGS[1]);
+    match (at.symlink_metadata(), std::fs::read(copy)) {
+        (Err(_), Ok(settings)) => {
+            let folder = SharedDir::open(&home.kept_at)?.folders(below)?;
+            folder.write_anew(SETTINGS[1], &settings)
+        }
+        (Ok(_), _) | (_, Err(_)) => Ok(()),
+    }
 }
 
 fn is_first(place: &Place) -> bool {
@@ -102,6 +151,10 @@ fn fill_cargo_home(own: &Path, copy: Option<&Path>, at: &SharedDir) -> io::Resul
         Some(settings) => at.write_anew("config.toml", &settings)?,
         None => SETTINGS.iter().try_for_each(|name| at.link(name, &own.join(name)))?,
     }
+    let programs = at.folder(PROGRAMS)?;
+    for entry in entries(&own.join(PROGRAMS)) {
+        programs.link(entry.file_name().unwrap_or_default(), &entry)?;
+    }
     for name in ADDED_TO {
         let registries = at.folders(Path::new(name))?;
         for registry in entries(&own.join(name)) {
@@ -124,7 +177,41 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::scope::PrivateHome;
     use std::os::unix::fs::symlink;
+
+    /// Caches that a command finds where they are.
+    fn found<'a>(kept_at: &'a Path, overlays: &'a [PathBuf]) -> Found<'a> {
+        Found { kept_at, shown_at: kept_at.to_owned(), overlays }
+    }
+
+    #[test]
+    fn what_an_overlay_shows_is_led_nowhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let (home, caches) = (base.join("home"), base.join("caches"));
+        let kept_at = base.join("own");
+        for made in [&home.join(".cargo/registry"), &home.join("go"), &kept_at] {
+            std::fs::create_dir_all(made).unwrap();
+        }
+        std::fs::create_dir_all(base.join("settings/cargo")).unwrap();
+        std::fs::write(base.join("settings/cargo/config.toml"), "copy").unwrap();
+        let place = session(&base);
+        let own_home = PrivateHome { shown_at: home.clone(), kept_at: kept_at.clone() };
+        let place = Place { home: Some(own_home), ..place };
+        let given = [("HOME", &home), (SETTINGS_HOME, &base.join("settings"))];
+        let given = given.map(|(name, value)| (name.to_owned(), value.display().to_string()));
+        let overlays = [".cargo/registry", "go", ".npm/_cacache"].map(|name| home.join(name));
+        let led = variables(&given, &found(&caches, &overlays), &place);
+        assert_eq!(led, [("XDG_CACHE_HOME".into(), caches.clone().into())]);
+        let settings = std::fs::read_to_string(kept_at.join(".cargo/config.toml")).unwrap();
+        assert_eq!(settings, "copy");
+        // What is mounted there stays.
+        std::fs::write(kept_at.join(".cargo/config.toml"), "").unwrap();
+        std::fs::remove_file(place.temp.join(LINKED)).unwrap();
+        variables(&given, &found(&caches, &overlays), &place);
+        assert!(std::fs::read(kept_at.join(".cargo/config.toml")).unwrap().is_empty());
+    }
 
     /// A session whose temporary directory lies in this one.
     fn session(at: &Path) -> Place {
@@ -149,16 +236,19 @@ mod tests {
         std::fs::create_dir_all(own.join(package)).unwrap();
         std::fs::write(own.join(package).join("lib.rs"), "code").unwrap();
         std::fs::write(own.join("credentials.toml"), "secret").unwrap();
+        std::fs::create_dir(own.join("bin")).unwrap();
+        std::fs::write(own.join("bin/tool"), "program").unwrap();
         std::fs::write(own.join("config.toml"), "[build]").unwrap();
         let given = [("HOME".to_owned(), dir.path().join("home").display().to_string())];
         for _ in 0..2 {
-            let variables = variables(&given, &caches, &session(dir.path()));
+            let variables = variables(&given, &found(&caches, &[]), &session(dir.path()));
             let cargo = caches.join("cargo");
             assert!(variables.contains(&("CARGO_HOME".into(), cargo.clone().into())));
             let read = |name: &str| std::fs::read_to_string(cargo.join(name)).ok();
             assert_eq!(read(&format!("{package}/lib.rs")).as_deref(), Some("code"));
             assert_eq!(read("config.toml").as_deref(), Some("[build]"));
             assert_eq!(read("credentials.toml"), None);
+            assert_eq!(read("bin/tool").as_deref(), Some("program"));
             std::fs::write(cargo.join("registry/src/index.x-1/new"), "").unwrap();
         }
         assert!(!own.join("registry/src/index.x-1/new").exists());
@@ -166,10 +256,10 @@ mod tests {
         let later = "registry/cache/index.x-1/later.crate";
         std::fs::create_dir_all(own.join(later).parent().unwrap()).unwrap();
         std::fs::write(own.join(later), "").unwrap();
-        variables(&given, &caches, &session(dir.path()));
+        variables(&given, &found(&caches, &[]), &session(dir.path()));
         assert!(!caches.join("cargo").join(later).exists());
         let next = tempfile::tempdir().unwrap();
-        variables(&given, &caches, &session(next.path()));
+        variables(&given, &found(&caches, &[]), &session(next.path()));
         assert!(caches.join("cargo").join(later).exists());
         assert!(caches.join("cargo/registry/src/index.x-1/new").exists());
     }
@@ -190,7 +280,7 @@ mod tests {
             std::fs::write(&copy, text).unwrap();
             let later = tempfile::tempdir().unwrap();
             session(dir.path());
-            variables(&given, &at("caches"), &session(later.path()));
+            variables(&given, &found(&at("caches"), &[]), &session(later.path()));
             assert_eq!(std::fs::read_to_string(cargo.join("config.toml")).unwrap(), text);
             assert!(cargo.join("config").symlink_metadata().is_err());
         }
@@ -201,7 +291,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let caches = dir.path().join("caches");
         let given = [("HOME".to_owned(), dir.path().join("home").display().to_string())];
-        let variables = variables(&given, &caches, &session(dir.path()));
+        let variables = variables(&given, &found(&caches, &[]), &session(dir.path()));
         for name in ["XDG_CACHE_HOME", "npm_config_cache", "CARGO_HOME", "GOPATH"] {
             let led = variables.iter().find(|(variable, _)| variable == name);
             let led = led.unwrap_or_else(|| panic!("{name} is not led anywhere"));
@@ -230,7 +320,7 @@ mod tests {
             (vec![of_home, list], moved, dir.path().join("two")),
         ] {
             std::fs::create_dir(&at).unwrap();
-            let variables = variables(&given, &at.join("caches"), &session(&at));
+            let variables = variables(&given, &found(&at.join("caches"), &[]), &session(&at));
             let (_, list) = variables.iter().find(|(name, _)| name == "GOPATH").unwrap();
             let list: Vec<PathBuf> = std::env::split_paths(list).collect();
             let folder = at.join("caches/go").join(version);
@@ -265,18 +355,18 @@ mod tests {
             std::fs::create_dir_all(link.parent().unwrap()).unwrap();
             symlink(&outside, link).unwrap();
             let _ = std::fs::remove_file(place.temp.join(LINKED));
-            variables(&given, &caches, &place);
+            variables(&given, &found(&caches, &[]), &place);
             assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{name}");
         }
         let caches = base.join("caches");
         std::fs::remove_file(place.temp.join(LINKED)).unwrap();
-        variables(&given, &caches, &place);
+        variables(&given, &found(&caches, &[]), &place);
         assert!(caches.join("cargo/registry/src/index.x-1/a").is_symlink());
         // In the project it is the person's own that is used.
         let in_project = base.join("project/.cargo");
         std::fs::create_dir_all(&in_project).unwrap();
         let given = [("CARGO_HOME".to_owned(), in_project.display().to_string())];
-        let led = variables(&given, &caches, &place);
+        let led = variables(&given, &found(&caches, &[]), &place);
         assert!(!led.iter().any(|(name, _)| name == "CARGO_HOME"), "{led:?}");
     }
 }

@@ -259,8 +259,11 @@ fn environment(
         env.extend(ways);
     }
     let temp = site.place.seen_in(cage, &site.place.temp);
-    let caches =
-        site.place.caches.iter().flat_map(|caches| caches::variables(given, caches, site.place));
+    let led = |caches| {
+        let found = caches::Found::of(caches, site.place, cage);
+        caches::variables(given, &found, site.place)
+    };
+    let caches = site.place.caches.as_deref().map(led).unwrap_or_default().into_iter();
     let own: Vec<_> = caches.chain([("TMPDIR".into(), temp.into())]).collect();
     env.retain(|(name, _)| !own.iter().any(|(other, _)| other == name));
     env.extend(own);

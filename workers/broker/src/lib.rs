@@ -78,6 +78,7 @@ fn enter_cage() -> Result<Enforced, CageError> {
         temp: FilePath::from("/"),
         private: Vec::new(),
         caches: None,
+        overlays: None,
         home: None,
         tool_homes: Vec::new(),
         keys: Vec::new(),

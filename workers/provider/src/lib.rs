@@ -101,6 +101,7 @@ fn confinement() -> Confinement {
         temp: FilePath::from("/"),
         private: Vec::new(),
         caches: None,
+        overlays: None,
         home: None,
         tool_homes: Vec::new(),
         keys: Vec::new(),

@@ -119,6 +119,7 @@ fn nothing_but_the_channel() -> Confinement {
         temp: FilePath::from("/"),
         private: Vec::new(),
         caches: None,
+        overlays: None,
         home: None,
         tool_homes: Vec::new(),
         keys: Vec::new(),

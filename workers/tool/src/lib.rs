@@ -48,10 +48,12 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     let (mut words, say) = ipc::worker::<ToolLink>()?;
     log(&say);
     ipc::step!("tool: hello said");
-    let (mut held, mut saved) = (None, None);
+    let (mut held, mut saved, mut overlays, mut mounted) = (None, None, None, None);
     let confinement = loop {
         match words.recv() {
             Ok(ToTool::Hold) => held = Some(words.recv_fd()?),
+            Ok(ToTool::Overlays) => overlays = Some(words.recv_fd()?),
+            Ok(ToTool::Mounted) => mounted = Some(words.recv_fd()?),
             Ok(ToTool::Save) => saved = Some(File::from(words.recv_fd()?)),
             Ok(ToTool::Repair(confinement)) => {
                 let file = File::from(words.recv_fd()?);
@@ -63,7 +65,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
             Err(error) => return quietly(error),
         }
     };
-    let locked = lock(&confinement).and_then(|(cage, enforced)| {
+    let locked = lock(&confinement, mounted).and_then(|(cage, enforced)| {
         save(cage.as_ref(), &mut saved)?;
         Ok((cage, enforced))
     });
@@ -73,6 +75,10 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 say.send(&FromTool::Keeper(keeper))?;
             }
             ipc::step!("tool: cage built");
+            for mounted in cage.as_mut().map(Cage::take_mounted).unwrap_or_default() {
+                say.send(&FromTool::Mounted)?;
+                say.send_fd(mounted.as_fd())?;
+            }
             let proxy = hand_out(cage.as_mut().and_then(Cage::take_door), &say)?;
             note_cage(&enforced);
             say.send(&FromTool::Caged(enforced))?;
@@ -94,9 +100,14 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             // Nothing was let go: dropping the cage ends what waits in it.
             Ok(ToTool::Cancel) => return Ok(()),
-            Ok(ToTool::Hold | ToTool::Save | ToTool::Confine(_) | ToTool::Repair(_)) => {
-                bail!("a second Confine came")
-            }
+            Ok(
+                ToTool::Hold
+                | ToTool::Save
+                | ToTool::Overlays
+                | ToTool::Mounted
+                | ToTool::Confine(_)
+                | ToTool::Repair(_),
+            ) => bail!("a second Confine came"),
             Err(error) => return quietly(error),
         }
     };
@@ -106,7 +117,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     let answer = answer(errand, (&confinement, engine), (cage, proxy), &cancel, &say);
     note_repaired(&answer, saved);
     // Nothing of the call lives any more.
-    drop(held);
+    drop((held, overlays));
     note(&answer);
     ipc::step!("tool: before done");
     let said = say.send(&answer);
@@ -152,10 +163,13 @@ fn hand_out(
 }
 
 /// Builds the cage: this process locks itself, or prepares a deeper one for a command.
-fn lock(confinement: &Confinement) -> Result<(Option<Cage>, Enforced), CageError> {
+fn lock(
+    confinement: &Confinement,
+    mounted: Option<OwnedFd>,
+) -> Result<(Option<Cage>, Enforced), CageError> {
     match confinement.profile {
         Profile::Command | Profile::Verify | Profile::Format | Profile::Git | Profile::GitLook => {
-            Cage::prepare(confinement).map(|(cage, enforced)| (Some(cage), enforced))
+            Cage::prepare(confinement, mounted).map(|(cage, enforced)| (Some(cage), enforced))
         }
         Profile::Probe
         | Profile::Query

@@ -20,6 +20,8 @@ pub fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::Say) {
                 Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
                 Ok(
                     ToTool::Hold
+                    | ToTool::Overlays
+                    | ToTool::Mounted
                     | ToTool::Save
                     | ToTool::Confine(_)
                     | ToTool::Repair(_)

@@ -72,6 +72,8 @@ fn listen(mut words: Receiver<ToTool>, say: &Say) -> Over {
             Ok(ToTool::Ping(number)) => drop(say.send(&FromTool::Pong(number))),
             Ok(
                 ToTool::Hold
+                | ToTool::Overlays
+                | ToTool::Mounted
                 | ToTool::Save
                 | ToTool::Confine(_)
                 | ToTool::Repair(_)

@@ -44,9 +44,14 @@ fn run() -> anyhow::Result<()> {
             Ok(ToTool::Hold) => held = Some(words.recv_fd()?),
             Ok(ToTool::Confine(confinement)) => break confinement,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
-            Ok(ToTool::Save | ToTool::Repair(_) | ToTool::Go(_) | ToTool::Cancel) => {
-                bail!("a word came before Confine")
-            }
+            Ok(
+                ToTool::Save
+                | ToTool::Overlays
+                | ToTool::Mounted
+                | ToTool::Repair(_)
+                | ToTool::Go(_)
+                | ToTool::Cancel,
+            ) => bail!("a word came before Confine"),
             Err(error) => return quietly(error),
         }
     };
@@ -66,9 +71,14 @@ fn run() -> anyhow::Result<()> {
             Ok(ToTool::Go(errand)) => break errand,
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             Ok(ToTool::Cancel) => return Ok(()),
-            Ok(ToTool::Hold | ToTool::Save | ToTool::Confine(_) | ToTool::Repair(_)) => {
-                bail!("a second Confine came")
-            }
+            Ok(
+                ToTool::Hold
+                | ToTool::Save
+                | ToTool::Overlays
+                | ToTool::Mounted
+                | ToTool::Confine(_)
+                | ToTool::Repair(_),
+            ) => bail!("a second Confine came"),
             Err(error) => return quietly(error),
         }
     };

@@ -312,6 +312,8 @@ goldens! {
     }
     tool::ToTool {
         Hold => ToTool::Hold,
+        Overlays => ToTool::Overlays,
+        Mounted => ToTool::Mounted,
         Save => ToTool::Save,
         Confine => ToTool::Confine(confinement()),
         Repair => ToTool::Repair(confinement()),
@@ -325,6 +327,7 @@ goldens! {
     }
     tool::FromTool {
         Door => FromTool::Door,
+        Mounted => FromTool::Mounted,
         Caged => FromTool::Caged(enforced()),
         Uncaged => FromTool::Uncaged { step: text("landlock"), reason: text("off") },
         Output => FromTool::Output { stream: protocol::tool::Stream::Err, text: text("o") },
@@ -896,6 +899,7 @@ fn confinement() -> Confinement {
             kept_at: FilePath::from("/t/tmp"),
         }],
         caches: Some(FilePath::from("/c")),
+        overlays: Some(FilePath::from("/o")),
         home: Some(path("/h")),
         tool_homes: vec![(text("RUSTUP_HOME"), path("/r"))],
         keys: vec![path("/p/.ssh")],

@@ -147,7 +147,7 @@ fn try_it(
 ) -> Result<Told, CageError> {
     // One that a careless starter left open.
     let left_open = sys::left_open(Path::new("/dev/null"));
-    let (cage, enforced) = Cage::prepare(wanted)?;
+    let (cage, enforced) = Cage::prepare(wanted, None)?;
     let Enforced { tier, landlock_abi: abi, refusals_observable: observable, .. } = enforced;
     let mut caged = cage.spawn(program)?;
     drop(left_open);

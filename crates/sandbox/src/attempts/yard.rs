@@ -130,6 +130,7 @@ impl Yard {
             temp: path("temp"),
             private: Vec::new(),
             caches: None,
+            overlays: None,
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),

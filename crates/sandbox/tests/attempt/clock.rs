@@ -24,7 +24,7 @@ pub fn once(words: &[&str]) -> ExitCode {
     let over = begun.elapsed();
 
     let begun = Instant::now();
-    let (cage, _) = Cage::prepare(&asked.confinement).expect("a cage");
+    let (cage, _) = Cage::prepare(&asked.confinement, None).expect("a cage");
     let prepared = begun.elapsed();
     let caged = cage
         .spawn(Program {

@@ -29,6 +29,7 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
             temp: FilePath::from("/nonexistent"),
             private: Vec::new(),
             caches: None,
+            overlays: None,
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),
@@ -61,6 +62,8 @@ pub fn parse<'a>(words: &[&'a str]) -> Asked<'a> {
                 let (shown_at, kept_at) = (FilePath::from(shown_at), FilePath::from(kept_at));
                 wanted.private.push(PrivateDir { shown_at, kept_at });
             }
+            "overlays" => wanted.overlays = Some(FilePath::from(value)),
+            "caches" => wanted.caches = Some(FilePath::from(value)),
             "home" if *value == "unset" => wanted.home = None,
             "home" => wanted.home = Some(FilePath::from(value)),
             "rustup-home" => {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub fn cage(words: &[&str]) -> ExitCode {
     let asked = parse(words);
     sandbox::harden().expect("harden");
-    let (cage, enforced) = match Cage::prepare(&asked.confinement) {
+    let (cage, enforced) = match Cage::prepare(&asked.confinement, None) {
         Ok(made) => made,
         Err(error) => {
             println!("uncaged: {}\nreason: {error}", error.step);

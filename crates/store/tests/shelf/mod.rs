@@ -55,6 +55,7 @@ impl Shelf {
                 temp: FilePath::from("/"),
                 private: Vec::new(),
                 caches: None,
+                overlays: None,
                 home: Some(FilePath::from(self.home())),
                 tool_homes: Vec::new(),
                 keys: Vec::new(),

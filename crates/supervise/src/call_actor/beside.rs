@@ -118,6 +118,7 @@ impl CallState {
             }
             FromTool::Pong(_) => return,
             FromTool::Door
+            | FromTool::Mounted
             | FromTool::Output { .. }
             | FromTool::Probed(_)
             | FromTool::Done(_)

@@ -13,6 +13,7 @@ use crate::command_env::write_editor;
 use crate::hold::Hold;
 use crate::mend::{Mended, mend};
 use crate::never::Kept;
+use crate::overlays::Projects;
 use crate::plan::{Ground, OpenFailure, Plan, make_withheld, plan};
 use crate::project_caches::{self, InUse};
 use crate::remover::Remover;
@@ -63,6 +64,7 @@ impl RootState {
             settings: Arc::clone(&self.settings),
             spawner: self.spawner.clone(),
             remover: self.remover.clone(),
+            overlays: self.overlays.clone(),
             broker: self.broker.clone(),
             audit: self.audit.clone(),
             root: myself.clone(),
@@ -196,6 +198,7 @@ struct Opener {
     settings: Arc<Settings>,
     spawner: Spawner,
     remover: Remover,
+    overlays: Projects,
     broker: WorkerRef<BrokerLink>,
     audit: ActorRef<AuditMsg>,
     root: ActorRef<RootMsg>,
@@ -423,7 +426,7 @@ impl Opener {
         let wanted = temp::place(&self.settings.temp_root, id);
         let session = self.settings.dirs.state.join("sessions").join(id);
         let caches = plan.confinement.caches.as_ref().map(FilePath::to_path);
-        let remover = self.remover.clone();
+        let (remover, overlays) = (self.remover.clone(), self.overlays.clone());
         blocking(move || {
             let failed = |place: &Path, error: &io::Error| {
                 let message = format!("cannot make the directory {}: {error}", place.display());
@@ -432,7 +435,8 @@ impl Opener {
             let made = temp::make(&wanted, &session, &remover);
             let made = made.map_err(|error| failed(&wanted, &error))?;
             let open = |place: PathBuf| {
-                project_caches::open(&place).map_err(|error| failed(&place, &error))
+                let open = project_caches::open(&place, &overlays);
+                open.map_err(|error| failed(&place, &error))
             };
             Ok((made, caches.map(open).transpose()?))
         })

@@ -71,6 +71,7 @@ impl SessionState {
             question_ms: self.plan.config.daemon.question_deadline_ms,
             hold: self.hold.clone(),
             saved: Saved::of(&self.directory),
+            overlays: self.caches.as_ref().map(|caches| caches.overlays.clone()),
             spawner: self.spawner.clone(),
             session: myself.clone(),
             broker: self.broker.clone(),

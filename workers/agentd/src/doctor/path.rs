@@ -55,6 +55,7 @@ fn wanted(place: &Place, here: &Path, home: Option<&Path>) -> Confinement {
         temp: FilePath::from(place.dirs.runtime.join("temp")),
         private: Vec::new(),
         caches: None,
+        overlays: None,
         home: home.map(FilePath::from),
         tool_homes: homes.collect(),
         keys: Vec::new(),

@@ -56,6 +56,7 @@ impl Project {
             temp: self.base.join("temp").into(),
             private: Vec::new(),
             caches: None,
+            overlays: None,
             home: None,
             tool_homes: Vec::new(),
             keys: Vec::new(),

@@ -1,0 +1,150 @@
+//! Copy-on-write places: what the person has lies below, what the project's commands changed lies above,
+//! in a directory of ours. The kernel mounts such a directory once at a time, so that the mounts go from
+//! call to call: each attaches what it is handed, mounts what is missing, and hands on copies of that.
+//! For `grants` and `root`.
+
+use crate::mount_point::{self, Private, Shape};
+use crate::sys;
+use nix::errno::Errno;
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::stat::fstat;
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// In the directory of an overlay: what was changed, what the kernel works in, and what lies below
+/// where the person has nothing.
+const UPPER: &str = "upper";
+const WORK: &str = "work";
+pub(crate) const EMPTY: &str = "empty";
+
+/// Where the mounts hang while a root is built.
+const MOUNTS: &str = "/.overlays";
+/// Where the two sides of one are shown while it is mounted: options name paths, in which some
+/// characters mean something else.
+const SIDES: [&str; 2] = ["/.lower", "/.upper"];
+/// How many copies a call hands on: one for the next, and one should that be killed with it.
+const COPIES: usize = 2;
+
+/// Makes the directory of the overlay of this place.
+///
+/// # Errors
+/// Those of making it; `InvalidFilename` for a path that makes no file name.
+pub(crate) fn directory(all: &Path, place: &Path) -> io::Result<PathBuf> {
+    let mut name = Vec::new();
+    for byte in place.as_os_str().as_bytes() {
+        match byte {
+            b'/' => name.extend(b"%2F"),
+            b'%' => name.extend(b"%25"),
+            other => name.push(*other),
+        }
+    }
+    let directory = all.join(OsString::from_vec(name));
+    let make = |path: &Path, mode| DirBuilder::new().recursive(true).mode(mode).create(path);
+    make(&directory, 0o700)?;
+    for name in [UPPER, WORK, EMPTY] {
+        make(&directory.join(name), 0o755)?;
+    }
+    Ok(directory)
+}
+
+/// The overlays of a root that is being built.
+pub(crate) struct Overlays {
+    root: OwnedFd,
+}
+
+impl Overlays {
+    /// Attaches what an earlier call mounted, or begins anew.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(crate) fn begin(mounted: Option<&OwnedFd>) -> Result<Self, Errno> {
+        let place = folder(MOUNTS)?;
+        match mounted {
+            Some(tree) => sys::attach(tree.as_fd(), place.as_fd())?,
+            None => {
+                let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+                let (kind, options) = (Some("tmpfs"), Some("size=1m,mode=755"));
+                mount(Some("agentd"), MOUNTS, kind, flags, options)?;
+            }
+        }
+        Ok(Self { root: folder(MOUNTS)? })
+    }
+
+    /// Mounts one, unless that was done by an earlier call: `lower` below what changed in `upper`, the
+    /// opened directory.
+    ///
+    /// # Errors
+    /// What the kernel answers: `ENODEV` without overlayfs, `EINVAL` where it takes one of the sides not.
+    pub(crate) fn mount(
+        &self,
+        lower: &OwnedFd,
+        upper: &OwnedFd,
+        directory: &Path,
+    ) -> Result<(), Errno> {
+        let at = place_of(directory)?;
+        if fstat(&folder(&at)?)?.st_dev != fstat(&self.root)?.st_dev {
+            return Ok(());
+        }
+        let made = mount_one([lower, upper], &at);
+        for side in SIDES {
+            // Where nothing was shown there yet nothing is to be taken away.
+            let _ = umount2(side, MntFlags::MNT_DETACH);
+        }
+        made
+    }
+
+    /// Takes them out of the root again, and gives copies for the next calls.
+    ///
+    /// # Errors
+    /// What the kernel answers.
+    pub(crate) fn end(self) -> Result<Vec<OwnedFd>, Errno> {
+        let copies: Result<Vec<_>, _> =
+            (0..COPIES).map(|_| sys::copied_tree(self.root.as_fd())).collect();
+        drop(self.root);
+        umount2(MOUNTS, MntFlags::MNT_DETACH)?;
+        for left in SIDES.into_iter().chain([MOUNTS]) {
+            match std::fs::remove_dir(left) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)));
+                }
+                Ok(()) | Err(_) => {}
+            }
+        }
+        copies
+    }
+}
+
+/// The one of this directory, as it is mounted.
+///
+/// # Errors
+/// What the kernel answers.
+pub(crate) fn mounted(directory: &Path) -> Result<OwnedFd, Errno> {
+    folder(place_of(directory)?)
+}
+
+fn place_of(directory: &Path) -> Result<PathBuf, Errno> {
+    Ok(Path::new(MOUNTS).join(directory.file_name().ok_or(Errno::EINVAL)?))
+}
+
+fn mount_one(sides: [&OwnedFd; 2], at: &Path) -> Result<(), Errno> {
+    for (side, tree) in SIDES.into_iter().zip(sides) {
+        sys::attach(sys::copied_tree(tree.as_fd())?.as_fd(), folder(side)?.as_fd())?;
+    }
+    let [lower, upper] = SIDES;
+    // `userxattr` is what an unprivileged user may mount. Whoever mounts holds the lock on the upper side,
+    // and `index` would refuse the upper one for ever once the person's directory was made anew.
+    let options = format!(
+        "userxattr,index=off,lowerdir={lower},upperdir={upper}/{UPPER},workdir={upper}/{WORK}"
+    );
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(Some("agentd"), at, Some("overlay"), flags, Some(options.as_str()))
+}
+
+fn folder(path: impl AsRef<Path>) -> Result<OwnedFd, Errno> {
+    mount_point::make(path.as_ref(), Shape::Folder, &Private::default())
+}

@@ -1,0 +1,195 @@
+//! Copy-on-write places of the home: what the person has is used, what commands change is the project's.
+
+#![allow(clippy::unwrap_used)]
+
+mod yard;
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use yard::{Told, Yard};
+
+/// A project's overlays beside a yard whose home has some tool homes.
+struct Project {
+    yard: Yard,
+    own_home: PathBuf,
+    overlays: PathBuf,
+}
+
+const FILES: [(&str, &str); 4] = [
+    (".cargo/registry/cache/crate", "the person's crate"),
+    (".cargo/registry/src/lib.rs", "the person's source"),
+    (".cargo/bin/tool", "#!/bin/sh\necho the person\\'s tool\n"),
+    (".cargo/credentials.toml", "token-of-the-person"),
+];
+
+impl Project {
+    fn new() -> Self {
+        let yard = Yard::new();
+        for (name, text) in FILES {
+            let file = yard.home.join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, text).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let [own_home, overlays] = ["own-home", "overlays"].map(|name| yard.root.join(name));
+        std::fs::create_dir(&own_home).unwrap();
+        Self { yard, own_home, overlays }
+    }
+
+    fn run(&self, script: &str) -> Told {
+        self.run_with(&self.overlays, script)
+    }
+
+    fn run_with(&self, overlays: &Path, script: &str) -> Told {
+        let home = self.yard.home.display();
+        let shown = [
+            format!("/tmp={}", self.yard.temp.display()),
+            format!("{home}={}", self.own_home.display()),
+        ];
+        let script = format!("cd {home} && {script}");
+        let options =
+            ["private", &shown[0], "private", &shown[1], "overlays", overlays.to_str().unwrap()];
+        self.yard.cage("a", &options, &["sh", "-c", &script])
+    }
+
+    /// What the person has, with what would show a change.
+    fn of_the_person(&self) -> Vec<(PathBuf, Vec<u8>, u32, i64)> {
+        let mut found = Vec::new();
+        let mut waiting = vec![self.yard.home.join(".cargo")];
+        while let Some(path) = waiting.pop() {
+            let about = path.symlink_metadata().unwrap();
+            if about.is_dir() {
+                let entries = std::fs::read_dir(&path).unwrap();
+                waiting.extend(entries.map(|entry| entry.unwrap().path()));
+            }
+            let bytes = if about.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
+            found.push((path, bytes, about.mode(), about.ctime_nsec()));
+        }
+        found.sort();
+        found
+    }
+}
+
+#[test]
+fn what_commands_change_is_found_by_the_next_and_the_person_s_stays() {
+    let project = Project::new();
+    let before = project.of_the_person();
+    let told = project.run(
+        "cat .cargo/registry/cache/crate && echo && .cargo/bin/tool && \
+         echo new > .cargo/registry/cache/new && echo changed > .cargo/registry/src/lib.rs && \
+         rm .cargo/registry/cache/crate && cp .cargo/bin/tool .cargo/bin/own && \
+         mkdir -p .npm/_cacache/x && echo y > .m2/repository/y",
+    );
+    let printed = told.in_tier("a").printed();
+    assert_eq!(printed, "the person's crate\nthe person's tool", "{told:?}");
+    assert!(told.all("refusal").is_empty(), "{told:?}");
+    let told = project.run(
+        "ls .cargo/registry/cache .npm/_cacache; cat .cargo/registry/src/lib.rs; .cargo/bin/own; cat .m2/repository/y",
+    );
+    let printed = told.in_tier("a").printed();
+    assert!(!printed.contains("crate\n"), "{printed}");
+    for seen in ["new", "x", "changed", "the person's tool", "y"] {
+        assert!(printed.lines().any(|line| line == seen), "{seen}: {printed}");
+    }
+    assert_eq!(project.of_the_person(), before);
+}
+
+#[test]
+fn another_project_and_the_person_see_nothing_of_it() {
+    let project = Project::new();
+    let script = "echo poison > .cargo/registry/src/lib.rs && echo x > .cargo/bin/tool; cat .cargo/registry/src/lib.rs";
+    assert_eq!(project.run(script).in_tier("a").printed(), "poison", "the control");
+    let other = project.yard.root.join("other-overlays");
+    let told = project.run_with(&other, "cat .cargo/registry/src/lib.rs; echo; .cargo/bin/tool");
+    assert_eq!(told.in_tier("a").printed(), "the person's source\nthe person's tool");
+    let mine = project.overlays.display();
+    let told =
+        project.run_with(&other, &format!("ls {mine}; find / -name upper 2>/dev/null; echo end"));
+    assert_eq!(told.in_tier("a").printed(), "end", "{told:?}");
+}
+
+/// By all ways that lead to the person's files from an overlay, or out of it.
+#[test]
+fn nothing_of_the_person_is_changed_or_read_beyond_what_is_granted() {
+    let project = Project::new();
+    let (before, home) = (project.of_the_person(), project.yard.home.display().to_string());
+    let told = project.run("cat .cargo/credentials.toml; cat .cargo/registry/cache/crate");
+    let told = format!("{told:?}");
+    assert!(told.contains("the person's crate") && !told.contains("token-of-the-person"), "{told}");
+    for change in [
+        "ln .cargo/registry/src/lib.rs .cargo/registry/link && echo x > .cargo/registry/link",
+        "ln .cargo/registry/src/lib.rs link && echo x > link",
+        "mv .cargo/registry/src/lib.rs .cargo/bin/ && echo x >> .cargo/bin/lib.rs",
+        "mv .cargo/registry/src .cargo/registry/moved; echo x > .cargo/registry/moved/lib.rs",
+        "rm -rf .cargo/registry; rm -rf .cargo",
+        "echo x > /proc/self/root$PWD/.cargo/registry/src/lib.rs",
+        "cd .cargo/registry && echo x > /proc/self/cwd/src/lib.rs",
+        "exec 3<> .cargo/registry/src/lib.rs; echo x > /proc/self/fd/3",
+        "chmod 4777 .cargo/bin/tool; chown 1:1 .cargo/bin/tool",
+        "touch -d 2001-01-01 .cargo/bin/tool",
+        "setfattr -n user.x -v y .cargo/registry/src/lib.rs; setfattr -n user.overlay.redirect -v /../.. .cargo/registry/src",
+        "mknod .cargo/registry/src/lib.rs c 0 0; rm .cargo/registry/src/lib.rs; mknod .cargo/registry/src/lib.rs c 0 0",
+        "mount --bind .cargo/bin .cargo/registry; umount .cargo/registry; umount -l $PWD",
+        "truncate -s 0 .cargo/registry/cache/crate; fallocate -l 1M .cargo/registry/cache/crate",
+        "chattr +i .cargo/registry/cache/crate",
+    ] {
+        let told = project.run(&format!(
+            "({change}) 2>/dev/null; cd {home}; cat .cargo/credentials.toml; echo end"
+        ));
+        assert_eq!(told.in_tier("a").printed(), "end", "{change}");
+        assert_eq!(project.of_the_person(), before, "{change}");
+    }
+}
+
+/// What a command writes about the overlay itself means nothing to the next.
+#[test]
+fn attributes_of_the_kernel_s_own_lead_nowhere() {
+    let project = Project::new();
+    let secret = project.yard.secret.display();
+    let script = format!(
+        "mkdir -p .cargo/registry/own && \
+         setfattr -n user.overlay.redirect -v {secret} .cargo/registry/own; \
+         setfattr -n user.overlay.opaque -v y .cargo/registry/src; \
+         setfattr -n user.overlay.metacopy .cargo/registry/cache/crate; echo tried"
+    );
+    assert_eq!(project.run(&script).in_tier("a").printed(), "tried");
+    let told = project.run(
+        "cat .cargo/registry/own/* ; cat .cargo/registry/src/lib.rs .cargo/registry/cache/crate",
+    );
+    let printed = told.in_tier("a").printed();
+    assert_eq!(printed, "the person's sourcethe person's crate", "{told:?}");
+}
+
+#[test]
+fn the_person_s_own_stays_read_only_where_no_overlay_can_be_made() {
+    let project = Project::new();
+    let file = project.yard.root.join("file");
+    std::fs::write(&file, "").unwrap();
+    let told = project.run_with(
+        &file.join("overlays"),
+        "cat .cargo/registry/src/lib.rs; echo x > .cargo/registry/src/lib.rs || echo refused; mkdir -p .npm/_cacache && echo made",
+    );
+    assert_eq!(told.in_tier("a").printed(), "the person's sourcerefused\nmade", "{told:?}");
+    let said = told.all("limit").into_iter().find(|limit| limit.contains("as an overlay"));
+    assert!(said.is_some_and(|said| said.contains(".cargo/")), "{told:?}");
+    assert!(!told.all("refusal").is_empty());
+}
+
+/// A project within a place that is shown as an overlay is the project: what is changed there is changed.
+#[test]
+fn a_project_within_an_overlay_is_worked_in() {
+    let project = Project::new();
+    let within = project.yard.home.join("go/src/work");
+    std::fs::create_dir_all(&within).unwrap();
+    let home = format!("{}={}", project.yard.home.display(), project.own_home.display());
+    let overlays = project.overlays.to_str().unwrap();
+    let options = ["project", within.to_str().unwrap(), "private", &home, "overlays", overlays];
+    let script = "echo x > file; echo y > ../beside; mv ../work ../moved || echo held; ls ..";
+    for _ in 0..2 {
+        let told = project.yard.cage("a", &options, &["sh", "-c", script]);
+        let printed = told.in_tier("a").printed();
+        assert!(printed.contains("held\nbeside\nwork"), "{told:?}");
+    }
+    assert!(within.join("file").is_file());
+    assert!(!within.with_file_name("beside").exists());
+}

@@ -1,0 +1,192 @@
+//! The overlays of a project, in which its commands change copies of what the person has: whoever may
+//! mount them, and the mounts themselves, which go from call to call. The kernel leaves open what comes
+//! of two mounts with one upper side, so that one supervisor has them at a time, and one call its turn.
+//! Used when a session is opened, and by the call actor.
+
+use std::collections::HashMap;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
+
+/// Beside the directories of the overlays.
+const LOCK: &str = "lock";
+/// How many copies of the mounts are kept: one for the next call, and one should that be killed with it.
+const COPIES: usize = 2;
+/// How long the first call of a session waits for the one that had them before: its mounts go once the
+/// disk has what was written.
+const PATIENCE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Those of the projects that this supervisor has sessions of. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Projects(Arc<Mutex<HashMap<PathBuf, Weak<Overlays>>>>);
+
+impl Projects {
+    /// Those in this directory.
+    pub(crate) fn of(&self, directory: &Path) -> Arc<Overlays> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(overlays) = known.get(directory).and_then(Weak::upgrade) {
+            return overlays;
+        }
+        known.retain(|_, overlays| overlays.strong_count() > 0);
+        let state = State { lock: None, mounted: Vec::new(), patience: PATIENCE };
+        let overlays = Arc::new(Overlays {
+            directory: directory.to_owned(),
+            state: Arc::new(Turns::new(state)),
+        });
+        known.insert(directory.to_owned(), Arc::downgrade(&overlays));
+        overlays
+    }
+}
+
+/// Those of one project.
+#[derive(Debug)]
+pub(crate) struct Overlays {
+    directory: PathBuf,
+    state: Arc<Turns<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    mounted: Vec<OwnedFd>,
+    /// Held while anything is mounted. After the mounts, so that it goes after them.
+    lock: Option<File>,
+    /// What of it is left.
+    patience: Duration,
+}
+
+impl Overlays {
+    /// Where they are kept.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// A call's turn; `None` where another supervisor has them, or where they cannot be kept.
+    pub(crate) async fn turn(&self) -> Option<Turn> {
+        let mut state = self.state.clone().lock_owned().await;
+        while state.lock.is_none() {
+            match lock(&self.directory) {
+                Ok(Some(lock)) => state.lock = Some(lock),
+                Ok(None) if state.patience.is_zero() => return None,
+                Ok(None) => {
+                    state.patience = state.patience.saturating_sub(PAUSE);
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(error) => {
+                    tracing::warn!(place = %self.directory.display(), %error, "no overlays");
+                    return None;
+                }
+            }
+        }
+        let lock = state.lock.as_ref()?.try_clone().ok()?.into();
+        Some(Turn { lock: Some(lock), state })
+    }
+}
+
+impl Drop for Overlays {
+    /// The last to let go of a mount waits until the disk has what was written.
+    fn drop(&mut self) {
+        let state = std::mem::replace(
+            &mut self.state,
+            Arc::new(Turns::new(State {
+                mounted: Vec::new(),
+                lock: None,
+                patience: Duration::ZERO,
+            })),
+        );
+        let _ = std::thread::Builder::new().spawn(move || drop(state));
+    }
+}
+
+/// One call's: others wait until it is dropped.
+pub(crate) struct Turn {
+    lock: Option<OwnedFd>,
+    state: OwnedMutexGuard<State>,
+}
+
+impl Turn {
+    /// The lock, for the call's runner.
+    pub(crate) fn lock(&mut self) -> Option<OwnedFd> {
+        self.lock.take()
+    }
+
+    /// What an earlier call mounted, to be attached once.
+    pub(crate) fn take(&mut self) -> Option<OwnedFd> {
+        self.state.mounted.pop()
+    }
+
+    /// The same as this call mounted it.
+    pub(crate) fn put(&mut self, mounted: OwnedFd) {
+        // The newest has what the others may lack.
+        self.state.mounted.insert(0, mounted);
+        self.state.mounted.truncate(COPIES);
+    }
+}
+
+/// Takes the lock; `None` where another process has it.
+fn lock(directory: &Path) -> io::Result<Option<File>> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(directory.join(LOCK))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn descriptor() -> OwnedFd {
+        File::open("/dev/null").unwrap().into()
+    }
+
+    #[tokio::test]
+    async fn one_call_has_its_turn_and_hands_on_what_it_mounted() {
+        let dir = tempfile::tempdir().unwrap();
+        let projects = Projects::default();
+        let (one, same) = (projects.of(dir.path()), projects.of(dir.path()));
+        assert!(Arc::ptr_eq(&one, &same));
+        let mut first = one.turn().await.unwrap();
+        assert!(first.take().is_none() && first.lock().is_some());
+        let second = tokio::spawn(async move { same.turn().await.map(|mut turn| turn.take()) });
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        assert!(!second.is_finished());
+        first.put(descriptor());
+        first.put(descriptor());
+        drop(first);
+        assert!(second.await.unwrap().unwrap().is_some());
+        // That one was killed with what it had: there is one more.
+        assert!(one.turn().await.unwrap().take().is_some());
+    }
+
+    #[tokio::test]
+    async fn another_supervisor_has_none_until_the_mounts_are_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ours, theirs) = (Projects::default(), Projects::default());
+        let one = ours.of(dir.path());
+        let mut turn = one.turn().await.unwrap();
+        let runner = turn.lock();
+        drop(turn);
+        let other = theirs.of(dir.path());
+        assert!(other.turn().await.is_none());
+        drop(one);
+        assert!(other.turn().await.is_none(), "a runner lives");
+        drop(runner);
+        let gone = async {
+            while other.turn().await.is_none() {
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(10), gone).await.unwrap();
+    }
+}
