@@ -23,9 +23,15 @@ const ROWS: &[Row] = &[
     },
     Row {
         what: "the home directory",
-        in_a: "one of the session's own, with what is granted of the person's in it, read-only",
+        in_a: "one of the session's own, with what is granted of the person's in it",
         in_b: "the person's, of which only what is granted can be read, and nothing changed",
         lost: "a home that programs can write",
+    },
+    Row {
+        what: "tool homes and package caches (~/.cargo, ~/.npm, ~/.m2, ~/go, ~/.local/bin, …)",
+        in_a: "overlays: the person's lie below, changes are kept for the project and seen by no other",
+        in_b: "the person's, read-only; cargo, Go and npm use caches of the project",
+        lost: "installing programs in their usual places",
     },
     Row {
         what: "what was not granted",
