@@ -73,6 +73,8 @@ pub(crate) struct Grants {
     pub before: Option<Before>,
     /// Why places are not shown by an overlay that should be, a sentence each.
     pub plain: Vec<String>,
+    /// Such of which the person has none: shown is what the project's commands made.
+    pub made: Vec<PathBuf>,
 }
 
 impl Grants {
@@ -239,20 +241,24 @@ impl Grants {
             return Ok(());
         }
         let made = overlay::directory(&all.to_path(), &real).and_then(|directory| {
-            let empty = open(&directory.join(overlay::EMPTY))?;
-            Ok((directory, empty))
+            let upper = directory.join(overlay::UPPER);
+            Ok((directory, open(&upper)?, upper))
         });
         match (made, self.list.get_mut(before)) {
-            (Ok((directory, _)), Some(grant)) => grant.overlay = Some(directory),
-            (Ok((directory, empty)), None) => self.list.push(Grant {
-                path: real,
-                host: directory.join(overlay::EMPTY),
-                access: rule.access,
-                place: empty.into(),
-                folder: true,
-                fresh: None,
-                overlay: Some(directory),
-            }),
+            (Ok((directory, ..)), Some(grant)) => grant.overlay = Some(directory),
+            // With nothing below, the upper side is all there is.
+            (Ok((_, place, upper)), None) => {
+                self.made.push(real.clone());
+                self.list.push(Grant {
+                    path: real,
+                    host: upper,
+                    access: Access::Build,
+                    place: place.into(),
+                    folder: true,
+                    fresh: None,
+                    overlay: None,
+                });
+            }
             (Err(error), _) => self.plain.push(not_overlaid(&real, &error)),
         }
         Ok(())
@@ -262,24 +268,17 @@ impl Grants {
     /// be tried.
     pub(crate) fn without_overlays(&mut self, plain: &[(PathBuf, Errno)]) -> Vec<String> {
         for (place, errno) in plain {
-            let Some(at) = self.list.iter().position(|grant| grant.path == *place) else {
-                continue;
-            };
-            self.list[at].overlay = None;
-            if self.list[at].host == *place {
-                self.plain.push(not_overlaid(place, errno));
-            } else {
-                // The person has nothing there.
-                self.list.remove(at);
-            }
+            let overlaid = self.list.iter_mut().filter(|grant| grant.path == *place);
+            overlaid.for_each(|grant| grant.overlay = None);
+            self.plain.push(not_overlaid(place, errno));
         }
         std::mem::take(&mut self.plain)
     }
 
-    /// What is shown as an overlay.
+    /// What is shown as an overlay, or would be if the person had something there.
     pub(crate) fn overlays(&self) -> Vec<PathBuf> {
         let overlaid = self.list.iter().filter(|grant| grant.overlay.is_some());
-        overlaid.map(|grant| grant.path.clone()).collect()
+        overlaid.map(|grant| &grant.path).chain(&self.made).cloned().collect()
     }
 
     /// Shows the caches where programs look for them by themselves, if that is in the session's home.
@@ -466,8 +465,10 @@ impl Grants {
         let own = own_dirs(wanted);
         for withheld in wanted.withheld.iter().map(|path| path.to_path()) {
             for grant in &self.list {
-                // What is shown of an overlay's own directory is empty.
-                let place = if grant.overlay.is_some() { &grant.path } else { &grant.host };
+                let place = &grant.host;
+                if self.made.contains(&grant.path) {
+                    continue;
+                }
                 if own.contains(place) && place.starts_with(&withheld) && *place != withheld {
                     continue;
                 }

@@ -16,11 +16,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// In the directory of an overlay: what was changed, what the kernel works in, and what lies below
-/// where the person has nothing.
-const UPPER: &str = "upper";
+/// In the directory of an overlay: what was changed, and what the kernel works in.
+pub(crate) const UPPER: &str = "upper";
 const WORK: &str = "work";
-pub(crate) const EMPTY: &str = "empty";
 
 /// Where the mounts hang while a root is built.
 const MOUNTS: &str = "/.overlays";
@@ -46,7 +44,7 @@ pub(crate) fn directory(all: &Path, place: &Path) -> io::Result<PathBuf> {
     let directory = all.join(OsString::from_vec(name));
     let make = |path: &Path, mode| DirBuilder::new().recursive(true).mode(mode).create(path);
     make(&directory, 0o700)?;
-    for name in [UPPER, WORK, EMPTY] {
+    for name in [UPPER, WORK] {
         make(&directory.join(name), 0o755)?;
     }
     Ok(directory)

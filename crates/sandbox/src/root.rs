@@ -72,7 +72,7 @@ struct Over {
     /// With the changes; on the host.
     directory: PathBuf,
     /// What is mounted where the kernel makes no overlay of it.
-    without: Option<What>,
+    without: What,
 }
 
 /// What came of building a root.
@@ -124,11 +124,8 @@ impl Plan {
                     None if grants.is_inert(grant) => What::Read,
                     None => What::Seen,
                 };
-                let overlay = grant.overlay.clone().map(|directory| Over {
-                    directory,
-                    // Of what the person has not there is nothing to be shown.
-                    without: (grant.host == grant.path).then_some(plain),
-                });
+                let over = |directory| Over { directory, without: plain };
+                let overlay = grant.overlay.clone().map(over);
                 Mount {
                     at: grant.path.clone(),
                     host: grant.host.clone(),
@@ -182,14 +179,12 @@ impl Plan {
 
     /// The plan without these overlays.
     pub(crate) fn without(mut self, plain: &[(PathBuf, Errno)]) -> Self {
-        self.mounts.retain_mut(|mount| {
-            let Some(over) = &mount.overlay else { return true };
-            if !plain.iter().any(|(at, _)| *at == mount.at) {
-                return true;
+        for mount in &mut self.mounts {
+            let is_plain = plain.iter().any(|(at, _)| *at == mount.at);
+            if let Some(over) = mount.overlay.take_if(|_| is_plain) {
+                mount.what = over.without;
             }
-            mount.what = over.without.unwrap_or(mount.what);
-            over.without.is_some()
-        });
+        }
         self.private = private_of(&self.mounts);
         self
     }
