@@ -258,6 +258,18 @@ pub fn send(pid: u32, signal: nix::sys::signal::Signal) {
     nix::sys::signal::kill(pid, signal).unwrap();
 }
 
+impl Drop for Desk {
+    /// What its sessions left in `/tmp` ends with it.
+    fn drop(&mut self) {
+        for entry in fs::read_dir("/tmp").into_iter().flatten().flatten() {
+            let session = fs::read_link(entry.path().join("session"));
+            if session.is_ok_and(|session| session.starts_with(self.root.path())) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
 impl Drop for Daemon<'_> {
     /// Ends whichever daemon of the desk runs by now, and whatever it had started.
     fn drop(&mut self) {

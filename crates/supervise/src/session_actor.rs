@@ -58,6 +58,7 @@ use protocol::store::{Did, StoreLink, ToStore};
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use replay::Told;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -197,6 +198,8 @@ pub(crate) struct SessionPlan {
     pub(crate) plan: Plan,
     /// That the package caches of its project stay.
     pub(crate) caches: Option<InUse>,
+    /// That cleaners of `/tmp` leave its private directories alone.
+    pub(crate) private: Option<File>,
     pub(crate) opened: OpenedJournal,
     pub(crate) papers: Vec<(Paper, OwnedFd)>,
     pub(crate) spawner: Spawner,
@@ -237,6 +240,7 @@ pub(crate) struct SessionState {
     own: ActorRef<SessionMsg>,
     plan: Plan,
     caches: Option<InUse>,
+    _private: Option<File>,
     hold: Hold,
     book: Book,
     directory: PathBuf,
@@ -304,8 +308,18 @@ impl Actor for SessionActor {
         myself: ActorRef<Self::Msg>,
         args: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
-        let SessionPlan { plan, caches, opened, papers, spawner, times, broker, audit, root } =
-            args;
+        let SessionPlan {
+            plan,
+            caches,
+            private,
+            opened,
+            papers,
+            spawner,
+            times,
+            broker,
+            audit,
+            root,
+        } = args;
         let spawner = spawner.with(&plan.worker_env);
         let id = plan.id.clone();
         broker.send(rules(&plan));
@@ -353,6 +367,7 @@ impl Actor for SessionActor {
             own: myself,
             plan,
             caches,
+            _private: private,
             hold: opened.hold,
             book: Book::new(opened.journal),
             directory: opened.directory,

@@ -7,6 +7,7 @@ use crate::hold::Hold;
 use crate::remover::Remover;
 use protocol::confinement::{Confinement, FilePath, PrivateDir, TEMPORARY};
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -57,6 +58,13 @@ pub(crate) fn make(wanted: &Path, session: &Path, remover: &Remover) -> io::Resu
         }
     }
     Err(refused)
+}
+
+/// Keeps systemd-tmpfiles from the session's directory, however long its files are unused: it leaves alone
+/// what somebody holds a lock on (tmpfiles.d(5), "Age"). Without it the directory is one like others.
+pub(crate) fn hold(path: &Path) -> Option<File> {
+    let held = File::open(path).ok()?;
+    held.try_lock_shared().ok().map(|()| held)
 }
 
 fn make_at(path: &Path, session: &Path, remover: &Remover) -> io::Result<()> {
@@ -284,6 +292,16 @@ mod tests {
         assert_eq!(names(root.path()), ["agentd-0123456789ab"]);
         assert_eq!(names(&path.join(TMP)), [""; 0]);
         assert_eq!(names(&path), [HOME, OWNER, TMP, VAR_TMP]);
+    }
+
+    #[test]
+    fn a_cleaner_sees_that_the_directory_is_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let of_cleaner = || File::open(dir.path()).unwrap().try_lock();
+        let held = hold(dir.path());
+        assert!(of_cleaner().is_err());
+        drop(held);
+        assert!(of_cleaner().is_ok(), "the control");
     }
 
     /// What names no owner, or another, was not left by this session.

@@ -257,6 +257,7 @@ impl Opener {
         }
         let (made, caches) = self.make_own(&plan).await?;
         plan.set_private(&made);
+        let private = temp::hold(&made);
         write_editor(&made.join(temp::TMP));
         plan = blocking(move || with_settings(plan, &made)).await?;
         let kept = plan.store.clone();
@@ -272,6 +273,7 @@ impl Opener {
         let session = SessionPlan {
             plan,
             caches,
+            private,
             opened,
             papers,
             spawner: self.spawner.clone(),
