@@ -325,6 +325,7 @@ impl CallState {
             }
             (FromTool::Caged(enforced), purpose @ Purpose::Run) => {
                 *purpose = Purpose::Running;
+                self.turn = None;
                 Some(CallInput::Caged(enforced))
             }
             (FromTool::Uncaged { step, reason }, Purpose::Look(_) | Purpose::Run) => {
@@ -657,6 +658,8 @@ impl CallState {
     /// Waits for the call's turn with the overlays of the project, where its cage can show them; says
     /// where they are kept.
     async fn overlays(&mut self) -> Option<FilePath> {
+        // An earlier runner of this call may have been given up in its turn.
+        self.turn = None;
         let wanted = &self.plan.confinement;
         let runs_commands =
             matches!(wanted.profile, Profile::Command | Profile::Verify | Profile::Format);
