@@ -135,6 +135,10 @@ pub const SETTINGS_HOME: &str = "AGENTD_SETTINGS";
 /// The same of cargo's settings in the person's home, which cargo also finds from a project below it.
 /// They are no place of a call's where they hold keys.
 pub const CARGO_SETTINGS: &str = "AGENTD_CARGO_CONFIG";
+/// The same of Maven's and of Gradle's.
+pub const MAVEN_SETTINGS: &str = "AGENTD_MAVEN_SETTINGS";
+/// See [`MAVEN_SETTINGS`].
+pub const GRADLE_SETTINGS: &str = "AGENTD_GRADLE_PROPERTIES";
 
 /// Those that say where programs keep keys; that of `KEY_LISTS` names several, as `PATH` does. A command
 /// sees none of them, but for cargo's.
@@ -290,7 +294,7 @@ mod tests {
             let text = std::fs::read_to_string(path).unwrap_or_default();
             let lines = text.lines().filter_map(|line| line.split_once("at = \"$"));
             let names = lines.filter_map(|(_, rest)| rest.split(['/', '"']).next());
-            let own = [SETTINGS_HOME, CARGO_SETTINGS, "PATH"];
+            let own = [SETTINGS_HOME, CARGO_SETTINGS, MAVEN_SETTINGS, GRADLE_SETTINGS, "PATH"];
             let named: BTreeSet<&str> = names.filter(|name| !own.contains(name)).collect();
             let known: BTreeSet<&str> = TOOL_HOMES.into_iter().chain(CERTIFICATES).collect();
             assert_eq!(named, known, "{policy}");

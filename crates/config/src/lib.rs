@@ -41,8 +41,8 @@ pub use config::{
 };
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use environment::{
-    CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, SETTINGS_HOME, TOOL_HOMES,
-    command_may_see, is_added, key_places, names_keys,
+    CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, GRADLE_SETTINGS, MAVEN_SETTINGS,
+    SETTINGS_HOME, TOOL_HOMES, command_may_see, is_added, key_places, names_keys,
 };
 pub use error::{ConfigError, Place};
 pub use hook::{Configured, HookConfig};

@@ -45,8 +45,8 @@ struct Copies {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct HandedOver {
     pub(crate) variables: Vec<(String, String)>,
-    /// cargo's own settings in the home, where they may be read as they are.
-    pub(crate) cargo: Option<PathBuf>,
+    /// Settings in the home that may be read as they are, and how policies know them.
+    pub(crate) as_they_are: Vec<(&'static str, PathBuf)>,
     /// A sentence about what they lack.
     pub(crate) note: Option<String>,
 }
@@ -70,8 +70,10 @@ pub(crate) fn hand_over(person: &Person<'_>, dir: &Path) -> io::Result<HandedOve
         let mut file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
         file.write_all(bytes)?;
     }
+    let (as_they_are, closed) = packages::in_home(person);
+    copies.left_out.extend(closed);
     let note = note(&copies.left_out);
-    Ok(HandedOver { variables: copies.variables, cargo: packages::cargo_in_home(person), note })
+    Ok(HandedOver { variables: copies.variables, as_they_are, note })
 }
 
 fn note(left_out: &BTreeSet<String>) -> Option<String> {

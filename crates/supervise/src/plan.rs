@@ -429,8 +429,9 @@ impl Plan {
     /// Copies of the person's settings lie in this directory.
     pub(crate) fn set_settings(&mut self, dir: &Path, handed: HandedOver) {
         self.confinement.tool_homes.push((config::SETTINGS_HOME.to_owned(), FilePath::from(dir)));
-        let cargo = handed.cargo.map(|file| (config::CARGO_SETTINGS.to_owned(), file.into()));
-        self.confinement.tool_homes.extend(cargo);
+        let as_they_are = handed.as_they_are.into_iter();
+        let as_they_are = as_they_are.map(|(name, file)| (name.to_owned(), file.into()));
+        self.confinement.tool_homes.extend(as_they_are);
         self.env.extend(handed.variables);
         self.notes.extend(handed.note);
     }

@@ -264,7 +264,10 @@ fn environment(
         caches::variables(given, &found, site.place)
     };
     let caches = site.place.caches.as_deref().map(led).unwrap_or_default().into_iter();
-    let own: Vec<_> = caches.chain([("TMPDIR".into(), temp.into())]).collect();
+    // What screen uses otherwise lies in /run, which belongs to the machine.
+    let screens = temp.join(".screen");
+    let temporary = [("TMPDIR".into(), temp.into()), ("SCREENDIR".into(), screens.into())];
+    let own: Vec<_> = caches.chain(temporary).collect();
     env.retain(|(name, _)| !own.iter().any(|(other, _)| other == name));
     env.extend(own);
     env

@@ -1,6 +1,6 @@
 //! Settings of package managers: which files, how they are cleaned, and what leads a program to the copy.
 
-use super::{Copies, Person, ini, toml};
+use super::{Copies, Person, ini, toml, url};
 use sandbox::small_file;
 use std::path::{Path, PathBuf};
 
@@ -121,13 +121,56 @@ pub(super) fn copy(person: &Person<'_>, dir: &Path, into: &mut Copies) {
     }
 }
 
-/// cargo's settings in the person's home, where they hold no keys. A copy cannot be put in their place,
-/// and cargo fails where it finds them and may not read them.
-pub(super) fn cargo_in_home(person: &Person<'_>) -> Option<PathBuf> {
-    let named = ["config", "config.toml"].map(|name| person.home.join(".cargo").join(name));
-    let file = named.into_iter().find(|file| file.is_file())?;
-    let text = String::from_utf8(small_file(&file)?).ok()?;
-    toml::cargo(&[text], &mut str::to_owned).left_out.is_empty().then_some(file)
+/// Settings that programs find in the home alone: which, and how policies know them. A copy cannot be put
+/// in their place, and the program fails where it finds them and may not read them.
+const IN_HOME: [(&str, &str); 4] = [
+    (config::CARGO_SETTINGS, ".cargo/config"),
+    (config::CARGO_SETTINGS, ".cargo/config.toml"),
+    (config::MAVEN_SETTINGS, ".m2/settings.xml"),
+    (config::GRADLE_SETTINGS, ".gradle/gradle.properties"),
+];
+/// What settings of Maven and Gradle say in small letters where they may hold keys: names of elements
+/// (`<server>` has a password or a header of HTTP) and of properties.
+const SIGNS: [&str; 10] = [
+    "<server>",
+    "<server ",
+    "password",
+    "passphrase",
+    "privatekey",
+    "private key",
+    "token",
+    "secret",
+    "credential",
+    "authorization",
+];
+
+/// Those that hold no keys, and the names of the others.
+pub(super) fn in_home(person: &Person<'_>) -> (Vec<(&'static str, PathBuf)>, Vec<String>) {
+    let (mut open, mut closed) = (Vec::new(), Vec::new());
+    for (known_as, name) in IN_HOME {
+        let file = person.home.join(name);
+        let Some(text) = small_file(&file).and_then(|bytes| String::from_utf8(bytes).ok()) else {
+            continue;
+        };
+        let is_cargo_s = known_as == config::CARGO_SETTINGS;
+        let holds_keys = match is_cargo_s {
+            true => !toml::cargo(&[text], &mut str::to_owned).left_out.is_empty(),
+            false => may_hold_keys(&text),
+        };
+        match holds_keys {
+            false => open.push((known_as, file)),
+            // Cargo's have a copy, which says what that lacks.
+            true if is_cargo_s => {}
+            true => closed.push(format!("~/{name}")),
+        }
+    }
+    (open, closed)
+}
+
+/// Whether settings of Maven or Gradle may hold keys.
+fn may_hold_keys(text: &str) -> bool {
+    let text = text.to_lowercase();
+    url::signs_in(&text) || SIGNS.iter().any(|sign| text.contains(sign))
 }
 
 fn texts(person: &Person<'_>, package: &Package) -> Vec<String> {
@@ -158,4 +201,27 @@ fn expanded(file: &str, home: &Path) -> PathBuf {
 fn machine(person: &Person<'_>, dir: &Path) -> String {
     let known = person.value("XDG_CONFIG_DIRS").unwrap_or("/etc/xdg");
     format!("{}:{known}", dir.join("xdg").display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_may_hold_keys_are_known() {
+        for (text, holds) in [
+            ("<settings><servers/></settings>", false),
+            ("<mirror><url>https://maven.example.org/x@y</url></mirror>", false),
+            ("<proxy><host>proxy</host><port>8080</port></proxy>", false),
+            ("org.gradle.jvmargs=-Xmx2g\nsystemProp.https.proxyHost=proxy\n", false),
+            ("<servers><server><id>a</id></server></servers>", true),
+            ("<proxy><host>proxy</host><Password>x</Password></proxy>", true),
+            ("<url>https://ann:x@maven.example.org/</url>", true),
+            ("url=http://ann@host", true),
+            ("artifactoryToken=x", true),
+            ("signing.secretKeyRingFile=x", true),
+        ] {
+            assert_eq!(may_hold_keys(text), holds, "{text}");
+        }
+    }
 }
