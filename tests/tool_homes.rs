@@ -81,6 +81,26 @@ fn commands_that_run_at_once_see_what_the_other_changes() {
     });
 }
 
+/// Neither the mounts that travel nor the lock reach a command, and of other projects' none is in its root.
+#[test]
+fn a_command_holds_nothing_that_travels() {
+    let desk = Desk::new();
+    cache(&desk);
+    let _daemon = desk.daemon();
+    for _ in 0..2 {
+        let said = told(
+            &desk,
+            "ls -l /proc/$$/fd | grep -c -- '->'; ls -a / | grep -c '^[.][a-z]'; \
+                                grep -c ' /[.]overlays' /proc/self/mountinfo; find / -name lock -path '*overlays*' 2>/dev/null; true",
+        );
+        let counts: Vec<&str> = said.lines().take(3).collect();
+        // Standard streams, and what bash itself holds: the script.
+        assert!(counts[0].parse::<u32>().unwrap() <= 4, "{said}");
+        assert_eq!(counts[1..], ["0", "0"], "{said}");
+        assert!(!said.contains("/lock"), "{said}");
+    }
+}
+
 /// Without a daemon each run has a supervisor of its own, and one of them has the overlays.
 #[test]
 fn a_second_supervisor_leads_programs_to_caches_of_the_project() {
