@@ -60,7 +60,7 @@ const MISSED: [(&str, &str); 6] = [
     ("cat ~/work/notes", "work/notes lies outside of the granted directories"),
     ("cat /var/run/docker.sock", "it gives root on this machine"),
     ("cat /sys/class/net/lo/address", "/proc/net/dev lists the network interfaces"),
-    ("ls /sys/block", "describes the machine's disks"),
+    ("ls /sys/class/tty", "describes the machine's devices"),
 ];
 
 /// Names whose existence nothing may show, and names that are not there.

@@ -6,7 +6,7 @@ mod support;
 
 use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::anthropic::{Answer, Server, call};
 use support::{Desk, child_of, needs, until};
@@ -17,8 +17,17 @@ fn told(desk: &Desk, script: &str) -> String {
 }
 
 fn told_in(desk: &Desk, project: &Path, script: &str) -> String {
+    told_with(desk, project, &[], script)
+}
+
+fn told_with(desk: &Desk, project: &Path, flags: &[&str], script: &str) -> String {
     let server = Server::scripted([asks(script), Answer::text("done")]);
-    let ran = support::run(asking(desk, &server, project));
+    let mut command = asking(desk, &server, project);
+    command.args(flags);
+    for (name, usual) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+        command.env(name, support::tool_home(name, usual));
+    }
+    let ran = support::run(command);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let messages = server.requests().last().unwrap().body["messages"].clone();
     let content = &messages.as_array().unwrap().last().unwrap()["content"][0]["content"];
@@ -153,5 +162,111 @@ fn a_kill_of_a_runner_or_of_the_daemon_loses_nothing_of_it() {
             // What was killed may hold the lock for a moment more.
             assert!(began.elapsed() < Duration::from_secs(20), "{said}");
         }
+    }
+}
+
+/// A registry of npm, of pip and of cargo, each with one package; it notes what is asked for.
+const REGISTRY: &str = r#"
+import base64, hashlib, http.server, io, json, sys, tarfile, zipfile
+def tar(files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode='w:gz') as t:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(name); entry.size = len(text); t.addfile(entry, io.BytesIO(text.encode()))
+    return out.getvalue()
+tgz = tar({'package/package.json': '{"name":"kept","version":"1.0.0"}', 'package/index.js': 'module.exports = "npm"'})
+crate = tar({'kept-1.0.0/Cargo.toml': '[package]\nname = "kept"\nversion = "1.0.0"\nedition = "2021"\n', 'kept-1.0.0/src/lib.rs': 'pub const KEPT: &str = "cargo";\n'})
+out = io.BytesIO()
+with zipfile.ZipFile(out, 'w') as z:
+    z.writestr('kept.py', 'print("pip")\n')
+    z.writestr('kept-1.0.0.dist-info/METADATA', 'Metadata-Version: 2.1\nName: kept\nVersion: 1.0.0\n')
+    z.writestr('kept-1.0.0.dist-info/WHEEL', 'Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n')
+    z.writestr('kept-1.0.0.dist-info/RECORD', '')
+wheel = out.getvalue()
+class H(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def do_GET(self):
+        at = 'http://127.0.0.1:%d' % s.server_port
+        sri = 'sha512-' + base64.b64encode(hashlib.sha512(tgz).digest()).decode()
+        page = '<a href="/kept-1.0.0-py3-none-any.whl#sha256=%s">kept-1.0.0-py3-none-any.whl</a>' % hashlib.sha256(wheel).hexdigest()
+        of_npm = {'name': 'kept', 'dist-tags': {'latest': '1.0.0'}, 'versions': {'1.0.0': {'name': 'kept', 'version': '1.0.0', 'dist': {'tarball': at + '/kept-1.0.0.tgz', 'integrity': sri}}}}
+        of_cargo = {'name': 'kept', 'vers': '1.0.0', 'deps': [], 'cksum': hashlib.sha256(crate).hexdigest(), 'features': {}, 'yanked': False}
+        found = {
+            '/npm/kept': json.dumps(of_npm).encode(), '/kept-1.0.0.tgz': tgz,
+            '/simple/kept/': page.encode(), '/kept-1.0.0-py3-none-any.whl': wheel,
+            '/index/config.json': json.dumps({'dl': at + '/crates/{crate}-{version}.crate'}).encode(),
+            '/index/ke/pt/kept': json.dumps(of_cargo).encode(), '/crates/kept-1.0.0.crate': crate,
+        }.get(self.path)
+        with open('asked', 'a') as log: log.write(self.path + '\n')
+        self.send_response(200 if found else 404)
+        self.send_header('Cache-Control', 'max-age=86400')
+        self.send_header('Content-Type', 'text/html' if 'simple' in self.path else 'application/octet-stream')
+        self.send_header('Content-Length', str(len(found or b'')))
+        self.end_headers()
+        self.wfile.write(found or b'')
+s = http.server.ThreadingHTTPServer(('127.0.0.1', 0), H)
+print(s.server_port, flush=True)
+s.serve_forever()
+"#;
+
+/// A process that ends with its test.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn what_was_downloaded_once_is_downloaded_by_no_later_session() {
+    ["npm", "node", "cargo", "pip3", "python3"].into_iter().for_each(needs);
+    let desk = Desk::new();
+    let place = desk.outside().join("registry");
+    std::fs::create_dir_all(&place).unwrap();
+    let mut server = Command::new("python3");
+    server.args(["-c", REGISTRY]).current_dir(&place).stdout(Stdio::piped());
+    let mut server = Ended(server.spawn().unwrap());
+    let mut port = String::new();
+    std::io::BufRead::read_line(
+        &mut std::io::BufReader::new(server.0.stdout.take().unwrap()),
+        &mut port,
+    )
+    .unwrap();
+    let at = format!("http://127.0.0.1:{}", port.trim());
+    desk.write(".npmrc", &format!("registry={at}/npm/\naudit=false\nfund=false\n"));
+    desk.write(
+        "package.json",
+        r#"{"name":"app","version":"1.0.0","dependencies":{"kept":"1.0.0"}}"#,
+    );
+    desk.write(
+        "Cargo.toml",
+        "[package]\nname = \"app\"\nversion = \"1.0.0\"\nedition = \"2021\"\n[dependencies]\nkept = { version = \"1.0.0\", registry = \"own\" }\n",
+    );
+    desk.write(
+        ".cargo/config.toml",
+        &format!("[registries.own]\nindex = \"sparse+{at}/index/\"\n"),
+    );
+    desk.write("src/main.rs", "fn main() { println!(\"{}\", kept::KEPT); }\n");
+    let host = at.trim_start_matches("http://");
+    let script = format!(
+        "rm -rf node_modules target own; \
+         if test -e package-lock.json; then npm ci; else npm install; fi > said 2>&1 || cat said; node -p 'require(\"kept\")'; \
+         cargo run -q 2>&1; \
+         pip3 install -q --target own --index-url {at}/simple --trusted-host {host} kept 2>&1; PYTHONPATH=own python3 -c 'import kept'"
+    );
+    let asked = || std::fs::read_to_string(place.join("asked")).unwrap_or_default();
+    let downloads = |asked: &str| {
+        let is_package =
+            |line: &&str| [".tgz", ".whl", ".crate"].iter().any(|end| line.ends_with(end));
+        asked.lines().filter(is_package).count()
+    };
+    for session in ["first", "second"] {
+        let said = told_with(&desk, &desk.project(), &["--net", "on"], &script);
+        for seen in ["npm", "cargo", "pip"] {
+            assert!(said.lines().any(|line| line == seen), "{session} {seen}: {said}");
+        }
+        assert_eq!(downloads(&asked()), 3, "{session}: {}\n{said}", asked());
     }
 }
