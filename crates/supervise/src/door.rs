@@ -13,7 +13,7 @@ use interprocess::local_socket::traits::tokio::Listener as _;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName};
 use ipc::{HELLO_BYTES, Hello};
 use protocol::client::{FromClient, ToClient};
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -102,6 +102,9 @@ impl Door {
                 }
                 Dirs::socket_in(directory)?;
                 DirBuilder::new().mode(0o700).create(directory).map_err(failed)?;
+                // Between bind and listen a socket answers as a deserted one does.
+                let opening = File::open(directory).map_err(failed)?;
+                opening.lock().map_err(failed)?;
                 Self::listen(directory, |_| Left::Directory)
             }
             Doorway::Daemon(claim) => {
@@ -160,12 +163,16 @@ impl Drop for Door {
 }
 
 /// Removes the doors of private supervisors that were killed: those at whose socket nobody
-/// answers. A door that is being opened has no socket yet and is left alone.
+/// answers. One that is being opened is locked, or has no socket yet.
 fn sweep(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let directory = entry.path();
         let private = entry.file_name().to_string_lossy().starts_with("run-");
+        let Ok(opening) = File::open(&directory) else { continue };
+        if opening.try_lock().is_err() {
+            continue;
+        }
         let answer = std::os::unix::net::UnixStream::connect(directory.join("socket"));
         let deserted = answer.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
         if private && deserted && std::fs::remove_dir_all(&directory).is_ok() {
@@ -269,7 +276,27 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::same;
+    #![allow(clippy::unwrap_used)]
+    use super::{File, same, sweep};
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, bind, socket};
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn a_door_that_is_being_opened_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = dir.path().join("run-1");
+        std::fs::create_dir(&run).unwrap();
+        let opening = File::open(&run).unwrap();
+        opening.lock().unwrap();
+        let flags = SockFlag::SOCK_CLOEXEC;
+        let bound = socket(AddressFamily::Unix, SockType::Stream, flags, None).unwrap();
+        bind(bound.as_raw_fd(), &UnixAddr::new(&run.join("socket")).unwrap()).unwrap();
+        sweep(dir.path());
+        assert!(run.exists());
+        drop(opening);
+        sweep(dir.path());
+        assert!(!run.exists(), "the control: nobody listens");
+    }
 
     #[test]
     fn tokens_are_equal_only_when_they_are() {
