@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Mutex as Turns, OwnedMutexGuard};
+use tokio::time::timeout;
 
 /// Beside the directories of the overlays.
 const LOCK: &str = "lock";
@@ -20,6 +21,9 @@ const COPIES: usize = 2;
 /// How long the first call of a session waits for the one that had them before: its mounts go once the
 /// disk has what was written.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// How long a call waits for another that builds its cage, which takes milliseconds. Whoever stopped that
+/// one shall not hold up this one.
+const TURN: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Those of the projects that this supervisor has sessions of. Clones are the same.
@@ -66,9 +70,13 @@ impl Overlays {
         &self.directory
     }
 
-    /// A call's turn; `None` where another supervisor has them, or where they cannot be kept.
+    /// A call's turn; `None` where another supervisor has them, where they cannot be kept, or where
+    /// another call does not end its own.
     pub(crate) async fn turn(&self) -> Option<Turn> {
-        let mut state = self.state.clone().lock_owned().await;
+        let Ok(mut state) = timeout(TURN, self.state.clone().lock_owned()).await else {
+            tracing::warn!(place = %self.directory.display(), "a cage takes long; no overlays");
+            return None;
+        };
         while state.lock.is_none() {
             match lock(&self.directory) {
                 Ok(Some(lock)) => state.lock = Some(lock),
@@ -158,6 +166,7 @@ mod tests {
         assert!(Arc::ptr_eq(&one, &same));
         let mut first = one.turn().await.unwrap();
         assert!(first.take().is_none() && first.lock().is_some());
+        assert!(one.turn().await.is_none(), "one that takes long holds up nobody");
         let second = tokio::spawn(async move { same.turn().await.map(|mut turn| turn.take()) });
         tokio::time::sleep(Duration::from_millis(50)).await;
         assert!(!second.is_finished());
