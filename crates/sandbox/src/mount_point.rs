@@ -4,7 +4,7 @@
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags, open, openat, renameat2};
-use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
+use nix::sys::stat::{Mode, SFlag, fchmod, fstat, mkdirat};
 use nix::unistd::symlinkat;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -82,10 +82,34 @@ fn walk(at: &Path, shape: Shape, private: &Private) -> Result<OwnedFd, Errno> {
     let mut path = PathBuf::from("/");
     for (number, name) in names.iter().enumerate() {
         let shape = if number + 1 == names.len() { shape } else { Shape::Folder };
-        place = step(&place, name, shape, private.holds(&path).then_some(Renames))?;
+        let next = step(&place, name, shape, private.holds(&path).then_some(Renames))?;
         path.push(name);
+        if private.holds(&path) {
+            // Who may not do it may not enter it either, and the command is told by the kernel.
+            let _ = let_enter(&place, name, &next);
+        }
+        place = next;
     }
     Ok(place)
+}
+
+/// Opens a directory of the session again that a command closed: what is mounted below, the project too,
+/// would be out of reach for each later call.
+fn let_enter(folder: &OwnedFd, name: &OsStr, place: &OwnedFd) -> Result<(), Errno> {
+    let found = fstat(place)?;
+    let mode = Mode::from_bits_truncate(found.st_mode);
+    let is_folder = found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits();
+    if !is_folder || mode.contains(Mode::S_IRWXU) {
+        return Ok(());
+    }
+    // Modes are not changed by a descriptor without access.
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let opened = openat(folder, name, flags, Mode::empty())?;
+    let again = fstat(&opened)?;
+    if (again.st_dev, again.st_ino) == (found.st_dev, found.st_ino) {
+        fchmod(&opened, mode | Mode::S_IRWXU)?;
+    }
+    Ok(())
 }
 
 /// That what is in the way may be renamed.

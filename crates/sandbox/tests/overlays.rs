@@ -184,7 +184,8 @@ fn a_project_within_an_overlay_is_worked_in() {
     let home = format!("{}={}", project.yard.home.display(), project.own_home.display());
     let overlays = project.overlays.to_str().unwrap();
     let options = ["project", within.to_str().unwrap(), "private", &home, "overlays", overlays];
-    let script = "echo x > file; echo y > ../beside; mv ../work ../moved || echo held; ls ..";
+    let script = "echo x > file; echo y > ../beside; mv ../work ../moved || echo held; ls ..; \
+                  chmod 000 .. ../..";
     for _ in 0..2 {
         let told = project.yard.cage("a", &options, &["sh", "-c", script]);
         let printed = told.in_tier("a").printed();

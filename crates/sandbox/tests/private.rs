@@ -248,3 +248,21 @@ fn a_private_directory_of_somebody_else_is_not_used() {
     assert_eq!(told.all("out"), [""; 0], "{told:?}");
     assert!(format!("{told:?}").contains("belongs to another user"), "{told:?}");
 }
+
+/// A command that closes what lies on the way to its project closes it for itself alone.
+#[test]
+fn a_home_that_a_command_closed_keeps_no_later_call_from_its_project() {
+    let session = Session::new();
+    let project = session.yard.home.join("deep/work");
+    std::fs::create_dir_all(&project).unwrap();
+    let options = ["project", project.to_str().unwrap()];
+    let home = session.yard.home.display();
+    let close = format!("chmod 000 {home}/deep {home}; cat {home}/x || echo closed");
+    let told = session.run_with("a", &options, &close);
+    assert!(told.in_tier("a").printed().contains("closed"), "{told:?}");
+    let told = session.run_with("a", &options, "pwd; echo x > file && echo written");
+    let printed = told.in_tier("a").printed();
+    assert_eq!(printed, format!("{}\nwritten", project.display()), "{told:?}");
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_ne!(mode(&session.yard.home), 0, "the person's stays as it was");
+}
