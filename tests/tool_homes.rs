@@ -221,7 +221,11 @@ impl Drop for Ended {
 
 #[test]
 fn what_was_downloaded_once_is_downloaded_by_no_later_session() {
-    ["npm", "node", "cargo", "pip3", "python3"].into_iter().for_each(needs);
+    needs("npm");
+    needs("node");
+    needs("cargo");
+    needs("pip");
+    needs("python3");
     let desk = Desk::new();
     let place = desk.outside().join("registry");
     std::fs::create_dir_all(&place).unwrap();
@@ -254,7 +258,7 @@ fn what_was_downloaded_once_is_downloaded_by_no_later_session() {
         "rm -rf node_modules target own; \
          if test -e package-lock.json; then npm ci; else npm install; fi > said 2>&1 || cat said; node -p 'require(\"kept\")'; \
          cargo run -q 2>&1; \
-         pip3 install -q --target own --index-url {at}/simple --trusted-host {host} kept 2>&1; PYTHONPATH=own python3 -c 'import kept'"
+         pip install -q --target own --index-url {at}/simple --trusted-host {host} kept 2>&1; PYTHONPATH=own python3 -c 'import kept'"
     );
     let asked = || std::fs::read_to_string(place.join("asked")).unwrap_or_default();
     let downloads = |asked: &str| {
