@@ -5,7 +5,9 @@ use crate::support::anthropic::{Answer, Server, call};
 use crate::support::{Desk, run, tool_home};
 use crate::{median, row};
 use serde_json::json;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Runs of each, after one that is not counted.
@@ -92,35 +94,20 @@ fn measured(job: &Job, tier: &str) -> Option<(Duration, Duration)> {
     if found.stdout.is_empty() {
         return None;
     }
-    let plain = |script: &str| {
-        let mut command = Command::new("bash");
-        command.args(["-c", script]).current_dir(desk.project()).env("HOME", desk.home());
-        command.envs(tool_homes()).env_remove("CARGO_TARGET_DIR");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let begun = Instant::now();
-        assert!(command.status().unwrap().success(), "{}", job.name);
-        begun.elapsed()
-    };
-    plain(job.prepare);
+    plain(job.prepare, (&desk.project(), &desk.home()));
     let input = json!({ "command": job.script, "timeout_ms": 600_000 }).to_string();
     let calls = (0..=RUNS)
         .map(|number| Answer::says([call(&format!("toolu_{number}"), "bash", &input)]))
         .chain([Answer::text("done")]);
     let mut answers: Vec<Answer> = calls.collect();
     answers.reverse();
-    let answers = std::sync::Mutex::new(answers);
-    let plain_times = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let answers = Mutex::new(answers);
+    let plain_times = Arc::new(Mutex::new(Vec::new()));
     // Before each answer of the model the same is run without a cage: both meet the same machine.
     let (script, project, home) = (job.script, desk.project(), desk.home());
     let times = plain_times.clone();
     let server = Server::answering(move |_, _| {
-        let mut command = Command::new("bash");
-        command.args(["-c", script]).current_dir(&project).env("HOME", &home).envs(tool_homes());
-        command.env_remove("CARGO_TARGET_DIR");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let begun = Instant::now();
-        assert!(command.status().unwrap().success());
-        times.lock().unwrap().push(begun.elapsed());
+        times.lock().unwrap().push(plain(script, (&project, &home)));
         answers.lock().unwrap().pop().unwrap()
     });
     let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
@@ -138,8 +125,19 @@ fn measured(job: &Job, tier: &str) -> Option<(Duration, Duration)> {
     Some((median(caged), median(plain)))
 }
 
+/// The script without a cage.
+fn plain(script: &str, (project, home): (&Path, &Path)) -> Duration {
+    let mut command = Command::new("bash");
+    command.args(["-c", script]).current_dir(project).env("HOME", home).envs(tool_homes());
+    command.env_remove("CARGO_TARGET_DIR");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let begun = Instant::now();
+    assert!(command.status().unwrap().success(), "{script}");
+    begun.elapsed()
+}
+
 /// Where whoever runs this has cargo.
-fn tool_homes() -> [(&'static str, std::path::PathBuf); 2] {
+fn tool_homes() -> [(&'static str, PathBuf); 2] {
     [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")]
         .map(|(name, usual)| (name, tool_home(name, usual)))
 }
