@@ -87,6 +87,10 @@ impl From<rusqlite::Error> for Failure {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 (Code::Damaged, "Nothing was changed. Go on without it, and tell the person.")
             }
+            // A table of words that could not be opened: of a lock its reader says no more than this.
+            _ if error.to_string().contains("vtable constructor failed") => {
+                (Code::Busy, "Another session was writing. Nothing was changed; try again.")
+            }
             _ => (Code::Io, "Nothing was changed. Go on without it, and tell the person."),
         };
         Self::new(code, format!("what is kept could not be used: {error}"), hint)
