@@ -129,19 +129,44 @@ const IN_HOME: [(&str, &str); 4] = [
     (config::MAVEN_SETTINGS, ".m2/settings.xml"),
     (config::GRADLE_SETTINGS, ".gradle/gradle.properties"),
 ];
-/// What settings of Maven and Gradle say in small letters where they may hold keys: names of elements
-/// (`<server>` has a password or a header of HTTP) and of properties.
-const SIGNS: [&str; 10] = [
-    "<server>",
-    "<server ",
-    "password",
-    "passphrase",
-    "privatekey",
-    "private key",
-    "token",
-    "secret",
-    "credential",
-    "authorization",
+/// Elements of Maven's settings that hold neither keys nor properties that anybody names; a server has
+/// passwords and headers, a profile properties.
+const OF_MAVEN: [&str; 18] = [
+    "settings",
+    "localrepository",
+    "interactivemode",
+    "offline",
+    "plugingroups",
+    "plugingroup",
+    "servers",
+    "mirrors",
+    "mirror",
+    "proxies",
+    "proxy",
+    "id",
+    "name",
+    "url",
+    "mirrorof",
+    "host",
+    "port",
+    "nonproxyhosts",
+];
+/// The same among the elements that say only whether something holds, or how.
+const HOW_OF_MAVEN: [&str; 4] = ["active", "protocol", "blocked", "layout"];
+/// How names of Gradle's properties begin that hold no keys. Any other is somebody's own.
+const OF_GRADLE: [&str; 12] = [
+    "org.gradle.caching=",
+    "org.gradle.parallel=",
+    "org.gradle.daemon=",
+    "org.gradle.workers.max=",
+    "org.gradle.configureondemand=",
+    "org.gradle.console=",
+    "org.gradle.configuration-cache=",
+    "systemprop.http.proxyhost=",
+    "systemprop.http.proxyport=",
+    "systemprop.https.proxyhost=",
+    "systemprop.https.proxyport=",
+    "android.useandroidx=",
 ];
 
 /// Those that hold no keys, and the names of the others.
@@ -153,9 +178,10 @@ pub(super) fn in_home(person: &Person<'_>) -> (Vec<(&'static str, PathBuf)>, Vec
             continue;
         };
         let is_cargo_s = known_as == config::CARGO_SETTINGS;
-        let holds_keys = match is_cargo_s {
-            true => !toml::cargo(&[text], &mut str::to_owned).left_out.is_empty(),
-            false => may_hold_keys(&text),
+        let holds_keys = match known_as {
+            config::CARGO_SETTINGS => !toml::cargo(&[text], &mut str::to_owned).left_out.is_empty(),
+            config::MAVEN_SETTINGS => maven_may_hold_keys(&text),
+            _ => gradle_may_hold_keys(&text),
         };
         match holds_keys {
             false => open.push((known_as, file)),
@@ -167,10 +193,38 @@ pub(super) fn in_home(person: &Person<'_>) -> (Vec<(&'static str, PathBuf)>, Vec
     (open, closed)
 }
 
-/// Whether settings of Maven or Gradle may hold keys.
-fn may_hold_keys(text: &str) -> bool {
-    let text = text.to_lowercase();
-    url::signs_in(&text) || SIGNS.iter().any(|sign| text.contains(sign))
+/// Whether settings of Maven may hold keys: all but what is known does, comments too.
+fn maven_may_hold_keys(text: &str) -> bool {
+    let known = |tag: &str| {
+        let Some((tag, _)) = tag.split_once('>') else { return false };
+        let tag = tag.trim_start_matches('/').trim_end_matches('/').to_lowercase();
+        let mut words = tag.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let is_root = name == "settings" || name == "?xml";
+        let is_known = name == "?xml" || OF_MAVEN.contains(&name) || HOW_OF_MAVEN.contains(&name);
+        is_known && (is_root || words.next().is_none())
+    };
+    url::signs_in(text)
+        || text.contains('?') && text.contains("://") && asks(text)
+        || !text.split('<').skip(1).all(known)
+}
+
+/// Whether an address has a question, which may be a token.
+fn asks(text: &str) -> bool {
+    text.split("://").skip(1).any(|rest| {
+        rest.split(|c: char| c.is_whitespace() || "<\"'".contains(c))
+            .next()
+            .is_some_and(|address| address.contains('?'))
+    })
+}
+
+/// Whether properties of Gradle may hold keys. A backslash may hide a name, or go on in the next line.
+fn gradle_may_hold_keys(text: &str) -> bool {
+    let known = |line: &str| {
+        let line = line.trim().to_lowercase().replace([' ', '\t'], "");
+        line.is_empty() || OF_GRADLE.iter().any(|name| line.starts_with(name))
+    };
+    url::signs_in(text) || text.contains('\\') || !text.split(['\n', '\r']).all(known)
 }
 
 fn texts(person: &Person<'_>, package: &Package) -> Vec<String> {
@@ -211,17 +265,40 @@ mod tests {
     fn settings_that_may_hold_keys_are_known() {
         for (text, holds) in [
             ("<settings><servers/></settings>", false),
-            ("<mirror><url>https://maven.example.org/x@y</url></mirror>", false),
-            ("<proxy><host>proxy</host><port>8080</port></proxy>", false),
-            ("org.gradle.jvmargs=-Xmx2g\nsystemProp.https.proxyHost=proxy\n", false),
+            (
+                "<?xml version=\"1.0\"?>\n<settings xmlns=\"http://m.org/S\"><mirrors><mirror><id>a</id><url>https://maven.example.org/x@y</url></mirror></mirrors></settings>",
+                false,
+            ),
+            ("<proxy><active>true</active><host>proxy</host><port>8080</port></proxy>", false),
             ("<servers><server><id>a</id></server></servers>", true),
+            ("<servers><server\n><id>a</id></server></servers>", true),
+            ("<servers><server\tx='y'><id>a</id></server></servers>", true),
+            (
+                "<profiles><profile><properties><art.api>x</art.api></properties></profile></profiles>",
+                true,
+            ),
             ("<proxy><host>proxy</host><Password>x</Password></proxy>", true),
+            ("<!-- key ghp_x --><settings/>", true),
+            ("<id key='x'>a</id>", true),
             ("<url>https://ann:x@maven.example.org/</url>", true),
-            ("url=http://ann@host", true),
-            ("artifactoryToken=x", true),
-            ("signing.secretKeyRingFile=x", true),
+            ("<url>https://maven.example.org/?k=x</url>", true),
         ] {
-            assert_eq!(may_hold_keys(text), holds, "{text}");
+            assert_eq!(maven_may_hold_keys(text), holds, "{text}");
+        }
+        for (text, holds) in [
+            ("org.gradle.parallel = true\n\nsystemProp.https.proxyHost=proxy\r\n", false),
+            ("gpr.key=x", true),
+            ("apiKey=x", true),
+            ("nexusPwd=x", true),
+            ("# storePass=x", true),
+            ("pass\\u0077ord=x", true),
+            ("org.gradle.parallel=\\\nx", true),
+            ("org.gradle.jvmargs=-Dkey=x", true),
+            ("org.gradle.parallel.own=x", true),
+            ("systemProp.http.proxyPassword=x", true),
+            ("systemProp.http.proxyHost=http://ann:x@proxy", true),
+        ] {
+            assert_eq!(gradle_may_hold_keys(text), holds, "{text}");
         }
     }
 }
