@@ -137,7 +137,7 @@ fn keep_watch(mut sign: PipeReader, nothing: OwnedFd) -> Result<(), Errno> {
         sys::put_at(nothing.as_fd(), stream)?;
     }
     drop(nothing);
-    sys::close_all_but(sign.as_fd())?;
+    sys::close_all_but(&[sign.as_fd()])?;
     // Nothing is ever written, so any answer means that the runner is gone.
     let _ = sign.read(&mut [0]);
     Ok(())

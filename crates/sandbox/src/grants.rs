@@ -2,9 +2,10 @@
 
 use crate::error::{CageError, Step};
 use crate::links::{Link, links_to};
+use crate::listener::Kept;
 use crate::overlay;
 use crate::policy::{Absent, Access, At, Fresh, Overlay, Policy, Rule, When};
-use crate::protected::{self, Before, Linked, Territory};
+use crate::protected::{self, Before, Kind, Linked, Territory};
 use crate::secrets::{Piece, beside, readable};
 use crate::sys;
 use nix::errno::Errno;
@@ -66,6 +67,8 @@ pub(crate) struct Grants {
     pub keys: Vec<PathBuf>,
     /// To be read-only though what surrounds it is writable; for `Means::Root` only.
     pub protected: Vec<PathBuf>,
+    /// Those of them that git may write anew where the change is harmless; for `Means::Root` only.
+    pub settings: Vec<Kept>,
     /// Protected names that this command may change: they may not be moved away together with their
     /// folder all the same. For `Means::Root` only.
     pub open: Vec<PathBuf>,
@@ -532,6 +535,7 @@ impl Grants {
             let paths = |places: Vec<&protected::Place>| {
                 places.into_iter().map(|place| place.path.clone()).collect()
             };
+            self.settings = kept_settings(&held);
             (self.open, self.protected) = (paths(open), paths(held));
         }
         let territory = Territory { roots, linked, names: policy.protected, open };
@@ -542,6 +546,20 @@ impl Grants {
         self.before = Some(before);
         Ok(())
     }
+}
+
+/// Settings of git beside hooks: in their directory, which is read-only too, new settings are made ready.
+fn kept_settings(held: &[&protected::Place]) -> Vec<Kept> {
+    let hooks: Vec<_> = held.iter().filter(|place| place.kind == Kind::Hooks).collect();
+    let of = |place: &&&protected::Place| {
+        let of_same = hooks.iter().find(|hooks| hooks.of.is_some() && hooks.of == place.of)?;
+        let room = Some(of_same.path.clone()).filter(|room| room.is_dir())?;
+        Some(Kept { file: place.path.clone(), room })
+    };
+    held.iter()
+        .filter(|place| place.kind == Kind::Settings)
+        .filter_map(|place| of(&place))
+        .collect()
 }
 
 /// The session's own directories, which may lie beneath one that is withheld.

@@ -6,10 +6,12 @@ use nix::errno::Errno;
 use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, recvmsg, sendmsg};
 use std::ffi::OsStr;
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Longest word: a command line and an environment, which the kernel itself bounds to about 6 MiB.
 const LONGEST: usize = 8 << 20;
@@ -44,6 +46,28 @@ impl Line {
     pub(crate) fn pair() -> Result<(Self, Self), CageError> {
         let (one, other) = UnixStream::pair().map_err(broken)?;
         Ok((Self(one), Self(other)))
+    }
+
+    /// The same end once more.
+    ///
+    /// # Errors
+    /// `Step::Handover`.
+    pub(crate) fn again(&self) -> Result<Self, CageError> {
+        self.0.try_clone().map(Self).map_err(broken)
+    }
+
+    /// How long it waits for a word, from here on; all who have this end share that.
+    ///
+    /// # Errors
+    /// `Step::Handover`.
+    pub(crate) fn wait_at_most(&self, patience: Duration) -> Result<(), CageError> {
+        self.0.set_read_timeout(Some(patience)).map_err(broken)
+    }
+
+    /// Ends the line, whoever else has this end.
+    pub(crate) fn end(self) {
+        // The other end has gone already.
+        let _ = self.0.shutdown(Shutdown::Both);
     }
 
     /// Says that all is well so far.

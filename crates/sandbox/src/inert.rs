@@ -112,7 +112,7 @@ impl Inert {
         self.rules.map(layer::enforce).transpose()?;
         // What this structure owns is closed before the rest, which belongs to the runner's code.
         drop((self.input, self.output, self.errors, self.root));
-        sys::close_all_but(line.as_fd())
+        sys::close_all_but(&[line.as_fd()])
             .map_err(|error| CageError::os(Step::Handover, "closing descriptors", error))?;
         // The runner reads this process's memory to say what was refused, which the kernel allows
         // only for dumpable ones; exec would set it anyway.

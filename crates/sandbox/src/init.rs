@@ -4,8 +4,9 @@
 use crate::error::{CageError, Step};
 use crate::handover::{Line, Ready};
 use crate::privileges;
-use crate::root::{Built, Plan};
+use crate::root::{Built, Plan, Room};
 use crate::runner::nothing;
+use crate::seals::{self, Seals};
 use crate::sys;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -37,6 +38,8 @@ const RESERVED_PIDS: u64 = 300;
 pub(crate) struct First {
     pid: Pid,
     line: Option<Line>,
+    /// Whether it makes files read-only when it is asked.
+    seals: bool,
 }
 
 impl First {
@@ -49,6 +52,7 @@ impl First {
         mounted: Option<OwnedFd>,
         processes: u64,
     ) -> Result<Self, CageError> {
+        let seals = plan.has_rooms();
         let nothing = nothing()?;
         let (line, its_line) = Line::pair()?;
         let apart = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
@@ -56,7 +60,7 @@ impl First {
             run((&plan, mounted.as_ref()), processes, nothing, &its_line)
         })
         .map_err(|error| CageError::os(Step::Namespaces, "its first process", error))?;
-        Ok(Self { pid, line: Some(line) })
+        Ok(Self { pid, line: Some(line), seals })
     }
 
     /// Waits until the root stands. The descriptors are the two namespaces, the root, what was
@@ -71,6 +75,15 @@ impl First {
         }
     }
 
+    /// By which it is asked for mounts while the command runs, if it may make any.
+    ///
+    /// # Errors
+    /// `Step::Handover`.
+    pub(crate) fn seals(&self) -> Result<Option<Seals>, CageError> {
+        let line = self.line.as_ref().filter(|_| self.seals);
+        Ok(line.map(Line::again).transpose()?.map(Seals::new))
+    }
+
     /// Its number, as the runner sees it.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
@@ -79,7 +92,9 @@ impl First {
     /// Lets the namespace end; the kernel then kills all in it. A stopped first process runs on for
     /// that.
     pub(crate) fn let_go(&mut self) {
-        drop(self.line.take());
+        if let Some(line) = self.line.take() {
+            line.end();
+        }
     }
 }
 
@@ -100,8 +115,8 @@ impl Drop for First {
 /// The process itself.
 fn run(root: (&Plan, Option<&OwnedFd>), processes: u64, nothing: OwnedFd, line: &Line) -> i32 {
     match set_up(root, processes, nothing, line) {
-        Ok(()) => {
-            reap_until_end(line);
+        Ok(rooms) => {
+            reap_until_end(line, &rooms);
             0
         }
         Err(error) => {
@@ -117,7 +132,7 @@ fn set_up(
     processes: u64,
     nothing: OwnedFd,
     line: &Line,
-) -> Result<(), CageError> {
+) -> Result<Vec<Room>, CageError> {
     let handover = |error: Errno| CageError::os(Step::Handover, "standard streams", error);
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(handover)?;
     setsid().map_err(handover)?;
@@ -126,7 +141,7 @@ fn set_up(
         sys::put_at(nothing.as_fd(), stream).map_err(handover)?;
     }
     drop(nothing);
-    let Built { mut losses, plain, mounted } = plan.build(mounted)?;
+    let Built { mut losses, plain, mounted, rooms } = plan.build(mounted)?;
     if let Err(loss) = bound(processes) {
         losses.push(loss.to_owned());
     }
@@ -146,8 +161,13 @@ fn set_up(
     // The death signal above is lost once the runner has a signal scope: a first process that was
     // stopped would outlive it.
     sys::continue_at_event(line.as_fd()).map_err(handover)?;
-    sys::close_all_but(line.as_fd()).map_err(handover)?;
-    privileges::drop_all()
+    let kept: Vec<_> = rooms.iter().map(|room| room.place.as_fd()).chain([line.as_fd()]).collect();
+    sys::close_all_but(&kept).map_err(handover)?;
+    match rooms.is_empty() {
+        true => privileges::drop_all()?,
+        false => privileges::keep_mounting()?,
+    }
+    Ok(rooms)
 }
 
 /// Bounds the number of processes in this namespace, which holds for root too.
@@ -174,8 +194,9 @@ fn newer_than(major: u32, minor: u32) -> bool {
     }
 }
 
-/// Reaps what was orphaned, so that its usage counts and its number is free, until the line ends.
-fn reap_until_end(line: &Line) {
+/// Reaps what was orphaned, so that its usage counts and its number is free, and makes files read-only,
+/// until the line ends.
+fn reap_until_end(line: &Line, rooms: &[Room]) {
     // SIGCHLD is ignored by default; with a handler it interrupts the wait below.
     if sys::handle(Signal::SIGCHLD, SigHandler::Handler(noticed)).is_err() {
         return;
@@ -193,8 +214,12 @@ fn reap_until_end(line: &Line) {
         let mut end = [PollFd::new(line.as_fd(), PollFlags::POLLIN)];
         match ppoll(&mut end, None, Some(SigSet::empty())) {
             Err(Errno::EINTR) => {}
-            // The runner never says another word, so anything is the end.
-            Ok(_) | Err(_) => return,
+            Ok(_) => {
+                if !seals::answer(line, rooms) {
+                    return;
+                }
+            }
+            Err(_) => return,
         }
     }
 }

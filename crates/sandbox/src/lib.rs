@@ -36,6 +36,7 @@ mod protected;
 mod removal;
 mod root;
 mod runner;
+mod seals;
 mod seccomp;
 mod secrets;
 mod shared_memory;

@@ -53,6 +53,22 @@ fn holds(capability: u32) -> bool {
 /// # Errors
 /// `Step::Privileges` where the kernel refuses, or where one is left.
 pub(crate) fn drop_all() -> Result<(), CageError> {
+    keep(0)
+}
+
+/// The same but for mounting in the namespaces of this process, which nobody of the same user may trace
+/// from here on. What it executes has none.
+///
+/// # Errors
+/// As above.
+pub(crate) fn keep_mounting() -> Result<(), CageError> {
+    let failed = |error| CageError::os(Step::Privileges, "not to be traced", error);
+    prctl::set_dumpable(false).map_err(failed)?;
+    keep(1 << CAP_SYS_ADMIN)
+}
+
+/// Gives away all but these of the first 32.
+fn keep(kept: u32) -> Result<(), CageError> {
     let failed =
         |what: &'static str| move |error: Errno| CageError::os(Step::Privileges, what, error);
     prctl::set_no_new_privs().map_err(failed("no_new_privs"))?;
@@ -65,9 +81,11 @@ pub(crate) fn drop_all() -> Result<(), CageError> {
         }
         sys::prctl(libc::PR_SET_SECUREBITS, SECURE_BITS, 0).map_err(failed("secure bits"))?;
     }
-    sys::clear_capabilities().map_err(failed("capset"))?;
-    let left = sys::capabilities().map_err(failed("capget"))?;
-    if left.iter().any(|half| half.effective | half.permitted | half.inheritable != 0) {
+    sys::keep_capabilities(kept).map_err(failed("capset"))?;
+    let [low, high] = sys::capabilities().map_err(failed("capget"))?;
+    let left = [low.effective & !kept, low.permitted & !kept, low.inheritable];
+    let left = left.into_iter().chain([high.effective, high.permitted, high.inheritable]);
+    if left.fold(0, |all, one| all | one) != 0 {
         return Err(CageError::new(
             Step::Privileges,
             "capabilities are left after they were given away",

@@ -84,6 +84,16 @@ pub(crate) struct Built {
     pub(crate) plain: Vec<(PathBuf, Errno)>,
     /// Copies of the overlays as they are mounted.
     pub(crate) mounted: Vec<OwnedFd>,
+    /// Where new settings of git are made ready.
+    pub(crate) rooms: Vec<Room>,
+}
+
+/// A directory that a mount closes for the command.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pub(crate) at: PathBuf,
+    /// The directory below that mount.
+    pub(crate) place: OwnedFd,
 }
 
 /// Where mounts take away what Landlock gives: it adds the rights of what is around a mount. None in
@@ -103,6 +113,8 @@ pub(crate) struct Plan {
     links: Vec<Link>,
     /// Where commands may have put anything in the way of a mount.
     private: Private,
+    /// Those of the sealed directories where files are made that leave them sealed.
+    rooms: Vec<PathBuf>,
     /// The most that may lie in `/dev/shm`; 0 where there is no bound.
     memory: u64,
 }
@@ -152,7 +164,17 @@ impl Plan {
         let links = grants.links.iter().cloned().chain(links).collect();
         let mounts = ordered(mounts);
         let private = private_of(&mounts);
-        Self { mounts, links, private, memory }
+        Self { mounts, links, private, rooms: Vec::new(), memory }
+    }
+
+    /// The same with these of its sealed directories as rooms.
+    pub(crate) fn with_rooms(self, rooms: Vec<PathBuf>) -> Self {
+        Self { rooms, ..self }
+    }
+
+    /// Whether files are to be made read-only once it stands.
+    pub(crate) fn has_rooms(&self) -> bool {
+        !self.rooms.is_empty()
     }
 
     /// Where its mounts hold and not Landlock.
@@ -227,11 +249,16 @@ impl Plan {
         stage()?;
         let mut built = Built::default();
         let overlays = self.overlays(mounted, &mut built.plain);
-        let Self { mounts, links, private, memory } = self.clone().without(&built.plain);
+        let Self { mounts, links, private, rooms, memory } = self.clone().without(&built.plain);
         for mount in &mounts {
-            let loss = mount.make(memory, &private).map_err(|error| {
+            let failed = |error| {
                 failure(format!("mounting {} ({:?})", mount.at.display(), mount.what), error)
-            })?;
+            };
+            if mount.what == What::Sealed && rooms.contains(&mount.at) {
+                let place = mount.place(&private).map_err(failed)?;
+                built.rooms.push(Room { at: mount.at.clone(), place });
+            }
+            let loss = mount.make(memory, &private).map_err(failed)?;
             built.losses.extend(loss);
         }
         for link in &links {
@@ -461,6 +488,16 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
         }
         opened => opened,
     }
+}
+
+/// Takes writes to a file right in a room away, in a root that stands. A mount belongs to the mount on
+/// which it lies, so it is made below that which closes the room: the file may then leave it.
+pub(crate) fn seal(path: &Path, rooms: &[Room]) -> Result<(), Errno> {
+    let room = rooms.iter().find(|room| path.parent() == Some(&room.at)).ok_or(Errno::EINVAL)?;
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let name = path.file_name().ok_or(Errno::EINVAL)?;
+    let place = nix::fcntl::openat(&room.place, name, flags, Mode::empty())?;
+    bind(&place, &place, Some(Taken::WritesAndDevices))
 }
 
 /// Shows a tree at a place, without what is taken from it.

@@ -13,7 +13,7 @@ use crate::inert::Inert;
 use crate::init::{First, UNBOUNDED as INIT_UNBOUNDED};
 use crate::layer::{self, Tcp};
 use crate::layers::Layers;
-use crate::listener::{Listener, Ports, Runnable, Signals, Watch};
+use crate::listener::{Held as HeldSettings, Listener, Ports, Runnable, Settings, Signals, Watch};
 use crate::namespaces::{self, Left};
 use crate::policy::{Access, Fresh, Policy};
 use crate::privileges::{self, Counting};
@@ -102,7 +102,9 @@ fn tier_a(
     let mut grants = Grants::find(wanted, policy, Means::Root)?;
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
-    let plan = RootPlan::new(&grants, wanted.limits.memory_bytes);
+    let held = Settings::hold(std::mem::take(&mut grants.settings))?;
+    let plan = RootPlan::new(&grants, wanted.limits.memory_bytes)
+        .with_rooms(held.iter().map(HeldSettings::room).collect());
     let mut watch = watch(wanted, policy, &grants, Some(&plan), abi)?;
     let fresh = plan.fresh();
     let first = First::start(plan.clone(), mounted, wanted.limits.processes)?;
@@ -134,6 +136,7 @@ fn tier_a(
     let plan = plan.without(&ready.plain);
     beside.extend(plan.lends().then(|| claims::SPECIAL_FILES.to_owned()));
     see(&mut watch, &grants, plan.islands());
+    watch.settings = first.seals()?.map(|seals| Settings { held, seals });
     let (readable, overlays) = (readable(&grants), grants.overlays());
     // The rules hold the places from here on; each process below would close them all again.
     grants.list.clear();
@@ -429,6 +432,7 @@ fn watch(
         runnable: Runnable::default(),
         writable: Vec::new(),
         read_only: Vec::new(),
+        settings: None,
         file_bytes: wanted.limits.file_bytes,
         host_ports,
         host: place("/")?,

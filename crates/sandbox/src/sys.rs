@@ -168,14 +168,17 @@ pub(crate) fn continue_at_event(end: BorrowedFd<'_>) -> Result<(), Errno> {
 /// The libc crate lacks it; the same number on every architecture.
 const F_SETSIG: libc::c_int = 10;
 
-/// Closes every descriptor from 3 up but `keep`. For a process that was just forked: what owned
+/// Closes every descriptor from 3 up but those to keep. For a process that was just forked: what owned
 /// the others must not be used again.
 ///
 /// # Errors
 /// What the kernel answers.
-pub(crate) fn close_all_but(keep: BorrowedFd<'_>) -> Result<(), Errno> {
-    let keep = keep.as_raw_fd().unsigned_abs();
-    for (first, last) in [(3, keep - 1), (keep + 1, u32::MAX)] {
+pub(crate) fn close_all_but(keep: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    let mut kept: Vec<u32> = keep.iter().map(|fd| fd.as_raw_fd().unsigned_abs()).collect();
+    kept.sort_unstable();
+    let firsts = std::iter::once(3).chain(kept.iter().map(|fd| fd + 1));
+    let lasts = kept.iter().map(|fd| fd - 1).chain([u32::MAX]);
+    for (first, last) in firsts.zip(lasts) {
         if first <= last {
             // SAFETY: numbers in; the callers are processes that leave by exec or `_exit` and
             // use none of the closed descriptors again.
@@ -314,15 +317,16 @@ pub(crate) fn capabilities() -> Result<[CapHalf; 2], Errno> {
     Ok(halves)
 }
 
-/// Gives all capabilities of this thread away.
+/// Gives all capabilities of this thread away but these of the first 32.
 ///
 /// # Errors
 /// What the kernel answers.
-pub(crate) fn clear_capabilities() -> Result<(), Errno> {
+pub(crate) fn keep_capabilities(low: u32) -> Result<(), Errno> {
     let mut header = CapHeader { version: CAP_VERSION_3, pid: 0 };
-    let none = [CapHalf::default(); 2];
+    let low = CapHalf { effective: low, permitted: low, ..CapHalf::default() };
+    let kept = [low, CapHalf::default()];
     // SAFETY: both structures have the kernel's layout for version 3 and outlive the call.
-    Errno::result(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, none.as_ptr()) })
+    Errno::result(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, kept.as_ptr()) })
         .map(drop)
 }
 

@@ -59,7 +59,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         what: "git's settings and hooks",
-        in_a: "are mounted read-only",
+        in_a: "are mounted read-only; git itself changes what runs no program (names, remotes, branches)",
         in_b: "are put right after each command",
         lost: "that a command's own git cannot see a change of them",
     },

@@ -31,6 +31,7 @@ mod paths;
 mod ports;
 mod processes;
 mod serve;
+mod settings;
 mod signals;
 mod socket;
 mod starts;
@@ -42,6 +43,7 @@ mod writes;
 
 pub(crate) use ledger::Record;
 pub(crate) use ports::Ports;
+pub(crate) use settings::{Held, Kept, Settings};
 pub(crate) use territory::Runnable;
 
 use crate::seccomp::Plan;
@@ -81,6 +83,8 @@ pub(crate) struct Watch {
     pub(crate) runnable: Runnable,
     /// Read-only islands within those that it may write.
     pub(crate) read_only: Vec<PathBuf>,
+    /// Settings of git that the command may change by what is harmless; in tier A alone.
+    pub(crate) settings: Option<Settings>,
     /// The largest file that the command may make; 0 where there is no bound.
     pub(crate) file_bytes: u64,
     /// Where a carried `connect` may find its socket: the granted roots, real paths.

@@ -7,6 +7,7 @@ use super::notice::{Answer, Notice, Notices};
 use super::paths::Root;
 use super::ports::Ports;
 use super::processes::Processes;
+use super::settings::Settings;
 use super::signals::Whose;
 use super::starts::{Searches, Start, Started};
 use super::territory::{Runnable, Territory};
@@ -33,6 +34,7 @@ pub(super) struct Server {
     territory: Territory,
     made: Option<Made>,
     sockets: Vec<PathBuf>,
+    settings: Option<Settings>,
     file_bytes: u64,
     runnable: Runnable,
     inet: crate::seccomp::Inet,
@@ -73,6 +75,7 @@ impl Server {
             territory: Territory::new(watch.tier, watch.writable, watch.read_only),
             made: watch.made.map(Made::new),
             sockets: watch.sockets,
+            settings: watch.settings,
             file_bytes: watch.file_bytes,
             runnable: watch.runnable,
             inet: watch.plan.inet,
@@ -196,6 +199,10 @@ impl Server {
             Look::Open { .. } | Look::Names(_) => {
                 let claims = writes::claims(look, notice, &self.processes);
                 self.note_made(&claims);
+                if let Some(errno) = self.change_settings(notice, rule, &claims, roots) {
+                    self.notices.answer(notice.id, Answer::of(errno));
+                    return;
+                }
                 let predict = || writes::predict(&claims, &self.processes, roots?, &self.territory);
                 // The caller's own entry goes when it ends: looked at while it waits.
                 if claims.iter().any(|claim| claim.path.starts_with("/proc")) {
@@ -247,6 +254,22 @@ impl Server {
         if let Some(Some((errno, words))) = predicted {
             self.note(notice, rule, RefusalKind::Predicted, errno, words);
         }
+    }
+
+    /// Makes a harmless change of git's settings in the caller's place.
+    fn change_settings(
+        &self,
+        notice: &Notice,
+        rule: &Rule,
+        claims: &[writes::Claim],
+        roots: Option<Roots<'_>>,
+    ) -> Option<i32> {
+        // Flags ask for something else than to replace what is there.
+        let settings =
+            self.settings.as_ref().filter(|_| rule.call != "renameat2" || notice.args[4] == 0)?;
+        let change = settings.change(claims, &self.processes, roots?)?;
+        // What was read by the caller's number is its own, and it waits still.
+        if self.notices.waits(notice.id) { settings.make(change) } else { None }
     }
 
     /// While the caller waits, what it is about to make is not there yet.

@@ -32,9 +32,10 @@ pub(crate) use linked::Linked;
 pub(crate) use mend::{Before, Territory};
 pub(crate) use outside::outside;
 pub use person::{git_path, git_settings, small_file};
-pub(crate) use places::{Place, named};
+pub(crate) use places::{Kind, Place, named};
 pub use saved::{protects, repair, repaired};
 pub use settings::GitSetting;
+pub(crate) use vet::changes_harmlessly;
 pub use walk::GIT_BARE;
 
 use std::path::Path;

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Settings that choose how git works and nothing that it runs. `*` is a name in quotes.
-const KNOWN: [&str; 42] = [
+const KNOWN: [&str; 49] = [
     "core.repositoryformatversion",
     "core.filemode",
     "core.bare",
@@ -39,14 +39,21 @@ const KNOWN: [&str; 42] = [
     "pull.rebase",
     "pull.ff",
     "push.default",
+    "push.autosetupremote",
+    "fetch.prune",
     "gc.auto",
     "advice.detachedhead",
     "remote.*.url",
+    "remote.pushdefault",
+    "remote.*.pushurl",
+    "remote.*.prune",
     "remote.*.fetch",
     "remote.*.tagopt",
     "remote.*.promisor",
     "remote.*.partialclonefilter",
     "branch.*.remote",
+    "branch.*.pushremote",
+    "branch.*.description",
     "branch.*.merge",
     "branch.*.rebase",
     "submodule.*.url",
@@ -65,7 +72,7 @@ pub(super) fn harmless(settings: &str, inside: impl Fn(&str) -> bool) -> bool {
 
 /// Whether what changed from the first settings to the second is known: every other line is in both,
 /// in the same order. What the person signs stays signed.
-pub(super) fn changes_harmlessly(before: &str, now: &str) -> bool {
+pub(crate) fn changes_harmlessly(before: &str, now: &str) -> bool {
     let known = |key: &str, value: &str| is_known(key, value) && !key.ends_with(".gpgsign");
     let before = unknown(before, known);
     before.is_some() && before == unknown(now, known)
@@ -75,7 +82,8 @@ pub(super) fn changes_harmlessly(before: &str, now: &str) -> bool {
 fn is_known(key: &str, value: &str) -> bool {
     match key {
         // `ext::` and its like run programs, a dash is an option of one. A branch may name a URL.
-        "remote.*.url" | "submodule.*.url" | "branch.*.remote" => {
+        "remote.*.url" | "remote.*.pushurl" | "remote.pushdefault" | "submodule.*.url"
+        | "branch.*.remote" | "branch.*.pushremote" => {
             !value.contains("::") && !value.starts_with('-')
         }
         key => KNOWN.contains(&key),
@@ -266,7 +274,8 @@ mod tests {
         for (from, to) in [
             ("", ""),
             ("[branch \"a\"]", "[branch \"b\"]"),
-            ("\turl = x\n", "\turl = y\n\tfetch = z\n"),
+            ("\turl = x\n", "\turl = y\n\tfetch = z\n\tpushurl = w\n"),
+            ("\tremote = o\n", "\tremote = p\n\tdescription = said\n"),
             ("\turl = x\n", ""),
             ("[core]", "# said\n[User]\n\tname = Ann\n[core]"),
         ] {
@@ -282,6 +291,9 @@ mod tests {
             ("[remote \"o\"]", "[remote \"p\"]"),
             ("url = x", "url = ext::sh -c run"),
             ("remote = o", "remote = --upload-pack=run"),
+            ("remote = o", "pushremote = ext::sh -c run"),
+            ("url = x", "pushurl = ext::sh -c run"),
+            ("[core]", "[remote]\n\tpushdefault = ext::sh -c run\n[core]"),
             ("bare = false", "bare = false\\"),
             ("[core]", "[commit]\n\tgpgsign = false\n[core]"),
             ("[core]", "[core"),

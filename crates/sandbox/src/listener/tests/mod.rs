@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 /// A watch of tier B without any grant but to start programs.
 pub(crate) fn watch(plan: Plan) -> Watch {
     Watch {
+        settings: None,
         plan,
         tier: Tier::B,
         made: None,

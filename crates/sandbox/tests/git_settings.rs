@@ -1,0 +1,126 @@
+//! Settings of the project's repository in tier A: what is harmless may be changed by the command's own
+//! git, judged before it takes effect; all else stays read-only, while and after they are replaced.
+
+#![allow(clippy::unwrap_used)]
+
+mod yard;
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use yard::{Told, Yard};
+
+/// A yard whose project is a repository with one commit and these settings of the person.
+fn repository(more: &str) -> Yard {
+    let yard = Yard::new();
+    let script = format!(
+        "git init -q -b main . && git config user.name A && git config user.email a@example.org && \
+         git add attempt && git commit -qm one && printf '{more}' >> .git/config"
+    );
+    let out =
+        Command::new("sh").args(["-ec", &script]).current_dir(&yard.project).output().unwrap();
+    assert!(out.status.success(), "this test drives git: {out:?}");
+    yard
+}
+
+fn settings(yard: &Yard) -> String {
+    std::fs::read_to_string(yard.project.join(".git/config")).unwrap()
+}
+
+/// Nothing is left of the way that new settings took.
+fn nothing_is_left(yard: &Yard, told: &Told) {
+    let git = yard.project.join(".git");
+    assert!(!git.join("config.lock").exists(), "{told:?}");
+    let hooks = std::fs::read_dir(git.join("hooks")).unwrap();
+    let hooks = hooks.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let strange: Vec<_> = hooks.filter(|name| !name.ends_with(".sample")).collect();
+    assert!(strange.is_empty(), "{strange:?} {told:?}");
+}
+
+#[test]
+fn harmless_settings_are_changed_as_git_changes_them() {
+    let yard = repository("[core]\\n\\tpager = mine\\n");
+    std::fs::set_permissions(yard.project.join(".git/config"), mode(0o640)).unwrap();
+    let script = "git config user.name Grace; git remote add origin ./there; git branch -m trunk; \
+                  git config branch.trunk.remote origin; git config --unset user.email; \
+                  git config user.name; git config core.pager; stat -c %a .git/config";
+    let told = yard.shell("a", &format!("set -e; {script}"));
+    assert_eq!(told.in_tier("a").printed(), "Grace\nmine\n640", "{told:?}");
+    let now = settings(&yard);
+    assert!(now.contains("url = ./there") && now.contains("pager = mine"), "{now}");
+    assert!(!now.contains("email"), "{now}");
+    assert!(told.all("predicted").is_empty() && told.all("refused").is_empty(), "{told:?}");
+    nothing_is_left(&yard, &told);
+}
+
+#[test]
+fn what_runs_programs_is_refused_before_it_takes_effect() {
+    let yard = repository("");
+    let before = settings(&yard);
+    for change in [
+        "git config core.fsmonitor ./evil",
+        "git config core.hooksPath evil",
+        "git config alias.x '!evil'",
+        "git config include.path ../evil",
+        "git config remote.origin.url 'ext::evil'",
+        "git remote add origin ext::evil",
+        "cp .git/config .git/config.lock; echo '[core] pager = evil' >> .git/config.lock; mv -f .git/config.lock .git/config",
+        "ln -s ../evil .git/config.lock; mv -f .git/config.lock .git/config",
+        "mkfifo .git/config.lock; mv -f .git/config.lock .git/config",
+        "mkdir .git/config.lock; mv -fT .git/config.lock .git/config",
+        "printf '[user]\\n name = \\377' > .git/config.lock; mv -f .git/config.lock .git/config",
+        "cp .git/config other; mv -f other .git/config",
+    ] {
+        let told = yard.shell("a", &format!("cd {}; {change}", yard.project.display()));
+        assert_ne!(told.in_tier("a").one("exit"), "0", "{change}: {told:?}");
+        assert_eq!(settings(&yard), before, "{change}");
+        let _ = std::fs::remove_dir_all(yard.project.join(".git/config.lock"));
+        let _ = std::fs::remove_file(yard.project.join(".git/config.lock"));
+    }
+}
+
+#[test]
+fn settings_stay_read_only_while_and_after_they_are_replaced() {
+    let yard = repository("");
+    // Each of these changes what it finds open, while git replaces the settings again and again.
+    let script = "cd .git; exec 9<config
+        (while test ! -e ../end; do echo '[core] pager = evil' >> config; ln config taken; mv config taken; done) 2>/dev/null &
+        (while test ! -e ../end; do for f in hooks/config-*; do
+            echo evil >> $f; ln $f taken; chmod 777 $f; mv $f taken; rm $f; done; done) 2>/dev/null &
+        (while test ! -e ../end; do truncate -c -s +1 config.lock; done) 2>/dev/null &
+        n=0; for i in $(seq 40); do git config user.name N$i && n=$((n+1)); done 2>/dev/null
+        touch ../end; wait; echo x >> config; echo x > /proc/self/fd/9; rm -f config config.lock taken
+        test $n -gt 0 && echo replaced";
+    let told = yard.shell("a", script);
+    assert_eq!(told.in_tier("a").printed().lines().last(), Some("replaced"), "{told:?}");
+    let now = settings(&yard);
+    assert!(now.contains("name = N"), "{now}");
+    let strange = now.lines().filter(|line| line.contains("evil") || *line == "x");
+    assert_eq!(strange.count(), 0, "{now}");
+    nothing_is_left(&yard, &told);
+}
+
+fn mode(bits: u32) -> std::fs::Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(bits)
+}
+
+#[test]
+fn nothing_is_replaced_while_another_cage_relies_on_it() {
+    let yard = repository("");
+    let wait = "touch up; while test ! -e done; do sleep 0.01; done; \
+                echo evil >> .git/config || echo still read-only";
+    let mut other = yard.runner("a", &[], &["sh", "-c", wait]);
+    let other = other.stdout(Stdio::piped()).spawn().unwrap();
+    while !yard.project.join("up").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let change = "git config user.name Grace";
+    let told = yard.shell("a", change);
+    assert_ne!(told.in_tier("a").one("exit"), "0", "{told:?}");
+    std::fs::write(yard.project.join("done"), "").unwrap();
+    let told = other.wait_with_output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("still read-only") && !settings(&yard).contains("evil"), "{told}");
+    std::fs::remove_file(yard.project.join(".git/config.lock")).unwrap_or_default();
+    let told = yard.shell("a", change);
+    assert_eq!(told.in_tier("a").one("exit"), "0", "the control: {told:?}");
+}
