@@ -27,6 +27,18 @@ pub enum Barrier {
     Git,
     /// Terminals of a program's own.
     Terminal,
+    /// Changing the machine's own places.
+    System,
+    /// A system call that the filter refuses.
+    Kernel,
+    /// Processes that the command did not start.
+    Process,
+    /// A socket file that other programs listen on.
+    Socket,
+    /// The person's settings of git.
+    Settings,
+    /// Names that are run or believed later.
+    Protected,
 }
 
 /// A row: what it is about, what the model is told of it before, and how more is given.
@@ -37,7 +49,7 @@ struct Row {
 }
 
 /// The table, in the order in which the model reads it.
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 14] = [
     Row {
         barrier: Barrier::Path,
         told: |_| None,
@@ -97,6 +109,54 @@ const ROWS: [Row; 8] = [
         ),
     },
     Row { barrier: Barrier::Terminal, told: terminal, way_on: None },
+    Row {
+        barrier: Barrier::System,
+        told: |_| None,
+        way_on: Some(
+            "no command changes the machine's own places, and no directory there can be added: ask a person to \
+             make this change",
+        ),
+    },
+    Row {
+        barrier: Barrier::Kernel,
+        told: |_| None,
+        way_on: Some(
+            "no command is given this system call, because the whole kernel or machine is within its reach: do \
+             without it, or ask a person to run the command outside of the sandbox",
+        ),
+    },
+    Row {
+        barrier: Barrier::Process,
+        told: |_| None,
+        way_on: Some(
+            "no process outside of the call can be signalled or traced: start the process in the same command, or \
+             ask a person",
+        ),
+    },
+    Row {
+        barrier: Barrier::Socket,
+        told: |_| None,
+        way_on: Some(
+            "only sockets of servers that the same command started can be reached: start the server in this \
+             command, or ask a person",
+        ),
+    },
+    Row {
+        barrier: Barrier::Settings,
+        told: |_| None,
+        way_on: Some(
+            "commands see a copy of the person's git settings, which stays as it is: give the setting to one \
+             git command with `git -c NAME=VALUE`, or ask a person to change it",
+        ),
+    },
+    Row {
+        barrier: Barrier::Protected,
+        told: |_| None,
+        way_on: Some(
+            "programs outside of the sandbox run or believe such names: write to another name, and ask a person \
+             to put it in place",
+        ),
+    },
 ];
 
 impl Barrier {
@@ -262,6 +322,9 @@ fn terminal(confinement: &Confinement) -> Option<String> {
     }
 }
 
+/// The machine's own places, of which no call is given a directory.
+const OF_SYSTEM: [&str; 5] = ["/etc", "/proc", "/sys", "/dev", "/boot"];
+
 /// What a command in this project was refused, as far as there is a way to more.
 pub(crate) fn of(refusal: &Refusal, project: &Path) -> Option<Barrier> {
     let Refusal { kind, syscall, detail, .. } = refusal;
@@ -275,6 +338,13 @@ pub(crate) fn of(refusal: &Refusal, project: &Path) -> Option<Barrier> {
     if to_inet {
         return Some(Barrier::Network);
     }
+    match (kind, syscall.as_str()) {
+        (_, "connect") if detail.starts_with('/') => return Some(Barrier::Socket),
+        (RefusalKind::Refused, "socket" | "execve" | "execveat") => return None,
+        (RefusalKind::Refused, _) if !detail.contains('/') => return Some(Barrier::Kernel),
+        (_, "ptrace" | "kill" | "tkill" | "tgkill") => return Some(Barrier::Process),
+        _ => {}
+    }
     // The path comes first in the words for it.
     let outside = *kind == RefusalKind::Predicted
         && detail.starts_with('/')
@@ -282,6 +352,10 @@ pub(crate) fn of(refusal: &Refusal, project: &Path) -> Option<Barrier> {
     match (outside, syscall.as_str()) {
         (false, _) | (true, "connect") => None,
         (true, "execve" | "execveat") => Some(Barrier::Program),
+        (true, _) if detail.contains("/settings/git/config") => Some(Barrier::Settings),
+        (true, _) if OF_SYSTEM.iter().any(|place| Path::new(detail).starts_with(place)) => {
+            Some(Barrier::System)
+        }
         (true, _) => Some(Barrier::Outside),
     }
 }
@@ -401,8 +475,17 @@ mod tests {
             (predicted, "connect", "127.0.0.1:5432 of the host", Some(Barrier::Network)),
             (refused, "socket", "AF_INET stream socket", Some(Barrier::Network)),
             (refused, "socket", "AF_ALG type 5 socket", None),
-            (predicted, "connect", "/run/docker.sock", None),
-            (predicted, "openat", "/etc/hosts for writing", Some(Barrier::Outside)),
+            (predicted, "connect", "/run/docker.sock", Some(Barrier::Socket)),
+            (predicted, "openat", "/etc/hosts for writing", Some(Barrier::System)),
+            (predicted, "openat", "/srv/x for writing", Some(Barrier::Outside)),
+            (
+                predicted,
+                "openat",
+                "/tmp/a/settings/git/config.lock for writing",
+                Some(Barrier::Settings),
+            ),
+            (refused, "add_key", "the kernel's key rings", Some(Barrier::Kernel)),
+            (predicted, "ptrace", "attaching to pid 1", Some(Barrier::Process)),
             (predicted, "mkdirat", "/projects/x, making it", Some(Barrier::Outside)),
             (predicted, "openat", "/proj/.envrc for writing", None),
             (predicted, "execve", "/opt2/bin/tool, running it", Some(Barrier::Program)),
@@ -410,7 +493,7 @@ mod tests {
             (predicted, "execve", "/proj/tool, running it", None),
             (refused, "execve", "starting a program /bin/true", None),
             (refused, "mount", "mounting /etc", None),
-            (predicted, "kill", "SIGKILL to pid 1", None),
+            (predicted, "kill", "SIGKILL to pid 1", Some(Barrier::Process)),
         ] {
             let (syscall, detail) = (syscall.to_owned(), detail.to_owned());
             let refusal = Refusal { kind, syscall, detail, errno: 1, pid: 1, count: 1 };

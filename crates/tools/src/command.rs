@@ -12,7 +12,7 @@ use crate::hidden::{self, View};
 use crate::home_names;
 use crate::lines::cut_line;
 use crate::live::{Live, Show, Shown};
-use crate::noise::is_noise;
+use crate::noise::{is_noise, is_probe};
 use crate::not_started::Search;
 use crate::run::CommandSide;
 use crate::site::Site;
@@ -347,7 +347,10 @@ fn answer(
     let has_failed = outcome != Outcome::Exited { code: 0 };
     footer.extend(match has_failed {
         true => refused(&matters, ending.refusals_uncounted),
-        false => refused_in_passing(&matters, ending.refusals_uncounted).into_iter().collect(),
+        false => {
+            let told: Vec<Refusal> = matters.iter().filter(|one| !is_probe(one)).cloned().collect();
+            refused_in_passing(&told, ending.refusals_uncounted).into_iter().collect()
+        }
     });
     footer.extend(ending.tampered.iter().map(|name| {
         let said = name.to_string();
@@ -366,6 +369,11 @@ fn answer(
         footer.extend(missed(&text, &matters, sight, site));
         let is_missing = matches!(ending.exit, Exit::Code(NOT_FOUND)) && sight.is_locked;
         footer.extend(is_missing.then(|| sight.search().line(&text)).flatten());
+    } else {
+        footer.extend(ways_on((&[], &ending.tampered), &site.place.project, sight.way_out));
+    }
+    if outcome == Outcome::TimedOut && time < Duration::from_millis(LONGEST_MS) {
+        footer.push(format!("[timeout_ms may be up to {LONGEST_MS}]"));
     }
     let summary = format!("{exit}, {:.1} s", took.as_secs_f64());
     footer.push(exit);
@@ -518,13 +526,17 @@ fn ways_on(
         // A hook of another place is a program like others.
         Some(Barrier::Program) => Some(Barrier::Program),
         Some(Barrier::Network) => Some(way),
+        Some(Barrier::Settings) => Some(Barrier::Settings),
         _ if is_gits(&refusal.detail) => Some(Barrier::Git),
         other => other,
     };
-    let held = |name: &Tampered| name.remedy != Remedy::Granted && is_gits(&name.path);
-    let gits = tampered.iter().filter(|name| held(name)).map(|_| Barrier::Git);
+    let held = tampered.iter().filter(|name| name.remedy != Remedy::Granted);
+    let names = held.map(|name| match is_gits(&name.path) {
+        true => Barrier::Git,
+        false => Barrier::Protected,
+    });
     let mut met: Vec<Barrier> = Vec::new();
-    for barrier in refusals.iter().filter_map(of).chain(gits) {
+    for barrier in refusals.iter().filter_map(of).chain(names) {
         if !met.contains(&barrier) {
             met.push(barrier);
         }

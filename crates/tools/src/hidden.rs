@@ -50,6 +50,22 @@ const BUS: &str = "no command is granted the system bus: it controls the service
 const PACKAGES: &str = "no command can install packages of the system: that changes the whole machine; ask a \
                         person, or install into the project (venv, npm, cargo)";
 
+/// Names in the home by which everybody knows keys, there or not.
+const KEYS: [&str; 12] = [
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".password-store",
+    ".netrc",
+    ".pypirc",
+    ".pgpass",
+    ".git-credentials",
+    ".vault-token",
+];
+
 /// What the sandbox shows, and what of the rest may be spoken of.
 pub(crate) struct View<'a> {
     /// Places that the command can read.
@@ -75,7 +91,17 @@ pub(crate) fn line<'a>(
     if let Some(meaning) = paths.iter().find_map(|path| meaning(path)) {
         return Some(format!("[{meaning}]"));
     }
-    missed(printed).iter().find_map(|path| ungranted(path, view))
+    missed(printed).iter().find_map(|path| ungranted(path, view)).or_else(|| gone(printed))
+}
+
+/// The line about a process that the command does not see.
+fn gone(printed: &str) -> Option<String> {
+    let says_so = printed.lines().rev().take(LAST).any(|line| line.contains("No such process"));
+    says_so.then(|| {
+        "[a command sees no process outside of its call, and one of an earlier call has ended with it: start \
+         the process in the same command, or ask a person]"
+            .to_owned()
+    })
 }
 
 fn meaning(path: &Path) -> Option<&'static str> {
@@ -96,6 +122,11 @@ fn ungranted(path: &Path, view: &View<'_>) -> Option<String> {
     if let Some(home) = view.home.filter(|home| path.starts_with(home)) {
         // A name with a dot may hold keys: no way to those is offered.
         let first = path.strip_prefix(home).ok()?.iter().next()?;
+        if let Some(kept) = KEYS.iter().find(|kept| first == **kept) {
+            return Some(format!(
+                "[no command reads ~/{kept}: keys lie there; ask a person to do what needs them]"
+            ));
+        }
         let is_plain = !first.as_encoded_bytes().starts_with(b".");
         return is_plain.then(|| {
             format!("[{said} lies outside of the granted directories; of the home only tool chains are in sight: {way}]")
@@ -213,7 +244,8 @@ mod tests {
             ("/root/.bashrc", None),
             ("/home/other/x", None),
             ("/home/u/work/x", Some("outside of the granted directories")),
-            ("/home/u/.ssh/id_rsa", None),
+            ("/home/u/.ssh/id_rsa", Some("no command reads ~/.ssh: keys")),
+            ("/home/u/.ssh2/id_rsa", None),
             ("/home/u", None),
             ("/tmp/x", None),
         ] {
@@ -222,6 +254,8 @@ mod tests {
                 (line, part) => assert_eq!(line.as_deref(), part, "{path}"),
             }
         }
+        let killed = line("kill: (7) - No such process", std::iter::empty(), &view);
+        assert!(killed.unwrap().contains("sees no process outside of its call"));
         let refused = ["/run/docker.sock"].into_iter();
         assert!(line("", refused, &view).unwrap().contains("root on this machine"));
     }

@@ -1,6 +1,7 @@
 //! Which new names a command left in the session's own home: a program that set itself up there did so
 //! for this session only, and the result says that. For `command`.
 
+use crate::noise::is_noise_at;
 use crate::scope::Place;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ pub(crate) fn line(before: &BTreeSet<PathBuf>, after: &BTreeSet<PathBuf>) -> Opt
     let is_named = |name: &&PathBuf| {
         !before.contains(*name)
             && !name.starts_with(CACHES)
+            && !name.to_str().is_some_and(is_noise_at)
             && !SHARED.iter().any(|shared| *name == Path::new(shared))
     };
     let new: Vec<String> =
@@ -56,7 +58,7 @@ mod tests {
         let before = names(&[".cargo", ".config", ".config/git"]);
         for (left, told) in [
             (&[][..], None),
-            (&[".cache", ".cache/pip", ".local", ".local/share"], None),
+            (&[".cache", ".cache/pip", ".local", ".local/share", ".bash_history"], None),
             (&[".config/mytool", ".m2"], Some("~/.config/mytool, ~/.m2")),
             (&["a", "b", "c", "d", "e", "f", "g"], Some("~/a, ~/b, ~/c, ~/d, ~/e and 2 more")),
         ] {

@@ -32,7 +32,7 @@ const HISTORY: &str = "lines that a person typed; a call has no person at its ke
 const CACHE: &str = "saves the next run some time, and this one does without";
 const OOM: &str = "sets which process the kernel would end first; the order stays as it is";
 
-const ROWS: [Row; 37] = [
+const ROWS: [Row; 38] = [
     row("/proc/{number}/coredump_filter for writing", "java", "chooses the content of a core dump"),
     row("/proc/{number}/oom_score_adj for writing", "chromium, postgres, sshd", OOM),
     row("/proc/{number}/oom_adj for writing", "the same, older", OOM),
@@ -53,6 +53,7 @@ const ROWS: [Row; 37] = [
     row("~/.lesshsQ{deed}", "less", HISTORY),
     row("~/.local/state/lesshst{deed}", "less", HISTORY),
     row("~/.bash_history{deed}", "bash -i", HISTORY),
+    row("~/.bash_history-{number}.tmp{deed}", "bash -i", HISTORY),
     row("~/.zsh_history{deed}", "zsh -i", HISTORY),
     row("~/.python_history{deed}", "python -i", HISTORY),
     row("~/.node_repl_history{deed}", "node -i", HISTORY),
@@ -105,6 +106,17 @@ pub(crate) fn is_noise(refusal: &Refusal, home: Option<&str>) -> bool {
         let answered = row.errno.is_none_or(|errno| errno as i32 == refusal.errno);
         answered && covers(row.pattern, &refusal.detail, home)
     })
+}
+
+/// Whether it is how a library learns, when it is loaded, that there is no IPv6: after a success it tells nothing.
+pub(crate) fn is_probe(refusal: &Refusal) -> bool {
+    refusal.syscall == "socket" && refusal.detail == "AF_INET6 stream socket"
+}
+
+/// Whether a new name of the home, relative to it, is one that programs leave behind without being asked.
+pub(crate) fn is_noise_at(name: &str) -> bool {
+    let detail = format!("/{name} for writing");
+    ROWS.iter().filter_map(|row| row.pattern.strip_prefix('~')).any(|below| matches(below, &detail))
 }
 
 fn covers(pattern: &str, detail: &str, home: Option<&str>) -> bool {
@@ -226,6 +238,25 @@ mod tests {
         "signal 9 to pid 4711",
         "AF_INET stream socket",
     ];
+
+    #[test]
+    fn names_of_the_home_and_probes_are_known_exactly() {
+        for (name, is_known) in
+            [(".bash_history", true), (".viminfo", true), (".bashrc", false), (".config/x", false)]
+        {
+            assert_eq!(is_noise_at(name), is_known, "{name}");
+        }
+        for (detail, is_known) in [
+            ("AF_INET6 stream socket", true),
+            ("AF_INET6 datagram socket", false),
+            ("AF_INET stream socket", false),
+        ] {
+            let (kind, syscall, detail) =
+                (RefusalKind::Refused, "socket".to_owned(), detail.to_owned());
+            let refusal = Refusal { kind, syscall, detail, errno: 97, pid: 1, count: 1 };
+            assert_eq!(is_probe(&refusal), is_known, "{refusal:?}");
+        }
+    }
 
     #[test]
     fn noise_is_known_by_its_exact_place() {
