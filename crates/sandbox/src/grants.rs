@@ -249,8 +249,8 @@ impl Grants {
         });
         match (made, self.list.get_mut(before)) {
             (Ok((directory, ..)), Some(grant)) => grant.overlay = Some(directory),
-            // With nothing below, the upper side is all there is.
-            (Ok((_, place, upper)), None) => {
+            // Where the kernel makes no overlay the upper side is all there is.
+            (Ok((directory, place, upper)), None) => {
                 self.made.push(real.clone());
                 self.list.push(Grant {
                     path: real,
@@ -259,7 +259,7 @@ impl Grants {
                     place: place.into(),
                     folder: true,
                     fresh: None,
-                    overlay: None,
+                    overlay: Some(directory),
                 });
             }
             (Err(error), _) => self.plain.push(not_overlaid(&real, &error)),
@@ -273,15 +273,17 @@ impl Grants {
         for (place, errno) in plain {
             let overlaid = self.list.iter_mut().filter(|grant| grant.path == *place);
             overlaid.for_each(|grant| grant.overlay = None);
-            self.plain.push(not_overlaid(place, errno));
+            if !self.made.contains(place) {
+                self.plain.push(not_overlaid(place, errno));
+            }
         }
         std::mem::take(&mut self.plain)
     }
 
     /// What is shown as an overlay, or would be if the person had something there.
     pub(crate) fn overlays(&self) -> Vec<PathBuf> {
-        let overlaid = self.list.iter().filter(|grant| grant.overlay.is_some());
-        overlaid.map(|grant| &grant.path).chain(&self.made).cloned().collect()
+        let is_one = |grant: &&Grant| grant.overlay.is_some() || self.made.contains(&grant.path);
+        self.list.iter().filter(is_one).map(|grant| grant.path.clone()).collect()
     }
 
     /// Shows the caches where programs look for them by themselves, if that is in the session's home.

@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 /// In the directory of an overlay: what was changed, and what the kernel works in.
 pub(crate) const UPPER: &str = "upper";
 const WORK: &str = "work";
+/// What lies below where the person has nothing. Shown as it is, the upper side would let a command write
+/// attributes that are the kernel's own once the person has something there.
+const NOTHING: &str = "nothing";
 
 /// Where the mounts hang while a root is built.
 const MOUNTS: &str = "/.overlays";
@@ -44,10 +47,15 @@ pub(crate) fn directory(all: &Path, place: &Path) -> io::Result<PathBuf> {
     let directory = all.join(OsString::from_vec(name));
     let make = |path: &Path, mode| DirBuilder::new().recursive(true).mode(mode).create(path);
     make(&directory, 0o700)?;
-    for name in [UPPER, WORK] {
+    for name in [UPPER, WORK, NOTHING] {
         make(&directory.join(name), 0o755)?;
     }
     Ok(directory)
+}
+
+/// What lies below the changes in `directory` where `host` would be shown without an overlay.
+pub(crate) fn lower(directory: &Path, host: &Path) -> PathBuf {
+    if host.starts_with(directory) { directory.join(NOTHING) } else { host.to_owned() }
 }
 
 /// The overlays of a root that is being built.

@@ -289,7 +289,8 @@ impl Plan {
         match Overlays::begin(mounted) {
             Ok(overlays) => {
                 for (mount, over) in all() {
-                    let made = mount.on_host().and_then(|lower| {
+                    let lower = old_of(&overlay::lower(&over.directory, &mount.host));
+                    let made = open(&lower).and_then(|lower| {
                         overlays.mount(&lower, &open(&old_of(&over.directory))?, &over.directory)
                     });
                     plain.extend(made.err().map(|errno| (mount.at.clone(), errno)));

@@ -52,6 +52,17 @@ impl Project {
         self.yard.cage("a", &options, &["sh", "-c", &script])
     }
 
+    /// Sets the kernel's own attributes of overlays in a cage, where the kernel lets it.
+    fn mark(&self, marks: &[(&str, &str, &str)]) {
+        let attempt = self.yard.inside.display();
+        for (path, name, value) in marks {
+            let told =
+                self.run(&format!("{attempt} try attribute {path} user.overlay.{name} '{value}'"));
+            let said = told.in_tier("a").printed();
+            assert!(["attribute: done ", "attribute: EPERM"].contains(&said.as_str()), "{told:?}");
+        }
+    }
+
     /// What the person has, with what would show a change.
     fn of_the_person(&self) -> Vec<(PathBuf, Vec<u8>, u32, i64)> {
         let mut found = Vec::new();
@@ -145,19 +156,37 @@ fn nothing_of_the_person_is_changed_or_read_beyond_what_is_granted() {
 #[test]
 fn attributes_of_the_kernel_s_own_lead_nowhere() {
     let project = Project::new();
-    let secret = project.yard.secret.display();
-    let script = format!(
-        "mkdir -p .cargo/registry/own && \
-         setfattr -n user.overlay.redirect -v {secret} .cargo/registry/own; \
-         setfattr -n user.overlay.opaque -v y .cargo/registry/src; \
-         setfattr -n user.overlay.metacopy .cargo/registry/cache/crate; echo tried"
-    );
-    assert_eq!(project.run(&script).in_tier("a").printed(), "tried");
-    let told = project.run(
-        "cat .cargo/registry/own/* ; cat .cargo/registry/src/lib.rs .cargo/registry/cache/crate",
-    );
+    let own =
+        [(".cargo/registry/src", "opaque", "y"), (".cargo/registry/cache/crate", "metacopy", "")];
+    project.mark(&own);
+    let told = project.run("cat .cargo/registry/src/lib.rs .cargo/registry/cache/crate");
     let printed = told.in_tier("a").printed();
     assert_eq!(printed, "the person's sourcethe person's crate", "{told:?}");
+}
+
+/// Nor where the person has nothing at first, so that all there is was made by commands.
+#[test]
+fn attributes_lead_nowhere_once_the_person_has_something_there() {
+    let project = Project::new();
+    let at = ".npm/_cacache";
+    let made = format!("cd {at} && mkdir moved hides && echo own > moved/own && echo own > file");
+    project.run(&made).in_tier("a");
+    let names =
+        [("moved", "redirect", "/hides"), ("hides", "opaque", "y"), ("file", "metacopy", "")];
+    let paths = names.map(|(name, ..)| format!("{at}/{name}"));
+    let marks: Vec<_> = paths
+        .iter()
+        .zip(names)
+        .map(|(path, (_, name, value))| (path.as_str(), name, value))
+        .collect();
+    project.mark(&marks);
+    let cache = project.yard.home.join(at);
+    std::fs::create_dir_all(cache.join("hides")).unwrap();
+    std::fs::write(cache.join("hides/theirs"), "the person's").unwrap();
+    let told =
+        project.run(&format!("cd {at} && cat moved/own file hides/theirs && rm -r moved file"));
+    assert_eq!(told.in_tier("a").printed(), "own\nown\nthe person's", "{told:?}");
+    assert_eq!(told.one("exit"), "0", "{told:?}");
 }
 
 #[test]

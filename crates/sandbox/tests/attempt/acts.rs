@@ -39,6 +39,7 @@ fn perform(act: &str, words: &[&str]) -> io::Result<String> {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).map(nothing)
         }
         ("utime" | "setxattr" | "chown", [path]) => metadata(act, path),
+        ("attribute", [path, name, value]) => attribute(path, name, value),
         ("read", [path]) => std::fs::read_to_string(path),
         ("read-through-link", [path, link]) => {
             std::os::unix::fs::symlink(path, link)?;
@@ -119,15 +120,18 @@ fn metadata(act: &str, path: &str) -> io::Result<String> {
             })?;
             Ok(String::new())
         }
-        _ => {
-            // SAFETY: two names and one byte to read.
-            #[allow(unsafe_code)]
-            Errno::result(unsafe {
-                libc::setxattr(name.as_ptr(), c"user.agentd".as_ptr(), c"x".as_ptr().cast(), 1, 0)
-            })?;
-            Ok(String::new())
-        }
+        _ => attribute(path, "user.agentd", "x"),
     }
+}
+
+/// Sets an extended attribute.
+fn attribute(path: &str, name: &str, value: &str) -> io::Result<String> {
+    let (path, name) = (std::ffi::CString::new(path)?, std::ffi::CString::new(name)?);
+    let (at, length) = (value.as_ptr().cast(), value.len());
+    // SAFETY: two names that end with a zero, and as many bytes to read as there are.
+    #[allow(unsafe_code)]
+    Errno::result(unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), at, length, 0) })?;
+    Ok(String::new())
 }
 
 /// Ways to send beside plain TCP and UDP.
