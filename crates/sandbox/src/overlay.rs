@@ -125,12 +125,13 @@ impl Overlays {
     }
 }
 
-/// The one of this directory, as it is mounted.
+/// The one of this directory, as it is mounted; opened again where a command closed it.
 ///
 /// # Errors
 /// What the kernel answers.
 pub(crate) fn mounted(directory: &Path) -> Result<OwnedFd, Errno> {
-    folder(place_of(directory)?)
+    let commands = Private { dirs: vec![MOUNTS.into()], ..Private::default() };
+    mount_point::make(&place_of(directory)?, Shape::Folder, &commands)
 }
 
 fn place_of(directory: &Path) -> Result<PathBuf, Errno> {

@@ -189,6 +189,16 @@ fn attributes_lead_nowhere_once_the_person_has_something_there() {
     assert_eq!(told.one("exit"), "0", "{told:?}");
 }
 
+/// What a command closed is closed for that command alone.
+#[test]
+fn a_place_that_a_command_closed_is_open_for_the_next() {
+    let project = Project::new();
+    for place in [".cargo/registry", ".npm/_cacache"] {
+        project.run(&format!("echo x > {place}/own && chmod 000 {place}")).in_tier("a");
+        assert_eq!(project.run(&format!("cat {place}/own")).in_tier("a").printed(), "x", "{place}");
+    }
+}
+
 #[test]
 fn the_person_s_own_stays_read_only_where_no_overlay_can_be_made() {
     let project = Project::new();
