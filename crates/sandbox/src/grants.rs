@@ -152,6 +152,7 @@ impl Grants {
         }
         grants.withhold(wanted, means)?;
         grants.hide(wanted, means);
+        grants.show_as_it_is();
         grants.protect(wanted, linked, policy, means)?;
         Ok(grants)
     }
@@ -265,6 +266,22 @@ impl Grants {
             (Err(error), _) => self.plain.push(not_overlaid(&real, &error)),
         }
         Ok(())
+    }
+
+    /// Takes the overlay from each place in which something is covered: what covers is mounted on what the
+    /// host has there. What a writable place within shows is the host's all the same.
+    fn show_as_it_is(&mut self) {
+        for covered in &self.covered {
+            let around = self.list.iter_mut().filter(|grant| covered.starts_with(&grant.path));
+            let mut around: Vec<_> = around.collect();
+            around.sort_by_key(|grant| std::cmp::Reverse(grant.path.components().count()));
+            for grant in around.into_iter().take_while(|grant| !grant.access.writes()) {
+                if grant.overlay.take().is_some() {
+                    let why = format!("{} is taken out of it", covered.display());
+                    self.plain.push(not_overlaid(&grant.path, &why));
+                }
+            }
+        }
     }
 
     /// Takes back that these are shown as overlays, and says why for each and for those that could not

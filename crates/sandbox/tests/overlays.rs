@@ -199,6 +199,25 @@ fn a_place_that_a_command_closed_is_open_for_the_next() {
     }
 }
 
+/// A place in which something is taken out is shown as it is.
+#[test]
+fn what_is_withheld_within_a_place_stays_out_of_it() {
+    let project = Project::new();
+    let withheld = project.yard.home.join(".cargo/registry/cache");
+    let (all, withheld) = (project.overlays.to_str().unwrap(), withheld.to_str().unwrap());
+    let home = format!("{}={}", project.yard.home.display(), project.own_home.display());
+    let options = ["private", &home, "overlays", all, "withheld", withheld];
+    let script = format!(
+        "cd {}/.cargo; cat registry/src/lib.rs; echo x > bin/own && echo added; \
+         ls registry/cache; echo x > registry/x || echo refused",
+        project.yard.home.display()
+    );
+    let told = project.yard.cage("a", &options, &["sh", "-c", &script]);
+    assert_eq!(told.in_tier("a").printed(), "the person's sourceadded\nrefused", "{told:?}");
+    let said = told.all("limit").join(" ");
+    assert!(said.contains(".cargo/registry is read-only"), "{said}");
+}
+
 #[test]
 fn the_person_s_own_stays_read_only_where_no_overlay_can_be_made() {
     let project = Project::new();
