@@ -4,6 +4,7 @@
 //! For `grants` and `root`.
 
 use crate::mount_point::{self, Private, Shape};
+use crate::root::OLD;
 use crate::sys;
 use nix::errno::Errno;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -143,6 +144,9 @@ fn mount_one(sides: [&OwnedFd; 2], at: &Path) -> Result<(), Errno> {
         sys::attach(sys::copied_tree(tree.as_fd())?.as_fd(), folder(side)?.as_fd())?;
     }
     let [lower, upper] = SIDES;
+    if has_mounts(lower)? {
+        return Err(Errno::EXDEV);
+    }
     // `userxattr` is what an unprivileged user may mount. Whoever mounts holds the lock on the upper side,
     // and `index` would refuse the upper one for ever once the person's directory was made anew.
     let options = format!(
@@ -150,6 +154,16 @@ fn mount_one(sides: [&OwnedFd; 2], at: &Path) -> Result<(), Errno> {
     );
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("agentd"), at, Some("overlay"), flags, Some(options.as_str()))
+}
+
+/// Whether anything is mounted below: an overlay shows what that hides. In a user namespace the kernel
+/// refuses such a lower side by itself.
+fn has_mounts(place: &str) -> Result<bool, Errno> {
+    let table = std::fs::read(format!("{OLD}/proc/self/mountinfo"));
+    let table =
+        table.map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)))?;
+    // Its fifth word is the place.
+    Ok(String::from_utf8_lossy(&table).contains(&format!(" {place}/")))
 }
 
 fn folder(path: impl AsRef<Path>) -> Result<OwnedFd, Errno> {

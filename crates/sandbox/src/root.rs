@@ -17,7 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 /// Where the host's tree hangs while the new root is built.
-const OLD: &str = "/.old";
+pub(crate) const OLD: &str = "/.old";
 /// Where the new root is first mounted; any directory that exists serves.
 const STAGES: [&str; 4] = ["/tmp", "/run", "/mnt", "/var"];
 /// The usual links of `/dev`.

@@ -168,6 +168,68 @@ fn where_proc_is_masked_a_cage_is_lower_or_refused_with_its_reason() {
     assert_eq!(caged(&yard, 0, "a").in_tier("a").printed(), "ran");
 }
 
+/// A command whose home has an overlay of `go`, after these mounts; `$1` is the yard.
+fn overlaid(user: u32, mounts: &str, script: &str) -> Told {
+    let yard = if user == 0 { Yard::new() } else { yard_of_nobody().0 };
+    let [go, own_home, overlays] = ["home/go/sub", "own-home", "overlays"].map(|name| {
+        let place = yard.root.join(name);
+        std::fs::create_dir_all(&place).unwrap();
+        place
+    });
+    std::fs::write(go.join("file"), "below\n").unwrap();
+    for place in [&go, go.parent().unwrap(), &own_home, &overlays] {
+        chown(place, Some(user), Some(user)).unwrap();
+    }
+    let home = format!("{}={}", yard.home.display(), own_home.display());
+    let script = format!("cd {}/go && {script}", yard.home.display());
+    let options = ["private", &home, "overlays", overlays.to_str().unwrap()];
+    let inner = yard.runner("a", &options, &["sh", "-c", &script]);
+    let mounts = format!("set -e; cd \"$1\"; {mounts}\nchown {user} overlays; shift; exec \"$@\"");
+    let out = Command::new("unshare")
+        .args(["-m", "sh", "-c", &mounts, "sh"])
+        .arg(&yard.root)
+        .args(["setpriv", "--clear-groups", "--reuid", &user.to_string()])
+        .args(["--regid", &user.to_string(), ATTEMPT])
+        .args(inner.get_args())
+        .output()
+        .unwrap();
+    Told::from(&out)
+}
+
+/// As in a container, whose disk is an overlay itself.
+#[test]
+fn on_a_disk_that_takes_no_overlay_the_person_s_own_is_read_only_and_the_record_says_so() {
+    must_be_root();
+    let mounts = "mkdir l u w; mount -t overlay -o lowerdir=l,upperdir=u,workdir=w x overlays";
+    let script = "cat sub/file; (echo x > new) 2>/dev/null && echo new; \
+                  echo y > ~/.npm/_cacache/y && cat ~/.npm/_cacache/y";
+    for user in [0, NOBODY] {
+        for (mounts, printed) in [(mounts, "below\ny"), (":", "below\nnew\ny")] {
+            let script = script.replace('~', "..");
+            let told = overlaid(user, mounts, &script);
+            assert_eq!(told.in_tier("a").printed(), printed, "user {user}: {told:?}");
+            let said = told.all("limit").join(" ").matches("go is read-only").count();
+            assert_eq!(said, usize::from(mounts != ":"), "user {user}: {told:?}");
+        }
+    }
+}
+
+/// An overlay shows what lies below a mount, which whoever mounted there may have meant to hide.
+#[test]
+fn what_is_mounted_within_a_place_is_shown_and_what_it_hides_is_not() {
+    must_be_root();
+    for user in [0, NOBODY] {
+        let told = overlaid(
+            user,
+            "mount -t tmpfs x home/go/sub; echo above > home/go/sub/file",
+            "cat sub/file",
+        );
+        assert_eq!(told.in_tier("a").printed(), "above", "user {user}: {told:?}");
+        let said = told.all("limit").join(" ");
+        assert!(said.contains("go is read-only"), "user {user}: {told:?}");
+    }
+}
+
 /// What makes a container: an overlay for its root, mounts, processes and network of its own, masked
 /// places in `/proc`, `/proc/sys` read-only.
 const CONTAINER: &str = "set -e
