@@ -403,10 +403,16 @@ impl Grants {
             .map_err(|error| CageError::os(Step::Grants, path.display(), error))?
             .is_dir();
         // What this user cannot read needs no cover: the kernel refuses it by itself.
-        let secret = rule.except.iter().map(Path::new).filter(|name| readable(&path.join(name)));
+        let secret = rule.except.iter().filter(|name| readable(&path.join(name)));
+        // Nothing is mounted on a link; what it leads to elsewhere is granted there or is not.
+        let secret = secret.filter_map(|name| {
+            let at = real.join(name);
+            Some(at.canonicalize().unwrap_or(at).strip_prefix(&real).ok()?.to_owned())
+        });
         match means {
             Means::Layer => {
-                let secret: Vec<&Path> = secret.collect();
+                let secret: Vec<PathBuf> = secret.collect();
+                let secret: Vec<&Path> = secret.iter().map(PathBuf::as_path).collect();
                 if !secret.is_empty() {
                     for piece in beside(path, &secret)? {
                         let Piece { path, place, folder } = piece;

@@ -186,3 +186,24 @@ fn inside_another_cage_there_is_a_lower_one_or_none() {
         }
     }
 }
+
+/// As those make it who keep their settings in one folder and link to them.
+#[test]
+fn a_link_at_a_name_that_is_taken_out_stops_no_command_and_opens_nothing() {
+    for tier in TIERS {
+        let yard = Yard::new();
+        let (place, settings) = (yard.home.join(".npm-global"), yard.home.join("settings"));
+        for folder in [&settings, &place.join("own")] {
+            std::fs::create_dir_all(folder).unwrap();
+            std::fs::write(folder.join("npmrc"), "token-of-the-person").unwrap();
+        }
+        std::fs::write(place.join("program"), "usable").unwrap();
+        for to in [settings.as_path(), std::path::Path::new("own")] {
+            let _ = std::fs::remove_file(place.join("etc"));
+            std::os::unix::fs::symlink(to, place.join("etc")).unwrap();
+            let script = format!("cd {} && cat etc/npmrc; cat program", place.display());
+            let told = yard.shell(tier, &script);
+            assert_eq!(told.in_tier(tier).printed(), "usable", "{told:?}");
+        }
+    }
+}
