@@ -6,7 +6,7 @@ use crate::listener::Kept;
 use crate::overlay;
 use crate::policy::{Absent, Access, At, Fresh, Overlay, Policy, Rule, When};
 use crate::protected::{self, Before, Kind, Linked, Territory};
-use crate::secrets::{Piece, beside, readable};
+use crate::secrets::{Piece, beside, named, readable};
 use crate::sys;
 use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network};
@@ -403,7 +403,8 @@ impl Grants {
             .map_err(|error| CageError::os(Step::Grants, path.display(), error))?
             .is_dir();
         // What this user cannot read needs no cover: the kernel refuses it by itself.
-        let secret = rule.except.iter().filter(|name| readable(&path.join(name)));
+        let secret = rule.except.iter().flat_map(|name| named(path, name));
+        let secret = secret.filter(|name| readable(&path.join(name)));
         // Nothing is mounted on a link; what it leads to elsewhere is granted there or is not.
         let secret = secret.filter_map(|name| {
             let at = real.join(name);

@@ -128,9 +128,6 @@ fn rules(lines: &[Grant]) -> Result<String, String> {
     let mut grants = String::new();
     for grant in lines {
         let at = place(&grant.at)?;
-        if grant.overlay.is_some() && !grant.except.is_empty() {
-            return Err(format!("`{}`: nothing can be taken out of an overlay", grant.at));
-        }
         grants += &format!(
             "Rule {{ at: {at}, access: Access::{:?}, why: {:?}, absent: Absent::{:?}, \
              when: When::{:?}, fresh: {}, overlay: {}, except: &{:?} }},\n",

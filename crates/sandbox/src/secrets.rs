@@ -53,6 +53,29 @@ pub(crate) fn beside(path: &Path, secrets: &[&Path]) -> Result<Vec<Piece>, CageE
     Ok(pieces)
 }
 
+/// What a policy's name in this directory stands for: `*` is the rest of a name, or all of it. Links are
+/// passed over, for what they lead to has a name of its own.
+pub(crate) fn named(path: &Path, name: &str) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::new()];
+    for part in name.split('/') {
+        found = match part.strip_suffix('*') {
+            None => found.into_iter().map(|below| below.join(part)).collect(),
+            Some(begin) => found.iter().flat_map(|below| beginning(path, below, begin)).collect(),
+        };
+    }
+    found
+}
+
+/// The names in `below` that begin so.
+fn beginning(path: &Path, below: &Path, begin: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(path.join(below)).into_iter().flatten().flatten();
+    let entries = entries.filter(|entry| {
+        entry.file_name().as_encoded_bytes().starts_with(begin.as_bytes())
+            && entry.file_type().is_ok_and(|kind| !kind.is_symlink())
+    });
+    entries.map(|entry| below.join(entry.file_name())).collect()
+}
+
 /// Whether this user could read a secret: the file, or any file right in the directory.
 pub(crate) fn readable(path: &Path) -> bool {
     match access(path, AccessFlags::R_OK) {
@@ -90,6 +113,25 @@ mod tests {
         found.sort();
         let wanted = ["elsewhere", "passwd", "shadow.old", "ssl/certs", "ssl/openssl.cnf"];
         assert_eq!(found, wanted.map(at));
+    }
+
+    #[test]
+    fn a_star_is_the_rest_of_a_name() {
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["tools/1.0/etc", "tools/2.0", "mcp-a", "mcp"] {
+            std::fs::create_dir_all(dir.path().join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink("1.0", dir.path().join("tools/latest")).unwrap();
+        for (name, stands_for) in [
+            ("fixed/npmrc", &["fixed/npmrc"][..]),
+            ("mcp-*", &["mcp-a"]),
+            ("tools/*/etc/npmrc", &["tools/1.0/etc/npmrc", "tools/2.0/etc/npmrc"]),
+            ("missing/*", &[]),
+        ] {
+            let mut found = named(dir.path(), name);
+            found.sort();
+            assert_eq!(found, stands_for.iter().map(PathBuf::from).collect::<Vec<_>>(), "{name}");
+        }
     }
 
     #[test]

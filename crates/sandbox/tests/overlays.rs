@@ -199,6 +199,30 @@ fn a_place_that_a_command_closed_is_open_for_the_next() {
     }
 }
 
+/// Secrets that lie among caches and tools.
+#[test]
+fn what_holds_keys_among_caches_is_not_read() {
+    let project = Project::new();
+    for (place, beside, secret) in [
+        (".cache/ms-playwright", "chromium-1/chrome", "mcp-chrome-3f2a/Local State"),
+        (".opam", "default/bin/ocaml", "plugins/opam-publish/ann.token"),
+        (".asdf", "installs/rust/1.80/bin/cargo", "installs/rust/1.80/credentials.toml"),
+        (".cache/deno", "deps/x", "location_data/3f2a/local_storage"),
+    ] {
+        let place = project.yard.home.join(place);
+        for (name, text) in [(beside, "usable"), (secret, "token-of-the-person")] {
+            let file = place.join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, text).unwrap();
+        }
+        let place = place.display();
+        let script = format!("cat \"{place}/{secret}\"; cat {place}/{beside}");
+        for told in [project.run(&script), project.yard.shell("b", &script)] {
+            assert_eq!(told.printed(), "usable", "{told:?}");
+        }
+    }
+}
+
 /// A place in which something is taken out is shown as it is.
 #[test]
 fn what_is_withheld_within_a_place_stays_out_of_it() {
