@@ -82,10 +82,12 @@ pub(crate) fn changes_harmlessly(before: &str, now: &str) -> bool {
 fn is_known(key: &str, value: &str) -> bool {
     match key {
         // `ext::` and its like run programs, a dash is an option of one. A branch may name a URL.
-        "remote.*.url" | "remote.*.pushurl" | "remote.pushdefault" | "submodule.*.url"
-        | "branch.*.remote" | "branch.*.pushremote" => {
-            !value.contains("::") && !value.starts_with('-')
-        }
+        "remote.*.url"
+        | "remote.*.pushurl"
+        | "remote.pushdefault"
+        | "submodule.*.url"
+        | "branch.*.remote"
+        | "branch.*.pushremote" => !value.contains("::") && !value.starts_with('-'),
         key => KNOWN.contains(&key),
     }
 }
