@@ -336,7 +336,7 @@ fn changing_git_s_settings_is_asked_for_one_call_whatever_the_mode_says() {
     let mut git = std::process::Command::new("git");
     assert!(git.args(["init", "-q"]).current_dir(desk.project()).status().unwrap().success());
     let before = desk.read(".git/config");
-    let command = "git remote add origin /nowhere";
+    let command = "git config core.pager /nowhere";
     let wanting = json!({ "command": command, "git_settings": "write" }).to_string();
     let server = Server::scripted([
         Answer::says([bash("toolu_0", command)]),
