@@ -128,6 +128,8 @@ fn a_rule_that_is_taken_out_is_seen() {
     for (rule, tier, rows) in [
         ("outside", "a", &["1 writing", "3 reading", "8 reaching a socket"][..]),
         ("outside", "b", &["1 writing", "3 reading", "8 reaching a socket"]),
+        ("home", "a", &["20 changing", "21 changing", "22 reading"]),
+        ("home", "b", &["20 changing", "21 changing", "22 reading"]),
         ("network", "a", &["6 reaching", "6 asking", "7 going around"]),
         ("network", "b", &["6 reaching", "6 asking", "7 going around"]),
         ("withheld", "a", &["9 reading"]),

@@ -34,6 +34,7 @@ pub(super) fn perform(words: &[&str]) -> i32 {
         ["write", path] => fs::write(path, "changed by an attempt"),
         ["empty", path] => empty(path),
         ["chmod", path] => fs::set_permissions(path, Permissions::from_mode(0o751)),
+        ["spoil", path] => spoil(path),
         ["read", path] => fs::read(path).map(drop),
         ["inet", address] => TcpStream::connect(address).map(drop),
         ["ask", server] => ask(server),
@@ -76,6 +77,19 @@ fn empty(path: &str) -> io::Result<()> {
     let by_path = || nix::unistd::truncate(path, 0);
     let tried = [neither(), hidden(), reading(), by_path()];
     if tried.iter().any(Result::is_ok) { Ok(()) } else { Ok(tried[3]?) }
+}
+
+/// Changes a file in every way but its mode; one that succeeds is enough.
+fn spoil(path: &str) -> io::Result<()> {
+    let other = format!("{path}-other");
+    let tried = [
+        fs::hard_link(path, &other).and_then(|()| fs::write(&other, "changed by an attempt")),
+        fs::write(path, "changed by an attempt"),
+        fs::rename(path, &other),
+        fs::write(path, "made anew by an attempt"),
+        fs::remove_file(path),
+    ];
+    tried.into_iter().reduce(Result::or).unwrap_or(Ok(()))
 }
 
 /// Sends what a resolver does: the head of a question for a name. That it went says nothing of where.

@@ -86,6 +86,8 @@ enum Proof {
     Refused,
     /// This is as it was before.
     Whole(PathBuf),
+    /// The same, whatever was changed in its place.
+    Untouched(PathBuf),
     /// This is not there.
     Absent(PathBuf),
     /// The call was ended for a bound.
@@ -169,6 +171,9 @@ fn rows(yard: &Yard, bystander: i32) -> Vec<Trial> {
     let bounded = |name, limits: Limits, act: &[&str], proof| Trial {
         limits,
         ..trial(16, name, held, act, proof)
+    };
+    let spoiling = |row, name, path: PathBuf| {
+        trial(row, name, held, &["spoil", &text(path.clone())], Proof::Untouched(path))
     };
     let (outside, settings) = (text(yard.outside()), text(yard.settings()));
     let (new, big, ticks) = (yard.inside(".envrc"), yard.inside("big"), yard.inside("ticks"));
@@ -276,6 +281,15 @@ fn rows(yard: &Yard, bystander: i32) -> Vec<Trial> {
             runner: Runner::Dies(ticks.clone()),
             ..trial(19, "outliving the runner", Ground::scoped, &linger, Proof::Still(ticks))
         },
+        spoiling(20, "changing the person's home", yard.at_home(yard::OF_HOME)),
+        spoiling(21, "changing a cache of the person", yard.at_home(yard::CACHED)),
+        trial(
+            22,
+            "reading a key beside a tool",
+            held,
+            &["read", &text(yard.at_home(yard::KEY))],
+            Proof::Refused,
+        ),
     ]
 }
 
@@ -356,6 +370,7 @@ fn judge(
         }
         (Proof::Refused, Some(told)) => held(told.answer == Answer::Refused),
         (Proof::Whole(path), Some(told)) => undone(&told, Yard::whole(path)),
+        (Proof::Untouched(path), Some(_)) => held(Yard::whole(path)),
         (Proof::Absent(path), Some(told)) => undone(&told, !path.exists()),
         (Proof::Unheard, Some(_)) => held(!yard.heard()),
         (Proof::Recorded, Some(told)) => held(told.refusals > 0),

@@ -3,7 +3,7 @@
 use crate::error::{CageError, Step};
 use nix::unistd::Pid;
 use protocol::confinement::{
-    Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
+    Confinement, FilePath, GitSettings, Level, Limits, Network, PrivateDir, Profile, Tier,
 };
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
@@ -12,8 +12,23 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 
+/// Made for each attempt. The last two are the session's home and what the project changes in places of the
+/// person's.
+const FOLDERS: [&str; 7] = [
+    "project/.git",
+    "project/withheld",
+    "temp",
+    "outside",
+    "home/.cargo/registry",
+    "own-home",
+    "overlays",
+];
 /// What the files hold before each attempt.
 const WHOLE: &str = "[core]\n";
+/// Files of the home: one of the person's own, one that a package manager keeps, one with a key.
+pub(super) const OF_HOME: &str = ".bashrc";
+pub(super) const CACHED: &str = ".cargo/registry/crate";
+pub(super) const KEY: &str = ".cargo/credentials.toml";
 /// Their mode.
 const MODE: u32 = 0o600;
 
@@ -42,7 +57,7 @@ impl Yard {
 
     fn build(base: &Path, name: String, program: &Path) -> std::io::Result<Self> {
         let root = base.canonicalize()?.join(&name);
-        for folder in ["project/.git", "project/withheld", "temp", "outside"] {
+        for folder in FOLDERS {
             fs::create_dir_all(root.join(folder))?;
         }
         let hidden = SocketAddr::from_abstract_name(&name)?;
@@ -55,7 +70,8 @@ impl Yard {
             name,
         };
         yard.datagrams.set_nonblocking(true)?;
-        for file in [yard.outside(), yard.settings(), yard.token()] {
+        let of_home = [OF_HOME, CACHED, KEY].map(|name| yard.at_home(name));
+        for file in [yard.outside(), yard.settings(), yard.token()].into_iter().chain(of_home) {
             fs::write(&file, WHOLE)?;
             fs::set_permissions(&file, Permissions::from_mode(MODE))?;
         }
@@ -77,6 +93,11 @@ impl Yard {
     /// A file in a directory that is withheld.
     pub(super) fn token(&self) -> PathBuf {
         self.inside("withheld/token")
+    }
+
+    /// A place in the home.
+    pub(super) fn at_home(&self, name: &str) -> PathBuf {
+        self.root.join("home").join(name)
     }
 
     /// A socket that no grant reaches.
@@ -128,10 +149,10 @@ impl Yard {
             project: path("project"),
             added: Vec::new(),
             temp: path("temp"),
-            private: Vec::new(),
+            private: vec![PrivateDir { shown_at: path("home"), kept_at: path("own-home") }],
             caches: None,
-            overlays: None,
-            home: None,
+            overlays: Some(path("overlays")),
+            home: Some(path("home")),
             tool_homes: Vec::new(),
             keys: Vec::new(),
             withheld: Vec::new(),

@@ -183,6 +183,12 @@ pub fn without(rule: &str) -> fn(&mut Confinement) {
             let project = wanted.project.to_path();
             wanted.added.push(FilePath::from(project.with_file_name("outside")));
         },
+        // The person's own, for writing.
+        "home" => |wanted| {
+            wanted.private.clear();
+            wanted.overlays = None;
+            wanted.added.extend(wanted.home.take());
+        },
         "network" => |wanted| wanted.network = Network::On,
         "withheld" => |wanted| wanted.withheld.clear(),
         "limits" => |wanted| wanted.limits = Limits::NONE,
