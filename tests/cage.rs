@@ -94,7 +94,7 @@ fn the_model_is_told_what_its_cage_holds_back() {
         let result = requests[1].body["messages"].as_array().unwrap().last().unwrap().to_string();
         (requests[0].body["system"].to_string(), result)
     };
-    let (write, open) = ("[only the project, added directories", "[the network is not open;");
+    let (write, open) = ("[no command changes the machine's own", "[the network is not open;");
     for (tier, loopback) in [("A", "itself on 127.0.0.1 can be"), ("B", "not even 127.0.0.1")] {
         let (system, result) = told(tier, &[]);
         assert!(system.contains("Commands have no network"), "{tier}: {system}");
