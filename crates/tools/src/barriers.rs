@@ -340,7 +340,10 @@ pub(crate) fn of(refusal: &Refusal, project: &Path) -> Option<Barrier> {
     }
     match (kind, syscall.as_str()) {
         (_, "connect") if detail.starts_with('/') => return Some(Barrier::Socket),
-        (RefusalKind::Refused, "socket" | "execve" | "execveat") => return None,
+        (
+            RefusalKind::Refused,
+            "socket" | "socketpair" | "ioctl" | "personality" | "execve" | "execveat",
+        ) => return None,
         (RefusalKind::Refused, _) if !detail.contains('/') => return Some(Barrier::Kernel),
         (_, "ptrace" | "kill" | "tkill" | "tgkill") => return Some(Barrier::Process),
         _ => {}
@@ -484,6 +487,7 @@ mod tests {
                 "/tmp/a/settings/git/config.lock for writing",
                 Some(Barrier::Settings),
             ),
+            (refused, "ioctl", "TIOCSTI", None),
             (refused, "add_key", "the kernel's key rings", Some(Barrier::Kernel)),
             (predicted, "ptrace", "attaching to pid 1", Some(Barrier::Process)),
             (predicted, "mkdirat", "/projects/x, making it", Some(Barrier::Outside)),
