@@ -48,7 +48,7 @@ fn harmless_settings_are_changed_as_git_changes_them() {
     let now = settings(&yard);
     assert!(now.contains("url = ./there") && now.contains("pager = mine"), "{now}");
     assert!(!now.contains("email"), "{now}");
-    assert!(told.all("predicted").is_empty() && told.all("refused").is_empty(), "{told:?}");
+    assert!(told.all("refusal").is_empty(), "{told:?}");
     nothing_is_left(&yard, &told);
 }
 
@@ -76,6 +76,29 @@ fn what_runs_programs_is_refused_before_it_takes_effect() {
         let _ = std::fs::remove_dir_all(yard.project.join(".git/config.lock"));
         let _ = std::fs::remove_file(yard.project.join(".git/config.lock"));
     }
+}
+
+#[test]
+fn where_it_cannot_be_done_nothing_is_changed_and_nothing_left() {
+    let yard = repository("");
+    let before = settings(&yard);
+    let script = "git config user.name Grace";
+    // Files are moved between directories since the second Landlock.
+    let told = yard.lacking("abi-1", "a", script);
+    assert_ne!(told.in_tier("a").one("exit"), "0", "{told:?}");
+    assert_eq!(settings(&yard), before);
+    nothing_is_left(&yard, &told);
+    // A lock of a command's own, which takes no more than reading.
+    let lock = "import fcntl,os,time; f=os.open('.git/config',os.O_RDONLY); fcntl.lockf(f,fcntl.LOCK_SH); \
+                open('up','w'); time.sleep(60)";
+    let script = format!(
+        "python3 -c \"{lock}\" & while test ! -e up; do sleep 0.01; done; {script}; code=$?; kill $!; exit $code"
+    );
+    let told = yard.shell("a", &script);
+    assert_ne!(told.in_tier("a").one("exit"), "0", "{told:?}");
+    nothing_is_left(&yard, &told);
+    let told = yard.shell("a", "git config user.name Grace");
+    assert_eq!(told.in_tier("a").one("exit"), "0", "the control: {told:?}");
 }
 
 #[test]
@@ -116,6 +139,8 @@ fn nothing_is_replaced_while_another_cage_relies_on_it() {
     let change = "git config user.name Grace";
     let told = yard.shell("a", change);
     assert_ne!(told.in_tier("a").one("exit"), "0", "{told:?}");
+    let refused = told.all("refusal");
+    assert!(refused.iter().any(|line| line.contains("while another command runs")), "{told:?}");
     std::fs::write(yard.project.join("done"), "").unwrap();
     let told = other.wait_with_output().unwrap();
     let told = String::from_utf8(told.stdout).unwrap();

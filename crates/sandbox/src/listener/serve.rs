@@ -199,8 +199,8 @@ impl Server {
             Look::Open { .. } | Look::Names(_) => {
                 let claims = writes::claims(look, notice, &self.processes);
                 self.note_made(&claims);
-                if let Some(errno) = self.change_settings(notice, rule, &claims, roots) {
-                    self.notices.answer(notice.id, Answer::of(errno));
+                if let Some(carried) = self.change_settings(notice, rule, &claims, roots) {
+                    self.make(notice, rule, carried, |()| 0);
                     return;
                 }
                 let predict = || writes::predict(&claims, &self.processes, roots?, &self.territory);
@@ -263,7 +263,7 @@ impl Server {
         rule: &Rule,
         claims: &[writes::Claim],
         roots: Option<Roots<'_>>,
-    ) -> Option<i32> {
+    ) -> Option<Carried<()>> {
         // Flags ask for something else than to replace what is there.
         let settings =
             self.settings.as_ref().filter(|_| rule.call != "renameat2" || notice.args[4] == 0)?;

@@ -9,6 +9,7 @@
 //! killed leaves the old file or the new one. Zeroing a `struct flock` is unsafe code.
 #![allow(unsafe_code)]
 
+use super::carry::Carried;
 use super::paths::{End, Found, find};
 use super::processes::Processes;
 use super::writes::{Claim, Deed, Roots};
@@ -89,10 +90,15 @@ impl Settings {
     }
 
     /// Replaces them if the change is harmless. `None` leaves the call to the kernel, which refuses it.
-    pub(super) fn make(&self, held: &Held) -> Option<i32> {
+    pub(super) fn make(&self, held: &Held) -> Option<Carried<()>> {
         match held.replace(&self.seals) {
-            Ok(Done::Replaced) => Some(0),
-            Ok(Done::Harmful | Done::Busy) | Err(_) => None,
+            Ok(Done::Replaced) => Some(Carried::Ready(())),
+            Ok(Done::Busy) => {
+                let file = held.kept.file.display();
+                let words = format!("{file}, while another command runs in its repository");
+                Some(Carried::Refused(libc::EBUSY, words))
+            }
+            Ok(Done::Harmful) | Err(_) => None,
         }
     }
 }
