@@ -4,6 +4,7 @@ use crate::grants::Grants;
 use crate::layer;
 use crate::policy::Policy;
 use crate::seccomp::Lengths;
+use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
 use std::path::{Path, PathBuf};
 
@@ -232,6 +233,14 @@ pub(crate) fn programs(profile: Profile, grants: &Grants) -> Vec<String> {
         format!("The programs in {store} can be started too: git of this host comes from there.")
     });
     std::iter::once(loader.to_owned()).chain(stores).collect()
+}
+
+/// What becomes of protected names in tier A that a program outside replaces; the errno says why it is not seen.
+pub(crate) fn replaced(unseen: Option<Errno>) -> String {
+    match unseen {
+        None => "A protected name that a program outside of the call replaces meanwhile is open to the command until it is closed again, some milliseconds.".to_owned(),
+        Some(errno) => format!("A protected name that a program outside of the call replaces meanwhile is open to the command from then on: the kernel does not watch it ({errno})."),
+    }
 }
 
 /// What a read-only mount does not hold, where Landlock grants writing to what is around it.

@@ -52,7 +52,7 @@ impl First {
         mounted: Option<OwnedFd>,
         processes: u64,
     ) -> Result<Self, CageError> {
-        let seals = plan.has_rooms();
+        let seals = plan.seals();
         let nothing = nothing()?;
         let (line, its_line) = Line::pair()?;
         let apart = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
@@ -163,9 +163,9 @@ fn set_up(
     sys::continue_at_event(line.as_fd()).map_err(handover)?;
     let kept: Vec<_> = rooms.iter().map(|room| room.place.as_fd()).chain([line.as_fd()]).collect();
     sys::close_all_but(&kept).map_err(handover)?;
-    match rooms.is_empty() {
-        true => privileges::drop_all()?,
-        false => privileges::keep_mounting()?,
+    match plan.seals() {
+        true => privileges::keep_mounting()?,
+        false => privileges::drop_all()?,
     }
     Ok(rooms)
 }

@@ -12,6 +12,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::stat::Mode;
+use nix::sys::statvfs::{FsFlags, fstatvfs};
 use nix::unistd::{chdir, fchdir, pivot_root};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -172,9 +173,9 @@ impl Plan {
         Self { rooms, ..self }
     }
 
-    /// Whether files are to be made read-only once it stands.
-    pub(crate) fn has_rooms(&self) -> bool {
-        !self.rooms.is_empty()
+    /// Whether anything is to be made read-only anew once it stands.
+    pub(crate) fn seals(&self) -> bool {
+        self.mounts.iter().any(|mount| mount.what == What::Sealed)
     }
 
     /// Where its mounts hold and not Landlock.
@@ -491,13 +492,20 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Takes writes to a file right in a room away, in a root that stands. A mount belongs to the mount on
-/// which it lies, so it is made below that which closes the room: the file may then leave it.
+/// Takes writes to what lies at this path away, in a root that stands. A mount belongs to the mount on
+/// which it lies: right in a room it is made below that which closes the room, so that a file may leave it.
 pub(crate) fn seal(path: &Path, rooms: &[Room]) -> Result<(), Errno> {
-    let room = rooms.iter().find(|room| path.parent() == Some(&room.at)).ok_or(Errno::EINVAL)?;
-    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let name = path.file_name().ok_or(Errno::EINVAL)?;
-    let place = nix::fcntl::openat(&room.place, name, flags, Mode::empty())?;
+    let place = match rooms.iter().find(|room| path.parent() == Some(&room.at)) {
+        Some(room) => {
+            let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            let name = path.file_name().ok_or(Errno::EINVAL)?;
+            nix::fcntl::openat(&room.place, name, flags, Mode::empty())?
+        }
+        None => open(path)?,
+    };
+    if fstatvfs(&place)?.flags().contains(FsFlags::ST_RDONLY) {
+        return Ok(());
+    }
     bind(&place, &place, Some(Taken::WritesAndDevices))
 }
 

@@ -13,7 +13,9 @@ use crate::inert::Inert;
 use crate::init::{First, UNBOUNDED as INIT_UNBOUNDED};
 use crate::layer::{self, Tcp};
 use crate::layers::Layers;
-use crate::listener::{Held as HeldSettings, Listener, Ports, Runnable, Settings, Signals, Watch};
+use crate::listener::{
+    self, Held as HeldSettings, Listener, Ports, Runnable, Signals, Watch, Watched,
+};
 use crate::namespaces::{self, Left};
 use crate::policy::{Access, Fresh, Policy};
 use crate::privileges::{self, Counting};
@@ -102,7 +104,9 @@ fn tier_a(
     let mut grants = Grants::find(wanted, policy, Means::Root)?;
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
-    let held = Settings::hold(std::mem::take(&mut grants.settings))?;
+    let held = listener::hold(std::mem::take(&mut grants.settings))?;
+    let watched = Watched::of(&grants.protected);
+    let protects = !grants.protected.is_empty();
     let plan = RootPlan::new(&grants, wanted.limits.memory_bytes)
         .with_rooms(held.iter().map(HeldSettings::room).collect());
     let mut watch = watch(wanted, policy, &grants, Some(&plan), abi)?;
@@ -136,7 +140,11 @@ fn tier_a(
     let plan = plan.without(&ready.plain);
     beside.extend(plan.lends().then(|| claims::SPECIAL_FILES.to_owned()));
     see(&mut watch, &grants, plan.islands());
-    watch.settings = first.seals()?.map(|seals| Settings { held, seals });
+    let (watched, unseen) = match watched {
+        Ok(watched) => (Some(watched), None),
+        Err(errno) => (None, Some(errno)),
+    };
+    (watch.settings, watch.watched, watch.seals) = (held, watched, first.seals()?);
     let (readable, overlays) = (readable(&grants), grants.overlays());
     // The rules hold the places from here on; each process below would close them all again.
     grants.list.clear();
@@ -160,6 +168,9 @@ fn tier_a(
         shared,
     }
     .launch()?;
+    // The listener is who watches.
+    let unseen = unseen.or_else(|| cage.listener.is_none().then_some(Errno::ENOSYS));
+    beside.extend(protects.then(|| claims::replaced(unseen)));
     cage.door = door;
     (cage.readable, cage.overlays, cage.mounted) = (readable, overlays, mounted);
     let ground = Ground {
@@ -432,7 +443,9 @@ fn watch(
         runnable: Runnable::default(),
         writable: Vec::new(),
         read_only: Vec::new(),
-        settings: None,
+        settings: Vec::new(),
+        watched: None,
+        seals: None,
         file_bytes: wanted.limits.file_bytes,
         host_ports,
         host: place("/")?,

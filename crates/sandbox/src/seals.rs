@@ -27,7 +27,7 @@ impl Seals {
         Self { line, broken: Cell::new(false) }
     }
 
-    /// Makes the file at this path, right in a room, read-only wherever it is moved from there.
+    /// Makes what lies at this path of the root read-only there; right in a room, wherever it is moved.
     ///
     /// # Errors
     /// What failed; then it is not.

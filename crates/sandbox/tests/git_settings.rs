@@ -78,6 +78,50 @@ fn what_runs_programs_is_refused_before_it_takes_effect() {
     }
 }
 
+/// What a program outside may do to settings, and to names that are run or believed later.
+const OUTSIDE: [&str; 4] = [
+    "git config user.name Outside",
+    "echo mine > new; mv new .envrc",
+    "mv .envrc .envrc~; sleep 0.1; echo mine > .envrc; rm .envrc~",
+    "mv .git/hooks .git/old; mkdir .git/hooks; echo mine > .git/hooks/pre-commit; rm -r .git/old",
+];
+
+#[test]
+fn what_a_program_outside_replaces_is_closed_again() {
+    let yard = repository("");
+    std::fs::write(yard.project.join(".envrc"), "mine\n").unwrap();
+    for outside in OUTSIDE {
+        for name in ["up", "done"] {
+            let _ = std::fs::remove_file(yard.project.join(name));
+        }
+        let tries = "touch up; while test ! -e done; do sleep 0.01; done; \
+                     for name in .git/config .envrc .git/hooks/pre-commit; do \
+                     echo evil >> $name; rm -f $name; done; git config user.name Inside || echo no change";
+        let mut cage = yard.runner("a", &[], &["sh", "-c", tries]);
+        let cage = cage.stdout(Stdio::piped()).spawn().unwrap();
+        until(|| yard.project.join("up").exists());
+        let mut by_hand = Command::new("sh");
+        let by_hand = by_hand.args(["-ec", outside]).current_dir(&yard.project).status().unwrap();
+        assert!(by_hand.success(), "{outside}");
+        // The runner gets as long as a slow machine takes.
+        std::thread::sleep(Duration::from_millis(300));
+        std::fs::write(yard.project.join("done"), "").unwrap();
+        let told = String::from_utf8(cage.wait_with_output().unwrap().stdout).unwrap();
+        let names = [".git/config", ".envrc", ".git/hooks/pre-commit"];
+        let texts = names.map(|name| std::fs::read_to_string(yard.project.join(name)));
+        let texts: Vec<_> = texts.into_iter().flatten().collect();
+        let wanted = if outside.contains("hooks") { 3 } else { 2 };
+        assert_eq!(texts.len(), wanted, "{outside}: {texts:?} {told}");
+        assert!(texts.iter().all(|text| !text.contains("evil")), "{outside}: {texts:?} {told}");
+    }
+}
+
+fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn where_it_cannot_be_done_nothing_is_changed_and_nothing_left() {
     let yard = repository("");
@@ -133,9 +177,7 @@ fn nothing_is_replaced_while_another_cage_relies_on_it() {
                 echo evil >> .git/config || echo still read-only";
     let mut other = yard.runner("a", &[], &["sh", "-c", wait]);
     let other = other.stdout(Stdio::piped()).spawn().unwrap();
-    while !yard.project.join("up").exists() {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    until(|| yard.project.join("up").exists());
     let change = "git config user.name Grace";
     let told = yard.shell("a", change);
     assert_ne!(told.in_tier("a").one("exit"), "0", "{told:?}");

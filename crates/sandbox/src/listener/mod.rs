@@ -30,6 +30,7 @@ mod notice;
 mod paths;
 mod ports;
 mod processes;
+mod replaced;
 mod serve;
 mod settings;
 mod signals;
@@ -43,9 +44,11 @@ mod writes;
 
 pub(crate) use ledger::Record;
 pub(crate) use ports::Ports;
-pub(crate) use settings::{Held, Kept, Settings};
+pub(crate) use replaced::Watched;
+pub(crate) use settings::{Held, Kept, hold};
 pub(crate) use territory::Runnable;
 
+use crate::seals::Seals;
 use crate::seccomp::Plan;
 use crate::shared_memory::Seen;
 use nix::sys::signal::SigSet;
@@ -83,8 +86,12 @@ pub(crate) struct Watch {
     pub(crate) runnable: Runnable,
     /// Read-only islands within those that it may write.
     pub(crate) read_only: Vec<PathBuf>,
-    /// Settings of git that the command may change by what is harmless; in tier A alone.
-    pub(crate) settings: Option<Settings>,
+    /// Settings of git that the command may change by what is harmless.
+    pub(crate) settings: Vec<Held>,
+    /// Names that mounts keep read-only.
+    pub(crate) watched: Option<Watched>,
+    /// Who makes such mounts; in tier A alone.
+    pub(crate) seals: Option<Seals>,
     /// The largest file that the command may make; 0 where there is no bound.
     pub(crate) file_bytes: u64,
     /// Where a carried `connect` may find its socket: the granted roots, real paths.

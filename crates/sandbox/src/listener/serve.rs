@@ -7,12 +7,16 @@ use super::notice::{Answer, Notice, Notices};
 use super::paths::Root;
 use super::ports::Ports;
 use super::processes::Processes;
-use super::settings::Settings;
+use super::replaced::Watched;
+use super::settings::Held;
 use super::signals::Whose;
 use super::starts::{Searches, Start, Started};
 use super::territory::{Runnable, Territory};
 use super::writes::Roots;
-use super::{Searched, Watch, connects, detail, lengths, signals, starts, status, writes};
+use super::{
+    Searched, Watch, connects, detail, lengths, settings, signals, starts, status, writes,
+};
+use crate::seals::Seals;
 use crate::seccomp::{Arch, Errand, Look, Policy, Rule, Then};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -34,7 +38,9 @@ pub(super) struct Server {
     territory: Territory,
     made: Option<Made>,
     sockets: Vec<PathBuf>,
-    settings: Option<Settings>,
+    settings: Vec<Held>,
+    watched: Option<Watched>,
+    seals: Option<Seals>,
     file_bytes: u64,
     runnable: Runnable,
     inet: crate::seccomp::Inet,
@@ -76,6 +82,8 @@ impl Server {
             made: watch.made.map(Made::new),
             sockets: watch.sockets,
             settings: watch.settings,
+            watched: watch.watched,
+            seals: watch.seals,
             file_bytes: watch.file_bytes,
             runnable: watch.runnable,
             inet: watch.plan.inet,
@@ -108,16 +116,24 @@ impl Server {
     /// Waits for a call; false at the end.
     fn wait(&self) -> bool {
         loop {
-            let mut both = [
+            let mut all = vec![
                 PollFd::new(self.notices.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.stop.as_fd(), PollFlags::POLLIN),
             ];
-            match poll(&mut both, PollTimeout::NONE) {
+            all.extend(self.watched.iter().map(|it| PollFd::new(it.as_fd(), PollFlags::POLLIN)));
+            let patience = self.watched.as_ref().map_or(PollTimeout::NONE, Watched::patience);
+            match poll(&mut all, patience) {
                 Ok(_) => {}
                 Err(Errno::EINTR) => continue,
                 Err(_) => return false,
             }
-            let [calls, stop] = both.map(|fd| fd.revents().unwrap_or(PollFlags::empty()));
+            let found =
+                |at: usize| all.get(at).and_then(PollFd::revents).unwrap_or(PollFlags::empty());
+            let (calls, stop) = (found(0), found(1));
+            if let (Some(watched), Some(seals)) = (&self.watched, &self.seals) {
+                // What was replaced is closed before the next call is let go on.
+                watched.close(seals);
+            }
             // First, or a busy command could hold up the end.
             if !stop.is_empty() {
                 return false;
@@ -264,12 +280,14 @@ impl Server {
         claims: &[writes::Claim],
         roots: Option<Roots<'_>>,
     ) -> Option<Carried<()>> {
+        let seals = self.seals.as_ref()?;
         // Flags ask for something else than to replace what is there.
-        let settings =
-            self.settings.as_ref().filter(|_| rule.call != "renameat2" || notice.args[4] == 0)?;
-        let change = settings.change(claims, &self.processes, roots?)?;
+        if rule.call == "renameat2" && notice.args[4] != 0 {
+            return None;
+        }
+        let held = settings::change(&self.settings, claims, &self.processes, roots?)?;
         // What was read by the caller's number is its own, and it waits still.
-        if self.notices.waits(notice.id) { settings.make(change) } else { None }
+        if self.notices.waits(notice.id) { settings::make(held, seals) } else { None }
     }
 
     /// While the caller waits, what it is about to make is not there yet.

@@ -47,59 +47,52 @@ pub(crate) struct Kept {
     pub(crate) room: PathBuf,
 }
 
-/// All of them, and who makes files read-only.
-#[derive(Debug)]
-pub(crate) struct Settings {
-    pub(crate) held: Vec<Held>,
-    pub(crate) seals: Seals,
+/// Keeps others from replacing these, before mounts are made on them. Those that cannot be locked are left out.
+///
+/// # Errors
+/// `Step::Listener` where another process is replacing one and does not end.
+pub(crate) fn hold(kept: Vec<Kept>) -> Result<Vec<Held>, CageError> {
+    let held = kept.into_iter().map(|kept| Held::of(kept).transpose());
+    held.flatten().collect()
 }
 
-impl Settings {
-    /// Keeps others from replacing these, before mounts are made on them. Those that cannot be locked are left out.
-    ///
-    /// # Errors
-    /// `Step::Listener` where another process is replacing one and does not end.
-    pub(crate) fn hold(kept: Vec<Kept>) -> Result<Vec<Held>, CageError> {
-        let held = kept.into_iter().map(|kept| Held::of(kept).transpose());
-        held.flatten().collect()
+/// Which settings a call would replace by what git wrote beside them.
+pub(super) fn change<'a>(
+    held: &'a [Held],
+    claims: &[Claim],
+    processes: &Processes,
+    roots: Roots<'_>,
+) -> Option<&'a Held> {
+    let [from, to] = claims else { return None };
+    let deeds = [from.deed, to.deed].map(|deed| match deed {
+        Deed::Name(role, End::Itself) => Some(role),
+        Deed::Name(..) | Deed::Open(_) => None,
+    });
+    // Looked at before anything is resolved: nearly every rename ends here.
+    let named = |held: &Held| to.path.file_name() == held.kept.file.file_name();
+    if deeds != [Some(Role::Removed), Some(Role::Replaced)] || !held.iter().any(named) {
+        return None;
     }
+    let there = |claim: &Claim| match find(processes, roots.cage, &claim.path, End::Itself) {
+        Found::There(real, _) => Some(real),
+        Found::Free(_) | Found::Nowhere | Found::Barred(_) | Found::Unknown => None,
+    };
+    let (from, to) = (there(from)?, there(to)?);
+    held.iter().find(|held| held.kept.file == to && lock_of(&held.kept.file) == from)
+}
 
-    /// Which settings a call would replace by what git wrote beside them.
-    pub(super) fn change(
-        &self,
-        claims: &[Claim],
-        processes: &Processes,
-        roots: Roots<'_>,
-    ) -> Option<&Held> {
-        let [from, to] = claims else { return None };
-        let deeds = [from.deed, to.deed].map(|deed| match deed {
-            Deed::Name(role, End::Itself) => Some(role),
-            Deed::Name(..) | Deed::Open(_) => None,
-        });
-        // Looked at before anything is resolved: nearly every rename ends here.
-        let named = |held: &Held| to.path.file_name() == held.kept.file.file_name();
-        if deeds != [Some(Role::Removed), Some(Role::Replaced)] || !self.held.iter().any(named) {
-            return None;
+/// Replaces them if the change is harmless. `None` leaves the call to the kernel, which refuses it.
+pub(super) fn make(held: &Held, seals: &Seals) -> Option<Carried<()>> {
+    match held.replace(seals) {
+        Ok(Done::Replaced) => Some(Carried::Ready(())),
+        Ok(Done::Busy) => {
+            let file = held.kept.file.display();
+            let words = format!(
+                "{file}, while another command runs in its repository or since a program outside replaced it"
+            );
+            Some(Carried::Refused(libc::EBUSY, words))
         }
-        let there = |claim: &Claim| match find(processes, roots.cage, &claim.path, End::Itself) {
-            Found::There(real, _) => Some(real),
-            Found::Free(_) | Found::Nowhere | Found::Barred(_) | Found::Unknown => None,
-        };
-        let (from, to) = (there(from)?, there(to)?);
-        self.held.iter().find(|held| held.kept.file == to && lock_of(&held.kept.file) == from)
-    }
-
-    /// Replaces them if the change is harmless. `None` leaves the call to the kernel, which refuses it.
-    pub(super) fn make(&self, held: &Held) -> Option<Carried<()>> {
-        match held.replace(&self.seals) {
-            Ok(Done::Replaced) => Some(Carried::Ready(())),
-            Ok(Done::Busy) => {
-                let file = held.kept.file.display();
-                let words = format!("{file}, while another command runs in its repository");
-                Some(Carried::Refused(libc::EBUSY, words))
-            }
-            Ok(Done::Harmful) | Err(_) => None,
-        }
+        Ok(Done::Harmful) | Err(_) => None,
     }
 }
 

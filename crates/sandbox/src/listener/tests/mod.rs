@@ -19,7 +19,9 @@ use std::path::{Path, PathBuf};
 /// A watch of tier B without any grant but to start programs.
 pub(crate) fn watch(plan: Plan) -> Watch {
     Watch {
-        settings: None,
+        settings: Vec::new(),
+        watched: None,
+        seals: None,
         plan,
         tier: Tier::B,
         made: None,
