@@ -4,28 +4,33 @@
 
 use crate::seals::Seals;
 use nix::errno::Errno;
-use nix::poll::PollTimeout;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, WatchDescriptor};
 use std::cell::RefCell;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-/// Milliseconds between two looks at names where nothing lies: editors move a file away and write it anew.
-const LOOK: u8 = 10;
+/// Beside what is told of it already; nix has no name for it.
+const BESIDE: AddWatchFlags = AddWatchFlags::from_bits_retain(libc::IN_MASK_ADD);
 
 /// What is told of a file that goes away from its name, or loses it.
 const LEAVES: AddWatchFlags = AddWatchFlags::IN_ATTRIB
     .union(AddWatchFlags::IN_DELETE_SELF)
     .union(AddWatchFlags::IN_MOVE_SELF)
-    .union(AddWatchFlags::IN_DONT_FOLLOW);
+    .union(AddWatchFlags::IN_DONT_FOLLOW)
+    .union(BESIDE);
 
-/// Names that mounts keep read-only, and what lies there.
+/// What is told of a directory that gets a name.
+const COMES: AddWatchFlags = AddWatchFlags::IN_CREATE
+    .union(AddWatchFlags::IN_MOVED_TO)
+    .union(AddWatchFlags::IN_DONT_FOLLOW)
+    .union(BESIDE);
+
+/// Names that mounts keep read-only, each with the kernel's number for what lies there; for its directory
+/// where nothing does, since editors move a file away and write it anew.
 #[derive(Debug)]
 pub(crate) struct Watched {
     inotify: Inotify,
-    there: RefCell<Vec<(WatchDescriptor, PathBuf)>>,
-    /// Nothing lies there.
-    absent: RefCell<Vec<PathBuf>>,
+    names: RefCell<Vec<(WatchDescriptor, PathBuf)>>,
 }
 
 impl Watched {
@@ -35,53 +40,46 @@ impl Watched {
     /// Where the user has no watches left (`fs.inotify.max_user_instances`, `max_user_watches`).
     pub(crate) fn of(names: &[PathBuf]) -> Result<Self, Errno> {
         let inotify = Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC)?;
-        let there = names.iter().map(|name| Ok((inotify.add_watch(name, LEAVES)?, name.clone())));
-        let there = RefCell::new(there.collect::<Result<_, Errno>>()?);
-        Ok(Self { inotify, there, absent: RefCell::default() })
-    }
-
-    /// How long to wait for the next change.
-    pub(super) fn patience(&self) -> PollTimeout {
-        if self.absent.borrow().is_empty() { PollTimeout::NONE } else { PollTimeout::from(LOOK) }
+        let watched = names.iter().map(|name| Ok((number(&inotify, name)?, name.clone())));
+        let names = RefCell::new(watched.collect::<Result<_, Errno>>()?);
+        Ok(Self { inotify, names })
     }
 
     /// Closes what has come to the names since.
     pub(super) fn close(&self, seals: &Seals) {
         let events = self.inotify.read_events().unwrap_or_default();
-        let mut there = self.there.borrow_mut();
-        let left = |(number, _): &mut (WatchDescriptor, PathBuf)| {
+        let mut names = self.names.borrow_mut();
+        let changed = |(number, _): &mut (WatchDescriptor, PathBuf)| {
             events.iter().any(|event| event.wd == *number)
         };
-        let left: Vec<_> = there.extract_if(.., left).collect();
-        let left = left.into_iter().map(|(number, name)| (Some(number), name));
-        let absent = self.absent.take().into_iter().map(|name| (None, name));
-        for (before, name) in left.chain(absent).collect::<Vec<_>>() {
-            match self.inotify.add_watch(&name, LEAVES) {
-                // Its mode was changed, no more.
-                Ok(number) if before == Some(number) => there.push((number, name)),
-                Ok(number) => {
-                    self.forget(before);
-                    close(seals, &name);
-                    there.push((number, name));
-                }
-                Err(Errno::ENOENT | Errno::ENOTDIR) => {
-                    self.forget(before);
-                    self.absent.borrow_mut().push(name);
-                }
-                // Another user's by now, or no watch is left: nothing more can be told of it.
-                Err(_) => close(seals, &name),
+        for (before, name) in names.extract_if(.., changed).collect::<Vec<_>>() {
+            let now = number(&self.inotify, &name);
+            if now != Ok(before) {
+                close(seals, &name);
+            }
+            // Without a number nothing more can be told of it: no watch is left, or its directory is gone.
+            names.extend(now.ok().map(|now| (now, name)));
+            if !names.iter().any(|(number, _)| *number == before) {
+                // The file may live on elsewhere. It is forgotten already where it does not.
+                let _ = self.inotify.rm_watch(before);
             }
         }
     }
+}
 
-    /// The file may live on elsewhere.
-    fn forget(&self, number: Option<WatchDescriptor>) {
-        // It is forgotten already where the file is gone.
-        let _ = number.map(|number| self.inotify.rm_watch(number));
+/// Watches what lies at a name, or the directory where it would.
+fn number(inotify: &Inotify, name: &Path) -> Result<WatchDescriptor, Errno> {
+    match inotify.add_watch(name, LEAVES) {
+        Err(Errno::ENOENT) => {
+            let around = inotify.add_watch(name.parent().ok_or(Errno::ENOENT)?, COMES)?;
+            // It may have come meanwhile.
+            Ok(inotify.add_watch(name, LEAVES).unwrap_or(around))
+        }
+        found => found,
     }
 }
 
-/// Each record says that such a name may be open for a while; this one stays so only where the cage ends.
+/// Makes what lies there read-only. Where nothing does, or the cage ends, there is nothing to close.
 fn close(seals: &Seals, name: &Path) {
     let _ = seals.seal(name);
 }

@@ -121,17 +121,18 @@ impl Server {
                 PollFd::new(self.stop.as_fd(), PollFlags::POLLIN),
             ];
             all.extend(self.watched.iter().map(|it| PollFd::new(it.as_fd(), PollFlags::POLLIN)));
-            let patience = self.watched.as_ref().map_or(PollTimeout::NONE, Watched::patience);
-            match poll(&mut all, patience) {
+            match poll(&mut all, PollTimeout::NONE) {
                 Ok(_) => {}
                 Err(Errno::EINTR) => continue,
                 Err(_) => return false,
             }
             let found =
                 |at: usize| all.get(at).and_then(PollFd::revents).unwrap_or(PollFlags::empty());
-            let (calls, stop) = (found(0), found(1));
-            if let (Some(watched), Some(seals)) = (&self.watched, &self.seals) {
-                // What was replaced is closed before the next call is let go on.
+            let (calls, stop, replaced) = (found(0), found(1), found(2));
+            // Before the next call is let go on.
+            if let (false, Some(watched), Some(seals)) =
+                (replaced.is_empty(), &self.watched, &self.seals)
+            {
                 watched.close(seals);
             }
             // First, or a busy command could hold up the end.
