@@ -174,7 +174,9 @@ pub(super) fn in_home(person: &Person<'_>) -> (Vec<(&'static str, PathBuf)>, Vec
     let (mut open, mut closed) = (Vec::new(), Vec::new());
     for (known_as, name) in IN_HOME {
         let file = person.home.join(name);
-        let Some(text) = small_file(&file).and_then(|bytes| String::from_utf8(bytes).ok()) else {
+        let Some(bytes) = small_file(&file) else { continue };
+        let Ok(text) = String::from_utf8(bytes) else {
+            closed.push(format!("~/{name} (not UTF-8)"));
             continue;
         };
         let is_cargo_s = known_as == config::CARGO_SETTINGS;
@@ -197,12 +199,17 @@ pub(super) fn in_home(person: &Person<'_>) -> (Vec<(&'static str, PathBuf)>, Vec
 fn maven_may_hold_keys(text: &str) -> bool {
     let known = |tag: &str| {
         let Some((tag, _)) = tag.split_once('>') else { return false };
-        let tag = tag.trim_start_matches('/').trim_end_matches('/').to_lowercase();
+        let tag = tag.trim_start_matches('/').trim_end_matches(['/', '?']).to_lowercase();
         let mut words = tag.split_whitespace();
         let name = words.next().unwrap_or_default();
-        let is_root = name == "settings" || name == "?xml";
+        let attributes: &[&str] = match name {
+            "?xml" => &["version=", "encoding=", "standalone="],
+            // The last one's value is two addresses.
+            "settings" => &["xmlns=", "xmlns:xsi=", "xsi:schemalocation=", "http://", "https://"],
+            _ => &[],
+        };
         let is_known = name == "?xml" || OF_MAVEN.contains(&name) || HOW_OF_MAVEN.contains(&name);
-        is_known && (is_root || words.next().is_none())
+        is_known && words.all(|word| attributes.iter().any(|known| word.starts_with(known)))
     };
     url::signs_in(text)
         || text.contains('?') && text.contains("://") && asks(text)
@@ -269,6 +276,12 @@ mod tests {
                 "<?xml version=\"1.0\"?>\n<settings xmlns=\"http://m.org/S\"><mirrors><mirror><id>a</id><url>https://maven.example.org/x@y</url></mirror></mirrors></settings>",
                 false,
             ),
+            (
+                "<?xml version='1.0' encoding='UTF-8'?><settings xmlns='http://a' xmlns:xsi='http://b'\n xsi:schemaLocation='http://a https://c.xsd'/>",
+                false,
+            ),
+            ("<settings token='x'/>", true),
+            ("<?xml version='1.0' key='x'?><settings/>", true),
             ("<proxy><active>true</active><host>proxy</host><port>8080</port></proxy>", false),
             ("<servers><server><id>a</id></server></servers>", true),
             ("<servers><server\n><id>a</id></server></servers>", true),
