@@ -70,6 +70,12 @@ const ROWS: &[Row] = &[
         lost: "processes of its own alone",
     },
     Row {
+        what: "shared memory (/dev/shm)",
+        in_a: "the call's own",
+        in_b: "the machine's, where commands read and write what is this user's",
+        lost: "shared memory of its own alone",
+    },
+    Row {
         what: "terminals",
         in_a: "programs open terminals of their own",
         in_b: "none can be opened",
