@@ -130,7 +130,7 @@ impl Held {
                 Ok(()) if is_at(&file, &kept.file) => {
                     return Ok(Some(Self { kept, lock: RefCell::new(file) }));
                 }
-                Ok(()) | Err(Errno::EAGAIN | Errno::EACCES) => sleep(Duration::from_millis(1)),
+                Ok(()) | Err(Errno::EAGAIN) => sleep(Duration::from_millis(1)),
                 Err(_) => return Ok(None),
             }
         }
