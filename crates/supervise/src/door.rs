@@ -293,7 +293,7 @@ mod tests {
         bind(bound.as_raw_fd(), &UnixAddr::new(&run.join("socket")).unwrap()).unwrap();
         sweep(dir.path());
         assert!(run.exists());
-        drop(opening);
+        opening.unlock().unwrap();
         sweep(dir.path());
         assert!(!run.exists(), "the control: nobody listens");
     }
