@@ -201,18 +201,21 @@ fn what_the_cage_refuses_is_named() {
     let inside = std::fs::read_to_string(project.path("inside")).unwrap();
     assert_eq!(inside, "inside\n", "the positive control");
     assert!(enforced.refusals_observable, "this kernel has a listener for refused calls");
-    let lines: Vec<&str> = report.result.text.lines().rev().take(4).collect();
+    let lines: Vec<&str> = report.result.text.lines().rev().take(5).collect();
     assert_eq!(lines[0], "exit code: 7");
-    assert!(lines[1].starts_with("[only the project"), "the way on: {}", report.result.text);
+    for (line, way_on) in lines[1..].iter().zip(["[no command is given this", "[only the project"])
+    {
+        assert!(line.starts_with(way_on), "the way on: {}", report.result.text);
+    }
     assert!(
-        lines[2].starts_with("[the cage refused unshare ")
-            && lines[2].ends_with(": EPERM, 2 times]"),
+        lines[3].starts_with("[the cage refused unshare ")
+            && lines[3].ends_with(": EPERM, 2 times]"),
         "{}",
         report.result.text
     );
     let path = outside.display().to_string();
     assert!(
-        lines[3].starts_with("[by its grants the cage refuses openat ") && lines[3].contains(&path),
+        lines[4].starts_with("[by its grants the cage refuses openat ") && lines[4].contains(&path),
         "{}",
         report.result.text
     );
