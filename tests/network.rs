@@ -283,6 +283,67 @@ fn ports_addresses_and_the_proxy_itself_are_no_way_around() {
     });
 }
 
+/// A program without support for a proxy gets there by the name that the list has, on the ports that it has.
+#[test]
+fn a_program_that_takes_no_proxy_reaches_a_listed_host_by_its_name() {
+    within("a_program_that_takes_no_proxy_reaches_a_listed_host_by_its_name", || {
+        needs("node");
+        let _names = Names::serve(addresses);
+        let plain = Site::serve(PUBLIC, 80, |_| page("plain page\n"));
+        let far = Site::serve(PUBLIC, 8081, |_| page("page at a port\n"));
+        let other = Site::serve(OTHER, 80, |_| page("never\n"));
+        let desk = Desk::new();
+        desk.write(".agentd/config.toml", "[permissions]\ndeny = [\"host:other.test\"]\n");
+        let program = python(
+            "import socket\n\
+             def ask(host, port):\n\
+             \x20   try:\n\
+             \x20       one = socket.create_connection((host, port), 5)\n\
+             \x20       one.sendall(b'GET /direct HTTP/1.0\\r\\n\\r\\n')\n\
+             \x20       print(host, port, one.makefile('rb').read()[-20:])\n\
+             \x20   except OSError as error: print(host, port, 'no:', error)\n\
+             for host, port in [('allowed.test', 80), ('allowed.test', 8081), ('allowed.test', 8082),\n\
+             \x20   ('cdn.allowed.test', 80), ('other.test', 80), ('private.test', 80)]: ask(host, port)",
+        );
+        let hosts =
+            ["allowed.test", "allowed.test:8081", "*.allowed.test", "other.test", "private.test"];
+        let script = format!(
+            "env -u http_proxy -u HTTP_PROXY -u NODE_USE_ENV_PROXY node -e \
+             \"fetch('http://allowed.test/node').then(answer => answer.text()).then(console.log)\"; \
+             cp /etc/hosts hosts; echo x >> /etc/hosts; {program}"
+        );
+        let tried = allowing(&desk, &hosts, &script);
+        let words = &tried.words;
+        for line in [
+            "allowed.test 80 b'",
+            "allowed.test 8081 b'",
+            "allowed.test 8082 no: [Errno 111]",
+            "cdn.allowed.test 80 no:",
+        ] {
+            assert!(words.contains(line), "{line}: {}", tried.explain());
+        }
+        assert!(!words.contains("never"), "{}", tried.explain());
+        assert!(words.contains("page at a port"), "{}", tried.explain());
+        assert!(words.contains("hosts: Read-only file system"), "{}", tried.explain());
+        let heads = plain.heads();
+        assert!(heads.iter().any(|head| head.starts_with("GET /direct ")), "{heads:?}");
+        assert!(heads.iter().any(|head| head.starts_with("GET /node ")), "{}", tried.explain());
+        assert_eq!((far.heads().len(), other.heads().len()), (1, 0));
+        let lines = decided(&tried);
+        for line in [
+            "allowed.test:80: allowed, at 93.184.216.34:80, ",
+            "allowed.test:8081: allowed, at ",
+            "other.test:80: refused: a rule denies it",
+            "private.test:80: refused: it leads to ",
+        ] {
+            assert!(lines.iter().any(|found| found.starts_with(line)), "{line}: {lines:?}");
+        }
+        let hosts = std::fs::read_to_string(desk.project().join("hosts")).unwrap();
+        assert!(hosts.starts_with("127.80.0.1\tallowed.test\n"), "{hosts}");
+        assert!(hosts.contains("localhost"), "the machine's own names stay: {hosts}");
+    });
+}
+
 /// Whoever does not ask the proxy has a network with nothing in it but its own servers.
 #[test]
 fn around_the_proxy_there_is_nothing() {
@@ -294,7 +355,7 @@ fn around_the_proxy_there_is_nothing() {
             "import socket, threading, urllib.request, os\n\
              try: socket.create_connection(('93.184.216.34', 80), 2); print('REACHED')\n\
              except OSError as error: print('direct:', error.errno)\n\
-             try: print(socket.getaddrinfo('allowed.test', 80))\n\
+             try: print(socket.getaddrinfo('cdn.allowed.test', 80))\n\
              except OSError as error: print('no names')\n\
              own = socket.create_server(('127.0.0.1', 0))\n\
              def serve():\n    one, _ = own.accept(); one.recv(1000); one.sendall(b'HTTP/1.0 200 OK\\r\\n\\r\\nown server')\n\

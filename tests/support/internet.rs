@@ -81,7 +81,7 @@ fn set_up() {
             "resolv.conf",
             "nameserver 127.0.0.1\nsearch lan.test\noptions ndots:5 timeout:2 attempts:1\n",
         ),
-        ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: dns\n"),
+        ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"),
     ] {
         let own = kept.join(name);
         std::fs::write(&own, text).unwrap();

@@ -14,6 +14,8 @@ const LONGEST_NAME: usize = 253;
 const LONGEST_LABEL: usize = 63;
 /// Why a place is refused that no rule speaks of.
 pub const NOT_LISTED: &str = "it is not on the allow-list";
+/// Most hosts that are reached without a proxy; each takes a socket for each port.
+const MOST_REDIRECTS: u8 = 64;
 /// The ports of a rule that names none: web servers with and without TLS.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
@@ -113,6 +115,51 @@ impl HostRule {
     pub fn of_number(address: IpAddr, port: u16) -> Self {
         Self { name: number_as_host(address), names: Names::Itself, ports: Ports::One(port) }
     }
+}
+
+/// A host that programs reach without a proxy: in the command's network its name leads to an address of
+/// loopback, at which the proxy of the allow-list listens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirect {
+    /// The host.
+    pub name: String,
+    /// Of loopback, and of this name alone.
+    pub address: Ipv4Addr,
+    /// Those that programs connect to.
+    pub ports: Vec<u16>,
+}
+
+/// The redirects of an allow-list: a host each that it names whole, in its order, 64 at most. A rule for all
+/// ports means those of web and SSH servers here.
+#[must_use]
+pub fn redirects(rules: &[HostRule]) -> Vec<Redirect> {
+    let mut found: Vec<Redirect> = Vec::new();
+    let whole = rules.iter().filter(|rule| rule.names == Names::Itself && !is_local(&rule.name));
+    for rule in whole {
+        let ports: &[u16] = match &rule.ports {
+            Ports::Web => &WEB_PORTS,
+            Ports::One(port) => &[*port],
+            Ports::Any => &[22, 80, 443],
+        };
+        let number = found.iter().position(|other| other.name == rule.name);
+        let number = number.unwrap_or(found.len());
+        if number == found.len() {
+            let Some(last) = u8::try_from(number + 1).ok().filter(|last| *last <= MOST_REDIRECTS)
+            else {
+                continue;
+            };
+            let address = Ipv4Addr::new(127, 80, 0, last);
+            found.push(Redirect { name: rule.name.clone(), address, ports: Vec::new() });
+        }
+        let known = &mut found[number].ports;
+        known.extend(ports.iter().filter(|port| !known.contains(port)).collect::<Vec<_>>());
+    }
+    found
+}
+
+/// Whether a name means the machine that asks.
+fn is_local(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
 }
 
 /// Two rules compared, for whoever judges one that is asked for by others.
@@ -297,6 +344,32 @@ mod tests {
             let parsed: HostRule = rule.parse().unwrap();
             assert_eq!(parsed.admits(name, port), expected, "{rule} {name} {port}");
         }
+    }
+
+    #[test]
+    fn hosts_that_are_named_whole_are_reached_without_a_proxy() {
+        let of = |rules: &[&str]| {
+            let rules: Vec<HostRule> = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+            redirects(&rules)
+        };
+        let found =
+            of(&["a.org", "*.b.org", "localhost:80", "git.c.org:*", "a.org:8443", "a.org:443"]);
+        let lines: Vec<_> = found
+            .iter()
+            .map(|one| (one.name.as_str(), one.address.to_string(), one.ports.as_slice()))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                ("a.org", "127.80.0.1".to_owned(), &[80, 443, 8443][..]),
+                ("git.c.org", "127.80.0.2".to_owned(), &[22, 80, 443]),
+            ]
+        );
+        let many: Vec<String> = (0..70).map(|number| format!("h{number}.org")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).chain(["h63.org:22"]).collect();
+        let found = of(&many);
+        assert_eq!(found.len(), 64);
+        assert_eq!(found[63].ports, [80, 443, 22]);
     }
 
     #[test]

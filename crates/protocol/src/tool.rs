@@ -1,6 +1,6 @@
 //! The wire to `agentd-tool`: one call's life.
 //!
-//! `Hold` → `Save`? → `Overlays`? → `Mounted`? → `Confine` → `Keeper`? → `Mounted`* → `Door`? → `Caged` (or `Uncaged`, the end) → `Go` →
+//! `Hold` → `Save`? → `Overlays`? → `Mounted`? → `Confine` → `Keeper`? → `Mounted`* → `Door`* → `Caged` (or `Uncaged`, the end) → `Go` →
 //! `Output`* → `Done` (or `Lost`, the end). The runner learns what it shall do only with `Go`, after
 //! its cage stands and the call's start is on disk. Behind a runner that died: `Hold` → `Repair` →
 //! `Repaired` (or `Uncaged`).
@@ -75,9 +75,11 @@ pub enum Errand {
         /// As in `Run`.
         max_result_chars: u32,
     },
-    /// For `agentd-web`: until `Cancel`, carry what a command asks for over the socket whose
-    /// descriptor rides behind this.
+    /// For `agentd-web`: until `Cancel`, carry what a command asks for over the sockets whose
+    /// descriptors ride behind this, in the order of [`FromTool::Door`].
     Proxy {
+        /// How many descriptors.
+        doors: u16,
         /// Where it may lead.
         hosts: Vec<HostRule>,
         /// Where it may not, though `hosts` names it.
@@ -156,8 +158,9 @@ pub enum KeeperKind {
 /// From the runner.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FromTool {
-    /// A descriptor rides behind this: the socket, inside the command's network, at which our proxy
-    /// is to be found. Before `Caged`, where the network is an allow-list.
+    /// A descriptor rides behind this: a socket, inside the command's network, at which our proxy
+    /// is to be found; the first is for programs that take a proxy, the others are those of
+    /// [`redirects`](crate::hosts::redirects). Before `Caged`, where the network is an allow-list.
     Door,
     /// A descriptor rides behind this: the overlays as they are mounted, for another call. Before
     /// `Caged`.

@@ -21,6 +21,7 @@ use crate::uncaged;
 use protocol::confinement::{Confinement, Enforced, Level, Limits, Network, Tier};
 use protocol::tool::Keeper;
 use std::fs::File;
+use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -39,7 +40,7 @@ pub struct Cage {
     pub(crate) errors: File,
     pub(crate) before: Option<Before>,
     pub(crate) limits: Limits,
-    pub(crate) door: Option<TcpListener>,
+    pub(crate) doors: Vec<TcpListener>,
     pub(crate) shared: SharedMemory,
     /// Real paths beneath which programs can be started, where others are in sight: in tier B.
     pub(crate) runnable: Option<Vec<PathBuf>>,
@@ -175,13 +176,15 @@ impl Cage {
         self.listener.is_some()
     }
 
-    /// The listening socket inside the command's network, to be handed to whoever carries its
-    /// connections, and its address there; `None` the second time, and where the network is no
-    /// allow-list. No process of the command holds it.
-    pub fn take_door(&mut self) -> Option<(OwnedFd, SocketAddr)> {
-        let door = self.door.take()?;
-        let address = door.local_addr().ok()?;
-        Some((door.into(), address))
+    /// The listening sockets inside the command's network, to be handed to whoever carries its
+    /// connections, and their addresses there; the first is for programs that take a proxy. None the
+    /// second time, and where the network is no allow-list. No process of the command holds one.
+    ///
+    /// # Errors
+    /// A socket does not say where it is.
+    pub fn take_doors(&mut self) -> io::Result<Vec<(OwnedFd, SocketAddr)>> {
+        let doors = std::mem::take(&mut self.doors).into_iter();
+        doors.map(|door| door.local_addr().map(|address| (door.into(), address))).collect()
     }
 
     /// The overlays as they are mounted, each copy for one more cage; none the second time. What is

@@ -6,6 +6,7 @@ use crate::policy::Policy;
 use crate::seccomp::Lengths;
 use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What the host let us do, as far as the words of the record depend on it.
@@ -241,6 +242,11 @@ pub(crate) fn replaced(unseen: Option<Errno>) -> String {
         None => "A protected name that a program outside of the call replaces meanwhile is open to the command until it is closed again, some milliseconds.".to_owned(),
         Some(errno) => format!("A protected name that a program outside of the call replaces meanwhile is open to the command from then on: the kernel does not watch it ({errno})."),
     }
+}
+
+/// Why programs that take no proxy reach no host of an allow-list.
+pub(crate) fn no_redirects(error: &io::Error) -> String {
+    format!("Programs that take no proxy reach no host of the allow-list: {error}.")
 }
 
 /// What a read-only mount does not hold, where Landlock grants writing to what is around it.

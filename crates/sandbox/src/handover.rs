@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Longest word: a command line and an environment, which the kernel itself bounds to about 6 MiB.
 const LONGEST: usize = 8 << 20;
 /// Most descriptors behind one word.
-const MOST_DESCRIPTORS: usize = 8;
+const MOST_DESCRIPTORS: usize = 10;
 
 const READY: u8 = b'R';
 const FAILED: u8 = b'F';

@@ -19,6 +19,7 @@ mod fence;
 mod grants;
 mod handover;
 mod host;
+mod hosts_file;
 mod inert;
 mod init;
 mod layer;

@@ -8,6 +8,8 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl;
 use nix::unistd::{Gid, Uid, getgid, getuid};
 use protocol::confinement::Network;
+use protocol::hosts::Redirect;
+use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
 /// Whether this host let us out of its namespaces.
@@ -70,17 +72,29 @@ pub(crate) fn leave_network(network: Network) -> Result<Vec<String>, CageError> 
     })
 }
 
-/// The socket of an allow-list, at which the command finds our proxy: made inside its network, so
-/// that it is to be called before this process locks itself and after `leave_network`.
+/// The sockets of an allow-list, at which the command finds our proxy: the one that its variables name, then
+/// those of `redirects`. Made inside its network, so that it is to be called before this process locks itself
+/// and after `leave_network`. An error beside them says why there are no others.
 ///
 /// # Errors
-/// `Step::Namespaces`: without it nothing could be reached.
-pub(crate) fn door(network: Network) -> Result<Option<TcpListener>, CageError> {
+/// `Step::Namespaces`: without the first nothing could be reached.
+pub(crate) fn doors(
+    network: Network,
+    redirects: &[Redirect],
+) -> Result<(Vec<TcpListener>, Option<io::Error>), CageError> {
     match network {
-        Network::Off | Network::On => Ok(None),
-        Network::Listed => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map(Some).map_err(|error| {
-            CageError::os(Step::Namespaces, "the socket of the allow-list", error)
-        }),
+        Network::Off | Network::On => Ok((Vec::new(), None)),
+        Network::Listed => {
+            let first = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| {
+                CageError::os(Step::Namespaces, "the socket of the allow-list", error)
+            })?;
+            let places =
+                redirects.iter().flat_map(|one| one.ports.iter().map(|port| (one.address, *port)));
+            match places.map(TcpListener::bind).collect::<io::Result<Vec<_>>>() {
+                Ok(more) => Ok(([first].into_iter().chain(more).collect(), None)),
+                Err(error) => Ok((vec![first], Some(error))),
+            }
+        }
     }
 }
 

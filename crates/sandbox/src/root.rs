@@ -3,6 +3,7 @@
 
 use crate::error::{CageError, Step};
 use crate::grants::Grants;
+use crate::hosts_file::HOSTS;
 use crate::links::Link;
 use crate::mount_point::{self, Private, Shape};
 use crate::overlay::{self, Overlays};
@@ -19,6 +20,8 @@ use std::path::{Path, PathBuf};
 
 /// Where the host's tree hangs while the new root is built.
 pub(crate) const OLD: &str = "/.old";
+/// Where the text of `What::Hosts` lies. It stays: the kernel names what has no path any more as deleted.
+const HOSTS_TEXT: &str = "/.hosts";
 /// Where the new root is first mounted; any directory that exists serves.
 const STAGES: [&str; 4] = ["/tmp", "/run", "/mnt", "/var"];
 /// The usual links of `/dev`.
@@ -50,6 +53,8 @@ enum What {
     Sealed,
     /// Something empty.
     Covered,
+    /// The names of an allow-list's hosts.
+    Hosts,
     Proc,
     Pts,
     Shm,
@@ -116,6 +121,8 @@ pub(crate) struct Plan {
     private: Private,
     /// Those of the sealed directories where files are made that leave them sealed.
     rooms: Vec<PathBuf>,
+    /// What is shown at `/etc/hosts` in the place of the machine's.
+    hosts: Option<String>,
     /// The most that may lie in `/dev/shm`; 0 where there is no bound.
     memory: u64,
 }
@@ -165,7 +172,16 @@ impl Plan {
         let links = grants.links.iter().cloned().chain(links).collect();
         let mounts = ordered(mounts);
         let private = private_of(&mounts);
-        Self { mounts, links, private, rooms: Vec::new(), memory }
+        Self { mounts, links, private, rooms: Vec::new(), hosts: None, memory }
+    }
+
+    /// The same with this text at `/etc/hosts`.
+    pub(crate) fn with_hosts(mut self, hosts: Option<String>) -> Self {
+        if hosts.is_some() {
+            self.mounts.push(Mount::on(Path::new(HOSTS), What::Hosts));
+            self.mounts = ordered(self.mounts);
+        }
+        Self { hosts, ..self }
     }
 
     /// The same with these of its sealed directories as rooms.
@@ -229,6 +245,7 @@ impl Plan {
             What::Proc => Some(("/proc", Access::Read)),
             What::Pts => Some(("/dev/pts", Access::Terminal)),
             What::Shm => Some(("/dev/shm", Access::Write)),
+            What::Hosts => Some((HOSTS, Access::Read)),
             What::Seen
             | What::Read
             | What::Device
@@ -250,7 +267,12 @@ impl Plan {
         stage()?;
         let mut built = Built::default();
         let overlays = self.overlays(mounted, &mut built.plain);
-        let Self { mounts, links, private, rooms, memory } = self.clone().without(&built.plain);
+        let Self { mounts, links, private, rooms, hosts, memory } =
+            self.clone().without(&built.plain);
+        if let Some(text) = &hosts {
+            std::fs::write(HOSTS_TEXT, text)
+                .map_err(|error| CageError::os(Step::Root, HOSTS_TEXT, error))?;
+        }
         for mount in &mounts {
             let failed = |error| {
                 failure(format!("mounting {} ({:?})", mount.at.display(), mount.what), error)
@@ -347,6 +369,9 @@ impl Mount {
                 fresh("tmpfs", &place, plain, "size=64k,mode=755")?;
             }
             What::Covered => bind(&open(&old_of(Path::new("/dev/null")))?, &place, None)?,
+            What::Hosts => {
+                bind(&open(Path::new(HOSTS_TEXT))?, &place, Some(Taken::WritesAndDevices))?;
+            }
             What::Proc => {
                 if let Err(errno) = fresh("proc", &place, plain, "") {
                     bind(&self.on_host()?, &place, None)?;

@@ -9,6 +9,7 @@ use crate::error::{CageError, Step};
 use crate::fence::Fence;
 use crate::grants::{self, Grant, Grants, Means};
 use crate::handover::Line;
+use crate::hosts_file;
 use crate::inert::Inert;
 use crate::init::{First, UNBOUNDED as INIT_UNBOUNDED};
 use crate::layer::{self, Tcp};
@@ -32,6 +33,7 @@ use nix::sched::CloneFlags;
 use nix::sys::prctl;
 use nix::unistd::getuid;
 use protocol::confinement::{Confinement, Enforced, Level, Network, Tier};
+use protocol::hosts::redirects;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
@@ -107,14 +109,21 @@ fn tier_a(
     let held = listener::hold(std::mem::take(&mut grants.settings))?;
     let watched = Watched::of(&grants.protected);
     let protects = !grants.protected.is_empty();
+    let mut redirects = redirects(&wanted.hosts);
+    let hosts = hosts_file::with(&redirects);
+    if hosts.is_none() {
+        redirects.clear();
+    }
     let plan = RootPlan::new(&grants, wanted.limits.memory_bytes)
-        .with_rooms(held.iter().map(HeldSettings::room).collect());
+        .with_rooms(held.iter().map(HeldSettings::room).collect())
+        .with_hosts(hosts);
     let mut watch = watch(wanted, policy, &grants, Some(&plan), abi)?;
     let fresh = plan.fresh();
     let first = First::start(plan.clone(), mounted, wanted.limits.processes)?;
     // Meanwhile, on another processor, the root is built.
     let mut losses = namespaces::leave_network(wanted.network)?;
-    let door = namespaces::door(wanted.network)?;
+    let (doors, refused) = namespaces::doors(wanted.network, &redirects)?;
+    beside.extend(refused.map(|error| claims::no_redirects(&error)));
     // Their fresh namesakes are granted instead. The host's /proc stays in the rules, for the
     // listener: the command cannot reach it.
     let is_own = |grant: &mut Grant| matches!(grant.fresh, Some(Fresh::Pts | Fresh::Shm));
@@ -171,7 +180,7 @@ fn tier_a(
     // The listener is who watches.
     let unseen = unseen.or_else(|| cage.listener.is_none().then_some(Errno::ENOSYS));
     beside.extend(protects.then(|| claims::replaced(unseen)));
-    cage.door = door;
+    cage.doors = doors;
     (cage.readable, cage.overlays, cage.mounted) = (readable, overlays, mounted);
     let ground = Ground {
         tier: Tier::A,
@@ -373,7 +382,7 @@ impl Launch<'_> {
             errors: File::from(OwnedFd::from(errors)),
             before: self.before,
             limits: self.wanted.limits,
-            door: None,
+            doors: Vec::new(),
             shared: self.shared,
             runnable: None,
             readable: Vec::new(),

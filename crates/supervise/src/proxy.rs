@@ -2,7 +2,7 @@
 //! go only when its proxy can be reached, and its end waits until the proxy has said what it decided.
 //!
 //! Used by the call actor, between the words of the runner and of the proxy and the call's life.
-//! `S` is the socket that the runner hands out.
+//! `S` is a socket that the runner hands out.
 
 use crate::call::CallInput;
 use protocol::call::Report;
@@ -14,7 +14,7 @@ const NAMED: usize = 10;
 /// What happens to a command and its proxy.
 #[derive(Debug)]
 pub(crate) enum ProxyInput<S> {
-    /// The runner handed out the socket.
+    /// The runner handed out one more socket.
     Door(S),
     /// The command's cage stands.
     RunnerCaged(Enforced),
@@ -37,8 +37,8 @@ pub(crate) enum ProxyInput<S> {
 /// What is to be done, in this order.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ProxyEffect<S> {
-    /// Hand the proxy its socket.
-    Serve(S),
+    /// Hand the proxy its sockets.
+    Serve(Vec<S>),
     /// The command is over: the proxy shall say the rest and end.
     Finish,
     /// The runner shall end in order, with nothing run.
@@ -85,7 +85,7 @@ enum Phase {
 pub(crate) struct Proxy<S> {
     attempt: Attempt,
     phase: Phase,
-    door: Option<S>,
+    doors: Vec<S>,
     ready: bool,
     enforced: Option<Enforced>,
     report: Option<Report>,
@@ -99,7 +99,7 @@ impl<S> Proxy<S> {
         Self {
             attempt,
             phase: Phase::Gathering,
-            door: None,
+            doors: Vec::new(),
             ready: false,
             enforced: None,
             report: None,
@@ -122,7 +122,7 @@ impl<S> Proxy<S> {
     pub(crate) fn step(&mut self, input: ProxyInput<S>) -> Vec<ProxyEffect<S>> {
         match input {
             ProxyInput::Door(socket) => {
-                self.door = Some(socket);
+                self.doors.push(socket);
                 self.begin()
             }
             ProxyInput::Caged => {
@@ -176,15 +176,14 @@ impl<S> Proxy<S> {
         if !matches!(self.phase, Phase::Gathering) || !self.ready {
             return Vec::new();
         }
-        match (self.door.take(), self.enforced.take()) {
-            (Some(door), Some(enforced)) => {
+        // The runner hands all of its sockets out before it says that its cage stands.
+        match self.enforced.take_if(|_| !self.doors.is_empty()) {
+            Some(enforced) => {
                 self.phase = Phase::Serving;
-                vec![ProxyEffect::Serve(door), pass(CallInput::Caged(enforced))]
+                let doors = std::mem::take(&mut self.doors);
+                vec![ProxyEffect::Serve(doors), pass(CallInput::Caged(enforced))]
             }
-            (door, enforced) => {
-                (self.door, self.enforced) = (door, enforced);
-                Vec::new()
-            }
+            None => Vec::new(),
         }
     }
 
@@ -319,8 +318,9 @@ mod tests {
         let mut proxy = Proxy::new(Attempt::First);
         assert_eq!(proxy.step(ProxyInput::Caged), []);
         assert_eq!(proxy.step(ProxyInput::Door(7)), []);
+        assert_eq!(proxy.step(ProxyInput::Door(8)), []);
         let effects = proxy.step(ProxyInput::RunnerCaged(enforced()));
-        assert_eq!(effects, [ProxyEffect::Serve(7), pass(CallInput::Caged(enforced()))]);
+        assert_eq!(effects, [ProxyEffect::Serve(vec![7, 8]), pass(CallInput::Caged(enforced()))]);
         proxy
     }
 

@@ -88,7 +88,8 @@ const ROWS: [Row; 14] = [
         told: |_| None,
         way_on: Some(
             "the network is open for listed hosts, through the proxy that http_proxy names, and this program \
-             connected without it: set a proxy for it by its own option, or use one that takes a proxy, \
+             connected without it: without a proxy a host is reached by its name, where the list has it whole \
+             and with the port; set a proxy for the program by its own option, or use one that takes a proxy, \
              such as curl; a person can open the whole network with :net on",
         ),
     },
@@ -295,7 +296,7 @@ fn network(confinement: &Confinement) -> Option<String> {
             let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
             format!(
                 "Commands reach {} and no other host, through the proxy that `http_proxy` and its like \
-                 name; {own}.",
+                 name, or without it by a host's whole name; {own}.",
                 hosts.join(", ")
             )
         }

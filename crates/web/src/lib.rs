@@ -2,12 +2,13 @@
 //!
 //! For `agentd-web` only. [`barred`] says of each address whether it is one that nothing of ours leads
 //! to; `dial` looks a name up once and connects to exactly the address that was judged; [`Proxy`]
-//! carries what a command asks for to the hosts of its list; `ledger` keeps what was decided.
+//! carries what a command asks for to the hosts of its list, at its [`Door`]s; `ledger` keeps what was decided.
 //! [`Fetcher`] is the engine of the web's tools: `fetch` asks a server and follows it on its host,
 //! `body` makes text of what it sent, `page` prose of that, `results` a list of a search's page.
 
 mod body;
 mod dial;
+mod doors;
 mod fetch;
 mod hello;
 mod ledger;
@@ -16,6 +17,7 @@ mod proxy;
 mod ranges;
 mod results;
 
+pub use doors::Door;
 pub use fetch::{Fetcher, Judge};
 pub use proxy::Proxy;
 pub use ranges::barred;

@@ -6,6 +6,7 @@
 //! stands in the open and has to be the same one; nothing inside is.
 
 use crate::dial::{NoWay, dial};
+use crate::doors::{Door, next};
 use crate::hello::{self, First};
 use crate::ledger::{Carried, Known, Ledger};
 use bytes::Bytes;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tools::Barrier;
@@ -98,16 +99,16 @@ impl Proxy {
         self.ledger.read()
     }
 
-    /// Carries what comes over this socket until the command is over; then what it sent before its end
+    /// Carries what comes over these doors until the command is over; then what it sent before its end
     /// goes on its way, in a bounded time.
-    pub async fn serve<T>(&self, socket: TcpListener, over: impl Future<Output = T>) -> T {
+    pub async fn serve<T>(&self, doors: Vec<Door>, over: impl Future<Output = T>) -> T {
         let places = Arc::new(Semaphore::new(AT_ONCE));
         let sending = Arc::new(Semaphore::new(AT_ONCE));
         let carry = async {
             loop {
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-                match socket.accept().await {
-                    Ok((stream, _)) => self.begin(stream, place, &sending),
+                match next(&doors).await {
+                    Ok((stream, host)) => self.begin(stream, host, place, &sending),
                     Err(_) => tokio::time::sleep(BREATH).await,
                 }
             }
@@ -119,9 +120,9 @@ impl Proxy {
         };
         let last = async {
             // Connections that wait were made by the command; no further ones come.
-            while let Ok(Ok((stream, _))) = timeout(Duration::ZERO, socket.accept()).await {
+            while let Ok(Ok((stream, host))) = timeout(Duration::ZERO, next(&doors)).await {
                 let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
-                self.begin(stream, place, &sending);
+                self.begin(stream, host, place, &sending);
             }
             // All of them: nothing is on its way any more.
             let _ = sending.acquire_many(AT_ONCE as u32).await;
@@ -131,12 +132,29 @@ impl Proxy {
         why
     }
 
-    fn begin(&self, stream: TcpStream, place: OwnedSemaphorePermit, sending: &Arc<Semaphore>) {
+    fn begin(
+        &self,
+        stream: TcpStream,
+        host: Option<&Target>,
+        place: OwnedSemaphorePermit,
+        sending: &Arc<Semaphore>,
+    ) {
         // There are as many as places, so one is free.
         let Ok(sends) = Arc::clone(sending).try_acquire_owned() else { return };
         let proxy = self.clone();
         let held = Held { place: Arc::new(place), sends: Arc::new(sends) };
-        tokio::spawn(async move { proxy.converse(stream, held).await });
+        match host.cloned() {
+            Some(host) => tokio::spawn(async move { proxy.redirect(stream, host, held).await }),
+            None => tokio::spawn(async move { proxy.converse(stream, held).await }),
+        };
+    }
+
+    /// A connection of a program that took the proxy for the host. It can be told nothing: what is refused is
+    /// closed.
+    async fn redirect(&self, stream: TcpStream, host: Target, held: Held) {
+        if let Ok((server, _)) = self.reach(&host).await {
+            self.carry(stream, server, host, held).await;
+        }
     }
 
     /// All requests of one connection.
@@ -162,89 +180,110 @@ impl Proxy {
             Err(Unclear::Refused(place, why)) => return self.refused(&place, why),
             Err(Unclear::NoProxyRequest) => return words(StatusCode::BAD_REQUEST, PLAIN_REQUEST),
         };
-        let Target { place, name, port } = &target;
-        let named = |rules: &[HostRule]| rules.iter().any(|rule| rule.admits(name, *port));
-        if !named(&self.hosts) {
-            return self.refused(place, NOT_LISTED.to_owned());
-        }
-        if named(&self.denied) {
-            return self.refused(place, DENIED.to_owned());
-        }
-        let (stream, address) = match dial(name, *port).await {
+        let (stream, address) = match self.reach(&target).await {
             Ok(made) => made,
-            Err(NoWay::Barred(why)) => return self.refused(place, why),
-            Err(NoWay::Failed(why)) => {
-                let answer = words(StatusCode::BAD_GATEWAY, &format!("{place}: {why}\n"));
-                self.note(place, Passage::Failed { why });
-                return answer;
+            Err(NotReached::Refused(why)) => return refusal(&target.place, &why),
+            Err(NotReached::Failed(why)) => {
+                return words(StatusCode::BAD_GATEWAY, &format!("{}: {why}\n", target.place));
             }
         };
-        let carried = self.note(place, Passage::Made { address: address.to_string() });
-        let stream = Counted { stream, carried };
         match *request.method() == Method::CONNECT {
             true => self.tunnel(request, stream, target, held.clone()),
             false => forward(request, stream, &target, address).await,
         }
     }
 
-    /// Bytes both ways, whatever they are, but for TLS to another host. It lives on after the connection's
+    /// Judges a host and connects to it; each decision is noted.
+    async fn reach(&self, target: &Target) -> Result<(Counted, SocketAddr), NotReached> {
+        let Target { place, name, port } = target;
+        let named = |rules: &[HostRule]| rules.iter().any(|rule| rule.admits(name, *port));
+        let refused = |why: String| {
+            self.note(place, Passage::Refused { why: why.clone() });
+            NotReached::Refused(why)
+        };
+        if !named(&self.hosts) {
+            return Err(refused(NOT_LISTED.to_owned()));
+        }
+        if named(&self.denied) {
+            return Err(refused(DENIED.to_owned()));
+        }
+        match dial(name, *port).await {
+            Ok((stream, address)) => {
+                let carried = self.note(place, Passage::Made { address: address.to_string() });
+                Ok((Counted { stream, carried }, address))
+            }
+            Err(NoWay::Barred(why)) => Err(refused(why)),
+            Err(NoWay::Failed(why)) => {
+                self.note(place, Passage::Failed { why: why.clone() });
+                Err(NotReached::Failed(why))
+            }
+        }
+    }
+
+    /// What comes over the connection once the request is answered. It lives on after the connection's
     /// requests, in its place.
     fn tunnel(
         &self,
         request: Request<Incoming>,
-        stream: Counted,
-        Target { place, name, .. }: Target,
+        server: Counted,
+        target: Target,
         held: Held,
     ) -> Response<Body> {
         let proxy = self.clone();
         tokio::spawn(async move {
-            let Held { place: _place, sends } = held;
             let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
-            let (mut of_command, mut to_command) = tokio::io::split(TokioIo::new(upgraded));
-            let (mut of_server, mut to_server) = tokio::io::split(stream);
-            let up = async move {
-                let begun = match hello::first(&mut of_command, &name, HEAD_TIME).await {
-                    Ok(First::Passes(begun)) => begun,
-                    Ok(First::Refused(why)) => {
-                        proxy.note(&place, Passage::Refused { why });
-                        return false;
-                    }
-                    Err(_) => return false,
-                };
-                let sent = to_server.write_all(&begun).await.is_ok()
-                    && tokio::io::copy(&mut of_command, &mut to_server).await.is_ok()
-                    && to_server.shutdown().await.is_ok();
-                drop(sends);
-                sent
-            };
-            let down = async move {
-                let copied = tokio::io::copy(&mut of_server, &mut to_command).await;
-                let _ = to_command.shutdown().await;
-                if copied.is_err() {
-                    // Nobody listens any more. Left unread, it would make the kernel drop what is still
-                    // on its way to the server.
-                    let _ = tokio::io::copy(&mut of_server, &mut tokio::io::sink()).await;
-                }
-            };
-            tokio::pin!(up, down);
-            // What is sent goes on without an answer; an answer needs somebody who can be sent to.
-            tokio::select! {
-                sent = &mut up => if sent { down.await },
-                () = &mut down => drop(up.await),
-            }
+            proxy.carry(TokioIo::new(upgraded), server, target, held).await;
         });
         Response::new(Empty::new().map_err(never).boxed())
     }
 
-    fn refused(&self, place: &str, why: String) -> Response<Body> {
-        // A host that is on the list already is not reached by allowing it again.
-        let way_on = match why == NOT_LISTED {
-            true => format!(" {}", Barrier::Host.sentence()),
-            false => String::new(),
+    /// Bytes both ways, whatever they are, but for TLS to another host.
+    async fn carry(
+        &self,
+        command: impl AsyncRead + AsyncWrite,
+        server: Counted,
+        Target { place, name, .. }: Target,
+        held: Held,
+    ) {
+        let Held { place: _place, sends } = held;
+        let (mut of_command, mut to_command) = tokio::io::split(command);
+        let (mut of_server, mut to_server) = tokio::io::split(server);
+        let up = async move {
+            let begun = match hello::first(&mut of_command, &name, HEAD_TIME).await {
+                Ok(First::Passes(begun)) => begun,
+                Ok(First::Refused(why)) => {
+                    self.note(&place, Passage::Refused { why });
+                    return false;
+                }
+                Err(_) => return false,
+            };
+            let sent = to_server.write_all(&begun).await.is_ok()
+                && tokio::io::copy(&mut of_command, &mut to_server).await.is_ok()
+                && to_server.shutdown().await.is_ok();
+            drop(sends);
+            sent
         };
-        let text = format!("agentd: {place} was refused: {why}.{way_on}\n");
+        let down = async move {
+            let copied = tokio::io::copy(&mut of_server, &mut to_command).await;
+            let _ = to_command.shutdown().await;
+            if copied.is_err() {
+                // Nobody listens any more. Left unread, it would make the kernel drop what is still
+                // on its way to the server.
+                let _ = tokio::io::copy(&mut of_server, &mut tokio::io::sink()).await;
+            }
+        };
+        tokio::pin!(up, down);
+        // What is sent goes on without an answer; an answer needs somebody who can be sent to.
+        tokio::select! {
+            sent = &mut up => if sent { down.await },
+            () = &mut down => drop(up.await),
+        }
+    }
+
+    fn refused(&self, place: &str, why: String) -> Response<Body> {
+        let answer = refusal(place, &why);
         self.note(place, Passage::Refused { why });
-        words(StatusCode::FORBIDDEN, &text)
+        answer
     }
 
     fn note(&self, place: &str, decision: Passage) -> Arc<Carried> {
@@ -257,13 +296,29 @@ impl Proxy {
     }
 }
 
+/// The answer that says why a place is not reached.
+fn refusal(place: &str, why: &str) -> Response<Body> {
+    // A host that is on the list already is not reached by allowing it again.
+    let way_on = match why == NOT_LISTED {
+        true => format!(" {}", Barrier::Host.sentence()),
+        false => String::new(),
+    };
+    words(StatusCode::FORBIDDEN, &format!("agentd: {place} was refused: {why}.{way_on}\n"))
+}
+
+/// Why a host is not reached.
+enum NotReached {
+    Refused(String),
+    Failed(String),
+}
+
 /// What a request is for.
-#[derive(Debug, PartialEq, Eq)]
-struct Target {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Target {
     /// The name with its port, in one spelling.
-    place: String,
-    name: String,
-    port: u16,
+    pub(crate) place: String,
+    pub(crate) name: String,
+    pub(crate) port: u16,
 }
 
 /// Why a request is for nothing.

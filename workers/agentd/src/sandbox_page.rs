@@ -47,7 +47,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         what: "network by list",
-        in_a: "hosts that are listed, through agentd's proxy",
+        in_a: "hosts that are listed, through agentd's proxy; by its whole name a host is reached without a proxy too",
         in_b: "refused: the network is off or on as a whole",
         lost: "a network for listed hosts alone",
     },

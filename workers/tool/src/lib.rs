@@ -9,7 +9,7 @@ mod listen;
 pub use listen::start as listen;
 mod screen;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use ipc::ChannelError;
 use protocol::call::Report;
 use protocol::confinement::{Confinement, Enforced, Profile};
@@ -79,7 +79,8 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 say.send(&FromTool::Mounted)?;
                 say.send_fd(mounted.as_fd())?;
             }
-            let proxy = hand_out(cage.as_mut().and_then(Cage::take_door), &say)?;
+            let doors = cage.as_mut().map(Cage::take_doors).transpose();
+            let proxy = hand_out(doors.context("a socket of the allow-list")?, &say)?;
             note_cage(&enforced);
             say.send(&FromTool::Caged(enforced))?;
             (cage, proxy)
@@ -150,16 +151,18 @@ pub fn note(answer: &FromTool) {
     }
 }
 
-/// Hands the socket of an allow-list to the supervisor, for the proxy, and says where it is. This
+/// Hands the sockets of an allow-list to the supervisor, for the proxy, and says where the first is. This
 /// process keeps none: what is carried is not its business, and its end must not depend on it.
 fn hand_out(
-    door: Option<(OwnedFd, SocketAddr)>,
+    doors: Option<Vec<(OwnedFd, SocketAddr)>>,
     say: &Say,
 ) -> Result<Option<SocketAddr>, ChannelError> {
-    let Some((socket, address)) = door else { return Ok(None) };
-    say.send(&FromTool::Door)?;
-    say.send_fd(socket.as_fd())?;
-    Ok(Some(address))
+    let doors = doors.unwrap_or_default();
+    for (socket, _) in &doors {
+        say.send(&FromTool::Door)?;
+        say.send_fd(socket.as_fd())?;
+    }
+    Ok(doors.first().map(|(_, address)| *address))
 }
 
 /// Builds the cage: this process locks itself, or prepares a deeper one for a command.

@@ -8,7 +8,7 @@ use protocol::tool::{FromTool, ToTool};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use tokio::sync::oneshot;
-use web::Proxy;
+use web::{Door, Proxy};
 
 /// Most names that are looked up at once; each takes a socket beside the two of every connection, and
 /// a process has 1,024.
@@ -17,7 +17,7 @@ const LOOK_UPS: usize = 64;
 /// Carries until the supervisor says that the command is over, or is gone itself.
 pub(crate) fn carry(
     (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
-    socket: OwnedFd,
+    sockets: Vec<OwnedFd>,
     words: Receiver<ToTool>,
     say: &Say,
 ) -> anyhow::Result<()> {
@@ -27,8 +27,6 @@ pub(crate) fn carry(
         .max_blocking_threads(LOOK_UPS)
         .build()
         .context("no event loop")?;
-    let socket = TcpListener::from(socket);
-    socket.set_nonblocking(true).context("the socket of the allow-list")?;
     let (over, ended) = oneshot::channel();
     let pong = say.clone();
     std::thread::Builder::new()
@@ -37,13 +35,14 @@ pub(crate) fn carry(
         .context("no thread for the channel")?;
     // Each decision of a new kind is told at once, to be on record whatever becomes of this process.
     let teller = say.clone();
-    let proxy = Proxy::new(hosts, denied, move |connections, uncounted| {
+    let proxy = Proxy::new(hosts.clone(), denied, move |connections, uncounted| {
         // Nobody to tell: the channel's end comes in as the next word.
         let _ = teller.send(&FromTool::Proxied { connections, uncounted });
     });
     let why = runtime.block_on(async {
-        let socket = tokio::net::TcpListener::from_std(socket)?;
-        anyhow::Ok(proxy.serve(socket, ended).await.unwrap_or(Over::Gone))
+        let doors = sockets.into_iter().map(|socket| Door::of(TcpListener::from(socket), &hosts));
+        let doors = doors.collect::<Result<_, _>>().context("a socket of the allow-list")?;
+        anyhow::Ok(proxy.serve(doors, ended).await.unwrap_or(Over::Gone))
     })?;
     // What is still under way a server does not take; a look-up holds up nobody.
     runtime.shutdown_background();

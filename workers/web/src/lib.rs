@@ -83,9 +83,9 @@ fn run() -> anyhow::Result<()> {
         }
     };
     let done = match errand {
-        Errand::Proxy { hosts, denied } => {
-            let socket = words.recv_fd()?;
-            carry::carry((hosts, denied), socket, words, &say)
+        Errand::Proxy { doors, hosts, denied } => {
+            let sockets = (0..doors).map(|_| words.recv_fd()).collect::<Result<_, _>>()?;
+            carry::carry((hosts, denied), sockets, words, &say)
         }
         Errand::Web { tool, input, settings, onward, max_result_chars } => {
             let cancel = Cancel::new()?;

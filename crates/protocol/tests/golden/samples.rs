@@ -300,7 +300,7 @@ goldens! {
             onward: Onward { rules: rules(), host: HostRight::ByRule },
             max_result_chars: 30_000,
         },
-        Proxy => Errand::Proxy { hosts: vec![host()], denied: vec![host()] },
+        Proxy => Errand::Proxy { doors: 3, hosts: vec![host()], denied: vec![host()] },
     }
     web::HostRight {
         Given => HostRight::Given,

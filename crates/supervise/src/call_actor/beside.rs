@@ -75,7 +75,7 @@ impl CallState {
         self.proxy_step(myself, input).await;
     }
 
-    /// The socket that the runner hands out.
+    /// A socket that the runner hands out.
     pub(super) async fn door(&mut self, myself: &ActorRef<CallMsg>, socket: OwnedFd) {
         match (&self.proxy, &self.runner) {
             (Some(_), _) => self.proxy_step(myself, ProxyInput::Door(socket)).await,
@@ -135,12 +135,15 @@ impl CallState {
         let Some(beside) = &mut self.proxy else { return };
         for effect in beside.machine.step(input) {
             match effect {
-                ProxyEffect::Serve(socket) => {
+                ProxyEffect::Serve(sockets) => {
                     let hosts = self.plan.confinement.hosts.clone();
                     let denied = self.plan.denied_hosts.clone();
                     if let Some(Beside { life: Some(life), .. }) = &self.proxy {
-                        life.send(&ToTool::Go(Errand::Proxy { hosts, denied }));
-                        life.send_descriptor(socket);
+                        let doors = u16::try_from(sockets.len()).unwrap_or(u16::MAX);
+                        life.send(&ToTool::Go(Errand::Proxy { doors, hosts, denied }));
+                        for socket in sockets {
+                            life.send_descriptor(socket);
+                        }
                     }
                 }
                 ProxyEffect::Finish => {
