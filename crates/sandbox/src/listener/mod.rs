@@ -27,6 +27,7 @@ mod ledger;
 mod lengths;
 mod made;
 mod notice;
+mod pace;
 mod paths;
 mod ports;
 mod processes;

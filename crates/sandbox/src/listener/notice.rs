@@ -1,12 +1,16 @@
 //! The notification descriptor: calls arrive, answers leave. The ioctls are unsafe code.
 #![allow(unsafe_code)]
 
+use super::pace::Wake;
 use libc::{
     SECCOMP_IOCTL_NOTIF_ID_VALID, SECCOMP_IOCTL_NOTIF_RECV, SECCOMP_IOCTL_NOTIF_SEND,
     SECCOMP_IOCTL_NOTIF_SET_FLAGS, seccomp_notif, seccomp_notif_resp, seccomp_notif_sizes,
 };
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP`, which libc does not name.
+const SYNC_WAKE_UP: usize = 1;
 
 /// A call that waits for an answer. Its registers are the kernel's copy and cannot change.
 #[derive(Debug, Clone, Copy)]
@@ -50,10 +54,18 @@ pub(super) struct Notices {
 impl Notices {
     /// Takes over the descriptor that the filter's installation returned.
     pub(super) fn new(fd: OwnedFd) -> Self {
-        let notices = Self { fd, words: notice_words() };
-        // Wakes the caller on this processor at once. Kernels before 6.6 refuse it: no harm.
-        let _ = notices.control(SECCOMP_IOCTL_NOTIF_SET_FLAGS, std::ptr::without_provenance_mut(1));
-        notices
+        Self { fd, words: notice_words() }
+    }
+
+    /// Has callers woken there from now on.
+    pub(super) fn set_wake(&self, wake: Wake) {
+        let flags = match wake {
+            Wake::Anywhere => 0,
+            Wake::Here => SYNC_WAKE_UP,
+        };
+        // Kernels before 6.6 refuse it: no harm.
+        let _ =
+            self.control(SECCOMP_IOCTL_NOTIF_SET_FLAGS, std::ptr::without_provenance_mut(flags));
     }
 
     /// Waits for the next call; nothing if its caller died meanwhile or a signal came.

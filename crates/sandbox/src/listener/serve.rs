@@ -4,6 +4,7 @@ use super::carry::{self, Carried};
 use super::ledger::Record;
 use super::made::Made;
 use super::notice::{Answer, Notice, Notices};
+use super::pace::Pace;
 use super::paths::Root;
 use super::ports::Ports;
 use super::processes::Processes;
@@ -21,7 +22,7 @@ use crate::seccomp::{Arch, Errand, Look, Policy, Rule, Then};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use protocol::confinement::{Network, Refusal, RefusalKind, Tier};
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ const WAITING: usize = 64;
 /// What the thread owns.
 pub(super) struct Server {
     notices: Arc<Notices>,
+    pace: Cell<Pace>,
     policy: Policy,
     processes: Processes,
     territory: Territory,
@@ -76,6 +78,7 @@ impl Server {
         };
         Ok(Self {
             notices: Arc::new(Notices::new(notify)),
+            pace: Cell::default(),
             policy: Policy::new(&watch.plan, Arch::HOST),
             processes,
             territory: Territory::new(watch.tier, watch.writable, watch.read_only),
@@ -105,11 +108,23 @@ impl Server {
     pub(super) fn serve(&self) {
         while self.wait() {
             match self.notices.receive() {
-                Ok(Some(notice)) => self.handle(&notice),
+                Ok(Some(notice)) => {
+                    self.follow(notice.tid);
+                    self.handle(&notice);
+                }
                 Ok(None) => {}
                 // Nothing more can arrive; closing the descriptor fails what still waits.
                 Err(_) => return,
             }
+        }
+    }
+
+    fn follow(&self, tid: u32) {
+        let before = self.pace.get();
+        let now = before.after(tid);
+        self.pace.set(now);
+        if now.wake() != before.wake() {
+            self.notices.set_wake(now.wake());
         }
     }
 
