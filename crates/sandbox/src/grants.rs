@@ -561,7 +561,7 @@ impl Grants {
             let paths = |places: Vec<&protected::Place>| {
                 places.into_iter().map(|place| place.path.clone()).collect()
             };
-            self.settings = kept_settings(&held);
+            self.settings = kept_settings(&held, &roots);
             (self.open, self.protected) = (paths(open), paths(held));
         }
         let territory = Territory { roots, linked, names: policy.protected, open };
@@ -574,18 +574,20 @@ impl Grants {
     }
 }
 
-/// Settings of git beside hooks: in their directory, which is read-only too, new settings are made ready.
-fn kept_settings(held: &[&protected::Place]) -> Vec<Kept> {
+/// Settings of git that a mount holds. Beside hooks they can be replaced: in that directory, which is read-only too,
+/// new ones are made ready. Without hooks they are kept all the same, so that nobody else replaces them.
+fn kept_settings(held: &[&protected::Place], roots: &[PathBuf]) -> Vec<Kept> {
     let hooks: Vec<_> = held.iter().filter(|place| place.kind == Kind::Hooks).collect();
-    let of = |place: &&&protected::Place| {
-        let of_same = hooks.iter().find(|hooks| hooks.of.is_some() && hooks.of == place.of)?;
-        let room = Some(of_same.path.clone()).filter(|room| room.is_dir())?;
-        Some(Kept { file: place.path.clone(), room })
+    let room = |git: &Path| {
+        let of_same = hooks.iter().find(|hooks| hooks.of.as_deref() == Some(git))?;
+        Some(of_same.path.clone()).filter(|room| room.is_dir())
     };
-    held.iter()
-        .filter(|place| place.kind == Kind::Settings)
-        .filter_map(|place| of(&place))
-        .collect()
+    let settings = held.iter().filter(|place| place.kind == Kind::Settings);
+    let kept = settings.filter_map(|place| {
+        let git = place.of.clone()?;
+        Some(Kept { file: place.path.clone(), room: room(&git), git, roots: roots.to_owned() })
+    });
+    kept.collect()
 }
 
 /// The session's own directories, which may lie beneath one that is withheld.

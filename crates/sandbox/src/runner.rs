@@ -115,7 +115,7 @@ fn tier_a(
         redirects.clear();
     }
     let plan = RootPlan::new(&grants, wanted.limits.memory_bytes)
-        .with_rooms(held.iter().map(HeldSettings::room).collect())
+        .with_rooms(held.iter().filter_map(HeldSettings::room).collect())
         .with_hosts(hosts);
     let mut watch = watch(wanted, policy, &grants, Some(&plan), abi)?;
     let fresh = plan.fresh();

@@ -40,7 +40,7 @@ fn nothing_is_left(yard: &Yard, told: &Told) {
 fn harmless_settings_are_changed_as_git_changes_them() {
     let yard = repository("[core]\\n\\tpager = mine\\n");
     std::fs::set_permissions(yard.project.join(".git/config"), mode(0o640)).unwrap();
-    let script = "git config user.name Grace; git remote add origin ./there; git branch -m trunk; \
+    let script = "git init -q --bare there; git config user.name Grace; git remote add origin ./there; git branch -m trunk; \
                   git config branch.trunk.remote origin; git config --unset user.email; \
                   git config user.name; git config core.pager; stat -c %a .git/config";
     let told = yard.shell("a", &format!("set -e; {script}"));
@@ -63,6 +63,10 @@ fn what_runs_programs_is_refused_before_it_takes_effect() {
         "git config include.path ../evil",
         "git config remote.origin.url 'ext::evil'",
         "git remote add origin ext::evil",
+        "git remote add origin $TMPDIR/evil",
+        "mkdir -p $TMPDIR/evil; ln -s $TMPDIR/evil evil.git; git remote add origin ./evil.git",
+        "git config branch.main.remote ../evil",
+        "cp .git/config .git/config.lock; printf '[remote \"o\"]\\n url = h:x\\n[remote \"o.uploadpack\\0\"]\\n url = evil\\n' >> .git/config.lock; mv -f .git/config.lock .git/config",
         "cp .git/config .git/config.lock; echo '[core] pager = evil' >> .git/config.lock; mv -f .git/config.lock .git/config",
         "ln -s ../evil .git/config.lock; mv -f .git/config.lock .git/config",
         "mkfifo .git/config.lock; mv -f .git/config.lock .git/config",
@@ -172,12 +176,20 @@ fn mode(bits: u32) -> std::fs::Permissions {
 
 #[test]
 fn nothing_is_replaced_while_another_cage_relies_on_it() {
+    relies_on_it(&repository(""));
+    // Such a cage has no place to make new settings ready, and relies on the old ones all the same.
     let yard = repository("");
+    std::fs::remove_dir_all(yard.project.join(".git/hooks")).unwrap();
+    relies_on_it(&yard);
+}
+
+fn relies_on_it(yard: &Yard) {
     let wait = "touch up; while test ! -e done; do sleep 0.01; done; \
                 echo evil >> .git/config || echo still read-only";
     let mut other = yard.runner("a", &[], &["sh", "-c", wait]);
     let other = other.stdout(Stdio::piped()).spawn().unwrap();
     until(|| yard.project.join("up").exists());
+    std::fs::create_dir_all(yard.project.join(".git/hooks")).unwrap();
     let change = "git config user.name Grace";
     let told = yard.shell("a", change);
     assert_ne!(told.in_tier("a").one("exit"), "0", "{told:?}");
@@ -186,8 +198,10 @@ fn nothing_is_replaced_while_another_cage_relies_on_it() {
     std::fs::write(yard.project.join("done"), "").unwrap();
     let told = other.wait_with_output().unwrap();
     let told = String::from_utf8(told.stdout).unwrap();
-    assert!(told.contains("still read-only") && !settings(&yard).contains("evil"), "{told}");
+    assert!(told.contains("still read-only") && !settings(yard).contains("evil"), "{told}");
     std::fs::remove_file(yard.project.join(".git/config.lock")).unwrap_or_default();
+    // A new folder of hooks was moved aside.
+    std::fs::create_dir_all(yard.project.join(".git/hooks")).unwrap();
     let told = yard.shell("a", change);
     assert_eq!(told.in_tier("a").one("exit"), "0", "the control: {told:?}");
 }

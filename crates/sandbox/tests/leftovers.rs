@@ -95,6 +95,52 @@ fn a_name_in_a_folder_of_such_a_name_is_moved_aside_too() {
     }
 }
 
+/// Where a remote leads, by a setting that git cuts at a NUL, by a path of the command's own, and by the files in
+/// which git kept addresses before it had settings.
+#[test]
+fn no_remote_leads_the_person_s_git_to_a_program_of_a_command() {
+    let evil = "git init -q --bare $TMPDIR/e.git; \
+                printf '#!/bin/sh\ntouch \"$CANARY\"\n' > $TMPDIR/e.git/hooks/pre-receive; \
+                chmod +x $TMPDIR/e.git/hooks/pre-receive";
+    for (plants, acts) in [
+        (
+            "cp .git/config l; printf '[remote \"o\"]\n url = .\n[remote \"o.uploadpack\\0\"]\n \
+             url = touch \\\\\"$CANARY\\\\\" && git-upload-pack\n' >> l; \
+             cp l .git/config.lock; mv -f .git/config.lock .git/config",
+            "git fetch o",
+        ),
+        ("git remote add o $TMPDIR/e.git", "git push -q o HEAD"),
+        (
+            "git init -q x && git -C x remote add o $TMPDIR/e.git",
+            "git -C x commit -q --allow-empty -m x; git -C x push -q o HEAD",
+        ),
+        ("git config branch.$(git branch --show-current).remote $TMPDIR/e.git", "git push -q"),
+        (
+            "mkdir -p .git/remotes; printf 'URL: %s\n' $TMPDIR/e.git > .git/remotes/o",
+            "git push -q o HEAD",
+        ),
+        ("mkdir -p .git/branches; echo $TMPDIR/e.git > .git/branches/o", "git push -q o HEAD"),
+    ] {
+        let act = |yard: &Yard| {
+            let settings = "export GIT_CONFIG_COUNT=2 GIT_CONFIG_KEY_0=push.default GIT_CONFIG_VALUE_0=current \
+                            GIT_CONFIG_KEY_1=user.email GIT_CONFIG_VALUE_1=a@b";
+            person(yard, &format!("{settings}; git commit -q --allow-empty -m x; {acts}"))
+        };
+        for tier in TIERS {
+            let yard = Yard::new();
+            repository(&yard);
+            let told = yard.shell(tier, &format!("{evil}; {plants}"));
+            let said = act(&yard);
+            assert!(!ran(&yard), "{tier} {plants}: {told:?} {said}");
+        }
+        let yard = Yard::new();
+        repository(&yard);
+        let made = person(&yard, &format!("TMPDIR=$HOME; {evil}; {plants}"));
+        let said = act(&yard);
+        assert!(ran(&yard), "the control of {plants}: {made} {said}");
+    }
+}
+
 #[test]
 fn a_search_without_an_end_is_said_and_git_runs_nothing_all_the_same() {
     // As many folders with as long names as no search keeps in mind.

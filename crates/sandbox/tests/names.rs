@@ -163,7 +163,7 @@ fn settings_that_run_nothing_may_change_in_tier_b() {
     free(&yard, &yard.project, "git config alias.mine '!one'; git config branch.main.remote up");
     let settings = || std::fs::read_to_string(yard.project.join(".git/config")).unwrap();
     for (script, holds) in [
-        ("git remote add here /nowhere", "git config remote.here.url"),
+        ("git remote add here https://example.org/x", "git config remote.here.url"),
         ("git branch -m main2; git branch -m main", "test $(git config branch.main.remote) = up"),
         ("git config user.name b", "test $(git config user.name) = b"),
         ("git config submodule.x.active true", "git config submodule.x.active"),
@@ -189,6 +189,7 @@ fn settings_that_run_nothing_may_change_in_tier_b() {
         "git config include.path evil",
         "git config remote.x.uploadpack evil",
         "git config remote.x.url 'ext::evil'",
+        "git config remote.x.url /nowhere",
         "git config branch.main.remote 'ext::evil'",
         "git config url.evil.insteadOf https://",
         "git config core.worktree /tmp",

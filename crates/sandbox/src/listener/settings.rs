@@ -14,7 +14,7 @@ use super::paths::{End, Found, find};
 use super::processes::Processes;
 use super::writes::{Claim, Deed, Roots};
 use crate::error::{CageError, Step};
-use crate::protected::changes_harmlessly;
+use crate::protected::{changes_harmlessly, leads_inside};
 use crate::seals::Seals;
 use crate::seccomp::Role;
 use crate::sys;
@@ -43,8 +43,13 @@ const LOCK: &str = ".lock";
 pub(crate) struct Kept {
     /// The file; a mount keeps it read-only.
     pub(crate) file: PathBuf,
-    /// A directory of the same repository in which the command can write nothing.
-    pub(crate) room: PathBuf,
+    /// A directory of the same repository in which the command can write nothing; where there is none, nothing
+    /// is replaced.
+    pub(crate) room: Option<PathBuf>,
+    /// The git folder that these are of.
+    pub(crate) git: PathBuf,
+    /// The project and added directories.
+    pub(crate) roots: Vec<PathBuf>,
 }
 
 /// Keeps others from replacing these, before mounts are made on them. Those that cannot be locked are left out.
@@ -99,6 +104,7 @@ pub(super) fn make(held: &Held, seals: &Seals) -> Option<Carried<()>> {
 /// What became of a change.
 enum Done {
     Replaced,
+    /// It is not harmless, or there is no room for it.
     Harmful,
     /// There is another cage with this file.
     Busy,
@@ -114,7 +120,7 @@ pub(crate) struct Held {
 
 impl Held {
     /// Where it is made anew.
-    pub(crate) fn room(&self) -> PathBuf {
+    pub(crate) fn room(&self) -> Option<PathBuf> {
         self.kept.room.clone()
     }
 
@@ -139,11 +145,12 @@ impl Held {
     }
 
     fn replace(&self, seals: &Seals) -> Result<Done, CageError> {
+        let Some(room) = &self.kept.room else { return Ok(Done::Harmful) };
         let mut lock = self.lock.borrow_mut();
         if !is_at(&lock, &self.kept.file) || locked(&lock, libc::F_WRLCK).is_err() {
             return Ok(Done::Busy);
         }
-        let replaced = self.kept.replace(seals);
+        let replaced = self.kept.replace(room, seals);
         match replaced {
             Ok(Some(new)) => {
                 *lock = new;
@@ -175,21 +182,22 @@ fn of_settings(error: impl Into<io::Error>) -> CageError {
 }
 
 impl Kept {
-    /// The new file, locked; `None` where the change is not harmless.
-    fn replace(&self, seals: &Seals) -> Result<Option<File>, CageError> {
+    /// The new file, locked, made ready in this room; `None` where the change is not harmless.
+    fn replace(&self, at: &Path, seals: &Seals) -> Result<Option<File>, CageError> {
         let folder =
             directory(self.file.parent().unwrap_or(Path::new("/"))).map_err(of_settings)?;
         let name = Path::new(self.file.file_name().unwrap_or_default());
         let (now, mode) = read(&folder, name).map_err(of_settings)?;
         let (new, _) = read(&folder, &lock_of(name)).map_err(of_settings)?;
-        if !changes_harmlessly(&now, &new) {
+        let inside = |path: &str| leads_inside(&self.git, path, &self.roots);
+        if !changes_harmlessly(&now, &new, inside) {
             return Ok(None);
         }
-        let room = directory(&self.room).map_err(of_settings)?;
+        let room = directory(at).map_err(of_settings)?;
         let random = getrandom::u64().map_err(|_| of_settings(Errno::EIO))?;
         let copy = PathBuf::from(format!("config-{random:016x}"));
         let replaced = write(&room, &copy, &new, mode).map_err(of_settings).and_then(|file| {
-            seals.seal(&self.room.join(&copy))?;
+            seals.seal(&at.join(&copy))?;
             renameat(&room, &copy, &folder, name).map_err(of_settings)?;
             Ok(file)
         });

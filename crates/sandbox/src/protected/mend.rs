@@ -143,10 +143,10 @@ impl Before {
                 continue;
             }
             let nested = place.within != Within::Project;
-            if nested && place.kind == Kind::Settings && is_harmless(place) {
+            if nested && place.kind == Kind::Settings && is_harmless(place, &told.roots) {
                 continue;
             }
-            if place.kind == Kind::Settings && changed_harmlessly(place, seen) {
+            if place.kind == Kind::Settings && changed_harmlessly(place, seen, &told.roots) {
                 continue;
             }
             if place.kind == Kind::Steps && runs_no_more(place, Some(seen), &told.roots) {
@@ -187,7 +187,7 @@ impl Before {
                         told.quarantine(&hook);
                     }
                 }
-                Kind::Settings if !known && is_harmless(place) => {}
+                Kind::Settings if !known && is_harmless(place, &told.roots) => {}
                 Kind::OfWorktree if !known && is_usual(place) => {}
                 Kind::Steps if runs_no_more(place, None, &told.roots) => {}
                 Kind::Plain if place.within != Within::Project && self.was_moved(place) => {}
@@ -266,22 +266,23 @@ fn keeps(repositories: &BTreeSet<PathBuf>, place: &Place) -> bool {
 }
 
 /// Whether new settings of a new git folder name no programs.
-fn is_harmless(place: &Place) -> bool {
+fn is_harmless(place: &Place, roots: &[PathBuf]) -> bool {
     let regular = place.path.symlink_metadata().is_ok_and(|found| found.is_file());
     let Some(git) = place.of.as_ref().filter(|_| regular) else { return false };
     // A submodule's files lie beside the repository that keeps its folder.
-    let inside = |worktree: &str| {
+    let is_worktree = |named: &str| {
         let outer = git.ancestors().find(|folder| folder.ends_with(".git")).and_then(Path::parent);
-        let worktree = git.join(worktree).canonicalize();
+        let worktree = git.join(named).canonicalize();
         outer.zip(worktree.ok()).is_some_and(|(outer, worktree)| worktree.starts_with(outer))
     };
+    let inside = |path: &str| vet::leads_inside(git, path, roots);
     let text = read::text(&place.path, read::SETTINGS, Links::Refused);
-    text.is_ok_and(|text| vet::harmless(&text, inside))
+    text.is_ok_and(|text| vet::harmless(&text, is_worktree, inside))
 }
 
 /// Whether settings that were there name no program or folder that they did not name before. A file
 /// of a second name could be changed by that one in a later call.
-fn changed_harmlessly(place: &Place, before: &Seen) -> bool {
+fn changed_harmlessly(place: &Place, before: &Seen, roots: &[PathBuf]) -> bool {
     let Seen::File { stamp, bytes: Some(bytes) } = before else { return false };
     let same =
         |now: Metadata| now.is_file() && now.nlink() == 1 && Stamp::of(&now).mode == stamp.mode;
@@ -290,7 +291,11 @@ fn changed_harmlessly(place: &Place, before: &Seen) -> bool {
     }
     let now = read::text(&place.path, read::SETTINGS, Links::Refused);
     let before = std::str::from_utf8(bytes);
-    now.ok().zip(before.ok()).is_some_and(|(now, before)| vet::changes_harmlessly(before, &now))
+    let git = place.of.as_deref().unwrap_or(&place.path);
+    let inside = |path: &str| vet::leads_inside(git, path, roots);
+    now.ok()
+        .zip(before.ok())
+        .is_some_and(|(now, before)| vet::changes_harmlessly(before, &now, inside))
 }
 
 /// Whether what is under way names no program that it did not name before, and no file outside of
@@ -318,7 +323,7 @@ fn is_usual(place: &Place) -> bool {
     match place.path.file_name().and_then(|name| name.to_str()) {
         Some("commondir") => text(read::POINTER).is_ok_and(|text| text.trim_end() == "../.."),
         Some("gitdir") => text(read::POINTER).is_ok(),
-        _ => text(read::SETTINGS).is_ok_and(|text| vet::harmless(&text, |_| false)),
+        _ => text(read::SETTINGS).is_ok_and(|text| vet::harmless(&text, |_| false, |_| false)),
     }
 }
 

@@ -35,7 +35,7 @@ pub use person::{git_path, git_settings, small_file};
 pub(crate) use places::{Kind, Place, named};
 pub use saved::{protects, repair, repaired};
 pub use settings::GitSetting;
-pub(crate) use vet::changes_harmlessly;
+pub(crate) use vet::{changes_harmlessly, leads_inside};
 pub use walk::GIT_BARE;
 
 use std::path::Path;

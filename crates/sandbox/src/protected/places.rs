@@ -14,6 +14,8 @@ const MODULES_DEEP: usize = 32;
 const MOST_ENTERED: usize = 10_000;
 /// What of a git folder is run or believed later.
 const OF_GIT: [&str; 5] = ["hooks", "config", "config.worktree", "info/attributes", "commondir"];
+/// Where git looked for the addresses of remotes before it had settings, and still does.
+const ADDRESSES: [&str; 2] = ["remotes", "branches"];
 /// The same of what a repository keeps about a linked worktree.
 const OF_WORKTREE: [&str; 3] = ["config.worktree", "commondir", "gitdir"];
 /// What is still to be done of a rebase, a cherry-pick or a merge under way, in either.
@@ -244,6 +246,11 @@ impl Finder {
             };
             self.add(git.join(name), Some(git), kind);
         }
+        for folder in ADDRESSES {
+            for file in files(&git.join(folder)) {
+                self.add(file, Some(git), Kind::Plain);
+            }
+        }
         self.under_way(git);
         for worktree in folders(&git.join("worktrees")) {
             for name in OF_WORKTREE {
@@ -317,6 +324,13 @@ impl Finder {
             }
         }
     }
+}
+
+/// All that lies right in a directory but for directories.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let is_file = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| !kind.is_dir());
+    entries.flatten().filter(is_file).map(|entry| entry.path()).collect()
 }
 
 /// The directories right in a directory, links left out.

@@ -61,47 +61,108 @@ const KNOWN: [&str; 49] = [
 ];
 
 /// Whether every line of these settings is known, read as plain lines and read as git reads them.
-/// `inside` answers for `core.worktree`, by which a submodule's folder says where its files are.
-pub(super) fn harmless(settings: &str, inside: impl Fn(&str) -> bool) -> bool {
-    let known = |key: &str, value: &str| match key {
-        "core.worktree" => inside(value),
-        _ => is_known(key, value),
+/// `is_worktree` answers for `core.worktree`, by which a submodule's folder says where its files are,
+/// `inside` for addresses that are paths.
+pub(super) fn harmless(
+    settings: &str,
+    is_worktree: impl Fn(&str) -> bool,
+    inside: impl Fn(&str) -> bool,
+) -> bool {
+    let known = |known: &Known<'_>, key: &str, value: &str| match key {
+        "core.worktree" => is_worktree(value),
+        _ => known.holds(key, value),
     };
-    unknown(settings, known).is_some_and(|(plain, of_git)| plain.is_empty() && of_git.is_empty())
+    unknown(settings, &inside, known)
+        .is_some_and(|(plain, of_git)| plain.is_empty() && of_git.is_empty())
 }
 
 /// Whether what changed from the first settings to the second is known: every other line is in both,
-/// in the same order. What the person signs stays signed.
-pub(crate) fn changes_harmlessly(before: &str, now: &str) -> bool {
-    let known = |key: &str, value: &str| is_known(key, value) && !key.ends_with(".gpgsign");
-    let before = unknown(before, known);
-    before.is_some() && before == unknown(now, known)
+/// in the same order. What the person signs stays signed. `inside` answers for addresses that are paths.
+pub(crate) fn changes_harmlessly(before: &str, now: &str, inside: impl Fn(&str) -> bool) -> bool {
+    let known = |known: &Known<'_>, key: &str, value: &str| {
+        known.holds(key, value) && !key.ends_with(".gpgsign")
+    };
+    let before = unknown(before, &inside, known);
+    before.is_some() && before == unknown(now, &inside, known)
 }
 
-/// Whether this setting runs nothing and leads nowhere else.
-fn is_known(key: &str, value: &str) -> bool {
-    match key {
-        // `ext::` and its like run programs, a dash is an option of one. A branch may name a URL.
-        "remote.*.url"
-        | "remote.*.pushurl"
-        | "remote.pushdefault"
-        | "submodule.*.url"
-        | "branch.*.remote"
-        | "branch.*.pushremote" => !value.contains("::") && !value.starts_with('-'),
-        key => KNOWN.contains(&key),
+/// By what a setting is known.
+struct Known<'a> {
+    /// The names of remotes that these settings say the address of.
+    remotes: Vec<Vec<u8>>,
+    /// Whether a path leads to a repository that is looked at after each command.
+    inside: &'a dyn Fn(&str) -> bool,
+}
+
+impl Known<'_> {
+    /// Whether this setting runs nothing and leads nowhere else.
+    fn holds(&self, key: &str, value: &str) -> bool {
+        match key {
+            "remote.*.url" | "remote.*.pushurl" | "submodule.*.url" => self.is_address(value),
+            // By any other name git reads `.git/remotes`, or takes it for an address.
+            "remote.pushdefault" | "branch.*.remote" | "branch.*.pushremote" => {
+                let is_remote = self.remotes.iter().any(|remote| remote == value.as_bytes());
+                value == "." || is_remote || self.is_address(value)
+            }
+            key => KNOWN.contains(&key),
+        }
     }
+
+    /// Whether git asks a server there, or a repository in the project. One elsewhere on this machine may be
+    /// a command's own, and its hooks would be run by the person's next push. `ext::` and its like run
+    /// programs, a dash is an option of one.
+    fn is_address(&self, value: &str) -> bool {
+        const SCHEMES: [&str; 6] =
+            ["https://", "http://", "ssh://", "git://", "git+ssh://", "ssh+git://"];
+        if value.contains("::") || value.starts_with('-') {
+            return false;
+        }
+        let place = |rest: &str| rest.split('/').next().unwrap_or_default().to_owned();
+        let server = match SCHEMES.iter().find_map(|scheme| value.strip_prefix(scheme)) {
+            Some(rest) => place(rest),
+            None if value.contains("://") => return false,
+            None => match value.split_once(':') {
+                Some((server, _)) if !server.contains('/') => server.to_owned(),
+                Some(_) | None => return (self.inside)(value),
+            },
+        };
+        server.rsplit('@').all(|part| !part.is_empty() && !part.starts_with('-'))
+    }
+}
+
+/// Whether a path in the settings of this git folder leads to a directory in one of the roots, by no link.
+pub(crate) fn leads_inside(git: &Path, path: &str, roots: &[PathBuf]) -> bool {
+    let base = if git.ends_with(".git") { git.parent().unwrap_or(git) } else { git };
+    let mut named = PathBuf::new();
+    for part in base.join(path).components() {
+        match part {
+            Component::ParentDir => drop(named.pop()),
+            Component::CurDir => {}
+            Component::Normal(_) | Component::RootDir | Component::Prefix(_) => named.push(part),
+        }
+    }
+    roots.iter().any(|root| named.starts_with(root))
+        && named.canonicalize().is_ok_and(|real| real == named && real.is_dir())
 }
 
 /// The lines that are not known, as plain lines and as git reads them; `None` where the plain reading
 /// believes none of them.
 fn unknown(
     settings: &str,
-    known: impl Fn(&str, &str) -> bool,
+    inside: &dyn Fn(&str) -> bool,
+    known: impl Fn(&Known<'_>, &str, &str) -> bool,
 ) -> Option<(Vec<(String, String)>, Settings)> {
+    // Git ends a name at a NUL when it compares it, and not when it reads it.
+    let is_odd = |byte: u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r');
+    if settings.bytes().any(is_odd) {
+        return None;
+    }
     let mut plain = entries(settings)?;
-    plain.retain(|(key, value)| !known(key, value));
     let of_git = Settings::of(settings.as_bytes());
-    Some((plain, of_git.without(|key, value| known(key, &String::from_utf8_lossy(value)))))
+    let by = Known { remotes: of_git.names("remote", &["url", "pushurl"]), inside };
+    plain.retain(|(key, value)| !known(&by, key, value));
+    let of_git = of_git.without(|key, value| known(&by, key, &String::from_utf8_lossy(value)));
+    Some((plain, of_git))
 }
 
 /// The last value of a key without a name in quotes.
@@ -242,9 +303,9 @@ mod tests {
             "{init}[remote \"origin\"]\n\turl = https://example.org/x.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n"
         );
         let no = |_: &str| false;
-        assert!(harmless(init, no));
-        assert!(harmless(&cloned, no));
-        assert!(harmless("[User]\n name = Ann # her name\n", no));
+        assert!(harmless(init, no, no));
+        assert!(harmless(&cloned, no, no));
+        assert!(harmless("[User]\n name = Ann # her name\n", no, no));
         for evil in [
             "[core]\n\thooksPath = evil\n",
             "[core]\n\tfsmonitor = ./run\n",
@@ -262,26 +323,51 @@ mod tests {
             "[remote \"x\"][core]fsmonitor=run;\"]\n",
             "[remote \"x\\\"]\"][core]fsmonitor=run\n",
             "[branch \"x\"] [core] fsmonitor=run #\"]\n",
+            "[remote \"o\"]\n\turl = /srv/x.git\n",
+            "[remote \"o.vcs\0\"]\n\turl = https://h/x\n",
         ] {
-            assert!(!harmless(evil, no), "{evil}");
+            assert!(!harmless(evil, no, no), "{evil}");
         }
-        assert!(harmless("[core]\n\tworktree = ../../x\n", |_| true));
+        assert!(harmless("[core]\n\tworktree = ../../x\n", |_| true, no));
         assert_eq!(value("[core]\nworktree = ../x\n", "core", "worktree").as_deref(), Some("../x"));
+    }
+
+    #[test]
+    fn a_path_leads_inside_by_no_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap().join("p");
+        std::fs::create_dir_all(root.join("there.git")).unwrap();
+        std::fs::create_dir_all(root.join("mine/.git")).unwrap();
+        std::fs::create_dir_all(root.with_file_name("out")).unwrap();
+        std::os::unix::fs::symlink("there.git", root.join("link")).unwrap();
+        let absolute = root.join("there.git").display().to_string();
+        let roots = [root.clone()];
+        let inside = |git: &str, path: &str| leads_inside(&root.join(git), path, &roots);
+        assert!(inside(".git", "./there.git") && inside(".git", &absolute));
+        assert!(inside("mine/.git", "../there.git") && inside("mine/.git", &absolute));
+        assert!(inside("there.git", "../mine"), "a bare one's are from itself");
+        for other in ["link", "none", "../out", "there.git/../../out", "/"] {
+            assert!(!inside(".git", other), "{other}");
+        }
     }
 
     #[test]
     fn a_change_is_harmless_where_all_that_changed_is_known() {
         let before = "[core]\n\tbare = false\n\thooksPath = mine\n[alias]\n\ta = !one\n\tb = !two\n\
-                      [remote \"o\"]\n\turl = x\n\tuploadpack = up\n[branch \"a\"]\n\tremote = o\n";
+                      [remote \"o\"]\n\turl = h:x\n\tuploadpack = up\n[branch \"a\"]\n\tremote = o\n";
+        let inside = |path: &str| path == "./here";
         for (from, to) in [
             ("", ""),
             ("[branch \"a\"]", "[branch \"b\"]"),
-            ("\turl = x\n", "\turl = y\n\tfetch = z\n\tpushurl = w\n"),
-            ("\tremote = o\n", "\tremote = p\n\tdescription = said\n"),
-            ("\turl = x\n", ""),
+            ("\turl = h:x\n", "\turl = https://h/y\n\tfetch = z\n\tpushurl = ssh://git@h:22/y\n"),
+            ("\turl = h:x\n", "\turl = git@h:y/z\n[remote]\n\tpushdefault = o\n[remote \"o\"]\n"),
+            ("\turl = h:x\n", "\turl = ./here\n"),
+            ("\tremote = o\n", "\tremote = .\n\tdescription = said\n"),
+            ("\tremote = o\n", "\tremote = h:z\n\tpushremote = o\n"),
             ("[core]", "# said\n[User]\n\tname = Ann\n[core]"),
         ] {
-            assert!(changes_harmlessly(before, &before.replacen(from, to, 1)), "{from:?} {to:?}");
+            let now = before.replacen(from, to, 1);
+            assert!(changes_harmlessly(before, &now, inside), "{from:?} {to:?}");
         }
         for (from, to) in [
             ("[core]", "[core]\n\tfsmonitor = run\n"),
@@ -291,10 +377,25 @@ mod tests {
             ("\tbare = false\n", "\tbare = false\n\tworktree = x\n"),
             ("\ta = !one\n\tb = !two\n", "\tb = !two\n\ta = !one\n"),
             ("[remote \"o\"]", "[remote \"p\"]"),
-            ("url = x", "url = ext::sh -c run"),
+            ("url = h:x", "url = ext::sh -c run"),
             ("remote = o", "remote = --upload-pack=run"),
             ("remote = o", "pushremote = ext::sh -c run"),
-            ("url = x", "pushurl = ext::sh -c run"),
+            ("url = h:x", "pushurl = ext::sh -c run"),
+            ("url = h:x", "url = ./there"),
+            ("url = h:x", "url = /srv/x.git"),
+            ("url = h:x", "url = file:///srv/x.git"),
+            ("url = h:x", "url = a/h:x"),
+            ("url = h:x", "url = -oProxyCommand=run:x"),
+            ("url = h:x", "url = ssh://-oProxyCommand=run/x"),
+            ("url = h:x", "url = ssh://a@-oProxyCommand=run/x"),
+            ("\turl = h:x\n", ""),
+            ("remote = o", "remote = p"),
+            ("remote = o", "pushremote = x.git"),
+            ("[core]", "[remote]\n\tpushdefault = x.git\n[core]"),
+            ("[remote \"o\"]", "[remote \"o.uploadpack\0\"]\n\turl = h:x\n[remote \"o\"]"),
+            ("[core]", "[submodule \"x.update\0\"]\n\turl = h:x\n[core]"),
+            ("[core]", "[branch \"x.remote\0\"]\n\tdescription = x\n[core]"),
+            ("bare = false", "bare = false\u{7}"),
             ("[core]", "[remote]\n\tpushdefault = ext::sh -c run\n[core]"),
             ("bare = false", "bare = false\\"),
             ("[core]", "[commit]\n\tgpgsign = false\n[core]"),
@@ -302,7 +403,7 @@ mod tests {
         ] {
             let now = before.replacen(from, to, 1);
             assert_ne!(now, before);
-            assert!(!changes_harmlessly(before, &now), "{from:?} {to:?}");
+            assert!(!changes_harmlessly(before, &now, inside), "{from:?} {to:?}");
         }
     }
 }
