@@ -1,5 +1,6 @@
 //! The typed configuration, as the rest of agentd uses it.
 
+use crate::credentials::Credential;
 use crate::duration;
 use crate::error::{ConfigError, Place};
 use crate::hook::{self, HookConfig};
@@ -35,6 +36,8 @@ pub struct Config {
     pub network: Network,
     /// Hosts that commands may reach where the network is an allow-list.
     pub hosts: Vec<HostRule>,
+    /// Hosts for which the proxy of an allow-list has a key.
+    pub credentials: Vec<Credential>,
     /// Bounds of tools.
     pub tools: ToolsConfig,
     /// What is run after edits.
@@ -51,7 +54,7 @@ pub struct Config {
     pub ui: UiConfig,
     /// Waits and restarts of the supervisor.
     pub daemon: DaemonConfig,
-    /// Files that hold keys, of all models.
+    /// Files that hold keys, of all models and hosts.
     pub key_files: Vec<KeyFile>,
     /// What was set aside, and what people should know; for standard error and the log.
     pub warnings: Vec<Warning>,
@@ -247,6 +250,7 @@ impl Config {
             },
             ui: UiConfig { leader: settings.text("ui.leader")?.to_owned() },
             daemon: daemon(settings)?,
+            credentials: Vec::new(),
             key_files: Vec::new(),
             warnings,
             rows: rows(settings)?,

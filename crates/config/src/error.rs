@@ -61,13 +61,15 @@ pub enum ConfigError {
     },
     /// A key's file that calls could read.
     #[error(
-        "{origin}: `provider.key_file` is {}, which every tool could read, since it lies in {}. Move \
-         the key out of there, for example to ~/.config/agentd/key, or name a program that prints it \
-         in provider.key_command", file.display(), within.display()
+        "{origin}: `{setting}` is {}, which every tool could read, since it lies in {}. Move the key \
+         out of there, for example to ~/.config/agentd/key, or name a program that prints it in {}",
+        file.display(), within.display(), setting.replace("key_file", "key_command")
     )]
     KeyInReach {
         /// What names it.
         origin: Origin,
+        /// The setting.
+        setting: String,
         /// Which.
         file: PathBuf,
         /// The directory of the session that it lies in.

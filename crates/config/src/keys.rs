@@ -169,10 +169,15 @@ pub(crate) fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
+/// Whether a person who writes this word would put a key behind it.
+pub(crate) fn names_a_key(word: &str) -> bool {
+    ["api_key", "key", "apikey", "auth_token", "token", "password"].contains(&word)
+}
+
 /// What to say behind "there is no key `name`": the key that was meant, as far as one can tell.
 pub(crate) fn hint(name: &str) -> String {
     let last = name.rsplit('.').next().unwrap_or(name);
-    if ["api_key", "key", "apikey", "auth_token", "token"].contains(&last) {
+    if names_a_key(last) {
         return ": keys stand in no configuration; set ANTHROPIC_API_KEY, OPENAI_API_KEY or \
                 GEMINI_API_KEY in the environment, or name a file or a command that has the key in \
                 provider.key_file or provider.key_command"

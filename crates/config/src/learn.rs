@@ -6,7 +6,7 @@
 
 use crate::error::ConfigError;
 use crate::origin::Layer;
-use crate::text::{self, Source};
+use crate::text::{self, Entries, Source};
 use crate::value::Value;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -72,7 +72,7 @@ pub fn allow(file: &Path, rule: &str) -> Result<u32, LearnError> {
 /// The line on which the text allows `rule`, as it will be read at the next start.
 fn line_of(file: &Path, text: &str, rule: &str) -> Result<Option<u32>, ConfigError> {
     let name = file.display().to_string();
-    let (entries, _) = text::entries(&Source { layer: Layer::User, file: &name, text })?;
+    let Entries { entries, .. } = text::entries(&Source { layer: Layer::User, file: &name, text })?;
     let lists = entries.iter().filter(|entry| entry.key.name == KEY);
     Ok(lists
         .filter_map(|entry| match &entry.value {

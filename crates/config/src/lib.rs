@@ -10,6 +10,7 @@
 //! `init` and `doctor`. [`allow`] writes one rule into the user's file, for the supervisor. No key (secret) ever enters a value of this crate.
 
 mod config;
+mod credentials;
 mod dirs;
 mod duration;
 mod environment;
@@ -39,6 +40,7 @@ pub use config::{
     Budget, Config, ContextConfig, DaemonConfig, Permissions, ProviderConfig, Row, SandboxConfig,
     ToolsConfig,
 };
+pub use credentials::{Credential, CredentialKey};
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use environment::{
     CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, GRADLE_SETTINGS, MAVEN_SETTINGS,

@@ -1,6 +1,7 @@
 //! The story of loading: layer by layer, the lowest first.
 
-use crate::config::{Config, key_path};
+use crate::config::{Config, Row, key_path};
+use crate::credentials::{self, Written};
 use crate::environment::Environment;
 use crate::error::{ConfigError, Place};
 use crate::models::{self, Model};
@@ -8,7 +9,7 @@ use crate::origin::{Layer, Origin};
 use crate::own::{KeyFile, user_file_is_own};
 use crate::project::{self, Standing, Warning};
 use crate::settings::{Entry, Settings};
-use crate::text::{self, Source};
+use crate::text::{self, Entries, Source};
 use crate::trust::TrustStore;
 use crate::value::Value;
 use crate::variables;
@@ -67,15 +68,17 @@ impl Config {
             file: "built-in",
             text: include_str!("../../../config/default.toml"),
         };
-        put_all(text::entries(&built_in)?.0, &mut settings);
+        put_all(text::entries(&built_in)?.entries, &mut settings);
 
         let managed = file_entries(&sources.managed, Layer::Managed)?;
-        let (managed, mut named) = (managed.entries, managed.models);
+        let (mut named, mut written) = (managed.models, managed.credentials);
+        let managed = managed.entries;
         put_all(managed.clone(), &mut settings);
         if let Some(user) = &sources.user {
             user_file_is_own(user, [&sources.project])?;
             let user = file_entries(user, Layer::User)?;
             named.extend(user.models);
+            written.extend(user.credentials);
             put_all(user.entries, &mut settings);
         }
         let mut standings = Vec::new();
@@ -106,7 +109,16 @@ impl Config {
         put_ceilings(managed, &mut settings);
         let extras = model.map(|model| model.extras).unwrap_or_default();
         let mut config = Self::from_settings(&settings, extras, sources, warnings)?;
+        config.credentials = credentials::all(written, sources)?;
+        config.rows.extend(config.credentials.iter().map(|credential| Row {
+            key: credentials::TABLE,
+            value: credential.in_words(),
+            origin: credential.origin.clone(),
+        }));
+        let user = sources.user.as_deref().and_then(Path::parent).map(Path::to_owned);
+        let of_hosts = config.credentials.iter().filter_map(|one| one.file(user.clone()));
         config.key_files = key_files(&settings, &named, sources)?;
+        config.key_files.extend(of_hosts);
         config.key_files_are_apart([&sources.project].into_iter().chain(&config.tools.add_dirs))?;
         // One trusted file says nothing of another that was changed since.
         let trusted = |standing| standing == Standing::Trusted;
@@ -119,9 +131,11 @@ impl Config {
 }
 
 /// A file's entries with its bytes, over which trust is recorded.
+#[derive(Default)]
 struct FileEntries {
     entries: Vec<Entry>,
     models: Vec<Model>,
+    credentials: Vec<Written>,
     content: Vec<u8>,
 }
 
@@ -145,7 +159,8 @@ fn key_files(
     let file = |(value, origin): (&Value, Origin)| match value {
         Value::Text(text) if text != NONE => {
             let path = key_path(text, sources)?;
-            Some(KeyFile { path, origin, withheld: user.map(Path::to_owned) })
+            let (setting, withheld) = (KEY_FILE.to_owned(), user.map(Path::to_owned));
+            Some(KeyFile { path, setting, origin, withheld })
         }
         Value::Text(_) | Value::Number(_) | Value::List(_) => None,
     };
@@ -238,7 +253,7 @@ fn standing(
 /// The entries of a file; none where there is no such file.
 fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
     let Some(content) = read(path)? else {
-        return Ok(FileEntries { entries: Vec::new(), models: Vec::new(), content: Vec::new() });
+        return Ok(FileEntries::default());
     };
     let file = path.display().to_string();
     let text = match std::str::from_utf8(&content) {
@@ -250,8 +265,9 @@ fn file_entries(path: &Path, layer: Layer) -> Result<FileEntries, ConfigError> {
             return Err(ConfigError::NotText { place: Place { file, line, column: 0 } });
         }
     };
-    let (entries, models) = text::entries(&Source { layer, file: &file, text })?;
-    Ok(FileEntries { entries, models, content })
+    let Entries { entries, models, credentials } =
+        text::entries(&Source { layer, file: &file, text })?;
+    Ok(FileEntries { entries, models, credentials, content })
 }
 
 fn read(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {

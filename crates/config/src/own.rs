@@ -7,12 +7,14 @@ use crate::error::ConfigError;
 use crate::origin::Origin;
 use std::path::{Path, PathBuf};
 
-/// A file that holds a key, of the model in use or of another.
+/// A file that holds a key: of the model in use, of another, or for a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFile {
     /// An absolute path.
     pub path: PathBuf,
     /// Which setting names it.
+    pub(crate) setting: String,
+    /// Where that stands.
     pub(crate) origin: Origin,
     /// The directory of the user's settings, which is withheld from calls wherever it lies.
     pub(crate) withheld: Option<PathBuf>,
@@ -64,6 +66,7 @@ impl Config {
                 if let Some(within) = readable.iter().find(reaches) {
                     return Err(ConfigError::KeyInReach {
                         origin: key.origin.clone(),
+                        setting: key.setting.clone(),
                         file: key.path.clone(),
                         within: within.clone(),
                     });

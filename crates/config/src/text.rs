@@ -1,5 +1,6 @@
 //! The text of one TOML file, flattened to known keys with their places.
 
+use crate::credentials::{self, Written};
 use crate::error::{ConfigError, Place};
 use crate::keys::{self, Key, Kind};
 use crate::models::{self, Model};
@@ -22,8 +23,19 @@ pub(crate) struct Source<'a> {
     pub text: &'a str,
 }
 
-/// Every entry of the file, in the order of its lines, and the models that it names.
-pub(crate) fn entries(source: &Source<'_>) -> Result<(Vec<Entry>, Vec<Model>), ConfigError> {
+/// What a file says.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    /// In the order of its lines.
+    pub entries: Vec<Entry>,
+    /// The models that it names.
+    pub models: Vec<Model>,
+    /// The hosts that it has keys for.
+    pub credentials: Vec<Written>,
+}
+
+/// All that the file says.
+pub(crate) fn entries(source: &Source<'_>) -> Result<Entries, ConfigError> {
     let ends = source.text.match_indices('\n').map(|(at, _)| at).collect();
     let source = Lined { source: *source, ends };
     let table = DeTable::parse(source.source.text).map_err(|error| ConfigError::Syntax {
@@ -34,7 +46,8 @@ pub(crate) fn entries(source: &Source<'_>) -> Result<(Vec<Entry>, Vec<Model>), C
     source.flatten("", table.get_ref(), &mut found)?;
     found.sort_by_key(|entry| entry.place.line);
     let models = models::read(&source, table.get_ref())?;
-    Ok((found, models))
+    let credentials = credentials::read(&source, table.get_ref())?;
+    Ok(Entries { entries: found, models, credentials })
 }
 
 /// A source with the places of its line breaks, so that each of many rules finds its line at once.
@@ -56,8 +69,8 @@ impl Lined<'_> {
             } else {
                 format!("{above}.{}", word.get_ref())
             };
-            if name == "models" {
-                // Its words are names of a person's own; see `models`.
+            if name == "models" || name == credentials::TABLE {
+                // Their words are names of a person's own.
                 continue;
             }
             if let Some(key) = keys::find(&name) {

@@ -446,6 +446,83 @@ fn a_foreign_project_opens_no_host() {
 }
 
 #[test]
+fn a_key_for_a_host_is_named_and_shown_by_its_source() {
+    let written = "[net.credentials.\"NPM.example.org\"]\nkey_file = \"~/keys/npm\"\n\
+                   [net.credentials.\"pip.example.org:8443\"]\nuser = \"ann\"\n\
+                   key_command = \"pass show pip\"\n";
+    let config = place().user(written).load();
+    let shown: Vec<_> = config
+        .rows
+        .iter()
+        .filter(|row| row.key == "net.credentials")
+        .map(|row| (row.value.as_str(), row.origin.line))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("\"npm.example.org\" = { key_file = \"/home/me/keys/npm\" }", 1),
+            ("\"pip.example.org:8443\" = { key_command = \"pass show pip\", user = \"ann\" }", 3),
+        ]
+    );
+    let files: Vec<_> = config.key_files.iter().map(|key| key.path.clone()).collect();
+    assert_eq!(files, [Path::new("/home/me/keys/npm")], "no call may read it");
+    // The person's own comes in the place of the administrator's.
+    let managed = "net.credentials.\"npm.example.org\".key_command = \"a\"\n\
+                   net.credentials.\"other.example.org\".key_command = \"b\"\n";
+    let config = place().managed(managed).user(written).load();
+    let hosts: Vec<_> = config.credentials.iter().map(|it| it.host.to_string()).collect();
+    assert_eq!(hosts, ["other.example.org", "npm.example.org", "pip.example.org:8443"]);
+}
+
+#[test]
+fn no_project_chooses_which_key_a_host_is_sent() {
+    let written = "\n[net.credentials.\"evil.example\"]\nkey_command = \"pass show npm\"\n";
+    for at in [place(), place().trusted()] {
+        let error = at.project(written).error();
+        assert!(error.contains("config.toml:2:"), "{error}");
+        assert!(error.contains("`net.credentials` cannot be set here"), "{error}");
+    }
+    assert!(place().local(written).error().contains("cannot be set here"));
+    assert_eq!(place().user(written).load().credentials.len(), 1, "the positive control");
+}
+
+#[test]
+fn a_bad_credential_is_named_with_its_place() {
+    let table = |text: &str| format!("[net.credentials.\"npm.example.org\"]\n{text}\n");
+    for (written, said) in [
+        (
+            table("key_comand = 'x'"),
+            "user.toml:2:1: there is no key `net.credentials.\"npm.example.org\".key_comand`; did you mean `key_command`?",
+        ),
+        (table("token = 's3cret'"), "keys stand in no configuration"),
+        (table("user = 'ann'"), "a table without a key"),
+        (table("user = 'a:b'\nkey_command = 'x'"), "without a colon"),
+        (table("key_command = 'x'\nkey_file = '/x'"), "one source"),
+        (table("key_file = 'relative'"), "an absolute path"),
+        (table("key_command = 3"), "one line of text"),
+        ("net.credentials.\"*.example.org\".key_command = 'x'".into(), "must be one host"),
+        ("net.credentials.\"10.0.0.7\".key_command = 'x'".into(), "must be one host"),
+        ("net.credentials.\"a.org:*\".key_command = 'x'".into(), "must be one host"),
+        ("net.credentials = 'x'".into(), "a table, written [net.credentials]"),
+        ("net.credential.\"a.org\".key_command = 'x'".into(), "there is no key `net.credential`"),
+    ] {
+        let error = place().user(&written).error();
+        assert!(error.contains(said) && !error.contains("s3cret"), "{written}: {error}");
+    }
+}
+
+#[test]
+fn a_host_s_key_lies_where_no_tool_reads() {
+    let at = place();
+    let key = at.sources.project.join("key");
+    fs::write(&key, "x").unwrap();
+    let written = format!("net.credentials.\"a.org\".key_file = \"{}\"\n", key.display());
+    let error = at.user(&written).error();
+    assert!(error.contains("`net.credentials.\"a.org\".key_file` is"), "{error}");
+    assert!(error.contains("net.credentials.\"a.org\".key_command"), "{error}");
+}
+
+#[test]
 fn a_foreign_project_may_tighten_and_deny() {
     let at = place()
         .user("permissions.mode = 'auto'\nnet.mode = 'on'\n")

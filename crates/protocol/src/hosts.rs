@@ -272,6 +272,56 @@ impl fmt::Display for HostRule {
     }
 }
 
+/// A host at one port, for which the proxy of an allow-list may have a key: `npm.example.org`,
+/// `npm.example.org:8443`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Encode, Decode)]
+pub struct HostPort {
+    /// As [`host_name`] gives it.
+    pub name: String,
+    /// 443 where the text names none.
+    pub port: u16,
+}
+
+impl HostPort {
+    /// The port of a text that names none.
+    const USUAL: u16 = 443;
+
+    /// Whether it is this host at this port.
+    #[must_use]
+    pub fn is(&self, name: &str, port: u16) -> bool {
+        self.name == name && self.port == port
+    }
+}
+
+impl FromStr for HostPort {
+    type Err = NoHostRule;
+
+    fn from_str(text: &str) -> Result<Self, NoHostRule> {
+        let HostRule { name, names, ports } = text.parse()?;
+        let port = match ports {
+            Ports::Web => Some(Self::USUAL),
+            Ports::One(port) => Some(port),
+            Ports::Any => None,
+        };
+        match (names, port) {
+            (Names::Itself, Some(port)) => Ok(Self { name, port }),
+            (Names::Itself | Names::Below, _) => {
+                let shown: String = text.chars().take(80).collect();
+                Err(NoHostRule(format!("{shown:?} is more than one host at one port")))
+            }
+        }
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Self::USUAL => f.write_str(&self.name),
+            port => write!(f, "{}:{port}", self.name),
+        }
+    }
+}
+
 /// The address that stands in the place of a host's name.
 fn number(text: &str) -> Option<IpAddr> {
     match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {

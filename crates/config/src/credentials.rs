@@ -1,0 +1,211 @@
+//! Keys for hosts that commands reach through the proxy: the `[net.credentials."HOST"]` tables of the
+//! person's own file, or of the administrator's.
+
+use crate::config::key_path;
+use crate::error::{ConfigError, Place};
+use crate::keys::names_a_key;
+use crate::load::Sources;
+use crate::nearest::nearest;
+use crate::origin::{Layer, Origin};
+use crate::own::KeyFile;
+use crate::text::{Lined, kind_of};
+use crate::value::Unfit;
+use protocol::hosts::HostPort;
+use std::path::PathBuf;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The table that holds them.
+pub(crate) const TABLE: &str = "net.credentials";
+/// What one may say.
+const FIELDS: [&str; 3] = ["key_file", "key_command", "user"];
+/// Most of a session. Each is a descriptor that its client passes, and a program that it may start.
+const CAP: usize = 32;
+
+/// A key for one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// The host.
+    pub host: HostPort,
+    /// The user of `Basic`; without one the key is sent as `Bearer`.
+    pub user: Option<String>,
+    /// Where the key is.
+    pub key: CredentialKey,
+    /// What names it.
+    pub origin: Origin,
+}
+
+/// Where the key of a credential is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CredentialKey {
+    /// In a file of the person's alone: an absolute path.
+    File(PathBuf),
+    /// What this line prints in a shell.
+    Command(String),
+}
+
+/// One as a file says it.
+#[derive(Debug, Clone)]
+pub(crate) struct Written {
+    host: HostPort,
+    user: Option<String>,
+    key: (WrittenKey, Place),
+    place: Place,
+    layer: Layer,
+}
+
+#[derive(Debug, Clone)]
+enum WrittenKey {
+    File(String),
+    Command(String),
+}
+
+/// Those of a file.
+pub(crate) fn read(source: &Lined<'_>, table: &DeTable<'_>) -> Result<Vec<Written>, ConfigError> {
+    let Some(net) = table.get("net") else { return Ok(Vec::new()) };
+    let Some(all) = source.table("net", net)?.get("credentials") else { return Ok(Vec::new()) };
+    let layer = source.source.layer;
+    if matches!(layer, Layer::Project | Layer::Local) {
+        return Err(ConfigError::Misplaced {
+            place: source.place(&all.span()),
+            key: TABLE.into(),
+            reason:
+                "a project's file would choose which of your keys a command uses; set it in your \
+                     own configuration file"
+                    .into(),
+        });
+    }
+    let all = source.table(TABLE, all)?;
+    all.iter().map(|(host, fields)| one(source, host, fields)).collect()
+}
+
+fn one(
+    source: &Lined<'_>,
+    name: &Spanned<std::borrow::Cow<'_, str>>,
+    fields: &Spanned<DeValue<'_>>,
+) -> Result<Written, ConfigError> {
+    let path = format!("{TABLE}.{:?}", name.get_ref());
+    let host = name.get_ref().parse::<HostPort>().map_err(|_| {
+        let wanted = "one host, such as \"npm.example.org\" or \"npm.example.org:8443\"".into();
+        source.bad(TABLE, &name.span(), Unfit { found: format!("{:?}", name.get_ref()), wanted })
+    })?;
+    let (mut user, mut key) = (None, None);
+    for (field, value) in source.table(&path, fields)? {
+        let at = format!("{path}.{}", field.get_ref());
+        if !FIELDS.contains(&field.get_ref().as_ref()) {
+            return Err(ConfigError::UnknownKey {
+                place: source.place(&field.span()),
+                hint: hint(field.get_ref()),
+                key: at,
+            });
+        }
+        let text = text(value.get_ref()).ok_or_else(|| {
+            let wanted = "one line of text".into();
+            source.bad(&at, &value.span(), Unfit { found: kind_of(value.get_ref()).into(), wanted })
+        })?;
+        let place = source.place(&field.span());
+        let said = match field.get_ref().as_ref() {
+            "user" if text.contains(':') => {
+                let wanted = "a name without a colon, which would end it".into();
+                let unfit = Unfit { found: format!("{text:?}"), wanted };
+                return Err(source.bad(&at, &value.span(), unfit));
+            }
+            "user" => {
+                user = Some(text);
+                continue;
+            }
+            "key_file" => WrittenKey::File(text),
+            _ => WrittenKey::Command(text),
+        };
+        if key.replace((said, place)).is_some() {
+            let wanted = "left out: a key has one source, key_file or key_command".into();
+            let unfit = Unfit { found: "a second source of the key".into(), wanted };
+            return Err(source.bad(&at, &value.span(), unfit));
+        }
+    }
+    let key = key.ok_or_else(|| {
+        let wanted = "one with key_file or key_command in it".into();
+        source.bad(&path, &name.span(), Unfit { found: "a table without a key".into(), wanted })
+    })?;
+    let (place, layer) = (source.place(&name.span()), source.source.layer);
+    Ok(Written { host, user, key, place, layer })
+}
+
+fn hint(field: &str) -> String {
+    if names_a_key(field) {
+        return ": keys stand in no configuration; name a file or a command that has it in key_file or \
+                key_command"
+            .into();
+    }
+    match nearest(field, FIELDS) {
+        Some(meant) => format!("; did you mean `{meant}`?"),
+        None => ". A credential has key_file or key_command, and user".into(),
+    }
+}
+
+fn text(value: &DeValue<'_>) -> Option<String> {
+    let DeValue::String(text) = value else { return None };
+    let fits = !text.trim().is_empty() && text.len() <= 4096 && !text.contains(char::is_control);
+    fits.then(|| text.to_string())
+}
+
+/// Those that hold: of two for one host the later.
+pub(crate) fn all(
+    written: Vec<Written>,
+    sources: &Sources,
+) -> Result<Vec<Credential>, ConfigError> {
+    let mut found: Vec<Credential> = Vec::new();
+    for Written { host, user, key: (key, at), place, layer } in written {
+        let key = match key {
+            WrittenKey::Command(line) => CredentialKey::Command(line),
+            WrittenKey::File(path) => {
+                CredentialKey::File(key_path(&path, sources).ok_or_else(|| {
+                    ConfigError::BadValue {
+                        place: at,
+                        key: format!("{TABLE}.\"{host}\".key_file"),
+                        found: format!("{path:?}"),
+                        wanted: "an absolute path, or one that begins with ~/ where HOME is set"
+                            .into(),
+                    }
+                })?)
+            }
+        };
+        let origin = Origin { layer, file: place.file.clone(), line: place.line };
+        found.retain(|other| other.host != host);
+        if found.len() == CAP {
+            return Err(ConfigError::BadValue {
+                place,
+                key: TABLE.into(),
+                found: format!("more than {CAP} hosts"),
+                wanted: format!("a table of at most {CAP} hosts"),
+            });
+        }
+        found.push(Credential { host, user, key, origin });
+    }
+    Ok(found)
+}
+
+impl Credential {
+    /// As a file would say it; the key itself is nowhere in it.
+    pub(crate) fn in_words(&self) -> String {
+        let key = match &self.key {
+            CredentialKey::File(path) => format!("key_file = {path:?}"),
+            CredentialKey::Command(line) => format!("key_command = {line:?}"),
+        };
+        let user = self.user.as_ref().map(|user| format!(", user = {user:?}"));
+        format!("\"{}\" = {{ {key}{} }}", self.host, user.unwrap_or_default())
+    }
+
+    /// Its key's file, which no call may read.
+    pub(crate) fn file(&self, withheld: Option<PathBuf>) -> Option<KeyFile> {
+        match &self.key {
+            CredentialKey::File(path) => Some(KeyFile {
+                path: path.clone(),
+                setting: format!("{TABLE}.\"{}\".key_file", self.host),
+                origin: self.origin.clone(),
+                withheld,
+            }),
+            CredentialKey::Command(_) => None,
+        }
+    }
+}
