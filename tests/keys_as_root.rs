@@ -1,5 +1,5 @@
 //! Where the key is while a session runs, on every interface: in the provider's memory and nowhere
-//! else. Memory of processes that hide theirs is read here, which takes root.
+//! else; and the key for a host: in the memory of a command's proxy. Memory of processes that hide theirs is read here, which takes root.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::process::Stdio;
 use support::anthropic::vendor::VENDORS;
-use support::anthropic::{Server, call};
+use support::anthropic::{Answer, Server, call};
 use support::{Desk, processes, until};
 
 /// Unlike anything this test's executable holds in one piece: it is put together when it runs.
@@ -94,4 +94,46 @@ fn the_key_is_in_the_memory_of_the_provider_and_of_nothing_else_on_every_interfa
         assert_eq!(found(&key), "", "{vendor:?}");
         assert!(found("AI_AGENT=agentd").contains("journal.jsonl"), "{vendor:?}");
     }
+}
+
+#[test]
+fn the_key_for_a_host_is_in_the_memory_of_the_command_s_proxy_and_of_nothing_else() {
+    assert!(support::is_root(), "this test reads the memory of other processes; run it as root");
+    let key = key();
+    let desk = Desk::new();
+    let input = json!({"command": "touch running; while [ -e running ]; do sleep 0.05; done; env"});
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "bash", &input.to_string())]),
+        Answer::text("done"),
+    ]);
+    let file = desk.outside().join("key");
+    fs::write(&file, &key).unwrap();
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let config = desk.home().join(".config/agentd/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let credential = format!("credentials.'registry.test'.key_file = '{}'", file.display());
+    let list = "[net]\nmode = 'allow'\nallow = ['registry.test']\n";
+    fs::write(&config, format!("{list}{credential}\n")).unwrap();
+    let mut command = desk.with_server(&server, &["-p", "do it", "--permission-mode", "auto"]);
+    command.env("RUST_LOG", "trace").env("AGENTD_SANDBOX_TIER", "A");
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the call runs", || desk.project().join("running").exists());
+    let session = child.id();
+    let of_session =
+        || processes().into_iter().filter(|it| it.session == session).collect::<Vec<_>>();
+    let holders = || {
+        let ours = of_session().into_iter();
+        let holding = ours.filter(|process| holds(process.pid, key.as_bytes()));
+        holding.map(|process| process.name).collect::<Vec<_>>()
+    };
+    // Its proxy is told how it signs in as the command is let go.
+    until("the proxy has its key", || !holders().is_empty());
+    assert_eq!(holders(), ["agentd-web"]);
+    let names: Vec<_> = of_session().into_iter().map(|process| process.name).collect();
+    for worker in ["agentd", "agentd-supervis", "agentd-provider", "agentd-tool"] {
+        assert!(names.iter().any(|name| name == worker), "{worker} is not among {names:?}");
+    }
+    fs::remove_file(desk.project().join("running")).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }

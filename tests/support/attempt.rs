@@ -21,6 +21,10 @@ pub struct Attempt {
     pub ended: Value,
     /// `agentd audit show` of the call.
     pub shown: String,
+    /// What the model was sent, a body a request.
+    pub sent: Vec<String>,
+    /// What the person was told on standard error.
+    pub err: String,
 }
 
 impl Attempt {
@@ -46,6 +50,16 @@ pub fn attempt(
     flags: &[&str],
     script: impl Fn(&Live) -> String + Send + 'static,
 ) -> Attempt {
+    attempt_with(desk, tier, (flags, &[]), script)
+}
+
+/// The same for a person with these variables.
+pub fn attempt_with(
+    desk: &Desk,
+    tier: &str,
+    (flags, env): (&[&str], &[(&str, &str)]),
+    script: impl Fn(&Live) -> String + Send + 'static,
+) -> Attempt {
     let agentd: Arc<OnceLock<u32>> = Arc::default();
     let (known, run_dir) = (Arc::clone(&agentd), desk.run_dir());
     let server = Server::answering(move |round, _| match round {
@@ -60,7 +74,11 @@ pub fn attempt(
     let mut arguments = vec!["-p", "do it", "--permission-mode", "auto"];
     arguments.extend(flags);
     let mut command = desk.with_server(&server, &arguments);
-    command.env("AGENTD_SANDBOX_TIER", tier).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .env("AGENTD_SANDBOX_TIER", tier)
+        .envs(env.iter().copied())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     agentd.set(child.id()).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -78,7 +96,8 @@ pub fn attempt(
     let name = format!("{}.{}", ended["session"].as_str().unwrap(), ended["call"]);
     let shown = run(desk.agentd(&["audit", "show", &name]));
     assert_eq!(shown.code, 0, "{}", shown.err);
-    Attempt { words, ended, shown: shown.out }
+    let sent = requests.iter().map(|request| request.body.to_string()).collect();
+    Attempt { words, ended, shown: shown.out, sent, err }
 }
 
 /// A Python program as a script.

@@ -10,7 +10,7 @@ use crate::origin::{Layer, Origin};
 use crate::own::KeyFile;
 use crate::text::{Lined, kind_of};
 use crate::value::Unfit;
-use protocol::hosts::HostPort;
+use protocol::hosts::{HostPort, HostRule};
 use std::path::PathBuf;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -186,6 +186,12 @@ pub(crate) fn all(
 }
 
 impl Credential {
+    /// Whether these rules of an allow-list have its host. Elsewhere its key is not used.
+    #[must_use]
+    pub fn is_listed(&self, hosts: &[HostRule]) -> bool {
+        hosts.iter().any(|rule| rule.admits(&self.host.name, self.host.port))
+    }
+
     /// As a file would say it; the key itself is nowhere in it.
     pub(crate) fn in_words(&self) -> String {
         let key = match &self.key {

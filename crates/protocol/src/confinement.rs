@@ -381,6 +381,11 @@ pub enum Passage {
         /// In plain words.
         why: String,
     },
+    /// The proxy sent a request to this address with the key of the host.
+    SignedIn {
+        /// As in `Made`, which counts the bytes.
+        address: String,
+    },
 }
 
 impl std::fmt::Display for Connection {
@@ -392,6 +397,9 @@ impl std::fmt::Display for Connection {
             }
             Passage::Failed { why } => write!(f, "{place} was allowed and failed: {why}")?,
             Passage::Refused { why } => write!(f, "{place} was refused: {why}")?,
+            Passage::SignedIn { address } => {
+                write!(f, "the proxy signed in to {place} at {address}")?
+            }
         }
         if *count > 1 { write!(f, ", {count} times") } else { Ok(()) }
     }

@@ -4,6 +4,7 @@
 //! `Failed` or `Cancelled`, the worker may stream. `Retrying` voids everything streamed since `Ask`.
 
 use crate::content::{ModelRequest, StopReason, Usage};
+use crate::hosts::HostPort;
 use crate::upkeep::LogLine;
 use crate::{Decode, Encode, Link};
 
@@ -103,7 +104,7 @@ pub struct Patience {
 }
 
 /// A descriptor that accompanies the configuration, by what it is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Paper {
     /// A sealed memory file that holds the key.
     Key,
@@ -111,6 +112,9 @@ pub enum Paper {
     Replay,
     /// The file to record into.
     Record,
+    /// A sealed memory file that holds the key for this host. The supervisor passes it to proxies of
+    /// commands, never to the provider.
+    Credential(HostPort),
 }
 
 /// From the supervisor.

@@ -7,7 +7,7 @@
 
 use crate::call::{Probe, Report, Tampered};
 use crate::confinement::{Confinement, Connection, Enforced};
-use crate::hosts::HostRule;
+use crate::hosts::{HostPort, HostRule};
 use crate::store::KeptFile;
 use crate::upkeep::LogLine;
 use crate::web::{Onward, WebSettings};
@@ -84,7 +84,54 @@ pub enum Errand {
         hosts: Vec<HostRule>,
         /// Where it may not, though `hosts` names it.
         denied: Vec<HostRule>,
+        /// Where it signs in. A descriptor with the key of each account follows the socket's, in their
+        /// order.
+        sign_in: Option<SignIn>,
     },
+    /// For `agentd-web`: make a certificate for these hosts, and the authority that signs it.
+    Certify(Vec<HostPort>),
+}
+
+/// How a proxy signs in for a command.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct SignIn {
+    /// What it shows the command in the hosts' place.
+    pub identity: Identity,
+    /// The hosts.
+    pub accounts: Vec<Account>,
+}
+
+/// One host that the proxy has a key for.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Account {
+    /// Which.
+    pub host: HostPort,
+    /// The user of `Basic`; without one the key is sent as `Bearer`.
+    pub user: Option<String>,
+}
+
+/// A certificate and its private key, which no `Debug` shows.
+#[derive(Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Identity {
+    /// DER.
+    pub certificate: Vec<u8>,
+    /// PKCS #8.
+    pub key: Vec<u8>,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Identity(…)")
+    }
+}
+
+/// What came of `Errand::Certify`. The authority's own key is gone.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Certified {
+    /// The authority's certificate as PEM, for commands to trust.
+    pub authority: String,
+    /// What it signed.
+    pub identity: Identity,
 }
 
 /// A path as it was when the call was judged.
@@ -205,4 +252,6 @@ pub enum FromTool {
     /// Before `Done`: a process of the cage died before the program began, for this reason. Nothing
     /// was run; the runner ends.
     Lost(String),
+    /// The answer to `Errand::Certify`, or why there is none; the process ends.
+    Certified(Result<Certified, String>),
 }

@@ -17,6 +17,7 @@ use crate::pulse::{Look, Pulse};
 use crate::repair::{self, Repairer, Saved};
 use crate::seen;
 use crate::session_actor::{Concluded, SessionMsg, ToKeep};
+use crate::sign_in::WithKeys;
 use crate::spawn::Spawner;
 use crate::to_disk::{self, Place, Ran};
 use crate::worker_log;
@@ -84,6 +85,8 @@ pub(crate) struct CallPlan {
     pub(crate) confinement: Confinement,
     /// Hosts that rules deny, whatever list of the cage names them.
     pub(crate) denied_hosts: Vec<HostRule>,
+    /// How the proxy of its cage signs in.
+    pub(crate) sign_in: Option<WithKeys>,
     /// The program that looks at its paths and runs it.
     pub(crate) runner: tools::Runner,
     pub(crate) place: Place,
@@ -374,6 +377,7 @@ impl CallState {
                 | FromTool::Done(_)
                 | FromTool::Keeper(_)
                 | FromTool::Repaired(_)
+                | FromTool::Certified(_)
                 | FromTool::Lost(_),
                 _,
             ) => {

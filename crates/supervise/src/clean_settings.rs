@@ -1,6 +1,7 @@
 //! Settings of the person's git and package managers, as commands and git's tools are given them: copies without what holds
 //! keys or names programs, in a directory that no call can write. Used when a session opens.
 
+mod certificates;
 mod git;
 mod git_keys;
 mod ini;
@@ -51,14 +52,22 @@ pub(crate) struct HandedOver {
     pub(crate) note: Option<String>,
 }
 
-/// Reads the person's settings and writes the copies into this directory, in the place of older ones.
+/// Reads the person's settings and writes the copies into this directory, in the place of older ones. Where
+/// proxies sign in, commands are to trust this authority, too.
 ///
 /// # Errors
 /// Where a copy cannot be written.
-pub(crate) fn hand_over(person: &Person<'_>, dir: &Path) -> io::Result<HandedOver> {
+pub(crate) fn hand_over(
+    person: &Person<'_>,
+    dir: &Path,
+    authority: Option<&str>,
+) -> io::Result<HandedOver> {
     let mut copies = Copies::default();
     git::copy(person, dir, &mut copies);
     packages::copy(person, dir, &mut copies);
+    if let Some(authority) = authority {
+        certificates::add(person, dir, authority, &mut copies);
+    }
     match std::fs::remove_dir_all(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => DirBuilder::new().mode(0o700).create(dir)?,

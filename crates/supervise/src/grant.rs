@@ -1,6 +1,6 @@
 //! The right to start one tool process. Its field is private and only the call's life makes one:
-//! from the broker's verdict, as a probe, or to put right what such a call left. Nothing else can
-//! start a tool.
+//! from the broker's verdict, as a probe, or to put right what such a call left; and a session's opening
+//! makes one for a certificate. Nothing else can start a tool.
 
 use protocol::call::Call;
 use protocol::confinement::{Confinement, Network, Profile};
@@ -54,13 +54,22 @@ impl Grant {
 
     /// For the proxy of the command that this grant is for: network, and nothing else of it.
     pub(crate) fn proxy(&self) -> Self {
+        Self::web(&self.confinement)
+    }
+
+    /// For the process that makes the certificate which a session's proxies sign in with.
+    pub(crate) fn certificate(of: &Confinement) -> Self {
+        Self::web(of)
+    }
+
+    fn web(of: &Confinement) -> Self {
         let confinement = Confinement {
             profile: Profile::Web,
             network: Network::On,
             added: Vec::new(),
             home: None,
             cgroup: None,
-            ..self.confinement.clone()
+            ..of.clone()
         };
         Self { confinement, purpose: Purpose::Errand }
     }

@@ -60,6 +60,7 @@ mod route;
 mod seen;
 mod session_actor;
 mod sign;
+mod sign_in;
 mod slot;
 mod spawn;
 mod stores;

@@ -10,6 +10,7 @@ use crate::clean_settings::{HandedOver, Person};
 use crate::command_env::{Shell, command_env};
 use crate::never::Kept;
 use crate::project_caches;
+use crate::sign_in;
 use crate::stores;
 use crate::temp;
 use crate::tool_homes;
@@ -23,6 +24,7 @@ use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Network, Profile, Tier, WITHOUT_CAGE,
 };
 use protocol::content::ToolSpec;
+use protocol::hosts::HostPort;
 use protocol::ids::SessionId;
 use protocol::judgement::{Audience, Mode, RuleSet, ToolKind};
 use protocol::provider::{Auth, Server, Source};
@@ -92,6 +94,8 @@ pub(crate) struct Plan {
     pub(crate) user_file: Option<PathBuf>,
     /// What it was made from.
     origin: Origin,
+    /// Hosts that the proxies of its commands sign in to, where the list names them.
+    pub(crate) signs_in: Vec<HostPort>,
     /// What of the session's past does not hold any more, a sentence each.
     pub(crate) notes: Vec<String>,
 }
@@ -201,6 +205,7 @@ pub(crate) fn plan(
         kept,
         user_file,
         origin: Origin { opening: opening.clone(), dirs: dirs.clone() },
+        signs_in: Vec::new(),
         notes,
     })
 }
@@ -298,7 +303,7 @@ fn setup(
         id: id.clone(),
         project: confinement.project.to_path().display().to_string(),
         model,
-        system: system(confinement, "", &tools),
+        system: system((confinement, &[]), "", &tools),
         tools,
         max_rounds: config.budget.rounds,
         max_calls: config.budget.calls,
@@ -338,11 +343,16 @@ const HERE_STRINGS: &str =
     " In `powershell`, give text full of quotes as a single-quoted here-string (`@'` … `'@`).";
 
 /// What the model is told first.
-fn system(confinement: &Confinement, foreword: &str, tools: &[OfferedTool]) -> String {
+fn system(
+    (confinement, signs_in): (&Confinement, &[HostPort]),
+    foreword: &str,
+    tools: &[OfferedTool],
+) -> String {
     let has_powershell = tools.iter().any(|tool| tool.spec.name == "powershell");
+    let network = network_in_words(confinement) + &sign_in::in_words(confinement, signs_in);
     let own = include_str!("../../../config/system.md")
         .replace("{project}", &confinement.project.to_path().display().to_string())
-        .replace("{network}", &network_in_words(confinement))
+        .replace("{network}", &network)
         .replace("{powershell}", if has_powershell { HERE_STRINGS } else { "" })
         .replace("{held_back}", &indented(&tools::held_back(confinement)));
     match foreword {
@@ -426,12 +436,30 @@ impl Plan {
         Some(Person { env: &self.origin.opening.env, home, writable, kept })
     }
 
+    /// Its client passed keys for these hosts, of those that the configuration names.
+    pub(crate) fn set_sign_in(&mut self, hosts: Vec<HostPort>) {
+        let all = self.config.credentials.iter().map(|credential| &credential.host);
+        let without = sign_in::listed(&self.confinement, all.filter(|host| !hosts.contains(host)));
+        if !without.is_empty() {
+            self.notes.push(format!(
+                "the proxy does not sign in to {}: the client that opened this session passed no key. \
+                 Open it with --net allow, and see that net.credentials gives one",
+                without.join(", ")
+            ));
+        }
+        self.signs_in = hosts;
+        self.say_first();
+    }
+
     /// Copies of the person's settings lie in this directory.
     pub(crate) fn set_settings(&mut self, dir: &Path, handed: HandedOver) {
         self.confinement.tool_homes.push((config::SETTINGS_HOME.to_owned(), FilePath::from(dir)));
         let as_they_are = handed.as_they_are.into_iter();
         let as_they_are = as_they_are.map(|(name, file)| (name.to_owned(), file.into()));
         self.confinement.tool_homes.extend(as_they_are);
+        // Of two values most programs take the first.
+        let ours = |name: &str| handed.variables.iter().any(|(own, _)| own == name);
+        self.env.retain(|(name, _)| !ours(name));
         self.env.extend(handed.variables);
         self.notes.extend(handed.note);
     }
@@ -443,7 +471,8 @@ impl Plan {
     }
 
     fn say_first(&mut self) {
-        self.setup.system = system(&self.confinement, &self.foreword, &self.setup.tools);
+        let network = (&self.confinement, self.signs_in.as_slice());
+        self.setup.system = system(network, &self.foreword, &self.setup.tools);
     }
 
     /// A change as all that it opens: where it goes over to a list of hosts, those that stand on it already

@@ -266,7 +266,7 @@ fn noted(text: &str, decided: &Decided) -> String {
 pub(crate) fn refusal(connection: &Connection) -> Option<String> {
     match connection.decision {
         Passage::Refused { .. } => Some(connection.to_string()),
-        Passage::Made { .. } | Passage::Failed { .. } => None,
+        Passage::Made { .. } | Passage::Failed { .. } | Passage::SignedIn { .. } => None,
     }
 }
 

@@ -55,6 +55,7 @@ use protocol::provider::FromProvider;
 use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{Deaths, Happened, OpenTurn, SessionLink, ToSession};
 use protocol::store::{Did, StoreLink, ToStore};
+use protocol::tool::Identity;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
 use replay::Told;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -202,6 +203,8 @@ pub(crate) struct SessionPlan {
     pub(crate) private: Option<File>,
     pub(crate) opened: OpenedJournal,
     pub(crate) papers: Vec<(Paper, OwnedFd)>,
+    /// What its proxies show commands in place of hosts that they sign in to.
+    pub(crate) identity: Option<Arc<Identity>>,
     pub(crate) spawner: Spawner,
     pub(crate) times: SlotTimes,
     pub(crate) broker: WorkerRef<BrokerLink>,
@@ -245,6 +248,7 @@ pub(crate) struct SessionState {
     book: Book,
     directory: PathBuf,
     papers: Vec<(Paper, OwnedFd)>,
+    identity: Option<Arc<Identity>>,
     spawner: Spawner,
     times: SlotTimes,
     conversation: WorkerRef<SessionLink>,
@@ -314,6 +318,7 @@ impl Actor for SessionActor {
             private,
             opened,
             papers,
+            identity,
             spawner,
             times,
             broker,
@@ -372,6 +377,7 @@ impl Actor for SessionActor {
             book: Book::new(opened.journal),
             directory: opened.directory,
             papers,
+            identity,
             spawner,
             times,
             conversation: WorkerRef::new(conversation),

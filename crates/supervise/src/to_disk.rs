@@ -541,6 +541,7 @@ fn connection(connection: &Connection) -> journal::Connection {
         Passage::Made { address } => (journal::Passage::Made, address),
         Passage::Failed { why } => (journal::Passage::Failed, why),
         Passage::Refused { why } => (journal::Passage::Refused, why),
+        Passage::SignedIn { address } => (journal::Passage::SignedIn, address),
     };
     journal::Connection { place, decision, detail, count, sent, received }
 }

@@ -64,7 +64,9 @@ impl Ledger {
             return (Known::Before, Arc::clone(&line.carried));
         }
         let carried = Arc::<Carried>::default();
-        let reached = |decision: &Passage| matches!(decision, Passage::Made { .. });
+        let reached = |decision: &Passage| {
+            matches!(decision, Passage::Made { .. } | Passage::SignedIn { .. })
+        };
         let alike = |line: &&Line| reached(&line.decision) == reached(&decision);
         if lines.lines.iter().filter(alike).count() < KEPT {
             let line = Line { place, decision, count: 1, carried: Arc::clone(&carried) };
@@ -94,6 +96,7 @@ fn presentable(decision: Passage) -> Passage {
         Passage::Made { address } => Passage::Made { address },
         Passage::Failed { why } => Passage::Failed { why: cut(&why) },
         Passage::Refused { why } => Passage::Refused { why: cut(&why) },
+        Passage::SignedIn { address } => Passage::SignedIn { address },
     }
 }
 

@@ -3,7 +3,10 @@
 //! Each request is judged by itself, also where several come over one connection: its name by the
 //! list, then what the name leads to by `ranges`. Nothing is believed of a request but its target:
 //! the server is told the name that was judged. Of TLS the name in the first message is looked at, which
-//! stands in the open and has to be the same one; nothing inside is.
+//! stands in the open and has to be the same one; nothing inside is, but for hosts that the proxy signs in
+//! to: there `sign_in` answers.
+
+mod sign_in;
 
 use crate::dial::{NoWay, dial};
 use crate::doors::{Door, next};
@@ -34,6 +37,8 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tools::Barrier;
+
+pub use sign_in::Credentials;
 
 /// Connections at once, tunnels among them: a wide parallel download fits, and the descriptors of this process do not
 /// run out. Further ones wait.
@@ -72,6 +77,7 @@ type Told = dyn Fn(Vec<Connection>, u64) + Send + Sync;
 pub struct Proxy {
     hosts: Arc<[HostRule]>,
     denied: Arc<[HostRule]>,
+    credentials: Option<Arc<Credentials>>,
     ledger: Ledger,
     told: Arc<Told>,
 }
@@ -83,14 +89,16 @@ impl std::fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// For these hosts, without those that are denied. `told` is called with all decisions when one was made that is like none before.
+    /// For these hosts, without those that are denied; it signs in where it has credentials. `told` is called with
+    /// all decisions when one was made that is like none before.
     pub fn new(
-        hosts: Vec<HostRule>,
-        denied: Vec<HostRule>,
+        (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
+        credentials: Option<Credentials>,
         told: impl Fn(Vec<Connection>, u64) + Send + Sync + 'static,
     ) -> Self {
         let (hosts, denied) = (hosts.into(), denied.into());
-        Self { hosts, denied, ledger: Ledger::default(), told: Arc::new(told) }
+        let credentials = credentials.map(Arc::new);
+        Self { hosts, denied, credentials, ledger: Ledger::default(), told: Arc::new(told) }
     }
 
     /// What was decided so far, and how many decisions more than are listed.
@@ -152,7 +160,7 @@ impl Proxy {
     /// A connection of a program that took the proxy for the host. It can be told nothing: what is refused is
     /// closed.
     async fn redirect(&self, stream: TcpStream, host: Target, held: Held) {
-        if let Ok((server, _)) = self.reach(&host).await {
+        if let Ok(server) = self.reach(&host).await {
             self.carry(stream, server, host, held).await;
         }
     }
@@ -163,15 +171,7 @@ impl Proxy {
             service_fn(|request| async { Ok::<_, Infallible>(self.answer(request, &held).await) });
         // What goes wrong here the command has seen: it is its connection. One that has closed its
         // side may have sent a request before.
-        let _ = hyper::server::conn::http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIME)
-            .max_buf_size(HEAD_BYTES)
-            .max_headers(HEAD_LINES)
-            .half_close(true)
-            .serve_connection(TokioIo::new(stream), answer)
-            .with_upgrades()
-            .await;
+        let _ = requests().serve_connection(TokioIo::new(stream), answer).with_upgrades().await;
     }
 
     async fn answer(&self, request: Request<Incoming>, held: &Held) -> Response<Body> {
@@ -188,7 +188,7 @@ impl Proxy {
             }
         };
         match *request.method() == Method::CONNECT {
-            true => self.tunnel(request, stream, target, held.clone()),
+            true => self.tunnel(request, (stream, address), target, held.clone()),
             false => forward(request, stream, &target, address).await,
         }
     }
@@ -225,7 +225,7 @@ impl Proxy {
     fn tunnel(
         &self,
         request: Request<Incoming>,
-        server: Counted,
+        server: (Counted, SocketAddr),
         target: Target,
         held: Held,
     ) -> Response<Body> {
@@ -237,14 +237,18 @@ impl Proxy {
         Response::new(Empty::new().map_err(never).boxed())
     }
 
-    /// Bytes both ways, whatever they are, but for TLS to another host.
+    /// Bytes both ways, whatever they are, but for TLS to another host; requests where the proxy signs in.
     async fn carry(
         &self,
-        command: impl AsyncRead + AsyncWrite,
-        server: Counted,
-        Target { place, name, .. }: Target,
+        command: impl AsyncRead + AsyncWrite + Send + 'static,
+        (server, address): (Counted, SocketAddr),
+        target: Target,
         held: Held,
     ) {
+        if let Some(credential) = self.credential_of(&target) {
+            return self.sign_in(command, (server, address), target, credential, held).await;
+        }
+        let Target { place, name, .. } = target;
         let Held { place: _place, sends } = held;
         let (mut of_command, mut to_command) = tokio::io::split(command);
         let (mut of_server, mut to_server) = tokio::io::split(server);
@@ -310,6 +314,18 @@ fn refusal(place: &str, why: &str) -> Response<Body> {
 enum NotReached {
     Refused(String),
     Failed(String),
+}
+
+/// A server's side of one connection from a command.
+fn requests() -> hyper::server::conn::http1::Builder {
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(HEAD_BYTES)
+        .max_headers(HEAD_LINES)
+        .half_close(true);
+    builder
 }
 
 /// What a request is for.
@@ -385,7 +401,7 @@ async fn forward(
             Err(error) => return failed(error),
         };
     tokio::spawn(connection);
-    let request = match for_server(request, target) {
+    let request = match for_server(request, target, 80) {
         Some(request) => request,
         None => return words(StatusCode::BAD_REQUEST, PLAIN_REQUEST),
     };
@@ -398,8 +414,13 @@ async fn forward(
     }
 }
 
-/// The request as a server is sent it: a path for its target, and the name that was judged.
-fn for_server(mut request: Request<Incoming>, target: &Target) -> Option<Request<Incoming>> {
+/// The request as a server is sent it: a path for its target, and the name that was judged, with its port
+/// unless that is the usual one.
+fn for_server(
+    mut request: Request<Incoming>,
+    target: &Target,
+    usual: u16,
+) -> Option<Request<Incoming>> {
     let root = PathAndQuery::from_static("/");
     let path = request.uri().path_and_query().cloned().unwrap_or(root);
     *request.uri_mut() = Uri::from(path);
@@ -410,7 +431,7 @@ fn for_server(mut request: Request<Incoming>, target: &Target) -> Option<Request
         request.headers_mut().insert(TRANSFER_ENCODING, chunked);
     }
     let host = match target.port {
-        80 => target.name.clone(),
+        port if port == usual => target.name.clone(),
         port => format!("{}:{port}", target.name),
     };
     request.headers_mut().insert(HOST, HeaderValue::from_str(&host).ok()?);

@@ -6,9 +6,10 @@ use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::place::{Place, TrustFlag, real_dir};
 use client::{key_of_command, key_of_file, seal_key};
-use config::{Config, KeySource, ProviderName};
+use config::{Config, Credential, CredentialKey, KeySource, ProviderName};
 use protocol::client::{Opening, ProjectTrust, Start, Uncaged};
 use protocol::confinement::{FilePath, Network};
+use protocol::hosts::HostPort;
 use protocol::judgement::Audience;
 use protocol::provider::Paper;
 use std::fs::OpenOptions;
@@ -61,7 +62,14 @@ pub(crate) fn opening(
         Some(KeySource::Variable(variable)) => Some(variable.name),
         Some(KeySource::File { .. } | KeySource::Command { .. }) | None => None,
     };
-    let (papers, descriptors) = papers(place, flags, &config, key)?;
+    let (mut papers, mut descriptors) = papers(place, flags, &config, key)?;
+    let network = network(flags);
+    if network.unwrap_or(config.network) == Network::Listed {
+        for (host, descriptor) in host_keys(&config, need)? {
+            papers.push(Paper::Credential(host));
+            descriptors.push(descriptor);
+        }
+    }
     let opening = Opening {
         project: FilePath::from(&project),
         added,
@@ -69,7 +77,7 @@ pub(crate) fn opening(
         env: place.passed(key_variable, &config.sandbox.env),
         settings,
         mode: flags.permission_mode,
-        network: network(flags),
+        network,
         trust: match trust {
             TrustFlag::Given => ProjectTrust::ThisRun,
             TrustFlag::NotGiven => ProjectTrust::AsRecorded,
@@ -201,6 +209,34 @@ fn papers(
         add(Paper::Record, opened.map_err(|e| unusable("recording", file, &e))?.into());
     }
     Ok((papers, descriptors))
+}
+
+/// The keys for hosts, each in a sealed memory file. One that cannot be had is missed only where the list has
+/// its host.
+fn host_keys(config: &Config, need: KeyNeed) -> Result<Vec<(HostPort, OwnedFd)>, Failure> {
+    let mut keys = Vec::new();
+    for credential in &config.credentials {
+        match (host_key(credential), need, credential.is_listed(&config.hosts)) {
+            (Ok(key), _, _) => keys.push((credential.host.clone(), key)),
+            (Err(failure), KeyNeed::Always, true) => return Err(failure),
+            (Err(_), KeyNeed::Always | KeyNeed::WhereSet, _) => {}
+        }
+    }
+    Ok(keys)
+}
+
+fn host_key(credential: &Credential) -> Result<OwnedFd, Failure> {
+    let failed = |why: String| {
+        Failure::config(format!(
+            "{}: net.credentials.\"{}\": {why}",
+            credential.origin, credential.host
+        ))
+    };
+    match &credential.key {
+        CredentialKey::File(path) => key_of_file(path).map_err(|error| failed(chain(&error))),
+        CredentialKey::Command(line) => key_of_command(line)
+            .map_err(|error| failed(format!("key_command `{line}` gave no key: {error}"))),
+    }
 }
 
 /// The key in a sealed memory file.

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::{Failure, chain};
 use crate::output::print;
 use crate::place::{Place, TrustFlag, real_dir};
-use config::{Config, Row};
+use config::{Config, Credential, Row};
 use protocol::judgement::Audience;
 use std::path::Path;
 
@@ -21,6 +21,14 @@ pub(crate) fn main(command: &ConfigCommand) -> Result<Exit, Failure> {
         }
         ConfigCommand::Check { project } => {
             let config = load(project)?;
+            // Another project's list, or `:net allow`, may have the host.
+            for Credential { host, origin, .. } in
+                config.credentials.iter().filter(|one| !one.is_listed(&config.hosts))
+            {
+                eprintln!(
+                    "agentd: {origin}: `net.credentials.\"{host}\"` is not used here: net.allow lacks {host}"
+                );
+            }
             print(&format!("good, with {} warnings\n", config.warnings.len()));
         }
     }

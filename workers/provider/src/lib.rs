@@ -75,6 +75,7 @@ fn with_papers(
             Paper::Key => &mut setup.key,
             Paper::Replay => &mut setup.replay,
             Paper::Record => &mut setup.record,
+            Paper::Credential(host) => bail!("the key for {host} is for no provider"),
         };
         if place.replace(file).is_some() {
             bail!("two descriptors came for one purpose: {paper:?}");

@@ -112,7 +112,7 @@ impl Worker {
                 connect_timeout_ms: 1000,
             },
             proxy: None,
-            papers: papers.iter().map(|(paper, _)| *paper).collect(),
+            papers: papers.iter().map(|(paper, _)| paper.clone()).collect(),
         });
         for (_, file) in papers {
             let frame = descriptor_frame(Generation(7));

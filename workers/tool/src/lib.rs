@@ -262,7 +262,7 @@ fn answer(
             }
         }
         // These are for `agentd-web`.
-        (Errand::Web { .. } | Errand::Proxy { .. }, _) => {
+        (Errand::Web { .. } | Errand::Proxy { .. } | Errand::Certify(_), _) => {
             FromTool::Proxied { connections: Vec::new(), uncounted: 0 }
         }
     }

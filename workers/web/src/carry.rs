@@ -8,7 +8,7 @@ use protocol::tool::{FromTool, ToTool};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use tokio::sync::oneshot;
-use web::{Door, Proxy};
+use web::{Credentials, Door, Proxy};
 
 /// Most names that are looked up at once; each takes a socket beside the two of every connection, and
 /// a process has 1,024.
@@ -17,6 +17,7 @@ const LOOK_UPS: usize = 64;
 /// Carries until the supervisor says that the command is over, or is gone itself.
 pub(crate) fn carry(
     (hosts, denied): (Vec<HostRule>, Vec<HostRule>),
+    credentials: Option<Credentials>,
     sockets: Vec<OwnedFd>,
     words: Receiver<ToTool>,
     say: &Say,
@@ -35,7 +36,7 @@ pub(crate) fn carry(
         .context("no thread for the channel")?;
     // Each decision of a new kind is told at once, to be on record whatever becomes of this process.
     let teller = say.clone();
-    let proxy = Proxy::new(hosts.clone(), denied, move |connections, uncounted| {
+    let proxy = Proxy::new((hosts.clone(), denied), credentials, move |connections, uncounted| {
         // Nobody to tell: the channel's end comes in as the next word.
         let _ = teller.send(&FromTool::Proxied { connections, uncounted });
     });

@@ -2,20 +2,22 @@
 //!
 //! As the proxy of a command's allow-list it is confined first (`web`: network, resolver, no file of
 //! anybody), then given hosts and the socket inside the command's network, and carries until it is
-//! told that the command is over. It learns nothing else of the call. For a tool of the web it is the
+//! told that the command is over. It learns nothing else of the call. Where it signs in, it is given the
+//! keys, and answers inside TLS with a certificate that another such process made when the session was
+//! opened. For a tool of the web it is the
 //! call's own process: the same cage, one page, its text.
 
 mod carry;
 
 use anyhow::bail;
-use ipc::ChannelError;
+use ipc::{ChannelError, Receiver};
 use protocol::confinement::{Confinement, Enforced, Profile};
-use protocol::tool::{Errand, FromTool, ToTool, ToolLink};
+use protocol::tool::{Errand, FromTool, SignIn, ToTool, ToolLink};
 use protocol::web::{Onward, WebAddress};
 use sandbox::{Cage, CageError, Step};
 use std::process::ExitCode;
 use tools::{Cancel, Engine, Order, Place};
-use web::{Fetcher, Judge};
+use web::{Credentials, Fetcher, Judge};
 
 type Say = ipc::Sender<FromTool>;
 
@@ -83,10 +85,13 @@ fn run() -> anyhow::Result<()> {
         }
     };
     let done = match errand {
-        Errand::Proxy { doors, hosts, denied } => {
+        Errand::Proxy { doors, hosts, denied, sign_in } => {
             let sockets = (0..doors).map(|_| words.recv_fd()).collect::<Result<_, _>>()?;
-            carry::carry((hosts, denied), sockets, words, &say)
+            let credentials =
+                sign_in.map(|sign_in| credentials(sign_in, &mut words)).transpose()?;
+            carry::carry((hosts, denied), credentials, sockets, words, &say)
         }
+        Errand::Certify(hosts) => Ok(say.send(&FromTool::Certified(web::certify(&hosts)))?),
         Errand::Web { tool, input, settings, onward, max_result_chars } => {
             let cancel = Cancel::new()?;
             tool_worker::listen(words, cancel.clone(), say.clone());
@@ -112,6 +117,12 @@ fn run() -> anyhow::Result<()> {
     // Nothing of the call lives any more.
     drop(held);
     done
+}
+
+/// The keys that ride behind the socket.
+fn credentials(sign_in: SignIn, words: &mut Receiver<ToTool>) -> anyhow::Result<Credentials> {
+    let keys: Result<Vec<_>, _> = sign_in.accounts.iter().map(|_| words.recv_fd()).collect();
+    Credentials::read(sign_in, keys?).map_err(anyhow::Error::msg)
 }
 
 /// The rules of the session, for pages that servers lead to.

@@ -340,6 +340,8 @@ pub enum Passage {
     Failed,
     /// It was not allowed.
     Refused,
+    /// The proxy sent requests with the key of the host, as many as are counted.
+    SignedIn,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]

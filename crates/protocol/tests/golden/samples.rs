@@ -136,6 +136,7 @@ goldens! {
         Key => Paper::Key,
         Replay => Paper::Replay,
         Record => Paper::Record,
+        Credential => Paper::Credential(host_port()),
     }
     provider::ToProvider {
         Configure => ToProvider::Configure {
@@ -300,7 +301,19 @@ goldens! {
             onward: Onward { rules: rules(), host: HostRight::ByRule },
             max_result_chars: 30_000,
         },
-        Proxy => Errand::Proxy { doors: 3, hosts: vec![host()], denied: vec![host()] },
+        Proxy => Errand::Proxy {
+            doors: 3,
+            hosts: vec![host()],
+            denied: vec![host()],
+            sign_in: Some(protocol::tool::SignIn {
+                identity: identity(),
+                accounts: vec![protocol::tool::Account {
+                    host: host_port(),
+                    user: Some(text("ann")),
+                }],
+            }),
+        },
+        Certify => Errand::Certify(vec![host_port()]),
     }
     web::HostRight {
         Given => HostRight::Given,
@@ -343,6 +356,10 @@ goldens! {
         }),
         Repaired => FromTool::Repaired(Err(text("damaged"))),
         Lost => FromTool::Lost(text("killed")),
+        Certified => FromTool::Certified(Ok(protocol::tool::Certified {
+            authority: text("PEM"),
+            identity: identity(),
+        })),
     }
     tool::KeeperKind {
         FirstProcess => KeeperKind::FirstProcess,
@@ -591,6 +608,7 @@ goldens! {
         Made => Passage::Made { address: text("192.0.2.1:443") },
         Failed => Passage::Failed { why: text("timed out") },
         Refused => Passage::Refused { why: text("private") },
+        SignedIn => Passage::SignedIn { address: text("192.0.2.1:443") },
     }
     confinement::GitSettings {
         Kept => GitSettings::Kept,
@@ -872,6 +890,14 @@ fn question() -> Question {
         deadline: 1 << 40,
         digest: text("d"),
     }
+}
+
+fn host_port() -> protocol::hosts::HostPort {
+    "npm.example.org".parse().unwrap()
+}
+
+fn identity() -> protocol::tool::Identity {
+    protocol::tool::Identity { certificate: vec![1], key: vec![2] }
 }
 
 fn host() -> HostRule {

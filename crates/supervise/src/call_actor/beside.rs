@@ -8,7 +8,7 @@ use crate::life::{Cause, Life, Report};
 use crate::proxy::{Attempt, Decided, Proxy, ProxyEffect, ProxyInput};
 use crate::worker_log;
 use protocol::client::ProcessRow;
-use protocol::tool::{Errand, FromTool, ToTool};
+use protocol::tool::{Errand, FromTool, SignIn, ToTool};
 use ractor::ActorRef;
 use std::os::fd::OwnedFd;
 use tools::Runner;
@@ -124,6 +124,7 @@ impl CallState {
             | FromTool::Done(_)
             | FromTool::Keeper(_)
             | FromTool::Repaired(_)
+            | FromTool::Certified(_)
             | FromTool::Lost(_) => {
                 return beside.breach();
             }
@@ -138,12 +139,11 @@ impl CallState {
                 ProxyEffect::Serve(sockets) => {
                     let hosts = self.plan.confinement.hosts.clone();
                     let denied = self.plan.denied_hosts.clone();
+                    let (sign_in, keys) = self.sign_in();
                     if let Some(Beside { life: Some(life), .. }) = &self.proxy {
                         let doors = u16::try_from(sockets.len()).unwrap_or(u16::MAX);
-                        life.send(&ToTool::Go(Errand::Proxy { doors, hosts, denied }));
-                        for socket in sockets {
-                            life.send_descriptor(socket);
-                        }
+                        life.send(&ToTool::Go(Errand::Proxy { doors, hosts, denied, sign_in }));
+                        sockets.into_iter().chain(keys).for_each(|it| life.send_descriptor(it));
                     }
                 }
                 ProxyEffect::Finish => {
@@ -156,6 +156,18 @@ impl CallState {
                 ProxyEffect::EndRunner => self.tell_runner(&ToTool::Cancel),
                 ProxyEffect::Pass(input) => self.carry_out(myself, *input).await,
             }
+        }
+    }
+
+    /// How it signs in, and the keys. A proxy may be started twice.
+    fn sign_in(&self) -> (Option<SignIn>, Vec<OwnedFd>) {
+        match self.plan.sign_in.as_ref().map(|it| (it.sign_in.clone(), it.copies())) {
+            Some((sign_in, Ok(keys))) => (Some(sign_in), keys),
+            Some((_, Err(error))) => {
+                tracing::error!(%error, "the keys of a proxy could not be passed on");
+                (None, Vec::new())
+            }
+            None => (None, Vec::new()),
         }
     }
 

@@ -272,7 +272,7 @@ mod tests {
             kept: vec![at("home/.ssh"), at("home/.config/git")],
         };
         let dir = at("dir");
-        let given = hand_over(&person, &dir).unwrap();
+        let given = hand_over(&person, &dir, None).unwrap();
         let path = dir.join("git/config").display().to_string();
         assert_eq!(given.variables, [("GIT_CONFIG_GLOBAL".to_owned(), path)]);
         let note = given.note.unwrap();
@@ -314,7 +314,7 @@ mod tests {
             writable: Vec::new(),
             kept: Vec::new(),
         };
-        let given = hand_over(&person, &root.path().join("dir")).unwrap();
+        let given = hand_over(&person, &root.path().join("dir"), None).unwrap();
         assert_eq!(given, Default::default());
     }
 }

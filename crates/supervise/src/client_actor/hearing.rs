@@ -60,7 +60,7 @@ impl Ears {
                 None => self.descriptors.pop_front().ok_or(ChannelError::OutOfTurn)?,
                 Some(_) => return Err(ChannelError::OutOfTurn),
             };
-            papers.push((*paper, descriptor));
+            papers.push((paper.clone(), descriptor));
         }
         Ok(papers)
     }

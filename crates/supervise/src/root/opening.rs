@@ -20,6 +20,7 @@ use crate::remover::Remover;
 use crate::repair::{self, Repairer, Saved};
 use crate::seen::Seen;
 use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
+use crate::sign_in;
 use crate::spawn::Spawner;
 use crate::times::SlotTimes;
 use crate::to_disk::Place;
@@ -34,6 +35,7 @@ use protocol::ids::{CallId, SessionId};
 use protocol::judgement::Audience;
 use protocol::provider::Paper;
 use protocol::session::OpenTurn;
+use protocol::tool::Certified;
 use ractor::{Actor, ActorRef, ActorStatus};
 use std::collections::VecDeque;
 use std::io;
@@ -259,7 +261,10 @@ impl Opener {
         plan.set_private(&made);
         let private = temp::hold(&made);
         write_editor(&made.join(temp::TMP));
-        plan = blocking(move || with_settings(plan, &made)).await?;
+        let identity = self.certify(&mut plan, &papers).await;
+        let (authority, identity) =
+            identity.map(|it| (it.authority, Arc::new(it.identity))).unzip();
+        plan = blocking(move || with_settings(plan, &made, authority.as_deref())).await?;
         let kept = plan.store.clone();
         blocking(move || {
             crate::stores::make(&kept).map_err(|error| {
@@ -276,6 +281,7 @@ impl Opener {
             private,
             opened,
             papers,
+            identity,
             spawner: self.spawner.clone(),
             times,
             broker: self.broker.clone(),
@@ -287,6 +293,24 @@ impl Opener {
             .await
             .map_err(|error| OpenFailure::new(FailedKind::Internal, error.to_string()))?;
         Ok(actor)
+    }
+
+    /// What its proxies show commands in place of hosts that they sign in to. Without it they sign in to none.
+    async fn certify(&self, plan: &mut Plan, papers: &[(Paper, OwnedFd)]) -> Option<Certified> {
+        let hello = SlotTimes::from(plan.config.daemon).hello;
+        match sign_in::certified(&self.spawner, plan, hello).await? {
+            Ok(certified) => {
+                plan.set_sign_in(sign_in::hosts(plan, papers));
+                Some(certified)
+            }
+            Err(why) => {
+                plan.notes.push(format!(
+                    "no key of net.credentials is used in this session, since its certificate could \
+                     not be made: {why}"
+                ));
+                None
+            }
+        }
     }
 
     async fn open_journal(&self, plan: &Plan, begin: Begin) -> Result<OpenedJournal, OpenFailure> {
@@ -492,10 +516,10 @@ fn begin(start: &Start) -> Result<(SessionId, Begin), OpenFailure> {
 
 /// Runs what reads or writes files where it holds nobody up.
 /// With copies of the person's settings for its calls, in its directory.
-fn with_settings(mut plan: Plan, own: &Path) -> Result<Plan, OpenFailure> {
+fn with_settings(mut plan: Plan, own: &Path, authority: Option<&str>) -> Result<Plan, OpenFailure> {
     let Some(person) = plan.person() else { return Ok(plan) };
     let dir = own.join(temp::SETTINGS);
-    let handed = hand_over(&person, &dir).map_err(|error| {
+    let handed = hand_over(&person, &dir, authority).map_err(|error| {
         let message = format!("cannot write into the directory {}: {error}", dir.display());
         OpenFailure::new(FailedKind::Disk, message)
     })?;

@@ -9,6 +9,7 @@ use crate::plan::{in_words, read_chars};
 use crate::repair::Saved;
 use crate::route::is_pinned_read;
 use crate::seen::Seen;
+use crate::sign_in::WithKeys;
 use crate::slot::SlotMsg;
 use crate::to_disk::Place;
 use config::HookConfig;
@@ -60,10 +61,15 @@ impl SessionState {
             Network::Listed => approval::denied_hosts(&self.plan.rules.rules),
             Network::Off | Network::On => Vec::new(),
         };
+        let sign_in = match confinement.network {
+            Network::Listed => WithKeys::of(&self.plan, self.identity.as_ref(), &self.papers),
+            Network::Off | Network::On => None,
+        };
         let plan = CallPlan {
             facts: CallFacts { standing, note, ..facts },
             confinement,
             denied_hosts,
+            sign_in,
             runner,
             place,
             hello: self.times.hello,

@@ -5,6 +5,7 @@ use super::{SessionMsg, SessionState};
 use crate::slot::SlotMsg;
 use protocol::provider::{Paper, ToProvider};
 use ractor::ActorRef;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// Whether the provider's process can be asked.
@@ -76,9 +77,14 @@ impl SessionState {
     /// Where a recording is played or made, the process knows how far it is.
     pub(super) fn may_rest(&self) -> bool {
         self.papers.iter().all(|(paper, _)| match paper {
-            Paper::Key => true,
+            Paper::Key | Paper::Credential(_) => true,
             Paper::Replay | Paper::Record => false,
         })
+    }
+
+    /// Keys of hosts are for proxies.
+    fn of_provider(&self) -> impl Iterator<Item = &(Paper, OwnedFd)> {
+        self.papers.iter().filter(|(paper, _)| !matches!(paper, Paper::Credential(_)))
     }
 
     /// Tells a provider that has just begun whom to speak to.
@@ -88,10 +94,10 @@ impl SessionState {
             source: self.plan.source.clone(),
             patience: self.plan.config.provider.patience,
             proxy: self.plan.config.provider.proxy.clone(),
-            papers: self.papers.iter().map(|(paper, _)| *paper).collect(),
+            papers: self.of_provider().map(|(paper, _)| paper.clone()).collect(),
         };
         self.provider.send(word);
-        for (_, descriptor) in &self.papers {
+        for (_, descriptor) in self.of_provider() {
             match descriptor.try_clone() {
                 Ok(copy) => self.provider.send_descriptor(copy),
                 Err(error) => tracing::error!(%error, "a descriptor could not be passed on"),

@@ -14,6 +14,7 @@ use protocol::client::{
 };
 use protocol::ids::SessionId;
 use protocol::judgement::Audience;
+use protocol::provider::Paper;
 use ractor::{ActorRef, ActorStatus};
 use std::ops::Range;
 use std::path::Path;
@@ -132,8 +133,11 @@ impl Session {
         }
         for (paper, descriptor) in order.papers {
             self.papers.retain(|(kind, _)| *kind != paper);
+            let of_provider = !matches!(paper, Paper::Credential(_));
             self.papers.push((paper, descriptor));
-            self.papers_came();
+            if of_provider {
+                self.papers_came();
+            }
         }
         let word = ToClient::Opened {
             session: self.plan.id.clone(),

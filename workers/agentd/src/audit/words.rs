@@ -95,6 +95,7 @@ pub(super) fn connection(connection: &Connection) -> String {
         }
         Passage::Failed => format!("{place}: allowed, and failed: {detail}{times}"),
         Passage::Refused => format!("{place}: refused: {detail}{times}"),
+        Passage::SignedIn => format!("{place}: the proxy signed in, at {detail}{times}"),
     }
 }
 

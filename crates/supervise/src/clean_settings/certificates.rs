@@ -1,0 +1,165 @@
+//! The authority of a session's proxies among those that commands trust: one bundle of the machine's
+//! certificates, of all that the person's variables and settings name, and of this one.
+
+use super::{Copies, Person};
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Where distributions keep the machine's certificates as one file.
+const OF_MACHINE: [&str; 5] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+/// Variables that name a file in place of the machine's. npm's comes before what its settings name, those of
+/// the machine among them.
+const INSTEAD: [&str; 8] = [
+    "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "PIP_CERT",
+    "GIT_SSL_CAINFO",
+    "CARGO_HTTP_CAINFO",
+    "DENO_CERT",
+    "NPM_CONFIG_CAFILE",
+];
+/// The one that names a file beside those that Node brings along.
+const BESIDE: &str = "NODE_EXTRA_CA_CERTS";
+/// Most bytes of a file. Distributions' have some 250 KB.
+const CAP: u64 = 4 << 20;
+const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
+const END: &str = "-----END CERTIFICATE-----";
+
+/// Adds the authority to the copies, and variables that lead programs to it.
+pub(super) fn add(person: &Person<'_>, dir: &Path, authority: &str, copies: &mut Copies) {
+    let of_variable = |name| person.value(name).map(|file| blocks(&read(Path::new(file))));
+    let mut machine: Vec<String> = OF_MACHINE
+        .iter()
+        .map(|file| blocks(&read(Path::new(file))))
+        .find(|it| !it.is_empty())
+        .unwrap_or_default();
+    machine.extend(INSTEAD.into_iter().filter_map(of_variable).flatten());
+    // A bundle of few would make programs refuse all servers that they know by certificates of their own.
+    let has_machine_s = !machine.is_empty();
+    // What settings name goes before the bundle, and has to have it too.
+    for (_, bytes) in &mut copies.files {
+        let own = blocks(bytes);
+        if !own.is_empty() {
+            bytes.push(b'\n');
+            bytes.extend_from_slice(authority.as_bytes());
+            machine.extend(own);
+        }
+    }
+    let mut put = |name: &str, mut certificates: Vec<String>| {
+        certificates.push(authority.to_owned());
+        let mut known = BTreeSet::new();
+        certificates.retain(|certificate| known.insert(certificate.clone()));
+        let whole = certificates.concat();
+        let name = format!("certificates/{name}");
+        let path = dir.join(&name).display().to_string();
+        copies.files.push((name.into(), whole.into_bytes()));
+        path
+    };
+    let node = put("node.pem", of_variable(BESIDE).unwrap_or_default());
+    copies.variables.push((BESIDE.to_owned(), node));
+    if has_machine_s {
+        let all = put("all.pem", machine);
+        let variables = INSTEAD.map(|name| (name.to_owned(), all.clone()));
+        copies.variables.extend(variables);
+    }
+}
+
+/// Its bytes; none where it is no file of a size that one of certificates has.
+fn read(file: &Path) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // A pipe would wait for its writer.
+    let opened = std::fs::File::options()
+        .read(true)
+        .custom_flags(nix::fcntl::OFlag::O_NONBLOCK.bits())
+        .open(file);
+    let opened = opened.ok().filter(|file| file.metadata().is_ok_and(|it| it.is_file()));
+    let read = opened.map(|file| file.take(CAP).read_to_end(&mut bytes));
+    if matches!(read, Some(Ok(_))) { bytes } else { Vec::new() }
+}
+
+/// The certificates of a file, and nothing else of it: a key may stand beside them.
+fn blocks(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let (mut found, mut block): (Vec<String>, Option<String>) = (Vec::new(), None);
+    for line in text.lines().map(str::trim) {
+        if line == BEGIN {
+            block = Some(String::new());
+        }
+        let Some(open) = &mut block else { continue };
+        open.push_str(line);
+        open.push('\n');
+        if line == END {
+            found.extend(block.take());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::clean_settings::hand_over;
+    use std::collections::BTreeMap;
+
+    fn certificate(name: &str) -> String {
+        format!("{BEGIN}\n{name}\n{END}\n")
+    }
+
+    #[test]
+    fn all_that_the_person_trusts_is_in_the_bundle_and_no_key_is() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        let write = |name: &str, text: &str| {
+            std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            std::fs::write(at(name), text).unwrap();
+            at(name).display().to_string()
+        };
+        let key = "-----BEGIN PRIVATE KEY-----\nsecret\n-----END PRIVATE KEY-----\n";
+        let one = write("one.pem", &format!("# mine\n{key}{}", certificate("one")));
+        let node = write("node.pem", &certificate("node"));
+        let corp = write("corp.pem", &certificate("corp"));
+        let npm = write("npm.pem", &certificate("npm"));
+        write("home/.gitconfig", &format!("[http]\n\tsslCAInfo = {corp}\n"));
+        write("home/.npmrc", &format!("cafile={npm}\n"));
+        let env = [("SSL_CERT_FILE".to_owned(), one), (BESIDE.to_owned(), node)];
+        let person = Person { env: &env, home: at("home"), writable: Vec::new(), kept: Vec::new() };
+        let dir = at("dir");
+        let ours = certificate("ours");
+        let given = hand_over(&person, &dir, Some(&ours)).unwrap();
+        let variables: BTreeMap<_, _> = given.variables.into_iter().collect();
+        let text = |name: &str| std::fs::read_to_string(&variables[name]).unwrap();
+        for name in INSTEAD {
+            for certificate in ["one", "corp", "npm", "ours"].map(certificate) {
+                assert!(text(name).contains(&certificate), "{name}: {certificate}");
+            }
+            assert!(!text(name).contains("secret") && !text(name).contains("node"), "{name}");
+        }
+        assert_eq!(text(BESIDE), format!("{}{ours}", certificate("node")));
+        let npm = std::fs::read_to_string(dir.join("npm/certificates-0")).unwrap();
+        assert!(npm.contains(&certificate("npm")) && npm.contains(&ours), "{npm}");
+
+        let without = hand_over(&person, &dir, None).unwrap();
+        assert!(!without.variables.iter().any(|(name, _)| name == BESIDE), "{without:?}");
+        assert!(!dir.join("certificates").exists());
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_none() {
+        for text in ["", "ca=\"-----BEGIN CERTIFICATE-----\\nx\"", "-----BEGIN CERTIFICATE-----\nx"]
+        {
+            assert_eq!(blocks(text.as_bytes()), Vec::<String>::new(), "{text}");
+        }
+        assert_eq!(read(Path::new("/nonexistent")), b"");
+        assert_eq!(read(Path::new("/")), b"");
+    }
+}

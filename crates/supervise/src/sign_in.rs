@@ -1,0 +1,153 @@
+//! What a session's proxies sign in with: the certificate that one process makes when the session is
+//! opened, and the keys as its clients pass them, which nothing here reads.
+
+use crate::grant::Grant;
+use crate::life::{Life, Report};
+use crate::plan::Plan;
+use crate::spawn::Spawner;
+use crate::worker_log;
+use protocol::confinement::{Confinement, Level, Network, Tier};
+use protocol::hosts::HostPort;
+use protocol::ids::Generation;
+use protocol::provider::Paper;
+use protocol::tool::{Account, Certified, Errand, FromTool, Identity, SignIn, ToTool, ToolLink};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// How long it may take to make a certificate. It takes milliseconds.
+const TIME: Duration = Duration::from_secs(10);
+
+/// How the proxy of one command signs in, with the key of each account.
+#[derive(Debug)]
+pub(crate) struct WithKeys {
+    pub(crate) sign_in: SignIn,
+    pub(crate) keys: Vec<OwnedFd>,
+}
+
+impl WithKeys {
+    /// Of the hosts that the configuration names and clients passed keys for.
+    pub(crate) fn of(
+        plan: &Plan,
+        identity: Option<&Arc<Identity>>,
+        papers: &[(Paper, OwnedFd)],
+    ) -> Option<Self> {
+        let identity = identity?.as_ref().clone();
+        let (mut accounts, mut keys) = (Vec::new(), Vec::new());
+        for credential in &plan.config.credentials {
+            let Some(key) = key_for(&credential.host, papers) else { continue };
+            match key.try_clone() {
+                Ok(key) => {
+                    keys.push(key);
+                    let (host, user) = (credential.host.clone(), credential.user.clone());
+                    accounts.push(Account { host, user });
+                }
+                Err(error) => tracing::error!(%error, "a descriptor could not be passed on"),
+            }
+        }
+        (!keys.is_empty()).then_some(Self { sign_in: SignIn { identity, accounts }, keys })
+    }
+
+    /// The same descriptors once more.
+    pub(crate) fn copies(&self) -> io::Result<Vec<OwnedFd>> {
+        self.keys.iter().map(OwnedFd::try_clone).collect()
+    }
+}
+
+fn key_for<'a>(host: &HostPort, papers: &'a [(Paper, OwnedFd)]) -> Option<&'a OwnedFd> {
+    let known =
+        papers.iter().find(|(paper, _)| matches!(paper, Paper::Credential(of) if of == host));
+    known.map(|(_, key)| key)
+}
+
+/// Hosts that the configuration names and a client passed a key for.
+pub(crate) fn hosts(plan: &Plan, papers: &[(Paper, OwnedFd)]) -> Vec<HostPort> {
+    let all = plan.config.credentials.iter().map(|credential| &credential.host);
+    all.filter(|host| key_for(host, papers).is_some()).cloned().collect()
+}
+
+/// Behind what the model is told of the network, so that it looks for no tokens.
+pub(crate) fn in_words(confinement: &Confinement, hosts: &[HostPort]) -> String {
+    match listed(confinement, hosts) {
+        hosts if hosts.is_empty() => String::new(),
+        hosts => format!(
+            ". The proxy adds the key to requests that read from {}: commands need no token there",
+            hosts.join(", ")
+        ),
+    }
+}
+
+/// Those that commands of this cage reach through a proxy.
+pub(crate) fn listed<'a>(
+    confinement: &Confinement,
+    hosts: impl IntoIterator<Item = &'a HostPort>,
+) -> Vec<String> {
+    let rules = match confinement.network {
+        Network::Listed => &confinement.hosts[..],
+        Network::Off | Network::On => &[],
+    };
+    let is_listed = |host: &&HostPort| rules.iter().any(|rule| rule.admits(&host.name, host.port));
+    hosts.into_iter().filter(is_listed).map(ToString::to_string).collect()
+}
+
+/// Makes the certificate for a session whose commands can have a proxy that signs in.
+pub(crate) async fn certified(
+    spawner: &Spawner,
+    plan: &Plan,
+    hello: Duration,
+) -> Option<Result<Certified, String>> {
+    let Confinement { highest_tier, level, .. } = plan.confinement;
+    let hosts: Vec<_> = plan.config.credentials.iter().map(|it| it.host.clone()).collect();
+    // Without copies of settings commands are led to no authority.
+    let led = level != Level::Uncaged && plan.person().is_some();
+    if hosts.is_empty() || highest_tier != Tier::A || !led {
+        return None;
+    }
+    let spawner = spawner.with(&plan.worker_env);
+    Some(certify((&spawner, hello), hosts, plan).await)
+}
+
+async fn certify(
+    (spawner, hello): (&Spawner, Duration),
+    hosts: Vec<HostPort>,
+    plan: &Plan,
+) -> Result<Certified, String> {
+    let grant = &Grant::certificate(&plan.confinement);
+    let started = spawner.tool(grant, tools::Runner::Web).await.map_err(|e| e.to_string())?;
+    let (heard, mut reports) = mpsc::unbounded_channel();
+    let life = Life::<ToolLink>::begin(started, Generation(0), hello, move |report| {
+        let _ = heard.send(report);
+    });
+    let life = life.map_err(|error| error.to_string())?;
+    life.send(&grant.begin());
+    let mut errand = Some(Errand::Certify(hosts));
+    let answer = async {
+        while let Some(report) = reports.recv().await {
+            match report {
+                Report::Word { word: FromTool::Caged(_), heard: _ } => {
+                    errand.take().into_iter().for_each(|errand| life.send(&ToTool::Go(errand)));
+                }
+                Report::Word { word: FromTool::Certified(certified), heard: _ } => {
+                    return certified;
+                }
+                Report::Word { word: FromTool::Uncaged { step, reason }, heard: _ } => {
+                    return Err(format!("its process could not be locked ({step}: {reason})"));
+                }
+                Report::Word { word: FromTool::Log(line), heard: _ } => {
+                    worker_log::write("agentd-web", &plan.id, &line);
+                }
+                Report::Ended(cause) => return Err(format!("its process {cause}")),
+                Report::Word { .. } | Report::Descriptor(_) => {
+                    return Err("its process said something else".to_owned());
+                }
+            }
+        }
+        Err("its process is gone".to_owned())
+    };
+    let answered = timeout(TIME, answer).await;
+    life.kill();
+    answered.unwrap_or_else(|_| Err("its process did not answer".to_owned()))
+}

@@ -1,0 +1,212 @@
+//! The keys that a proxy has for hosts, and which requests are sent with one. Pure but for reading a
+//! key from its descriptor.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::Method;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
+use protocol::hosts::HostPort;
+use protocol::tool::Account;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use zeroize::Zeroizing;
+
+/// Longest key in bytes. It stops a wrong file from being read whole.
+const CAP: usize = 16 << 10;
+/// The one request of git that reads and is no GET: which objects a fetch wants.
+const FETCH: &str = "/git-upload-pack";
+/// Some servers take a request with one of these for another than it is.
+const OTHER_METHOD: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+
+/// One host with what requests to it are signed in with, or why there is nothing.
+pub(crate) struct Credential {
+    host: HostPort,
+    header: Result<HeaderValue, String>,
+}
+
+impl Credential {
+    /// Reads the key of an account from its sealed memory file.
+    pub(crate) fn read(account: Account, key: OwnedFd) -> Self {
+        let Account { host, user } = account;
+        let header = read(&File::from(key)).and_then(|key| header(user.as_deref(), &key));
+        Self { host, header }
+    }
+
+    pub(crate) fn is_for(&self, name: &str, port: u16) -> bool {
+        self.host.is(name, port)
+    }
+
+    /// Takes out what the command says of itself, and signs in where this request may be signed in.
+    ///
+    /// # Errors
+    /// Why there is no key to sign in with.
+    pub(crate) fn put(
+        &self,
+        (method, path): (&Method, &str),
+        headers: &mut HeaderMap,
+    ) -> Result<SignedIn, String> {
+        headers.remove(AUTHORIZATION);
+        if !only_reads(method, path) {
+            return Ok(SignedIn::No);
+        }
+        for name in OTHER_METHOD {
+            headers.remove(HeaderName::from_static(name));
+        }
+        headers.insert(AUTHORIZATION, self.header.clone()?);
+        Ok(SignedIn::Yes)
+    }
+}
+
+/// Whether a request is sent with the key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SignedIn {
+    Yes,
+    No,
+}
+
+impl SignedIn {
+    /// Takes out of the answer what would sign in later requests, which may change.
+    pub(crate) fn strip(self, answer: &mut HeaderMap) {
+        if self == Self::Yes {
+            answer.remove(SET_COOKIE);
+        }
+    }
+}
+
+/// Whether a request reads: what a key would let it change, it changes without one, or not.
+fn only_reads(method: &Method, path: &str) -> bool {
+    match *method {
+        Method::GET | Method::HEAD => true,
+        Method::POST => path.ends_with(FETCH),
+        _ => false,
+    }
+}
+
+fn read(file: &File) -> Result<Zeroizing<String>, String> {
+    let mut bytes = Zeroizing::new(vec![0; CAP + 1]);
+    let mut length = 0;
+    // From its beginning: its offset is the same in each process that has it.
+    while length < bytes.len() {
+        match file.read_at(&mut bytes[length..], length as u64) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(format!("its key cannot be read: {error}")),
+        }
+    }
+    let text = std::str::from_utf8(&bytes[..length]).unwrap_or_default().trim();
+    match text.bytes().all(|byte| byte.is_ascii_graphic()) && length <= CAP && !text.is_empty() {
+        true => Ok(Zeroizing::new(text.to_owned())),
+        false => {
+            Err("its key is empty, longer than 16 KiB, or has characters that no key has".into())
+        }
+    }
+}
+
+fn header(user: Option<&str>, key: &str) -> Result<HeaderValue, String> {
+    let text = Zeroizing::new(match user {
+        None => format!("Bearer {key}"),
+        Some(user) => {
+            let both = Zeroizing::new(format!("{user}:{key}"));
+            format!("Basic {}", STANDARD.encode(both.as_bytes()))
+        }
+    });
+    let mut value =
+        HeaderValue::from_str(&text).map_err(|_| "its key fits no header".to_owned())?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::Write;
+
+    fn credential(user: Option<&str>, key: &[u8]) -> Credential {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(key).unwrap();
+        let host = "npm.example.org".parse().unwrap();
+        Credential::read(Account { host, user: user.map(str::to_owned) }, file.into())
+    }
+
+    #[test]
+    fn only_requests_that_read_are_signed_in_and_no_request_keeps_the_command_s_own_words() {
+        let credential = credential(None, b" s3cret\n");
+        for (method, path, signed) in [
+            ("GET", "/left-pad", true),
+            ("HEAD", "/left-pad", true),
+            ("POST", "/ann/repo.git/git-upload-pack", true),
+            ("POST", "/ann/repo.git/git-receive-pack", false),
+            ("POST", "/git-upload-pack/x", false),
+            ("POST", "/", false),
+            ("PUT", "/left-pad", false),
+            ("PUT", "/x/git-upload-pack", false),
+            ("DELETE", "/left-pad", false),
+            ("PATCH", "/left-pad", false),
+            ("OPTIONS", "/", false),
+            ("get", "/", false),
+            ("PROPFIND", "/", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer own"));
+            headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer more"));
+            headers.insert("x-http-method-override", HeaderValue::from_static("DELETE"));
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            let put = credential.put((&method, path), &mut headers).unwrap();
+            let sent: Vec<_> = headers.get_all(AUTHORIZATION).iter().collect();
+            let overrides = headers.contains_key("x-http-method-override");
+            match signed {
+                true => {
+                    assert_eq!(put, SignedIn::Yes, "{method} {path}");
+                    assert_eq!(sent, ["Bearer s3cret"], "{method} {path}");
+                    assert!(!overrides, "{method} {path}");
+                    assert!(!format!("{headers:?}").contains("s3cret"), "{headers:?}");
+                }
+                false => {
+                    assert_eq!((put, sent.len()), (SignedIn::No, 0), "{method} {path}");
+                    assert!(overrides, "what is not signed in is left as it is: {method} {path}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_to_the_key_signs_in_no_later_request() {
+        for (signed, left) in [(SignedIn::Yes, 0), (SignedIn::No, 2)] {
+            let mut answer = HeaderMap::new();
+            answer.append(SET_COOKIE, HeaderValue::from_static("session=1"));
+            answer.append(SET_COOKIE, HeaderValue::from_static("more=2"));
+            signed.strip(&mut answer);
+            assert_eq!(answer.len(), left, "{signed:?}");
+        }
+    }
+
+    #[test]
+    fn a_user_makes_it_basic() {
+        let mut headers = HeaderMap::new();
+        let put = credential(Some("ann"), b"s3cret").put((&Method::GET, "/"), &mut headers);
+        assert_eq!(put, Ok(SignedIn::Yes));
+        assert_eq!(headers[AUTHORIZATION], "Basic YW5uOnMzY3JldA==");
+    }
+
+    #[test]
+    fn what_is_no_key_is_sent_nowhere() {
+        for key in [&b""[..], b" \n", b"two words", b"two\nlines", b"\xff", &[b'k'; CAP + 1]] {
+            let mut headers = HeaderMap::new();
+            let put = credential(None, key).put((&Method::GET, "/"), &mut headers);
+            assert!(put.is_err() && headers.is_empty(), "{put:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_for_one_host_at_one_port() {
+        let credential = credential(None, b"s3cret");
+        assert!(credential.is_for("npm.example.org", 443));
+        assert!(!credential.is_for("npm.example.org", 80));
+        assert!(!credential.is_for("example.org", 443));
+        assert!(!credential.is_for("a.npm.example.org", 443));
+    }
+}

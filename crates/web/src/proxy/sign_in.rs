@@ -1,0 +1,236 @@
+//! Tunnels to hosts that the proxy has a key for: TLS ends here, each request is sent on by itself, and
+//! those that read are sent with the key. The server is verified as the tools of the web verify theirs.
+
+use super::{
+    Body, Counted, Held, PLAIN_REQUEST, Proxy, Target, for_server, requests, strip, words,
+};
+use crate::credentials::{Credential, SignedIn};
+use crate::dial::dial;
+use crate::hello::{self, First};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use protocol::confinement::Passage;
+use protocol::tool::{Account, Identity, SignIn};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use rustls::{ClientConfig, ServerConfig};
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use std::convert::Infallible;
+use std::io::Cursor;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+/// The one protocol that is spoken inside, on both sides.
+const HTTP_1: &[u8] = b"http/1.1";
+
+/// How often a request is sent that its server took nothing of.
+const TRIES: usize = 3;
+
+/// The keys of one proxy.
+pub struct Credentials {
+    all: Vec<Credential>,
+    acceptor: TlsAcceptor,
+    connector: TlsConnector,
+}
+
+impl Credentials {
+    /// Reads the keys, one descriptor for each account in their order.
+    ///
+    /// # Errors
+    /// Why no TLS can be spoken.
+    pub fn read(sign_in: SignIn, keys: Vec<OwnedFd>) -> Result<Self, String> {
+        let SignIn { identity, accounts } = sign_in;
+        let (acceptor, connector) = tls(identity).map_err(|error| format!("no TLS: {error}"))?;
+        let read = |(account, key): (Account, OwnedFd)| Credential::read(account, key);
+        Ok(Self { all: accounts.into_iter().zip(keys).map(read).collect(), acceptor, connector })
+    }
+
+    /// The position of the one for this host.
+    fn find(&self, name: &str, port: u16) -> Option<usize> {
+        self.all.iter().position(|credential| credential.is_for(name, port))
+    }
+}
+
+fn tls(
+    Identity { certificate, key }: Identity,
+) -> Result<(TlsAcceptor, TlsConnector), rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
+    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![CertificateDer::from(certificate)], key)?;
+    server.alpn_protocols = vec![HTTP_1.to_vec()];
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_platform_verifier()?
+        .with_no_client_auth();
+    client.alpn_protocols = vec![HTTP_1.to_vec()];
+    Ok((TlsAcceptor::from(Arc::new(server)), TlsConnector::from(Arc::new(client))))
+}
+
+/// One tunnel, and the connection that its requests are sent over.
+struct Tunnel {
+    proxy: Proxy,
+    credentials: Arc<Credentials>,
+    credential: usize,
+    target: Target,
+    upstream: Mutex<Upstream>,
+}
+
+/// The way to the server.
+enum Upstream {
+    /// Dialled, and nothing was said yet.
+    Dialled(Counted, SocketAddr),
+    Open(SendRequest<Incoming>, SocketAddr),
+    Closed,
+}
+
+impl Proxy {
+    /// Which credential a tunnel there is for.
+    pub(super) fn credential_of(&self, target: &Target) -> Option<(Arc<Credentials>, usize)> {
+        let credentials = self.credentials.clone()?;
+        let at = credentials.find(&target.name, target.port)?;
+        Some((credentials, at))
+    }
+
+    /// Answers the requests inside a tunnel in the host's name.
+    pub(super) async fn sign_in(
+        &self,
+        command: impl AsyncRead + AsyncWrite + Send + 'static,
+        (stream, address): (Counted, SocketAddr),
+        target: Target,
+        (credentials, credential): (Arc<Credentials>, usize),
+        held: Held,
+    ) {
+        let upstream = Mutex::new(Upstream::Dialled(stream, address));
+        let tunnel = Tunnel { proxy: self.clone(), credentials, credential, target, upstream };
+        tunnel.carry(command).await;
+        drop(held);
+    }
+}
+
+impl Tunnel {
+    async fn carry(&self, command: impl AsyncRead + AsyncWrite + Send + 'static) {
+        let (mut of_command, to_command) = tokio::io::split(command);
+        let place = &self.target.place;
+        let begun = match hello::first(&mut of_command, &self.target.name, super::HEAD_TIME).await {
+            Ok(First::Passes(begun)) => begun,
+            Ok(First::Refused(why)) => {
+                self.proxy.note(place, Passage::Refused { why });
+                return;
+            }
+            Err(_) => return,
+        };
+        if begun.is_empty() {
+            return;
+        }
+        let of_command = Cursor::new(begun).chain(of_command);
+        let stream = tokio::io::join(of_command, to_command);
+        let accepted = timeout(super::HEAD_TIME, self.credentials.acceptor.accept(stream)).await;
+        let stream = match accepted {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => {
+                let why = format!(
+                    "the command and the proxy, which signs in to this host, agreed on no TLS: {error}"
+                );
+                self.proxy.note(place, Passage::Failed { why });
+                return;
+            }
+            Err(_) => return,
+        };
+        let answer =
+            service_fn(|request| async { Ok::<_, Infallible>(self.answer(request).await) });
+        let _ = requests().serve_connection(TokioIo::new(stream), answer).await;
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        let place = &self.target.place;
+        let Some(mut request) = for_server(request, &self.target, 443) else {
+            return words(StatusCode::BAD_REQUEST, PLAIN_REQUEST);
+        };
+        let what = (request.method().clone(), request.uri().path().to_owned());
+        let credential = &self.credentials.all[self.credential];
+        let signed = match credential.put((&what.0, &what.1), request.headers_mut()) {
+            Ok(signed) => signed,
+            Err(why) => {
+                let why =
+                    format!("{why}; a person can look at net.credentials in their config.toml");
+                return self.failed(why);
+            }
+        };
+        let mut upstream = self.upstream.lock().await;
+        for _ in 0..TRIES {
+            let (mut sender, address) = match self.sender(&mut upstream).await {
+                Ok(made) => made,
+                Err(why) => return self.failed(why),
+            };
+            // Before it is sent: where no answer comes, the key has been there all the same.
+            if signed == SignedIn::Yes {
+                self.proxy.note(place, Passage::SignedIn { address: address.to_string() });
+            }
+            match sender.try_send_request(request).await {
+                Ok(mut response) => {
+                    *upstream = Upstream::Open(sender, address);
+                    strip(response.headers_mut());
+                    signed.strip(response.headers_mut());
+                    return response.map(|body| body.boxed());
+                }
+                // The server closed just then, and has nothing of it.
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return self.failed(format!("{address}: {}", error.error())),
+                },
+            }
+        }
+        self.failed("its server closes every connection at once".to_owned())
+    }
+
+    /// A connection that takes a request: the last one, or where its server has closed that a new one.
+    async fn sender(
+        &self,
+        upstream: &mut Upstream,
+    ) -> Result<(SendRequest<Incoming>, SocketAddr), String> {
+        let (stream, address) = match std::mem::replace(upstream, Upstream::Closed) {
+            Upstream::Open(mut sender, address) => match sender.ready().await {
+                Ok(()) => return Ok((sender, address)),
+                Err(_) => self.dial().await?,
+            },
+            Upstream::Dialled(stream, address) => (stream, address),
+            Upstream::Closed => self.dial().await?,
+        };
+        let name = ServerName::try_from(self.target.name.clone()).map_err(|e| e.to_string())?;
+        let secured = timeout(super::HEAD_TIME, self.credentials.connector.connect(name, stream));
+        let stream = match secured.await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return Err(format!("TLS with {address}: {error}")),
+            Err(_) => return Err(format!("{address} says nothing inside TLS")),
+        };
+        let (sender, connection) =
+            handshake(TokioIo::new(stream)).await.map_err(|error| format!("{address}: {error}"))?;
+        tokio::spawn(connection);
+        Ok((sender, address))
+    }
+
+    async fn dial(&self) -> Result<(Counted, SocketAddr), String> {
+        let Target { place, name, port } = &self.target;
+        let (stream, address) = dial(name, *port).await.map_err(|error| error.to_string())?;
+        let carried = self.proxy.note(place, Passage::Made { address: address.to_string() });
+        Ok((Counted { stream, carried }, address))
+    }
+
+    fn failed(&self, why: String) -> Response<Body> {
+        let place = &self.target.place;
+        let answer = words(StatusCode::BAD_GATEWAY, &format!("agentd: {place}: {why}\n"));
+        self.proxy.note(place, Passage::Failed { why });
+        answer
+    }
+}
