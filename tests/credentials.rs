@@ -140,9 +140,14 @@ impl Registry {
             let body = if head.starts_with("HEAD ") { "" } else { &text };
             let length = text.len();
             let answer = format!(
-                "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n{body}"
+                "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\
+                 set-cookie: session=1\r\n\r\n{body}"
             );
-            if stream.write_all(answer.as_bytes()).and_then(|()| stream.flush()).is_err() {
+            let sent = stream.write_all(answer.as_bytes()).and_then(|()| stream.flush());
+            // Servers close connections that were idle, and do not always say so before.
+            if sent.is_err() || path == "/once" {
+                stream.conn.send_close_notify();
+                let _ = stream.flush();
                 return;
             }
         }
@@ -190,11 +195,15 @@ fn desk(authority: &Authority, more: &str) -> Desk {
 }
 
 fn run(desk: &Desk, script: &str) -> Attempt {
+    run_with(desk, &[], script)
+}
+
+fn run_with(desk: &Desk, flags: &[&str], script: &str) -> Attempt {
     needs("curl");
     let script = script.to_owned();
     let authority = desk.outside().join("authority.pem").display().to_string();
     let env = [("SSL_CERT_FILE", authority.as_str()), ("RUST_LOG", "trace")];
-    attempt_with(desk, "A", (&[], &env), move |_| script.clone())
+    attempt_with(desk, "A", (flags, &env), move |_| script.clone())
 }
 
 /// Files below a directory that hold these bytes.
@@ -332,7 +341,10 @@ fn programs_use_a_private_registry_as_if_it_were_open() {
             &format!(
                 "git ls-remote {url}/repo.git; \
                  npm view --registry {url}/ left-pad version; \
-                 curl -sS {url}/large | wc -c\n{requests}\n"
+                 curl -sS {url}/large | wc -c\n{requests}\n\
+                 curl -sSi {url}/once {url}/once {url}/a > pages; \
+                 echo $(grep -c private pages) pages, $(grep -ci set-cookie pages) cookies; \
+                 curl -sSi -X PUT -d x {url}/a | grep -i set-cookie\n"
             ),
         );
         let words = &tried.words;
@@ -341,10 +353,37 @@ fn programs_use_a_private_registry_as_if_it_were_open() {
             "{}",
             tried.explain()
         );
-        for said in ["\n1.3.0\n", "\n5000000\n", "\npython 5000000\n"] {
+        let cookies = "\n3 pages, 0 cookies\nset-cookie: session=1";
+        for said in ["\n1.3.0\n", "\n5000000\n", "\npython 5000000\n", cookies] {
             assert!(words.contains(said), "{said}: {}", tried.explain());
         }
         assert!(registry.signed("GET").iter().all(|signed| *signed == basic));
+    });
+}
+
+/// Each opening has a certificate of its own, and its client passes the key again.
+#[test]
+fn a_session_that_is_opened_again_signs_in_again() {
+    within("a_session_that_is_opened_again_signs_in_again", || {
+        let _names = Names::serve(addresses);
+        let authority = Authority::new();
+        let registry = authority.serve(("registry.test", PUBLIC, 443), format!("Bearer {}", key()));
+        let desk = desk(&authority, BEARER);
+        let script = "curl -sS https://registry.test/; cksum < $NODE_EXTRA_CA_CERTS";
+        let first = run(&desk, script);
+        let second = run_with(&desk, &["-c"], script);
+        assert_eq!(first.ended["session"], second.ended["session"]);
+        let authority_of = |tried: &Attempt| {
+            let after = tried.words.strip_prefix("private page\n").map(str::to_owned);
+            after
+                .unwrap_or_else(|| panic!("{}", tried.explain()))
+                .lines()
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        assert_ne!(authority_of(&first), authority_of(&second));
+        assert_eq!(registry.heads().len(), 2);
     });
 }
 
