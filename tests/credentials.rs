@@ -238,6 +238,7 @@ fn a_key_goes_to_its_host_with_requests_that_read_and_no_command_sees_it() {
             "curl -sS https://registry.test/a https://registry.test/b; \
              curl -sS -H 'authorization: Bearer own' -H 'host: other.test' https://registry.test/c; \
              curl -sSI https://registry.test/d | head -n1; \
+             curl -sS --noproxy '*' https://registry.test/h; \
              curl -sS -d x https://registry.test/repo.git/git-upload-pack; \
              echo changes; \
              curl -sS -d x -H 'authorization: Bearer own' https://registry.test/e; \
@@ -255,14 +256,14 @@ fn a_key_goes_to_its_host_with_requests_that_read_and_no_command_sees_it() {
         let desk = desk(&authority, BEARER);
         let tried = run(&desk, &script);
         let words = &tried.words;
-        let read = "private page\nprivate page\nprivate page\nHTTP/1.1 200 OK\r\nprivate page\n";
+        let read = "private page\nprivate page\nprivate page\nHTTP/1.1 200 OK\r\nprivate page\nprivate page\n";
         let read = read.replace("\r\n", "\n");
         assert!(words.replace("\r\n", "\n").contains(&read), "{}", tried.explain());
         assert!(words.contains(&format!("changes\n{}", "sign in first\n".repeat(3))), "{words}");
         let others = format!("others\n{}plain page\nsearched\n0\n1\n", "sign in first\n".repeat(2));
         assert!(words.contains(&others), "{}", tried.explain());
 
-        assert_eq!(registry.signed("GET"), [wanted.as_str(); 3]);
+        assert_eq!(registry.signed("GET"), [wanted.as_str(); 4]);
         assert_eq!(registry.signed("HEAD"), [wanted.as_str()]);
         assert_eq!(registry.signed("POST"), [wanted.as_str(), "nothing"]);
         assert_eq!(
@@ -272,12 +273,12 @@ fn a_key_goes_to_its_host_with_requests_that_read_and_no_command_sees_it() {
         for head in registry.heads() {
             assert!(head.contains("host: registry.test\r\n"), "{head}");
         }
-        assert_eq!(*registry.connections.lock().unwrap(), 7, "two requests of one curl share one");
+        assert_eq!(*registry.connections.lock().unwrap(), 8, "two requests of one curl share one");
         assert_eq!(other.signed("GET"), ["nothing"]);
         assert_eq!(on_another_port.signed("GET"), ["nothing"]);
         assert!(!plain.heads().concat().contains(&key()), "{:?}", plain.heads());
 
-        let signed = "registry.test:443: the proxy signed in, at 93.184.216.34:443, 5 times";
+        let signed = "registry.test:443: the proxy signed in, at 93.184.216.34:443, 6 times";
         assert!(tried.shown.contains(signed), "{}", tried.shown);
         let system = &tried.sent[0];
         assert!(
