@@ -4,7 +4,7 @@
 //! deny, ask, allow, then the mode; in the mode `plan` nothing that changes anything gets as far as a
 //! rule that allows it. Tools that only look pass unless a rule denies them, and are never a
 //! question. A call that asks for more than its session has needs a person's yes, or a rule that names
-//! the right (`network`, `host`, `directory`, `git-admin`), besides. What is allowed here still runs in its
+//! the right (`network`, `host`, `directory`, `git-admin`, `git-sign`), besides. What is allowed here still runs in its
 //! cage: "may I" and "how confined" are two answers.
 //!
 //! Two readings of a command, and why they differ:

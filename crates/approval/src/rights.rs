@@ -1,5 +1,5 @@
 //! Rights beyond the session's that one call asks for: network, hosts, one more directory, git's own
-//! settings. A person gives them, or a rule that names them (`git-admin:git remote *`,
+//! settings, git's signatures. A person gives them, or a rule that names them (`git-admin:git remote *`,
 //! `host:*.crates.io`); a rule for the command does not, nor does a mode. Each host is a right of its
 //! own; rules about the network speak of all of them. For `rules`, and [`give`] for the supervisor.
 
@@ -113,7 +113,7 @@ fn gives(rule: &Rule, (tool, page): (&str, Option<&WebAddress>), widening: &Wide
     let named = |right: &str| pattern::tool_of(rule).is_some_and(|known| known.name == right);
     let hosts = match widening {
         Widening::Hosts(hosts) => hosts,
-        Widening::Network | Widening::Directory(_) | Widening::GitAdmin => {
+        Widening::Network | Widening::Directory(_) | Widening::GitAdmin | Widening::GitSign => {
             return rule.effect == RuleEffect::Allow && named(subject::right(widening));
         }
     };
@@ -183,7 +183,7 @@ impl Rules {
 /// What a right is matched by, where that is not the command which asks for it.
 fn matter(widening: &Widening) -> Result<Option<Matter>, String> {
     match widening {
-        Widening::Network | Widening::GitAdmin => Ok(None),
+        Widening::Network | Widening::GitAdmin | Widening::GitSign => Ok(None),
         Widening::Hosts(hosts) => Ok(hosts.first().cloned().map(Matter::Host)),
         Widening::Directory(dir) => {
             let real = dir.to_path();

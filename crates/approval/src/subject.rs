@@ -180,6 +180,7 @@ pub(crate) const TOOLS: &[Known] = &[
 pub(crate) const RIGHTS: &[Known] = &[
     known("network", ToolKind::Mutation, Subject::Command),
     known("git-admin", ToolKind::Mutation, Subject::Command),
+    known("git-sign", ToolKind::Mutation, Subject::Command),
     known("directory", ToolKind::Mutation, Subject::Path(Reach::Below)),
     known("host", ToolKind::Mutation, Subject::Host),
 ];
@@ -191,6 +192,7 @@ pub(crate) fn right(widening: &Widening) -> &'static str {
         Widening::Network => "network",
         Widening::Hosts(_) => "host",
         Widening::GitAdmin => "git-admin",
+        Widening::GitSign => "git-sign",
         Widening::Directory(_) => "directory",
     }
 }

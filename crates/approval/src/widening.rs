@@ -11,7 +11,10 @@ pub fn each(widens: &[Widening]) -> Vec<Widening> {
         Widening::Hosts(hosts) => {
             hosts.iter().map(|host| Widening::Hosts(vec![host.clone()])).collect()
         }
-        whole @ (Widening::Network | Widening::Directory(_) | Widening::GitAdmin) => {
+        whole @ (Widening::Network
+        | Widening::Directory(_)
+        | Widening::GitAdmin
+        | Widening::GitSign) => {
             vec![whole.clone()]
         }
     };
@@ -30,5 +33,8 @@ pub(crate) fn words(widening: &Widening) -> String {
             format!("the directory {} for this one call", visible(&dir.to_path().to_string_lossy()))
         }
         Widening::GitAdmin => "changing git's settings and hooks for this one call".to_owned(),
+        Widening::GitSign => {
+            "signing git commits and tags with your ssh key for this one call".to_owned()
+        }
     }
 }

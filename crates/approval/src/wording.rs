@@ -160,6 +160,7 @@ fn what_widens(case: &Case, project: &Path) -> String {
             Widening::Hosts(_) => ("hosts", ", or start agentd with `--allow-host`"),
             Widening::Directory(_) => ("directory", ", or start agentd with `--add-dir`"),
             Widening::GitAdmin => ("git_settings", ""),
+            Widening::GitSign => ("git_signing", ""),
         };
         let by_name = match right_for(widening, case, project) {
             Some(rule) => format!(
@@ -184,7 +185,7 @@ fn right_for(widening: &Widening, case: &Case, project: &Path) -> Option<String>
     let right = subject::right(widening);
     match widening {
         Widening::Hosts(hosts) => hosts.first().map(|host| format!("{right}:{host}")),
-        Widening::Network | Widening::GitAdmin => {
+        Widening::Network | Widening::GitAdmin | Widening::GitSign => {
             Some(format!("{right}:{}", rule_for(case, project)?.split_once(':')?.1))
         }
         Widening::Directory(dir) => {

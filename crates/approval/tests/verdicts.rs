@@ -425,6 +425,7 @@ fn the_digest_changes_with_all_that_an_answer_is_about() {
         changed(|case| case.confinement.push('x')),
         changed(|case| case.widens.push(Widening::Network)),
         changed(|case| case.widens.push(Widening::GitAdmin)),
+        changed(|case| case.widens.push(Widening::GitSign)),
     ];
     for (at, other) in others.iter().enumerate() {
         assert_ne!(*other, digest(&base), "change {at}");
@@ -573,7 +574,12 @@ fn a_right_beyond_the_session_is_asked_for_whatever_rules_and_modes_say() {
         case.widens.push(widening);
         case
     };
-    for widening in [Widening::Network, Widening::Directory("/srv".into()), Widening::GitAdmin] {
+    for widening in [
+        Widening::Network,
+        Widening::Directory("/srv".into()),
+        Widening::GitAdmin,
+        Widening::GitSign,
+    ] {
         let case = widened(widening.clone());
         for mode in [Mode::Ask, Mode::AcceptEdits, Mode::Auto] {
             let judge = rules(mode, &["bash:*"], &[], &[]);
@@ -607,6 +613,7 @@ fn a_right_is_given_by_its_own_name_alone() {
     for (widening, name, narrow, others) in [
         (Widening::Network, "network", "network:git remote add here /srv/x", "git-admin"),
         (Widening::GitAdmin, "git-admin", "git-admin:git remote add here /srv/x", "network"),
+        (Widening::GitSign, "git-sign", "git-sign:git remote add here /srv/x", "git-admin"),
         (Widening::Directory("/srv/x".into()), "directory", "directory:/srv/x", "network"),
     ] {
         let case = widened(&widening, text);

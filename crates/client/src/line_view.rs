@@ -204,6 +204,9 @@ pub(crate) fn wider(widening: &Widening) -> String {
         Widening::GitAdmin => {
             "what .git/config, hooks and their like hold, for this call alone".to_owned()
         }
+        Widening::GitSign => {
+            "signatures of git commits and tags by your ssh agent, for this call alone".to_owned()
+        }
     }
 }
 

@@ -113,7 +113,7 @@ pub struct ProcessUsage {
     pub written_bytes: u64,
 }
 
-/// What a call did to one file, as far as the tool itself knows.
+/// What a call did, to a file or as a whole, as far as the tool itself knows.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Effect {
     /// Looked at.
@@ -126,6 +126,13 @@ pub enum Effect {
     Deleted(String),
     /// A command was run; what it did is not known file by file.
     Ran(String),
+    /// Git's commits or tags were signed by the person's ssh agent.
+    Signed {
+        /// The key's fingerprint.
+        key: String,
+        /// How many signatures.
+        count: u64,
+    },
 }
 
 /// A file as the model knows it after a call.

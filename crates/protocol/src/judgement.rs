@@ -218,6 +218,8 @@ pub enum Widening {
     Directory(FilePath),
     /// Writing what `.git/config` and its like hold.
     GitAdmin,
+    /// Signatures of git's commits and tags, by the person's ssh agent.
+    GitSign,
 }
 
 /// What a person answered.

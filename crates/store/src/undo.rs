@@ -361,7 +361,8 @@ fn left(did: &Did, path: &str, before: Option<String>) -> Option<String> {
         | Effect::Written(_)
         | Effect::Created(_)
         | Effect::Read(_)
-        | Effect::Ran(_) => None,
+        | Effect::Ran(_)
+        | Effect::Signed { .. } => None,
     });
     match own {
         None => before,

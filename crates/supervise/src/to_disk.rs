@@ -5,7 +5,7 @@ use crate::call::{Conclusion, Cut, Fact};
 use crate::proxy::Decided;
 use crate::repair::in_words;
 use journal::{OpenCall, Record, StoredPath};
-use protocol::call::{Call, Outcome, Remedy, Tampered};
+use protocol::call::{Call, Effect, Outcome, Remedy, Tampered};
 use protocol::client::Change;
 use protocol::confinement::{
     Confinement, Connection, Enforced, GitSettings, Level, Limits, Network, Passage, Refusal,
@@ -195,6 +195,7 @@ fn right(widening: &Widening, by: Option<&Rule>) -> String {
         }
         Widening::Directory(dir) => format!("directory {}", dir.to_path().display()),
         Widening::GitAdmin => "git-admin (git's settings and hooks)".to_owned(),
+        Widening::GitSign => "git-sign (signatures of commits and tags)".to_owned(),
     };
     match by {
         Some(rule) if rule.line > 0 => {
@@ -243,12 +244,27 @@ pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: &Ran) -> journal:
         refusals_uncounted: report.map_or(0, |report| report.refusals_uncounted),
         tampered: names_of(conclusion.tampered(), |name| name.remedy != Remedy::Granted),
         granted: names_of(conclusion.tampered(), |name| name.remedy == Remedy::Granted),
+        signed: report.map(|report| report.effects.as_slice()).map(signed).unwrap_or_default(),
         connections: ran.decided.connections.iter().map(connection).collect(),
         connections_uncounted: ran.decided.uncounted,
         connections_cut: ran.decided.cut.clone(),
         recalled: conclusion.recalled,
         output: Some(journal::Digest::of(conclusion.result.text.as_bytes())),
     }
+}
+
+/// What was signed, in words.
+fn signed(effects: &[Effect]) -> Vec<String> {
+    let in_words = |effect: &Effect| match effect {
+        Effect::Signed { key, count: 1 } => Some(format!("signed once, by key {key}")),
+        Effect::Signed { key, count } => Some(format!("signed {count} times, by key {key}")),
+        Effect::Read(_)
+        | Effect::Written(_)
+        | Effect::Created(_)
+        | Effect::Deleted(_)
+        | Effect::Ran(_) => None,
+    };
+    effects.iter().filter_map(in_words).collect()
 }
 
 /// Those of the protected names that a call changed or made, in words.
@@ -331,6 +347,7 @@ pub(crate) fn lost(
         refusals_uncounted: 0,
         tampered: names_of(tampered, |name| name.remedy != Remedy::Granted),
         granted: names_of(tampered, |name| name.remedy == Remedy::Granted),
+        signed: Vec::new(),
         connections: Vec::new(),
         connections_uncounted: 0,
         // What it says is left out where there was no list.

@@ -124,6 +124,9 @@ pub struct Ended {
     /// Protected names that it changed by a right that it was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub granted: Vec<String>,
+    /// How often each key signed commits and tags, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signed: Vec<String>,
     /// What our proxy decided, where the network was an allow-list; the first in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<Connection>,

@@ -187,6 +187,7 @@ pub fn ended(session: &str, call: u32, refusals: Vec<Refusal>) -> AuditRecord {
         refusals_uncounted: 0,
         tampered: vec![],
         granted: vec![],
+        signed: vec![],
         connections: vec![],
         connections_uncounted: 0,
         connections_cut: None,

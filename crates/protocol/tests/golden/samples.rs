@@ -583,6 +583,7 @@ goldens! {
         Created => Effect::Created(text("/p/a")),
         Deleted => Effect::Deleted(text("/p/a")),
         Ran => Effect::Ran(text("ls")),
+        Signed => Effect::Signed { key: text("SHA256:k"), count: 2 },
     }
     confinement::Profile {
         Probe => Profile::Probe,
@@ -709,6 +710,7 @@ goldens! {
         Hosts => Widening::Hosts(vec![host()]),
         Directory => Widening::Directory(path("/d")),
         GitAdmin => Widening::GitAdmin,
+        GitSign => Widening::GitSign,
     }
     upkeep::LogLevel {
         Error => LogLevel::Error,

@@ -268,7 +268,7 @@ impl SessionState {
         }
         let changed = |effect: &Effect| match effect {
             Effect::Written(path) | Effect::Created(path) => Some(path.clone()),
-            Effect::Read(_) | Effect::Deleted(_) | Effect::Ran(_) => None,
+            Effect::Read(_) | Effect::Deleted(_) | Effect::Ran(_) | Effect::Signed { .. } => None,
         };
         let edited: Vec<String> =
             did.into_iter().flat_map(|did| &did.effects).filter_map(changed).collect();

@@ -159,6 +159,7 @@ impl Page {
         self.list("network", &connections(ended));
         self.list("tampered", &ended.tampered);
         self.list("granted", &ended.granted);
+        self.list("signed", &ended.signed);
         // A tool of ours reads and writes files itself, and reports what it was refused.
         let ran_a_command = decided.is_none_or(|decided| decided.script.is_some());
         let mut unseen = vec![READS];
