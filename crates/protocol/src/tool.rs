@@ -1,6 +1,6 @@
 //! The wire to `agentd-tool`: one call's life.
 //!
-//! `Hold` → `Save`? → `Overlays`? → `Mounted`? → `Confine` → `Keeper`? → `Mounted`* → `Door`* → `Caged` (or `Uncaged`, the end) → `Go` →
+//! `Hold` → `Save`? → `Overlays`? → `Mounted`? → `Sign`? → `Confine` → `Keeper`? → `Mounted`* → `Door`* → `Caged` (or `Uncaged`, the end) → `Go` →
 //! `Output`* → `Done` (or `Lost`, the end). The runner learns what it shall do only with `Go`, after
 //! its cage stands and the call's start is on disk. Behind a runner that died: `Hold` → `Repair` →
 //! `Repaired` (or `Uncaged`).
@@ -169,6 +169,18 @@ pub enum ToTool {
     Cancel,
     /// At any time: say `Pong` with the same number.
     Ping(u64),
+    /// Before `Confine`: a connection to the person's ssh agent rides behind this: git's signatures of the command by these
+    /// keys are made there, and nothing else is asked of it.
+    Sign(Vec<SigningKey>),
+}
+
+/// A public key of ssh.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct SigningKey {
+    /// As it goes over ssh's wires.
+    pub blob: Vec<u8>,
+    /// Whose it is, in words.
+    pub comment: String,
 }
 
 /// Which stream of a command.

@@ -63,4 +63,5 @@ pub use protected::{
 };
 pub use removal::{only_remove_in, remove_tree};
 pub use startable::{runnable_places, startable, startable_by_name};
+pub use stat::is_own_process;
 pub use uncaged::of_worker;

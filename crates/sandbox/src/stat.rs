@@ -30,7 +30,21 @@ pub(crate) fn is_living_child(pid: i32, parent: u32) -> bool {
     of(pid, |fields| !has_ended(fields) && fields.get(1) == Some(&parent.as_str())).unwrap_or(false)
 }
 
-fn of(pid: i32, found: impl FnOnce(&[&str]) -> bool) -> Option<bool> {
+/// Most steps from a process up to this one.
+const GENERATIONS: usize = 4096;
+
+/// Whether it is this process or descends from it: of a runner, whether it is one of its call.
+#[must_use]
+pub fn is_own_process(pid: i32) -> bool {
+    let own = std::process::id().cast_signed();
+    let parent = |pid: &i32| of(*pid, |fields| fields.get(1).and_then(|one| one.parse().ok()))?;
+    std::iter::successors(Some(pid), parent)
+        .take(GENERATIONS)
+        .take_while(|pid| *pid > 1)
+        .any(|pid| pid == own)
+}
+
+fn of<T>(pid: i32, found: impl FnOnce(&[&str]) -> T) -> Option<T> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     Some(found(&fields(&String::from_utf8_lossy(&stat))))
 }
@@ -81,8 +95,17 @@ mod tests {
         while lives(pid.as_raw()) {
             std::thread::yield_now();
         }
-        assert!(became_a_program(pid));
+        assert!(became_a_program(pid) && is_own_process(pid.as_raw()));
         program.wait().unwrap();
         assert!(!lives(pid.as_raw()));
+    }
+
+    #[test]
+    fn what_does_not_descend_from_this_process_is_not_its_own() {
+        assert!(is_own_process(std::process::id().cast_signed()));
+        let parent = std::os::unix::process::parent_id().cast_signed();
+        for other in [parent, 1, 0, -1, i32::MAX] {
+            assert!(!is_own_process(other), "{other}");
+        }
     }
 }

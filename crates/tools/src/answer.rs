@@ -13,6 +13,17 @@ const FULL_CHARS: usize = 2_500_000;
 /// The line above our own words where a program printed what stands before them.
 pub(crate) const APART: &str = "--- agentd ---";
 
+/// The result of a command with one more line among our words, where the command has run.
+#[must_use]
+pub fn with_line(mut result: ToolResult, line: &str) -> ToolResult {
+    if matches!(result.outcome, Outcome::Exited { .. }) {
+        let apart = format!("{APART}\n");
+        let at = result.text.rfind(&apart).map(|at| at + apart.len());
+        result.text.insert_str(at.unwrap_or(0), &format!("{line}\n"));
+    }
+    result
+}
+
 /// Whose words the body is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {

@@ -7,6 +7,7 @@ use crate::dialect;
 use crate::failure::Code;
 use crate::nearest::nearest;
 use crate::patch;
+use crate::rights::GitSigning;
 use crate::schema;
 use crate::spec::{Alias, Caller, Spec, Tool};
 use crate::tool::specs;
@@ -35,6 +36,8 @@ pub(crate) struct Facts {
     pub hosts: Vec<HostRule>,
     /// Whether it asks to change git's settings; `None` does not.
     pub git: Option<GitSettings>,
+    /// The signatures of git's commits and tags that it asks for.
+    pub signing: GitSigning,
     /// One more directory that it asks for, as it names it.
     pub directory: Option<String>,
     /// The page that it asks for.
@@ -62,6 +65,8 @@ pub struct Interpreted {
     pub hosts: Vec<HostRule>,
     /// What it asks to do with git's settings and hooks.
     pub git: GitSettings,
+    /// Whether it asks for signatures of git's commits and tags.
+    pub signing: GitSigning,
     /// One more directory that it asks for on its own, as it names it.
     pub directory: Option<String>,
     /// The page of the web that it asks for.
@@ -236,7 +241,7 @@ pub fn interpret_at(name: &str, input_json: &str, project: &Path) -> Result<Inte
         .map_err(|error| Invalid::NotJson { tool: spec.name, reason: error.to_string() })?;
     let input = coerce::fit(spec.name, &schema, input, &mut notes)?;
     let (input, facts) = (spec.check)(Value::Object(input))?;
-    let Facts { paths, removed, command, network, hosts, git, directory, page } = facts;
+    let Facts { paths, removed, command, network, hosts, git, signing, directory, page } = facts;
     let (git, note) = (git.unwrap_or(GitSettings::Kept), said(&notes));
     Ok(Interpreted {
         spec,
@@ -248,6 +253,7 @@ pub fn interpret_at(name: &str, input_json: &str, project: &Path) -> Result<Inte
         network,
         hosts,
         git,
+        signing,
         directory,
         page,
     })

@@ -25,6 +25,8 @@ pub enum Barrier {
     Host,
     /// Git's settings and hooks.
     Git,
+    /// Signatures of git's commits and tags.
+    Signing,
     /// Terminals of a program's own.
     Terminal,
     /// Changing the machine's own places.
@@ -49,7 +51,7 @@ struct Row {
 }
 
 /// The table, in the order in which the model reads it.
-const ROWS: [Row; 14] = [
+const ROWS: [Row; 15] = [
     Row {
         barrier: Barrier::Path,
         told: |_| None,
@@ -107,6 +109,14 @@ const ROWS: [Row; 14] = [
         way_on: Some(
             "git's settings and hooks stay as they are; a call with git_settings \"write\" may change \
              them once that right, git-admin, is given to it",
+        ),
+    },
+    Row {
+        barrier: Barrier::Signing,
+        told: |_| None,
+        way_on: Some(
+            "commits and tags are not signed here; a call of bash or run with git_signing \"on\" signs them \
+             once that right, git-sign, is given to it",
         ),
     },
     Row { barrier: Barrier::Terminal, told: terminal, way_on: None },

@@ -15,6 +15,7 @@ use crate::live::{Live, Show, Shown};
 use crate::noise::{is_noise, is_probe};
 use crate::not_started::Search;
 use crate::run::CommandSide;
+use crate::signing::Signer;
 use crate::site::Site;
 use crate::to_proxy;
 use nix::errno::Errno;
@@ -124,7 +125,7 @@ pub(crate) fn filter(
 }
 
 /// What the command can see, to tell what it missed.
-struct Sight {
+struct Sight<'a> {
     is_locked: bool,
     granted: Vec<PathBuf>,
     home: Option<String>,
@@ -132,10 +133,11 @@ struct Sight {
     path: String,
     /// What a connection meets that goes no way that is open.
     way_out: Barrier,
+    signer: Option<&'a Signer>,
 }
 
-impl Sight {
-    fn of(side: &CommandSide<'_>) -> Self {
+impl<'a> Sight<'a> {
+    fn of(side: &CommandSide<'a>) -> Self {
         let value = |wanted: &str| side.env.iter().find(|(name, _)| name == wanted);
         let (home, path) = (value("HOME"), value("PATH"));
         Self {
@@ -147,6 +149,7 @@ impl Sight {
                 Some(_) => Barrier::Direct,
                 None => Barrier::Network,
             },
+            signer: side.signer,
         }
     }
 
@@ -241,7 +244,7 @@ fn environment(
     more: &[(String, String)],
     site: &Site<'_>,
 ) -> Vec<(OsString, OsString)> {
-    let CommandSide { cage, proxy, env: given, .. } = side;
+    let CommandSide { cage, proxy, signer, env: given, .. } = side;
     let added = |name: &String| more.iter().any(|(other, _)| other == name);
     let mut env: Vec<(OsString, OsString)> = given
         .iter()
@@ -267,7 +270,9 @@ fn environment(
     // What screen uses otherwise lies in /run, which belongs to the machine.
     let screens = temp.join(".screen");
     let temporary = [("TMPDIR".into(), temp.into()), ("SCREENDIR".into(), screens.into())];
-    let own: Vec<_> = caches.chain(temporary).collect();
+    let agent = signer.map(|signer| site.place.seen_in(cage, signer.path()).into());
+    let agent = agent.map(|path: OsString| ("SSH_AUTH_SOCK".into(), path));
+    let own: Vec<_> = caches.chain(temporary).chain(agent).collect();
     env.retain(|(name, _)| !own.iter().any(|(other, _)| other == name));
     env.extend(own);
     env
@@ -331,7 +336,7 @@ fn unknown_end(error: &CageError) -> Failure {
 
 fn answer(
     command: String,
-    (time, sight): (Duration, &Sight),
+    (time, sight): (Duration, &Sight<'_>),
     course: Course,
     site: &mut Site<'_>,
 ) -> Answer {
@@ -364,6 +369,7 @@ fn answer(
     if matches!(ending.exit, Exit::Code(ENDED_BY_SIZE) | Exit::Signal(SIGXFSZ)) {
         footer.push("[a file may not grow above `sandbox.limits.file_bytes`; a program that tries is ended with this code]".to_owned());
     }
+    footer.extend(sight.signer.into_iter().flat_map(Signer::lines));
     if has_failed {
         footer.extend(ways_on((&matters, &ending.tampered), &site.place.project, sight.way_out));
         footer.extend(missed(&text, &matters, sight, site));
@@ -555,7 +561,12 @@ fn is_gits(text: &str) -> bool {
 }
 
 /// The line about what it did not see, where something says so.
-fn missed(printed: &str, refusals: &[Refusal], sight: &Sight, site: &Site<'_>) -> Option<String> {
+fn missed(
+    printed: &str,
+    refusals: &[Refusal],
+    sight: &Sight<'_>,
+    site: &Site<'_>,
+) -> Option<String> {
     let view = View {
         granted: &sight.granted,
         withheld: &site.place.withheld,

@@ -90,7 +90,7 @@ const BACKGROUND: Means = Unmet(
     "There are no background commands: it ran to its end, and what it left running was ended with it.",
 );
 const ESCALATED: Means = Unmet(
-    "Rights beyond the session's are asked for by network, hosts, directory or git_settings.",
+    "Rights beyond the session's are asked for by network, hosts, directory, git_settings or git_signing.",
 );
 const COMMAND: Words = &[
     ("timeout", Time("timeout_ms")),

@@ -5,6 +5,35 @@ use protocol::confinement::GitSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Signatures of the commits and tags of a call.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum GitSigning {
+    /// None.
+    #[default]
+    Off,
+    /// By the person's ssh agent, as git's settings of the person say.
+    ByAgent,
+}
+
+/// What it asks to have signed.
+#[derive(Debug, Default, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub(crate) enum WantedSigning {
+    #[default]
+    Off,
+    On,
+}
+
+impl From<WantedSigning> for GitSigning {
+    fn from(wanted: WantedSigning) -> Self {
+        match wanted {
+            WantedSigning::Off => Self::Off,
+            WantedSigning::On => Self::ByAgent,
+        }
+    }
+}
+
 /// What it asks to do with git's settings.
 #[derive(Debug, Default, Clone, Copy, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -6,6 +6,7 @@ use crate::cancel::Cancel;
 use crate::failure::{Code, Failure};
 use crate::live::Show;
 use crate::scope::Place;
+use crate::signing::Signer;
 use crate::site::{Account, Site};
 use crate::spec::Lasting;
 use crate::syntax::Engine;
@@ -41,6 +42,8 @@ pub struct CommandSide<'a> {
     pub cage: Cage,
     /// Where the command finds our proxy, where its network is an allow-list.
     pub proxy: Option<SocketAddr>,
+    /// Signs git's commits and tags for the command, where it has that right.
+    pub signer: Option<&'a Signer>,
     /// All of the command's environment; TMPDIR is put in where it is missing.
     pub env: &'a [(String, String)],
     /// Longest time where the call names none.
@@ -70,8 +73,10 @@ pub fn run_command(
     cancel: &Cancel,
     side: CommandSide<'_>,
 ) -> Result<Report, Lost> {
+    let signer = side.signer;
     let mut site = site(order, place, cancel, Some(side), Engine::Without);
-    let report = run_at(order, &mut site);
+    let mut report = run_at(order, &mut site);
+    report.effects.extend(signer.into_iter().flat_map(Signer::signed));
     site.account.lost.map_or(Ok(report), |why| Err(Lost(why)))
 }
 

@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use ipc::ChannelError;
 use protocol::call::Report;
 use protocol::confinement::{Confinement, Enforced, Profile};
-use protocol::tool::{Errand, FromTool, JudgedPath, ToTool, ToolLink};
+use protocol::tool::{Errand, FromTool, JudgedPath, SigningKey, ToTool, ToolLink};
 use sandbox::{Cage, CageError, Step};
 use screen::Screen;
 use std::fs::File;
@@ -22,6 +22,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::Duration;
 pub use tools::Engine;
+use tools::signing::AgentSocket;
 use tools::{Cancel, CommandSide, Lost, Order, Place};
 
 type Say = ipc::Sender<FromTool>;
@@ -49,11 +50,13 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     log(&say);
     ipc::step!("tool: hello said");
     let (mut held, mut saved, mut overlays, mut mounted) = (None, None, None, None);
+    let mut agent = None;
     let confinement = loop {
         match words.recv() {
             Ok(ToTool::Hold) => held = Some(words.recv_fd()?),
             Ok(ToTool::Overlays) => overlays = Some(words.recv_fd()?),
             Ok(ToTool::Mounted) => mounted = Some(words.recv_fd()?),
+            Ok(ToTool::Sign(keys)) => agent = Some((words.recv_fd()?, keys)),
             Ok(ToTool::Save) => saved = Some(File::from(words.recv_fd()?)),
             Ok(ToTool::Repair(confinement)) => {
                 let file = File::from(words.recv_fd()?);
@@ -65,12 +68,13 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
             Err(error) => return quietly(error),
         }
     };
-    let locked = lock(&confinement, mounted).and_then(|(cage, enforced)| {
+    let locked = agent_socket(agent, &confinement).and_then(|agent| {
+        let (cage, enforced) = lock(&confinement, mounted)?;
         save(cage.as_ref(), &mut saved)?;
-        Ok((cage, enforced))
+        Ok((cage, enforced, agent))
     });
-    let (cage, proxy) = match locked {
-        Ok((mut cage, enforced)) => {
+    let (cage, proxy, agent) = match locked {
+        Ok((mut cage, enforced, agent)) => {
             if let Some(keeper) = cage.as_ref().and_then(Cage::keeper) {
                 say.send(&FromTool::Keeper(keeper))?;
             }
@@ -83,7 +87,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
             let proxy = hand_out(doors.context("a socket of the allow-list")?, &say)?;
             note_cage(&enforced);
             say.send(&FromTool::Caged(enforced))?;
-            (cage, proxy)
+            (cage, proxy, agent)
         }
         Err(CageError { step: Step::Lost, reason, .. }) => {
             say.send(&FromTool::Lost(reason))?;
@@ -106,6 +110,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 | ToTool::Save
                 | ToTool::Overlays
                 | ToTool::Mounted
+                | ToTool::Sign(_)
                 | ToTool::Confine(_)
                 | ToTool::Repair(_),
             ) => bail!("a second Confine came"),
@@ -115,7 +120,7 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
     ipc::step!("tool: go received");
     let cancel = Cancel::new()?;
     listen::start(words, cancel.clone(), say.clone());
-    let answer = answer(errand, (&confinement, engine), (cage, proxy), &cancel, &say);
+    let answer = answer(errand, (&confinement, engine), (cage, proxy, agent), &cancel, &say);
     note_repaired(&answer, saved);
     // Nothing of the call lives any more.
     drop((held, overlays));
@@ -163,6 +168,22 @@ fn hand_out(
         say.send_fd(socket.as_fd())?;
     }
     Ok(doors.first().map(|(_, address)| *address))
+}
+
+/// The socket at which a command that may sign finds the person's agent. It is made before this process
+/// locks itself, and no thread runs before that.
+fn agent_socket(
+    agent: Option<(OwnedFd, Vec<SigningKey>)>,
+    confinement: &Confinement,
+) -> Result<Option<AgentSocket>, CageError> {
+    let Some((agent, keys)) = agent else { return Ok(None) };
+    let made = AgentSocket::bind(&confinement.temp.to_path(), agent, keys);
+    made.map(Some).map_err(|error| CageError {
+        step: Step::Handover,
+        reason: format!("a socket for signing: {error}"),
+        hint: "leave `git_signing` out, or try again".to_owned(),
+        source: Some(error),
+    })
 }
 
 /// Builds the cage: this process locks itself, or prepares a deeper one for a command.
@@ -221,7 +242,7 @@ fn repair(confinement: &Confinement, mut file: File) -> FromTool {
 fn answer(
     errand: Errand,
     (confinement, engine): (&Confinement, Engine<'_>),
-    (cage, proxy): (Option<Cage>, Option<SocketAddr>),
+    (cage, proxy, agent): (Option<Cage>, Option<SocketAddr>, Option<AgentSocket>),
     cancel: &Cancel,
     say: &Say,
 ) -> FromTool {
@@ -251,8 +272,8 @@ fn answer(
                     &order,
                     &place,
                     cancel,
-                    cage,
-                    (&env, proxy, Duration::from_millis(timeout_ms)),
+                    (cage, proxy, agent),
+                    (&env, Duration::from_millis(timeout_ms)),
                     say,
                 ),
             };
@@ -282,14 +303,17 @@ fn command(
     order: &Order<'_>,
     place: &Place,
     cancel: &Cancel,
-    cage: Cage,
-    (env, proxy, time): (&[(String, String)], Option<SocketAddr>, Duration),
+    (cage, proxy, agent): (Cage, Option<SocketAddr>, Option<AgentSocket>),
+    (env, time): (&[(String, String)], Duration),
     say: &Say,
 ) -> Result<Report, Lost> {
+    let signer = agent.map(AgentSocket::serve).transpose();
+    let signer = signer.map_err(|error| Lost(format!("no thread signs: {error}")))?;
+    let signer = signer.as_ref();
     let screen = Screen::start(say.clone());
     let show = Box::new(&screen);
-    let ran =
-        tools::run_command(order, place, cancel, CommandSide { cage, proxy, env, time, show });
+    let side = CommandSide { cage, proxy, signer, env, time, show };
+    let ran = tools::run_command(order, place, cancel, side);
     screen.finish();
     ran
 }

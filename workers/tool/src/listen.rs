@@ -23,6 +23,7 @@ pub fn start(mut words: Receiver<ToTool>, cancel: Cancel, say: super::Say) {
                     | ToTool::Overlays
                     | ToTool::Mounted
                     | ToTool::Save
+                    | ToTool::Sign(_)
                     | ToTool::Confine(_)
                     | ToTool::Repair(_)
                     | ToTool::Go(_),

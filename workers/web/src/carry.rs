@@ -75,6 +75,7 @@ fn listen(mut words: Receiver<ToTool>, say: &Say) -> Over {
                 | ToTool::Overlays
                 | ToTool::Mounted
                 | ToTool::Save
+                | ToTool::Sign(_)
                 | ToTool::Confine(_)
                 | ToTool::Repair(_)
                 | ToTool::Go(_),

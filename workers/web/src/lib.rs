@@ -48,6 +48,7 @@ fn run() -> anyhow::Result<()> {
             Ok(ToTool::Ping(number)) => say.send(&FromTool::Pong(number))?,
             Ok(
                 ToTool::Save
+                | ToTool::Sign(_)
                 | ToTool::Overlays
                 | ToTool::Mounted
                 | ToTool::Repair(_)
@@ -76,6 +77,7 @@ fn run() -> anyhow::Result<()> {
             Ok(
                 ToTool::Hold
                 | ToTool::Save
+                | ToTool::Sign(_)
                 | ToTool::Overlays
                 | ToTool::Mounted
                 | ToTool::Confine(_)

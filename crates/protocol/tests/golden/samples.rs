@@ -333,6 +333,10 @@ goldens! {
         Go => ToTool::Go(protocol::tool::Errand::Probe { tool: text("t"), input: text("{}") }),
         Cancel => ToTool::Cancel,
         Ping => ToTool::Ping(7),
+        Sign => ToTool::Sign(vec![protocol::tool::SigningKey {
+            blob: vec![0, 255],
+            comment: text("ann"),
+        }]),
     }
     tool::Stream {
         Out => Stream::Out,

@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::arguments::Facts;
 use crate::command::{self, ARGUMENT_BYTES, Wanted};
 use crate::failure::{Code, Failure};
-use crate::rights::WantedSettings;
+use crate::rights::{WantedSettings, WantedSigning};
 use crate::site::Site;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::{Network, Profile};
@@ -37,6 +37,10 @@ pub(super) struct Input {
     /// add, git push -u and git branch -m do; keep is the usual. Asking for write has to be approved.
     #[serde(default)]
     git_settings: WantedSettings,
+    /// Whether git signs commits and tags with the person's ssh key, as their git settings say. Only
+    /// the signatures are made outside of the sandbox. Asking for on has to be approved.
+    #[serde(default)]
+    git_signing: WantedSigning,
     /// One more directory that it may read and write, as an absolute path; for this call alone. A
     /// person is asked about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,6 +134,7 @@ impl Tool for Bash {
             network,
             hosts: input.hosts.iter().map(|WantedHost(rule)| rule.clone()).collect(),
             git: Some(input.git_settings.into()),
+            signing: input.git_signing.into(),
             directory: input.directory.clone(),
             ..Facts::default()
         }
@@ -138,8 +143,15 @@ impl Tool for Bash {
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
         check(&input.command)?;
         let shell = command::shell(site);
-        let Input { command, timeout_ms, network: _, hosts: _, git_settings: _, directory: _ } =
-            input;
+        let Input {
+            command,
+            timeout_ms,
+            network: _,
+            hosts: _,
+            git_settings: _,
+            git_signing: _,
+            directory: _,
+        } = input;
         command::run(
             Wanted {
                 argv: vec![shell, "-c".to_owned(), command.clone()],

@@ -29,7 +29,7 @@ impl Tool for GitCommit {
     const KIND: ToolKind = ToolKind::Mutation;
     const PROFILE: Profile = Profile::Git;
     const DESCRIPTION: &'static str = "Commit what is staged in the git repository. The author is the person, by their git settings. \
-        Hooks do not run, and the commit is not signed.";
+        Hooks do not run, and the commit is not signed: bash with git_signing on signs.";
     const ALIASES: &'static [Alias] = &[];
 
     fn facts(input: &Input) -> Facts {

@@ -4,7 +4,7 @@ use crate::answer::Answer;
 use crate::arguments::Facts;
 use crate::command::{self, ARGUMENT_BYTES, Wanted};
 use crate::failure::{Code, Failure};
-use crate::rights::WantedSettings;
+use crate::rights::{WantedSettings, WantedSigning};
 use crate::site::Site;
 use crate::spec::{Alias, Tool};
 use protocol::confinement::Profile;
@@ -27,6 +27,10 @@ pub(super) struct Input {
     /// add, git push -u and git branch -m do; keep is the usual. Asking for write has to be approved.
     #[serde(default)]
     git_settings: WantedSettings,
+    /// Whether git signs commits and tags with the person's ssh key, as their git settings say. Only
+    /// the signatures are made outside of the sandbox. Asking for on has to be approved.
+    #[serde(default)]
+    git_signing: WantedSigning,
     /// One more directory that it may read and write, as an absolute path; for this call alone. A
     /// person is asked about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,13 +51,14 @@ impl Tool for Run {
         Facts {
             command: Some(command::in_words(&input.argv)),
             git: Some(input.git_settings.into()),
+            signing: input.git_signing.into(),
             directory: input.directory.clone(),
             ..Facts::default()
         }
     }
 
     fn run(input: Input, site: &mut Site<'_>) -> Result<Answer, Failure> {
-        let Input { argv, timeout_ms, git_settings: _, directory: _ } = input;
+        let Input { argv, timeout_ms, git_settings: _, git_signing: _, directory: _ } = input;
         check(&argv)?;
         let text = command::in_words(&argv);
         command::run(Wanted { argv, text, env: Vec::new(), without: None, timeout_ms }, site)
