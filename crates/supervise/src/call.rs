@@ -6,6 +6,7 @@
 
 mod known;
 
+use crate::git_signing::AgentGrant;
 use crate::repair::in_words;
 use crate::seen::Seen;
 use protocol::call::{Call, Outcome, Probe, Report, Tampered, ToolResult};
@@ -39,6 +40,8 @@ pub(crate) struct CallFacts {
     /// What its cage has beyond the session's: a person says yes to it, or a rule that names it.
     pub(crate) widens: Vec<Widening>,
     pub(crate) env: Vec<(String, String)>,
+    /// The means to sign its commits and tags, where it asks for that.
+    pub(crate) signing: Option<AgentGrant>,
     pub(crate) timeout_ms: u64,
     pub(crate) max_result_chars: u32,
     /// What was asked about it in an earlier life.
@@ -58,6 +61,8 @@ pub(crate) struct CallFacts {
     pub(crate) tampered: Vec<String>,
     /// What of its arguments was read otherwise than the model wrote it, for its result.
     pub(crate) note: Option<String>,
+    /// A line for a command's result, below its output.
+    pub(crate) hint: Option<String>,
 }
 
 /// What undoing has to do with a call.

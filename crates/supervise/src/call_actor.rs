@@ -30,7 +30,7 @@ use protocol::hosts::HostRule;
 use protocol::ids::Generation;
 use protocol::judgement::{Basis, Verdict};
 use protocol::store::{Asked, Did, StoreLink, ToStore};
-use protocol::tool::{Errand, FromTool, Keeper, ToTool, ToolLink};
+use protocol::tool::{Errand, FromTool, Keeper, SigningKey, ToTool, ToolLink};
 use ractor::concurrency::JoinHandle;
 use ractor::{Actor, ActorProcessingErr, ActorRef, MessagingErr};
 use std::collections::VecDeque;
@@ -608,6 +608,7 @@ impl CallState {
         grant: &Grant,
         purpose: Purpose,
     ) -> Result<(), CallInput> {
+        let agent = self.agent(&purpose).await?;
         let saved = match purpose {
             Purpose::Run => self.saved(grant).await?,
             Purpose::Look(_)
@@ -641,6 +642,10 @@ impl CallState {
                 }
             }
         }
+        if let Some((keys, agent)) = agent {
+            life.send(&ToTool::Sign(keys));
+            life.send_descriptor(agent);
+        }
         life.send(&grant.begin());
         if matches!(purpose, Purpose::Run) {
             self.ran.runner_pid = Some(life.pid);
@@ -673,6 +678,20 @@ impl CallState {
         }
         self.turn = overlays.turn().await;
         self.turn.as_ref().map(|_| FilePath::from(overlays.directory()))
+    }
+
+    /// A connection to the person's ssh agent for the runner of a call that may sign.
+    async fn agent(
+        &self,
+        purpose: &Purpose,
+    ) -> Result<Option<(Vec<SigningKey>, OwnedFd)>, CallInput> {
+        match (purpose, &self.plan.facts.signing) {
+            (Purpose::Run, Some(signing)) => {
+                let agent = signing.connect().await.map_err(|error| not_started(&error))?;
+                Ok(Some((signing.keys.clone(), agent)))
+            }
+            (_, _) => Ok(None),
+        }
     }
 
     /// What a cage mounted, for the next call.
@@ -782,6 +801,9 @@ impl CallState {
 
     async fn conclude(&mut self, myself: &ActorRef<CallMsg>, mut conclusion: Conclusion) {
         conclusion.result = conclusion.result.noted(self.plan.facts.note.as_deref());
+        if let Some(hint) = &self.plan.facts.hint {
+            conclusion.result = tools::with_line(conclusion.result, hint);
+        }
         if matches!(self.kept, Kept::Nothing) {
             // Stopped, or lost, before anybody decided: what was proposed is kept all the same.
             let why = Basis::Unjudgeable("it ended before it was decided".to_owned());

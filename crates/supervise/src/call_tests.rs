@@ -28,6 +28,7 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
         probed,
         confinement: "may write: this project; network: off".into(),
         widens: Vec::new(),
+        signing: None,
         env: Vec::new(),
         timeout_ms: 1000,
         max_result_chars: 30_000,
@@ -36,6 +37,7 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
         configured: None,
         tampered: Vec::new(),
         note: None,
+        hint: None,
     }
 }
 

@@ -6,9 +6,11 @@ mod git;
 mod git_keys;
 mod ini;
 mod packages;
+mod signing;
 mod toml;
 mod url;
 
+pub(crate) use signing::{Commits, Wishes};
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -40,6 +42,8 @@ struct Copies {
     variables: Vec<(String, String)>,
     /// What they lack, in words.
     left_out: BTreeSet<String>,
+    /// Git's settings about signatures.
+    signing: Wishes,
 }
 
 /// What a session is told of its copies.
@@ -48,6 +52,7 @@ pub(crate) struct HandedOver {
     pub(crate) variables: Vec<(String, String)>,
     /// Settings in the home that may be read as they are, and how policies know them.
     pub(crate) as_they_are: Vec<(&'static str, PathBuf)>,
+    pub(crate) signing: Wishes,
     /// A sentence about what they lack.
     pub(crate) note: Option<String>,
 }
@@ -82,7 +87,8 @@ pub(crate) fn hand_over(
     let (as_they_are, closed) = packages::in_home(person);
     copies.left_out.extend(closed);
     let note = note(&copies.left_out);
-    Ok(HandedOver { variables: copies.variables, as_they_are, note })
+    let Copies { variables, signing, .. } = copies;
+    Ok(HandedOver { variables, as_they_are, signing, note })
 }
 
 fn note(left_out: &BTreeSet<String>) -> Option<String> {

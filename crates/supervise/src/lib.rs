@@ -37,6 +37,7 @@ mod client_actor;
 mod command_env;
 mod door;
 mod from_disk;
+mod git_signing;
 mod grant;
 mod hold;
 mod host;

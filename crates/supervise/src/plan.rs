@@ -8,6 +8,7 @@ mod uncaged;
 use crate::book::chain;
 use crate::clean_settings::{HandedOver, Person};
 use crate::command_env::{Shell, command_env};
+use crate::git_signing::Signing;
 use crate::never::Kept;
 use crate::project_caches;
 use crate::sign_in;
@@ -80,6 +81,8 @@ pub(crate) struct Plan {
     pub(crate) confinement: Confinement,
     /// What a command's environment holds.
     pub(crate) env: Vec<(String, String)>,
+    /// Settings for calls that sign.
+    pub(crate) signing: Signing,
     pub(crate) network: Network,
     pub(crate) mode: Mode,
     /// What its workers' environment holds beside the supervisor's: where certificates are.
@@ -197,6 +200,7 @@ pub(crate) fn plan(
         source,
         confinement,
         env,
+        signing: Signing::default(),
         network,
         mode,
         worker_env,
@@ -461,6 +465,7 @@ impl Plan {
         let ours = |name: &str| handed.variables.iter().any(|(own, _)| own == name);
         self.env.retain(|(name, _)| !ours(name));
         self.env.extend(handed.variables);
+        self.signing = Signing::new(handed.signing, &self.origin.opening.env);
         self.notes.extend(handed.note);
     }
 

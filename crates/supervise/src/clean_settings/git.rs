@@ -1,7 +1,9 @@
 //! Git's settings of the person: one clean copy for each file, which includes the copies of what it
-//! includes, so that git itself judges the conditions of `includeIf`, in each repository anew.
+//! includes, so that git itself judges the conditions of `includeIf`, in each repository anew. Where they
+//! sign by ssh, a second set of copies says so, for calls that may sign.
 
 use super::git_keys::{Fate, fate, in_words};
+use super::signing;
 use super::{Copies, Person};
 use sandbox::{GitSetting, git_path, git_settings};
 use std::collections::BTreeMap;
@@ -15,12 +17,45 @@ const BY_ITSELF: [(&str, &str); 2] = [("excludesFile", "ignore"), ("attributesFi
 
 /// Makes the copies, where the person has settings.
 pub(super) fn copy(person: &Person<'_>, dir: &Path, into: &mut Copies) {
+    if let Some(whole) = copy_into(person, dir, Set::Usual, into) {
+        into.variables.push(("GIT_CONFIG_GLOBAL".to_owned(), whole.display().to_string()));
+    }
+    let mut copies = Copies::default();
+    let whole = copy_into(person, dir, Set::Signing, &mut copies);
+    into.signing = copies.signing;
+    if into.signing.keys.is_empty() {
+        return;
+    }
+    into.signing.settings = whole;
+    into.files.extend(copies.files);
+}
+
+/// Which copies are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Set {
+    /// Without signatures.
+    Usual,
+    /// For calls that may sign.
+    Signing,
+}
+
+impl Set {
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Usual => "git",
+            Self::Signing => "git-sign",
+        }
+    }
+}
+
+/// Makes one set, and says where its first file is.
+fn copy_into(person: &Person<'_>, dir: &Path, set: Set, into: &mut Copies) -> Option<PathBuf> {
     let of_git = person.config_home().join("git");
     let roots = match person.env.iter().find(|(name, _)| name == "GIT_CONFIG_GLOBAL") {
         Some((_, file)) => vec![PathBuf::from(file)],
         None => vec![of_git.join("config"), person.home.join(".gitconfig")],
     };
-    let mut walk = Walk { person, dir, into, known: BTreeMap::new() };
+    let mut walk = Walk { person, dir, set, into, known: BTreeMap::new() };
     let mut text = Vec::new();
     for (key, name) in BY_ITSELF {
         let file = of_git.join(name);
@@ -37,17 +72,18 @@ pub(super) fn copy(person: &Person<'_>, dir: &Path, into: &mut Copies) {
         }
     }
     if text.is_empty() {
-        return;
+        return None;
     }
-    let name = PathBuf::from("git/config");
-    let whole = ("GIT_CONFIG_GLOBAL".to_owned(), dir.join(&name).display().to_string());
+    let name = PathBuf::from(set.folder()).join("config");
+    let whole = dir.join(&name);
     into.files.push((name, text));
-    into.variables.push(whole);
+    Some(whole)
 }
 
 struct Walk<'a> {
     person: &'a Person<'a>,
     dir: &'a Path,
+    set: Set,
     into: &'a mut Copies,
     /// Where each file's copy is.
     known: BTreeMap<PathBuf, PathBuf>,
@@ -79,6 +115,14 @@ impl Walk<'_> {
 
     fn setting(&mut self, setting: GitSetting, by: (&Path, &Path), text: &mut Vec<u8>) {
         let GitSetting { section, name, key, value } = &setting;
+        if self.set == Set::Signing && signing::is_about(&setting) {
+            let value = signing::given(&setting, by.0, self.person, &mut self.into.signing);
+            if let Some(value) = value {
+                head(text, section, None);
+                line(text, key, Some(value.as_bytes()));
+            }
+            return;
+        }
         let given = match fate(&setting) {
             Fate::Kept => value.clone(),
             Fate::Without(clean) => {
@@ -134,7 +178,7 @@ impl Walk<'_> {
     /// A name for the copy of a file.
     fn name(&mut self, real: &Path) -> Option<PathBuf> {
         let number = self.known.len();
-        let copied = self.dir.join(format!("git/{number}"));
+        let copied = self.dir.join(format!("{}/{number}", self.set.folder()));
         (number < FILES).then(|| self.known.insert(real.to_owned(), copied.clone()));
         self.known.get(real).cloned()
     }

@@ -129,6 +129,8 @@ impl SessionState {
         };
         let page = rights::page(&self.plan, &found)?;
         let (widens, confinement) = rights::asked(&self.plan, &found, page.as_ref()).await?;
+        let signing = rights::signing(&self.plan, &found).await?;
+        let hint = rights::unsigned(&self.plan, &found);
         let undo = match (found.spec.profile, found.spec.name) {
             (_, "undo_restore") => Undo::Restores,
             (Profile::Mutate | Profile::Format, _) => Undo::Kept,
@@ -157,7 +159,8 @@ impl SessionState {
             probed: if looked { Probed::Before } else { Probed::Not },
             confinement: in_words(&confinement),
             widens,
-            env: self.plan.env.clone(),
+            env: rights::env(&self.plan, signing.as_ref()),
+            signing,
             timeout_ms: self
                 .hooks(found.spec.profile)
                 .map_or(self.plan.config.tools.timeout_ms, |hooks| hooks.timeout_ms),
@@ -182,6 +185,7 @@ impl SessionState {
             configured,
             tampered: self.tampered.clone(),
             note: None,
+            hint,
         };
         Ok((facts, confinement, found.spec.runner))
     }

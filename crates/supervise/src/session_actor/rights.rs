@@ -1,6 +1,7 @@
 //! What a call asks for beyond its session: which of it is more than the session has, and the cage
 //! that it would have with it. For `calls`.
 
+use crate::git_signing::AgentGrant;
 use crate::plan::{Plan, listable, real_dir};
 use protocol::call::{Outcome, ToolResult};
 use protocol::client::Change;
@@ -9,7 +10,7 @@ use protocol::hosts::HostRule;
 use protocol::judgement::Widening;
 use protocol::web::{PrivateNetworks, WebAddress};
 use std::path::{Path, PathBuf};
-use tools::Interpreted;
+use tools::{Barrier, GitSigning, Interpreted};
 
 /// The rights that are asked for, for this call alone, and the cage that holds them.
 pub(super) async fn asked(
@@ -47,7 +48,47 @@ pub(super) async fn asked(
         GitSettings::Kept => {}
         GitSettings::Writable => widens.push(Widening::GitAdmin),
     }
+    match found.signing {
+        GitSigning::Off => {}
+        GitSigning::ByAgent => widens.push(Widening::GitSign),
+    }
     Ok((widens, confinement))
+}
+
+/// The means of a call that asks for signatures. Where none can be made, the call fails here, before a
+/// person is asked.
+pub(super) async fn signing(
+    plan: &Plan,
+    found: &Interpreted,
+) -> Result<Option<AgentGrant>, ToolResult> {
+    let none = |why: String| {
+        let hint = "Nothing was run. Leave `git_signing` out to commit without a signature.";
+        let result = ToolResult::error(Outcome::Invalid, "no_signing", found.spec.name, &why, hint);
+        ToolResult { summary: "nothing can be signed here".to_owned(), ..result }
+    };
+    match found.signing {
+        GitSigning::Off => Ok(None),
+        GitSigning::ByAgent => {
+            let grant = plan.signing.grant().map_err(none)?;
+            grant.checked().await.map(Some).map_err(none)
+        }
+    }
+}
+
+/// The hint in the result of a command that would sign outside of the sandbox.
+pub(super) fn unsigned(plan: &Plan, found: &Interpreted) -> Option<String> {
+    let command = found.command.as_deref().filter(|_| found.signing == GitSigning::Off)?;
+    plan.signing.is_missed_by(command).then(|| Barrier::Signing.way_on()).flatten()
+}
+
+/// The environment of a call: with the settings of git that sign, where it may.
+pub(super) fn env(plan: &Plan, signing: Option<&AgentGrant>) -> Vec<(String, String)> {
+    let mut env = plan.env.clone();
+    if let Some(AgentGrant { settings, .. }) = signing {
+        env.retain(|(name, _)| name != "GIT_CONFIG_GLOBAL");
+        env.push(("GIT_CONFIG_GLOBAL".to_owned(), settings.display().to_string()));
+    }
+    env
 }
 
 /// The page that a call of a tool of the web asks for: what it names, or the search's.

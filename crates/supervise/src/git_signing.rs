@@ -1,0 +1,246 @@
+//! Signing git's commits and tags: decides if a call can, and connects its runner to the person's ssh
+//! agent. The supervisor connects, since it is not caged and runs as the person.
+
+use crate::clean_settings::{Commits, Wishes};
+use protocol::tool::SigningKey;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tools::signing::held_by;
+
+/// How long an agent may take to say which keys it has, which needs no person.
+const ANSWER: Duration = Duration::from_secs(3);
+
+/// Why openpgp is not carried, and the way on.
+const OPENPGP: &str = "your git settings sign by openpgp, and gpg-agent signs any hash, so no \
+    filter can tell a commit from other data. Sign by ssh (gpg.format=ssh, user.signingKey), or sign later, \
+    outside of the sandbox: git rebase --exec 'git commit --amend --no-edit -S'";
+/// Where a session runs without a sandbox.
+const UNCAGED: &str =
+    "this session runs without a sandbox, and there a command signs with the keys it finds";
+
+/// A session's settings of signing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Signing {
+    wishes: Option<Wishes>,
+    agent: Option<PathBuf>,
+}
+
+/// The means of a call that signs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentGrant {
+    /// Where the agent listens.
+    agent: PathBuf,
+    /// The keys that may sign.
+    pub(crate) keys: Vec<SigningKey>,
+    /// Git's settings for it, in place of the usual ones.
+    pub(crate) settings: PathBuf,
+}
+
+impl Signing {
+    /// By the person's git settings and the client's environment.
+    pub(crate) fn new(wishes: Wishes, env: &[(String, String)]) -> Self {
+        let socket = env.iter().find(|(name, _)| name == "SSH_AUTH_SOCK");
+        let agent = socket.map(|(_, path)| PathBuf::from(path)).filter(|path| path.is_absolute());
+        Self { wishes: Some(wishes), agent }
+    }
+
+    /// True where the command would sign outside of the sandbox, and a call with the right can.
+    pub(crate) fn is_missed_by(&self, command: &str) -> bool {
+        seems_to_sign(command, self.commits()) && self.grant().is_ok()
+    }
+
+    fn commits(&self) -> Commits {
+        self.wishes.as_ref().map(|wishes| wishes.commits).unwrap_or_default()
+    }
+
+    /// The means of a call that signs.
+    ///
+    /// # Errors
+    /// The reason why no call can sign, for the model and the person.
+    pub(crate) fn grant(&self) -> Result<AgentGrant, String> {
+        let wishes = self.wishes.as_ref().ok_or(UNCAGED)?;
+        let is_by_ssh = wishes.formats.contains("ssh");
+        let is_by_another = wishes.formats.iter().any(|format| format != "ssh");
+        let settings = match &wishes.settings {
+            Some(settings) if is_by_ssh => settings.clone(),
+            Some(_) | None
+                if is_by_another || (!is_by_ssh && self.commits() == Commits::Signed) =>
+            {
+                return Err(OPENPGP.to_owned());
+            }
+            Some(_) | None => {
+                let because = match wishes.unknown.first() {
+                    Some(why) => format!(": {why}"),
+                    None => String::new(),
+                };
+                return Err(format!(
+                    "your git settings name no way to sign{because}. Set gpg.format=ssh, and \
+                     user.signingKey to a key that your ssh agent has"
+                ));
+            }
+        };
+        let agent = self.agent.clone().ok_or(
+            "there is no ssh agent: SSH_AUTH_SOCK is not set where agentd was started. Start one, \
+             `ssh-add` the key, and open the session from there",
+        )?;
+        Ok(AgentGrant { agent, keys: wishes.keys.clone(), settings })
+    }
+}
+
+impl AgentGrant {
+    /// The same with the keys that the agent has now.
+    ///
+    /// # Errors
+    /// Where the agent does not answer, or has none of these keys.
+    pub(crate) async fn checked(self) -> Result<Self, String> {
+        let Self { agent, keys, settings } = self;
+        let wanted = keys.iter().map(tools::signing::fingerprint).collect::<Vec<_>>().join(", ");
+        let asked = agent.clone();
+        let held = blocking(move || held_by(&connect(&asked)?, &keys)).await;
+        match held {
+            Err(error) => Err(silent(&agent, &error)),
+            Ok(held) if held.is_empty() => Err(format!(
+                "the ssh agent has none of the keys that git's user.signingKey names ({wanted}): \
+                 `ssh-add` it"
+            )),
+            Ok(keys) => Ok(Self { agent, keys, settings }),
+        }
+    }
+
+    /// A connection for one call.
+    ///
+    /// # Errors
+    /// Where nothing listens there any more.
+    pub(crate) async fn connect(&self) -> Result<OwnedFd, AgentGone> {
+        let agent = self.agent.clone();
+        let connected = blocking(move || {
+            let stream = connect(&agent)?;
+            // A key may wait for its person as long as the call.
+            stream.set_read_timeout(None)?;
+            stream.set_write_timeout(None)?;
+            Ok(stream)
+        });
+        connected.await.map(OwnedFd::from).map_err(|error| AgentGone(silent(&self.agent, &error)))
+    }
+}
+
+/// The agent does not listen any more.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct AgentGone(String);
+
+fn silent(agent: &Path, error: &io::Error) -> String {
+    format!(
+        "the ssh agent at {} does not answer ({error}); SSH_AUTH_SOCK was set to it where the session \
+         was opened",
+        agent.display()
+    )
+}
+
+fn connect(agent: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(agent)?;
+    stream.set_read_timeout(Some(ANSWER))?;
+    stream.set_write_timeout(Some(ANSWER))?;
+    Ok(stream)
+}
+
+/// Runs it beside the session's actor. A socket whose owner accepts no connection lets its clients wait.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    match tokio::time::timeout(ANSWER, tokio::task::spawn_blocking(work)).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(error)) => Err(io::Error::other(error)),
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
+    }
+}
+
+/// Commands of git that make commits.
+const COMMITS: [&str; 6] = ["commit", "merge", "rebase", "cherry-pick", "revert", "am"];
+/// Options by which such a command signs, and those of `git tag`.
+const SIGNS: [&str; 2] = ["-S", "--gpg-sign"];
+const SIGNS_TAGS: [&str; 3] = ["-s", "--sign", "-u"];
+
+/// Guesses by its words if a command signs, for a hint in its result.
+fn seems_to_sign(command: &str, commits: Commits) -> bool {
+    let is_git = |word: &&str| *word == "git" || word.ends_with("/git");
+    let words: Vec<&str> = command.split_whitespace().skip_while(|word| !is_git(word)).collect();
+    let has = |any: &[&str]| any.iter().any(|word| words.contains(word));
+    let is_signed = commits == Commits::Signed || has(&SIGNS);
+    (has(&COMMITS) && is_signed) || (has(&["tag"]) && has(&SIGNS_TAGS))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn wishes(formats: &[&str], named: &[&str]) -> Wishes {
+        let key = |name: &&str| SigningKey { blob: name.as_bytes().to_vec(), comment: "a".into() };
+        Wishes {
+            formats: formats.iter().map(|&format| format.to_owned()).collect(),
+            keys: named.iter().map(key).collect(),
+            unknown: vec!["x is no key".to_owned()],
+            commits: Commits::Signed,
+            settings: (!named.is_empty()).then(|| "/s/git-sign/config".into()),
+        }
+    }
+
+    #[test]
+    fn who_cannot_sign_is_told_why_and_how() {
+        let socket = vec![("SSH_AUTH_SOCK".to_owned(), "/run/agent".to_owned())];
+        let relative = vec![("SSH_AUTH_SOCK".to_owned(), "agent".to_owned())];
+        let none = Vec::new();
+        for (formats, named, env, words) in [
+            (&["ssh"][..], &[][..], &socket, "name no way to sign: x is no key"),
+            (&["openpgp"], &[], &socket, "gpg-agent signs any hash"),
+            (&["x509"], &["k"], &socket, "gpg-agent signs any hash"),
+            (&[], &["k"], &socket, "gpg-agent signs any hash"),
+            (&["ssh"], &["k"], &none, "there is no ssh agent"),
+            (&["ssh"], &["k"], &relative, "there is no ssh agent"),
+        ] {
+            let told = Signing::new(wishes(formats, named), env).grant().unwrap_err();
+            assert!(told.contains(words), "{formats:?} {named:?}: {told}");
+        }
+        let plain = Wishes { commits: Commits::SignedOnRequest, ..wishes(&[], &[]) };
+        let told = Signing::new(plain, &socket).grant().unwrap_err();
+        assert!(told.contains("Set gpg.format=ssh"), "{told}");
+        assert!(Signing::default().grant().unwrap_err().contains("without a sandbox"));
+        let given = Signing::new(wishes(&["openpgp", "ssh"], &["k"]), &socket).grant().unwrap();
+        assert_eq!(given.keys.len(), 1);
+    }
+
+    #[test]
+    fn a_command_that_signs_is_known_by_its_words() {
+        for text in ["git commit -S -m x", "git tag -s v1"] {
+            assert!(seems_to_sign(text, Commits::SignedOnRequest), "{text}");
+        }
+        assert!(!seems_to_sign("git commit -m x", Commits::SignedOnRequest));
+        for text in
+            ["git commit -m x", "cd a && /usr/bin/git -C b rebase -i", "git add . ; git am x"]
+        {
+            assert!(seems_to_sign(text, Commits::Signed), "{text}");
+        }
+        for text in ["git status", "echo commit", "commit git"] {
+            assert!(!seems_to_sign(text, Commits::Signed), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_is_dead_or_says_nothing_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("agent");
+        let socket = vec![("SSH_AUTH_SOCK".to_owned(), path.display().to_string())];
+        let grant = Signing::new(wishes(&["ssh"], &["k"]), &socket).grant().unwrap();
+        let dead = grant.clone().checked().await.unwrap_err();
+        assert!(dead.contains("does not answer"), "{dead}");
+        let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let since = std::time::Instant::now();
+        let silent = grant.checked().await.unwrap_err();
+        assert!(silent.contains("does not answer"), "{silent}");
+        assert!(since.elapsed() < ANSWER * 2);
+    }
+}
