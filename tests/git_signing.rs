@@ -179,6 +179,27 @@ fn a_call_with_the_right_signs_commits_that_others_can_verify() {
     }
 }
 
+/// Git itself judges the conditions, and the agent's keys are those of all files.
+#[test]
+fn the_key_of_a_condition_that_holds_in_the_repository_signs() {
+    let signing = Signing::new();
+    let project = signing.desk.project();
+    let here = format!(
+        "[includeIf \"gitdir:{}/\"]\npath = here\n[includeIf \"gitdir:/nowhere/\"]\npath = elsewhere\n",
+        project.display()
+    );
+    let base = "[gpg]\nformat = ssh\n[user]\nsigningKey = ~/.ssh/id\n";
+    let name = |file: &str, text: &str| fs::write(signing.desk.home().join(file), text).unwrap();
+    name("here", "[user]\nsigningKey = ~/.ssh/other.pub\n[commit]\ngpgSign = true\n");
+    name("elsewhere", "[user]\nsigningKey = ~/.ssh/id.pub\n[commit]\ngpgSign = false\n");
+    signing.settings(&format!("{base}{here}"));
+    let input = [json!({ "command": COMMIT, "git_signing": "on" })];
+    let (_, told) = signing.calls("A", &input, &GIVEN);
+    let other = signing.public("other");
+    fs::write(signing.signers(), format!("ann@example.org {other}")).unwrap();
+    assert_eq!(signing.commits(), (1, true), "{told:?}");
+}
+
 #[test]
 fn without_the_right_nothing_is_signed_and_the_way_on_is_told() {
     for tier in TIERS {
