@@ -129,7 +129,7 @@ mod tests {
         let writable = vec![home.join("project")];
         let person = Person { env: &[], home: home.clone(), writable, kept };
         let dir = home.join("copies");
-        let handed = hand_over(&person, &dir).unwrap();
+        let handed = hand_over(&person, &dir, None).unwrap();
         let usual = fs::read_to_string(dir.join("git/0")).unwrap().to_ascii_lowercase();
         for word in ["signingkey", "gpgsign", "gpg", "aaaac3"] {
             assert!(!usual.contains(word), "the usual copy does not sign: {usual}");
