@@ -6,6 +6,8 @@
 //! stands in the open and has to be the same one; nothing inside is, but for hosts that the proxy signs in
 //! to: there `sign_in` answers.
 
+mod counted;
+mod hop;
 mod sign_in;
 
 use crate::dial::{NoWay, dial};
@@ -16,9 +18,7 @@ use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{
-    CONNECTION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
-};
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, TRANSFER_ENCODING};
 use hyper::http::uri::{PathAndQuery, Scheme, Uri};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -26,18 +26,17 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use protocol::confinement::{Connection, Passage};
 use protocol::hosts::{DENIED, HostRule, NOT_LISTED, host_name};
 use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tools::Barrier;
 
+use counted::Counted;
+use hop::strip;
 pub use sign_in::Credentials;
 
 /// Connections at once, tunnels among them: a wide parallel download fits, and the descriptors of this process do not
@@ -53,19 +52,6 @@ const BREATH: Duration = Duration::from_millis(100);
 /// How long what a command sent before its end may take on its way: long for a live server, and short
 /// for who waits for the call.
 const LAST_BYTES: Duration = Duration::from_secs(2);
-
-/// What is said of one hop, and not handed on.
-const OF_ONE_HOP: [&str; 9] = [
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 type Body = BoxBody<Bytes, hyper::Error>;
 
@@ -438,23 +424,6 @@ fn for_server(
     Some(request)
 }
 
-/// Takes out what is said of this hop alone.
-fn strip(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in named {
-        headers.remove(name);
-    }
-    for name in OF_ONE_HOP {
-        headers.remove(name);
-    }
-}
-
 fn words(status: StatusCode, text: &str) -> Response<Body> {
     let body = Full::new(Bytes::copy_from_slice(text.as_bytes())).map_err(never).boxed();
     let mut response = Response::new(body);
@@ -466,47 +435,6 @@ fn words(status: StatusCode, text: &str) -> Response<Body> {
 
 fn never(never: Infallible) -> hyper::Error {
     match never {}
-}
-
-/// A connection whose bytes are counted.
-struct Counted {
-    stream: TcpStream,
-    carried: Arc<Carried>,
-}
-
-impl AsyncRead for Counted {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        self.carried.received(buffer.filled().len() - before);
-        polled
-    }
-}
-
-impl AsyncWrite for Counted {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        if let Poll::Ready(Ok(written)) = polled {
-            self.carried.sent(written);
-        }
-        polled
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
 }
 
 #[cfg(test)]
@@ -550,22 +478,5 @@ mod tests {
             }
         }
         assert_eq!(asked("GET", "/etc/passwd"), Err(Unclear::NoProxyRequest));
-    }
-
-    #[test]
-    fn what_is_said_of_one_hop_is_not_handed_on() {
-        let mut headers = HeaderMap::new();
-        for (name, value) in [
-            ("connection", "x-private, close"),
-            ("x-private", "1"),
-            ("proxy-authorization", "Basic x"),
-            ("transfer-encoding", "chunked"),
-            ("accept", "*/*"),
-        ] {
-            headers.insert(name, HeaderValue::from_static(value));
-        }
-        strip(&mut headers);
-        let left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
-        assert_eq!(left, ["accept"]);
     }
 }

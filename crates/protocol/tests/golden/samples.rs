@@ -609,7 +609,7 @@ goldens! {
         On => Network::On,
         Listed => Network::Listed,
     }
-    confinement::Passage {
+    connection::Passage {
         Made => Passage::Made { address: text("192.0.2.1:443") },
         Failed => Passage::Failed { why: text("timed out") },
         Refused => Passage::Refused { why: text("private") },

@@ -15,6 +15,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use protocol::confinement::Passage;
 use protocol::tool::{Account, Identity, SignIn};
+use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 use rustls::{ClientConfig, ServerConfig};
 use rustls_platform_verifier::BuilderVerifierExt as _;
@@ -38,17 +39,20 @@ const TRIES: usize = 3;
 pub struct Credentials {
     all: Vec<Credential>,
     acceptor: TlsAcceptor,
-    connector: TlsConnector,
+    /// Or why no server can be verified.
+    connector: Result<TlsConnector, String>,
 }
 
 impl Credentials {
     /// Reads the keys, one descriptor for each account in their order.
     ///
     /// # Errors
-    /// Why no TLS can be spoken.
+    /// Why the identity is none.
     pub fn read(sign_in: SignIn, keys: Vec<OwnedFd>) -> Result<Self, String> {
         let SignIn { identity, accounts } = sign_in;
-        let (acceptor, connector) = tls(identity).map_err(|error| format!("no TLS: {error}"))?;
+        let failed = |error: rustls::Error| format!("no TLS: {error}");
+        let (acceptor, connector) =
+            (acceptor(identity).map_err(failed)?, connector().map_err(failed));
         let read = |(account, key): (Account, OwnedFd)| Credential::read(account, key);
         Ok(Self { all: accounts.into_iter().zip(keys).map(read).collect(), acceptor, connector })
     }
@@ -59,22 +63,23 @@ impl Credentials {
     }
 }
 
-fn tls(
-    Identity { certificate, key }: Identity,
-) -> Result<(TlsAcceptor, TlsConnector), rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+fn acceptor(Identity { certificate, key }: Identity) -> Result<TlsAcceptor, rustls::Error> {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
-    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(vec![CertificateDer::from(certificate)], key)?;
-    server.alpn_protocols = vec![HTTP_1.to_vec()];
-    let mut client = ClientConfig::builder_with_provider(provider)
+    config.alpn_protocols = vec![HTTP_1.to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn connector() -> Result<TlsConnector, rustls::Error> {
+    let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()?
         .with_platform_verifier()?
         .with_no_client_auth();
-    client.alpn_protocols = vec![HTTP_1.to_vec()];
-    Ok((TlsAcceptor::from(Arc::new(server)), TlsConnector::from(Arc::new(client))))
+    config.alpn_protocols = vec![HTTP_1.to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// One tunnel, and the connection that its requests are sent over.
@@ -208,8 +213,8 @@ impl Tunnel {
             Upstream::Closed => self.dial().await?,
         };
         let name = ServerName::try_from(self.target.name.clone()).map_err(|e| e.to_string())?;
-        let secured = timeout(super::HEAD_TIME, self.credentials.connector.connect(name, stream));
-        let stream = match secured.await {
+        let connector = self.credentials.connector.as_ref().map_err(Clone::clone)?;
+        let stream = match timeout(super::HEAD_TIME, connector.connect(name, stream)).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(format!("TLS with {address}: {error}")),
             Err(_) => return Err(format!("{address} says nothing inside TLS")),

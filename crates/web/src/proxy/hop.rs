@@ -1,0 +1,56 @@
+//! Headers that are said of one hop: neither requests nor answers keep them past the proxy.
+
+use hyper::header::{CONNECTION, HeaderMap, HeaderName};
+
+/// What is said of one hop, and not handed on.
+const OF_ONE_HOP: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Takes out what is said of this hop alone.
+pub(super) fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named {
+        headers.remove(name);
+    }
+    for name in OF_ONE_HOP {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+
+    #[test]
+    fn what_is_said_of_one_hop_is_not_handed_on() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "x-private, close"),
+            ("x-private", "1"),
+            ("proxy-authorization", "Basic x"),
+            ("transfer-encoding", "chunked"),
+            ("accept", "*/*"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        strip(&mut headers);
+        let left: Vec<_> = headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["accept"]);
+    }
+}
