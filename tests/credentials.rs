@@ -4,20 +4,23 @@
 
 mod support;
 
+use nix::sys::signal::Signal;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::json;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
-use support::anthropic::{Answer, Server};
+use support::anthropic::{Answer, Server, call};
 use support::attempt::{Attempt, attempt_with, python};
 use support::internet::{Names, OTHER, PUBLIC, Site, page, within};
-use support::{Desk, needs};
+use support::{Desk, child_of, needs, send};
 
 /// In no script: a journal keeps those.
 fn key() -> String {
@@ -385,6 +388,41 @@ fn a_session_that_is_opened_again_signs_in_again() {
         };
         assert_ne!(authority_of(&first), authority_of(&second));
         assert_eq!(registry.heads().len(), 2);
+    });
+}
+
+/// The client passes the key to the next supervisor, as it passes the model's.
+#[test]
+fn a_session_whose_supervisor_died_signs_in_again() {
+    within("a_session_whose_supervisor_died_signs_in_again", || {
+        let _names = Names::serve(addresses);
+        let (authority, wanted) = (Authority::new(), format!("Bearer {}", key()));
+        let registry = authority.serve(("registry.test", PUBLIC, 443), wanted.clone());
+        let desk = desk(&authority, BEARER);
+        let agentd: Arc<OnceLock<u32>> = Arc::default();
+        let known = Arc::clone(&agentd);
+        let command = json!({ "command": "curl -sS https://registry.test/" }).to_string();
+        let server = Server::answering(move |round, _| {
+            if round == 2 {
+                send(child_of(*known.wait(), "agentd-supervisor").unwrap(), Signal::SIGKILL);
+            }
+            match round {
+                1 => Answer::says([call("toolu_1", "bash", &command)]),
+                // Of the one that was killed nobody hears.
+                2 => Answer::text("lost"),
+                3 => Answer::says([call("toolu_2", "bash", &command)]),
+                _ => Answer::text("done"),
+            }
+        });
+        let mut command = desk.with_server(&server, &["-p", "do it", "--permission-mode", "auto"]);
+        command.env("SSL_CERT_FILE", desk.outside().join("authority.pem"));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        agentd.set(child.id()).unwrap();
+        let ended = child.wait_with_output().unwrap();
+        let err = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!((ended.status.code(), &ended.stdout[..]), (Some(0), &b"done\n"[..]), "{err}");
+        assert!(err.contains("supervisor was lost"), "{err}");
+        assert_eq!(registry.signed("GET"), [wanted.as_str(); 2], "{err}");
     });
 }
 
