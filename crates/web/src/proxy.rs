@@ -9,6 +9,7 @@
 mod counted;
 mod hop;
 mod sign_in;
+mod target;
 
 use crate::dial::{NoWay, dial};
 use crate::doors::{Door, next};
@@ -19,12 +20,12 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, HOST, HeaderValue, TRANSFER_ENCODING};
-use hyper::http::uri::{PathAndQuery, Scheme, Uri};
+use hyper::http::uri::{PathAndQuery, Uri};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use protocol::confinement::{Connection, Passage};
-use protocol::hosts::{DENIED, HostRule, NOT_LISTED, host_name};
+use protocol::hosts::{DENIED, HostRule, NOT_LISTED};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,6 +39,8 @@ use tools::Barrier;
 use counted::Counted;
 use hop::strip;
 pub use sign_in::Credentials;
+pub(crate) use target::Target;
+use target::{PLAIN_REQUEST, Unclear, target};
 
 /// Connections at once, tunnels among them: a wide parallel download fits, and the descriptors of this process do not
 /// run out. Further ones wait.
@@ -314,55 +317,6 @@ fn requests() -> hyper::server::conn::http1::Builder {
     builder
 }
 
-/// What a request is for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
-    /// The name with its port, in one spelling.
-    pub(crate) place: String,
-    pub(crate) name: String,
-    pub(crate) port: u16,
-}
-
-/// Why a request is for nothing.
-#[derive(Debug, PartialEq, Eq)]
-enum Unclear {
-    Refused(String, String),
-    /// Meant for a server: its target is a path.
-    NoProxyRequest,
-}
-
-const PLAIN_REQUEST: &str = "agentd: this is the proxy of an allow-list, not a server.\n";
-
-fn target<B>(request: &Request<B>) -> Result<Target, Unclear> {
-    let uri = request.uri();
-    let authority = uri.authority().ok_or(Unclear::NoProxyRequest)?;
-    let usual = match (request.method() == Method::CONNECT, uri.scheme()) {
-        (true, _) => None,
-        (false, Some(scheme)) if *scheme == Scheme::HTTP => Some(80),
-        (false, _) => {
-            let why = "only http:// is asked for in words; TLS takes CONNECT".to_owned();
-            return Err(Unclear::Refused(authority.to_string(), why));
-        }
-    };
-    let refused = |why: &str| Unclear::Refused(authority.to_string(), why.to_owned());
-    if authority.as_str().contains('@') {
-        return Err(refused("a user's name does not belong in front of a host"));
-    }
-    // `port_u16` forgets what is no port.
-    let port = match (authority.port(), authority.port_u16().or(usual)) {
-        (Some(_), None) | (None, None) => return Err(refused("it names no port")),
-        (_, Some(port)) => port,
-    };
-    let place = format!("{}:{port}", authority.host());
-    let Some(name) = host_name(authority.host()) else {
-        let why = "an address is on no allow-list; hosts are reached by their names".to_owned();
-        return Err(Unclear::Refused(place, why));
-    };
-    // One spelling, so that a host is one line of the record however often it is respelled.
-    let place = format!("{name}:{port}");
-    Ok(Target { place, name, port })
-}
-
 /// What a connection keeps from the proxy's bounded number of each: by itself and by its tunnel.
 #[derive(Clone)]
 struct Held {
@@ -435,48 +389,4 @@ fn words(status: StatusCode, text: &str) -> Response<Body> {
 
 fn never(never: Infallible) -> hyper::Error {
     match never {}
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    fn asked(method: &str, uri: &str) -> Result<Target, Unclear> {
-        target(&Request::builder().method(method).uri(uri).body(()).unwrap())
-    }
-
-    #[test]
-    fn what_a_request_is_for() {
-        for (method, uri, name, port) in [
-            ("CONNECT", "example.org:443", "example.org", 443),
-            ("CONNECT", "Example.ORG.:8443", "example.org", 8443),
-            ("GET", "http://example.org/a?b", "example.org", 80),
-            ("POST", "http://example.org:8080", "example.org", 8080),
-        ] {
-            let target = asked(method, uri).unwrap();
-            assert_eq!((target.name.as_str(), target.port), (name, port), "{method} {uri}");
-            assert_eq!(target.place, format!("{name}:{port}"), "one spelling");
-        }
-    }
-
-    #[test]
-    fn what_is_for_nothing() {
-        for (method, uri, said) in [
-            ("CONNECT", "127.0.0.1:443", "an address"),
-            ("CONNECT", "[::1]:443", "an address"),
-            ("CONNECT", "2130706433:80", "an address"),
-            ("CONNECT", "example.org", "no port"),
-            ("GET", "http://127.1/", "an address"),
-            ("GET", "https://example.org/", "CONNECT"),
-            ("GET", "ftp://example.org/", "CONNECT"),
-            ("GET", "http://user:secret@example.org/", "user's name"),
-        ] {
-            match asked(method, uri) {
-                Err(Unclear::Refused(_, why)) => assert!(why.contains(said), "{uri}: {why}"),
-                other => panic!("{method} {uri}: {other:?}"),
-            }
-        }
-        assert_eq!(asked("GET", "/etc/passwd"), Err(Unclear::NoProxyRequest));
-    }
 }
