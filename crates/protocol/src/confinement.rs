@@ -264,6 +264,15 @@ impl Confinement {
         pairs.filter(move |(shown_at, _)| !granted.iter().any(|dir| shown_at.starts_with(dir)))
     }
 
+    /// Everything that calls may write on the host: a name in it leads wherever the last one wanted.
+    #[must_use]
+    pub fn written(&self) -> Vec<PathBuf> {
+        let private = self.private.iter().map(|dir| &dir.kept_at);
+        let kept = self.caches.iter().chain(&self.overlays);
+        let own = [&self.project, &self.temp].into_iter().chain(&self.added);
+        own.chain(private).chain(kept).map(FilePath::to_path).collect()
+    }
+
     /// Where a command of this tier finds the temporary directory.
     #[must_use]
     pub fn temp_in(&self, tier: Tier) -> PathBuf {

@@ -1,7 +1,7 @@
 //! From a policy and a call's wishes to real places, each opened once. For `cage` only.
 
 use crate::error::{CageError, Step};
-use crate::links::{Link, links_to};
+use crate::links::{Link, Way};
 use crate::listener::Kept;
 use crate::overlay;
 use crate::policy::{Absent, Access, At, Fresh, Overlay, Policy, Rule, When};
@@ -57,7 +57,7 @@ pub(crate) struct Grants {
     pub list: Vec<Grant>,
     /// Of use to `Means::Root` only.
     pub links: Vec<Link>,
-    /// Granted, but not there.
+    /// Granted, but not there, or reached by a name that calls can write.
     pub missing: Vec<String>,
     /// To be covered by something empty; for `Means::Root` only.
     pub covered: Vec<PathBuf>,
@@ -78,6 +78,21 @@ pub(crate) struct Grants {
     pub plain: Vec<String>,
     /// Such of which the person has none: shown is what the project's commands made.
     pub made: Vec<PathBuf>,
+    /// What calls can write on the host: names in it lead to no grant.
+    written: Vec<PathBuf>,
+    /// The person's home.
+    home: Option<PathBuf>,
+}
+
+/// What a path was found to be.
+enum Found {
+    /// The place itself, opened, and its real path.
+    Place(File, PathBuf),
+    /// A place in what calls are given as a whole, which a link of the person's leads to: this call may do
+    /// there what it may do around it.
+    InOwn(PathBuf),
+    /// Nothing that may be granted: why.
+    Refused(String),
 }
 
 impl Grants {
@@ -91,8 +106,9 @@ impl Grants {
         policy: &Policy,
         means: Means,
     ) -> Result<Self, CageError> {
-        let mut grants = Self::default();
         let home = wanted.home.as_ref().map(|home| home.to_path());
+        let (written, of_person) = (wanted.written(), home.clone());
+        let mut grants = Self { written, home: of_person, ..Self::default() };
         let linked = Linked::of(&wanted.project.to_path(), home.as_deref());
         for rule in policy.grants {
             if rule.when == When::Network && wanted.network == Network::Off {
@@ -183,6 +199,18 @@ impl Grants {
         means: Means,
     ) -> Result<(), CageError> {
         let before = self.list.len();
+        // A command that can write what lies around it may have put a link there.
+        if let Some(name) =
+            Way::to(path).and_then(|way| Some(way.led_in(&self.written)?.to_owned()))
+        {
+            let message = format!(
+                "the {which} directory {} is reached by a link now, {}, which commands can write",
+                path.display(),
+                name.display()
+            );
+            let hint = "see where the link leads, and put the directory back in its place";
+            return Err(CageError::new(Step::Grants, message).hint(hint));
+        }
         self.place(rule, path, Absent::Named, means)?;
         match self.list.get(before) {
             Some(grant) if grant.folder => Ok(()),
@@ -374,8 +402,16 @@ impl Grants {
         absent: Absent,
         means: Means,
     ) -> Result<(), CageError> {
-        let (place, real) = match self.open_noting_links(path) {
-            Ok(opened) => opened,
+        let (place, real) = match self.open_noting_links(rule, path) {
+            Ok(Found::Place(place, real)) => (place, real),
+            Ok(Found::InOwn(real)) => {
+                self.cover_secrets(rule, &real, means);
+                return Ok(());
+            }
+            Ok(Found::Refused(why)) => {
+                self.missing.push(format!("{}: left out, for {why}", path.display()));
+                return Ok(());
+            }
             Err(error) => {
                 let usual = absent == Absent::Usual
                     && matches!(
@@ -388,7 +424,6 @@ impl Grants {
                 return Ok(());
             }
         };
-        let real = real.unwrap_or_else(|| path.to_owned());
         if real.parent().is_none() {
             // Everything would be in it, our own directories too: nothing can be mounted over a
             // root that the whole host is bound onto.
@@ -402,17 +437,9 @@ impl Grants {
             .metadata()
             .map_err(|error| CageError::os(Step::Grants, path.display(), error))?
             .is_dir();
-        // What this user cannot read needs no cover: the kernel refuses it by itself.
-        let secret = rule.except.iter().flat_map(|name| named(path, name));
-        let secret = secret.filter(|name| readable(&path.join(name)));
-        // Nothing is mounted on a link; what it leads to elsewhere is granted there or is not.
-        let secret = secret.filter_map(|name| {
-            let at = real.join(name);
-            Some(at.canonicalize().unwrap_or(at).strip_prefix(&real).ok()?.to_owned())
-        });
+        let secret = secrets_in(rule, &real);
         match means {
             Means::Layer => {
-                let secret: Vec<PathBuf> = secret.collect();
                 let secret: Vec<&Path> = secret.iter().map(PathBuf::as_path).collect();
                 if !secret.is_empty() {
                     for piece in beside(path, &secret)? {
@@ -432,7 +459,7 @@ impl Grants {
                     return Ok(());
                 }
             }
-            Means::Root => self.covered.extend(secret.map(|name| real.join(name))),
+            Means::Root => self.covered.extend(secret.iter().map(|name| real.join(name))),
         }
         self.list.push(Grant {
             host: real.clone(),
@@ -446,26 +473,58 @@ impl Grants {
         Ok(())
     }
 
-    /// Opens a place; where links lead to it, notes them and returns its real path too.
-    fn open_noting_links(&mut self, named: &Path) -> io::Result<(File, Option<PathBuf>)> {
+    /// What is secret in a place of which no more is granted than around it.
+    fn cover_secrets(&mut self, rule: &Rule, real: &Path, means: Means) {
+        let is_shown = self.list.iter().any(|grant| real.starts_with(&grant.path));
+        if means == Means::Root && is_shown {
+            self.covered.extend(secrets_in(rule, real).iter().map(|name| real.join(name)));
+        }
+    }
+
+    /// Opens a place; where links lead to it, judges and notes them.
+    fn open_noting_links(&mut self, rule: &Rule, named: &Path) -> io::Result<Found> {
         // One call for the usual case, in which there is no link at all.
         match sys::open_without_links(named) {
-            Ok(place) => return Ok((place.into(), None)),
+            Ok(place) => return Ok(Found::Place(place.into(), named.to_owned())),
             // ELOOP: there is a link. ENOSYS: a kernel before 5.6, or a filter around us.
             Err(Errno::ELOOP | Errno::ENOSYS | Errno::EPERM) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let place = open(named)?;
-        let real = std::fs::read_link(format!("/proc/self/fd/{}", place.as_raw_fd()))?;
-        if real == named {
-            return Ok((place, None));
+        let way = Way::to(named).ok_or(Errno::ELOOP)?;
+        // An added directory is given by its real path or not at all.
+        let name = way.led_in(&self.written).filter(|_| rule.at != At::Added);
+        if let Some(name) = name {
+            let why =
+                format!("{}, on the way to it, is a name that commands can write", name.display());
+            return Ok(Found::Refused(why));
         }
-        for link in links_to(named) {
+        let is_led = !way.links.is_empty();
+        let is_person_s = matches!(rule.at, At::Path(_) | At::Home(_) | At::Variable { .. });
+        let in_own = is_led && is_person_s && way.ends_in(&self.written);
+        let found = if in_own {
+            way.end.symlink_metadata()?;
+            Found::InOwn(way.end)
+        } else {
+            let place = open(named)?;
+            let real = std::fs::read_link(format!("/proc/self/fd/{}", place.as_raw_fd()))?;
+            if real != way.end {
+                let why = "a link on the way to it changed meanwhile";
+                return Ok(Found::Refused(why.to_owned()));
+            }
+            let of_home = matches!(rule.at, At::Home(_) | At::Variable { .. });
+            let holds_home = self.home.as_ref().is_some_and(|home| home.starts_with(&real));
+            if is_led && of_home && (holds_home || real.parent().is_none()) {
+                let why = format!("it leads to {}, where much more lies", real.display());
+                return Ok(Found::Refused(why));
+            }
+            Found::Place(place, real)
+        };
+        for link in way.links {
             if !self.links.contains(&link) {
                 self.links.push(link);
             }
         }
-        Ok((place, Some(real)))
+        Ok(found)
     }
 
     /// Takes keys out of the project, where something can be mounted over them; what it cannot take out
@@ -588,6 +647,19 @@ fn kept_settings(held: &[&protected::Place], roots: &[PathBuf]) -> Vec<Kept> {
         Some(Kept { file: place.path.clone(), room: room(&git), git, roots: roots.to_owned() })
     });
     kept.collect()
+}
+
+/// What a rule takes out of a place, as paths within it. What this user cannot read needs no cover: the
+/// kernel refuses it by itself.
+fn secrets_in(rule: &Rule, real: &Path) -> Vec<PathBuf> {
+    let secret = rule.except.iter().flat_map(|name| named(real, name));
+    let secret = secret.filter(|name| readable(&real.join(name)));
+    // Nothing is mounted on a link; what it leads to elsewhere is granted there or is not.
+    let secret = secret.filter_map(|name| {
+        let at = real.join(name);
+        Some(at.canonicalize().unwrap_or(at).strip_prefix(real).ok()?.to_owned())
+    });
+    secret.collect()
 }
 
 /// The session's own directories, which may lie beneath one that is withheld.

@@ -56,6 +56,7 @@ pub use claims::holds_signals;
 pub use error::{CageError, Step};
 pub use host::{HostProbe, HostStep, StepOutcome, host};
 pub use inert::Program;
+pub use links::{is_led_by, is_written_by};
 pub use privileges::{harden, let_go};
 pub use protected::{
     Filters, GIT_BARE, GitSetting, filters, git_path, git_settings, is_same_name, led_by_settings,

@@ -1,5 +1,8 @@
 //! Symbolic links on the way to a place, and where they lead: for `grants` and `root`, which makes
-//! them again in the new root, and for `protected`.
+//! them again in the new root, for `protected`, and for all who open a place of the person's by its name.
+//!
+//! A name that commands can write leads wherever a command wants, and by the next call it may lead to
+//! keys. So what counts is every name on the way, and not only where the way ends now.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -11,39 +14,88 @@ pub(crate) struct Link {
     pub to: PathBuf,
 }
 
-/// The symbolic links that are followed on the way to `path`, outermost first.
-pub(crate) fn links_to(path: &Path) -> Vec<Link> {
-    follow(path).map(|(links, _)| links).unwrap_or_default()
+/// The way to a path, name by name.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// The links that are followed, outermost first.
+    pub links: Vec<Link>,
+    /// Names that it leaves again by `..`.
+    left: Vec<PathBuf>,
+    /// Where it ends, whether there is anything or not.
+    pub end: PathBuf,
 }
 
-/// The same, and where they lead, whether there is anything or not; `None` where they lead nowhere,
-/// as those that lead to each other.
-pub(crate) fn follow(path: &Path) -> Option<(Vec<Link>, PathBuf)> {
-    let mut links = Vec::new();
-    let mut real = PathBuf::from("/");
-    let mut ahead: Vec<OsString> = parts(path);
-    // The kernel's own bound on links in one path.
-    while let Some(part) = ahead.pop() {
-        if links.len() > 40 {
-            return None;
-        }
-        if part == ".." {
-            real.pop();
-            continue;
-        }
-        let at = real.join(&part);
-        match std::fs::read_link(&at) {
-            Ok(to) => {
-                if to.is_absolute() {
-                    real = PathBuf::from("/");
-                }
-                ahead.extend(parts(&to));
-                links.push(Link { at, to });
-            }
-            Err(_) => real = at,
-        }
+impl Way {
+    /// `None` where the way ends nowhere, as links do that lead to each other.
+    pub(crate) fn to(path: &Path) -> Option<Self> {
+        Self::by(path, |at| std::fs::read_link(at).ok())
     }
-    Some((links, real))
+
+    /// The same by what is told of each name: where it leads, if it is a link.
+    fn by(path: &Path, read_link: impl Fn(&Path) -> Option<PathBuf>) -> Option<Self> {
+        let (mut links, mut left) = (Vec::new(), Vec::new());
+        let mut real = PathBuf::from("/");
+        let mut ahead: Vec<OsString> = parts(path);
+        // The kernel's own bound on links in one path.
+        while let Some(part) = ahead.pop() {
+            if links.len() > 40 {
+                return None;
+            }
+            if part == ".." {
+                left.push(real.clone());
+                real.pop();
+                continue;
+            }
+            let at = real.join(&part);
+            match read_link(&at) {
+                Some(to) => {
+                    if to.is_absolute() {
+                        real = PathBuf::from("/");
+                    }
+                    ahead.extend(parts(&to));
+                    links.push(Link { at, to });
+                }
+                None => real = at,
+            }
+        }
+        Some(Self { links, left, end: real })
+    }
+
+    /// The first name on the way that lies in one of these places and leads on from there.
+    pub(crate) fn led_in(&self, places: &[PathBuf]) -> Option<&Path> {
+        let names = self.links.iter().map(|link| &link.at).chain(&self.left);
+        let mut names = names.map(PathBuf::as_path);
+        names.find(|name| lies_in(name, places))
+    }
+
+    /// Whether it ends in one of these places.
+    pub(crate) fn ends_in(&self, places: &[PathBuf]) -> bool {
+        lies_in(&self.end, places)
+    }
+}
+
+/// Whether who can write in these places, real paths, decides where a path leads: a name on the way lies
+/// there and leads on, or the way ends nowhere.
+#[must_use]
+pub fn is_led_by(path: &Path, places: &[PathBuf]) -> bool {
+    Way::to(path).is_none_or(|way| way.led_in(places).is_some())
+}
+
+/// Whether who can write in these places, real paths, decides what is found at a path: where it leads, or
+/// what lies at its end.
+#[must_use]
+pub fn is_written_by(path: &Path, places: &[PathBuf]) -> bool {
+    Way::to(path).is_none_or(|way| way.led_in(places).is_some() || way.ends_in(places))
+        || lies_in(path, places)
+}
+
+fn lies_in(path: &Path, places: &[PathBuf]) -> bool {
+    places.iter().any(|place| path.starts_with(place))
+}
+
+/// The links that are followed on the way to a path, and where they lead.
+pub(crate) fn follow(path: &Path) -> Option<(Vec<Link>, PathBuf)> {
+    Way::to(path).map(|way| (way.links, way.end))
 }
 
 /// The names of a path, last first.
@@ -73,13 +125,58 @@ mod tests {
         std::fs::write(base.join("real/file"), "").unwrap();
         std::os::unix::fs::symlink("real", base.join("one")).unwrap();
         std::os::unix::fs::symlink(base.join("one"), base.join("two")).unwrap();
-        let links = links_to(&base.join("two/file"));
+        let way = Way::to(&base.join("two/file")).unwrap();
+        assert_eq!(way.end, base.join("real/file"));
         assert_eq!(
-            links,
+            way.links,
             [
                 Link { at: base.join("two"), to: base.join("one") },
                 Link { at: base.join("one"), to: "real".into() },
             ]
         );
+    }
+
+    #[test]
+    fn whoever_can_write_a_name_on_the_way_decides_where_it_leads() {
+        let links = [
+            ("/home/outer", "/project/inner"),
+            ("/project/inner", "/keys"),
+            ("/home/ends", "project/deep/file"),
+            ("/home/project", "/project"),
+            ("/home/apart", "/opt/tool"),
+            ("/home/climbs", "/project/deep/../../opt"),
+            ("/project/within", "deep"),
+            ("/home/round", "round"),
+            ("/projects", "/opt"),
+        ];
+        let read = |at: &Path| {
+            let found = links.iter().find(|(name, _)| at == Path::new(name));
+            found.map(|(_, to)| PathBuf::from(to))
+        };
+        let places = ["/project", "/cache"].map(PathBuf::from);
+        for (path, led, ends) in [
+            ("/home/outer", true, false),
+            ("/home/outer/id", true, false),
+            ("/home/ends", false, true),
+            ("/home/ends/../../../opt", true, false),
+            ("/home/apart", false, false),
+            ("/home/climbs", true, false),
+            ("/project/within", true, true),
+            ("/project/deep", false, true),
+            ("/project/../opt", true, false),
+            ("/cache/x", false, true),
+            ("/projects/x", false, false),
+            ("/home/none", false, false),
+        ] {
+            let way = Way::by(Path::new(path), read).unwrap();
+            assert_eq!(
+                (way.led_in(&places).is_some(), way.ends_in(&places)),
+                (led, ends),
+                "{path}"
+            );
+        }
+        assert_eq!(Way::by(Path::new("/home/round"), read), None);
+        let way = Way::by(Path::new("/home/outer"), read).unwrap();
+        assert_eq!(way.led_in(&places), Some(Path::new("/project/inner")));
     }
 }

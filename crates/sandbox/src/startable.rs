@@ -1,6 +1,7 @@
 //! Which programs a command could start, found before there is a cage: for what a session offers.
 
 use crate::grants::from_variable;
+use crate::links::is_led_by;
 use crate::policy::{self, At};
 use nix::unistd::{AccessFlags, access};
 use protocol::confinement::{Confinement, FilePath, Level};
@@ -40,6 +41,7 @@ pub fn runnable_places(wanted: &Confinement) -> Vec<PathBuf> {
 fn places(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
     let home = wanted.home.as_ref().map(FilePath::to_path);
     let rules = policy::of(wanted.profile).grants.iter().filter(|rule| rule.access.runs());
+    let written = wanted.written();
     rules
         .flat_map(move |rule| match rule.at {
             At::Project => vec![wanted.project.to_path()],
@@ -56,5 +58,7 @@ fn places(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
                 bases.filter_map(|base| from_variable(base, rest, home.as_deref())).collect()
             }
         })
+        // What a name leads to that commands can write is left out of the cage.
+        .filter(move |place| !is_led_by(place, &written))
         .filter_map(|place| place.canonicalize().ok())
 }
