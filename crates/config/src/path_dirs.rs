@@ -54,6 +54,8 @@ pub struct Ground<'a> {
     pub kept: &'a [PathBuf],
     /// What commands can write: a program that one of them left there would be started as the person's.
     pub writable: &'a [PathBuf],
+    /// Whether who can write in such places decides where a path leads.
+    pub is_led_by: fn(&Path, &[PathBuf]) -> bool,
     /// Whose directories are the person's own: theirs, and those of who owns the home.
     pub persons: [u32; 2],
 }
@@ -63,7 +65,7 @@ pub struct Ground<'a> {
 #[must_use]
 pub fn granted(path: &str, ground: &Ground<'_>) -> Vec<PathBuf> {
     let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
-    let real: Vec<PathBuf> = dirs.filter_map(|dir| dir.canonicalize().ok()).collect();
+    let real: Vec<PathBuf> = dirs.filter_map(|dir| ground.real(&dir)).collect();
     let mut granted = Vec::new();
     for dir in &real {
         ground.grant(dir, &mut granted);
@@ -72,7 +74,7 @@ pub fn granted(path: &str, ground: &Ground<'_>) -> Vec<PathBuf> {
     for data in real.iter().filter(below_home).flat_map(|dir| data(dir)) {
         ground.grant_parts([data], &mut granted);
     }
-    for program in real.iter().filter(below_home).flat_map(|dir| linked(dir)) {
+    for program in real.iter().filter(below_home).flat_map(|dir| ground.linked(dir)) {
         let folder = program.parent().filter(|folder| beside(folder).is_some());
         ground.grant(folder.unwrap_or(&program), &mut granted);
     }
@@ -85,6 +87,9 @@ pub fn refused(path: &str, ground: &Ground<'_>) -> Vec<(PathBuf, &'static str)> 
     let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
     let reason = |dir: &Path| {
         let real = dir.canonicalize().ok()?;
+        if ground.is_led(dir) {
+            return Some("commands can write a link on the way to it");
+        }
         let is_known = ground.known.iter().any(|known| real.starts_with(known));
         if is_known { None } else { ground.refused(&real) }
     };
@@ -103,15 +108,6 @@ fn data(dir: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Programs that links of this directory lead to.
-fn linked(dir: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-    let real = links.filter_map(|link| link.path().canonicalize().ok());
-    let is_program = |found: Metadata| found.is_file() && found.mode() & 0o111 != 0;
-    real.filter(|path| path.metadata().is_ok_and(is_program)).collect()
-}
-
 /// What belongs to the programs of such a directory, as names beside it.
 fn beside(dir: &Path) -> Option<&'static [&'static str]> {
     let name = dir.file_name()?;
@@ -119,6 +115,25 @@ fn beside(dir: &Path) -> Option<&'static [&'static str]> {
 }
 
 impl Ground<'_> {
+    /// Whether a command could have led this path where it leads: what is there may be anything.
+    fn is_led(&self, path: &Path) -> bool {
+        (self.is_led_by)(path, self.writable)
+    }
+
+    /// The real path of what is there, unless a command could have led it there.
+    fn real(&self, path: &Path) -> Option<PathBuf> {
+        path.canonicalize().ok().filter(|_| !self.is_led(path))
+    }
+
+    /// Programs that links of this directory lead to.
+    fn linked(&self, dir: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        let real = links.filter_map(|link| self.real(&link.path()));
+        let is_program = |found: Metadata| found.is_file() && found.mode() & 0o111 != 0;
+        real.filter(|path| path.metadata().is_ok_and(is_program)).collect()
+    }
+
     /// Adds a place and what belongs to it, unless it may not be granted or is already.
     fn grant(&self, place: &Path, granted: &mut Vec<PathBuf>) {
         if self.refused(place).is_some() {
@@ -142,7 +157,7 @@ impl Ground<'_> {
 
     /// Adds those of them that are there, by their real paths.
     fn grant_parts(&self, parts: impl IntoIterator<Item = PathBuf>, granted: &mut Vec<PathBuf>) {
-        for part in parts.into_iter().filter_map(|part| part.canonicalize().ok()) {
+        for part in parts.into_iter().filter_map(|part| self.real(&part)) {
             let has = |list: &[PathBuf]| list.iter().any(|other| part.starts_with(other));
             let is_new = !has(granted) && !has(self.known);
             if is_new && granted.len() < MOST && self.refused(&part).is_none() {
@@ -274,6 +289,58 @@ mod tests {
     }
 
     #[test]
+    fn what_a_command_could_have_led_elsewhere_is_no_directory_of_programs() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap().join("home");
+        let at = |name: &str| home.join(name);
+        for made in ["project", "private/bin", "tools/bin", "own/bin"] {
+            std::fs::create_dir_all(at(made)).unwrap();
+        }
+        for program in ["private/bin/notes", "tools/bin/tool"] {
+            std::fs::write(at(program), "").unwrap();
+            std::fs::set_permissions(at(program), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        for (to, link) in [
+            ("private/bin", "project/bin"),
+            ("project/bin", "bin"),
+            ("tools/bin", "tools-now"),
+            ("private/bin/notes", "project/notes"),
+            ("project/notes", "own/bin/notes"),
+            ("tools/bin/tool", "own/bin/tool"),
+            ("private", "project/share"),
+            ("project/share", "own/lib"),
+        ] {
+            symlink(at(to), at(link)).unwrap();
+        }
+        let ground = Ground {
+            home: Some(&home),
+            known: &[],
+            kept: &[],
+            writable: &[at("project")],
+            is_led_by: sandbox::is_led_by,
+            persons: [home.metadata().unwrap().uid(); 2],
+        };
+        let climbing = "project/../private/bin";
+        for (path, wanted) in [
+            ("bin", &[][..]),
+            ("project/bin", &[]),
+            (climbing, &[]),
+            ("tools-now", &["tools/bin"]),
+            ("private/bin", &["private/bin"]),
+            ("own/bin", &["own/bin", "tools/bin"]),
+        ] {
+            let found = granted(at(path).to_str().unwrap(), &ground);
+            let wanted: Vec<PathBuf> = wanted.iter().map(|name| at(name)).collect();
+            assert_eq!(found, wanted, "{path}");
+        }
+        let path = ["bin", climbing, "tools-now"].map(|name| at(name).display().to_string());
+        let found = refused(&path.join(":"), &ground);
+        let named: Vec<_> = found.iter().map(|(dir, _)| dir.clone()).collect();
+        assert_eq!(named, [at("bin"), at(climbing)]);
+        assert!(found[0].1.contains("link"), "{found:?}");
+    }
+
+    #[test]
     fn a_directory_of_path_is_granted_with_what_its_programs_need_and_nothing_beside() {
         // /tmp is everybody's, so the home is all that counts there.
         let dir = tempfile::tempdir().unwrap();
@@ -287,6 +354,7 @@ mod tests {
             known: &known,
             kept: &kept,
             writable: &writable,
+            is_led_by: sandbox::is_led_by,
             persons: [home.metadata().unwrap().uid(); 2],
         };
         let maven =

@@ -119,7 +119,8 @@ impl Person<'_> {
         moved.unwrap_or_else(|| self.home.join(".config"))
     }
 
-    /// What a copy of the file holds; `None` where none may be given.
+    /// What a copy of the file holds; `None` where none may be given. By the path that names it: a link on
+    /// the way may be a command's.
     fn to_copy(&self, file: &Path) -> Option<Vec<u8>> {
         if self.can_be_written(file) || self.is_kept(file) {
             return None;
@@ -129,15 +130,22 @@ impl Person<'_> {
         sandbox::small_file(file).filter(|bytes| !holds_key(bytes))
     }
 
-    /// Whether a command could have written the file.
+    /// Whether a command could have written the file, or have led its path to another.
     fn can_be_written(&self, file: &Path) -> bool {
-        self.lies_in(&self.writable, file)
+        sandbox::is_written_by(file, &self.writable)
+    }
+
+    /// What is said of a file that a command could have led the path to, wherever that lies.
+    fn led(&self, file: &Path) -> Option<String> {
+        let is_led = file.symlink_metadata().is_ok() && sandbox::is_led_by(file, &self.writable);
+        is_led.then(|| format!("{} (commands can write a link on the way to it)", file.display()))
     }
 
     /// Whether the file may hold keys. What git keeps its settings in does only by one name.
     fn is_kept(&self, file: &Path) -> bool {
         let of_git = self.config_home().join("git");
-        let of_git = of_git.canonicalize().unwrap_or(of_git);
+        let found = of_git.canonicalize().ok().filter(|_| !self.can_be_written(&of_git));
+        let of_git = found.unwrap_or(of_git);
         let real = file.canonicalize().unwrap_or_else(|_| file.to_owned());
         match real.strip_prefix(&of_git) {
             Ok(name) => name.starts_with("credentials"),

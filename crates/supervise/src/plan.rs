@@ -153,7 +153,6 @@ pub(crate) fn plan(
     let private = temp::place(ground.temp_root, &id.0);
     let highest_tier = ground.host_tier.min(config.sandbox.highest_tier);
     let level = level(&config, opening.audience, opening.uncaged);
-    let own: Vec<PathBuf> = added.iter().map(FilePath::to_path).chain([project.clone()]).collect();
     let mut confinement = Confinement {
         profile: Profile::Command,
         project: FilePath::from(&project),
@@ -168,7 +167,7 @@ pub(crate) fn plan(
         caches: Some(FilePath::from(project_caches::place(&ground.dirs.state, &project))),
         overlays: None,
         home: home.map(FilePath::from),
-        tool_homes: tool_homes::named(&opening.env, &kept, &own),
+        tool_homes: Vec::new(),
         keys: kept.keys_at(&project),
         withheld: kept.withheld.clone(),
         network,
@@ -179,7 +178,9 @@ pub(crate) fn plan(
         cgroup: ground.cgroup.map(FilePath::from),
         limits: config.sandbox.limits,
     };
-    let of_path = tool_homes::of_path(&opening.env, &confinement, &kept);
+    let written = written(&confinement);
+    confinement.tool_homes = tool_homes::named(&opening.env, &kept, &written);
+    let of_path = tool_homes::of_path(&opening.env, &confinement, &kept, &written);
     confinement.tool_homes.extend(of_path);
     for dir in &confinement.added {
         kept.added(&dir.to_path())?;
@@ -404,6 +405,13 @@ pub(crate) fn listable(change: &Change, confinement: &Confinement) -> Result<(),
     }
 }
 
+/// What calls of the session can write, the overlays too, which each call of a command gets by itself.
+fn written(confinement: &Confinement) -> Vec<PathBuf> {
+    let overlays =
+        confinement.caches.as_ref().map(|kept| project_caches::overlays(&kept.to_path()));
+    confinement.written().into_iter().chain(overlays).collect()
+}
+
 impl Plan {
     /// Who can be asked from now on, and so whether a loss is accepted.
     pub(crate) fn set_audience(&mut self, audience: Audience) {
@@ -431,12 +439,9 @@ impl Plan {
     /// Whose settings commands are given copies of; `None` where nothing is kept from a command, which
     /// reads the person's own.
     pub(crate) fn person(&self) -> Option<Person<'_>> {
-        let Confinement { project, added, temp, private, home, level, .. } = &self.confinement;
-        let private = private.iter().map(|dir| &dir.kept_at);
-        let writable = [project, temp].into_iter().chain(added).chain(private);
-        let writable = writable.map(FilePath::to_path);
+        let Confinement { home, level, .. } = &self.confinement;
         let home = home.as_ref().filter(|_| *level != Level::Uncaged)?.to_path();
-        let (writable, kept) = (writable.collect(), self.kept.places());
+        let (writable, kept) = (written(&self.confinement), self.kept.places());
         Some(Person { env: &self.origin.opening.env, home, writable, kept })
     }
 

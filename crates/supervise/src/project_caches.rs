@@ -58,6 +58,11 @@ pub(crate) fn place(state: &Path, project: &Path) -> PathBuf {
     all(state).join(crate::stores::name(project)).join(KEPT)
 }
 
+/// Where beside these caches it is kept what commands change of the person's.
+pub(crate) fn overlays(kept: &Path) -> PathBuf {
+    kept.with_file_name(OVERLAYS)
+}
+
 /// Makes the caches at this place, and keeps them there as long as what is returned lives.
 ///
 /// # Errors

@@ -10,19 +10,19 @@ use std::path::{Path, PathBuf};
 const MOST: usize = 1024;
 
 /// What variables name, by the names that the policy has for them: no place that reaches keys or that
-/// commands can write. Of cargo's home, which holds its keys, the policy has parts.
+/// commands can write or could have led elsewhere. Of cargo's home, which holds its keys, the policy has parts.
 pub(crate) fn named(
     env: &[(String, String)],
     kept: &Kept,
-    own: &[PathBuf],
+    written: &[PathBuf],
 ) -> Vec<(String, FilePath)> {
     let kept = kept.places();
     let near = |path: &Path| kept.iter().any(|at| at.starts_with(path) || path.starts_with(at));
-    let in_own = |path: &Path| own.iter().any(|own| path.starts_with(own));
     let is_fit = |name: &str, path: &Path| {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let is_public = !config::CERTIFICATES.contains(&name) || !holds_key(&real);
-        is_public && (name == "CARGO_HOME" || !near(&real)) && !in_own(&real) && !in_own(path)
+        let is_free = name == "CARGO_HOME" || !near(&real);
+        is_public && is_free && !sandbox::is_written_by(path, written)
     };
     let is_known =
         |name: &str| config::TOOL_HOMES.contains(&name) || config::CERTIFICATES.contains(&name);
@@ -54,17 +54,18 @@ pub(crate) fn of_path(
     env: &[(String, String)],
     confinement: &Confinement,
     kept: &Kept,
+    written: &[PathBuf],
 ) -> Vec<(String, FilePath)> {
     let path = env.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
     let home = confinement.home.as_ref().map(FilePath::to_path);
-    let own = [&confinement.project].into_iter().chain(&confinement.added);
     let person = nix::unistd::getuid().as_raw();
     let owner = home.as_ref().and_then(|home| home.metadata().ok()).map(|found| found.uid());
     let ground = config::Ground {
         home: home.as_deref(),
         known: &sandbox::runnable_places(confinement),
         kept: &kept.places(),
-        writable: &own.map(FilePath::to_path).collect::<Vec<_>>(),
+        writable: written,
+        is_led_by: sandbox::is_led_by,
         persons: [person, owner.unwrap_or(person)],
     };
     let places = config::granted(path.unwrap_or_default(), &ground).into_iter();
@@ -86,6 +87,14 @@ mod tests {
             std::fs::create_dir_all(at(made)).unwrap();
         }
         let (public, private) = ("-----BEGIN CERTIFICATE-----", "-----BEGIN PRIVATE KEY-----");
+        for (to, link) in [
+            ("certs", "project/led"),
+            ("project/led", "by-project"),
+            ("project/jdk", "in-project"),
+            ("certs", "apart"),
+        ] {
+            std::os::unix::fs::symlink(at(to), at(link)).unwrap();
+        }
         for (name, text) in [
             ("certs/a.pem", public),
             ("mixed/a.pem", public),
@@ -98,6 +107,12 @@ mod tests {
         for (name, value, is_granted) in [
             ("JAVA_HOME", "jdk", true),
             ("JAVA_HOME", "project/jdk", false),
+            ("JAVA_HOME", "in-project", false),
+            ("JAVA_HOME", "by-project", false),
+            ("JAVA_HOME", "apart", true),
+            ("PIP_CERT", "by-project/a.pem", false),
+            ("PIP_CERT", "apart/a.pem", true),
+            ("SSL_CERT_DIR", "project/../certs", false),
             ("JAVA_HOME", ".ssh", false),
             ("BUN_INSTALL", ".local", false),
             ("CARGO_HOME", ".cargo", true),

@@ -93,8 +93,11 @@ impl Walk<'_> {
     /// A file of settings, and all that it includes; `None` where nothing of it is given.
     fn settings(&mut self, file: &Path) -> Option<PathBuf> {
         let real = file.canonicalize().ok()?;
+        if self.is_led(file) {
+            return None;
+        }
         // Commands can read it as it is.
-        if self.person.can_be_written(&real) {
+        if self.person.can_be_written(file) {
             return Some(real);
         }
         if let Some(copied) = self.known.get(&real) {
@@ -166,13 +169,24 @@ impl Walk<'_> {
     /// The copy of a file; `None` where there is none, or where it may not be copied.
     fn file(&mut self, file: &Path) -> Option<PathBuf> {
         let real = file.canonicalize().ok()?;
+        if self.is_led(file) {
+            return None;
+        }
         if let Some(copied) = self.known.get(&real) {
             return Some(copied.clone());
         }
-        let bytes = self.person.to_copy(&real)?;
+        let bytes = self.person.to_copy(file)?;
         let copied = self.name(&real)?;
         self.put(&copied, bytes);
         Some(copied)
+    }
+
+    /// Whether a command could have led the path elsewhere, which is said.
+    fn is_led(&mut self, file: &Path) -> bool {
+        let led = self.person.led(file);
+        let is_led = led.is_some();
+        self.into.left_out.extend(led);
+        is_led
     }
 
     /// A name for the copy of a file.
@@ -347,6 +361,94 @@ mod tests {
             let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
             assert!(!text.contains("token"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_file_that_a_command_could_have_led_elsewhere_is_not_copied() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let at = |name: &str| root.join("home").join(name);
+        let write = |name: &str, text: &str| {
+            std::fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            std::fs::write(at(name), text).unwrap();
+        };
+        let copies = |person: &Person<'_>| {
+            let dir = root.join("dir");
+            let given = hand_over(person, &dir).unwrap();
+            let mut text = String::new();
+            let mut folders = vec![dir];
+            while let Some(folder) = folders.pop() {
+                for entry in std::fs::read_dir(folder).unwrap() {
+                    let path = entry.unwrap().path();
+                    match path.is_dir() {
+                        true => folders.push(path),
+                        false => text.push_str(&std::fs::read_to_string(path).unwrap()),
+                    }
+                }
+            }
+            (given, text)
+        };
+        write(
+            ".gitconfig",
+            "[core]\n\texcludesFile = ~/dotfiles/ignore\n[commit]\n\ttemplate = ~/outer\n\
+             [include]\n\tpath = ~/dotfiles/inc\n[user]\n\tname = A\n",
+        );
+        write("private/notes", "private-notes\n");
+        write("private/inc", "[user]\n\temail = private@x\n");
+        write("private/git/attributes", "private-attributes\n");
+        write("private/npmrc", "registry=https://private-registry.example/\n");
+        write("private/cert", "private-certificate\n");
+        write(".config/pip/pip.conf", "");
+        std::fs::write(
+            at(".config/pip/pip.conf"),
+            format!("[global]\ncert = {}\n", at("led/cert").display()),
+        )
+        .unwrap();
+        std::fs::create_dir_all(at("dotfiles")).unwrap();
+        std::fs::create_dir_all(at(".m2")).unwrap();
+        write("private/settings.xml", "<settings/>");
+        for (to, link) in [
+            ("private/notes", "dotfiles/ignore"),
+            ("dotfiles/inner", "outer"),
+            ("private/notes", "dotfiles/inner"),
+            ("private/inc", "dotfiles/inc"),
+            ("dotfiles/git", ".config/git"),
+            ("private/git", "dotfiles/git"),
+            ("private/npmrc", "dotfiles/npmrc"),
+            ("dotfiles/npmrc", ".npmrc"),
+            ("dotfiles/private", "led"),
+            ("private", "dotfiles/private"),
+            ("dotfiles/settings.xml", ".m2/settings.xml"),
+            ("private/settings.xml", "dotfiles/settings.xml"),
+        ] {
+            std::os::unix::fs::symlink(at(to), at(link)).unwrap();
+        }
+        let env = [("HOME".to_owned(), at("").display().to_string())];
+        let mut person = Person {
+            env: &env,
+            home: root.join("home"),
+            writable: vec![at("dotfiles")],
+            kept: vec![at(".ssh"), at(".config/git")],
+        };
+        let (given, text) = copies(&person);
+        assert!(text.contains("name = \"A\""), "{text}");
+        assert!(!text.contains("private-") && !text.contains("private@"), "{text}");
+        assert_eq!(given.as_they_are, []);
+        let note = given.note.unwrap();
+        assert!(note.contains("dotfiles/ignore (commands can write"), "{note}");
+        // The control: by the same links, where no command can write them.
+        person.writable = vec![at("elsewhere")];
+        let (given, text) = copies(&person);
+        for word in [
+            "private-notes",
+            "private@x",
+            "private-attributes",
+            "private-registry",
+            "private-certificate",
+        ] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        assert_eq!(given.as_they_are, [(config::MAVEN_SETTINGS, at(".m2/settings.xml"))]);
     }
 
     #[test]

@@ -91,7 +91,9 @@ const ALL: &[Package] = &[
 /// Makes the copies of what is there.
 pub(super) fn copy(person: &Person<'_>, dir: &Path, into: &mut Copies) {
     for package in ALL {
-        let texts = texts(person, package);
+        let files = files(person, package);
+        into.left_out.extend(files.iter().filter_map(|file| person.led(file)));
+        let texts = texts(person, &files);
         if texts.is_empty() {
             continue;
         }
@@ -174,6 +176,10 @@ pub(super) fn in_home(person: &Person<'_>) -> (Vec<(&'static str, PathBuf)>, Vec
     let (mut open, mut closed) = (Vec::new(), Vec::new());
     for (known_as, name) in IN_HOME {
         let file = person.home.join(name);
+        if let Some(led) = person.led(&file) {
+            closed.push(led);
+            continue;
+        }
         let Some(bytes) = small_file(&file) else { continue };
         let Ok(text) = String::from_utf8(bytes) else {
             closed.push(format!("~/{name} (not UTF-8)"));
@@ -234,9 +240,10 @@ fn gradle_may_hold_keys(text: &str) -> bool {
     url::signs_in(text) || text.contains('\\') || !text.split(['\n', '\r']).all(known)
 }
 
-fn texts(person: &Person<'_>, package: &Package) -> Vec<String> {
+/// Where the program's settings lie, by the names that the program reads them by.
+fn files(person: &Person<'_>, package: &Package) -> Vec<PathBuf> {
     let moved = package.moved_by.iter().find_map(|name| person.value(name));
-    let files: Vec<PathBuf> = match moved {
+    let mut files: Vec<PathBuf> = match moved {
         Some(file) => vec![file.into()],
         None => {
             let place = |(base, name): &(Base, &str)| match base {
@@ -247,8 +254,13 @@ fn texts(person: &Person<'_>, package: &Package) -> Vec<String> {
             package.files.iter().filter_map(place).collect()
         }
     };
+    files.retain(|file| file.is_absolute());
+    files
+}
+
+fn texts(person: &Person<'_>, files: &[PathBuf]) -> Vec<String> {
     // What a command could have written may be read by commands, and needs no copy.
-    let files = files.iter().filter(|file| file.is_absolute() && !person.can_be_written(file));
+    let files = files.iter().filter(|file| !person.can_be_written(file));
     files.filter_map(|file| String::from_utf8(small_file(file)?).ok()).collect()
 }
 
