@@ -89,6 +89,35 @@ fn a_search_path_opens_neither_the_home_nor_a_place_of_keys() {
 }
 
 #[test]
+fn a_link_that_commands_can_lay_anew_leads_to_no_programs() {
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        let (home, project) = (desk.home(), desk.project());
+        file(&home.join("private/notes"), SECRET);
+        program(&home.join("own/bin/tool"), "echo of its own");
+        std::fs::create_dir_all(home.join(".local")).unwrap();
+        for name in ["bin", "local"] {
+            std::fs::create_dir_all(project.join(name)).unwrap();
+        }
+        for (to, link) in [
+            (project.join("bin"), "bin"),
+            (project.join("local"), ".local/bin"),
+            (home.join("own/bin"), "own-now"),
+        ] {
+            std::os::unix::fs::symlink(to, home.join(link)).unwrap();
+        }
+        let folders = ["bin", ".local/bin", "own-now"];
+        let anew = "rmdir bin local; ln -s ~/private bin; ln -s ~/private local; tool";
+        assert!(told(&desk, tier, &folders, anew).contains("of its own"), "tier {tier}");
+        assert!(project.join("bin").is_symlink() && project.join("local").is_symlink());
+        let read = "cat ~/private/notes ~/bin/notes ~/.local/bin/notes; tool";
+        let said = told(&desk, tier, &folders, read);
+        assert!(said.contains("of its own"), "tier {tier}: {said}");
+        assert!(!said.contains(SECRET), "tier {tier}: {said}");
+    }
+}
+
+#[test]
 fn a_program_that_commands_do_not_get_is_named_with_its_place() {
     for tier in ["A", "B"] {
         let desk = Desk::new();

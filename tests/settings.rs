@@ -131,3 +131,55 @@ fn package_managers_have_their_registries_without_their_keys() {
         }
     }
 }
+
+/// A home that is kept in the project, as by stow: a command may lay each of its links anew.
+#[test]
+fn links_that_lead_through_the_project_open_nothing_that_a_command_chose() {
+    needs("git");
+    for tier in ["A", "B"] {
+        let desk = Desk::new();
+        let (home, project) = (desk.home(), desk.project());
+        at_home(&desk, ".ssh/id", TOKEN);
+        at_home(&desk, "private/notes", TOKEN);
+        at_home(&desk, "lists/template", "of-the-template\n");
+        at_home(&desk, "tools/pyenv/x", "of-pyenv\n");
+        let ignore = project.join("ignore");
+        std::fs::create_dir_all(project.join("nvm")).unwrap();
+        for (file, text) in [("versions", "node"), ("nvm/x", "of-nvm\n"), ("ignore", "*.o\n")] {
+            std::fs::write(project.join(file), text).unwrap();
+        }
+        for (to, link) in [
+            (project.join("versions"), ".tool-versions"),
+            (project.join("nvm"), ".nvm"),
+            (home.join("tools/pyenv"), ".pyenv"),
+            (home.join("lists/template"), "template"),
+        ] {
+            std::os::unix::fs::symlink(to, home.join(link)).unwrap();
+        }
+        let named = format!(
+            "[core]\n\texcludesFile = {}\n[commit]\n\ttemplate = ~/template\n",
+            ignore.display()
+        );
+        at_home(&desk, ".gitconfig", &named);
+        let bash = |script: &str| ("bash", json!({ "command": script }));
+        let read = "cat ~/.nvm/* ~/.tool-versions ~/.pyenv/x; cat $(git config core.excludesFile) \
+                    $(git config commit.template); cat ~/.ssh/id ~/private/notes; echo end";
+        let anew = "rm -r nvm versions ignore; ln -s ~/.ssh nvm; ln -s ~/private/notes versions; \
+                    ln -s ~/private/notes ignore";
+        let (said, _) = told(&desk, tier, &[bash(read), bash(anew), bash(read)]);
+        for word in ["of-nvm", "node", "*.o"] {
+            assert!(said[0].contains(word), "tier {tier} lacks {word}: {}", said[0]);
+        }
+        assert!(project.join("nvm").is_symlink() && ignore.is_symlink(), "tier {tier}: {said:?}");
+        let (next, ran) = told(&desk, tier, &[bash(read)]);
+        for said in said.iter().chain(&next).filter(|said| said.contains("end")) {
+            for word in ["of-pyenv", "of-the-template"] {
+                assert!(said.contains(word), "tier {tier} lacks {word}: {said}");
+            }
+        }
+        assert!(next[0].contains("end"), "tier {tier}: {next:?}");
+        let all = format!("{said:?} {next:?}");
+        assert!(!all.contains(TOKEN), "tier {tier}: {all}");
+        assert!(ran.err.contains("commands can write a link on the way"), "{}", ran.err);
+    }
+}
