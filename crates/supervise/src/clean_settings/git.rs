@@ -374,7 +374,7 @@ mod tests {
         };
         let copies = |person: &Person<'_>| {
             let dir = root.join("dir");
-            let given = hand_over(person, &dir).unwrap();
+            let given = hand_over(person, &dir, None).unwrap();
             let mut text = String::new();
             let mut folders = vec![dir];
             while let Some(folder) = folders.pop() {
