@@ -16,6 +16,8 @@ const OF_PROGRAMS: &[&str] = &[
     "libexec",
     "libs",
     "jars",
+    // The Java that a program brings along.
+    "jre",
     "share",
     "include",
     // Maven's class loader and its logging; settings.xml beside that may hold passwords.
@@ -32,7 +34,7 @@ const OF_SHIMS: &[&str] = &["installs", "versions", "version", "plugins", "libex
 /// before, Go's, Flutter's.
 const WHOLE: [&[&str]; 4] = [
     &["release", "lib/modules"],
-    &["jre/lib"],
+    &["bin/javac", "jre/lib/rt.jar"],
     &["VERSION", "pkg/tool"],
     &["packages/flutter_tools"],
 ];
@@ -227,7 +229,7 @@ mod tests {
     }
 
     /// Files that end in `*` are programs, those that end in `/` are directories.
-    const THERE: [&str; 29] = [
+    const THERE: [&str; 37] = [
         "home/tools/maven/bin/mvn*",
         "home/tools/maven/lib/",
         "home/tools/maven/boot/",
@@ -236,6 +238,14 @@ mod tests {
         "home/jdk/bin/java*",
         "home/jdk/release",
         "home/jdk/lib/modules",
+        "home/jdk8/bin/javac*",
+        "home/jdk8/jre/lib/rt.jar",
+        "home/scanner/bin/scanner*",
+        "home/scanner/conf/scanner.properties",
+        "home/scanner/jre/lib/modules",
+        "home/scanner/jre/lib/rt.jar",
+        "home/scanner/jre/release",
+        "home/scanner/lib/",
         "home/tools/plain/",
         "home/.fly/bin/fly*",
         "home/.fly/config.yml",
@@ -367,6 +377,8 @@ mod tests {
             ("tools/maven/bin", &maven[..]),
             ("maven-now", &maven),
             ("jdk/bin", &["jdk"]),
+            ("jdk8/bin", &["jdk8"]),
+            ("scanner/bin", &["scanner/bin", "scanner/lib", "scanner/jre"]),
             ("tools/plain", &["tools/plain"]),
             (".fly/bin", &[".fly/bin"]),
             (".local/share/mise/shims", &[".local/share/mise/shims", ".local/share/mise/installs"]),
