@@ -1,5 +1,6 @@
 //! A process's environment as a value, so that reading it is a parameter and not an act.
 
+use crate::address;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -142,7 +143,7 @@ pub const GRADLE_SETTINGS: &str = "AGENTD_GRADLE_PROPERTIES";
 
 /// Those that say where programs keep keys; that of `KEY_LISTS` names several, as `PATH` does. A command
 /// sees none of them, but for cargo's.
-const KEY_PLACES: [&str; 16] = [
+const KEY_PLACES: [&str; 19] = [
     "GNUPGHOME",
     "DOCKER_CONFIG",
     "AWS_SHARED_CREDENTIALS_FILE",
@@ -159,6 +160,9 @@ const KEY_PLACES: [&str; 16] = [
     "CLAUDE_CONFIG_DIR",
     "CODEX_HOME",
     "SSH_AUTH_SOCK",
+    "NETRC",
+    "KRB5CCNAME",
+    "RCLONE_CONFIG",
 ];
 const KEY_LISTS: [&str; 1] = ["KUBECONFIG"];
 
@@ -174,20 +178,25 @@ pub fn key_places(variables: &[(String, String)]) -> Vec<PathBuf> {
     let named = variables.iter().filter(|(name, _)| names_keys(name));
     let paths = named.flat_map(|(name, value)| match KEY_LISTS.contains(&name.as_str()) {
         true => std::env::split_paths(value).collect(),
-        false => vec![PathBuf::from(value)],
+        // Kerberos says before the path what lies there.
+        false => {
+            let kinds = ["FILE:", "DIR:"].into_iter();
+            let path = kinds.filter(|_| name == "KRB5CCNAME").find_map(|k| value.strip_prefix(k));
+            vec![PathBuf::from(path.unwrap_or(value))]
+        }
     });
     paths.filter(|path| path.is_absolute()).collect()
 }
 
 /// Whether a command may see this variable: one of those above, unless its name is one of keys or its
-/// value an address with a user and a password in it.
+/// value holds one.
 #[must_use]
 pub fn command_may_see(name: &str, value: &str) -> bool {
     let known = COMMANDS_SEE.contains(&name)
         || TOOL_HOMES.contains(&name)
         || CERTIFICATES.contains(&name)
         || COMMANDS_SEE_ALL_OF.iter().any(|beginning| name.starts_with(beginning));
-    known && (name == "CARGO_HOME" || !sounds_secret(name)) && !names_a_login(value)
+    known && (name == "CARGO_HOME" || !sounds_secret(name)) && !holds_key(name, value)
 }
 
 /// Whether a command may see it, as `sandbox.env` says: a name, or a beginning with a `*`.
@@ -197,7 +206,7 @@ pub fn is_added(names: &[String], name: &str, value: &str) -> bool {
         Some(beginning) => name.starts_with(beginning),
         None => name == wanted,
     };
-    names.iter().any(fits) && !sounds_secret(name) && !names_a_login(value)
+    names.iter().any(fits) && !sounds_secret(name) && !holds_key(name, value)
 }
 
 /// Whether this can stand in `sandbox.env`.
@@ -214,7 +223,7 @@ pub(crate) fn can_be_added(text: &str) -> bool {
 }
 
 /// Words of names whose values are keys, or lead to them.
-const SECRET_WORDS: [&str; 13] = [
+const SECRET_WORDS: [&str; 28] = [
     "TOKEN",
     "TOKENS",
     "SECRET",
@@ -223,30 +232,81 @@ const SECRET_WORDS: [&str; 13] = [
     "PASSWD",
     "PASS",
     "PASSPHRASE",
+    "PWD",
     "KEY",
     "KEYS",
     "CREDENTIALS",
+    "CRED",
+    "CREDS",
     "AUTH",
+    "OAUTH",
+    "AUTHORIZATION",
+    "XAUTHORITY",
     "COOKIE",
+    "COOKIES",
+    "PAT",
+    "SESSION",
+    "SESSIONS",
+    "JWT",
+    "BEARER",
+    "DSN",
+    "WEBHOOK",
+    "NETRC",
 ];
 /// The same where they are written as part of a word: `NPMTOKEN`, `apikey`.
 const SECRET_PARTS: [&str; 6] = ["TOKEN", "SECRET", "PASSW", "PASSPHRASE", "APIKEY", "CREDENTIAL"];
+/// The same at the end of a word: `SSHPASS`, `SIGNINGKEY`.
+const SECRET_ENDINGS: [&str; 3] = ["PASS", "KEY", "PWD"];
+/// Words that end so and mean something else; a shell's directories are two of them.
+const NO_SECRETS: [&str; 6] = ["OLDPWD", "BYPASS", "COMPASS", "MONKEY", "TURKEY", "HOTKEY"];
+/// How names begin whose session is one at a desktop.
+const OF_DESKTOPS: [&str; 2] = ["XDG_SESSION_", "DESKTOP_SESSION"];
 
 /// Whether a variable of this name holds a key, or says where keys lie.
 #[must_use]
 pub fn sounds_secret(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
+    let desktop = OF_DESKTOPS.iter().any(|begin| upper.starts_with(begin));
+    // The shell's directory is the one name that is nothing but such a word.
+    let is_free =
+        |word: &str| NO_SECRETS.contains(&word) || upper == "PWD" || (desktop && word == "SESSION");
+    let is_secret = |word: &str| {
+        let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        let ends = SECRET_ENDINGS.iter().any(|ending| word.ends_with(ending));
+        !is_free(word) && (ends || SECRET_WORDS.contains(&word))
+    };
     names_keys(name)
-        || upper.split('_').any(|word| SECRET_WORDS.contains(&word))
+        || upper.split(|c: char| !c.is_ascii_alphanumeric()).any(is_secret)
         || SECRET_PARTS.iter().any(|part| upper.contains(part))
 }
 
-/// Whether an address in this text has something before the host, as `https://user:token@host` has.
-fn names_a_login(text: &str) -> bool {
-    let ends = |c: char| c == '/' || c == ',' || c.is_whitespace();
-    text.split("://")
-        .skip(1)
-        .any(|rest| rest.split(ends).next().is_some_and(|authority| authority.contains('@')))
+/// Variables whose addresses are of what is downloaded: no question and no part of a path of theirs need be
+/// more than a name.
+const DOWNLOADS: [&str; 4] = ["GOPROXY", "GOSUMDB", "RUSTUP_DIST_SERVER", "RUSTUP_UPDATE_ROOT"];
+
+/// Whether the value of this variable holds a key: as a sign-in before a host, in an address or as what the
+/// value gives to a name of a key.
+#[must_use]
+pub fn holds_key(name: &str, value: &str) -> bool {
+    // `sr@latin` is a language.
+    let signs_in = address::signs_in(value) || (name != "LANGUAGE" && address::is_sign_in(value));
+    let words = || value.split_whitespace();
+    let gives = |word: &str| word == "--" || (word.contains('=') && !word.starts_with('-'));
+    signs_in
+        || gives_key(value)
+        // make writes variables of its command line there, whatever their names.
+        || (name == "MAKEFLAGS" && words().any(gives))
+        || (DOWNLOADS.contains(&name) && address::names_token(value))
+}
+
+/// Whether this text gives something to a name of a key, as `--token=x`, `Password=x;` and `?api_key=x` do.
+#[must_use]
+pub fn gives_key(text: &str) -> bool {
+    let ends = |c: char| c.is_whitespace() || ";&?,\"'".contains(c);
+    text.split(ends).filter_map(|part| part.rsplit_once('=')).any(|(names, value)| {
+        let of_make = names.ends_with("-jobserver-auth");
+        !value.is_empty() && !of_make && names.split('=').any(sounds_secret)
+    })
 }
 
 /// Variables and their values. A variable that is empty counts as unset.
@@ -317,6 +377,31 @@ mod tests {
             ("AWS_SECRET_*", false),
             ("SSH_AUTH_SOCK", false),
             ("npm_config_userconfig", false),
+            ("MYSQL_PWD", false),
+            ("GITHUB_PAT", false),
+            ("AZURE_DEVOPS_EXT_PAT", false),
+            ("BW_SESSION", false),
+            ("OP_SESSION_*", false),
+            ("OP_SESSION_team", false),
+            ("SSHPASS", false),
+            ("LDAPPASS", false),
+            ("DBPASS", false),
+            ("DB_PASS2", false),
+            ("JWT", false),
+            ("GH_BEARER", false),
+            ("SIGNINGKEY", false),
+            ("SENTRY_DSN", false),
+            ("SLACK_WEBHOOK_URL", false),
+            ("NETRC", false),
+            ("KRB5CCNAME", false),
+            ("RCLONE_CONFIG", false),
+            ("PWD", true),
+            ("OLDPWD", true),
+            ("XDG_SESSION_TYPE", true),
+            ("DESKTOP_SESSION", true),
+            ("CACHE_BYPASS", true),
+            ("KEYBOARD_LAYOUT", true),
+            ("PATTERN", true),
         ] {
             assert_eq!(can_be_added(text), can_be, "{text}");
         }
@@ -328,8 +413,33 @@ mod tests {
             ("MYAPP_MODE", "test", true),
             ("MYAPP_API_KEY", "secret", false),
             ("OTHER", "x", false),
+            ("MYAPP_DB", "root:s3cret@tcp(db)/x", false),
+            ("MYAPP_DB", "root@tcp(db)/x", true),
+            ("MYAPP_PROXY", "user:pw@proxy:3128", false),
+            ("MYAPP_PROXY", "proxy:3128", true),
+            ("MYAPP_DB", "Server=db;User Id=sa;Password=x", false),
+            ("MYAPP_DB", "Server=db;Database=x", true),
+            ("MYAPP_DB", "postgres://db/x?sslmode=disable", true),
+            ("MYAPP_DB", "https://db/x?api_key=1", false),
+            ("MYAPP_OPTIONS", "--url=x --token=y", false),
         ] {
             assert_eq!(is_added(&names, name, value), passes, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn variables_name_places_of_keys_in_the_ways_of_their_programs() {
+        let named = |name: &str, value: &str| key_places(&[(name.to_owned(), value.to_owned())]);
+        for (name, value, place) in [
+            ("NETRC", "/k/netrc", Some("/k/netrc")),
+            ("KRB5CCNAME", "FILE:/k/cc", Some("/k/cc")),
+            ("KRB5CCNAME", "DIR:/k/ccs", Some("/k/ccs")),
+            ("KRB5CCNAME", "/k/cc", Some("/k/cc")),
+            ("KRB5CCNAME", "KEYRING:persistent:7", None),
+            ("RCLONE_CONFIG", "/k/rclone.conf", Some("/k/rclone.conf")),
+        ] {
+            let place: Vec<PathBuf> = place.map(PathBuf::from).into_iter().collect();
+            assert_eq!(named(name, value), place, "{name}={value}");
         }
     }
 
@@ -352,6 +462,20 @@ mod tests {
             ("CARGO_HOME", "/c", true),
             ("PIP_CERT", "/c", true),
             ("PIP_INDEX_URL", "https://ann:secret@pypi.example/simple", false),
+            ("GOPROXY", "https://proxy.example/artifactory/api/go/go-virtual", true),
+            ("GOPROXY", "https://dl.cloudsmith.io/a8Kd92kdkdjK3x0q/corp/r/go/,direct", false),
+            ("GOPROXY", "https://proxy.example/?token=x", false),
+            ("GOPROXY", "https://proxy.example/?x", false),
+            ("MAKEFLAGS", "-j8 --output-sync=target", true),
+            ("MAKEFLAGS", "w -j8 --jobserver-auth=3,4", true),
+            ("MAKEFLAGS", " -- API_TOKEN=abc", false),
+            ("MAKEFLAGS", "w -- MODE=abc", false),
+            ("MAKEFLAGS", "-j8 MODE=abc", false),
+            ("CFLAGS", "-O2 -DAPI_TOKEN=abc", false),
+            ("LDFLAGS", "-Wl,-rpath,/opt/a:/opt/python@3.11/lib", true),
+            ("PATH", "/usr/bin:/opt/python@3.11/bin", true),
+            ("LANGUAGE", "de:sr@latin:en", true),
+            ("RUSTFLAGS", "--cfg x -C link-arg=-fuse-ld=lld", true),
         ] {
             assert_eq!(command_may_see(name, value), passes, "{name}={value}");
         }

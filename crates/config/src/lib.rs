@@ -9,6 +9,7 @@
 //! Who calls it: the supervisor for each session it opens, and the command line for `config`,
 //! `init` and `doctor`. [`allow`] writes one rule into the user's file, for the supervisor. No key (secret) ever enters a value of this crate.
 
+mod address;
 mod config;
 mod credentials;
 mod dirs;
@@ -36,6 +37,7 @@ mod value;
 mod variables;
 mod vendors;
 
+pub use address::{is_sign_in, names_token};
 pub use config::{
     Budget, Config, ContextConfig, DaemonConfig, Permissions, ProviderConfig, Row, SandboxConfig,
     ToolsConfig,
@@ -44,7 +46,8 @@ pub use credentials::{Credential, CredentialKey};
 pub use dirs::{Dirs, DirsError, SOCKET_PATH_CAP};
 pub use environment::{
     CARGO_SETTINGS, CERTIFICATES, Environment, FOR_COMMANDS, GRADLE_SETTINGS, MAVEN_SETTINGS,
-    SETTINGS_HOME, TOOL_HOMES, command_may_see, is_added, key_places, names_keys,
+    SETTINGS_HOME, TOOL_HOMES, command_may_see, gives_key, holds_key, is_added, key_places,
+    names_keys, sounds_secret,
 };
 pub use error::{ConfigError, Place};
 pub use hook::{Configured, HookConfig};

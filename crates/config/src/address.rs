@@ -1,0 +1,124 @@
+//! Keys in addresses: sign-ins before a host, and tokens in paths and questions.
+
+/// Whether an address in this text has something before the host, as `https://user:token@host` has.
+pub(crate) fn signs_in(text: &str) -> bool {
+    let ends = |c: char| c == '/' || c == ',' || c.is_whitespace();
+    text.split("://")
+        .skip(1)
+        .any(|rest| rest.split(ends).next().is_some_and(|authority| authority.contains('@')))
+}
+
+/// Names before a colon that no password follows: `npm:package@1`, `mailto:ann@example.com`.
+const NO_NAMES: [&str; 2] = ["npm", "mailto"];
+
+/// Whether a word of this text is a sign-in without a scheme, as `ann:password@proxy:3128` is. A list of
+/// paths, an image with its digest and `git@host:path` are none.
+#[must_use]
+pub fn is_sign_in(text: &str) -> bool {
+    let ends = |c: char| c.is_whitespace() || "\"'<>".contains(c);
+    text.split(ends).any(|word| {
+        let Some((before, host)) = word.rsplit_once('@') else { return false };
+        let Some((name, password)) = before.split_once(':') else { return false };
+        let is_digest = host.starts_with("sha256:") || host.starts_with("sha512:");
+        let is_path = name.contains('/') || password.starts_with("//");
+        let is_remote = name.contains('@') && password.contains('/');
+        let is_none = name.is_empty() || password.is_empty() || before.ends_with(':');
+        !(is_digest || is_path || is_remote || is_none || NO_NAMES.contains(&name))
+    })
+}
+
+/// Whether an address in this text has a question, or a part of its path that looks like a token.
+#[must_use]
+pub fn names_token(text: &str) -> bool {
+    let ends = |c: char| c.is_whitespace() || "\"'<>,;|".contains(c);
+    text.split(ends).filter_map(|word| word.split_once("://")).any(|(scheme, rest)| {
+        let (place, question) = rest.split_once(['?', '#']).unwrap_or((rest, ""));
+        let mut parts = place.split('/');
+        let host = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+        let of_host = match host.as_str() {
+            "dl.cloudsmith.io" => !parts.first().is_none_or(|at| ["public", "basic"].contains(at)),
+            // The owner alone, or the token before the owner.
+            host if host.ends_with(".fury.io") => {
+                parts.get(1).is_some_and(|second| !["-", "simple"].contains(second))
+            }
+            _ => false,
+        };
+        let is_file = scheme.ends_with("file");
+        !is_file && (!question.is_empty() || of_host || parts.into_iter().any(is_token))
+    })
+}
+
+/// Whether a part of a path is long and mixes letters and digits otherwise than names do: `cuda12-wheels`
+/// is one of words with a number behind.
+fn is_token(part: &str) -> bool {
+    let has = |kind: fn(&char) -> bool| part.chars().any(|c| kind(&c));
+    let mixes = has(char::is_ascii_alphabetic) && has(char::is_ascii_digit);
+    let is_name = |word: &str| {
+        let letters = word.trim_end_matches(|c: char| c.is_ascii_digit());
+        let plain = letters.chars().all(|c| c.is_ascii_alphabetic());
+        let digits = word.len() - letters.len();
+        plain && (digits == 0 || letters.is_empty() || (letters.len() <= 11 && digits <= 4))
+    };
+    part.len() >= 16 && mixes && !part.split(['-', '_', '.', '@', '+']).all(is_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sign_ins_without_a_scheme_are_known_from_paths_and_images() {
+        for (text, is) in [
+            ("root:s3cret@tcp(db)/x", true),
+            ("user:pw@proxy:3128", true),
+            ("ann@corp.example:pw@proxy:3128", true),
+            ("jdbc:oracle:thin:scott/tiger@db:1521/x", true),
+            ("root:/s3=c,ret@tcp(db)", true),
+            ("-x ann:p@proxy", true),
+            ("proxy:3128", false),
+            ("jdbc:oracle:thin:@db:1521/x", false),
+            ("git@github.com:org/repo@v1", false),
+            ("postgres:15@sha256:0a1b", false),
+            ("host:5000/image:1@sha256:0a1b", false),
+            ("/usr/bin:/opt/python@3/bin", false),
+            ("./bin:/opt/python@3/bin", false),
+            ("https://registry.example/@scope/x", false),
+            ("npm:package@1.2", false),
+            ("de_DE.UTF-8@euro", false),
+        ] {
+            assert_eq!(is_sign_in(text), is, "{text}");
+        }
+    }
+
+    #[test]
+    fn tokens_in_paths_and_questions_are_known_from_names() {
+        for (text, names) in [
+            ("https://dl.cloudsmith.io/a8Kd92kdkdjK3x0q/corp/r/python/simple/", true),
+            ("https://dl.cloudsmith.io/TOKEN/corp/r/", true),
+            ("https://npm-proxy.fury.io/TOKEN/ann/", true),
+            ("https://packagecloud.io/priv/0123456789abcdef01/ann/r/simple", true),
+            ("https://h.example/s3cr3t-t0ken-of-mine/simple", true),
+            ("https://h.example/hunterhunter2024/", true),
+            ("https://h.example/0a1b2c3d-0000-1111-2222-333344445555/", true),
+            ("https://one.example,https://h.example/?token=x", true),
+            ("https://h.example/simple?x", true),
+            ("sparse+https://h.example/a8Kd92kdkdjK3x0q/", true),
+            ("https://h.example/#a8Kd", true),
+            ("https://dl.cloudsmith.io/public/corp/r/python/simple/", false),
+            ("https://npm.fury.io/ann/", false),
+            ("https://repo.example/artifactory/api/npm/npm-virtual/", false),
+            ("https://gitlab.example/api/v4/projects/1234/packages/pypi/simple", false),
+            ("https://pypi.org/simple", false),
+            ("https://x.example/jax-releases/jax_cuda12_releases.html", false),
+            ("https://download.pytorch.org/whl/cu121", false),
+            ("sparse+https://index.crates.io/", false),
+            ("https://github.com/rust-lang/crates.io-index", false),
+            ("https://x.d.codeartifact.us-east-1.amazonaws.com/npm/r2/", false),
+            ("file:///srv/a8Kd92kdkdjK3x0q", false),
+            ("a8Kd92kdkdjK3x0q", false),
+        ] {
+            assert_eq!(names_token(text), names, "{text}");
+        }
+    }
+}
