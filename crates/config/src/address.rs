@@ -5,7 +5,17 @@ pub(crate) fn signs_in(text: &str) -> bool {
     let ends = |c: char| c == '/' || c == ',' || c.is_whitespace();
     text.split("://")
         .skip(1)
-        .any(|rest| rest.split(ends).next().is_some_and(|authority| authority.contains('@')))
+        .filter_map(|rest| rest.split(ends).next())
+        .any(|authority| authority.contains('@') || is_begun_sign_in(authority))
+}
+
+/// Whether what stands before the first slash has something else than a port behind its colon: the beginning
+/// of a password with a slash in it.
+fn is_begun_sign_in(authority: &str) -> bool {
+    authority.rsplit_once(':').is_some_and(|(_, port)| {
+        let is_port = port.chars().all(|c| c.is_ascii_digit());
+        !(is_port || port.starts_with(['$', '{']) || authority.starts_with('['))
+    })
 }
 
 /// Names before a colon that no password follows: `npm:package@1`, `mailto:ann@example.com`.
@@ -44,6 +54,7 @@ pub fn names_token(text: &str) -> bool {
             }
             _ => false,
         };
+        let of_host = of_host || (!host.contains('@') && is_begun_sign_in(&host));
         let is_file = scheme.ends_with("file");
         !is_file && (!question.is_empty() || of_host || parts.into_iter().any(is_token))
     })
@@ -105,6 +116,10 @@ mod tests {
             ("https://h.example/simple?x", true),
             ("sparse+https://h.example/a8Kd92kdkdjK3x0q/", true),
             ("https://h.example/#a8Kd", true),
+            ("https://ann:p/w@h.example/simple", true),
+            ("https://ann:pw@h.example/simple", false),
+            ("https://h.example:8443/simple", false),
+            ("https://[::1]:8443/simple", false),
             ("https://dl.cloudsmith.io/public/corp/r/python/simple/", false),
             ("https://npm.fury.io/ann/", false),
             ("https://repo.example/artifactory/api/npm/npm-virtual/", false),

@@ -133,6 +133,12 @@ impl Walk<'_> {
                 Some(clean.into_bytes())
             }
             Fate::Unneeded => return,
+            Fate::Refused => {
+                self.into.left_out.insert(format!("git's {}", label(&setting)));
+                head(text, section, name.as_deref());
+                line(text, "required", Some(b"true"));
+                return;
+            }
             Fate::LeftOut => {
                 self.into.left_out.insert(format!("git's {}", label(&setting)));
                 return;
@@ -206,7 +212,7 @@ impl Walk<'_> {
 /// What a person is told of a setting that is not given.
 fn label(setting: &GitSetting) -> String {
     match setting.section.as_str() {
-        "alias" => "aliases with `!`".to_owned(),
+        "alias" => "aliases with `!` or keys".to_owned(),
         _ => in_words(setting),
     }
 }

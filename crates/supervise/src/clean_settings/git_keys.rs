@@ -2,8 +2,10 @@
 //! no program. What is on no list stays out, so that a new key of git's or of another program's can
 //! carry nothing in.
 
-use super::url::{signs_in, without_sign_in};
+use super::url::{carries_key, signs_in, without_sign_in_of};
 use sandbox::GitSetting;
+use std::ffi::OsStr;
+use std::path::Path;
 
 /// What becomes of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +22,9 @@ pub(super) enum Fate {
     Unneeded,
     /// Not given, which is said.
     LeftOut,
+    /// A filter that is not given, which is said: git refuses where it would need it, for without it git
+    /// would store or write other content.
+    Refused,
 }
 
 /// Of files: `a.b` is a key, `a.*.b` one of a section with a name, `*` at the end any key.
@@ -80,7 +85,7 @@ const NOT: &[&str] = &[
     "format.cc",
 ];
 
-/// What is given. Filters and merge drivers are programs too, and are given all the same: without
+/// What is given. Filters and merge drivers are programs too, and are given where they are known: without
 /// them git would store other content than the person's git does. Commands run them in their cage;
 /// git's tools run none that look or commit.
 const KEPT: &[&str] = &[
@@ -195,10 +200,21 @@ const KEPT: &[&str] = &[
     "worktree.*",
 ];
 
+/// Programs of filters, which have no key among their words.
+const FILTERS: [&str; 8] =
+    ["git-lfs", "git-crypt", "nbstripout", "clang-format", "dos2unix", "expand", "unexpand", "cat"];
+
 /// What becomes of it.
 pub(super) fn fate(setting: &GitSetting) -> Fate {
     let key = in_words(setting);
     let on = |list: &[&str]| list.iter().any(|pattern| matches(pattern, &key));
+    let lossy = |bytes: &Option<Vec<u8>>| {
+        bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    };
+    let (name, value) = (lossy(&setting.name), lossy(&setting.value).unwrap_or_default());
+    if name.is_some_and(|name| signs_in(&name) || config::names_token(&name)) {
+        return Fate::LeftOut;
+    }
     if ["include.path", "includeif.*.path"].contains(&key.as_str()) {
         return Fate::Include;
     }
@@ -211,20 +227,65 @@ pub(super) fn fate(setting: &GitSetting) -> Fate {
     if on(NOT) || !on(KEPT) {
         return Fate::LeftOut;
     }
-    let lossy = |bytes: &Option<Vec<u8>>| {
-        bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    match (setting.section.as_str(), setting.key.as_str()) {
+        ("filter", "clean" | "smudge" | "process") if !is_known_filter(&value) => Fate::Refused,
+        // As it is where nothing says so; it must not undo the refusal of a filter that is not given.
+        ("filter", "required") if ["false", "no", "off", "0", ""].contains(&&*value) => {
+            Fate::Unneeded
+        }
+        ("alias", _) if value.starts_with('!') || carries_key(&value) || sets_other(&value) => {
+            Fate::LeftOut
+        }
+        ("merge", "driver") if carries_key(&value) => Fate::LeftOut,
+        _ if config::names_token(&value) => Fate::LeftOut,
+        _ => match without_sign_in_of(&setting.key, &value) {
+            None => Fate::Kept,
+            Some(clean) if setting.key == "proxy" => Fate::Without(clean),
+            Some(_) => Fate::LeftOut,
+        },
+    }
+}
+
+/// Whether words of an alias give git a setting for one run that a command would not be given.
+fn sets_other(alias: &str) -> bool {
+    let words: Vec<&str> = alias.split_whitespace().collect();
+    let given = words.windows(2).filter(|pair| pair.first() == Some(&"-c"));
+    let given = given.filter_map(|pair| pair.get(1)?.trim_matches(['"', '\'']).split_once('='));
+    alias.contains("--config-env")
+        || given.into_iter().any(|(key, value)| {
+            let Some((section, rest)) = key.split_once('.') else { return false };
+            let (name, key) =
+                rest.rsplit_once('.').map_or((None, rest), |(name, key)| (Some(name), key));
+            let setting = GitSetting {
+                section: section.to_ascii_lowercase(),
+                name: name.map(|name| name.as_bytes().to_vec()),
+                key: key.to_ascii_lowercase(),
+                value: Some(value.as_bytes().to_vec()),
+            };
+            !matches!(fate(&setting), Fate::Kept | Fate::Unneeded)
+        })
+}
+
+/// Whether a filter is a known program by itself, with names of its own and options that have no value.
+fn is_known_filter(command: &str) -> bool {
+    let words: Vec<&str> =
+        command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
+    let file = |word: &str| Path::new(word).file_name().and_then(OsStr::to_str).map(str::to_owned);
+    let name = words.first().and_then(|word| file(word)).unwrap_or_default();
+    let is_python = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') == "python";
+    let rest = match words.get(1..).unwrap_or_default() {
+        ["lfs", rest @ ..] if name == "git" => rest,
+        ["-m", "nbstripout", rest @ ..] if is_python => rest,
+        rest if FILTERS.contains(&name.as_str()) => rest,
+        [] if command.is_empty() => return true,
+        _ => return false,
     };
-    let (name, value) = (lossy(&setting.name), lossy(&setting.value).unwrap_or_default());
-    let runs = setting.section == "alias" && value.starts_with('!');
-    if runs || name.is_some_and(|name| signs_in(&name)) {
-        return Fate::LeftOut;
-    }
-    match without_sign_in(&value) {
-        None => Fate::Kept,
-        // Such as `ann:password@proxy:3128`.
-        Some(clean) if key.ends_with(".proxy") => Fate::Without(clean),
-        Some(_) => Fate::LeftOut,
-    }
+    let is_plain = |word: &&str| {
+        let option = word.trim_start_matches('-');
+        let letters = option.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+        ["%f", "-"].contains(word) || (letters && option.len() <= 24)
+    };
+    rest.len() <= 4 && rest.iter().all(is_plain) && !rest.iter().any(|word| carries_key(word))
 }
 
 /// A key as the lists have it, and as a person is told.
@@ -276,6 +337,35 @@ mod tests {
             ("url.insteadof", "https://t@github.com/", "https://github.com/", Fate::LeftOut),
             ("url.insteadof", "https://github.com/", "https://t@github.com/", Fate::LeftOut),
             ("filter.clean", "lfs", "git-lfs clean -- %f", Fate::Kept),
+            ("filter.process", "lfs", "git-lfs filter-process", Fate::Kept),
+            ("filter.smudge", "lfs", "git-lfs smudge --skip -- %f", Fate::Kept),
+            ("filter.clean", "crypt", "\"git-crypt\" clean", Fate::Kept),
+            ("filter.clean", "nb", "\"/usr/bin/python3.11\" -m nbstripout", Fate::Kept),
+            ("filter.smudge", "nb", "cat", Fate::Kept),
+            ("filter.required", "lfs", "true", Fate::Kept),
+            ("filter.required", "pw", "false", Fate::Unneeded),
+            ("filter.clean", "pw", "sed s/realpassword/XXX/", Fate::Refused),
+            ("filter.smudge", "pw", "sed 's/XXX/hunter/'", Fate::Refused),
+            ("filter.clean", "pw", "git-crypt clean --key-name=x", Fate::Refused),
+            ("filter.clean", "pw", "openssl enc -k hunter", Fate::Refused),
+            ("filter.clean", "pw", "git-lfs clean; sed s/x/y/", Fate::Refused),
+            ("filter.clean", "pw", "python3 -c x", Fate::Refused),
+            ("merge.driver", "x", "merge-x --token=a %O %A %B", Fate::LeftOut),
+            ("merge.driver", "x", "merge-x %O %A %B", Fate::Kept),
+            ("alias.f", "", "-c http.extraHeader='A: t' fetch", Fate::LeftOut),
+            ("alias.f", "", "-c http.https://x.example/.extraheader=\"A t\" fetch", Fate::LeftOut),
+            ("alias.f", "", "-c core.sshCommand=x fetch", Fate::LeftOut),
+            ("alias.f", "", "-c http.proxy=ann:pw@proxy fetch", Fate::LeftOut),
+            ("alias.f", "", "--config-env=http.x=Y fetch", Fate::LeftOut),
+            ("alias.f", "", "-c color.ui=never diff", Fate::Kept),
+            ("alias.f", "", "commit -c HEAD", Fate::Kept),
+            ("alias.command", "f", "-c http.extraHeader=x fetch", Fate::LeftOut),
+            ("http.proxy", "", "ann:pw@proxy:3128", without("proxy:3128")),
+            ("http.proxy", "https://x.example", "ann:pw@proxy", without("proxy")),
+            ("http.proxy", "", "proxy:3128", Fate::Kept),
+            ("url.insteadof", "https://x.example/a8Kd92kdkdjK3x0q/", "https://y/", Fate::LeftOut),
+            ("url.insteadof", "https://x.example/?t=x", "https://y/", Fate::LeftOut),
+            ("includeif.path", "hasconfig:remote.*.url:https://t@x.example/**", "x", Fate::LeftOut),
             ("diff.textconv", "pdf", "pdftotext", Fate::LeftOut),
             ("diff.algorithm", "", "histogram", Fate::Kept),
             ("merge.tool", "", "meld", Fate::Unneeded),

@@ -1,8 +1,8 @@
 //! Settings in lines, as npm's and pip's are: a key and its value, some below a section. What is on a
-//! tool's list is given, without sign-ins in its addresses.
+//! tool's list is given, without sign-ins and tokens in its addresses, and without comments.
 
 use super::packages::Clean;
-use super::url::without_sign_in;
+use super::url::{without_sign_in_of, without_tokens};
 
 /// What an indented line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +135,7 @@ fn entries(text: &str, indented: Indented) -> Vec<Entry> {
     let mut found: Vec<Entry> = Vec::new();
     let mut section = String::new();
     for line in text.lines() {
-        let bare = line.trim();
+        let bare = without_comment(line.trim(), indented);
         if bare.is_empty() || bare.starts_with(['#', ';']) {
             continue;
         }
@@ -157,6 +157,31 @@ fn entries(text: &str, indented: Indented) -> Vec<Entry> {
     found
 }
 
+/// A line without the comment behind its value. npm takes what stands in quotes, or behind a backslash, as it
+/// is. pip knows no such comments, and no address of its has a blank before such a sign.
+fn without_comment(line: &str, indented: Indented) -> &str {
+    let value = line.split_once('=').map_or(line, |(_, value)| value.trim());
+    let quoted = |sign: char| value.len() > 1 && value.starts_with(sign) && value.ends_with(sign);
+    if quoted('"') || quoted('\'') {
+        return line;
+    }
+    let mut before = ' ';
+    for (at, sign) in line.char_indices() {
+        let begins = match indented {
+            Indented::Line => before != '\\',
+            Indented::Value => before.is_whitespace(),
+        };
+        // A password with such a sign in it is one all the same.
+        let rest = line.get(at..).unwrap_or_default().split_whitespace().next();
+        let in_sign_in = !before.is_whitespace() && rest.is_some_and(|rest| rest.contains('@'));
+        if begins && !in_sign_in && ['#', ';'].contains(&sign) {
+            return line.get(..at).unwrap_or(line).trim_end();
+        }
+        before = sign;
+    }
+    line
+}
+
 fn clean(
     entries: Vec<Entry>,
     given: impl Fn(&str) -> bool,
@@ -164,17 +189,32 @@ fn clean(
 ) -> Clean {
     let mut clean = Clean::default();
     let mut section = String::new();
-    for Entry { section: of, key, value } in entries {
+    for Entry { section: of, key, mut value } in entries {
         if !given(&key) {
             clean.left_out.push(key);
             continue;
+        }
+        let mut has_token = false;
+        for line in &mut value {
+            if let Some(without) = without_tokens(line) {
+                (*line, has_token) = (without, true);
+            }
+        }
+        if has_token {
+            clean.left_out.push(format!("token in {key}"));
+            if value.iter().all(String::is_empty) {
+                continue;
+            }
+            let first = value.iter().take(1).cloned().collect::<Vec<_>>();
+            let more = value.into_iter().skip(1).filter(|line| !line.is_empty());
+            value = first.into_iter().chain(more).collect();
         }
         if section != of {
             clean.text.push_str(&format!("[{of}]\n"));
             section = of;
         }
         let mut value = value.join("\n    ");
-        if let Some(without) = without_sign_in(&value) {
+        if let Some(without) = without_sign_in_of(&key, &value) {
             clean.left_out.push(format!("password in {key}"));
             value = without;
         }
@@ -227,6 +267,54 @@ mod tests {
                 "node-options",
             ]
         );
+    }
+
+    #[test]
+    fn keys_in_every_place_of_an_address_stay_outside() {
+        for (line, given) in [
+            ("registry=https://npm-proxy.fury.io/s3cret/ann/", ""),
+            ("registry=https://npm.example/?token=s3cret", ""),
+            ("registry=https://npm.example/s3cret0123456789/", ""),
+            ("@corp:registry=https://npm.example/?s3cret", ""),
+            ("proxy=ann:s3cret@proxy:3128", "proxy = proxy:3128\n"),
+            ("registry=https://npm.example/ ; s3cret", "registry = https://npm.example/\n"),
+            ("registry=https://npm.example/#s3cret", "registry = https://npm.example/\n"),
+            (
+                "registry=https://repo.example/artifactory/api/npm/npm-virtual/",
+                "registry = https://repo.example/artifactory/api/npm/npm-virtual/\n",
+            ),
+            ("proxy=http://ann:s3#cret@proxy:3128", ""),
+            ("proxy=ann:s3#cret@proxy:3128", "proxy = proxy:3128\n"),
+            ("registry=https://ann:s3#cret@npm.example/", ""),
+            ("registry=https://ann:s3/cret@npm.example/", ""),
+            ("tag=next#s3cret", "tag = next\n"),
+            ("noproxy=a.example,b", "noproxy = a.example,b\n"),
+            ("init-author-name=\"A # B\"", "init-author-name = \"A # B\"\n"),
+        ] {
+            let clean = npm(&[line.to_owned()], &mut copied);
+            assert_eq!(clean.text, given, "{line}");
+        }
+        for (text, given) in [
+            ("index-url = https://pypi.example/s3cret0123456789/simple", ""),
+            ("index-url = https://pypi.example/simple?token=s3cret", ""),
+            ("proxy = ann:s3cret@proxy:3128", "proxy = proxy:3128\n"),
+            (
+                "extra-index-url =\n  https://one.example/simple\n  https://dl.cloudsmith.io/s3cret/r/simple",
+                "extra-index-url = \n    https://one.example/simple\n",
+            ),
+            (
+                "extra-index-url = https://one.example/simple https://two.example/?s3cret",
+                "extra-index-url = https://one.example/simple\n",
+            ),
+            (
+                "index-url = https://pypi.org/simple # s3cret",
+                "index-url = https://pypi.org/simple\n",
+            ),
+            ("index-url = https://pypi.org/simple", "index-url = https://pypi.org/simple\n"),
+        ] {
+            let clean = pip(&[format!("[global]\n{text}\n")], &mut copied);
+            assert_eq!(clean.text.replace("[global]\n", ""), given, "{text}");
+        }
     }
 
     #[test]

@@ -218,17 +218,9 @@ fn maven_may_hold_keys(text: &str) -> bool {
         is_known && words.all(|word| attributes.iter().any(|known| word.starts_with(known)))
     };
     url::signs_in(text)
-        || text.contains('?') && text.contains("://") && asks(text)
+        || config::is_sign_in(text)
+        || config::names_token(text)
         || !text.split('<').skip(1).all(known)
-}
-
-/// Whether an address has a question, which may be a token.
-fn asks(text: &str) -> bool {
-    text.split("://").skip(1).any(|rest| {
-        rest.split(|c: char| c.is_whitespace() || "<\"'".contains(c))
-            .next()
-            .is_some_and(|address| address.contains('?'))
-    })
 }
 
 /// Whether properties of Gradle may hold keys. A backslash may hide a name, or go on in the next line.
@@ -237,7 +229,8 @@ fn gradle_may_hold_keys(text: &str) -> bool {
         let line = line.trim().to_lowercase().replace([' ', '\t'], "");
         line.is_empty() || OF_GRADLE.iter().any(|name| line.starts_with(name))
     };
-    url::signs_in(text) || text.contains('\\') || !text.split(['\n', '\r']).all(known)
+    let signs_in = text.split('=').any(config::is_sign_in) || url::signs_in(text);
+    signs_in || text.contains('\\') || !text.split(['\n', '\r']).all(known)
 }
 
 /// Where the program's settings lie, by the names that the program reads them by.
@@ -278,7 +271,28 @@ fn machine(person: &Person<'_>, dir: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn cargo_s_settings_in_the_home_are_given_only_where_they_hold_no_key() {
+        for (text, given) in [
+            ("[net]\noffline = true\n", true),
+            ("[env]\nCOLOR = \"#fff\"\n", true),
+            ("# token = \"s3cret\"\n", false),
+            ("[net]\noffline = true # s3cret\n", false),
+            ("[registry]\n[registry]\ntoken = \"s3cret\"\n", false),
+            ("[http]\nproxy = \"ann:s3cret@proxy:3128\"\n", false),
+            ("[env]\nGITHUB_PAT = \"s3cret\"\n", false),
+        ] {
+            let home = tempfile::tempdir().unwrap();
+            std::fs::create_dir(home.path().join(".cargo")).unwrap();
+            std::fs::write(home.path().join(".cargo/config.toml"), text).unwrap();
+            let home = home.path().to_owned();
+            let person = Person { env: &[], home, writable: Vec::new(), kept: Vec::new() };
+            assert_eq!(!in_home(&person).0.is_empty(), given, "{text}");
+        }
+    }
 
     #[test]
     fn settings_that_may_hold_keys_are_known() {
@@ -307,6 +321,9 @@ mod tests {
             ("<id key='x'>a</id>", true),
             ("<url>https://ann:x@maven.example.org/</url>", true),
             ("<url>https://maven.example.org/?k=x</url>", true),
+            ("<url>https://maven.example.org/a8Kd92kdkdjK3x0q/m2/</url>", true),
+            ("<url>https://repo.example.org/artifactory/maven-virtual</url>", false),
+            ("<proxy><host>ann:x@proxy</host></proxy>", true),
         ] {
             assert_eq!(maven_may_hold_keys(text), holds, "{text}");
         }
@@ -322,6 +339,7 @@ mod tests {
             ("org.gradle.parallel.own=x", true),
             ("systemProp.http.proxyPassword=x", true),
             ("systemProp.http.proxyHost=http://ann:x@proxy", true),
+            ("systemProp.http.proxyHost=ann:x@proxy", true),
         ] {
             assert_eq!(gradle_may_hold_keys(text), holds, "{text}");
         }

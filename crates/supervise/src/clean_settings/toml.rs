@@ -2,8 +2,9 @@
 //! sign-ins in its addresses and without what is named like a key.
 
 use super::packages::Clean;
-use super::url::without_sign_in;
-use toml_edit::{DocumentMut, Item, TableLike, Value};
+use super::url::{carries_key, without_sign_in_of};
+use toml_edit::visit_mut::{VisitMut, visit_array_mut, visit_table_like_kv_mut, visit_table_mut};
+use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, KeyMut, Table, TableLike, Value};
 
 /// First names of cargo's keys. `include` and `credential-alias` are on no list.
 const OF_CARGO: &[&str] = &[
@@ -75,14 +76,19 @@ const KEYS: [&str; 7] =
 /// The same as words of a name: `SIGNING_KEY`, `client-key`.
 const WORDS: [&str; 3] = ["key", "auth", "pass"];
 
+/// What is left out where a comment may hold what is no setting any more.
+const COMMENTS: &str = "comments";
+
 /// cargo's settings without keys.
 pub(super) fn cargo(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> Clean {
     clean(texts, OF_CARGO, copied)
 }
 
-/// uv's settings without keys.
+/// uv's settings without keys. Nobody misses the comments of what is only ever copied.
 pub(super) fn uv(texts: &[String], copied: &mut dyn FnMut(&str) -> String) -> Clean {
-    clean(texts, OF_UV, copied)
+    let mut clean = clean(texts, OF_UV, copied);
+    clean.left_out.retain(|what| what != COMMENTS);
+    clean
 }
 
 /// Whether something of this name is a key.
@@ -92,12 +98,20 @@ fn means_key(name: &str) -> bool {
     KEYS.iter().any(|key| name.contains(key)) || words.any(|word| WORDS.contains(&word))
 }
 
-/// The last of these texts; settings that are no TOML are none.
+/// The last of these texts. Settings that are no TOML may hold keys, and nothing of them is given.
 fn clean(texts: &[String], given: &[&str], copied: &mut dyn FnMut(&str) -> String) -> Clean {
     let mut clean = Clean::default();
-    let Some(Ok(mut document)) = texts.last().map(|text| text.parse::<DocumentMut>()) else {
+    let Some(text) = texts.last() else { return clean };
+    let Ok(mut document) = text.parse::<DocumentMut>() else {
+        clean.left_out.push("settings, which are no valid TOML".to_owned());
         return clean;
     };
+    Plain.visit_document_mut(&mut document);
+    document.set_trailing("");
+    // Names and values are still written as they were, so that any other `#` began a comment.
+    if document.to_string().matches('#').count() != text.matches('#').count() {
+        clean.left_out.push(COMMENTS.to_owned());
+    }
     let names: Vec<String> = document.iter().map(|(name, _)| name.to_owned()).collect();
     for name in names {
         if !given.contains(&name.as_str()) {
@@ -105,94 +119,153 @@ fn clean(texts: &[String], given: &[&str], copied: &mut dyn FnMut(&str) -> Strin
             clean.left_out.push(name);
         }
     }
-    table(document.as_table_mut(), "", &mut clean.left_out, copied);
-    // A comment may hold what is no setting any more.
-    let lines = document.to_string();
-    let lines = lines.lines().filter(|line| !line.trim_start().starts_with('#'));
-    clean.text = lines.flat_map(|line| [line, "\n"]).collect();
+    let mut walk = Walk { left_out: &mut clean.left_out, copied };
+    walk.table(document.as_table_mut(), "");
+    clean.text = document.to_string();
     clean
 }
 
-fn table(
-    of: &mut dyn TableLike,
-    above: &str,
-    left_out: &mut Vec<String>,
-    copied: &mut dyn FnMut(&str) -> String,
-) {
-    let names: Vec<String> = of.iter().map(|(name, _)| name.to_owned()).collect();
-    for name in names {
-        let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
-        // These names are the person's own.
-        let is_free = ["", "registries", "source", "profile", "target"].contains(&above);
-        if !is_free && means_key(&name) {
-            of.remove(&name);
-            left_out.push(path);
-        } else if let Some(item) = of.get_mut(&name) {
-            let sign_ins = self::item(item, &path, left_out, copied);
-            if sign_ins == SignIns::TakenOut {
-                left_out.push(format!("password in {path}"));
-            }
-        }
+/// Takes comments and blanks from a document.
+struct Plain;
+
+impl VisitMut for Plain {
+    fn visit_table_mut(&mut self, table: &mut Table) {
+        *table.decor_mut() = Decor::new("", "");
+        visit_table_mut(self, table);
+    }
+
+    fn visit_table_like_kv_mut(&mut self, mut key: KeyMut<'_>, node: &mut Item) {
+        key.leaf_decor_mut().clear();
+        key.dotted_decor_mut().clear();
+        visit_table_like_kv_mut(self, key, node);
+    }
+
+    fn visit_inline_table_mut(&mut self, table: &mut InlineTable) {
+        table.decor_mut().clear();
+        table.set_trailing("");
+        table.set_trailing_comma(false);
+        self.visit_table_like_mut(table);
+    }
+
+    fn visit_array_mut(&mut self, array: &mut Array) {
+        array.set_trailing("");
+        array.set_trailing_comma(false);
+        visit_array_mut(self, array);
+    }
+
+    fn visit_value_mut(&mut self, value: &mut Value) {
+        value.decor_mut().clear();
+        toml_edit::visit_mut::visit_value_mut(self, value);
     }
 }
 
+/// What becomes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SignIns {
-    None,
-    TakenOut,
+enum Fate {
+    Kept,
+    LeftOut,
 }
 
-fn item(
-    item: &mut Item,
-    path: &str,
-    left_out: &mut Vec<String>,
-    copied: &mut dyn FnMut(&str) -> String,
-) -> SignIns {
-    if let Some(tables) = item.as_array_of_tables_mut() {
-        tables.iter_mut().for_each(|of| table(of, path, left_out, copied));
-    } else if let Some(of) = item.as_table_like_mut() {
-        table(of, path, left_out, copied);
-    } else if let Some(value) = item.as_value_mut() {
-        if path == "http.cainfo"
-            && let Some(file) = value.as_str().map(str::to_owned)
-        {
-            *value = copied(&file).into();
-        }
-        return self::value(value, path, left_out, copied);
-    }
-    SignIns::None
+struct Walk<'a> {
+    left_out: &'a mut Vec<String>,
+    copied: &'a mut dyn FnMut(&str) -> String,
 }
 
-fn value(
-    of: &mut Value,
-    path: &str,
-    left_out: &mut Vec<String>,
-    copied: &mut dyn FnMut(&str) -> String,
-) -> SignIns {
-    match of {
-        Value::String(text) => match without_sign_in(text.value()) {
-            Some(clean) => {
-                *of = clean.into();
-                SignIns::TakenOut
-            }
-            None => SignIns::None,
-        },
-        Value::Array(list) => {
-            let mut found = SignIns::None;
-            for each in list.iter_mut() {
-                if value(each, path, left_out, copied) == SignIns::TakenOut {
-                    found = SignIns::TakenOut;
+impl Walk<'_> {
+    /// A table without its address or value is none to its program.
+    fn table(&mut self, of: &mut dyn TableLike, above: &str) -> Fate {
+        let mut whole = Fate::Kept;
+        let names: Vec<String> = of.iter().map(|(name, _)| name.to_owned()).collect();
+        for name in names {
+            let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
+            // These names are the person's own.
+            let is_free = ["", "registries", "source", "profile", "target"].contains(&above);
+            let is_key = match above {
+                "env" => config::sounds_secret(&name) || means_key(&name),
+                _ => !is_free && means_key(&name),
+            };
+            let fate = match of.get_mut(&name) {
+                _ if is_key => Fate::LeftOut,
+                Some(item) => self.item(item, &path),
+                None => Fate::Kept,
+            };
+            if fate == Fate::LeftOut {
+                of.remove(&name);
+                self.note(path);
+                if ["url", "value"].contains(&name.as_str()) && !is_free && above != "env" {
+                    whole = Fate::LeftOut;
                 }
             }
-            found
         }
-        Value::InlineTable(inline) => {
-            table(inline, path, left_out, copied);
-            SignIns::None
+        whole
+    }
+
+    fn item(&mut self, item: &mut Item, path: &str) -> Fate {
+        if let Some(tables) = item.as_array_of_tables_mut() {
+            let fates: Vec<Fate> = tables.iter_mut().map(|of| self.table(of, path)).collect();
+            let mut fates = fates.into_iter();
+            tables.retain(|_| fates.next() == Some(Fate::Kept));
+        } else if let Some(of) = item.as_table_like_mut() {
+            return self.table(of, path);
+        } else if let Some(value) = item.as_value_mut() {
+            if path == "http.cainfo"
+                && let Some(file) = value.as_str().map(str::to_owned)
+            {
+                *value = (self.copied)(&file).into();
+            }
+            return self.value(value, path);
         }
-        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {
-            SignIns::None
+        Fate::Kept
+    }
+
+    fn value(&mut self, of: &mut Value, path: &str) -> Fate {
+        match of {
+            Value::String(text) => {
+                let text = text.value();
+                if holds_key(path, text) {
+                    return Fate::LeftOut;
+                }
+                if let Some(clean) = without_sign_in_of(path, text) {
+                    self.note(format!("password in {path}"));
+                    *of = clean.into();
+                }
+            }
+            Value::Array(list) => {
+                // The words of one command.
+                let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
+                if runs(path) && holds_key(path, &words.join(" ")) {
+                    return Fate::LeftOut;
+                }
+                let fates: Vec<Fate> = list.iter_mut().map(|each| self.value(each, path)).collect();
+                if fates.contains(&Fate::LeftOut) {
+                    self.note(format!("token in {path}"));
+                }
+                let mut fates = fates.into_iter();
+                list.retain(|_| fates.next() == Some(Fate::Kept));
+            }
+            Value::InlineTable(inline) => return self.table(inline, path),
+            Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {}
         }
+        Fate::Kept
+    }
+
+    fn note(&mut self, what: String) {
+        if !self.left_out.contains(&what) {
+            self.left_out.push(what);
+        }
+    }
+}
+
+/// Whether what stands there are words of a command or of a compiler.
+fn runs(path: &str) -> bool {
+    ["alias.", "build.rust", "target.", "doc."].iter().any(|section| path.starts_with(section))
+}
+
+/// Whether a text in this place holds a key, otherwise than as the sign-in of an address.
+fn holds_key(path: &str, text: &str) -> bool {
+    match path.strip_prefix("env.") {
+        Some(rest) => config::holds_key(rest.split('.').next().unwrap_or(rest), text),
+        None => config::names_token(text) || (runs(path) && carries_key(text)),
     }
 }
 
@@ -249,6 +322,57 @@ mod tests {
              [[index]]\nname = \"corp\"\nurl = \"https://pypi.example/simple\"\n\
              [pip]\nindex-url = \"https://p.example/simple\"\n"
         );
-        assert_eq!(uv(&["no [toml".to_owned()], &mut |_| String::new()), Clean::default());
+        let clean = uv(&["no [toml".to_owned()], &mut |_| String::new());
+        assert!(clean.text.is_empty() && clean.left_out.len() == 1, "{clean:?}");
+    }
+
+    #[test]
+    fn what_may_hold_a_key_is_left_out_and_all_else_stays() {
+        for (text, given) in [
+            ("# token = \"s3cret\"\n", ""),
+            ("[net]\noffline = true # s3cret\n", "[net]\noffline = true\n"),
+            ("[net] # s3cret\noffline = true\n", "[net]\noffline = true\n"),
+            ("[net]\noffline = true\n# s3cret\n", "[net]\noffline = true\n"),
+            (
+                "[build]\nrustflags = [ # s3cret\n  \"-g\", # s3cret\n # s3cret\n]\n",
+                "[build]\nrustflags = [\"-g\"]\n",
+            ),
+            ("# s3cret\nnet.offline = true # s3cret\n", "net.offline = true\n"),
+            ("[registry]\n[registry]\ntoken = \"s3cret\"\n", ""),
+            ("[http]\nproxy = \"ann:s3cret@proxy:3128\"\n", "[http]\nproxy = \"proxy:3128\"\n"),
+            ("[env]\nGITHUB_PAT = \"s3cret\"\n", "[env]\n"),
+            ("[env]\nSSHPASS = { value = \"s3cret\", force = true }\n", "[env]\n"),
+            ("[env]\nDB = \"root:s3cret@tcp(db)/x\"\n", "[env]\n"),
+            ("[env]\nDB = { value = \"root:s3cret@tcp(db)/x\" }\n", "[env]\n"),
+            (
+                "[registries]\nc = { index = \"https://x/s3cret0123456789\" }\n",
+                "[registries]\nc = {}\n",
+            ),
+            ("[registries.c]\nindex = \"https://x/?token=s3cret\"\n", "[registries.c]\n"),
+            ("[alias]\np = \"publish --token s3cret\"\n", "[alias]\n"),
+            ("[alias]\np = [\"publish\", \"--token\", \"s3cret\"]\n", "[alias]\n"),
+            ("[target.x]\nrunner = \"sshpass -p s3cret ssh h\"\n", "[target.x]\n"),
+        ] {
+            let clean = cargo(&[text.to_owned()], &mut str::to_owned);
+            assert_eq!(clean.text, given, "{text}");
+            assert!(!clean.left_out.is_empty(), "{text}");
+        }
+        let text = "[alias]\nb = \"build --release\"\n[env]\nCOLOR = \"#fff\"\n\n\
+            [registries.c]\nindex = \"https://repo.example/artifactory/api/cargo/cargo-virtual/\"\n";
+        let clean = cargo(&[text.to_owned()], &mut str::to_owned);
+        assert_eq!(
+            (clean.text.replace("\n\n", "\n"), clean.left_out),
+            (text.replace("\n\n", "\n"), vec![])
+        );
+        let text = "# mine\nextra-index-url = [\"https://one.example/simple\", \"https://two.example/?s3cret\"]\n\
+            http-proxy = \"ann:s3cret@proxy:3128\"\n[[index]]\nurl = \"https://dl.cloudsmith.io/s3cret/r/\"\n\
+            [[index]]\nurl = \"https://o.example\"\n";
+        let clean = uv(&[text.to_owned()], &mut str::to_owned);
+        assert_eq!(
+            clean.text,
+            "extra-index-url = [\"https://one.example/simple\"]\nhttp-proxy = \"proxy:3128\"\n\
+             [[index]]\nurl = \"https://o.example\"\n"
+        );
+        assert!(!clean.left_out.contains(&COMMENTS.to_owned()), "{clean:?}");
     }
 }

@@ -36,9 +36,89 @@ pub(super) fn without_sign_in(text: &str) -> Option<String> {
     (clean != text).then_some(clean)
 }
 
+/// The value of such a key without sign-ins; `None` where there is none. A proxy needs no scheme, and all up
+/// to the last `@` is its sign-in.
+pub(super) fn without_sign_in_of(key: &str, value: &str) -> Option<String> {
+    let key = key.to_ascii_lowercase();
+    let is_list = ["noproxy", "no-proxy", "no_proxy"].iter().any(|name| key.ends_with(name));
+    let clean = without_sign_in(value);
+    if is_list || !key.ends_with("proxy") {
+        return clean;
+    }
+    let rest = clean.as_deref().unwrap_or(value);
+    let Some((before, host)) = rest.rsplit_once('@') else { return clean };
+    let scheme = before.split_once("://").map(|(scheme, _)| format!("{scheme}://"));
+    Some(format!("{}{}", scheme.unwrap_or_default(), host).replace(['"', '\''], ""))
+}
+
+/// The words of a text that are no addresses with tokens in a path or a question; `None` where all are none.
+pub(super) fn without_tokens(text: &str) -> Option<String> {
+    if !config::names_token(text) {
+        return None;
+    }
+    let words = text.split_whitespace().filter(|word| !config::names_token(word));
+    Some(words.collect::<Vec<_>>().join(" "))
+}
+
+/// Whether a text that is more than a name or an address may carry a key: options, headers, programs' words.
+pub(super) fn carries_key(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+    CARRIERS.iter().any(|carrier| lower.contains(carrier))
+        || words.any(|word| ["key", "auth", "pass"].contains(&word))
+        || config::gives_key(text)
+        || signs_in(text)
+        || config::is_sign_in(text)
+        || config::names_token(text)
+}
+const CARRIERS: [&str; 11] = [
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "sshpass",
+    "credential",
+    "apikey",
+    "authorization",
+    "bearer",
+    "extraheader",
+    "cookie",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_proxy_s_sign_in_needs_no_scheme() {
+        for (key, value, clean) in [
+            ("http.proxy", "ann:pw@proxy:3128", Some("proxy:3128")),
+            ("http.proxy", "http://ann:p/w@proxy:3128", Some("http://proxy:3128")),
+            ("https-proxy", "\"ann:pw@proxy:3128\"", Some("proxy:3128")),
+            ("proxy", "http://ann:pw@proxy:3128", Some("http://proxy:3128")),
+            ("PROXY", "pw@proxy", Some("proxy")),
+            ("proxy", "proxy:3128", None),
+            ("noproxy", "a.example,@b", None),
+            ("registry", "https://npm.example/@scope", None),
+        ] {
+            assert_eq!(without_sign_in_of(key, value).as_deref(), clean, "{key}={value}");
+        }
+    }
+
+    #[test]
+    fn words_of_programs_that_may_be_keys_are_seen() {
+        for (text, carries) in [
+            ("-c http.extraHeader='X: y' fetch", true),
+            ("publish --token abc", true),
+            ("sshpass -p x ssh h", true),
+            ("curl -u ann:pw@h", true),
+            ("log --oneline --author=ann", false),
+            ("build --release", false),
+            ("https://github.com/org/x", false),
+        ] {
+            assert_eq!(carries_key(text), carries, "{text}");
+        }
+    }
 
     #[test]
     fn sign_ins_are_found_and_taken_out_of_addresses() {
