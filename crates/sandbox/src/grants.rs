@@ -6,7 +6,7 @@ use crate::listener::Kept;
 use crate::overlay;
 use crate::policy::{Absent, Access, At, Fresh, Overlay, Policy, Rule, When};
 use crate::protected::{self, Before, Kind, Linked, Territory};
-use crate::secrets::{Piece, beside, named, readable};
+use crate::secrets::{Piece, beside, is_plain, named, readable};
 use crate::sys;
 use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network};
@@ -653,7 +653,8 @@ fn kept_settings(held: &[&protected::Place], roots: &[PathBuf]) -> Vec<Kept> {
 /// kernel refuses it by itself.
 fn secrets_in(rule: &Rule, real: &Path) -> Vec<PathBuf> {
     let secret = rule.except.iter().flat_map(|name| named(real, name));
-    let secret = secret.filter(|name| readable(&real.join(name)));
+    let secret =
+        secret.filter(|name| readable(&real.join(name)) && !is_plain(&real.join(name)));
     // Nothing is mounted on a link; what it leads to elsewhere is granted there or is not.
     let secret = secret.filter_map(|name| {
         let at = real.join(name);

@@ -5,6 +5,7 @@ use crate::error::{CageError, Step};
 use crate::grants::open;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -91,6 +92,30 @@ pub(crate) fn readable(path: &Path) -> bool {
     }
 }
 
+/// Most of a file of settings that is looked at.
+const MOST: u64 = 64 * 1024;
+/// What Maven's settings have in them where they hold keys, or properties of any name.
+const OF_MAVEN: [&str; 6] = ["<server>", "<server ", "<profile", "<propert", "password", "@"];
+
+/// Whether this is a file of Maven's settings without a sign-in, such as each Maven brings with it: Maven
+/// fails without. Comments are not looked at, for its own are full of examples.
+pub(crate) fn is_plain(path: &Path) -> bool {
+    if path.file_name().is_none_or(|name| name != "settings.xml") {
+        return false;
+    }
+    let mut text = String::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(MOST).read_to_string(&mut text));
+    if read.is_err() || text.len() as u64 == MOST {
+        return false;
+    }
+    let mut parts = text.split("<!--");
+    let mut rest = parts.next().unwrap_or_default().to_lowercase();
+    for part in parts {
+        rest.push_str(&part.split_once("-->").map_or(part, |(_, rest)| rest).to_lowercase());
+    }
+    !OF_MAVEN.iter().any(|name| rest.contains(name))
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -132,6 +157,34 @@ mod tests {
             found.sort();
             assert_eq!(found, stands_for.iter().map(PathBuf::from).collect::<Vec<_>>(), "{name}");
         }
+    }
+
+    #[test]
+    fn settings_of_maven_are_plain_without_a_sign_in() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text, plain) in [
+            (
+                "settings.xml",
+                "<settings><!-- <password>x</password> --><servers></servers></settings>",
+                true,
+            ),
+            (
+                "settings.xml",
+                "<settings><mirrors><mirror><id>a</id></mirror></mirrors></settings>",
+                true,
+            ),
+            ("settings.xml", "<servers><server><id>a</id></server></servers>", false),
+            ("settings.xml", "<servers><!-- x --><Server>a</Server></servers>", false),
+            ("settings.xml", "<proxy><Password>x</Password></proxy>", false),
+            ("settings.xml", "<url>https://ann:x@h/</url>", false),
+            ("settings.xml", "<profiles><profile/></profiles>", false),
+            ("npmrc", "", false),
+        ] {
+            let path = dir.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            assert_eq!(is_plain(&path), plain, "{name}: {text}");
+        }
+        assert!(!is_plain(&dir.path().join("missing/settings.xml")));
     }
 
     #[test]
