@@ -653,8 +653,7 @@ fn kept_settings(held: &[&protected::Place], roots: &[PathBuf]) -> Vec<Kept> {
 /// kernel refuses it by itself.
 fn secrets_in(rule: &Rule, real: &Path) -> Vec<PathBuf> {
     let secret = rule.except.iter().flat_map(|name| named(real, name));
-    let secret =
-        secret.filter(|name| readable(&real.join(name)) && !is_plain(&real.join(name)));
+    let secret = secret.filter(|name| readable(&real.join(name)) && !is_plain(&real.join(name)));
     // Nothing is mounted on a link; what it leads to elsewhere is granted there or is not.
     let secret = secret.filter_map(|name| {
         let at = real.join(name);
