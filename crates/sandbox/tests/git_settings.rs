@@ -42,9 +42,11 @@ fn harmless_settings_are_changed_as_git_changes_them() {
     std::fs::set_permissions(yard.project.join(".git/config"), mode(0o640)).unwrap();
     let script = "git init -q --bare there; git config user.name Grace; git remote add origin ./there; git branch -m trunk; \
                   git config branch.trunk.remote origin; git config --unset user.email; \
+                  cp .git/config .git/config.lock; git config -f .git/config.lock user.name Mary; \
+                  mv -f .git/config.lock .git/config; \
                   git config user.name; git config core.pager; stat -c %a .git/config";
     let told = yard.shell("a", &format!("set -e; {script}"));
-    assert_eq!(told.in_tier("a").printed(), "Grace\nmine\n640", "{told:?}");
+    assert_eq!(told.in_tier("a").printed(), "Mary\nmine\n640", "{told:?}");
     let now = settings(&yard);
     assert!(now.contains("url = ./there") && now.contains("pager = mine"), "{now}");
     assert!(!now.contains("email"), "{now}");

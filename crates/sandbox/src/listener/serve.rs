@@ -229,7 +229,10 @@ impl Server {
         let go_on = || self.notices.answer(notice.id, Answer::Continue);
         let predicted = match look {
             Look::Open { .. } | Look::Names(_) => {
-                let claims = writes::claims(look, notice, &self.processes);
+                let mut claims = writes::claims(look, notice, &self.processes);
+                if rule.call == "renameat2" {
+                    writes::narrow(&mut claims, notice.args[4]);
+                }
                 self.note_made(&claims);
                 if let Some(carried) = self.change_settings(notice, rule, &claims, roots) {
                     self.make(notice, rule, carried, |()| 0);

@@ -90,6 +90,19 @@ pub(super) fn claims(look: &Look, notice: &Notice, processes: &Processes) -> Vec
     }
 }
 
+/// Of a `renameat2`, by its flags: a name that must be new is made, not replaced. `mv` asks so first, and
+/// where something is there the kernel says so before it looks at rights.
+pub(super) fn narrow(claims: &mut [Claim], flags: u64) {
+    if flags & u64::from(libc::RENAME_NOREPLACE) == 0 {
+        return;
+    }
+    for claim in claims {
+        if let Deed::Name(role @ Role::Replaced, _) = &mut claim.deed {
+            *role = Role::Made;
+        }
+    }
+}
+
 /// The first claim that the kernel will refuse: its errno and the words for the record.
 pub(super) fn predict(
     claims: &[Claim],

@@ -114,13 +114,18 @@ fn names_outside_are_predicted_and_names_inside_are_not() {
         // A name inside for a file outside, and a file of the project carried out.
         answers.push(raw(libc::SYS_linkat, [AT, at(&outside[0]), AT, at(&inside[1]), 0, 0]));
         answers.push(raw(libc::SYS_renameat2, [AT, at(&inside[2]), AT, at(&outside[2]), 0, 0]));
+        // As `mv` asks first.
+        let only_new = u64::from(libc::RENAME_NOREPLACE);
+        for to in [&outside[0], &outside[2]] {
+            answers.push(raw(libc::SYS_renameat2, [AT, at(&inside[2]), AT, at(to), only_new, 0]));
+        }
         answers.push(raw(libc::SYS_renameat2, [AT, at(&inside[2]), AT, at(&inside[0]), 0, 0]));
         answers
     });
     let (denied, exists) = (-i64::from(libc::EACCES), -i64::from(libc::EEXIST));
     assert_eq!(outcome.answers[..6], [denied, exists, denied, denied, denied, denied]);
     assert_eq!(outcome.answers[6..12], [0, exists, exists, 0, 0, 0]);
-    assert_eq!(outcome.answers[12..], [-i64::from(libc::EXDEV), denied, 0]);
+    assert_eq!(outcome.answers[12..], [-i64::from(libc::EXDEV), denied, exists, denied, 0]);
     let detail = |name: &str, rest: &str| format!("{}/{name}{rest}", place.outside.display());
     let expected = [
         ("mkdirat", detail("new", ", making it"), libc::EACCES),
@@ -130,6 +135,7 @@ fn names_outside_are_predicted_and_names_inside_are_not() {
         ("unlinkat", detail("dir", ", removing it"), libc::EACCES),
         ("linkat", detail("file", ", linking to it"), libc::EXDEV),
         ("renameat2", detail("new", ", as a new name"), libc::EACCES),
+        ("renameat2", detail("new", ", making it"), libc::EACCES),
     ];
     let expected: Vec<_> = expected
         .iter()
