@@ -89,7 +89,10 @@ pub(crate) fn see_through(
     match over {
         Over::ByItself => {
             pipes.drain(Instant::now() + GRACE);
-            left_behind = LeftBehind { names: left_running(&caged), held_output: pipes.open() };
+            let names = left_running(&caged);
+            // What has ended meanwhile holds nothing open.
+            pipes.drain_what_is_there();
+            left_behind = LeftBehind { names, held_output: pipes.open() };
             if pipes.open() {
                 caged.kill();
             }
@@ -192,6 +195,16 @@ impl Pipes<'_> {
                 return;
             }
             self.step(left, &[]);
+        }
+    }
+
+    /// Reads what lies in the pipes, up to their ends, and waits for nothing: no more than they hold, or
+    /// what goes on printing would hold this up.
+    fn drain_what_is_there(&mut self) {
+        for _ in 0..2 {
+            if self.open() {
+                self.step(Duration::ZERO, &[]);
+            }
         }
     }
 
