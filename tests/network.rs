@@ -345,6 +345,55 @@ fn a_program_that_takes_no_proxy_reaches_a_listed_host_by_its_name() {
 }
 
 /// Whoever does not ask the proxy has a network with nothing in it but its own servers.
+/// Asks the machine's resolver as a library does that connects no socket, and says so.
+const UNCONNECTED: &str = "
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(0.2)
+s.sendto(b'x', ('127.0.0.1', 53))
+try: s.recv(9)
+except OSError: sys.exit('Temporary failure in name resolution')
+";
+
+/// As systemd-resolved is: the nearest name server lies on loopback, which in a cage is another one.
+#[test]
+fn a_name_that_the_machines_own_resolver_is_asked_for_is_told() {
+    within("a_name_that_the_machines_own_resolver_is_asked_for_is_told", || {
+        let _names = Names::serve(addresses);
+        let desk = Desk::new();
+        let words = |flags: &[&str], script: &str| {
+            let script = script.to_owned();
+            attempt(&desk, "A", flags, move |_| script.clone()).words
+        };
+        let (off, on) = (["--net", "off"], ["--net", "on"]);
+        let listed = ["--allow-host", "allowed.test"];
+        let lookup = "connect 127.0.0.1:53 of the host";
+        let (closed, past) = ("the network is not open", "without a proxy a host is reached");
+        for (flags, way) in [(off, closed), (listed, past)] {
+            let told = words(&flags, "curl -sS --noproxy '*' http://other.test/");
+            assert!(told.contains("Could not resolve host"), "{flags:?}: {told}");
+            assert!(told.contains(lookup) && told.contains(way), "{flags:?}: {told}");
+            let told = words(&flags, "getent hosts other.test");
+            assert!(told.contains(lookup) && told.contains(way), "{flags:?}: {told}");
+            let told = words(&flags, &python(UNCONNECTED));
+            assert!(told.contains("name resolution") && told.contains(way), "{flags:?}: {told}");
+            // A pipeline hides the failure, its words do not.
+            let told = words(&flags, "curl -sS --noproxy '*' http://other.test/ 2>&1 | cat");
+            assert!(told.contains(lookup) && told.contains("exit code: 0"), "{flags:?}: {told}");
+            let told = words(&flags, "getent hosts other.test; true");
+            assert!(told.contains(lookup) && !told.contains(way), "{flags:?}: {told}");
+            // As npm looks for a newer one of itself.
+            let told = words(&flags, "npm() { getent hosts other.test; }; npm; true");
+            assert!(!told.contains("the cage"), "{flags:?}: {told}");
+        }
+        let told = words(&on, "getent hosts allowed.test && curl -sS http://none.test/");
+        assert!(told.contains("Could not resolve host"), "{told}");
+        assert!(!told.contains(lookup) && !told.contains(closed), "the control: {told}");
+        let told = words(&listed, "getent ahosts allowed.test && exit 3");
+        assert!(!told.contains(lookup) && !told.contains(past), "the control: {told}");
+    });
+}
+
 #[test]
 fn around_the_proxy_there_is_nothing() {
     within("around_the_proxy_there_is_nothing", || {

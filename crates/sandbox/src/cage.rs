@@ -40,6 +40,7 @@ pub struct Cage {
     pub(crate) errors: File,
     pub(crate) before: Option<Before>,
     pub(crate) limits: Limits,
+    pub(crate) network: Network,
     pub(crate) doors: Vec<TcpListener>,
     pub(crate) shared: SharedMemory,
     /// Real paths beneath which programs can be started, where others are in sight: in tier B.
@@ -174,6 +175,12 @@ impl Cage {
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.listener.is_some()
+    }
+
+    /// Whether hosts are out of the command's reach, but for those of a list.
+    #[must_use]
+    pub fn bars_hosts(&self) -> bool {
+        self.is_locked() && self.network != Network::On
     }
 
     /// The listening sockets inside the command's network, to be handed to whoever carries its

@@ -382,6 +382,7 @@ impl Launch<'_> {
             errors: File::from(OwnedFd::from(errors)),
             before: self.before,
             limits: self.wanted.limits,
+            network: self.wanted.network,
             doors: Vec::new(),
             shared: self.shared,
             runnable: None,

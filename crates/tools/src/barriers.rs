@@ -33,6 +33,8 @@ pub enum Barrier {
     System,
     /// A system call that the filter refuses.
     Kernel,
+    /// New namespaces, of which programs make sandboxes of their own.
+    Namespaces,
     /// Processes that the command did not start.
     Process,
     /// A socket file that other programs listen on.
@@ -124,8 +126,7 @@ const ROWS: [Row; 15] = [
         barrier: Barrier::System,
         told: |_| None,
         way_on: Some(
-            "no command changes the machine's own places, and no directory there can be added: ask a person to \
-             make this change",
+            "no command changes the machine's own places: ask a person to make this change",
         ),
     },
     Row {
@@ -134,6 +135,15 @@ const ROWS: [Row; 15] = [
         way_on: Some(
             "no command is given this system call, because the whole kernel or machine is within its reach: do \
              without it, or ask a person to run the command outside of the sandbox",
+        ),
+    },
+    Row {
+        barrier: Barrier::Namespaces,
+        told: |_| None,
+        way_on: Some(
+            "no command makes namespaces: it is in a sandbox already, so let a program with a sandbox of its own \
+             do without that one: `--no-sandbox` for Chromium and Electron, `chromiumSandbox: false` for \
+             Playwright, and no bwrap or unshare",
         ),
     },
     Row {
@@ -333,11 +343,44 @@ fn terminal(confinement: &Confinement) -> Option<String> {
     }
 }
 
-/// The machine's own places, of which no call is given a directory.
-const OF_SYSTEM: [&str; 5] = ["/etc", "/proc", "/sys", "/dev", "/boot"];
+/// The machine's own places, which people change as its administrators.
+const OF_SYSTEM: [&str; 13] = [
+    "/etc",
+    "/proc",
+    "/sys",
+    "/dev",
+    "/boot",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/var/cache",
+    "/var/log",
+    "/var/spool",
+];
 
-/// What a command in this project was refused, as far as there is a way to more.
-pub(crate) fn of(refusal: &Refusal, project: &Path) -> Option<Barrier> {
+/// Where the resolver of systemd is asked for names.
+const RESOLVER: &str = "/run/systemd/resolve/";
+
+/// Whether it is a question for a name, or what a resolver's library opens for one: in tier B that is
+/// refused before it has an address.
+pub(crate) fn is_lookup(refusal: &Refusal) -> bool {
+    let detail = refusal.detail.as_str();
+    match refusal.syscall.as_str() {
+        "connect" => {
+            let mut words = detail.split_whitespace();
+            let address = words.find_map(|word| word.parse::<SocketAddr>().ok());
+            detail.starts_with(RESOLVER) || address.is_some_and(|address| address.port() == 53)
+        }
+        "socket" => matches!(detail, "AF_INET datagram socket" | "AF_INET6 datagram socket"),
+        _ => false,
+    }
+}
+
+/// What a command in this project was refused, as far as there is a way to more; `settings` is where
+/// its git finds a copy of the person's.
+pub(crate) fn of(refusal: &Refusal, project: &Path, settings: Option<&Path>) -> Option<Barrier> {
     let Refusal { kind, syscall, detail, .. } = refusal;
     let to_inet = match syscall.as_str() {
         "connect" | "sendto" | "sendmsg" | "sendmmsg" => {
@@ -346,10 +389,13 @@ pub(crate) fn of(refusal: &Refusal, project: &Path) -> Option<Barrier> {
         "socket" => detail.starts_with("AF_INET"),
         _ => false,
     };
-    if to_inet {
+    if to_inet || is_lookup(refusal) {
         return Some(Barrier::Network);
     }
     match (kind, syscall.as_str()) {
+        (RefusalKind::Refused, _) if detail.starts_with("new namespaces") => {
+            return Some(Barrier::Namespaces);
+        }
         (_, "connect") if detail.starts_with('/') => return Some(Barrier::Socket),
         (
             RefusalKind::Refused,
@@ -366,7 +412,9 @@ pub(crate) fn of(refusal: &Refusal, project: &Path) -> Option<Barrier> {
     match (outside, syscall.as_str()) {
         (false, _) | (true, "connect") => None,
         (true, "execve" | "execveat") => Some(Barrier::Program),
-        (true, _) if detail.contains("/settings/git/config") => Some(Barrier::Settings),
+        (true, _) if settings.is_some_and(|settings| Path::new(detail).starts_with(settings)) => {
+            Some(Barrier::Settings)
+        }
         (true, _) if OF_SYSTEM.iter().any(|place| Path::new(detail).starts_with(place)) => {
             Some(Barrier::System)
         }
@@ -492,6 +540,21 @@ mod tests {
             (predicted, "connect", "/run/docker.sock", Some(Barrier::Socket)),
             (predicted, "openat", "/etc/hosts for writing", Some(Barrier::System)),
             (predicted, "openat", "/srv/x for writing", Some(Barrier::Outside)),
+            (predicted, "mkdirat", "/usr/x, making it", Some(Barrier::System)),
+            (predicted, "openat", "/var/spool/cron/u for writing", Some(Barrier::System)),
+            (predicted, "openat", "/var/www/u for writing", Some(Barrier::Outside)),
+            (predicted, "openat", "/usrs/u for writing", Some(Barrier::Outside)),
+            (predicted, "connect", "127.0.0.53:53 of the host", Some(Barrier::Network)),
+            (
+                predicted,
+                "connect",
+                "/run/systemd/resolve/io.systemd.Resolve",
+                Some(Barrier::Network),
+            ),
+            (refused, "clone", "new namespaces: user", Some(Barrier::Namespaces)),
+            (refused, "unshare", "new namespaces: user, mount", Some(Barrier::Namespaces)),
+            (refused, "bpf", "programs in the kernel", Some(Barrier::Kernel)),
+            (predicted, "openat", "/srv/b/settings/git/config for writing", Some(Barrier::Outside)),
             (
                 predicted,
                 "openat",
@@ -512,7 +575,28 @@ mod tests {
         ] {
             let (syscall, detail) = (syscall.to_owned(), detail.to_owned());
             let refusal = Refusal { kind, syscall, detail, errno: 1, pid: 1, count: 1 };
-            assert_eq!(of(&refusal, Path::new("/proj")), barrier, "{refusal:?}");
+            let settings = Some(Path::new("/tmp/a/settings/git"));
+            assert_eq!(of(&refusal, Path::new("/proj"), settings), barrier, "{refusal:?}");
+        }
+    }
+
+    #[test]
+    fn a_question_for_a_name_is_known_by_its_port_or_its_socket() {
+        for (syscall, detail, expected) in [
+            ("connect", "127.0.0.53:53 of the host", true),
+            ("connect", "[2606:2800::1]:53", true),
+            ("connect", "/run/systemd/resolve/io.systemd.Resolve", true),
+            ("socket", "AF_INET datagram socket", true),
+            ("connect", "127.0.0.1:5353 of the host", false),
+            ("connect", "93.184.216.34:443", false),
+            ("connect", "/run/docker.sock", false),
+            ("socket", "AF_INET stream socket", false),
+            ("openat", "/srv/a:53 for writing", false),
+        ] {
+            let (kind, syscall, detail) =
+                (RefusalKind::Predicted, syscall.to_owned(), detail.to_owned());
+            let refusal = Refusal { kind, syscall, detail, errno: 1, pid: 1, count: 1 };
+            assert_eq!(is_lookup(&refusal), expected, "{refusal:?}");
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::hidden::{self, View};
 use crate::home_names;
 use crate::lines::cut_line;
 use crate::live::{Live, Show, Shown};
-use crate::noise::{is_noise, is_probe};
+use crate::noise::{self, is_noise, is_probe};
 use crate::not_started::Search;
 use crate::run::CommandSide;
 use crate::signing::Signer;
@@ -134,12 +134,17 @@ struct Sight<'a> {
     /// What a connection meets that goes no way that is open.
     way_out: Barrier,
     signer: Option<&'a Signer>,
+    /// Whether there is such a connection.
+    bars_hosts: bool,
+    /// The directory of a copy of the person's git settings.
+    git_settings: Option<PathBuf>,
 }
 
 impl<'a> Sight<'a> {
     fn of(side: &CommandSide<'a>) -> Self {
         let value = |wanted: &str| side.env.iter().find(|(name, _)| name == wanted);
         let (home, path) = (value("HOME"), value("PATH"));
+        let copy = value("GIT_CONFIG_GLOBAL").and_then(|(_, file)| Path::new(file).parent());
         Self {
             is_locked: side.cage.is_locked(),
             granted: side.cage.readable().to_vec(),
@@ -150,6 +155,8 @@ impl<'a> Sight<'a> {
                 None => Barrier::Network,
             },
             signer: side.signer,
+            bars_hosts: side.cage.bars_hosts(),
+            git_settings: copy.filter(|copy| copy.is_absolute()).map(Path::to_owned),
         }
     }
 
@@ -353,7 +360,9 @@ fn answer(
     footer.extend(match has_failed {
         true => refused(&matters, ending.refusals_uncounted),
         false => {
-            let told: Vec<Refusal> = matters.iter().filter(|one| !is_probe(one)).cloned().collect();
+            let is_quiet = noise::looks_up_quietly(&command) && !hidden::reached_no_host(&text);
+            let is_told = |one: &&Refusal| !(is_probe(one) || is_quiet && barriers::is_lookup(one));
+            let told: Vec<Refusal> = matters.iter().filter(is_told).cloned().collect();
             refused_in_passing(&told, ending.refusals_uncounted).into_iter().collect()
         }
     });
@@ -371,12 +380,18 @@ fn answer(
     }
     footer.extend(sight.signer.into_iter().flat_map(Signer::lines));
     if has_failed {
-        footer.extend(ways_on((&matters, &ending.tampered), &site.place.project, sight.way_out));
+        let mut ways = ways_on((&matters, &ending.tampered), &site.place.project, sight);
+        for way in said_barriers(&text, sight).into_iter().filter_map(Barrier::way_on) {
+            if !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+        footer.extend(ways);
         footer.extend(missed(&text, &matters, sight, site));
         let is_missing = matches!(ending.exit, Exit::Code(NOT_FOUND)) && sight.is_locked;
         footer.extend(is_missing.then(|| sight.search().line(&text)).flatten());
     } else {
-        footer.extend(ways_on((&[], &ending.tampered), &site.place.project, sight.way_out));
+        footer.extend(ways_on((&[], &ending.tampered), &site.place.project, sight));
     }
     if outcome == Outcome::TimedOut && time < Duration::from_millis(LONGEST_MS) {
         footer.push(format!("[timeout_ms may be up to {LONGEST_MS}]"));
@@ -526,12 +541,13 @@ fn above(Exceeded { bound, used, most }: Exceeded) -> (Outcome, Option<Code>, St
 fn ways_on(
     (refusals, tampered): (&[Refusal], &[Tampered]),
     project: &Path,
-    way: Barrier,
+    sight: &Sight,
 ) -> Vec<String> {
-    let of = |refusal: &Refusal| match barriers::of(refusal, project) {
+    let settings = sight.git_settings.as_deref();
+    let of = |refusal: &Refusal| match barriers::of(refusal, project, settings) {
         // A hook of another place is a program like others.
         Some(Barrier::Program) => Some(Barrier::Program),
-        Some(Barrier::Network) => Some(way),
+        Some(Barrier::Network) => Some(sight.way_out),
         Some(Barrier::Settings) => Some(Barrier::Settings),
         _ if is_gits(&refusal.detail) => Some(Barrier::Git),
         other => other,
@@ -548,6 +564,14 @@ fn ways_on(
         }
     }
     met.into_iter().filter_map(Barrier::way_on).collect()
+}
+
+/// What the program's own words say that it met; no refusal needs to be known for them.
+fn said_barriers(printed: &str, sight: &Sight) -> Vec<Barrier> {
+    let no_host = sight.bars_hosts && hidden::reached_no_host(printed);
+    let no_sandbox = sight.is_locked && hidden::has_no_sandbox(printed);
+    let met = [(no_host, sight.way_out), (no_sandbox, Barrier::Namespaces)];
+    met.into_iter().filter_map(|(is_met, barrier)| is_met.then_some(barrier)).collect()
 }
 
 /// Whether this names settings or hooks of git, its submodules' and worktrees' too.

@@ -24,6 +24,41 @@ const WORDS: [&str; 9] = [
     "not found",
 ];
 
+/// How programs word it that they reached no host: they name no address, and not each of their calls is
+/// seen.
+const UNREACHED: [&str; 15] = [
+    "Could not resolve",
+    "Couldn't resolve",
+    "couldn't resolve host",
+    "name resolution",
+    "Name or service not known",
+    "unable to resolve host address",
+    "failed to lookup address",
+    "dns error",
+    "UnknownHostException",
+    "no such host",
+    "EAI_AGAIN",
+    "ENOTFOUND",
+    "ENETUNREACH",
+    "Network is unreachable",
+    "network is unreachable",
+];
+
+/// Whether the end of the output says that a host was not found or not reached.
+pub(crate) fn reached_no_host(printed: &str) -> bool {
+    let mut lines = printed.lines().rev().take(LAST);
+    lines.any(|line| UNREACHED.iter().any(|word| line.contains(word)))
+}
+
+/// How Chromium, and what is built on it, words that its own sandbox does not start.
+const UNBOXED: [&str; 2] = ["No usable sandbox!", "setuid sandbox is not running as root"];
+
+/// Whether the end of the output says that a program did without its own sandbox, and ended.
+pub(crate) fn has_no_sandbox(printed: &str) -> bool {
+    let mut lines = printed.lines().rev().take(LAST);
+    lines.any(|line| UNBOXED.iter().any(|word| line.contains(word)))
+}
+
 /// A place with a meaning of its own: it is named whether or not it exists, and how to do without.
 const MEANINGS: [(&str, &str); 11] = [
     ("/run/docker.sock", DOCKER),
@@ -86,12 +121,14 @@ pub(crate) fn line<'a>(
     refused: impl Iterator<Item = &'a str>,
     view: &View<'_>,
 ) -> Option<String> {
-    let refused = refused.filter_map(|detail| detail.split([' ', ',']).next()).map(PathBuf::from);
-    let paths: Vec<PathBuf> = missed(printed).into_iter().chain(refused).collect();
-    if let Some(meaning) = paths.iter().find_map(|path| meaning(path)) {
+    let path = |detail: &'a str| detail.split([' ', ',']).next().map(PathBuf::from);
+    let refused: Vec<PathBuf> = refused.filter_map(path).collect();
+    if let Some(meaning) = missed(printed).iter().chain(&refused).find_map(|path| meaning(path)) {
         return Some(format!("[{meaning}]"));
     }
-    missed(printed).iter().find_map(|path| ungranted(path, view)).or_else(|| gone(printed))
+    // Of a refused change its refusal says more.
+    let mut unseen = missed(printed).into_iter().filter(|path| !refused.contains(path));
+    unseen.find_map(|path| ungranted(&path, view)).or_else(|| gone(printed))
 }
 
 /// The line about a process that the command does not see.
@@ -223,6 +260,33 @@ mod tests {
     }
 
     #[test]
+    fn what_programs_say_of_hosts_and_of_their_sandboxes_is_known() {
+        for line in [
+            "curl: (6) Could not resolve host: example.org",
+            "socket.gaierror: [Errno -3] Temporary failure in name resolution",
+            "ssh: Could not resolve hostname example.org: Name or service not known",
+            "npm error code EAI_AGAIN",
+            "Error: getaddrinfo ENOTFOUND example.org",
+            "dial tcp: lookup example.org on 127.0.0.53:53: no such host",
+            "ping: connect: Network is unreachable",
+            "OSError: [Errno 101] Network is unreachable",
+        ] {
+            assert!(reached_no_host(line) && !has_no_sandbox(line), "{line}");
+            assert!(!reached_no_host(&format!("{line}\n{}", "more\n".repeat(LAST))), "{line}");
+        }
+        for line in [
+            "error: could not resolve type `Host`",
+            "E404 left-padd is not in this registry",
+            "curl: (7) Failed to connect to 127.0.0.1 port 9: Connection refused",
+        ] {
+            assert!(!reached_no_host(line), "{line}");
+        }
+        let of_chromium =
+            "[7:7:FATAL:zygote_host_impl_linux.cc(128)] No usable sandbox! Update your kernel";
+        assert!(has_no_sandbox(of_chromium) && !has_no_sandbox("a sandbox was started"));
+    }
+
+    #[test]
     fn what_is_told_of_a_path_that_was_not_granted() {
         let granted = [PathBuf::from("/usr")];
         let withheld = [PathBuf::from("/var/lib")];
@@ -256,6 +320,8 @@ mod tests {
         }
         let killed = line("kill: (7) - No such process", std::iter::empty(), &view);
         assert!(killed.unwrap().contains("sees no process outside of its call"));
+        let written = ["/var/cache for writing"].into_iter();
+        assert_eq!(line("sh: /var/cache: No such file or directory", written, &view), None);
         let refused = ["/run/docker.sock"].into_iter();
         assert!(line("", refused, &view).unwrap().contains("root on this machine"));
     }

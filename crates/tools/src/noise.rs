@@ -32,7 +32,7 @@ const HISTORY: &str = "lines that a person typed; a call has no person at its ke
 const CACHE: &str = "saves the next run some time, and this one does without";
 const OOM: &str = "sets which process the kernel would end first; the order stays as it is";
 
-const ROWS: [Row; 38] = [
+const ROWS: [Row; 42] = [
     row("/proc/{number}/coredump_filter for writing", "java", "chooses the content of a core dump"),
     row("/proc/{number}/oom_score_adj for writing", "chromium, postgres, sshd", OOM),
     row("/proc/{number}/oom_adj for writing", "the same, older", OOM),
@@ -41,6 +41,14 @@ const ROWS: [Row; 38] = [
     row("/tmp/hsperfdata_{name}/{number}{deed}", "java", "figures for jps and jstat"),
     row("{dir}/__pycache__, making it", "python, gdb", CACHE),
     row("{dir}/__pycache__/{name}.pyc.{number}{deed}", "python, gdb", CACHE),
+    row(
+        "AF_NETLINK raw socket, protocol 15",
+        "chromium, udev's library",
+        "news of devices that come and go",
+    ),
+    row("[2001:4860:4860::8888]:443", "chromium", "asks whether there is IPv6, and sends nothing"),
+    row("/var/cache, making it", "fontconfig", CACHE),
+    row("/var/cache/fontconfig, making it", "fontconfig", CACHE),
     row("/var/cache/fontconfig/{hex}-{name}{deed}", "fontconfig", CACHE),
     row("~/.cache/fontconfig{deed}", "fontconfig", CACHE),
     row("~/.cache/fontconfig/{hex}-{name}{deed}", "fontconfig", CACHE),
@@ -113,6 +121,16 @@ pub(crate) fn is_probe(refusal: &Refusal) -> bool {
     refusal.syscall == "socket" && refusal.detail == "AF_INET6 stream socket"
 }
 
+/// Programs that look for a newer one of themselves beside their work, and say nothing where that fails.
+const LOOK_FOR_NEWS: [&str; 2] = ["npm", "npx"];
+
+/// Whether a question for a name may be such a program's: none that a person or a model asked. Where the
+/// command names an address it may be about that.
+pub(crate) fn looks_up_quietly(command: &str) -> bool {
+    let mut words = command.split(|c: char| !(c.is_alphanumeric() || "_-.".contains(c)));
+    words.any(|word| LOOK_FOR_NEWS.contains(&word)) && !command.contains("://")
+}
+
 /// Whether a new name of the home, relative to it, is one that programs leave behind without being asked.
 pub(crate) fn is_noise_at(name: &str) -> bool {
     let detail = format!("/{name} for writing");
@@ -172,7 +190,7 @@ mod tests {
     }
 
     /// In the words of the record.
-    const HARMLESS: [&str; 30] = [
+    const HARMLESS: [&str; 34] = [
         "/proc/4/coredump_filter for writing",
         "/proc/26/oom_score_adj for writing",
         "/proc/26/oom_adj for writing",
@@ -183,6 +201,10 @@ mod tests {
         "/usr/share/gdb/python/gdb/__pycache__, making it",
         "/opt/tool/lib/__pycache__/a.cpython-311.pyc.140201 for writing",
         "/opt/tool/lib/__pycache__/a.cpython-311.pyc.140201, removing it",
+        "AF_NETLINK raw socket, protocol 15",
+        "[2001:4860:4860::8888]:443",
+        "/var/cache, making it",
+        "/var/cache/fontconfig, making it",
         "/var/cache/fontconfig/4c599c202bc5c08e2d34565a40eac3b2-le64.cache-8 for writing",
         "/var/cache/fontconfig/4c599c202bc5c08e2d34565a40eac3b2-le64.cache-8.TMP-8wpDsj for writing",
         "/home/u/.cache/fontconfig, making it",
@@ -206,7 +228,7 @@ mod tests {
     ];
 
     /// Each near a row above, or a failure that a person meets every day.
-    const MATTERS: [&str; 30] = [
+    const MATTERS: [&str; 34] = [
         "/proc/4/coredump_filter2 for writing",
         "/proc/self/mem for writing",
         "/proc/sys/vm/drop_caches for writing",
@@ -218,6 +240,8 @@ mod tests {
         "/srv/__pycache__, removing it",
         "/srv/pycache, making it",
         "/var/cache/fontconfig for writing",
+        "/var/cache, removing it",
+        "/var/cache/app, making it",
         "/var/cache/fontconfig/notes for writing",
         "/var/cache/man/index.db for writing",
         "/home/u/.cache, making it",
@@ -237,7 +261,23 @@ mod tests {
         "/run/docker.sock",
         "signal 9 to pid 4711",
         "AF_INET stream socket",
+        "AF_NETLINK raw socket, protocol 9",
+        "[2606:2800::1]:443",
     ];
+
+    #[test]
+    fn who_looks_for_news_of_itself_is_known_by_the_command() {
+        for (command, expected) in [
+            ("npm init -y", true),
+            ("cd n && npm init -y >/dev/null; true", true),
+            ("npm init -y; curl -s https://example.org | head", false),
+            ("pip download x 2>&1 | tail -2", false),
+            ("curl -s example.org | head", false),
+            ("cat npm.txt pnpm-lock.yaml", false),
+        ] {
+            assert_eq!(looks_up_quietly(command), expected, "{command}");
+        }
+    }
 
     #[test]
     fn names_of_the_home_and_probes_are_known_exactly() {

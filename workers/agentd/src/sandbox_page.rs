@@ -10,7 +10,7 @@ struct Row {
     what: &'static str,
     in_a: &'static str,
     in_b: &'static str,
-    /// What is lost in tier B, as a part of a sentence.
+    /// What is lost in tier B, as a part of a sentence; empty where nothing is.
     lost: &'static str,
 }
 
@@ -70,6 +70,12 @@ const ROWS: &[Row] = &[
         lost: "processes of its own alone",
     },
     Row {
+        what: "programs with a sandbox of their own (Chromium, Electron, bwrap)",
+        in_a: "none can be made within this one: `--no-sandbox` for Chromium and Electron",
+        in_b: "the same",
+        lost: "",
+    },
+    Row {
         what: "shared memory (/dev/shm)",
         in_a: "the call's own",
         in_b: "the machine's, where commands read and write what is this user's",
@@ -104,6 +110,6 @@ pub(crate) fn main() -> Exit {
 
 /// What a machine without tier A goes without, as one sentence.
 pub(crate) fn lost_in_b() -> String {
-    let lost: Vec<&str> = ROWS.iter().map(|row| row.lost).collect();
+    let lost: Vec<&str> = ROWS.iter().map(|row| row.lost).filter(|lost| !lost.is_empty()).collect();
     format!("Commands do without: {} (`agentd sandbox`).", lost.join("; "))
 }

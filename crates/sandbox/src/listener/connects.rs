@@ -29,22 +29,48 @@ pub(super) fn address(notice: &Notice, processes: &Processes) -> Option<Address>
     Some(address)
 }
 
-/// The loopback address that a TCP `connect` leads to, if nobody in the cage listens there.
+/// Where names are asked for.
+const NAMES: u16 = 53;
+
+/// A loopback address where nobody in the cage listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unheard {
+    /// Somebody on the host may listen there.
+    Stream(SocketAddr),
+    /// Of a name server, asked by a datagram: the machine's own resolver.
+    Names(SocketAddr),
+}
+
+/// The loopback address that a `connect` leads to, if nobody in the cage listens there. Datagrams count
+/// where they ask for names: to others `connect` says nothing.
 #[allow(clippy::cast_possible_truncation)]
-pub(super) fn unheard(address: &Address, notice: &Notice, own: &Ports) -> Option<SocketAddr> {
+pub(super) fn unheard(address: &Address, notice: &Notice, own: &Ports) -> Option<Unheard> {
     let Address::Inet(inet) = address else { return None };
-    if !stays_on_this_host(inet) || own.heard(inet)? {
+    if !stays_on_this_host(inet) {
+        return None;
+    }
+    let (is_heard, gets_names) = (own.heard(inet)?, inet.port() == NAMES);
+    if is_heard && !gets_names {
         return None;
     }
     let fd = u32::try_from(notice.args[0] as i32).ok()?;
     let socket = socket::take(notice.tid, fd).ok()?;
-    ports::is_tcp(&socket).then_some(*inet)
+    match (ports::is_tcp(&socket), ports::is_udp(&socket)) {
+        (true, _) => (!is_heard).then_some(Unheard::Stream(*inet)),
+        (_, true) => (gets_names && !own.takes(inet)?).then_some(Unheard::Names(*inet)),
+        _ => None,
+    }
 }
 
 /// The errno and the words, if somebody on the host listens where nobody in the cage does. A port
-/// where nobody listens at all is no refusal.
-pub(super) fn left_behind(inet: &SocketAddr, host: &Ports) -> Option<(i32, String)> {
-    host.heard(inet)?.then(|| (libc::ECONNREFUSED, format!("{inet} of the host")))
+/// where nobody listens at all is no refusal. A resolver need not be there to be known: a lookup
+/// ends here whoever would have answered.
+pub(super) fn left_behind(unheard: Unheard, host: &Ports) -> Option<(i32, String)> {
+    let (inet, is_refusal) = match unheard {
+        Unheard::Stream(inet) => (inet, host.heard(&inet)?),
+        Unheard::Names(inet) => (inet, true),
+    };
+    is_refusal.then(|| (libc::ECONNREFUSED, format!("{inet} of the host")))
 }
 
 /// The errno and the words, if a `connect` to the address will fail because of the cage.

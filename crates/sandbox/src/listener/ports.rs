@@ -1,4 +1,4 @@
-//! Who listens on this machine's TCP ports: of the host, looked up through descriptors opened
+//! Who listens on this machine's ports of TCP and UDP: of the host, looked up through descriptors opened
 //! before its network was left, and of the cage's own network.
 
 use super::socket;
@@ -11,11 +11,16 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// `TCP_LISTEN`, as the table words it.
 const LISTENING: &str = "0A";
+/// `TCP_CLOSE`: how the table words that a socket of UDP takes datagrams from anybody.
+const TAKING: &str = "07";
 
-/// The kernel's tables of TCP sockets, of the network that this process was in when they were
+/// The kernel's tables of sockets, of the network that this process was in when they were
 /// opened. They stay that network's.
 #[derive(Debug)]
-pub(crate) struct Ports(Vec<File>);
+pub(crate) struct Ports {
+    tcp: Vec<File>,
+    udp: Vec<File>,
+}
 
 impl Ports {
     /// The tables of the network that this process is in.
@@ -27,23 +32,43 @@ impl Ports {
             let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
             openat(&proc, name, flags, Mode::empty()).map(File::from)
         };
-        let first = table("self/net/tcp")?;
-        // A kernel without IPv6 has no second one.
-        Ok(Self([Some(first), table("self/net/tcp6").ok()].into_iter().flatten().collect()))
+        let both = |first: &str, second: &str| {
+            // A kernel without IPv6 has no second one.
+            table(first)
+                .map(|first| [Some(first), table(second).ok()].into_iter().flatten().collect())
+        };
+        Ok(Self {
+            tcp: both("self/net/tcp", "self/net/tcp6")?,
+            udp: both("self/net/udp", "self/net/udp6")?,
+        })
     }
 
     /// Whether a connection to this address of this host would find somebody; `None` where it
     /// cannot be told.
     pub(super) fn heard(&self, address: &SocketAddr) -> Option<bool> {
-        for mut table in &self.0 {
+        for mut table in &self.tcp {
             table.rewind().ok()?;
             // The first line names the columns. Listening sockets come next, before all others, of
             // which a busy test suite leaves thousands: they are not read.
             for line in BufReader::with_capacity(4096, table).lines().skip(1) {
-                match listener(&line.ok()?) {
+                match listener(&line.ok()?, LISTENING) {
                     Some(at) if hears(&at, address) => return Some(true),
                     Some(_) => {}
                     None => break,
+                }
+            }
+        }
+        Some(false)
+    }
+
+    /// Whether a datagram to this address of this host would find somebody; `None` where it cannot be
+    /// told.
+    pub(super) fn takes(&self, address: &SocketAddr) -> Option<bool> {
+        for mut table in &self.udp {
+            table.rewind().ok()?;
+            for line in BufReader::with_capacity(4096, table).lines().skip(1) {
+                if listener(&line.ok()?, TAKING).is_some_and(|at| hears(&at, address)) {
+                    return Some(true);
                 }
             }
         }
@@ -54,6 +79,11 @@ impl Ports {
 /// Whether it is a TCP socket: others may `connect` without anybody at the other end.
 pub(super) fn is_tcp(socket: &OwnedFd) -> bool {
     socket::protocol(socket) == Ok(libc::IPPROTO_TCP)
+}
+
+/// Whether it sends datagrams of UDP.
+pub(super) fn is_udp(socket: &OwnedFd) -> bool {
+    socket::protocol(socket) == Ok(libc::IPPROTO_UDP)
 }
 
 /// Whether a listener at `at` takes connections to `wanted`. One that listens on all of IPv6 is
@@ -69,11 +99,11 @@ fn hears(at: &SocketAddr, wanted: &SocketAddr) -> bool {
     at.port() == wanted.port() && (everywhere || own == other || here)
 }
 
-/// The address of a line that stands for a listening socket.
-fn listener(line: &str) -> Option<SocketAddr> {
+/// The address of a line that stands for a socket in this state.
+fn listener(line: &str, wanted: &str) -> Option<SocketAddr> {
     let mut fields = line.split_ascii_whitespace().skip(1);
     let (local, state) = (fields.next()?, fields.nth(1)?);
-    if state != LISTENING {
+    if state != wanted {
         return None;
     }
     let (ip, port) = local.split_once(':')?;
@@ -95,7 +125,7 @@ fn listener(line: &str) -> Option<SocketAddr> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use std::net::{TcpListener, TcpStream};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     #[test]
     fn a_listener_is_found_and_its_absence_too() {
@@ -109,6 +139,19 @@ mod tests {
             assert_eq!(ports.heard(&address), Some(true), "{address}");
             drop(listener);
             assert_eq!(ports.heard(&address), Some(false), "the connection is none: {address}");
+        }
+    }
+
+    #[test]
+    fn a_socket_of_udp_takes_datagrams_until_it_is_connected() {
+        let ports = Ports::open(File::open("/proc").unwrap()).unwrap();
+        for bound in ["127.0.0.1:0", "[::1]:0"] {
+            let socket = UdpSocket::bind(bound).unwrap();
+            let address = socket.local_addr().unwrap();
+            assert_eq!(ports.takes(&address), Some(true), "{address}");
+            assert_eq!(ports.heard(&address), Some(false), "it is none of TCP: {address}");
+            socket.connect(address).unwrap();
+            assert_eq!(ports.takes(&address), Some(false), "{address}");
         }
     }
 
@@ -136,9 +179,9 @@ mod tests {
     fn only_listening_sockets_count() {
         let line = |state: &str| format!("   0: 0100007F:1F90 00000000:0000 {state} 00000000:0");
         #[cfg(target_endian = "little")]
-        assert_eq!(listener(&line("0A")), Some("127.0.0.1:8080".parse().unwrap()));
-        assert_eq!(listener(&line("01")), None);
-        assert_eq!(listener("  sl  local_address rem_address   st tx_queue"), None);
-        assert_eq!(listener(""), None);
+        assert_eq!(listener(&line("0A"), LISTENING), Some("127.0.0.1:8080".parse().unwrap()));
+        assert_eq!(listener(&line("01"), LISTENING), None);
+        assert_eq!(listener("  sl  local_address rem_address   st tx_queue", LISTENING), None);
+        assert_eq!(listener("", LISTENING), None);
     }
 }

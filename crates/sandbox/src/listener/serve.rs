@@ -268,8 +268,8 @@ impl Server {
                     connects::unheard(address, notice, self.own_ports.as_ref()?)
                 });
                 go_on().then(|| {
-                    if let (Some(inet), Some(ports)) = (unheard, &self.host_ports) {
-                        return connects::left_behind(&inet, ports);
+                    if let (Some(unheard), Some(ports)) = (unheard, &self.host_ports) {
+                        return connects::left_behind(unheard, ports);
                     }
                     connects::predict(&address?, &self.processes, roots?, self.tier, self.network)
                 })
