@@ -370,6 +370,7 @@ mod tests {
     }
 
     #[test]
+<<<<<<< HEAD
     fn a_file_that_a_command_could_have_led_elsewhere_is_not_copied() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
@@ -455,6 +456,46 @@ mod tests {
             assert!(text.contains(word), "{word}: {text}");
         }
         assert_eq!(given.as_they_are, [(config::MAVEN_SETTINGS, at(".m2/settings.xml"))]);
+=======
+    fn git_refuses_where_a_filter_is_left_out() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let home = root.join("home");
+        let folder = home.join("work");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(
+            home.join(".gitconfig"),
+            "[filter \"pw\"]\n\trequired = false\n\tclean = sed s/hunter/X/\n\
+             [filter \"plain\"]\n\tclean = cat\n",
+        )
+        .unwrap();
+        let person = Person { env: &[], home, writable: Vec::new(), kept: Vec::new() };
+        let dir = root.join("dir");
+        let given = hand_over(&person, &dir).unwrap();
+        assert!(given.note.unwrap().contains("git's filter.*.clean"));
+        read_by_git(&dir, &folder, &["init", "-q", "."]);
+        for (name, text) in [
+            (".gitattributes", "pw filter=pw\nplain filter=plain\n"),
+            ("pw", "hunter\n"),
+            ("plain", "a\n"),
+        ] {
+            std::fs::write(folder.join(name), text).unwrap();
+        }
+        read_by_git(&dir, &folder, &["add", "plain"]);
+        let refused = std::process::Command::new("git")
+            .args(["add", "pw"])
+            .current_dir(&folder)
+            .env("GIT_CONFIG_GLOBAL", dir.join("git/config"))
+            .env("GIT_CONFIG_SYSTEM", "/dev/null")
+            .output()
+            .unwrap();
+        assert!(!refused.status.success());
+        assert_eq!(read_by_git(&dir, &folder, &["ls-files"]), "plain\n");
+        for entry in std::fs::read_dir(dir.join("git")).unwrap() {
+            let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+            assert!(!text.contains("hunter"), "{text}");
+        }
+>>>>>>> 74378c5 (supervise: refuse what a left-out filter would change)
     }
 
     #[test]

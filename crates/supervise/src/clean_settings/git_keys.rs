@@ -201,8 +201,18 @@ const KEPT: &[&str] = &[
 ];
 
 /// Programs of filters, which have no key among their words.
-const FILTERS: [&str; 8] =
-    ["git-lfs", "git-crypt", "nbstripout", "clang-format", "dos2unix", "expand", "unexpand", "cat"];
+const FILTERS: [&str; 10] = [
+    "git-lfs",
+    "git-crypt",
+    "git-annex",
+    "git-agecrypt",
+    "nbstripout",
+    "clang-format",
+    "dos2unix",
+    "expand",
+    "unexpand",
+    "cat",
+];
 
 /// What becomes of it.
 pub(super) fn fate(setting: &GitSetting) -> Fate {
@@ -342,6 +352,7 @@ mod tests {
             ("filter.clean", "crypt", "\"git-crypt\" clean", Fate::Kept),
             ("filter.clean", "nb", "\"/usr/bin/python3.11\" -m nbstripout", Fate::Kept),
             ("filter.smudge", "nb", "cat", Fate::Kept),
+            ("filter.clean", "annex", "git-annex smudge --clean -- %f", Fate::Kept),
             ("filter.required", "lfs", "true", Fate::Kept),
             ("filter.required", "pw", "false", Fate::Unneeded),
             ("filter.clean", "pw", "sed s/realpassword/XXX/", Fate::Refused),
