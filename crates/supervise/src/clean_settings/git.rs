@@ -370,7 +370,6 @@ mod tests {
     }
 
     #[test]
-<<<<<<< HEAD
     fn a_file_that_a_command_could_have_led_elsewhere_is_not_copied() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
@@ -456,7 +455,9 @@ mod tests {
             assert!(text.contains(word), "{word}: {text}");
         }
         assert_eq!(given.as_they_are, [(config::MAVEN_SETTINGS, at(".m2/settings.xml"))]);
-=======
+    }
+
+    #[test]
     fn git_refuses_where_a_filter_is_left_out() {
         let root = tempfile::tempdir().unwrap();
         let root = root.path().canonicalize().unwrap();
@@ -471,7 +472,7 @@ mod tests {
         .unwrap();
         let person = Person { env: &[], home, writable: Vec::new(), kept: Vec::new() };
         let dir = root.join("dir");
-        let given = hand_over(&person, &dir).unwrap();
+        let given = hand_over(&person, &dir, None).unwrap();
         assert!(given.note.unwrap().contains("git's filter.*.clean"));
         read_by_git(&dir, &folder, &["init", "-q", "."]);
         for (name, text) in [
@@ -495,7 +496,6 @@ mod tests {
             let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
             assert!(!text.contains("hunter"), "{text}");
         }
->>>>>>> 74378c5 (supervise: refuse what a left-out filter would change)
     }
 
     #[test]
