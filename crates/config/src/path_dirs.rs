@@ -56,8 +56,9 @@ pub struct Ground<'a> {
     pub kept: &'a [PathBuf],
     /// What commands can write: a program that one of them left there would be started as the person's.
     pub writable: &'a [PathBuf],
-    /// Whether who can write in such places decides where a path leads.
-    pub is_led_by: fn(&Path, &[PathBuf]) -> bool,
+    /// Whether who can write in such places decides what is found at a path. While a command lays links
+    /// anew the answer stays the same, and only where they end changes.
+    pub is_written_by: fn(&Path, &[PathBuf]) -> bool,
     /// Whose directories are the person's own: theirs, and those of who owns the home.
     pub persons: [u32; 2],
 }
@@ -89,11 +90,12 @@ pub fn refused(path: &str, ground: &Ground<'_>) -> Vec<(PathBuf, &'static str)> 
     let dirs = std::env::split_paths(path).filter(|dir| dir.is_absolute());
     let reason = |dir: &Path| {
         let real = dir.canonicalize().ok()?;
-        if ground.is_led(dir) {
-            return Some("commands can write a link on the way to it");
-        }
         let is_known = ground.known.iter().any(|known| real.starts_with(known));
-        if is_known { None } else { ground.refused(&real) }
+        if is_known {
+            return None;
+        }
+        let led = || ground.is_written(dir).then_some("commands can write a link on the way to it");
+        ground.refused(&real).or_else(led)
     };
     dirs.filter_map(|dir| reason(&dir).map(|reason| (dir, reason))).collect()
 }
@@ -117,14 +119,14 @@ fn beside(dir: &Path) -> Option<&'static [&'static str]> {
 }
 
 impl Ground<'_> {
-    /// Whether a command could have led this path where it leads: what is there may be anything.
-    fn is_led(&self, path: &Path) -> bool {
-        (self.is_led_by)(path, self.writable)
+    /// Whether a command decides what is found at this path.
+    fn is_written(&self, path: &Path) -> bool {
+        (self.is_written_by)(path, self.writable)
     }
 
-    /// The real path of what is there, unless a command could have led it there.
+    /// The real path of what is there, unless a command could have led it there or put it there.
     fn real(&self, path: &Path) -> Option<PathBuf> {
-        path.canonicalize().ok().filter(|_| !self.is_led(path))
+        path.canonicalize().ok().filter(|_| !self.is_written(path))
     }
 
     /// Programs that links of this directory lead to.
@@ -327,7 +329,7 @@ mod tests {
             known: &[],
             kept: &[],
             writable: &[at("project")],
-            is_led_by: sandbox::is_led_by,
+            is_written_by: sandbox::is_written_by,
             persons: [home.metadata().unwrap().uid(); 2],
         };
         let climbing = "project/../private/bin";
@@ -364,7 +366,7 @@ mod tests {
             known: &known,
             kept: &kept,
             writable: &writable,
-            is_led_by: sandbox::is_led_by,
+            is_written_by: sandbox::is_written_by,
             persons: [home.metadata().unwrap().uid(); 2],
         };
         let maven =

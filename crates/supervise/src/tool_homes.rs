@@ -65,7 +65,7 @@ pub(crate) fn of_path(
         known: &sandbox::runnable_places(confinement),
         kept: &kept.places(),
         writable: written,
-        is_led_by: sandbox::is_led_by,
+        is_written_by: sandbox::is_written_by,
         persons: [person, owner.unwrap_or(person)],
     };
     let places = config::granted(path.unwrap_or_default(), &ground).into_iter();
