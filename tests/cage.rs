@@ -104,7 +104,7 @@ fn the_model_is_told_what_its_cage_holds_back() {
     }
     let (system, result) = told("A", &["--allow-host", "*.allowed.test"]);
     assert!(system.contains("Commands reach *.allowed.test and no other host"), "{system}");
-    let direct = "connected without it: set a proxy";
+    let direct = "this program connected without it";
     assert!(result.contains(direct), "around the proxy: {result}");
     let (system, result) = told("B", &["--net", "on"]);
     assert!(system.contains("Commands have the network."), "{system}");
