@@ -203,7 +203,8 @@ fn what_the_cage_refuses_is_named() {
     assert!(enforced.refusals_observable, "this kernel has a listener for refused calls");
     let lines: Vec<&str> = report.result.text.lines().rev().take(5).collect();
     assert_eq!(lines[0], "exit code: 7");
-    for (line, way_on) in lines[1..].iter().zip(["[no command is given this", "[only the project"])
+    for (line, way_on) in
+        lines[1..].iter().zip(["[no command makes namespaces", "[only the project"])
     {
         assert!(line.starts_with(way_on), "the way on: {}", report.result.text);
     }
