@@ -82,6 +82,9 @@ impl Desk {
                 .join(".cache/agentd-tests"),
         };
         fs::create_dir_all(&tests).expect("a directory for tests");
+        // A user who is root in a namespace of a test's own makes directories there too; others' stay theirs.
+        let shared = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
+        let _ = fs::set_permissions(&tests, shared);
         let root = tempfile::Builder::new().prefix("t").tempdir_in(tests);
         let root = root.expect("a directory for this test");
         for directory in ["home", "state", "run", "project"] {
