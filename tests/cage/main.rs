@@ -1,0 +1,24 @@
+//! Refusals and permissions of the cage, by real commands in real cages.
+#![allow(clippy::unwrap_used)]
+
+mod bounds;
+mod cgroups;
+mod confinement;
+mod credentials;
+mod escapes;
+mod everyday;
+mod git_signing;
+mod hostile_trees;
+mod known_escapes;
+mod leftovers;
+mod messages;
+mod network;
+mod noise;
+mod own_programs;
+mod proxy;
+mod rights;
+mod settings;
+#[path = "../support/mod.rs"]
+mod support;
+mod tiers;
+mod tool_homes;

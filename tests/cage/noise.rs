@@ -1,0 +1,105 @@
+//! The result of a command names the refusals that matter and what it missed, and nothing else.
+#![allow(clippy::unwrap_used)]
+
+use crate::support::Desk;
+use crate::support::anthropic::{Answer, Server, call};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// What the model reads of this script, and the refusals of the record.
+fn result(tier: &'static str, script: &str) -> (String, Vec<Value>) {
+    let desk = Desk::new();
+    let input = json!({ "command": script }).to_string();
+    let server =
+        Server::scripted([Answer::says([call("toolu_1", "bash", &input)]), Answer::text("done")]);
+    let mut command = desk.with_server(&server, &["-p", "x", "--permission-mode", "auto"]);
+    command.env("AGENTD_SANDBOX_TIER", tier);
+    let ran = crate::support::run(command);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let messages = server.requests()[1].body["messages"].clone();
+    let last = messages.as_array().unwrap().last().unwrap()["content"].to_string();
+    (last, desk.ended(1)["refusals"].as_array().unwrap().clone())
+}
+
+const NOISE: &str = "mkdir /usr/share/__pycache__ 2>/dev/null; (echo 0 >/proc/self/oom_score_adj) 2>/dev/null;\
+                     (echo 0 >/proc/self/coredump_filter) 2>/dev/null;";
+
+#[test]
+fn known_noise_is_in_the_record_alone() {
+    for tier in ["A", "B"] {
+        for end in ["true", "exit 3"] {
+            let (text, refusals) = result(tier, &format!("{NOISE} {end}"));
+            assert_eq!(refusals.len(), 3, "tier {tier}: {refusals:?}");
+            assert!(!text.contains("the cage"), "tier {tier}, {end}: {text}");
+            assert!(!text.contains(":add-dir"), "tier {tier}, {end}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_failure_names_its_refusals_and_a_success_one_of_them_without_advice() {
+    let script = format!("{NOISE} mkdir /usr/share/a-name /usr/share/b-name 2>/dev/null;");
+    for tier in ["A", "B"] {
+        let (text, _) = result(tier, &format!("{script} exit 3"));
+        for part in ["mkdir /usr/share/a-name", "mkdir /usr/share/b-name", "ask a person to make"] {
+            assert!(text.contains(part), "tier {tier} lacks {part}: {text}");
+        }
+        let (text, _) = result(tier, &format!("{script} true"));
+        assert!(text.contains("a-name, making it: "), "tier {tier}: {text}");
+        assert!(text.contains("; 1 more in agentd audit show]"), "tier {tier}: {text}");
+        assert!(!text.contains("b-name") && !text.contains(":add-dir"), "tier {tier}: {text}");
+    }
+}
+
+/// A script, and what the result says of it.
+const MISSED: [(&str, &str); 6] = [
+    ("ls /var/cache", "[/var/cache exists on this machine, but it was not granted"),
+    ("cat '/var/cache'", "[/var/cache exists on this machine, but it was not granted"),
+    ("cat ~/work/notes", "work/notes lies outside of the granted directories"),
+    ("cat /var/run/docker.sock", "it gives root on this machine"),
+    ("cat /sys/class/net/lo/address", "/proc/net/dev lists the network interfaces"),
+    ("ls /sys/class/tty", "describes the machine's devices"),
+];
+
+/// Names whose existence nothing may show, and names that are not there.
+const UNTOLD: [&str; 5] = [
+    "ls /var/no-such-name",
+    "cat /root/.bashrc /root/notes",
+    "cat ~/.ssh/id_rsa",
+    "cat /etc/shadow",
+    "cat src/missing",
+];
+
+#[test]
+fn what_the_sandbox_does_not_show_is_named_from_the_last_words() {
+    for tier in ["A", "B"] {
+        for (script, part) in MISSED {
+            let (text, _) = result(tier, script);
+            assert!(text.contains(part), "tier {tier}, {script}: {text}");
+        }
+        // The home of a desk lies in a directory that is closed as a whole.
+        for script in UNTOLD {
+            let (text, _) = result(tier, script);
+            let told = ["exists on this machine", "lies outside of the granted"];
+            assert!(told.iter().all(|part| !text.contains(part)), "tier {tier}, {script}: {text}");
+        }
+        let (text, _) = result(tier, "ls /var/cache; true");
+        assert!(!text.contains("exists on this machine"), "a success: {text}");
+    }
+}
+
+#[test]
+fn the_package_database_is_readable_and_its_passwords_are_not() {
+    if !Path::new("/var/lib/dpkg/status").exists() {
+        return;
+    }
+    for tier in ["A", "B"] {
+        let (text, refusals) = result(tier, "head -c 8 /var/lib/dpkg/status && echo; echo x");
+        assert!(text.contains("Package:") && refusals.is_empty(), "tier {tier}: {text}");
+        let (text, _) = result(tier, "cat /var/cache/debconf/passwords.dat && echo it was read");
+        assert!(!text.contains("it was read"), "tier {tier}: {text}");
+        let (text, refusals) = result(tier, "echo x >/var/lib/dpkg/lock-frontend");
+        assert!(text.contains("can install packages of the system"), "tier {tier}: {text}");
+        assert_eq!(refusals.len(), 1, "tier {tier}: {refusals:?}");
+    }
+}

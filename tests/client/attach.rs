@@ -1,0 +1,624 @@
+//! A person at a terminal, from the first prompt to the end: a real terminal (tmux), real processes.
+#![allow(clippy::unwrap_used)]
+
+use crate::support::anthropic::{Answer, Say, Server, call, text};
+use crate::support::daemon::Wire;
+use crate::support::terminal::{Terminal, Tmux, is_as_kept};
+use crate::support::{Desk, run};
+use nix::sys::signal::Signal;
+use std::process::Command;
+use std::time::Duration;
+
+const SIZE: (u16, u16) = (90, 30);
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// `agentd` as a person types it.
+fn typed(desk: &Desk, server: &Server, arguments: &[&str]) -> Command {
+    desk.with_server(server, arguments)
+}
+
+fn edit(id: &str) -> Say {
+    call(id, "edit", r#"{"path":"greet.txt","old_string":"hello","new_string":"good morning"}"#)
+}
+
+fn bash(id: &str, command: &str) -> Say {
+    call(id, "bash", &serde_json::json!({ "command": command }).to_string())
+}
+
+/// A project whose greeting the model wants to change, and says nothing before it may.
+fn greeting() -> (Desk, Server) {
+    let desk = Desk::new();
+    desk.write("greet.txt", "hello\nworld\n");
+    let server = Server::scripted([
+        Answer::says([text("I shall change the greeting.\n"), edit("toolu_1")]),
+        Answer::text("Changed."),
+    ]);
+    (desk, server)
+}
+
+/// Leaves with the leader key.
+#[track_caller]
+fn detach(terminal: &Terminal<'_>) -> String {
+    terminal.press(&["C-\\"]);
+    terminal.shows("d detaches");
+    terminal.press(&["d"]);
+    assert_eq!(terminal.ends(), 3, "{}", terminal.screen());
+    terminal.shows("comes back")
+}
+
+#[test]
+fn a_denial_with_words_reaches_the_model() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    one.types("r");
+    one.shows("why not?");
+    one.enters("leave greetings alone");
+    one.shows("Changed.");
+    assert_eq!(desk.read("greet.txt"), "hello\nworld\n");
+    let told = server.requests()[1].body["messages"].to_string();
+    assert!(told.contains("leave greetings alone"), "{told}");
+}
+
+#[test]
+fn an_answer_for_good_is_shown_as_its_rule_confirmed_written_and_not_asked_again() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::says([bash("toolu_1", "touch one")]),
+        Answer::text("Touched one."),
+        Answer::says([bash("toolu_2", "touch two")]),
+        Answer::text("Touched two."),
+        Answer::says([bash("toolu_3", "mkdir three")]),
+        Answer::text("Never said."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "touch it"]), SIZE);
+    let file = desk.home().join(".config/agentd/config.toml");
+    one.shows("y once");
+    one.types("a");
+    one.shows("write `bash:touch one` into your configuration");
+    // A second thought writes nothing, and the question stands.
+    one.types("n");
+    one.shows("y once");
+    assert!(!file.exists(), "nothing is written before it is confirmed");
+    one.types("a");
+    one.shows("write `bash:touch one` into your configuration");
+    one.press(&["Tab"]);
+    one.shows("write `bash:touch *` into your configuration");
+    assert!(!file.exists() && !desk.project().join("one").exists(), "not before the yes");
+    one.types("y");
+    one.shows("from now on `bash:touch *` is allowed");
+    one.shows("Touched one.");
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert!(written.contains("\"bash:touch *\""), "{written}");
+    one.shows("ready");
+    one.enters("and the other");
+    one.shows("Touched two.");
+    assert!(desk.project().join("one").exists() && desk.project().join("two").exists());
+    // What the rule does not say is asked about as before.
+    one.shows("ready");
+    one.enters("and a directory");
+    one.shows("y once");
+    assert!(!desk.project().join("three").exists());
+}
+
+#[test]
+fn a_streamed_answer_is_seen_as_it_comes_and_stopped_with_the_session_left() {
+    let desk = Desk::new();
+    let lines = (1..500).map(|line| text(&format!("line {line} of the answer\n")));
+    let server = Server::scripted([
+        Answer::says(lines).in_pieces_of(400).paced(PAUSE),
+        Answer::text("Here I am."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), SIZE);
+    let screen = one.shows("of the answer");
+    assert!(screen.contains("working"), "{screen}");
+    one.press(&["C-c"]);
+    one.shows("the turn was stopped");
+    one.shows("ready");
+    one.press(&["C-c"]);
+    one.shows("nothing runs here");
+    one.press(&["C-c"]);
+    is_as_kept_without("stopped", &one.shows("to leave:"), &desk, "line ");
+    one.enters("still there?");
+    one.shows("Here I am.");
+}
+
+/// Compares a screen without the lines that begin so, whose number is chance.
+#[track_caller]
+fn is_as_kept_without(name: &str, screen: &str, desk: &Desk, beginning: &str) {
+    let lines: Vec<_> = screen.lines().filter(|line| !line.starts_with(beginning)).collect();
+    is_as_kept(name, &(lines.join("\n") + "\n"), desk);
+}
+
+#[test]
+fn what_a_tool_prints_moves_no_cursor_and_its_block_shows_what_was_refused() {
+    let desk = Desk::new();
+    let command = "printf 'a\\033[2J\\033[1;1Hb\\n'; echo x > /etc/agentd-test; exit 3";
+    let server = Server::scripted([
+        Answer::says([bash("toolu_1", command)]),
+        Answer::text("It was refused."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let arguments = ["new", "--permission-mode", "auto", "print"];
+    let one = tmux.run("one", &typed(&desk, &server, &arguments), SIZE);
+    one.shows("It was refused.");
+    // Words of the kernel differ from host to host, so that no screen is kept.
+    let screen = one.shows("ready");
+    for words in ["> print", "  ab\n", "  refused: ", "exit code: 3"] {
+        assert!(screen.contains(words), "{words:?} is not in:\n{screen}");
+    }
+    assert_eq!(screen.matches("exit code: 3").count(), 1, "it is said once:\n{screen}");
+}
+
+#[test]
+fn a_line_is_edited_and_pasted_as_in_other_programs() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("one"), Answer::text("two")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new"]), (40, 20));
+    one.shows("ready");
+    one.types("日本語 wörld wrong");
+    one.press(&["C-w"]);
+    one.press(&["C-a"]);
+    one.types("say ");
+    one.press(&["C-e"]);
+    one.types("é");
+    is_as_kept("edited", &one.shows("say 日本語 wörld é"), &desk);
+    one.resize(24, 12);
+    one.shows("> say 日本語 wörld é");
+    one.press(&["Enter"]);
+    one.shows("one");
+    let asked = server.requests()[0].body["messages"].to_string();
+    assert!(asked.contains("say 日本語 wörld é"), "{asked}");
+    one.press(&["Up"]);
+    one.shows("> say 日本語 wörld é\n");
+    one.press(&["C-u"]);
+    one.pastes("first\nsecond\n");
+    one.shows("  second");
+    assert_eq!(server.requests().len(), 1, "a paste sends nothing");
+    one.press(&["Enter"]);
+    one.shows("two");
+    let asked = server.requests()[1].body["messages"].to_string();
+    assert!(asked.contains("first\\nsecond"), "{asked}");
+}
+
+#[test]
+fn a_terminal_that_knows_nothing_gets_lines_and_answers_with_lines() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let mut command = typed(&desk, &server, &["new", "make it friendlier"]);
+    command.env("TERM", "dumb");
+    let one = tmux.run("one", &command, SIZE);
+    is_as_kept("dumb", &one.shows("y once"), &desk);
+    one.enters("y");
+    one.shows("Changed.");
+    assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+    // An answer that is taken at once leaves no time to say that it is waited for.
+    let shown = one.shows("the turn is over");
+    let shown = shown.trim_start().replace("answered; waiting for the supervisor\n", "");
+    is_as_kept("dumb_end", &shown, &desk);
+    one.press(&["C-d"]);
+    assert_eq!(one.ends(), 0);
+}
+
+#[test]
+fn without_colour_nothing_is_coloured() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let arguments = ["new", "make it friendlier"];
+    let plain = tmux.run("one", typed(&desk, &server, &arguments).env("NO_COLOR", "1"), SIZE);
+    plain.shows("y once");
+    assert!(!plain.coloured().contains('\u{1b}'), "{}", plain.coloured());
+    plain.press(&["x"]);
+    plain.shows("ready");
+    let server = Server::scripted([Answer::says([edit("toolu_1")]), Answer::text("Changed.")]);
+    let colourful = tmux.run("two", &typed(&desk, &server, &arguments), SIZE);
+    colourful.shows("y once");
+    assert!(colourful.coloured().contains("\u{1b}[31m"), "the positive control");
+    colourful.press(&["Escape"]);
+    colourful.shows("ready");
+    let listed = run(desk.agentd(&["audit", "ls"])).out;
+    assert!(listed.contains("interrupted: never started"), "nobody allowed it: {listed}");
+}
+
+#[test]
+fn a_question_shows_its_diff_and_waits_for_who_comes_back() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    is_as_kept("question", &one.shows("y once"), &desk);
+    is_as_kept("detached", &detach(&one), &desk);
+    assert_eq!(desk.read("greet.txt"), "hello\nworld\n", "not before the answer");
+    let narrow = tmux.run("narrow", &typed(&desk, &server, &["attach"]), (50, 40));
+    is_as_kept("question_narrow", &narrow.shows("y once"), &desk);
+    narrow.press(&["y"]);
+    narrow.shows("Changed.");
+    is_as_kept("answered", &narrow.shows("ready"), &desk);
+    assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+    narrow.press(&["C-d"]);
+    assert_eq!(narrow.ends(), 0, "{}", narrow.screen());
+}
+
+#[test]
+fn a_terminal_that_is_closed_leaves_the_session_running() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    one.close();
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
+    two.shows("y once");
+    two.press(&["y"]);
+    two.shows("Changed.");
+}
+
+/// The hang-up that a terminal's end sends, to the client and to its daemon.
+#[test]
+fn a_hang_up_ends_the_client_and_neither_its_session_nor_the_daemon() {
+    let (desk, server) = greeting();
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    crate::support::send(daemon.pid, Signal::SIGHUP);
+    crate::support::send(u32::try_from(one.pid()).unwrap(), Signal::SIGHUP);
+    assert_eq!(one.ends(), 3, "the session goes on: {}", one.screen());
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
+    two.shows("y once");
+    two.press(&["y"]);
+    two.shows("Changed.");
+    assert_eq!(Wire::to(&desk.door()).pid, daemon.pid, "it is the same daemon");
+}
+
+#[test]
+fn a_question_outlives_its_terminal_and_its_daemon() {
+    let (desk, server) = greeting();
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    crate::support::send(u32::try_from(one.pid()).unwrap(), Signal::SIGKILL);
+    one.close();
+    crate::support::send(daemon.pid, Signal::SIGKILL);
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
+    two.shows("y once");
+    assert_eq!(desk.read("greet.txt"), "hello\nworld\n");
+    two.press(&["y"]);
+    two.shows("Changed.");
+    assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+}
+
+#[test]
+fn a_lost_daemon_is_followed_by_another_while_the_terminal_stays() {
+    let (desk, server) = greeting();
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    crate::support::send(daemon.pid, Signal::SIGKILL);
+    one.shows("the connection is lost");
+    one.listens();
+    one.shows("y once");
+    one.press(&["y"]);
+    one.shows("Changed.");
+    assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+}
+
+#[test]
+fn words_that_a_dying_daemon_did_not_take_come_back_to_the_line() {
+    let desk = Desk::new();
+    let server = Server::answering(|n, _| Answer::text(&format!("Answer {n}.")));
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "hello"]), SIZE);
+    one.shows("Answer 1.");
+    one.shows("ready");
+    crate::support::send(daemon.pid, Signal::SIGSTOP);
+    one.types("are you there?");
+    one.shows("> are you there?");
+    one.press(&["Enter"]);
+    one.shows_no_more("> are you there?");
+    crate::support::send(daemon.pid, Signal::SIGKILL);
+    one.shows("perhaps not taken: look above, then Enter sends it");
+    one.shows("> are you there?");
+    assert_eq!(server.requests().len(), 1, "it is for the person to say");
+    one.press(&["Enter"]);
+    one.shows("Answer 2.");
+}
+
+#[test]
+fn who_sees_a_session_ended_elsewhere_is_told_that_it_ended() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("Here I am.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "hello"]), SIZE);
+    one.shows("ready");
+    let id = run(desk.agentd(&["ls", "--json"])).json()["session_id"].as_str().unwrap().to_owned();
+    assert_eq!(run(desk.agentd(&["stop", &id])).code, 0);
+    assert_eq!(one.ends(), 0, "{}", one.screen());
+    let screen = one.shows("comes back");
+    assert!(screen.contains("the session was ended"), "{screen}");
+    assert!(!screen.contains("goes on"), "{screen}");
+}
+
+#[test]
+fn who_watches_a_lost_daemon_ends_no_turn_and_sees_it_go_on() {
+    let (desk, server) = greeting();
+    let daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    let watching = tmux.run("watching", &typed(&desk, &server, &["attach", "-r"]), SIZE);
+    watching.shows("waits for an answer at another terminal");
+    detach(&one);
+    crate::support::send(daemon.pid, Signal::SIGKILL);
+    watching.shows("the connection is lost");
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
+    two.shows("y once");
+    two.press(&["y"]);
+    for terminal in [&two, &watching] {
+        terminal.shows("Changed.");
+    }
+    assert_eq!(desk.read("greet.txt"), "good morning\nworld\n");
+}
+
+#[test]
+fn one_answer_counts_and_every_terminal_sees_whose() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), SIZE);
+    two.shows("y once");
+    let watching = tmux.run("watching", &typed(&desk, &server, &["attach", "-r"]), SIZE);
+    watching.shows("WATCHING");
+    watching.shows("waits for an answer at another terminal");
+    watching.press(&["y"]);
+    is_as_kept("watching", &watching.shows("attach without -r"), &desk);
+    assert_eq!(desk.read("greet.txt"), "hello\nworld\n", "who watches answers nothing");
+    two.press(&["y"]);
+    for terminal in [&one, &two, &watching] {
+        terminal.shows("edit allowed: answered by terminal");
+        terminal.shows("Changed.");
+    }
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn a_checklist_is_seen_whole_and_live_at_every_terminal() {
+    let desk = Desk::new();
+    let steps: Vec<String> = (1..=12).map(|n| format!("step number {n}")).collect();
+    let list = serde_json::json!({"group": "g", "title": "Plan", "items": steps});
+    let far = |id: &str, item: usize, status: &str| {
+        let item = format!("step number {item}");
+        let input = serde_json::json!({"group": "g", "item": item, "status": status});
+        call(id, "checklist_update", &input.to_string())
+    };
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "checklist_create", &list.to_string())]),
+        Answer::says([far("toolu_2", 1, "in_progress"), bash("toolu_3", "true")]),
+        Answer::says([far("toolu_4", 1, "done"), far("toolu_5", 12, "in_progress")]),
+        Answer::text("Over."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    const TALL: (u16, u16) = (90, 70);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "plan"]), TALL);
+    one.shows("y once");
+    // It was made before this one came.
+    let two = tmux.run("two", &typed(&desk, &server, &["attach"]), TALL);
+    two.shows("y once");
+    for terminal in [&one, &two] {
+        let screen = terminal.shows("[>] 1. step number 1");
+        assert!(screen.contains("[ ] 1. step number 1"), "as it was made: {screen}");
+        assert!(screen.contains("0 of 12 done, now: step number 1"), "{screen}");
+    }
+    two.press(&["y"]);
+    for terminal in [&one, &two] {
+        terminal.shows("Over.");
+        let screen = terminal.screen();
+        assert!(screen.contains("[x] 1. step number 1"), "{screen}");
+        assert!(screen.contains("[>] 12. step number 12"), "{screen}");
+        assert!(screen.contains("1 of 12 done, now: step number 12"), "{screen}");
+    }
+}
+
+#[test]
+fn who_attaches_alone_sends_the_others_away() {
+    let (desk, server) = greeting();
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "make it friendlier"]), SIZE);
+    one.shows("y once");
+    let two = tmux.run("two", &typed(&desk, &server, &["attach", "-d"]), SIZE);
+    two.shows("y once");
+    assert_eq!(one.ends(), 3, "{}", one.screen());
+    one.shows("comes back");
+}
+#[test]
+fn what_is_typed_meanwhile_waits_its_turn_and_can_be_taken_back() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::text("one. two. three. four.").in_pieces_of(60).paced(Duration::from_millis(400)),
+        Answer::text("Second answer."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), SIZE);
+    one.shows("working");
+    one.enters("and then");
+    one.shows("queued: and then");
+    one.press(&["Up"]);
+    one.shows("> and then");
+    one.shows_no_more("queued:");
+    one.types(" more");
+    one.press(&["Enter"]);
+    is_as_kept_without("queued", &one.shows("queued: and then more"), &desk, "one.");
+    one.shows("Second answer.");
+    let asked = server.requests()[1].body["messages"].to_string();
+    assert!(asked.contains("and then more"), "{asked}");
+}
+
+#[test]
+fn settings_are_changed_and_a_copy_is_gone_on_with() {
+    let desk = Desk::new();
+    let server = Server::scripted([
+        Answer::text("First."),
+        Answer::says([bash("toolu_1", "echo hi")]),
+        Answer::text("Second."),
+        Answer::text("Third."),
+        Answer::text("Fourth."),
+    ]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), SIZE);
+    one.shows("First.");
+    one.enters(":net on");
+    one.shows("net ON");
+    one.enters(":mode auto");
+    one.shows("mode auto ·");
+    one.enters(":frok");
+    one.shows("there is no command :frok");
+    is_as_kept("settings", &one.screen(), &desk);
+    one.enters(":fork");
+    one.shows("a copy of");
+    one.listens();
+    one.enters("go on");
+    one.shows("Second.");
+    one.enters(":audit");
+    one.shows("DECIDED");
+    one.enters(":model another-model");
+    one.shows("model another-model from the next request on");
+    one.enters("what now");
+    one.shows("Third.");
+    assert_eq!(server.requests().last().unwrap().body["model"], "another-model");
+    one.enters(":clear");
+    let cleared = one.shows("this is the new session");
+    assert!(!cleared.contains("Third."), "{cleared}");
+    one.listens();
+    one.enters("who are you");
+    one.shows("Fourth.");
+    let last = server.requests().last().unwrap().body.clone();
+    assert!(!last["messages"].to_string().contains("what now"), "{last}");
+    assert_ne!(last["model"], "another-model", "the change was the other session's");
+    // Left before the turn has ended, the session goes on, which is another exit code.
+    one.shows("ready");
+    one.enters(":q");
+    assert_eq!(one.ends(), 0, "{}", one.screen());
+    let listed = run(desk.agentd(&["ls", "--json"]));
+    assert_eq!(listed.out.lines().count(), 3, "{}", listed.out);
+}
+
+#[test]
+fn what_is_known_of_a_model_is_known_after_a_change_and_after_coming_back() {
+    let desk = Desk::new();
+    let config = desk.home().join(".config/agentd/config.toml");
+    std::fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let model = "[models.cheap]\nmodel = \"cheap-1\"\ncontext = 40000\n\
+                 price = { input = 1.0, output = 1.0, cache_read = 1.0, cache_write = 1.0 }\n";
+    std::fs::write(&config, model).unwrap();
+    let server = Server::answering(|n, _| Answer::text(&format!("Answer {n}.")));
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let wide = (170, 30);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), wide);
+    one.shows("Answer 1.");
+    let before = one.shows("$0.0");
+    assert!(!before.contains("40.0k left"), "{before}");
+    one.enters(":model cheap");
+    one.shows("model cheap from the next request on");
+    // The room is that of the new model, as soon as it is asked and before it answers.
+    one.shows("40.0k left");
+    one.enters("and now");
+    one.shows("Answer 2.");
+    let after = one.shows("ready");
+    assert!(after.contains("cheap-1") && after.contains("$0.0"), "both answers are paid: {after}");
+    detach(&one);
+    // Who comes back with flags that do not hold there is told so.
+    desk.write("notes.md", "x");
+    let flags = ["attach", "--model", "third", "--context", "notes.md", "--net", "on"];
+    let two = tmux.run("two", &typed(&desk, &server, &flags), wide);
+    two.listens();
+    let screen = two.shows("k left");
+    for words in [
+        "--model third is not followed",
+        "`:model third` changes that",
+        "--context notes.md is not followed",
+        "`:add notes.md` pins it",
+        "--net on is not followed",
+    ] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    assert!(screen.contains("cheap-1") && screen.contains("net off"), "{screen}");
+    detach(&two);
+    // Those that say what holds are no news.
+    let three = tmux.run("three", &typed(&desk, &server, &["attach", "--net", "off"]), wide);
+    three.listens();
+    assert!(!three.screen().contains("not followed"), "{}", three.screen());
+}
+
+#[test]
+fn what_we_say_is_folded_between_words() {
+    let desk = Desk::new();
+    let server = Server::scripted([Answer::text("Hi.")]);
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), (40, 30));
+    one.shows("Hi.");
+    one.shows("ready");
+    one.enters(":net on");
+    one.shows("network on for");
+    one.enters(":frok");
+    one.shows("lists them");
+    one.enters(":add nowhere.txt");
+    is_as_kept("folded", &one.shows("(os error 2)"), &desk);
+}
+
+#[test]
+fn a_file_that_cannot_be_shown_is_told_at_once_and_is_not_pinned() {
+    let desk = Desk::new();
+    desk.write("notes.md", "pinned words");
+    desk.write("sub/x", "x");
+    std::fs::write(desk.project().join("large"), vec![b'x'; 2_000_000]).unwrap();
+    std::fs::write(desk.project().join("bytes"), [0x7f, b'E', b'L', b'F', 0, 0]).unwrap();
+    let outside = desk.outside().join("secret");
+    std::fs::write(&outside, "x").unwrap();
+    std::os::unix::fs::symlink(&outside, desk.project().join("link")).unwrap();
+    let server = Server::answering(|n, _| Answer::text(&format!("Answer {n}.")));
+    let _daemon = desk.daemon();
+    let tmux = Tmux::new(&desk);
+    let one = tmux.run("one", &typed(&desk, &server, &["new", "talk"]), (120, 40));
+    one.shows("Answer 1.");
+    one.shows("ready");
+    for (named, why) in [
+        ("nowhere.md", "nowhere.md cannot be pinned: No such file"),
+        ("sub", "sub cannot be pinned: it is not a regular file"),
+        ("large", "large cannot be pinned: it has 2000000 bytes"),
+        ("bytes", "bytes cannot be pinned: it is no text"),
+        ("link", "link cannot be pinned: it lies outside"),
+    ] {
+        one.enters(&format!(":add {named}"));
+        one.shows(why);
+    }
+    one.enters(":add notes.md");
+    let screen = one.shows("notes.md is pinned from the next request on");
+    assert_eq!(screen.matches("is pinned").count(), 1, "{screen}");
+    one.enters("now");
+    one.shows("Answer 2.");
+    let asked = server.requests()[1].body["messages"].to_string();
+    assert!(asked.contains("pinned words") && !asked.contains("nowhere.md"), "{asked}");
+}

@@ -1,0 +1,12 @@
+//! The command line and the terminal, end to end.
+#![allow(clippy::unwrap_used)]
+
+mod attach;
+mod cli;
+mod commands;
+mod end_to_end;
+mod exit_codes;
+mod headless;
+mod questions;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,14 @@
+//! Processes killed, stopped and broken in the middle of their work: nothing is lost, nothing runs twice.
+#![allow(clippy::unwrap_used)]
+
+mod daemon_failures;
+mod deaths;
+mod failures;
+mod faults;
+mod input_survives;
+mod matrix;
+mod restored;
+mod shutdown;
+mod soak;
+#[path = "../support/mod.rs"]
+mod support;

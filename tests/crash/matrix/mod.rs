@@ -1,0 +1,137 @@
+//! The fault matrix: every process, harmed in every way, at every step of a call's path.
+//!
+//! In each cell one process is held at a step, one process is harmed, and the turn must come to its
+//! end: within 10 s, with the answer it would have had, the command run once at most and wholly
+//! where its result says so, `interrupted` only where it may be and in the words of the journal,
+//! journal and audit log whole, and no process left. Beside a proxy that is harmed its command has an
+//! allow-list, and the record of the call holds what the proxy refused or says that it was lost; one
+//! that goes silent before it has a cage is given 20 s.
+//!
+//! The first process of a cage is harmed in tier A and the guard of one in tier B. A first process that
+//! is killed takes the running command with it, and the result says so; before the program begins the
+//! call is tried again. A guard that is lost, and either where it is stopped, changes nothing.
+//!
+//! The executables must have hooks:
+//!
+//! ```sh
+//! tests/hooks/cargo test --test crash every_cell -- --ignored --nocapture
+//! ```
+//!
+//! `MATRIX_ONLY` keeps the cells whose name holds it, `MATRIX_SEED` and `MATRIX_CELLS` choose the
+//! sample, `MATRIX_AT_ONCE` says how many run side by side.
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm)]
+
+mod cell;
+mod hooks;
+mod table;
+
+use crate::support::dice::Dice;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use table::Cell;
+
+#[test]
+#[cfg_attr(not(agentd_hooks), ignore = "needs executables with hooks; see the file's head")]
+fn a_sample_of_the_cells() {
+    let mut dice = Dice::seeded("MATRIX_SEED");
+    let (_, mut cells) = sorted();
+    let count = number("MATRIX_CELLS", 40).min(cells.len());
+    let sample = (0..count).map(|_| cells.swap_remove(dice.below(cells.len()))).collect();
+    assert_eq!(tried(sample, 0), 0, "cells failed; {dice} tries the same");
+}
+
+#[test]
+#[ignore = "takes many minutes, and executables with hooks; see the file's head"]
+fn every_cell() {
+    let (void, cells) = sorted();
+    for (why, names) in &void {
+        println!("void, since {why}: {} cells", names.len());
+        names.iter().for_each(|name| println!("    {name}"));
+    }
+    let voids = void.values().map(Vec::len).sum();
+    assert_eq!(tried(cells, voids), 0, "cells failed");
+}
+
+/// What was meant for the dead process reaches the supervisor's slot when the next one lives already.
+#[test]
+#[cfg_attr(not(agentd_hooks), ignore = "needs executables with hooks; see the file's head")]
+fn one_kill_while_the_disk_is_slow_costs_one_life() {
+    for (target, step) in table::IN_A_SYNC {
+        let cell = Cell { target: *target, fault: table::Fault::Kill, step };
+        assert_eq!(cell::killed_in_a_sync(&cell), Ok(2), "{cell}");
+    }
+}
+
+/// The mark by which `tests/repo/linkage.rs` tells that what is shipped has no hooks is in what has them.
+#[test]
+#[cfg_attr(not(agentd_hooks), ignore = "needs executables with hooks; see the file's head")]
+fn hooks_leave_their_mark() {
+    for path in [
+        env!("CARGO_BIN_EXE_agentd"),
+        env!("CARGO_BIN_EXE_agentd-supervisor"),
+        env!("CARGO_BIN_EXE_agentd-session"),
+        env!("CARGO_BIN_EXE_agentd-provider"),
+        env!("CARGO_BIN_EXE_agentd-broker"),
+        env!("CARGO_BIN_EXE_agentd-store"),
+        env!("CARGO_BIN_EXE_agentd-tool"),
+        env!("CARGO_BIN_EXE_agentd-code"),
+        env!("CARGO_BIN_EXE_agentd-web"),
+    ] {
+        let mark = b"agentd_hook:";
+        let found = std::fs::read(path).unwrap().windows(mark.len()).any(|window| window == mark);
+        assert!(found, "{path} has no hooks");
+    }
+}
+
+/// What is void, by its reason, and what is to be tried.
+fn sorted() -> (BTreeMap<&'static str, Vec<String>>, Vec<Cell>) {
+    if cfg!(not(agentd_hooks)) {
+        panic!(
+            "these executables have no hooks: run it by `tests/hooks/cargo test --test crash matrix`"
+        );
+    }
+    let only = std::env::var("MATRIX_ONLY").unwrap_or_default();
+    let (mut void, mut cells) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+    for cell in table::cells().into_iter().filter(|cell| cell.to_string().contains(&only)) {
+        match cell.void() {
+            Some(why) => void.entry(why).or_default().push(cell.to_string()),
+            None => cells.push(cell),
+        }
+    }
+    (void, cells)
+}
+
+/// Tries the cells, some side by side, and says how it went; how many failed.
+fn tried(cells: Vec<Cell>, void: usize) -> usize {
+    let all = cells.len();
+    let (left, failed) = (Mutex::new(cells), Mutex::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..number("MATRIX_AT_ONCE", 3) {
+            scope.spawn(|| {
+                while let Some(cell) = { left.lock().unwrap().pop() } {
+                    let begun = std::time::Instant::now();
+                    let tried = std::panic::catch_unwind(|| cell::run(&cell));
+                    let took = begun.elapsed();
+                    let why = match tried {
+                        Ok(Ok(())) => {
+                            println!("passed  {cell}  {took:.1?}");
+                            continue;
+                        }
+                        Ok(Err(why)) => why,
+                        Err(_) => "the test itself failed".to_owned(),
+                    };
+                    *failed.lock().unwrap() += 1;
+                    println!("FAILED  {cell}  {took:.1?}: {why}");
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap();
+    println!("cells {}, passed {}, void {void}, failed {failed}", all + void, all - failed);
+    failed
+}
+
+fn number(variable: &str, otherwise: usize) -> usize {
+    let given = std::env::var(variable).ok();
+    given.map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{variable}={text}")))
+}

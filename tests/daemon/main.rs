@@ -1,0 +1,10 @@
+//! The daemon: its lifetime, its control socket, its sessions and their records.
+#![allow(clippy::unwrap_used)]
+
+mod audit;
+mod bad_input;
+mod control_socket;
+mod lifetime;
+mod sessions;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,7 @@
+//! Vendors' interfaces, and the context that a request carries.
+#![allow(clippy::unwrap_used)]
+
+mod context;
+#[path = "../support/mod.rs"]
+mod support;
+mod vendors;

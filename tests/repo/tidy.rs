@@ -1,0 +1,314 @@
+//! The rules of the repository that a program can check: floors, front sentences, where unsafe
+//! code, new processes and the encoder may stand, and that no word of a wire is dead.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Every source file of ours below `directory`, with its text.
+fn sources(directory: &str) -> Vec<(String, String)> {
+    fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
+        for entry in
+            fs::read_dir(directory).unwrap_or_else(|error| panic!("{directory:?}: {error}"))
+        {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("target") {
+                walk(&path, found);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(&root().join(directory), &mut found);
+    found.sort();
+    assert!(!found.is_empty(), "no sources in {directory}");
+    found
+        .into_iter()
+        .map(|path| {
+            let name = path.strip_prefix(root()).unwrap().display().to_string();
+            (name, fs::read_to_string(&path).unwrap())
+        })
+        .collect()
+}
+
+fn all_sources() -> Vec<(String, String)> {
+    ["crates", "workers", "tests"].into_iter().flat_map(sources).collect()
+}
+
+/// The part of a file before its unit tests, comments left out.
+fn shipped(text: &str) -> String {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+fn is_test(name: &str) -> bool {
+    name.starts_with("tests/") || name.contains("/tests/") || name.ends_with("tests.rs")
+}
+
+#[test]
+fn every_file_opens_with_a_sentence() {
+    let silent: Vec<_> = all_sources()
+        .into_iter()
+        .filter(|(_, text)| !text.starts_with("//!"))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(silent.is_empty(), "these files do not open with `//!`: {silent:#?}");
+}
+
+#[test]
+fn nothing_is_left_for_later_in_shipped_code() {
+    let marks = ["todo!(", "unimplemented!(", "// TODO", "FIXME", "XXX:", "dbg!("];
+    for (name, text) in all_sources().iter().filter(|(name, _)| !is_test(name)) {
+        for mark in marks {
+            assert!(!text.contains(mark), "{name} holds {mark}");
+        }
+    }
+}
+
+/// What each crate may depend on: lower floors, and the neighbours named here with their reason.
+#[test]
+fn the_floors_hold() {
+    let floors: BTreeMap<&str, u8> = [
+        ("protocol", 0),
+        ("ipc", 0),
+        ("journal", 0),
+        ("config", 1),
+        ("sandbox", 1),
+        ("tools", 1),
+        ("code", 1),
+        ("provider", 1),
+        ("approval", 1),
+        ("session", 1),
+        ("store", 1),
+        ("web", 1),
+        ("client", 1),
+        ("supervise", 2),
+    ]
+    .into();
+    // ipc carries protocol's words; tools run their commands in sandbox's cage.
+    // The engines that read syntax trees and pages of the web stand behind the tools' words.
+    let neighbours =
+        [("ipc", "protocol"), ("tools", "sandbox"), ("code", "tools"), ("web", "tools")];
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let floor = *floors.get(name.as_str()).unwrap_or_else(|| panic!("{name} has no floor"));
+        for dependency in dependencies(&root().join("crates").join(&name)) {
+            let Some(&below) = floors.get(dependency.as_str()) else { continue };
+            let allowed = below < floor || neighbours.contains(&(&name, &dependency));
+            assert!(allowed, "{name} (floor {floor}) depends on {dependency} (floor {below})");
+        }
+    }
+}
+
+/// The names under `[dependencies]`; what only tests use does not count.
+fn dependencies(package: &Path) -> Vec<String> {
+    let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
+    let section = manifest.split("[dependencies]").nth(1).unwrap_or_default();
+    let section = section.split("\n[").next().unwrap_or_default();
+    section
+        .lines()
+        .filter_map(|line| line.split(['.', '=', ' ']).next())
+        .filter(|name| !name.is_empty() && !name.starts_with('#'))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn three_files_start_processes() {
+    let allowed = ["crates/supervise/src/spawn.rs", "crates/client/src/spawn.rs"];
+    for (name, text) in all_sources().iter().filter(|(name, _)| !is_test(name)) {
+        let code = shipped(text);
+        let starts = ["Command::new(", "posix_spawn", "execve(", "libc::fork", "unistd::fork"]
+            .into_iter()
+            .find(|word| code.contains(word));
+        if let Some(word) = starts {
+            let in_sandbox = name.starts_with("crates/sandbox/src/");
+            assert!(in_sandbox || allowed.contains(&name.as_str()), "{name} uses {word}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_starts_from_a_grant_only() {
+    let spawn = fs::read_to_string(root().join("crates/supervise/src/spawn.rs")).unwrap();
+    assert!(spawn.contains("fn tool(&self, grant: &Grant,"), "the spawner asks for a grant");
+    for (name, text) in sources("crates/supervise/src") {
+        let makes = text.contains("Self { confinement") || text.contains("Grant { confinement");
+        assert!(!makes || name.ends_with("/grant.rs"), "{name} makes a grant of its own");
+        let asks = text.contains("Grant::of(") || text.contains("Grant::probe(");
+        assert!(!asks || name.ends_with("/call_actor.rs"), "{name} asks for a grant");
+    }
+}
+
+#[test]
+fn unsafe_code_stands_in_the_sandbox_and_one_file_of_ipc() {
+    for (name, text) in all_sources().iter().filter(|(name, _)| !is_test(name)) {
+        let is_unsafe = shipped(text).contains("unsafe {") || shipped(text).contains("unsafe fn");
+        let allowed = name.starts_with("crates/sandbox/") || name == "crates/ipc/src/fd.rs";
+        assert!(!is_unsafe || allowed, "{name} holds unsafe code");
+    }
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let package = entry.unwrap().path();
+        let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap();
+        let own = package.ends_with("sandbox") || package.ends_with("ipc");
+        assert!(own || manifest.contains("[lints]\nworkspace = true"), "{package:?} has own lints");
+    }
+}
+
+#[test]
+fn the_encoder_is_imported_in_one_file() {
+    let allowed = ["crates/ipc/src/codec.rs", "crates/protocol/src/lib.rs"];
+    for (name, text) in all_sources().iter().filter(|(name, _)| !is_test(name)) {
+        let names_it = shipped(text).contains("bincode");
+        assert!(!names_it || allowed.contains(&name.as_str()), "{name} names bincode");
+    }
+}
+
+#[test]
+fn few_files_open_connections() {
+    for (name, text) in all_sources().iter().filter(|(name, _)| !is_test(name)) {
+        let code = shipped(text);
+        let opens = ["TcpStream::connect", "Client::builder", "UdpSocket::bind"]
+            .into_iter()
+            .find(|word| code.contains(word));
+        // The demo listens, to show that nobody comes; it connects once, to show that one can. So do
+        // the attempts of `doctor`.
+        let allowed = name == "crates/provider/src/http.rs"
+            || name == "crates/web/src/dial.rs"
+            || name == "crates/web/src/fetch.rs"
+            || name.starts_with("workers/agentd/src/demo")
+            || name.starts_with("crates/sandbox/src/attempts/")
+            || name.starts_with("crates/sandbox/src/listener/");
+        assert!(opens.is_none() || allowed, "{name} uses {opens:?}");
+    }
+}
+
+#[test]
+fn no_word_of_a_wire_is_dead() {
+    let users: String = all_sources()
+        .into_iter()
+        .filter(|(name, _)| !is_test(name) && !name.starts_with("crates/protocol/"))
+        .map(|(_, text)| text)
+        .collect();
+    for wire in ["session", "provider", "broker", "store", "tool", "client"] {
+        let text =
+            fs::read_to_string(root().join(format!("crates/protocol/src/{wire}.rs"))).unwrap();
+        for (name, variant) in variants(&text) {
+            let used = users.contains(&format!("{name}::{variant}"));
+            assert!(used, "{name}::{variant} is declared and never used");
+        }
+    }
+}
+
+/// The variants of the enums `To…` and `From…`.
+fn variants(text: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for part in text.split("pub enum ").skip(1) {
+        let Some((name, rest)) = part.split_once(" {\n") else { continue };
+        if !(name.starts_with("To") || name.starts_with("From")) {
+            continue;
+        }
+        let body = rest.split("\n}").next().unwrap_or_default();
+        for line in
+            body.lines().filter(|line| line.starts_with("    ") && !line.starts_with("     "))
+        {
+            let word: String =
+                line.trim().chars().take_while(|letter| letter.is_alphanumeric()).collect();
+            if word.starts_with(char::is_uppercase) {
+                found.push((name.to_owned(), word));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no words found");
+    found
+}
+
+#[test]
+fn every_file_in_config_is_embedded() {
+    let users: String = all_sources().into_iter().map(|(_, text)| text).collect();
+    // The sandbox reads its policies when it is built, by the names of the profiles.
+    let policies = fs::read_to_string(root().join("crates/sandbox/build.rs")).unwrap();
+    for (directory, ending) in [("config", ""), ("config/confinement", ".toml")] {
+        for entry in fs::read_dir(root().join(directory)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                let name = path.file_name().unwrap().to_str().unwrap();
+                let stem = name.strip_suffix(ending).unwrap();
+                let used = users.contains(&format!("/{name}\""))
+                    || (!ending.is_empty() && policies.contains(&format!("\"{stem}\"")));
+                assert!(used, "{directory}/{name} is used nowhere");
+            }
+        }
+    }
+}
+
+/// A program that is missing is named before the first test, not by the test that drives it.
+#[test]
+fn every_program_that_a_test_needs_is_looked_for_first() {
+    let run = fs::read_to_string(root().join("tests/run")).unwrap();
+    let rows: Vec<&str> = run.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let mut found = 0;
+    let drivers = all_sources().into_iter().filter(|(name, _)| name != "tests/repo/tidy.rs");
+    for (name, text) in drivers {
+        for rest in text.split("needs(\"").skip(1) {
+            let program = rest.split('"').next().unwrap();
+            // Those of cargo are asked for by name; every system has the others, as `tests/run` does.
+            let is_known = ["cargo", "rustfmt", "grep", "setsid"].contains(&program);
+            assert!(
+                is_known || rows.contains(&program),
+                "{name} needs `{program}`, which tests/run does not look for"
+            );
+            found += 1;
+        }
+    }
+    assert!(found > 30, "{found} programs found");
+}
+
+/// The same of the jobs' tables: the long ones have a list of their own.
+#[test]
+fn every_program_of_an_ordinary_job_is_installed() {
+    let text = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let words =
+        |name: &str| -> Vec<String> { text(name).split_whitespace().map(str::to_owned).collect() };
+    let (run, setup) = (words("tests/run"), words("tests/cage/everyday/setup"));
+    for (table, lists) in [("quick", vec![&run]), ("long", vec![&run, &setup])] {
+        let jobs = text(&format!("tests/cage/everyday/{table}.toml"));
+        let lines = jobs.lines().filter_map(|line| line.strip_prefix("needs = "));
+        let programs: Vec<&str> =
+            lines.flat_map(|line| line.split('"').skip(1).step_by(2)).collect();
+        assert!(programs.len() > 50, "{table}: {programs:?}");
+        for program in programs {
+            let is_listed = lists.iter().any(|list| list.iter().any(|word| word == program));
+            // As above.
+            assert!(
+                is_listed || program == "cargo",
+                "no list installs `{program}` of {table}.toml"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_readme_names_both_commands_and_every_crate() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    for words in ["cargo install --locked --path . --root", "agentd\" demo", "\ntests/run\n"] {
+        assert!(readme.contains(words), "README.md does not name `{words}`");
+    }
+    let ci = fs::read_to_string(root().join(".ci/run")).unwrap();
+    assert!(ci.contains("\ntests/run\n"), ".ci/run does not call the README's command");
+    for directory in ["crates", "workers"] {
+        for entry in fs::read_dir(root().join(directory)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            assert!(
+                readme.contains(&format!("`{name}`")),
+                "README.md does not name {directory}/{name}"
+            );
+        }
+    }
+}

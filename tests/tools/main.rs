@@ -1,0 +1,13 @@
+//! Every tool, from the model through its runner and back.
+#![allow(clippy::unwrap_used)]
+
+mod builds;
+mod cached_results;
+mod every_tool;
+mod format;
+mod inputs;
+mod stale_edits;
+#[path = "../support/mod.rs"]
+mod support;
+mod verify;
+mod web;

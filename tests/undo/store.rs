@@ -1,0 +1,275 @@
+//! What a session and its project keep beside the conversation, from the model's words to the next
+//! session that finds it.
+#![allow(clippy::unwrap_used)]
+
+use crate::support::anthropic::{Answer, Server, call};
+use crate::support::{Desk, child_of, place, replace, run, send, until};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// The last result that a request carries.
+fn result(body: &Value) -> String {
+    let messages = body["messages"].as_array().unwrap();
+    messages.last().unwrap()["content"][0]["content"].to_string()
+}
+
+/// A run of these calls, one an answer; what each came to.
+fn calls(desk: &Desk, flags: &[&str], calls: &[(&str, Value)]) -> Vec<String> {
+    let answers = calls.iter().zip(1..).map(|((tool, input), number)| {
+        Answer::says([call(&format!("toolu_{number}"), tool, &input.to_string())])
+    });
+    let server = Server::scripted(answers.chain([Answer::text("Done.")]));
+    let ran = run(desk.with_server(&server, &[&["-p", "Go."], flags].concat()));
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
+    server.requests()[1..].iter().map(|request| result(&request.body)).collect()
+}
+
+/// The one directory of this desk's project.
+fn project_store(desk: &Desk) -> PathBuf {
+    let stores = fs::read_dir(desk.state().join("store")).unwrap();
+    let mut stores =
+        stores.map(|entry| entry.unwrap().path()).filter(|path| !path.ends_with("user"));
+    stores.next().expect("a project's store")
+}
+
+#[test]
+fn another_session_knows_what_was_remembered_and_nobody_is_asked() {
+    let desk = Desk::new();
+    // Nobody could be asked, and in this mode nothing may be changed.
+    let flags = ["--permission-mode", "plan"];
+    let said = calls(
+        &desk,
+        &flags,
+        &[
+            ("memory_add", json!({"text": "colour of the session", "scope": "session"})),
+            ("memory_add", json!({"text": "colour of the project"})),
+            ("memory_add", json!({"text": "colour of the person", "scope": "user"})),
+            ("memory_search", json!({"query": "colour"})),
+            ("write", json!({"path": "a", "content": "x"})),
+        ],
+    );
+    assert!(said[0].contains("remembered as s1 (session)"), "{said:?}");
+    assert!(said[3].contains("s1 (session)") && said[3].contains("u1 (user)"), "{said:?}");
+    assert!(said[4].contains("plan"), "a file is another matter: {said:?}");
+    let search = [("memory_search", json!({"query": "colour"}))];
+    let later = calls(&desk, &flags, &search);
+    assert!(later[0].contains("p1 (project): colour of the project"), "{later:?}");
+    assert!(later[0].contains("u1 (user)") && !later[0].contains("session"), "{later:?}");
+}
+
+#[test]
+fn another_project_sees_only_what_is_the_person_s() {
+    let desk = Desk::new();
+    calls(
+        &desk,
+        &[],
+        &[
+            ("memory_add", json!({"text": "secret of this project"})),
+            ("memory_add", json!({"text": "secret of the person", "scope": "user"})),
+        ],
+    );
+    let elsewhere = desk.outside().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let search = json!({"query": "secret"}).to_string();
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "memory_search", &search)]),
+        Answer::text("Done."),
+    ]);
+    let mut command = desk.with_server(&server, &["-p", "Go."]);
+    command.current_dir(&elsewhere);
+    let ran = run(command);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let found = result(&server.requests()[1].body);
+    assert!(found.contains("secret of the person"), "{found}");
+    assert!(!found.contains("this project"), "{found}");
+}
+
+#[test]
+fn a_rule_denies_memory_and_the_record_says_so() {
+    let desk = Desk::new();
+    desk.write(".agentd/config.toml", "[permissions]\ndeny = [\"memory_add\"]\n");
+    let said = calls(
+        &desk,
+        &["--trust-project"],
+        &[("memory_add", json!({"text": "no"})), ("memory_search", json!({"query": "no"}))],
+    );
+    assert_eq!(desk.ended(1)["outcome"]["how"], "refused", "{said:?}");
+    assert!(said[1].contains("nothing is remembered"), "{said:?}");
+    let verified = run(desk.agentd(&["audit", "verify"]));
+    assert_eq!(verified.code, 0, "{}", verified.err);
+}
+
+/// A run in which the store is harmed while a call is on its way to it.
+fn harmed(
+    harm: impl Fn(u32) + Send + 'static,
+    tool: &str,
+    input: Value,
+) -> (Desk, Vec<String>, Option<i32>) {
+    let desk = Desk::new();
+    let agentd = Arc::new(Mutex::new(None::<u32>));
+    let (leader, script) = (Arc::clone(&agentd), (tool.to_owned(), input));
+    let search = json!({"query": "kept"}).to_string();
+    let server = Server::answering(move |number, _| match number {
+        1 => {
+            until("the run is known", || leader.lock().unwrap().is_some());
+            let leader = leader.lock().unwrap().unwrap();
+            let supervisor = child_of(leader, "agentd-supervisor").unwrap();
+            until("its store", || child_of(supervisor, "agentd-store").is_some());
+            harm(child_of(supervisor, "agentd-store").unwrap());
+            Answer::says([call("toolu_1", &script.0, &script.1.to_string())])
+        }
+        2 => Answer::says([call("toolu_2", "memory_search", &search)]),
+        _ => Answer::text("Done."),
+    });
+    let mut command = desk.with_server(&server, &["-p", "Go."]);
+    let mut child = command.spawn().unwrap();
+    *agentd.lock().unwrap() = Some(child.id());
+    let code = child.wait().unwrap().code();
+    let said = server.requests()[1..].iter().map(|request| result(&request.body)).collect();
+    (desk, said, code)
+}
+
+#[test]
+fn a_store_that_is_killed_with_a_call_does_it_once_in_its_next_life() {
+    let add = || json!({"text": "kept once"});
+    // It takes the call and does not do it; then it is gone.
+    let stopped_then_killed = |pid| {
+        send(pid, Signal::SIGSTOP);
+        std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            send(pid, Signal::SIGKILL);
+        });
+    };
+    let (_, said, code) = harmed(stopped_then_killed, "memory_add", add());
+    assert_eq!(code, Some(0), "{said:?}");
+    assert!(said[0].contains("remembered as p1"), "{said:?}");
+    assert_eq!(said[1].matches("kept once").count(), 1, "{said:?}");
+    // One that is only stopped is found by its silence.
+    let (_, said, code) = harmed(|pid| send(pid, Signal::SIGSTOP), "memory_add", add());
+    assert_eq!(code, Some(0), "{said:?}");
+    assert_eq!(said[1].matches("kept once").count(), 1, "{said:?}");
+    let (_, said, _) =
+        harmed(|pid| send(pid, Signal::SIGKILL), "memory_search", json!({"query": "x"}));
+    assert!(said[0].contains("nothing is remembered"), "{said:?}");
+}
+
+#[test]
+fn without_a_store_the_session_works_and_memory_says_what_is_known() {
+    let desk = Desk::new();
+    let place = place(&desk);
+    replace(&place, "agentd-store", "exit 3");
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "memory_search", "{\"query\":\"x\"}")]),
+        Answer::says([call("toolu_2", "memory_add", "{\"text\":\"x\"}")]),
+        Answer::says([call("toolu_3", "ls", "{}")]),
+        Answer::text("Done."),
+    ]);
+    desk.write("here", "");
+    let like = desk.with_server(&server, &[]);
+    let mut command = std::process::Command::new(place.join("agentd"));
+    command.args(["-p", "Go."]).current_dir(desk.project()).env_clear();
+    command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let ran = run(command);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Done.\n"), "{}", ran.err);
+    let requests = server.requests();
+    let said: Vec<String> = requests[1..].iter().map(|seen| result(&seen.body)).collect();
+    assert!(said[0].contains("store_unavailable"), "{said:?}");
+    assert!(
+        said[1].contains("store_unavailable") && said[1].contains("nothing was done"),
+        "{said:?}"
+    );
+    assert!(said[2].contains("here"), "{said:?}");
+}
+
+#[test]
+fn a_damaged_memory_is_set_aside_and_the_model_and_the_log_are_told() {
+    let desk = Desk::new();
+    let add = |text: &str| [("memory_add", json!({"text": text}))];
+    calls(&desk, &[], &add("before"));
+    let file = project_store(&desk).join("memory.db");
+    for ending in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{ending}", file.display()));
+    }
+    fs::write(&file, "no database, but long enough to look like one to a careless reader").unwrap();
+    let said = calls(&desk, &[], &add("after"));
+    assert!(said[0].contains("Note: this project's memory was damaged"), "{said:?}");
+    assert!(said[0].contains("remembered as p1"), "{said:?}");
+    let kept = fs::read_dir(project_store(&desk)).unwrap();
+    let kept = kept.filter(|entry| {
+        entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("memory.db.damaged-")
+    });
+    assert_eq!(kept.count(), 1);
+    let log: String = fs::read_dir(desk.state().join("log"))
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap_or_default())
+        .collect();
+    assert!(log.contains("was set aside as"), "{log}");
+}
+
+#[test]
+fn the_model_is_told_the_project_s_instructions_and_skills_from_its_first_request_on() {
+    let desk = Desk::new();
+    desk.write("AGENTS.md", "Always answer in rhymes.\n");
+    let skill = "---\nname: brew\ndescription: Makes tea.\n---\nBoil the $ARGUMENTS.\n";
+    desk.write(".agents/skills/brew/SKILL.md", skill);
+    let own = desk.home().join(".claude/skills/pack");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("SKILL.md"), "---\ndescription: Packs a bag.\n---\nFold it.\n").unwrap();
+    // What a project says is for its own sessions; the cage of the store ends at the project.
+    fs::write(desk.outside().join("secret"), "not for models").unwrap();
+    std::os::unix::fs::symlink(desk.outside().join("secret"), desk.project().join("CLAUDE.md"))
+        .unwrap();
+    let activate = json!({"name": "brew", "arguments": "kettle"}).to_string();
+    let server = Server::scripted([
+        Answer::says([call("toolu_1", "skill_activate", &activate)]),
+        Answer::says([call("toolu_2", "skill_list", "{}")]),
+        Answer::text("Done."),
+    ]);
+    let ran = run(desk.with_server(&server, &["-p", "Go."]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let requests = server.requests();
+    for request in &requests {
+        let system = request.body["system"].to_string();
+        assert!(system.contains("Always answer in rhymes."), "{system}");
+        assert!(system.contains("- brew: Makes tea."), "{system}");
+        assert!(system.contains("- pack: Packs a bag."), "{system}");
+        assert!(!system.contains("Boil the"), "a skill is loaded on use only: {system}");
+    }
+    assert!(result(&requests[1].body).contains("Boil the kettle."), "{:?}", requests[1].body);
+    assert!(result(&requests[2].body).contains("brew (project): Makes tea."));
+    // The positive control of the cage: without the first file the link would be followed.
+    fs::remove_file(desk.project().join("AGENTS.md")).unwrap();
+    let server = Server::scripted([Answer::text("Done.")]);
+    let ran = run(desk.with_server(&server, &["-p", "Go."]));
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let system = server.requests()[0].body["system"].to_string();
+    assert!(!system.contains("not for models"), "{system}");
+    assert!(system.contains("- brew: Makes tea."), "{system}");
+}
+
+#[test]
+fn what_was_kept_for_a_session_goes_with_it_and_the_project_s_stays() {
+    let desk = Desk::new();
+    calls(
+        &desk,
+        &[],
+        &[
+            ("memory_add", json!({"text": "for now", "scope": "session"})),
+            ("memory_add", json!({"text": "for long"})),
+        ],
+    );
+    let sessions = project_store(&desk).join("sessions");
+    let kept: Vec<_> = fs::read_dir(&sessions).unwrap().map(|entry| entry.unwrap()).collect();
+    assert_eq!(kept.len(), 1);
+    let id = kept[0].file_name().into_string().unwrap();
+    let daemon = desk.daemon();
+    let removed = run(desk.agentd(&["rm", &id]));
+    assert_eq!(removed.code, 0, "{}", removed.err);
+    drop(daemon);
+    assert_eq!(fs::read_dir(&sessions).unwrap().count(), 0);
+    let found = calls(&desk, &[], &[("memory_search", json!({"query": "for"}))]);
+    assert!(found[0].contains("for long") && !found[0].contains("for now"), "{found:?}");
+}
