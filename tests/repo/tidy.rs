@@ -312,3 +312,41 @@ fn the_readme_names_both_commands_and_every_crate() {
         }
     }
 }
+
+/// Links of Markdown files to files of the repository, and code spans that name one from its root
+/// (`tests/…`, `crates/…`), lead to files that exist. The changelog's code spans are history.
+#[test]
+fn links_of_the_documents_lead_somewhere() {
+    let crates = fs::read_dir(root().join("crates")).unwrap();
+    let documents = ["README.md", "CHANGELOG.md", "tests/README.md", "tests/bench/RESULTS.md"]
+        .into_iter()
+        .map(|name| root().join(name))
+        .chain(crates.map(|entry| entry.unwrap().path().join("README.md")));
+    let mut count = 0;
+    let mut dead = Vec::new();
+    for document in documents.filter(|path| path.exists()) {
+        let text = fs::read_to_string(&document).unwrap();
+        let folder = document.parent().unwrap();
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.starts_with('#') && !link.contains("://")) {
+            count += 1;
+            let path = link.split('#').next().unwrap();
+            if !folder.join(path).exists() {
+                dead.push(format!("{}: link to {link}", document.display()));
+            }
+        }
+        if document.ends_with("CHANGELOG.md") {
+            continue;
+        }
+        let roots = ["tests/", "crates/", "workers/", "config/", ".ci/"];
+        for span in text.split('`').skip(1).step_by(2) {
+            let is_path = roots.iter().any(|root| span.starts_with(root))
+                && !span.contains([' ', '*', '<', '{', '\n']);
+            if is_path && !root().join(span).exists() && !folder.join(span).exists() {
+                dead.push(format!("{}: {span}", document.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "these lead nowhere:\n{}", dead.join("\n"));
+    assert!(count > 50, "{count} links found");
+}

@@ -15,8 +15,9 @@
 //!    A tool that reads syntax trees says `RUNNER: Runner = Runner::Code`.
 //! 3. **Test**: a table test in `tests/tools/NAME.rs`: the happy path, each error by its code, each cap
 //!    with its marker. Every file tool is also run through the lists in `tests/tools/scope.rs` and
-//!    `tests/tools/inputs.rs`, every other through `tests/tools/inputs.rs`, all through `tests/tools/every_tool.rs`.
-//! 4. **Docs**: its name in the README's paragraph of the tools, which a test misses; what rules for it
+//!    `tests/tools/inputs.rs`, every other through the workspace's `tests/tools/inputs.rs`, all through
+//!    its `tests/tools/every_tool.rs`.
+//! 4. **Docs**: its row in the table of this crate's README, which a test checks; what rules for it
 //!    match (`subject` in the crate `approval`), where it is no look at files.
 //! 5. **Configuration**: nothing, unless people may choose something of it: then a line in
 //!    `config/default.toml`, with its reason, and one in `keys.rs` of the crate `config`.
