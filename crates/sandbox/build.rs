@@ -27,7 +27,7 @@ fn main() {
         match policy_source::translate(&text) {
             Ok(policy) => {
                 let name = policy_source::constant(profile);
-                all += &format!("pub(super) static {name}: Policy = {policy};\n");
+                all += &format!("pub(super) static {name}: ConfinementPolicy = {policy};\n");
             }
             Err(error) => panic!("{}: {error}", file.display()),
         }

@@ -329,7 +329,7 @@ mod tests {
             known: &[],
             kept: &[],
             writable: &[at("project")],
-            is_written_by: sandbox::is_written_by,
+            is_written_by: sandbox::is_changeable_in,
             persons: [home.metadata().unwrap().uid(); 2],
         };
         let climbing = "project/../private/bin";
@@ -366,7 +366,7 @@ mod tests {
             known: &known,
             kept: &kept,
             writable: &writable,
-            is_written_by: sandbox::is_written_by,
+            is_written_by: sandbox::is_changeable_in,
             persons: [home.metadata().unwrap().uid(); 2],
         };
         let maven =

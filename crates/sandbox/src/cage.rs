@@ -4,20 +4,20 @@ use crate::bounds::Bounds;
 use crate::caged::Caged;
 use crate::claims;
 use crate::error::{CageError, Step};
-use crate::grants::{Grants, Means};
+use crate::grants::{GrantVia, Grants};
 use crate::handover::Line;
 use crate::inert::Program;
+use crate::launch;
 use crate::layer;
 use crate::listener::Listener;
-use crate::policy::{self, At, Exec, Policy, Sockets};
+use crate::policy::{self, ConfinementPolicy, ExecRule, GrantTarget, SocketRule};
 use crate::privileges;
-use crate::protected::Before;
-use crate::runner;
+use crate::protected::Baseline;
 use crate::seccomp::{Filter, Plan};
 use crate::shared_memory::SharedMemory;
 use crate::stat;
 use crate::tree::Tree;
-use crate::uncaged;
+use crate::unsandboxed;
 use protocol::confinement::{Confinement, Enforced, Level, Limits, Network, Tier};
 use protocol::tool::Keeper;
 use std::fs::File;
@@ -38,10 +38,10 @@ pub struct Cage {
     pub(crate) end: OwnedFd,
     pub(crate) output: File,
     pub(crate) errors: File,
-    pub(crate) before: Option<Before>,
+    pub(crate) baseline: Option<Baseline>,
     pub(crate) limits: Limits,
     pub(crate) network: Network,
-    pub(crate) doors: Vec<TcpListener>,
+    pub(crate) proxy_listeners: Vec<TcpListener>,
     pub(crate) shared: SharedMemory,
     /// Real paths beneath which programs can be started, where others are in sight: in tier B.
     pub(crate) runnable: Option<Vec<PathBuf>>,
@@ -50,7 +50,7 @@ pub struct Cage {
     /// Places of the home in which the command changes a copy.
     pub(crate) overlays: Vec<PathBuf>,
     /// Those as they are mounted, for the next calls.
-    pub(crate) mounted: Vec<OwnedFd>,
+    pub(crate) overlay_mounts: Vec<OwnedFd>,
 }
 
 impl Cage {
@@ -62,39 +62,39 @@ impl Cage {
     /// Where a thread besides this one exists, where the profile is `Command`, and where any part
     /// of the lock does not hold. The caller must not go on then.
     pub fn enter(wanted: &Confinement) -> Result<Enforced, CageError> {
-        Self::enter_by(wanted, policy::of(wanted.profile), Means::Layer)
+        Self::enter_with_policy(wanted, policy::of(wanted.profile), GrantVia::Landlock)
     }
 
-    fn enter_by(
+    fn enter_with_policy(
         wanted: &Confinement,
-        policy: &Policy,
-        means: Means,
+        policy: &ConfinementPolicy,
+        means: GrantVia,
     ) -> Result<Enforced, CageError> {
         single_threaded()?;
         if wanted.level == Level::Uncaged {
-            return uncaged::enter(wanted, policy);
+            return unsandboxed::enter(wanted, policy);
         }
         let abi = layer::abi()?;
-        tier_allowed(wanted)?;
-        if policy.exec == Exec::Allowed {
+        refuse_tier_c(wanted)?;
+        if policy.exec == ExecRule::Allowed {
             return Err(CageError::new(
                 Step::Program,
                 "this profile is for commands; a process cannot lock itself into it",
             ));
         }
-        let grants = Grants::find(wanted, policy, means)?;
-        let network = network_of(policy, wanted);
+        let grants = Grants::open_all(wanted, policy, means)?;
+        let network = effective_network(policy, wanted);
         // Looked at before the lock, from which most of the home cannot be seen.
         let mut limits = claims::keys(&grants);
-        if policy.grants.iter().any(|rule| matches!(rule.at, At::Project)) {
+        if policy.grants.iter().any(|rule| matches!(rule.at, GrantTarget::Project)) {
             limits.extend(claims::home(wanted));
         }
         privileges::drop_all()?;
-        let rules = layer::rules(&grants, runner::tcp(Tier::B, network))?;
+        let rules = layer::rules(&grants, launch::tcp(Tier::B, network))?;
         layer::enforce(rules)?;
         Filter::new(&Plan::in_process(network, abi))
             .and_then(|filter| filter.install())
-            .map_err(runner::filter_error)?;
+            .map_err(launch::filter_error)?;
         limits.extend(claims::of_our_own(abi));
         Ok(Enforced {
             tier: Tier::B,
@@ -118,14 +118,18 @@ impl Cage {
     /// As [`Cage::enter`].
     pub fn enter_to_repair(wanted: &Confinement) -> Result<Enforced, CageError> {
         let policy = policy::of(wanted.profile);
-        let policy =
-            Policy { exec: Exec::Refused, sockets: Sockets::None, protected: &[], ..*policy };
+        let policy = ConfinementPolicy {
+            exec: ExecRule::Refused,
+            sockets: SocketRule::None,
+            protected: &[],
+            ..*policy
+        };
         // In tier A a project may hold what is withheld, which only the command's root leaves out.
         let means = match wanted.highest_tier {
-            Tier::A => Means::Root,
-            Tier::B | Tier::C => Means::Layer,
+            Tier::A => GrantVia::MountedRoot,
+            Tier::B | Tier::C => GrantVia::Landlock,
         };
-        Self::enter_by(wanted, &policy, means)
+        Self::enter_with_policy(wanted, &policy, means)
     }
 
     /// Builds the cage of a command: everything but the program itself. This process becomes its
@@ -144,19 +148,19 @@ impl Cage {
     ) -> Result<(Self, Enforced), CageError> {
         single_threaded()?;
         if wanted.level == Level::Uncaged {
-            return runner::uncaged(wanted, policy::of(wanted.profile));
+            return launch::prepare_unsandboxed(wanted, policy::of(wanted.profile));
         }
         let abi = layer::abi()?;
-        tier_allowed(wanted)?;
+        refuse_tier_c(wanted)?;
         let policy = policy::of(wanted.profile);
-        if policy.exec == Exec::Refused {
+        if policy.exec == ExecRule::Refused {
             return Err(CageError::new(
                 Step::Program,
                 "this profile runs no programs; the process locks itself",
             ));
         }
-        let network = network_of(policy, wanted);
-        runner::prepare(&Confinement { network, ..wanted.clone() }, mounted, policy, abi)
+        let network = effective_network(policy, wanted);
+        launch::prepare(&Confinement { network, ..wanted.clone() }, mounted, policy, abi)
     }
 
     /// Writes what the protected names hold to this file, for [`crate::repair`], and waits until
@@ -164,8 +168,8 @@ impl Cage {
     ///
     /// # Errors
     /// `Step::Saved`: nothing was run, and the command must not begin.
-    pub fn save(&self, file: &mut File) -> Result<(), CageError> {
-        let Some(before) = &self.before else { return Ok(()) };
+    pub fn save_baseline(&self, file: &mut File) -> Result<(), CageError> {
+        let Some(before) = &self.baseline else { return Ok(()) };
         before.save(file).map_err(|error| {
             CageError::os(Step::Saved, "a copy of what the protected names hold", error)
         })
@@ -179,7 +183,7 @@ impl Cage {
 
     /// Whether hosts are out of the command's reach, but for those of a list.
     #[must_use]
-    pub fn bars_hosts(&self) -> bool {
+    pub fn blocks_hosts(&self) -> bool {
         self.is_locked() && self.network != Network::On
     }
 
@@ -189,15 +193,15 @@ impl Cage {
     ///
     /// # Errors
     /// A socket does not say where it is.
-    pub fn take_doors(&mut self) -> io::Result<Vec<(OwnedFd, SocketAddr)>> {
-        let doors = std::mem::take(&mut self.doors).into_iter();
+    pub fn take_proxy_listeners(&mut self) -> io::Result<Vec<(OwnedFd, SocketAddr)>> {
+        let doors = std::mem::take(&mut self.proxy_listeners).into_iter();
         doors.map(|door| door.local_addr().map(|address| (door.into(), address))).collect()
     }
 
     /// The overlays as they are mounted, each copy for one more cage; none the second time. What is
     /// mounted stays so while a copy or a cage with it lives.
-    pub fn take_mounted(&mut self) -> Vec<OwnedFd> {
-        std::mem::take(&mut self.mounted)
+    pub fn take_overlay_mounts(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.overlay_mounts)
     }
 
     /// Real paths of the home that are shown as overlays.
@@ -263,18 +267,18 @@ impl Cage {
             end: self.end,
             output: Some(self.output),
             errors: Some(self.errors),
-            before: self.before,
+            before: self.baseline,
             bounds,
         })
     }
 }
 
 /// The network that a policy leaves of the one that was asked for.
-pub(crate) fn network_of(policy: &Policy, wanted: &Confinement) -> Network {
+pub(crate) fn effective_network(policy: &ConfinementPolicy, wanted: &Confinement) -> Network {
     match policy.sockets {
-        Sockets::None => Network::Off,
-        Sockets::All => Network::On,
-        Sockets::ByNetwork => wanted.network,
+        SocketRule::None => Network::Off,
+        SocketRule::All => Network::On,
+        SocketRule::ByNetwork => wanted.network,
     }
 }
 
@@ -290,7 +294,7 @@ fn single_threaded() -> Result<(), CageError> {
 }
 
 /// Tier C is no cage.
-fn tier_allowed(wanted: &Confinement) -> Result<(), CageError> {
+fn refuse_tier_c(wanted: &Confinement) -> Result<(), CageError> {
     match wanted.highest_tier {
         Tier::A | Tier::B => Ok(()),
         Tier::C => Err(CageError::new(

@@ -4,7 +4,7 @@ use crate::bounds::{Bounds, Exceeded};
 use crate::cgroup::Group;
 use crate::error::{CageError, Step};
 use crate::listener::Listener;
-use crate::protected::Before;
+use crate::protected::Baseline;
 pub use crate::tree::Exit;
 use crate::tree::{Stopped, Tree};
 use nix::errno::Errno;
@@ -29,7 +29,7 @@ pub struct Caged {
     pub(crate) end: OwnedFd,
     pub(crate) output: Option<File>,
     pub(crate) errors: Option<File>,
-    pub(crate) before: Option<Before>,
+    pub(crate) before: Option<Baseline>,
     pub(crate) bounds: Bounds,
 }
 
@@ -151,7 +151,7 @@ impl Caged {
             exit,
             refusals: record.refusals,
             refusals_uncounted: record.uncounted,
-            tampered: self.before.take().map(Before::mend).unwrap_or_default(),
+            tampered: self.before.take().map(Baseline::restore).unwrap_or_default(),
             usage: usage(),
             pid: self.pid(),
             survivors,

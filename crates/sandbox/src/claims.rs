@@ -2,7 +2,7 @@
 
 use crate::grants::Grants;
 use crate::layer;
-use crate::policy::Policy;
+use crate::policy::ConfinementPolicy;
 use crate::seccomp::Lengths;
 use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Limits, Network, Profile, Tier};
@@ -253,7 +253,7 @@ pub(crate) fn no_redirects(error: &io::Error) -> String {
 pub(crate) const SPECIAL_FILES: &str = "FIFOs in places of the home, /tmp and /var/tmp that are granted for reading can be written to, and sockets there connected to.";
 
 /// What this process itself may do that the command may not.
-pub(crate) fn beyond(policy: &Policy) -> Option<String> {
+pub(crate) fn beyond(policy: &ConfinementPolicy) -> Option<String> {
     let writes = policy.runner.iter().any(|rule| rule.access.writes());
     writes.then(|| {
         "The program cannot write in the project; the runner outside of its cage can, to put what it printed in one file's place."

@@ -7,8 +7,8 @@
 //! it would be every process of the user, so the call needs a proof that only this file makes.
 
 use crate::error::{CageError, Step};
+use crate::launch::open_dev_null;
 use crate::layer;
-use crate::runner::nothing;
 use crate::stat;
 use crate::sys;
 use landlock::RulesetCreated;
@@ -102,7 +102,7 @@ impl Guard {
         let failed = |error| CageError::os(Step::Fork, "the guard", error);
         let (sign, lifeline) = std::io::pipe()
             .map_err(|error| CageError::os(Step::Fork, "the guard's pipe", error))?;
-        let nothing = nothing()?;
+        let nothing = open_dev_null()?;
         let pid = sys::fork(move || match keep_watch(sign, nothing) {
             Ok(()) => i32::from(!fence.empties()),
             Err(_) => 1,

@@ -1,12 +1,17 @@
 //! From a policy and a call's wishes to real places, each opened once. For `cage` only.
 
 use crate::error::{CageError, Step};
-use crate::links::{Link, Way};
+use crate::exclusions::{
+    RemainingEntry, entries_except, expand_pattern, is_harmless_maven_settings, is_readable,
+};
 use crate::listener::Kept;
 use crate::overlay;
-use crate::policy::{Absent, Access, At, Fresh, Overlay, Policy, Rule, When};
-use crate::protected::{self, Before, Kind, Linked, Territory};
-use crate::secrets::{Piece, beside, is_plain, named, readable};
+use crate::policy::{
+    Access, ConfinementPolicy, FreshMount, GrantRule, GrantTarget, IfAbsent, OverlayRule,
+    RuleCondition,
+};
+use crate::protected::{self, Baseline, LinkedGitDir, ProtectedKind, ProtectionScope};
+use crate::resolved_path::{PathLink, ResolvedPath};
 use crate::sys;
 use nix::errno::Errno;
 use protocol::confinement::{Confinement, FilePath, GitSettings, Network};
@@ -18,16 +23,16 @@ use std::path::{Component, Path, PathBuf};
 
 /// How the grants will be enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Means {
+pub(crate) enum GrantVia {
     /// By Landlock alone: what lies beneath a grant cannot be taken out of it again.
-    Layer,
+    Landlock,
     /// By Landlock and a root of our own, in which places can be covered.
-    Root,
+    MountedRoot,
 }
 
 /// A place that was found.
 #[derive(Debug)]
-pub(crate) struct Grant {
+pub(crate) struct PathGrant {
     /// Where, links resolved.
     pub path: PathBuf,
     /// Where it is on the host; elsewhere than `path` for a private directory alone.
@@ -35,16 +40,16 @@ pub(crate) struct Grant {
     /// What may be done.
     pub access: Access,
     /// The place itself, opened with `O_PATH`.
-    pub place: OwnedFd,
+    pub fd: OwnedFd,
     /// Whether it is a directory.
-    pub folder: bool,
+    pub is_dir: bool,
     /// What tier A mounts there instead.
-    pub fresh: Option<Fresh>,
+    pub fresh: Option<FreshMount>,
     /// The directory of the overlay that tier A shows there: commands change a copy.
     pub overlay: Option<PathBuf>,
 }
 
-impl Grant {
+impl PathGrant {
     /// What commands may do at `path`. On the host nothing more than `access` is granted.
     pub(crate) fn shown(&self) -> Access {
         if self.overlay.is_some() { Access::Build } else { self.access }
@@ -54,9 +59,9 @@ impl Grant {
 /// Everything that a cage grants in the file system.
 #[derive(Debug, Default)]
 pub(crate) struct Grants {
-    pub list: Vec<Grant>,
+    pub list: Vec<PathGrant>,
     /// Of use to `Means::Root` only.
-    pub links: Vec<Link>,
+    pub links: Vec<PathLink>,
     /// Granted, but not there, or reached by a name that calls can write.
     pub missing: Vec<String>,
     /// To be covered by something empty; for `Means::Root` only.
@@ -68,29 +73,29 @@ pub(crate) struct Grants {
     /// To be read-only though what surrounds it is writable; for `Means::Root` only.
     pub protected: Vec<PathBuf>,
     /// Those of them that git may write anew where the change is harmless; for `Means::Root` only.
-    pub settings: Vec<Kept>,
+    pub git_configs: Vec<Kept>,
     /// Protected names that this command may change: they may not be moved away together with their
     /// folder all the same. For `Means::Root` only.
-    pub open: Vec<PathBuf>,
+    pub writable_protected: Vec<PathBuf>,
     /// What was at the protected names; absent where a policy has none.
-    pub before: Option<Before>,
+    pub baseline: Option<Baseline>,
     /// Why places are not shown by an overlay that should be, a sentence each.
-    pub plain: Vec<String>,
+    pub overlay_failures: Vec<String>,
     /// Such of which the person has none: shown is what the project's commands made.
-    pub made: Vec<PathBuf>,
+    pub empty_overlays: Vec<PathBuf>,
     /// What calls can write on the host: names in it lead to no grant.
-    written: Vec<PathBuf>,
+    writable_dirs: Vec<PathBuf>,
     /// The person's home.
     home: Option<PathBuf>,
 }
 
 /// What a path was found to be.
-enum Found {
+enum OpenedPath {
     /// The place itself, opened, and its real path.
-    Place(File, PathBuf),
+    Opened(File, PathBuf),
     /// A place in what calls are given as a whole, which a link of the person's leads to: this call may do
     /// there what it may do around it.
-    InOwn(PathBuf),
+    InWritableDir(PathBuf),
     /// Nothing that may be granted: why.
     Refused(String),
 }
@@ -101,81 +106,83 @@ impl Grants {
     /// # Errors
     /// `Step::Grants` where the project or the temporary directory is missing, or where a grant
     /// would reach what is withheld.
-    pub(crate) fn find(
+    pub(crate) fn open_all(
         wanted: &Confinement,
-        policy: &Policy,
-        means: Means,
+        policy: &ConfinementPolicy,
+        means: GrantVia,
     ) -> Result<Self, CageError> {
         let home = wanted.home.as_ref().map(|home| home.to_path());
         let (written, of_person) = (wanted.written(), home.clone());
-        let mut grants = Self { written, home: of_person, ..Self::default() };
-        let linked = Linked::of(&wanted.project.to_path(), home.as_deref());
+        let mut grants = Self { writable_dirs: written, home: of_person, ..Self::default() };
+        let linked = LinkedGitDir::of(&wanted.project.to_path(), home.as_deref());
         for rule in policy.grants {
-            if rule.when == When::Network && wanted.network == Network::Off {
+            if rule.when == RuleCondition::Network && wanted.network == Network::Off {
                 continue;
             }
             // The person's own terminals are in the same place: whoever may open those of its own
             // there could read what the person types and draw on their screen.
-            if means == Means::Layer && rule.fresh == Some(Fresh::Pts) {
+            if means == GrantVia::Landlock && rule.fresh == Some(FreshMount::Pts) {
                 continue;
             }
             match rule.at {
-                At::Project => {
-                    grants.directory(rule, &wanted.project.to_path(), "project", means)?
+                GrantTarget::Project => {
+                    grants.grant_required_dir(rule, &wanted.project.to_path(), "project", means)?
                 }
-                At::Temp => {
-                    grants.directory(rule, &wanted.temp.to_path(), "temporary", means)?;
-                    grants.is_own(&wanted.temp.to_path())?;
+                GrantTarget::Temp => {
+                    grants.grant_required_dir(rule, &wanted.temp.to_path(), "temporary", means)?;
+                    grants.check_owner(&wanted.temp.to_path())?;
                 }
-                At::Private => {
+                GrantTarget::Private => {
                     for (shown_at, kept_at) in wanted.private_dirs() {
                         grants.grant_private(rule, shown_at, &kept_at, means)?;
                     }
                 }
-                At::Caches => {
+                GrantTarget::Caches => {
                     if let Some(caches) = &wanted.caches {
-                        grants.directory(rule, &caches.to_path(), "caches", means)?;
+                        grants.grant_required_dir(rule, &caches.to_path(), "caches", means)?;
                         grants.show_caches(wanted, means);
                     }
                 }
-                At::Added => {
+                GrantTarget::Added => {
                     for added in &wanted.added {
-                        grants.added(rule, &added.to_path(), means)?;
+                        grants.grant_added(rule, &added.to_path(), means)?;
                     }
                 }
-                At::Git => {
+                GrantTarget::Git => {
                     if let Some(linked) = &linked {
-                        grants.git(rule, linked, wanted.git, means)?;
+                        grants.grant_git_dir(rule, linked, wanted.git, means)?;
                     }
                 }
-                At::Path(path) => grants.place(rule, Path::new(path), rule.absent, means)?,
-                At::Home(rest) => {
+                GrantTarget::Path(path) => {
+                    grants.grant_path(rule, Path::new(path), rule.absent, means)?
+                }
+                GrantTarget::Home(rest) => {
                     if let Some(home) = &home {
-                        grants.tool_home(rule, &home.join(rest), wanted, means)?;
+                        grants.grant_tool_home(rule, &home.join(rest), wanted, means)?;
                     }
                 }
-                At::Variable { name, rest } => {
+                GrantTarget::Variable { name, rest } => {
                     let named = wanted.tool_homes.iter().filter(|(home, _)| home == name);
                     for (_, base) in named {
                         let path = from_variable(Some(base.to_path()), rest, home.as_deref());
                         // Where a command can put a link it would open what that leads to.
-                        if let Some(path) = path.filter(|path| !is_own(wanted, path)) {
-                            grants.tool_home(rule, &path, wanted, means)?;
+                        if let Some(path) = path.filter(|path| !is_in_project(wanted, path)) {
+                            grants.grant_tool_home(rule, &path, wanted, means)?;
                         }
                     }
                 }
             }
         }
-        grants.withhold(wanted, means)?;
-        grants.hide(wanted, means);
-        grants.show_as_it_is();
+        grants.withhold_own_dirs(wanted, means)?;
+        grants.hide_keys(wanted, means);
+        grants.drop_overlays_with_covers();
         grants.protect(wanted, linked, policy, means)?;
         Ok(grants)
     }
 
     /// Where the root of tier A shows something else than the host has there.
-    pub(crate) fn private(&self) -> Vec<PathBuf> {
-        let shown = |grant: &&Grant| grant.host != grant.path && grant.overlay.is_none();
+    pub(crate) fn private_dirs(&self) -> Vec<PathBuf> {
+        let shown = |grant: &&PathGrant| grant.host != grant.path && grant.overlay.is_none();
         let private = self.list.iter().filter(shown);
         private.map(|grant| grant.path.clone()).collect()
     }
@@ -183,7 +190,7 @@ impl Grants {
     /// Whether only a mount keeps the programs of this place from being started: the nearest place around
     /// it from where they are is a private directory, and Landlock takes the rights of what is around a
     /// mount together with its own. Within a place of the host it is a part of that, as in tier B.
-    pub(crate) fn is_inert(&self, place: &Grant) -> bool {
+    pub(crate) fn is_no_exec(&self, place: &PathGrant) -> bool {
         let around = self.list.iter().filter(|grant| place.path.starts_with(&grant.path));
         let running = around.filter(|grant| grant.shown().runs());
         let nearest = running.max_by_key(|grant| grant.path.components().count());
@@ -191,17 +198,17 @@ impl Grants {
     }
 
     /// A directory without which the call makes no sense.
-    fn directory(
+    fn grant_required_dir(
         &mut self,
-        rule: &Rule,
+        rule: &GrantRule,
         path: &Path,
         which: &str,
-        means: Means,
+        means: GrantVia,
     ) -> Result<(), CageError> {
         let before = self.list.len();
         // A command that can write what lies around it may have put a link there.
-        if let Some(name) =
-            Way::to(path).and_then(|way| Some(way.led_in(&self.written)?.to_owned()))
+        if let Some(name) = ResolvedPath::resolve(path)
+            .and_then(|way| Some(way.first_redirect_in(&self.writable_dirs)?.to_owned()))
         {
             let message = format!(
                 "the {which} directory {} is reached by a link now, {}, which commands can write",
@@ -211,9 +218,9 @@ impl Grants {
             let hint = "see where the link leads, and put the directory back in its place";
             return Err(CageError::new(Step::Grants, message).hint(hint));
         }
-        self.place(rule, path, Absent::Named, means)?;
+        self.grant_path(rule, path, IfAbsent::Named, means)?;
         match self.list.get(before) {
-            Some(grant) if grant.folder => Ok(()),
+            Some(grant) if grant.is_dir => Ok(()),
             Some(_) => Err(CageError::new(
                 Step::Grants,
                 format!("the {which} directory {} is no directory", path.display()),
@@ -229,18 +236,18 @@ impl Grants {
     /// A directory of the session, which tier A shows in place of one of the host's.
     fn grant_private(
         &mut self,
-        rule: &Rule,
+        rule: &GrantRule,
         shown_at: PathBuf,
         kept_at: &Path,
-        means: Means,
+        means: GrantVia,
     ) -> Result<(), CageError> {
         // The temporary directory is one of them, and granted by its own line.
         if !self.list.iter().any(|grant| grant.host == kept_at) {
-            self.directory(rule, kept_at, "private", means)?;
+            self.grant_required_dir(rule, kept_at, "private", means)?;
         }
-        self.is_own(kept_at)?;
+        self.check_owner(kept_at)?;
         let grant = self.list.iter_mut().find(|grant| grant.host == kept_at);
-        if let (Some(grant), Means::Root) = (grant, means) {
+        if let (Some(grant), GrantVia::MountedRoot) = (grant, means) {
             grant.path = shown_at;
         }
         Ok(())
@@ -248,57 +255,59 @@ impl Grants {
 
     /// A place of the person's, by an overlay where the policy says so, the home is the session's and
     /// nobody granted the place itself for writing.
-    fn tool_home(
+    fn grant_tool_home(
         &mut self,
-        rule: &Rule,
+        rule: &GrantRule,
         path: &Path,
         wanted: &Confinement,
-        means: Means,
+        means: GrantVia,
     ) -> Result<(), CageError> {
         let before = self.list.len();
-        self.place(rule, path, rule.absent, means)?;
-        let (Some(all), Some(overlay), Means::Root) = (&wanted.overlays, rule.overlay, means)
+        self.grant_path(rule, path, rule.absent, means)?;
+        let (Some(all), Some(overlay), GrantVia::MountedRoot) =
+            (&wanted.overlays, rule.overlay, means)
         else {
             return Ok(());
         };
         let real = match self.list.get(before) {
-            Some(grant) if grant.folder => grant.path.clone(),
+            Some(grant) if grant.is_dir => grant.path.clone(),
             Some(_) => return Ok(()),
-            None if overlay == Overlay::Always && is_free(path) => path.to_owned(),
+            None if overlay == OverlayRule::Always && is_unoccupied(path) => path.to_owned(),
             None => return Ok(()),
         };
-        let is_private = self.private().iter().any(|dir| real.starts_with(dir) && real != *dir);
+        let is_private =
+            self.private_dirs().iter().any(|dir| real.starts_with(dir) && real != *dir);
         let is_shown = self.list.iter().any(|grant| grant.path == real && grant.overlay.is_some());
-        if !is_private || is_shown || is_own(wanted, &real) {
+        if !is_private || is_shown || is_in_project(wanted, &real) {
             return Ok(());
         }
-        let made = overlay::directory(&all.to_path(), &real).and_then(|directory| {
+        let made = overlay::create_directory(&all.to_path(), &real).and_then(|directory| {
             let upper = directory.join(overlay::UPPER);
-            Ok((directory, open(&upper)?, upper))
+            Ok((directory, open_path_fd(&upper)?, upper))
         });
         match (made, self.list.get_mut(before)) {
             (Ok((directory, ..)), Some(grant)) => grant.overlay = Some(directory),
             // Where the kernel makes no overlay the upper side is all there is.
             (Ok((directory, place, upper)), None) => {
-                self.made.push(real.clone());
-                self.list.push(Grant {
+                self.empty_overlays.push(real.clone());
+                self.list.push(PathGrant {
                     path: real,
                     host: upper,
                     access: Access::Build,
-                    place: place.into(),
-                    folder: true,
+                    fd: place.into(),
+                    is_dir: true,
                     fresh: None,
                     overlay: Some(directory),
                 });
             }
-            (Err(error), _) => self.plain.push(not_overlaid(&real, &error)),
+            (Err(error), _) => self.overlay_failures.push(not_overlaid(&real, &error)),
         }
         Ok(())
     }
 
     /// Takes the overlay from each place in which something is covered: what covers is mounted on what the
     /// host has there. What a writable place within shows is the host's all the same.
-    fn show_as_it_is(&mut self) {
+    fn drop_overlays_with_covers(&mut self) {
         for covered in &self.covered {
             let around = self.list.iter_mut().filter(|grant| covered.starts_with(&grant.path));
             let mut around: Vec<_> = around.collect();
@@ -306,7 +315,7 @@ impl Grants {
             for grant in around.into_iter().take_while(|grant| !grant.access.writes()) {
                 if grant.overlay.take().is_some() {
                     let why = format!("{} is taken out of it", covered.display());
-                    self.plain.push(not_overlaid(&grant.path, &why));
+                    self.overlay_failures.push(not_overlaid(&grant.path, &why));
                 }
             }
         }
@@ -318,27 +327,31 @@ impl Grants {
         for (place, errno) in plain {
             let overlaid = self.list.iter_mut().filter(|grant| grant.path == *place);
             overlaid.for_each(|grant| grant.overlay = None);
-            if !self.made.contains(place) {
-                self.plain.push(not_overlaid(place, errno));
+            if !self.empty_overlays.contains(place) {
+                self.overlay_failures.push(not_overlaid(place, errno));
             }
         }
-        std::mem::take(&mut self.plain)
+        std::mem::take(&mut self.overlay_failures)
     }
 
     /// What is shown as an overlay, or would be if the person had something there.
     pub(crate) fn overlays(&self) -> Vec<PathBuf> {
-        let is_one = |grant: &&Grant| grant.overlay.is_some() || self.made.contains(&grant.path);
+        let is_one = |grant: &&PathGrant| {
+            grant.overlay.is_some() || self.empty_overlays.contains(&grant.path)
+        };
         self.list.iter().filter(is_one).map(|grant| grant.path.clone()).collect()
     }
 
     /// Shows the caches where programs look for them by themselves, if that is in the session's home.
-    fn show_caches(&mut self, wanted: &Confinement, means: Means) {
-        let (Some(home), Some(caches), Means::Root) = (&wanted.home, &wanted.caches, means) else {
+    fn show_caches(&mut self, wanted: &Confinement, means: GrantVia) {
+        let (Some(home), Some(caches), GrantVia::MountedRoot) =
+            (&wanted.home, &wanted.caches, means)
+        else {
             return;
         };
         let (home, caches) = (home.to_path(), caches.to_path());
         let shown_at = home.join(".cache");
-        if !self.private().contains(&home) || is_own(wanted, &shown_at) {
+        if !self.private_dirs().contains(&home) || is_in_project(wanted, &shown_at) {
             return;
         }
         if let Some(grant) = self.list.iter_mut().find(|grant| grant.host == caches) {
@@ -347,15 +360,20 @@ impl Grants {
     }
 
     /// That this user made the session's directory.
-    fn is_own(&self, path: &Path) -> Result<(), CageError> {
+    fn check_owner(&self, path: &Path) -> Result<(), CageError> {
         let grant = self.list.iter().find(|grant| grant.host == path);
-        grant.map_or(Ok(()), |grant| is_ours(path, &grant.place))
+        grant.map_or(Ok(()), |grant| check_owned_by_us(path, &grant.fd))
     }
 
     /// A directory that was judged by its real path: where a link leads now, nobody looked.
-    fn added(&mut self, rule: &Rule, path: &Path, means: Means) -> Result<(), CageError> {
+    fn grant_added(
+        &mut self,
+        rule: &GrantRule,
+        path: &Path,
+        means: GrantVia,
+    ) -> Result<(), CageError> {
         let before = self.list.len();
-        self.place(rule, path, Absent::Named, means)?;
+        self.grant_path(rule, path, IfAbsent::Named, means)?;
         match self.list.get(before) {
             Some(grant) if grant.path != path => Err(CageError::new(
                 Step::Grants,
@@ -371,23 +389,23 @@ impl Grants {
     }
 
     /// The git folder that lies outside the project.
-    fn git(
+    fn grant_git_dir(
         &mut self,
-        rule: &Rule,
-        linked: &Linked,
+        rule: &GrantRule,
+        linked: &LinkedGitDir,
         settings: GitSettings,
-        means: Means,
+        means: GrantVia,
     ) -> Result<(), CageError> {
         match (means, settings) {
             // Git writes its settings by a new file beside them.
-            (Means::Root, _) | (Means::Layer, GitSettings::Writable) => {
-                self.place(rule, &linked.common, Absent::Usual, means)
+            (GrantVia::MountedRoot, _) | (GrantVia::Landlock, GitSettings::Writable) => {
+                self.grant_path(rule, &linked.common, IfAbsent::Usual, means)
             }
-            (Means::Layer, GitSettings::Kept) => {
-                let read = Rule { access: Access::Read, except: &[], ..*rule };
-                self.place(&read, &linked.common, Absent::Usual, means)?;
+            (GrantVia::Landlock, GitSettings::Kept) => {
+                let read = GrantRule { access: Access::Read, except: &[], ..*rule };
+                self.grant_path(&read, &linked.common, IfAbsent::Usual, means)?;
                 for part in linked.writable() {
-                    self.place(rule, &part, Absent::Usual, means)?;
+                    self.grant_path(rule, &part, IfAbsent::Usual, means)?;
                 }
                 Ok(())
             }
@@ -395,25 +413,25 @@ impl Grants {
     }
 
     /// One place; a missing one is noted as `absent` says.
-    fn place(
+    fn grant_path(
         &mut self,
-        rule: &Rule,
+        rule: &GrantRule,
         path: &Path,
-        absent: Absent,
-        means: Means,
+        absent: IfAbsent,
+        means: GrantVia,
     ) -> Result<(), CageError> {
         let (place, real) = match self.open_noting_links(rule, path) {
-            Ok(Found::Place(place, real)) => (place, real),
-            Ok(Found::InOwn(real)) => {
+            Ok(OpenedPath::Opened(place, real)) => (place, real),
+            Ok(OpenedPath::InWritableDir(real)) => {
                 self.cover_secrets(rule, &real, means);
                 return Ok(());
             }
-            Ok(Found::Refused(why)) => {
+            Ok(OpenedPath::Refused(why)) => {
                 self.missing.push(format!("{}: left out, for {why}", path.display()));
                 return Ok(());
             }
             Err(error) => {
-                let usual = absent == Absent::Usual
+                let usual = absent == IfAbsent::Usual
                     && matches!(
                         error.raw_os_error(),
                         Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES)
@@ -437,21 +455,21 @@ impl Grants {
             .metadata()
             .map_err(|error| CageError::os(Step::Grants, path.display(), error))?
             .is_dir();
-        let secret = secrets_in(rule, &real);
+        let secret = excluded_in(rule, &real);
         match means {
-            Means::Layer => {
+            GrantVia::Landlock => {
                 let secret: Vec<&Path> = secret.iter().map(PathBuf::as_path).collect();
                 if !secret.is_empty() {
-                    for piece in beside(path, &secret)? {
-                        let Piece { path, place, folder } = piece;
+                    for piece in entries_except(path, &secret)? {
+                        let RemainingEntry { path, place, folder } = piece;
                         let access = rule.access;
                         let host = path.clone();
-                        self.list.push(Grant {
+                        self.list.push(PathGrant {
                             path,
                             host,
                             access,
-                            place,
-                            folder,
+                            fd: place,
+                            is_dir: folder,
                             fresh: None,
                             overlay: None,
                         });
@@ -459,14 +477,14 @@ impl Grants {
                     return Ok(());
                 }
             }
-            Means::Root => self.covered.extend(secret.iter().map(|name| real.join(name))),
+            GrantVia::MountedRoot => self.covered.extend(secret.iter().map(|name| real.join(name))),
         }
-        self.list.push(Grant {
+        self.list.push(PathGrant {
             host: real.clone(),
             path: real,
             access: rule.access,
-            place: place.into(),
-            folder,
+            fd: place.into(),
+            is_dir: folder,
             fresh: rule.fresh,
             overlay: None,
         });
@@ -474,50 +492,54 @@ impl Grants {
     }
 
     /// What is secret in a place of which no more is granted than around it.
-    fn cover_secrets(&mut self, rule: &Rule, real: &Path, means: Means) {
+    fn cover_secrets(&mut self, rule: &GrantRule, real: &Path, means: GrantVia) {
         let is_shown = self.list.iter().any(|grant| real.starts_with(&grant.path));
-        if means == Means::Root && is_shown {
-            self.covered.extend(secrets_in(rule, real).iter().map(|name| real.join(name)));
+        if means == GrantVia::MountedRoot && is_shown {
+            self.covered.extend(excluded_in(rule, real).iter().map(|name| real.join(name)));
         }
     }
 
     /// Opens a place; where links lead to it, judges and notes them.
-    fn open_noting_links(&mut self, rule: &Rule, named: &Path) -> io::Result<Found> {
+    fn open_noting_links(&mut self, rule: &GrantRule, named: &Path) -> io::Result<OpenedPath> {
         // One call for the usual case, in which there is no link at all.
         match sys::open_without_links(named) {
-            Ok(place) => return Ok(Found::Place(place.into(), named.to_owned())),
+            Ok(place) => return Ok(OpenedPath::Opened(place.into(), named.to_owned())),
             // ELOOP: there is a link. ENOSYS: a kernel before 5.6, or a filter around us.
             Err(Errno::ELOOP | Errno::ENOSYS | Errno::EPERM) => {}
             Err(errno) => return Err(errno.into()),
         }
-        let way = Way::to(named).ok_or(Errno::ELOOP)?;
+        let way = ResolvedPath::resolve(named).ok_or(Errno::ELOOP)?;
         // An added directory is given by its real path or not at all.
-        let name = way.led_in(&self.written).filter(|_| rule.at != At::Added);
+        let name =
+            way.first_redirect_in(&self.writable_dirs).filter(|_| rule.at != GrantTarget::Added);
         if let Some(name) = name {
             let why =
                 format!("{}, on the way to it, is a name that commands can write", name.display());
-            return Ok(Found::Refused(why));
+            return Ok(OpenedPath::Refused(why));
         }
         let is_led = !way.links.is_empty();
-        let is_person_s = matches!(rule.at, At::Path(_) | At::Home(_) | At::Variable { .. });
-        let in_own = is_led && is_person_s && way.ends_in(&self.written);
+        let is_person_s = matches!(
+            rule.at,
+            GrantTarget::Path(_) | GrantTarget::Home(_) | GrantTarget::Variable { .. }
+        );
+        let in_own = is_led && is_person_s && way.ends_in(&self.writable_dirs);
         let found = if in_own {
             way.end.symlink_metadata()?;
-            Found::InOwn(way.end)
+            OpenedPath::InWritableDir(way.end)
         } else {
-            let place = open(named)?;
+            let place = open_path_fd(named)?;
             let real = std::fs::read_link(format!("/proc/self/fd/{}", place.as_raw_fd()))?;
             if real != way.end {
                 let why = "a link on the way to it changed meanwhile";
-                return Ok(Found::Refused(why.to_owned()));
+                return Ok(OpenedPath::Refused(why.to_owned()));
             }
-            let of_home = matches!(rule.at, At::Home(_) | At::Variable { .. });
+            let of_home = matches!(rule.at, GrantTarget::Home(_) | GrantTarget::Variable { .. });
             let holds_home = self.home.as_ref().is_some_and(|home| home.starts_with(&real));
             if is_led && of_home && (holds_home || real.parent().is_none()) {
                 let why = format!("it leads to {}, where much more lies", real.display());
-                return Ok(Found::Refused(why));
+                return Ok(OpenedPath::Refused(why));
             }
-            Found::Place(place, real)
+            OpenedPath::Opened(place, real)
         };
         for link in way.links {
             if !self.links.contains(&link) {
@@ -529,7 +551,7 @@ impl Grants {
 
     /// Takes keys out of the project, where something can be mounted over them; what it cannot take out
     /// is noted. What is granted by its own name stays: its policy takes out what is secret in it.
-    fn hide(&mut self, wanted: &Confinement, means: Means) {
+    fn hide_keys(&mut self, wanted: &Confinement, means: GrantVia) {
         let project = wanted.project.to_path();
         if !self.list.iter().any(|grant| grant.path == project) {
             return;
@@ -539,9 +561,9 @@ impl Grants {
         for key in wanted.keys.iter().map(FilePath::to_path).filter(is_there) {
             match means {
                 _ if project.starts_with(&key) => self.keys.push(project.clone()),
-                Means::Layer => self.keys.push(key),
-                Means::Root if self.list.iter().any(|grant| grant.path == key) => {}
-                Means::Root => self.hidden.push(key),
+                GrantVia::Landlock => self.keys.push(key),
+                GrantVia::MountedRoot if self.list.iter().any(|grant| grant.path == key) => {}
+                GrantVia::MountedRoot => self.hidden.push(key),
             }
         }
         self.keys.dedup();
@@ -549,12 +571,16 @@ impl Grants {
     }
 
     /// Keeps our own directories out of every grant.
-    fn withhold(&mut self, wanted: &Confinement, means: Means) -> Result<(), CageError> {
+    fn withhold_own_dirs(
+        &mut self,
+        wanted: &Confinement,
+        means: GrantVia,
+    ) -> Result<(), CageError> {
         let own = own_dirs(wanted);
         for withheld in wanted.withheld.iter().map(|path| path.to_path()) {
             for grant in &self.list {
                 let place = &grant.host;
-                if self.made.contains(&grant.path) {
+                if self.empty_overlays.contains(&grant.path) {
                     continue;
                 }
                 if own.contains(place) && place.starts_with(&withheld) && *place != withheld {
@@ -565,10 +591,10 @@ impl Grants {
                 }
                 if withheld.starts_with(place) {
                     match (means, withheld.exists()) {
-                        (Means::Root, true) => self.covered.push(withheld.clone()),
+                        (GrantVia::MountedRoot, true) => self.covered.push(withheld.clone()),
                         // What is not there cannot be read; nor covered, so that it could be made.
                         (_, false) if !grant.access.writes() => {}
-                        (Means::Layer, _) | (Means::Root, false) => {
+                        (GrantVia::Landlock, _) | (GrantVia::MountedRoot, false) => {
                             return Err(withheld_error(place, &withheld));
                         }
                     }
@@ -583,25 +609,30 @@ impl Grants {
     fn protect(
         &mut self,
         wanted: &Confinement,
-        linked: Option<Linked>,
-        policy: &Policy,
-        means: Means,
+        linked: Option<LinkedGitDir>,
+        policy: &ConfinementPolicy,
+        means: GrantVia,
     ) -> Result<(), CageError> {
         if policy.protected.is_empty() {
             return Ok(());
         }
         let roots: Vec<PathBuf> =
             [&wanted.project].into_iter().chain(&wanted.added).map(FilePath::to_path).collect();
-        let named = protected::named(&roots, linked.as_ref(), policy.protected);
-        let places = &named.places;
+        let named = protected::find_protected(&roots, linked.as_ref(), policy.protected);
+        let places = &named.paths;
         let writable = self.list.iter().filter(|grant| grant.access.writes());
         // What tier A mounts afresh is empty.
-        let writable = writable.filter(|grant| means == Means::Layer || grant.fresh.is_none());
-        let ground = protected::Ground {
+        let writable =
+            writable.filter(|grant| means == GrantVia::Landlock || grant.fresh.is_none());
+        let ground = protected::WriteScope {
             writable: writable.map(|grant| grant.host.clone()).collect(),
             home: wanted.home.as_ref().map(FilePath::to_path),
         };
-        let led = protected::led(places, &protected::outside(&roots, places), &ground);
+        let led = protected::find_link_targets(
+            places,
+            &protected::outside_repos(&roots, places),
+            &ground,
+        );
         let open = match wanted.git {
             GitSettings::Kept => Vec::new(),
             GitSettings::Writable => {
@@ -609,41 +640,49 @@ impl Grants {
                 std::iter::once(wanted.project.to_path()).chain(common).collect()
             }
         };
-        if means == Means::Root {
+        if means == GrantVia::MountedRoot {
             let own = own_dirs(wanted);
-            let shown =
-                |place: &&protected::Place| !own.iter().any(|dir| place.path.starts_with(dir));
-            let held = places.iter().chain(&led.places).filter(|place| place.is_held());
+            let shown = |place: &&protected::ProtectedPath| {
+                !own.iter().any(|dir| place.path.starts_with(dir))
+            };
+            let held = places.iter().chain(&led.paths).filter(|place| place.is_mounted_read_only());
             // What lies in a private directory has another path in the root.
             let held = held.filter(shown);
-            let (open, held): (Vec<_>, Vec<_>) = held.partition(|place| place.is_gits_in(&open));
-            let paths = |places: Vec<&protected::Place>| {
+            let (open, held): (Vec<_>, Vec<_>) =
+                held.partition(|place| place.is_git_config_in(&open));
+            let paths = |places: Vec<&protected::ProtectedPath>| {
                 places.into_iter().map(|place| place.path.clone()).collect()
             };
-            self.settings = kept_settings(&held, &roots);
-            (self.open, self.protected) = (paths(open), paths(held));
+            self.git_configs = kept_settings(&held, &roots);
+            (self.writable_protected, self.protected) = (paths(open), paths(held));
         }
-        let territory = Territory { roots, linked, names: policy.protected, open };
-        let before = Before::look(territory, named, led, &self.protected).map_err(|error| {
-            CageError::os(Step::Grants, "room to put protected names back after the call", error)
+        let territory =
+            ProtectionScope { roots, linked, names: policy.protected, git_writable: open };
+        let before =
+            Baseline::capture(territory, named, led, &self.protected).map_err(|error| {
+                CageError::os(
+                    Step::Grants,
+                    "room to put protected names back after the call",
+                    error,
+                )
                 .hint("free some space on the project's disk")
-        })?;
-        self.before = Some(before);
+            })?;
+        self.baseline = Some(before);
         Ok(())
     }
 }
 
 /// Settings of git that a mount holds. Beside hooks they can be replaced: in that directory, which is read-only too,
 /// new ones are made ready. Without hooks they are kept all the same, so that nobody else replaces them.
-fn kept_settings(held: &[&protected::Place], roots: &[PathBuf]) -> Vec<Kept> {
-    let hooks: Vec<_> = held.iter().filter(|place| place.kind == Kind::Hooks).collect();
+fn kept_settings(held: &[&protected::ProtectedPath], roots: &[PathBuf]) -> Vec<Kept> {
+    let hooks: Vec<_> = held.iter().filter(|place| place.kind == ProtectedKind::Hooks).collect();
     let room = |git: &Path| {
-        let of_same = hooks.iter().find(|hooks| hooks.of.as_deref() == Some(git))?;
+        let of_same = hooks.iter().find(|hooks| hooks.git_dir.as_deref() == Some(git))?;
         Some(of_same.path.clone()).filter(|room| room.is_dir())
     };
-    let settings = held.iter().filter(|place| place.kind == Kind::Settings);
+    let settings = held.iter().filter(|place| place.kind == ProtectedKind::GitConfig);
     let kept = settings.filter_map(|place| {
-        let git = place.of.clone()?;
+        let git = place.git_dir.clone()?;
         Some(Kept { file: place.path.clone(), room: room(&git), git, roots: roots.to_owned() })
     });
     kept.collect()
@@ -651,9 +690,11 @@ fn kept_settings(held: &[&protected::Place], roots: &[PathBuf]) -> Vec<Kept> {
 
 /// What a rule takes out of a place, as paths within it. What this user cannot read needs no cover: the
 /// kernel refuses it by itself.
-fn secrets_in(rule: &Rule, real: &Path) -> Vec<PathBuf> {
-    let secret = rule.except.iter().flat_map(|name| named(real, name));
-    let secret = secret.filter(|name| readable(&real.join(name)) && !is_plain(&real.join(name)));
+fn excluded_in(rule: &GrantRule, real: &Path) -> Vec<PathBuf> {
+    let secret = rule.except.iter().flat_map(|name| expand_pattern(real, name));
+    let secret = secret.filter(|name| {
+        is_readable(&real.join(name)) && !is_harmless_maven_settings(&real.join(name))
+    });
     // Nothing is mounted on a link; what it leads to elsewhere is granted there or is not.
     let secret = secret.filter_map(|name| {
         let at = real.join(name);
@@ -674,15 +715,15 @@ fn own_dirs(wanted: &Confinement) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// `Step::Grants` where another user did.
-pub(crate) fn private_are_ours(wanted: &Confinement) -> Result<(), CageError> {
+pub(crate) fn check_private_dirs(wanted: &Confinement) -> Result<(), CageError> {
     let kept = wanted.private_dirs().map(|(_, kept_at)| kept_at);
-    let found = kept.filter_map(|path| open(&path).ok().map(|place| (path, place)));
-    found.into_iter().try_for_each(|(path, place)| is_ours(&path, &place.into()))
+    let found = kept.filter_map(|path| open_path_fd(&path).ok().map(|place| (path, place)));
+    found.into_iter().try_for_each(|(path, place)| check_owned_by_us(&path, &place.into()))
 }
 
 /// What a cleaner of `/tmp` took away another user may have made again, and would read and change what
 /// the session keeps there.
-fn is_ours(path: &Path, place: &OwnedFd) -> Result<(), CageError> {
+fn check_owned_by_us(path: &Path, place: &OwnedFd) -> Result<(), CageError> {
     let found = nix::sys::stat::fstat(place)
         .map_err(|errno| CageError::os(Step::Grants, path.display(), errno))?;
     if found.st_uid == nix::unistd::geteuid().as_raw() {
@@ -707,18 +748,18 @@ fn withheld_error(grant: &Path, withheld: &Path) -> CageError {
 }
 
 /// Opens a place without reading it.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+pub(crate) fn open_path_fd(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_PATH).open(path)
 }
 
 /// Whether a place lies in what the call is given as a whole.
-fn is_own(wanted: &Confinement, path: &Path) -> bool {
+fn is_in_project(wanted: &Confinement, path: &Path) -> bool {
     let own = [&wanted.project].into_iter().chain(&wanted.added);
     own.map(FilePath::to_path).any(|own| path.starts_with(own))
 }
 
 /// Whether nothing is at this path, and no link on the way to it.
-fn is_free(path: &Path) -> bool {
+fn is_unoccupied(path: &Path) -> bool {
     let there = path.ancestors().find(|folder| folder.symlink_metadata().is_ok());
     there.is_some_and(|folder| {
         folder != path && folder.canonicalize().is_ok_and(|real| real == folder)
@@ -760,13 +801,13 @@ mod tests {
         let grants = |list: &[(&str, Access)]| Grants {
             list: list
                 .iter()
-                .map(|(path, access)| Grant {
+                .map(|(path, access)| PathGrant {
                     // Private ones are written with a slash at the end.
                     path: path.trim_end_matches('/').into(),
                     host: if path.ends_with('/') { "/state".into() } else { path.into() },
                     access: *access,
-                    place: open(Path::new("/")).unwrap().into(),
-                    folder: true,
+                    fd: open_path_fd(Path::new("/")).unwrap().into(),
+                    is_dir: true,
                     fresh: None,
                     overlay: None,
                 })
@@ -786,7 +827,7 @@ mod tests {
         ] {
             let grants = grants(&[around, &[place]].concat());
             let place = grants.list.last().unwrap();
-            assert_eq!(grants.is_inert(place), inert, "{:?} in {around:?}", place.path);
+            assert_eq!(grants.is_no_exec(place), inert, "{:?} in {around:?}", place.path);
         }
     }
 

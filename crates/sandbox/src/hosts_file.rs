@@ -5,17 +5,17 @@ use protocol::hosts::Redirect;
 use std::path::Path;
 
 /// Where programs read it.
-pub(crate) const HOSTS: &str = "/etc/hosts";
+pub(crate) const HOSTS_PATH: &str = "/etc/hosts";
 /// The machine's own is shorter; more than this is not read.
 const LONGEST: u64 = 1 << 20;
 
 /// Its text; `None` where there are no redirects, or the machine's is no plain file that a mount could lie on.
-pub(crate) fn with(redirects: &[Redirect]) -> Option<String> {
-    let found = Path::new(HOSTS).symlink_metadata().ok()?;
+pub(crate) fn text_with(redirects: &[Redirect]) -> Option<String> {
+    let found = Path::new(HOSTS_PATH).symlink_metadata().ok()?;
     if redirects.is_empty() || !found.is_file() || found.len() > LONGEST {
         return None;
     }
-    Some(text(&std::fs::read_to_string(HOSTS).ok()?, redirects))
+    Some(text(&std::fs::read_to_string(HOSTS_PATH).ok()?, redirects))
 }
 
 /// The redirects, and the machine's lines without the names that they have.

@@ -2,9 +2,9 @@
 
 use crate::error::{CageError, Step};
 use crate::handover::Line;
+use crate::launch::filter_error;
 use crate::layer;
 use crate::privileges::{self, Counting};
-use crate::runner::filter_error;
 use crate::seccomp::{self, Filter, InstallError, Mark, Plan, Reporting};
 use crate::sys;
 use landlock::RulesetCreated;

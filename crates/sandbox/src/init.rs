@@ -3,9 +3,9 @@
 
 use crate::error::{CageError, Step};
 use crate::handover::{Line, Ready};
+use crate::launch::open_dev_null;
 use crate::privileges;
-use crate::root::{Built, Plan, Room};
-use crate::runner::nothing;
+use crate::root::{BuiltRoot, MountPlan, StagingDir};
 use crate::seals::{self, Seals};
 use crate::sys;
 use nix::errno::Errno;
@@ -48,12 +48,12 @@ impl First {
     /// # Errors
     /// `Step::Namespaces`.
     pub(crate) fn start(
-        plan: Plan,
+        plan: MountPlan,
         mounted: Option<OwnedFd>,
         processes: u64,
     ) -> Result<Self, CageError> {
-        let seals = plan.seals();
-        let nothing = nothing()?;
+        let seals = plan.has_sealed();
+        let nothing = open_dev_null()?;
         let (line, its_line) = Line::pair()?;
         let apart = CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWNS;
         let pid = sys::fork_into(apart, move || {
@@ -113,7 +113,7 @@ impl Drop for First {
 }
 
 /// The process itself.
-fn run(root: (&Plan, Option<&OwnedFd>), processes: u64, nothing: OwnedFd, line: &Line) -> i32 {
+fn run(root: (&MountPlan, Option<&OwnedFd>), processes: u64, nothing: OwnedFd, line: &Line) -> i32 {
     match set_up(root, processes, nothing, line) {
         Ok(rooms) => {
             reap_until_end(line, &rooms);
@@ -128,11 +128,11 @@ fn run(root: (&Plan, Option<&OwnedFd>), processes: u64, nothing: OwnedFd, line: 
 }
 
 fn set_up(
-    (plan, mounted): (&Plan, Option<&OwnedFd>),
+    (plan, mounted): (&MountPlan, Option<&OwnedFd>),
     processes: u64,
     nothing: OwnedFd,
     line: &Line,
-) -> Result<Vec<Room>, CageError> {
+) -> Result<Vec<StagingDir>, CageError> {
     let handover = |error: Errno| CageError::os(Step::Handover, "standard streams", error);
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(handover)?;
     setsid().map_err(handover)?;
@@ -141,11 +141,11 @@ fn set_up(
         sys::put_at(nothing.as_fd(), stream).map_err(handover)?;
     }
     drop(nothing);
-    let Built { mut losses, plain, mounted, rooms } = plan.build(mounted)?;
+    let BuiltRoot { mut losses, plain, mounted, staging_dirs: rooms } = plan.build(mounted)?;
     if let Err(loss) = bound(processes) {
         losses.push(loss.to_owned());
     }
-    let fresh = plan.fresh();
+    let fresh = plan.fresh_mounts();
     let opened = OPENED
         .iter()
         .chain(fresh.iter().map(|(path, _)| path))
@@ -163,7 +163,7 @@ fn set_up(
     sys::continue_at_event(line.as_fd()).map_err(handover)?;
     let kept: Vec<_> = rooms.iter().map(|room| room.place.as_fd()).chain([line.as_fd()]).collect();
     sys::close_all_but(&kept).map_err(handover)?;
-    match plan.seals() {
+    match plan.has_sealed() {
         true => privileges::keep_mounting()?,
         false => privileges::drop_all()?,
     }
@@ -196,7 +196,7 @@ fn newer_than(major: u32, minor: u32) -> bool {
 
 /// Reaps what was orphaned, so that its usage counts and its number is free, and makes files read-only,
 /// until the line ends.
-fn reap_until_end(line: &Line, rooms: &[Room]) {
+fn reap_until_end(line: &Line, rooms: &[StagingDir]) {
     // SIGCHLD is ignored by default; with a handler it interrupts the wait below.
     if sys::handle(Signal::SIGCHLD, SigHandler::Handler(noticed)).is_err() {
         return;

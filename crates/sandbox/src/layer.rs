@@ -105,7 +105,7 @@ pub(crate) fn rules(grants: &Grants, tcp: Tcp) -> Result<RulesetCreated, CageErr
     }
     let mut rules = ruleset.create().map_err(layer)?;
     for grant in &grants.list {
-        rules = add(rules, &grant.place, grant.access)?;
+        rules = add(rules, &grant.fd, grant.access)?;
     }
     Ok(rules)
 }

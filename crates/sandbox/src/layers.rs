@@ -2,9 +2,9 @@
 //! same unless the runner does something itself that the command may not. For `runner` only.
 
 use crate::error::{CageError, Step};
-use crate::grants::{Grants, Means};
+use crate::grants::{GrantVia, Grants};
 use crate::layer::{self, Tcp};
-use crate::policy::{Access, Policy};
+use crate::policy::{Access, ConfinementPolicy};
 use landlock::RulesetCreated;
 use protocol::confinement::Confinement;
 use std::os::fd::AsFd;
@@ -31,7 +31,7 @@ impl Layers {
     /// `Step::Grants` and `Step::Layer`.
     pub(crate) fn new(
         wanted: &Confinement,
-        policy: &Policy,
+        policy: &ConfinementPolicy,
         grants: &Grants,
         tcp: Tcp,
     ) -> Result<Self, CageError> {
@@ -42,9 +42,10 @@ impl Layers {
             })?;
             return Ok(Self { own, inner, same: Same::Yes });
         }
-        let beyond = Policy { grants: policy.runner, runner: &[], protected: &[], ..*policy };
-        for grant in Grants::find(wanted, &beyond, Means::Layer)?.list {
-            own = layer::add(own, &grant.place, grant.access)?;
+        let beyond =
+            ConfinementPolicy { grants: policy.runner, runner: &[], protected: &[], ..*policy };
+        for grant in Grants::open_all(wanted, &beyond, GrantVia::Landlock)?.list {
+            own = layer::add(own, &grant.fd, grant.access)?;
         }
         Ok(Self { own, inner: layer::rules(grants, tcp)?, same: Same::No })
     }

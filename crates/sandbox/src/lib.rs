@@ -15,16 +15,17 @@ mod census;
 mod cgroup;
 mod claims;
 mod error;
+mod exclusions;
 mod fence;
 mod grants;
 mod handover;
-mod host;
+mod host_probe;
 mod hosts_file;
 mod inert;
 mod init;
+mod launch;
 mod layer;
 mod layers;
-mod links;
 mod listener;
 mod mount_point;
 mod namespaces;
@@ -35,17 +36,16 @@ mod policy_source;
 mod privileges;
 mod protected;
 mod removal;
+mod resolved_path;
 mod root;
-mod runner;
 mod seals;
 mod seccomp;
-mod secrets;
 mod shared_memory;
 mod startable;
 mod stat;
 mod sys;
 mod tree;
-mod uncaged;
+mod unsandboxed;
 
 pub use attempts::{Attempt, Stand, act, attempts};
 pub use bounds::{Bound, Exceeded};
@@ -54,15 +54,16 @@ pub use caged::{Caged, Ending, Exit};
 pub use cgroup::{Controller, Delegation, Reason, delegation, settle, sweep};
 pub use claims::holds_signals;
 pub use error::{CageError, Step};
-pub use host::{HostProbe, HostStep, StepOutcome, host};
+pub use host_probe::{HostProbe, HostStep, StepOutcome, probe_host};
 pub use inert::Program;
-pub use links::{is_led_by, is_written_by};
 pub use privileges::{harden, let_go};
 pub use protected::{
-    Filters, GIT_BARE, GitSetting, filters, git_path, git_settings, is_same_name, led_by_settings,
-    lies_at, parts, protects, repair, repaired, small_file,
+    GIT_BARE, GitFilters, GitSetting, find_git_filters, git_path, git_settings,
+    has_protected_names, is_same_name, lies_at, name_parts, paths_named_by_git_config,
+    record_repairs, repair, small_file,
 };
-pub use removal::{only_remove_in, remove_tree};
+pub use removal::{remove_tree, restrict_to_removal_in};
+pub use resolved_path::{is_changeable_in, is_redirectable_in};
 pub use startable::{runnable_places, startable, startable_by_name};
 pub use stat::is_own_process;
-pub use uncaged::of_worker;
+pub use unsandboxed::worker_confinement;

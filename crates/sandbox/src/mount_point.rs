@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// What a place to mount on is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    Folder,
+pub(crate) enum MountPointKind {
+    Dir,
     File,
 }
 
@@ -24,13 +24,13 @@ const TRIES: usize = 16;
 
 /// The private directories of a root, in which commands may have put anything in the way of a mount.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Private {
+pub(crate) struct PrivateDirs {
     pub(crate) dirs: Vec<PathBuf>,
     /// All other mounts: what lies in one of them within a private directory is the person's.
     pub(crate) others: Vec<PathBuf>,
 }
 
-impl Private {
+impl PrivateDirs {
     /// Whether the nearest mount around this directory is a private one.
     fn holds(&self, folder: &Path) -> bool {
         let nearest = |mounts: &[PathBuf]| {
@@ -47,46 +47,51 @@ impl Private {
 /// # Errors
 /// What the kernel answers, `ENOTDIR` for what is in the way elsewhere, `EAGAIN` where commands of
 /// other calls change the way again and again.
-pub(crate) fn make(at: &Path, shape: Shape, private: &Private) -> Result<OwnedFd, Errno> {
-    again(|| walk(at, shape, private))
+pub(crate) fn open_or_create(
+    at: &Path,
+    shape: MountPointKind,
+    private: &PrivateDirs,
+) -> Result<OwnedFd, Errno> {
+    retry_if_removed(|| open_path(at, shape, private))
 }
 
 /// The same, where it is what `host` opens and nothing that only has its path.
 ///
 /// # Errors
 /// As [`make`], `EAGAIN` too where it is something else.
-pub(crate) fn make_on(
+pub(crate) fn open_verified(
     host: impl Fn() -> Result<OwnedFd, Errno>,
     at: &Path,
-    shape: Shape,
-    private: &Private,
+    shape: MountPointKind,
+    private: &PrivateDirs,
 ) -> Result<OwnedFd, Errno> {
     let identity = |place: &OwnedFd| fstat(place).map(|found| (found.st_dev, found.st_ino));
-    again(|| {
-        let place = walk(at, shape, private)?;
+    retry_if_removed(|| {
+        let place = open_path(at, shape, private)?;
         if identity(&place)? == identity(&host()?)? { Ok(place) } else { Err(Errno::ENOENT) }
     })
 }
 
 /// Repeats what finds a directory removed that it passed already.
-fn again<T>(act: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+fn retry_if_removed<T>(act: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let mut tries = std::iter::repeat_with(act).take(TRIES);
     tries.find(|done| !matches!(done, Err(Errno::ENOENT))).unwrap_or(Err(Errno::EAGAIN))
 }
 
 /// The way from the root, name by name.
-fn walk(at: &Path, shape: Shape, private: &Private) -> Result<OwnedFd, Errno> {
+fn open_path(at: &Path, shape: MountPointKind, private: &PrivateDirs) -> Result<OwnedFd, Errno> {
     let names: Vec<&OsStr> = at.iter().skip(1).collect();
     let mut place =
         open("/", OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
     let mut path = PathBuf::from("/");
     for (number, name) in names.iter().enumerate() {
-        let shape = if number + 1 == names.len() { shape } else { Shape::Folder };
-        let next = step(&place, name, shape, private.holds(&path).then_some(Renames))?;
+        let shape = if number + 1 == names.len() { shape } else { MountPointKind::Dir };
+        let next =
+            open_or_create_entry(&place, name, shape, private.holds(&path).then_some(MayRename))?;
         path.push(name);
         if private.holds(&path) {
             // Who may not do it may not enter it either, and the command is told by the kernel.
-            let _ = let_enter(&place, name, &next);
+            let _ = reopen_dir(&place, name, &next);
         }
         place = next;
     }
@@ -95,7 +100,7 @@ fn walk(at: &Path, shape: Shape, private: &Private) -> Result<OwnedFd, Errno> {
 
 /// Opens a directory of the session again that a command closed: what is mounted below, the project too,
 /// would be out of reach for each later call.
-fn let_enter(folder: &OwnedFd, name: &OsStr, place: &OwnedFd) -> Result<(), Errno> {
+fn reopen_dir(folder: &OwnedFd, name: &OsStr, place: &OwnedFd) -> Result<(), Errno> {
     let found = fstat(place)?;
     let mode = Mode::from_bits_truncate(found.st_mode);
     let is_folder = found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits();
@@ -113,27 +118,27 @@ fn let_enter(folder: &OwnedFd, name: &OsStr, place: &OwnedFd) -> Result<(), Errn
 }
 
 /// That what is in the way may be renamed.
-struct Renames;
+struct MayRename;
 
 /// One name further.
-fn step(
+fn open_or_create_entry(
     folder: &OwnedFd,
     name: &OsStr,
-    shape: Shape,
-    renames: Option<Renames>,
+    shape: MountPointKind,
+    renames: Option<MayRename>,
 ) -> Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     for _ in 0..TRIES {
         match openat(folder, name, flags, Mode::empty()) {
-            Ok(place) if shape_of(&place)? == Some(shape) => return Ok(place),
+            Ok(place) if kind_of(&place)? == Some(shape) => return Ok(place),
             Ok(_) if renames.is_some() => rename_aside(folder, name)?,
             Ok(_) => return Err(Errno::ENOTDIR),
             Err(Errno::ENOENT) => {}
             Err(errno) => return Err(errno),
         }
         let made = match shape {
-            Shape::Folder => mkdirat(folder, name, FOLDER),
-            Shape::File => {
+            MountPointKind::Dir => mkdirat(folder, name, FOLDER),
+            MountPointKind::File => {
                 let new = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_WRONLY | OFlag::O_CLOEXEC;
                 openat(folder, name, new, Mode::S_IRUSR | Mode::S_IWUSR).map(drop)
             }
@@ -151,12 +156,12 @@ fn step(
 ///
 /// # Errors
 /// As [`make`].
-pub(crate) fn link(at: &Path, to: &Path, private: &Private) -> Result<(), Errno> {
+pub(crate) fn create_link(at: &Path, to: &Path, private: &PrivateDirs) -> Result<(), Errno> {
     let (Some(parent), Some(name)) = (at.parent(), at.file_name()) else {
         return Err(Errno::EINVAL);
     };
-    again(|| {
-        let folder = walk(parent, Shape::Folder, private)?;
+    retry_if_removed(|| {
+        let folder = open_path(parent, MountPointKind::Dir, private)?;
         match symlinkat(to, &folder, name) {
             Err(Errno::EEXIST | Errno::EROFS) => Ok(()),
             made => made,
@@ -164,13 +169,13 @@ pub(crate) fn link(at: &Path, to: &Path, private: &Private) -> Result<(), Errno>
     })
 }
 
-fn shape_of(place: &OwnedFd) -> Result<Option<Shape>, Errno> {
+fn kind_of(place: &OwnedFd) -> Result<Option<MountPointKind>, Errno> {
     let kind = SFlag::from_bits_truncate(fstat(place)?.st_mode) & SFlag::S_IFMT;
     Ok(match kind {
-        SFlag::S_IFDIR => Some(Shape::Folder),
+        SFlag::S_IFDIR => Some(MountPointKind::Dir),
         SFlag::S_IFLNK => None,
         // Devices, sockets and files are mounted on files.
-        _ => Some(Shape::File),
+        _ => Some(MountPointKind::File),
     })
 }
 
@@ -205,8 +210,8 @@ mod tests {
     }
 
     /// The home as a private directory, and what is mounted within it.
-    fn private(home: &Path, others: &[PathBuf]) -> Private {
-        Private { dirs: vec![home.to_owned()], others: others.to_vec() }
+    fn private(home: &Path, others: &[PathBuf]) -> PrivateDirs {
+        PrivateDirs { dirs: vec![home.to_owned()], others: others.to_vec() }
     }
 
     #[test]
@@ -218,14 +223,14 @@ mod tests {
         std::fs::create_dir_all(&outside).unwrap();
         symlink(&outside, home.join(".config")).unwrap();
         let private = private(&home, &[]);
-        make(&home.join(".config/git/ignore"), Shape::File, &private).unwrap();
+        open_or_create(&home.join(".config/git/ignore"), MountPointKind::File, &private).unwrap();
         assert!(home.join(".config/git/ignore").is_file());
         assert!(aside(&home, ".config").is_symlink());
         assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
         // Elsewhere it is an error, and nothing is made behind the link.
         symlink(&outside, base.join("link")).unwrap();
-        assert!(make(&base.join("link/git"), Shape::Folder, &private).is_err());
-        assert!(link(&base.join("link/git"), Path::new("x"), &private).is_err());
+        assert!(open_or_create(&base.join("link/git"), MountPointKind::Dir, &private).is_err());
+        assert!(create_link(&base.join("link/git"), Path::new("x"), &private).is_err());
         assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
     }
 
@@ -234,19 +239,19 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::write(base.join("file"), "kept").unwrap();
-        make(&base.join("file"), Shape::File, &private(&base, &[])).unwrap();
+        open_or_create(&base.join("file"), MountPointKind::File, &private(&base, &[])).unwrap();
         assert_eq!(std::fs::read_to_string(base.join("file")).unwrap(), "kept");
         // A directory in the place of a file is moved, not lost.
         std::fs::create_dir(base.join("folder")).unwrap();
         std::fs::write(base.join("folder/x"), "kept").unwrap();
-        make(&base.join("folder"), Shape::File, &private(&base, &[])).unwrap();
+        open_or_create(&base.join("folder"), MountPointKind::File, &private(&base, &[])).unwrap();
         assert_eq!(std::fs::read_to_string(aside(&base, "folder").join("x")).unwrap(), "kept");
     }
 
     #[test]
     fn the_nearest_mount_decides_whether_something_may_be_renamed() {
         let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect();
-        let private = Private {
+        let private = PrivateDirs {
             dirs: paths(&["/tmp", "/home/ann"]),
             others: paths(&["/usr", "/home", "/home/ann/p"]),
         };
@@ -274,7 +279,8 @@ mod tests {
             symlink("elsewhere", home.join(name).join(".claude")).unwrap();
         }
         let private = private(&home, &[home.join("p")]);
-        let made = |name: &str| make(&home.join(name), Shape::Folder, &private).map(drop);
+        let made =
+            |name: &str| open_or_create(&home.join(name), MountPointKind::Dir, &private).map(drop);
         assert_eq!(made("p/.claude"), Err(Errno::ENOTDIR));
         assert!(home.join("p/.claude").is_symlink());
         assert_eq!(made("q/.claude"), Ok(()), "the control");
@@ -292,7 +298,9 @@ mod tests {
             let flags = OFlag::O_PATH | OFlag::O_CLOEXEC;
             open(&base.join("host/keys"), flags, Mode::empty())
         };
-        let made = |name: &str| make_on(host, &base.join(name), Shape::Folder, &private).map(drop);
+        let made = |name: &str| {
+            open_verified(host, &base.join(name), MountPointKind::Dir, &private).map(drop)
+        };
         assert_eq!(made("decoy/keys"), Err(Errno::EAGAIN));
         assert_eq!(made("host/keys"), Ok(()), "the control");
     }
@@ -312,8 +320,9 @@ mod tests {
                 }
             });
             let at = on_the_way.join("git");
-            let made: Vec<_> =
-                (0..2000).map(|_| make(&at, Shape::Folder, &private).map(drop)).collect();
+            let made: Vec<_> = (0..2000)
+                .map(|_| open_or_create(&at, MountPointKind::Dir, &private).map(drop))
+                .collect();
             ended.store(true, Ordering::Relaxed);
             assert!(made.contains(&Ok(())));
             let other = made.iter().find(|made| !matches!(made, Ok(()) | Err(Errno::EAGAIN)));

@@ -14,11 +14,11 @@ use std::net::{Ipv4Addr, TcpListener};
 
 /// Whether this host let us out of its namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum UserNs {
     /// With the capabilities that this process had: it was started as root.
-    AsRoot,
+    NotNeeded,
     /// Through a user namespace of our own, in which everybody is who they were.
-    AsUser,
+    Entered,
     /// It did not, and nothing has changed.
     Refused(Errno),
 }
@@ -31,24 +31,24 @@ pub(crate) enum Left {
 ///
 /// # Errors
 /// `Step::Maps` where the user namespace was made but not set up: this process must end.
-pub(crate) fn leave() -> Result<Left, CageError> {
+pub(crate) fn enter_user_ns() -> Result<UserNs, CageError> {
     if privileges::may_administer() {
-        return Ok(Left::AsRoot);
+        return Ok(UserNs::NotNeeded);
     }
     let (user, group) = (getuid(), getgid());
-    let signal = prctl::get_pdeathsig().map_err(maps)?;
+    let signal = prctl::get_pdeathsig().map_err(maps_error)?;
     if let Err(errno) = unshare(CloneFlags::CLONE_NEWUSER) {
-        return Ok(Left::Refused(errno));
+        return Ok(UserNs::Refused(errno));
     }
     // The map files belong to root while this process is not dumpable.
-    let dumpable = prctl::get_dumpable().map_err(maps)?;
-    prctl::set_dumpable(true).map_err(maps)?;
+    let dumpable = prctl::get_dumpable().map_err(maps_error)?;
+    prctl::set_dumpable(true).map_err(maps_error)?;
     let written = write_maps(user, group);
-    prctl::set_dumpable(dumpable).map_err(maps)?;
+    prctl::set_dumpable(dumpable).map_err(maps_error)?;
     written?;
     // Changing credentials may have cleared it.
-    prctl::set_pdeathsig(signal).map_err(maps)?;
-    Ok(Left::AsUser)
+    prctl::set_pdeathsig(signal).map_err(maps_error)?;
+    Ok(UserNs::Entered)
 }
 
 /// Leaves the host's System V objects, and its network where that is off. Takes half a
@@ -57,7 +57,7 @@ pub(crate) fn leave() -> Result<Left, CageError> {
 ///
 /// # Errors
 /// `Step::Namespaces`.
-pub(crate) fn leave_network(network: Network) -> Result<Vec<String>, CageError> {
+pub(crate) fn leave_network_and_ipc(network: Network) -> Result<Vec<String>, CageError> {
     let flags = match network {
         Network::Off | Network::Listed => CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWNET,
         Network::On => CloneFlags::CLONE_NEWIPC,
@@ -78,7 +78,7 @@ pub(crate) fn leave_network(network: Network) -> Result<Vec<String>, CageError> 
 ///
 /// # Errors
 /// `Step::Namespaces`: without the first nothing could be reached.
-pub(crate) fn doors(
+pub(crate) fn bind_proxy_listeners(
     network: Network,
     redirects: &[Redirect],
 ) -> Result<(Vec<TcpListener>, Option<io::Error>), CageError> {
@@ -99,8 +99,8 @@ pub(crate) fn doors(
 }
 
 /// The names for the record.
-pub(crate) fn names(left: Left, network: Network) -> Vec<String> {
-    let user = (left == Left::AsUser).then_some("user");
+pub(crate) fn namespace_names(left: UserNs, network: Network) -> Vec<String> {
+    let user = (left == UserNs::Entered).then_some("user");
     let net = (network != Network::On).then_some("net");
     user.into_iter().chain(["mount", "pid", "ipc"]).chain(net).map(str::to_owned).collect()
 }
@@ -117,6 +117,6 @@ fn write_maps(user: Uid, group: Gid) -> Result<(), CageError> {
     write("gid_map", format!("{group} {group} 1"))
 }
 
-fn maps(errno: Errno) -> CageError {
+fn maps_error(errno: Errno) -> CageError {
     CageError::os(Step::Maps, "prctl", errno)
 }

@@ -3,7 +3,7 @@
 //! call to call: each attaches what it is handed, mounts what is missing, and hands on copies of that.
 //! For `grants` and `root`.
 
-use crate::mount_point::{self, Private, Shape};
+use crate::mount_point::{self, MountPointKind, PrivateDirs};
 use crate::root::OLD;
 use crate::sys;
 use nix::errno::Errno;
@@ -36,7 +36,7 @@ const COPIES: usize = 2;
 ///
 /// # Errors
 /// Those of making it; `InvalidFilename` for a path that makes no file name.
-pub(crate) fn directory(all: &Path, place: &Path) -> io::Result<PathBuf> {
+pub(crate) fn create_directory(all: &Path, place: &Path) -> io::Result<PathBuf> {
     let mut name = Vec::new();
     for byte in place.as_os_str().as_bytes() {
         match byte {
@@ -55,16 +55,16 @@ pub(crate) fn directory(all: &Path, place: &Path) -> io::Result<PathBuf> {
 }
 
 /// What lies below the changes in `directory` where `host` would be shown without an overlay.
-pub(crate) fn lower(directory: &Path, host: &Path) -> PathBuf {
+pub(crate) fn lower_dir(directory: &Path, host: &Path) -> PathBuf {
     if host.starts_with(directory) { directory.join(NOTHING) } else { host.to_owned() }
 }
 
 /// The overlays of a root that is being built.
-pub(crate) struct Overlays {
+pub(crate) struct OverlayMounts {
     root: OwnedFd,
 }
 
-impl Overlays {
+impl OverlayMounts {
     /// Attaches what an earlier call mounted, or begins anew.
     ///
     /// # Errors
@@ -130,9 +130,9 @@ impl Overlays {
 ///
 /// # Errors
 /// What the kernel answers.
-pub(crate) fn mounted(directory: &Path) -> Result<OwnedFd, Errno> {
-    let commands = Private { dirs: vec![MOUNTS.into()], ..Private::default() };
-    mount_point::make(&place_of(directory)?, Shape::Folder, &commands)
+pub(crate) fn mounted_overlay(directory: &Path) -> Result<OwnedFd, Errno> {
+    let commands = PrivateDirs { dirs: vec![MOUNTS.into()], ..PrivateDirs::default() };
+    mount_point::open_or_create(&place_of(directory)?, MountPointKind::Dir, &commands)
 }
 
 fn place_of(directory: &Path) -> Result<PathBuf, Errno> {
@@ -167,5 +167,5 @@ fn has_mounts(place: &str) -> Result<bool, Errno> {
 }
 
 fn folder(path: impl AsRef<Path>) -> Result<OwnedFd, Errno> {
-    mount_point::make(path.as_ref(), Shape::Folder, &Private::default())
+    mount_point::open_or_create(path.as_ref(), MountPointKind::Dir, &PrivateDirs::default())
 }

@@ -4,39 +4,42 @@ use protocol::confinement::Profile;
 
 /// One file of `config/confinement/`.
 #[derive(Debug)]
-pub(crate) struct Policy {
+pub(crate) struct ConfinementPolicy {
     /// Who uses it and for what.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the file"))]
     pub purpose: &'static str,
     /// Whether programs may be started.
-    pub exec: Exec,
+    pub exec: ExecRule,
     /// Which sockets may be made.
-    pub sockets: Sockets,
+    pub sockets: SocketRule,
     /// What is reachable in the file system.
-    pub grants: &'static [Rule],
+    pub grants: &'static [GrantRule],
     /// What the runner may reach beyond that for what it does itself; the command never may.
-    pub runner: &'static [Rule],
+    pub runner: &'static [GrantRule],
     /// What stays read-only inside the project.
-    pub protected: &'static [Protected],
+    pub protected: &'static [ProtectedName],
 }
 
-impl Policy {
+impl ConfinementPolicy {
     /// Whether it grants no change of the project.
     pub(crate) fn keeps_project(&self) -> bool {
-        !self.grants.iter().any(|rule| matches!(rule.at, At::Project) && rule.access.writes())
+        !self
+            .grants
+            .iter()
+            .any(|rule| matches!(rule.at, GrantTarget::Project) && rule.access.writes())
     }
 }
 
 /// Whether programs may be started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exec {
+pub(crate) enum ExecRule {
     Allowed,
     Refused,
 }
 
 /// Which sockets may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sockets {
+pub(crate) enum SocketRule {
     None,
     All,
     /// By the call's network mode and the tier.
@@ -45,29 +48,29 @@ pub(crate) enum Sockets {
 
 /// One line of a policy: a place and what may be done beneath it.
 #[derive(Debug)]
-pub(crate) struct Rule {
+pub(crate) struct GrantRule {
     /// Where.
-    pub at: At,
+    pub at: GrantTarget,
     /// What may be done there.
     pub access: Access,
     /// The reason.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the reader of the file"))]
     pub why: &'static str,
     /// What to do where it does not exist.
-    pub absent: Absent,
+    pub absent: IfAbsent,
     /// In which calls it holds.
-    pub when: When,
+    pub when: RuleCondition,
     /// What tier A mounts there instead of the host's.
-    pub fresh: Option<Fresh>,
+    pub fresh: Option<FreshMount>,
     /// Whether commands in tier A change a copy of it.
-    pub overlay: Option<Overlay>,
+    pub overlay: Option<OverlayRule>,
     /// What beneath it stays out of reach, relative to it.
     pub except: &'static [&'static str],
 }
 
 /// The place of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum At {
+pub(crate) enum GrantTarget {
     Project,
     Added,
     Temp,
@@ -135,7 +138,7 @@ impl Access {
 
 /// What to do where a place does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Absent {
+pub(crate) enum IfAbsent {
     /// Usual: not every system has it.
     Usual,
     /// The record names it.
@@ -144,7 +147,7 @@ pub(crate) enum Absent {
 
 /// In which calls a rule holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
+pub(crate) enum RuleCondition {
     Always,
     /// Only where the network is on.
     Network,
@@ -152,7 +155,7 @@ pub(crate) enum When {
 
 /// What tier A mounts instead of the host's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Fresh {
+pub(crate) enum FreshMount {
     Proc,
     Pts,
     Shm,
@@ -161,7 +164,7 @@ pub(crate) enum Fresh {
 /// Which places tier A shows by an overlay, in which commands change a copy: what the person has lies
 /// below, what the project's commands made and changed lies above.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Overlay {
+pub(crate) enum OverlayRule {
     /// Those that are there.
     Existing,
     /// The same, and an empty one where the person has none.
@@ -170,7 +173,7 @@ pub(crate) enum Overlay {
 
 /// A name inside the project that stays as it is.
 #[derive(Debug)]
-pub(crate) struct Protected {
+pub(crate) struct ProtectedName {
     /// Relative to the project.
     pub name: &'static str,
     /// The reason.
@@ -180,12 +183,15 @@ pub(crate) struct Protected {
 
 /// The files, as the build script translated them.
 mod file {
-    use super::{Absent, Access, At, Exec, Fresh, Overlay, Policy, Protected, Rule, Sockets, When};
+    use super::{
+        Access, ConfinementPolicy, ExecRule, FreshMount, GrantRule, GrantTarget, IfAbsent,
+        OverlayRule, ProtectedName, RuleCondition, SocketRule,
+    };
     include!(concat!(env!("OUT_DIR"), "/policies.rs"));
 }
 
 /// The policy of a profile.
-pub(crate) fn of(profile: Profile) -> &'static Policy {
+pub(crate) fn of(profile: Profile) -> &'static ConfinementPolicy {
     match profile {
         Profile::Probe => &file::PROBE,
         Profile::Query => &file::QUERY,
@@ -268,12 +274,17 @@ mod tests {
     }
 
     /// Where a line stands: its beginning, and the path beneath that.
-    fn stands(at: At) -> Option<(&'static str, &'static str)> {
+    fn stands(at: GrantTarget) -> Option<(&'static str, &'static str)> {
         match at {
-            At::Path(path) => Some(("/", path)),
-            At::Home(rest) => Some(("~", rest)),
-            At::Variable { name, rest } => Some((name, rest)),
-            At::Project | At::Added | At::Temp | At::Private | At::Caches | At::Git => None,
+            GrantTarget::Path(path) => Some(("/", path)),
+            GrantTarget::Home(rest) => Some(("~", rest)),
+            GrantTarget::Variable { name, rest } => Some((name, rest)),
+            GrantTarget::Project
+            | GrantTarget::Added
+            | GrantTarget::Temp
+            | GrantTarget::Private
+            | GrantTarget::Caches
+            | GrantTarget::Git => None,
         }
     }
 
@@ -292,16 +303,16 @@ mod tests {
     }
 
     /// Whether a line gives nothing that another one does not give.
-    fn is_needless(inner: &Rule, outer: &Rule) -> bool {
+    fn is_needless(inner: &GrantRule, outer: &GrantRule) -> bool {
         let (Some((base, path)), Some((over, around))) = (stands(inner.at), stands(outer.at))
         else {
             return false;
         };
         // A link that leads out of its directory needs a line of its own, and so does what is
         // mounted afresh.
-        let own = inner.at == At::Path("/etc/resolv.conf") || inner.fresh.is_some();
+        let own = inner.at == GrantTarget::Path("/etc/resolv.conf") || inner.fresh.is_some();
         let beneath = base == over && path != around && Path::new(path).starts_with(around);
-        let as_often = outer.when == When::Always || inner.when == When::Network;
+        let as_often = outer.when == RuleCondition::Always || inner.when == RuleCondition::Network;
         let taken_out = outer
             .except
             .iter()
@@ -311,22 +322,34 @@ mod tests {
 
     #[test]
     fn a_line_beneath_one_that_gives_as_much_is_seen() {
-        let rule = |at, access| Rule {
+        let rule = |at, access| GrantRule {
             at,
             access,
             why: "for the test",
-            absent: Absent::Usual,
-            when: When::Always,
+            absent: IfAbsent::Usual,
+            when: RuleCondition::Always,
             fresh: None,
             overlay: None,
             except: &[],
         };
-        let home = |rest| At::Home(rest);
-        let variable = |rest| At::Variable { name: "GOPATH", rest };
+        let home = |rest| GrantTarget::Home(rest);
+        let variable = |rest| GrantTarget::Variable { name: "GOPATH", rest };
         for (inner, outer, needless) in [
-            (rule(At::Path("/usr/lib"), Access::Read), rule(At::Path("/usr"), Access::Run), true),
-            (rule(At::Path("/usr/lib"), Access::Run), rule(At::Path("/usr"), Access::Read), false),
-            (rule(At::Path("/usrlib"), Access::Read), rule(At::Path("/usr"), Access::Run), false),
+            (
+                rule(GrantTarget::Path("/usr/lib"), Access::Read),
+                rule(GrantTarget::Path("/usr"), Access::Run),
+                true,
+            ),
+            (
+                rule(GrantTarget::Path("/usr/lib"), Access::Run),
+                rule(GrantTarget::Path("/usr"), Access::Read),
+                false,
+            ),
+            (
+                rule(GrantTarget::Path("/usrlib"), Access::Read),
+                rule(GrantTarget::Path("/usr"), Access::Run),
+                false,
+            ),
             (rule(home("go/bin"), Access::Run), rule(home("go"), Access::Run), true),
             (rule(home("go/bin"), Access::Run), rule(home("gone"), Access::Run), false),
             (rule(variable("bin"), Access::Read), rule(variable(""), Access::Run), true),
@@ -334,10 +357,10 @@ mod tests {
         ] {
             assert_eq!(is_needless(&inner, &outer), needless, "{:?} in {:?}", inner.at, outer.at);
         }
-        let outer = rule(At::Path("/usr"), Access::Run);
-        let inner = rule(At::Path("/usr/lib"), Access::Read);
-        assert!(!is_needless(&inner, &Rule { when: When::Network, ..outer }));
-        let outer = Rule { except: &["lib"], ..rule(At::Path("/usr"), Access::Run) };
+        let outer = rule(GrantTarget::Path("/usr"), Access::Run);
+        let inner = rule(GrantTarget::Path("/usr/lib"), Access::Read);
+        assert!(!is_needless(&inner, &GrantRule { when: RuleCondition::Network, ..outer }));
+        let outer = GrantRule { except: &["lib"], ..rule(GrantTarget::Path("/usr"), Access::Run) };
         assert!(!is_needless(&inner, &outer));
     }
 
@@ -401,12 +424,17 @@ mod tests {
         for profile in ALL {
             for rule in of(profile).grants {
                 let text = match rule.at {
-                    At::Path(path) => path.to_owned(),
-                    At::Home(rest) => format!("~/{rest}"),
-                    At::Project | At::Added | At::Temp | At::Private | At::Caches | At::Git => {
+                    GrantTarget::Path(path) => path.to_owned(),
+                    GrantTarget::Home(rest) => format!("~/{rest}"),
+                    GrantTarget::Project
+                    | GrantTarget::Added
+                    | GrantTarget::Temp
+                    | GrantTarget::Private
+                    | GrantTarget::Caches
+                    | GrantTarget::Git => {
                         continue;
                     }
-                    At::Variable { .. } => continue,
+                    GrantTarget::Variable { .. } => continue,
                 };
                 let reached = secret.iter().find(|place| {
                     let is_taken_out = |name: &&str| place.starts_with(Path::new(&text).join(name));

@@ -6,18 +6,18 @@ use serde::Deserialize;
 /// One file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Source {
+pub struct PolicyFile {
     pub purpose: String,
     pub exec: Exec,
     pub sockets: Sockets,
     #[serde(default)]
-    pub grants: Vec<Grant>,
+    pub grants: Vec<GrantLine>,
     /// The profile whose grants these are, in place of own ones.
     pub grants_of: Option<String>,
     #[serde(default)]
-    pub runner: Vec<Grant>,
+    pub runner: Vec<GrantLine>,
     #[serde(default)]
-    pub protected: Vec<Protected>,
+    pub protected: Vec<ProtectedLine>,
     /// The profile whose protected names these are, in place of own ones.
     pub protected_of: Option<String>,
 }
@@ -25,14 +25,14 @@ pub struct Source {
 /// One line of `grants`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Grant {
+pub struct GrantLine {
     pub at: String,
     pub access: Access,
     pub why: String,
     #[serde(default)]
-    pub absent: Absent,
+    pub absent: AbsentKeyword,
     #[serde(default)]
-    pub when: When,
+    pub when: WhenKeyword,
     pub fresh: Option<Fresh>,
     pub overlay: Option<Overlay>,
     #[serde(default)]
@@ -42,7 +42,7 @@ pub struct Grant {
 /// One line of `protected`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Protected {
+pub struct ProtectedLine {
     pub name: String,
     pub why: String,
 }
@@ -65,7 +65,7 @@ word!(Overlay: Existing, Always);
 /// What to do where a place does not exist.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Absent {
+pub enum AbsentKeyword {
     #[default]
     Usual,
     Named,
@@ -74,7 +74,7 @@ pub enum Absent {
 /// In which calls a line holds.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum When {
+pub enum WhenKeyword {
     #[default]
     Always,
     Network,
@@ -85,7 +85,7 @@ pub enum When {
 /// # Errors
 /// Where the text is no policy, in words that name the line.
 pub fn translate(text: &str) -> Result<String, String> {
-    let source: Source = toml::from_str(text).map_err(|error| error.to_string())?;
+    let source: PolicyFile = toml::from_str(text).map_err(|error| error.to_string())?;
     let grants = match &source.grants_of {
         None => rules(&source.grants)?,
         Some(_) if !source.grants.is_empty() => {
@@ -102,7 +102,7 @@ pub fn translate(text: &str) -> Result<String, String> {
         Some(profile) => format!("{}.protected", constant(profile)),
     };
     Ok(format!(
-        "Policy {{ purpose: {:?}, exec: Exec::{:?}, sockets: Sockets::{:?}, grants: {grants}, \
+        "ConfinementPolicy {{ purpose: {:?}, exec: ExecRule::{:?}, sockets: SocketRule::{:?}, grants: {grants}, \
          runner: {runner}, protected: {protected} }}",
         source.purpose, source.exec, source.sockets,
     ))
@@ -115,32 +115,32 @@ pub fn constant(profile: &str) -> String {
 }
 
 /// The Rust expression of lines of protected names.
-fn protected(lines: &[Protected]) -> String {
+fn protected(lines: &[ProtectedLine]) -> String {
     let mut names = String::new();
     for name in lines {
-        names += &format!("Protected {{ name: {:?}, why: {:?} }},\n", name.name, name.why);
+        names += &format!("ProtectedName {{ name: {:?}, why: {:?} }},\n", name.name, name.why);
     }
     format!("&[{names}]")
 }
 
 /// The Rust expression of lines of grants.
-fn rules(lines: &[Grant]) -> Result<String, String> {
+fn rules(lines: &[GrantLine]) -> Result<String, String> {
     let mut grants = String::new();
     for grant in lines {
-        let at = place(&grant.at)?;
+        let at = target_expression(&grant.at)?;
         grants += &format!(
-            "Rule {{ at: {at}, access: Access::{:?}, why: {:?}, absent: Absent::{:?}, \
-             when: When::{:?}, fresh: {}, overlay: {}, except: &{:?} }},\n",
+            "GrantRule {{ at: {at}, access: Access::{:?}, why: {:?}, absent: IfAbsent::{:?}, \
+             when: RuleCondition::{:?}, fresh: {}, overlay: {}, except: &{:?} }},\n",
             grant.access,
             grant.why,
             grant.absent,
             grant.when,
             match grant.fresh {
-                Some(fresh) => format!("Some(Fresh::{fresh:?})"),
+                Some(fresh) => format!("Some(FreshMount::{fresh:?})"),
                 None => "None".to_owned(),
             },
             match grant.overlay {
-                Some(overlay) => format!("Some(Overlay::{overlay:?})"),
+                Some(overlay) => format!("Some(OverlayRule::{overlay:?})"),
                 None => "None".to_owned(),
             },
             grant.except,
@@ -150,28 +150,28 @@ fn rules(lines: &[Grant]) -> Result<String, String> {
 }
 
 /// The Rust expression of a place.
-fn place(text: &str) -> Result<String, String> {
+fn target_expression(text: &str) -> Result<String, String> {
     match text {
-        "project" => return Ok("At::Project".to_owned()),
-        "added" => return Ok("At::Added".to_owned()),
-        "temp" => return Ok("At::Temp".to_owned()),
-        "caches" => return Ok("At::Caches".to_owned()),
-        "private" => return Ok("At::Private".to_owned()),
-        "git" => return Ok("At::Git".to_owned()),
+        "project" => return Ok("GrantTarget::Project".to_owned()),
+        "added" => return Ok("GrantTarget::Added".to_owned()),
+        "temp" => return Ok("GrantTarget::Temp".to_owned()),
+        "caches" => return Ok("GrantTarget::Caches".to_owned()),
+        "private" => return Ok("GrantTarget::Private".to_owned()),
+        "git" => return Ok("GrantTarget::Git".to_owned()),
         _ => {}
     }
     if text.split('/').any(|part| part == "..") {
         return Err(format!("`{text}` climbs with `..`"));
     }
     if let Some(rest) = text.strip_prefix("~/") {
-        return Ok(format!("At::Home({rest:?})"));
+        return Ok(format!("GrantTarget::Home({rest:?})"));
     }
     if let Some(named) = text.strip_prefix('$') {
         let (name, rest) = named.split_once('/').unwrap_or((named, ""));
-        return Ok(format!("At::Variable {{ name: {name:?}, rest: {rest:?} }}"));
+        return Ok(format!("GrantTarget::Variable {{ name: {name:?}, rest: {rest:?} }}"));
     }
     if text.starts_with('/') && text.len() > 1 {
-        return Ok(format!("At::Path({text:?})"));
+        return Ok(format!("GrantTarget::Path({text:?})"));
     }
     Err(format!(
         "`{text}` is none of project, added, temp, private, caches, git, /path, ~/path, $VARIABLE/path"

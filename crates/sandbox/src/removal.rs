@@ -43,7 +43,7 @@ pub fn remove_tree(at: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// `Step::Layer` where the kernel refuses.
-pub fn only_remove_in(roots: &[PathBuf]) -> Result<bool, CageError> {
+pub fn restrict_to_removal_in(roots: &[PathBuf]) -> Result<bool, CageError> {
     if !layer::abi().is_ok_and(|abi| abi >= layer::MOVES) {
         return Ok(false);
     }
@@ -124,8 +124,8 @@ impl Removal {
     /// Removes one entry of `top`.
     fn entry(&mut self, name: &CStr, kind: Option<Type>) -> Result<(), Errno> {
         match unlink(self.top.as_fd(), name, kind)? {
-            Entry::Gone => Ok(()),
-            Entry::Folder => self.folder(name),
+            Unlinked::Removed => Ok(()),
+            Unlinked::IsDirectory => self.folder(name),
         }
     }
 
@@ -151,8 +151,8 @@ impl Removal {
                 continue;
             }
             let gone = match unlink(folder.as_fd(), name, entry.file_type()) {
-                Ok(Entry::Gone) => Ok(()),
-                Ok(Entry::Folder) => self.move_up(folder.as_fd(), name),
+                Ok(Unlinked::Removed) => Ok(()),
+                Ok(Unlinked::IsDirectory) => self.move_up(folder.as_fd(), name),
                 Err(error) => Err(error),
             };
             passed = if gone.is_ok() { Pass::Progress } else { passed };
@@ -190,20 +190,20 @@ impl Removal {
 }
 
 /// What became of an entry.
-enum Entry {
-    Gone,
+enum Unlinked {
+    Removed,
     /// It is a directory.
-    Folder,
+    IsDirectory,
 }
 
 /// Removes an entry that is no directory.
-fn unlink(folder: BorrowedFd<'_>, name: &CStr, kind: Option<Type>) -> Result<Entry, Errno> {
+fn unlink(folder: BorrowedFd<'_>, name: &CStr, kind: Option<Type>) -> Result<Unlinked, Errno> {
     if kind == Some(Type::Directory) {
-        return Ok(Entry::Folder);
+        return Ok(Unlinked::IsDirectory);
     }
     match unlinkat(folder, name, UnlinkatFlags::NoRemoveDir) {
-        Ok(()) => Ok(Entry::Gone),
-        Err(Errno::EISDIR) => Ok(Entry::Folder),
+        Ok(()) => Ok(Unlinked::Removed),
+        Err(Errno::EISDIR) => Ok(Unlinked::IsDirectory),
         Err(error) => Err(error),
     }
 }

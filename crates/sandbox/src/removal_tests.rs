@@ -145,7 +145,7 @@ fn the_removing_thread_can_do_nothing_else() {
     fs::write(&file, "before").unwrap();
     let root = tree.clone();
     let locked = std::thread::spawn(move || {
-        if !only_remove_in(std::slice::from_ref(&root)).unwrap() {
+        if !restrict_to_removal_in(std::slice::from_ref(&root)).unwrap() {
             return;
         }
         let denied = io::ErrorKind::PermissionDenied;

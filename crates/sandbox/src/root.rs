@@ -3,11 +3,11 @@
 
 use crate::error::{CageError, Step};
 use crate::grants::Grants;
-use crate::hosts_file::HOSTS;
-use crate::links::Link;
-use crate::mount_point::{self, Private, Shape};
-use crate::overlay::{self, Overlays};
-use crate::policy::{Access, Fresh};
+use crate::hosts_file::HOSTS_PATH;
+use crate::mount_point::{self, MountPointKind, PrivateDirs};
+use crate::overlay::{self, OverlayMounts};
+use crate::policy::{Access, FreshMount};
+use crate::resolved_path::PathLink;
 use crate::sys::{self, Depth, Taken};
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -36,25 +36,25 @@ const DEV_LINKS: [(&str, &str); 5] = [
 
 /// What is mounted at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum MountKind {
     /// A tree of the host, read-only.
-    Seen,
+    ReadOnly,
     /// The same, and no program in it can be started.
-    Read,
+    ReadOnlyNoExec,
     /// A device of the host.
     Device,
     /// A tree of the host below changes of the project's commands.
-    Overlaid,
+    Overlay,
     /// A tree of the host, writable.
-    Worked,
+    Writable,
     /// Bound onto itself, so that it cannot be moved away.
-    Held,
+    Pinned,
     /// Bound onto itself and read-only.
     Sealed,
     /// Something empty.
-    Covered,
+    Empty,
     /// The names of an allow-list's hosts.
-    Hosts,
+    HostsFile,
     Proc,
     Pts,
     Shm,
@@ -62,28 +62,28 @@ enum What {
 
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Mount {
+struct RootMount {
     at: PathBuf,
     /// What of the host is shown there; `at` itself but for private directories.
     host: PathBuf,
-    what: What,
-    shape: Shape,
+    kind: MountKind,
+    shape: MountPointKind,
     /// Of what is overlaid.
-    overlay: Option<Over>,
+    overlay: Option<OverlaySource>,
 }
 
 /// What makes a mount an overlay.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Over {
+struct OverlaySource {
     /// With the changes; on the host.
     directory: PathBuf,
     /// What is mounted where the kernel makes no overlay of it.
-    without: What,
+    without: MountKind,
 }
 
 /// What came of building a root.
 #[derive(Debug, Default)]
-pub(crate) struct Built {
+pub(crate) struct BuiltRoot {
     /// What the tier claims and this host refused, in plain words.
     pub(crate) losses: Vec<String>,
     /// Places that are shown without their overlay, and why.
@@ -91,12 +91,12 @@ pub(crate) struct Built {
     /// Copies of the overlays as they are mounted.
     pub(crate) mounted: Vec<OwnedFd>,
     /// Where new settings of git are made ready.
-    pub(crate) rooms: Vec<Room>,
+    pub(crate) staging_dirs: Vec<StagingDir>,
 }
 
 /// A directory that a mount closes for the command.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct StagingDir {
     pub(crate) at: PathBuf,
     /// The directory below that mount.
     pub(crate) place: OwnedFd,
@@ -105,134 +105,139 @@ pub(crate) struct Room {
 /// Where mounts take away what Landlock gives: it adds the rights of what is around a mount. None in
 /// tier B, which has no mounts.
 #[derive(Debug, Default)]
-pub(crate) struct Islands {
+pub(crate) struct MountRestrictions {
     /// Read-only within what is writable.
     pub(crate) read_only: Vec<PathBuf>,
     /// No program can be started there.
-    pub(crate) inert: Vec<PathBuf>,
+    pub(crate) no_exec: Vec<PathBuf>,
 }
 
 /// The mounts and links of a root, in order.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Plan {
-    mounts: Vec<Mount>,
-    links: Vec<Link>,
+pub(crate) struct MountPlan {
+    mounts: Vec<RootMount>,
+    links: Vec<PathLink>,
     /// Where commands may have put anything in the way of a mount.
-    private: Private,
+    private: PrivateDirs,
     /// Those of the sealed directories where files are made that leave them sealed.
-    rooms: Vec<PathBuf>,
+    staging_dirs: Vec<PathBuf>,
     /// What is shown at `/etc/hosts` in the place of the machine's.
     hosts: Option<String>,
     /// The most that may lie in `/dev/shm`; 0 where there is no bound.
     memory: u64,
 }
 
-impl Plan {
+impl MountPlan {
     /// The root for these grants.
     pub(crate) fn new(grants: &Grants, memory: u64) -> Self {
-        let mut mounts: Vec<Mount> = grants
+        let mut mounts: Vec<RootMount> = grants
             .list
             .iter()
             .filter(|grant| grant.path != Path::new("/dev/ptmx"))
             .map(|grant| {
                 let plain = match grant.fresh {
-                    Some(Fresh::Proc) => What::Proc,
-                    Some(Fresh::Pts) => What::Pts,
-                    Some(Fresh::Shm) => What::Shm,
-                    None if grant.access.is_device() => What::Device,
-                    None if grant.access.writes() => What::Worked,
-                    None if grants.is_inert(grant) => What::Read,
-                    None => What::Seen,
+                    Some(FreshMount::Proc) => MountKind::Proc,
+                    Some(FreshMount::Pts) => MountKind::Pts,
+                    Some(FreshMount::Shm) => MountKind::Shm,
+                    None if grant.access.is_device() => MountKind::Device,
+                    None if grant.access.writes() => MountKind::Writable,
+                    None if grants.is_no_exec(grant) => MountKind::ReadOnlyNoExec,
+                    None => MountKind::ReadOnly,
                 };
-                let over = |directory| Over { directory, without: plain };
+                let over = |directory| OverlaySource { directory, without: plain };
                 let overlay = grant.overlay.clone().map(over);
-                Mount {
+                RootMount {
                     at: grant.path.clone(),
                     host: grant.host.clone(),
-                    what: if overlay.is_some() { What::Overlaid } else { plain },
-                    shape: if grant.folder { Shape::Folder } else { Shape::File },
+                    kind: if overlay.is_some() { MountKind::Overlay } else { plain },
+                    shape: if grant.is_dir { MountPointKind::Dir } else { MountPointKind::File },
                     overlay,
                 }
             })
             .collect();
-        mounts.extend(grants.covered.iter().map(|at| Mount::on(at, What::Covered)));
-        mounts.extend(grants.protected.iter().map(|at| Mount::on(at, What::Sealed)));
+        mounts.extend(grants.covered.iter().map(|at| RootMount::new_at(at, MountKind::Empty)));
+        mounts.extend(grants.protected.iter().map(|at| RootMount::new_at(at, MountKind::Sealed)));
         let roots: Vec<&Path> = grants
             .list
             .iter()
             .filter(|grant| grant.access.writes())
             .map(|grant| grant.path.as_path())
             .collect();
-        let private = grants.private();
+        let private = grants.private_dirs();
         let in_private = grants.list.iter().map(|grant| &grant.path);
         let in_private = in_private.filter(|at| private.iter().any(|dir| at.starts_with(dir)));
-        let fixed = grants.protected.iter().chain(&grants.open).chain(&grants.covered);
-        mounts.extend(holders(fixed.chain(in_private), &roots));
-        let links = DEV_LINKS.map(|(at, to)| Link { at: at.into(), to: to.into() });
+        let fixed =
+            grants.protected.iter().chain(&grants.writable_protected).chain(&grants.covered);
+        mounts.extend(pinned_dirs(fixed.chain(in_private), &roots));
+        let links = DEV_LINKS.map(|(at, to)| PathLink { at: at.into(), to: to.into() });
         let links = grants.links.iter().cloned().chain(links).collect();
-        let mounts = ordered(mounts);
-        let private = private_of(&mounts);
-        Self { mounts, links, private, rooms: Vec::new(), hosts: None, memory }
+        let mounts = in_mount_order(mounts);
+        let private = private_dirs_of(&mounts);
+        Self { mounts, links, private, staging_dirs: Vec::new(), hosts: None, memory }
     }
 
     /// The same with this text at `/etc/hosts`.
     pub(crate) fn with_hosts(mut self, hosts: Option<String>) -> Self {
         if hosts.is_some() {
-            self.mounts.push(Mount::on(Path::new(HOSTS), What::Hosts));
-            self.mounts = ordered(self.mounts);
+            self.mounts.push(RootMount::new_at(Path::new(HOSTS_PATH), MountKind::HostsFile));
+            self.mounts = in_mount_order(self.mounts);
         }
         Self { hosts, ..self }
     }
 
     /// The same with these of its sealed directories as rooms.
-    pub(crate) fn with_rooms(self, rooms: Vec<PathBuf>) -> Self {
-        Self { rooms, ..self }
+    pub(crate) fn with_staging_dirs(self, rooms: Vec<PathBuf>) -> Self {
+        Self { staging_dirs: rooms, ..self }
     }
 
     /// Whether anything is to be made read-only anew once it stands.
-    pub(crate) fn seals(&self) -> bool {
-        self.mounts.iter().any(|mount| mount.what == What::Sealed)
+    pub(crate) fn has_sealed(&self) -> bool {
+        self.mounts.iter().any(|mount| mount.kind == MountKind::Sealed)
     }
 
     /// Where its mounts hold and not Landlock.
-    pub(crate) fn islands(&self) -> Islands {
+    pub(crate) fn restrictions(&self) -> MountRestrictions {
         // The later of two at one place lies on top; one onto itself shows what is below.
         let mut tops: Vec<_> = self.mounts.iter().rev().collect();
-        tops.retain(|mount| mount.what != What::Held);
+        tops.retain(|mount| mount.kind != MountKind::Pinned);
         tops.dedup_by(|below, top| below.at == top.at);
         let worked = |at: &Path| {
             tops.iter().any(|mount| {
-                matches!(mount.what, What::Worked | What::Overlaid) && at.starts_with(&mount.at)
+                matches!(mount.kind, MountKind::Writable | MountKind::Overlay)
+                    && at.starts_with(&mount.at)
             })
         };
-        let places = |is: &dyn Fn(&Mount) -> bool| {
+        let places = |is: &dyn Fn(&RootMount) -> bool| {
             tops.iter().filter(|mount| is(mount)).map(|mount| mount.at.clone()).collect()
         };
-        Islands {
+        MountRestrictions {
             read_only: places(&|mount| {
-                matches!(mount.what, What::Seen | What::Read | What::Sealed) && worked(&mount.at)
+                matches!(
+                    mount.kind,
+                    MountKind::ReadOnly | MountKind::ReadOnlyNoExec | MountKind::Sealed
+                ) && worked(&mount.at)
             }),
-            inert: places(&|mount| mount.what == What::Read),
+            no_exec: places(&|mount| mount.kind == MountKind::ReadOnlyNoExec),
         }
     }
 
     /// The plan without these overlays.
-    pub(crate) fn without(mut self, plain: &[(PathBuf, Errno)]) -> Self {
+    pub(crate) fn without_overlays(mut self, plain: &[(PathBuf, Errno)]) -> Self {
         for mount in &mut self.mounts {
             let is_plain = plain.iter().any(|(at, _)| *at == mount.at);
             if let Some(over) = mount.overlay.take_if(|_| is_plain) {
-                mount.what = over.without;
+                mount.kind = over.without;
             }
         }
-        self.private = private_of(&self.mounts);
+        self.private = private_dirs_of(&self.mounts);
         self
     }
 
     /// Whether places of the host are read-only within a private directory.
-    pub(crate) fn lends(&self) -> bool {
-        let islands = self.islands().read_only;
+    pub(crate) fn shows_host_in_private(&self) -> bool {
+        let islands = self.restrictions().read_only;
         self.mounts.iter().any(|mount| {
-            matches!(mount.what, What::Seen | What::Read)
+            matches!(mount.kind, MountKind::ReadOnly | MountKind::ReadOnlyNoExec)
                 && self.private.dirs.iter().any(|dir| mount.at.starts_with(dir))
                 && islands.contains(&mount.at)
         })
@@ -240,20 +245,20 @@ impl Plan {
 
     /// What lies in every root or was mounted afresh: the host's own is something else, so the rules
     /// need these places beside those that were granted.
-    pub(crate) fn fresh(&self) -> Vec<(&'static str, Access)> {
-        let of = |mount: &Mount| match mount.what {
-            What::Proc => Some(("/proc", Access::Read)),
-            What::Pts => Some(("/dev/pts", Access::Terminal)),
-            What::Shm => Some(("/dev/shm", Access::Write)),
-            What::Hosts => Some((HOSTS, Access::Read)),
-            What::Seen
-            | What::Read
-            | What::Device
-            | What::Overlaid
-            | What::Worked
-            | What::Held
-            | What::Sealed
-            | What::Covered => None,
+    pub(crate) fn fresh_mounts(&self) -> Vec<(&'static str, Access)> {
+        let of = |mount: &RootMount| match mount.kind {
+            MountKind::Proc => Some(("/proc", Access::Read)),
+            MountKind::Pts => Some(("/dev/pts", Access::Terminal)),
+            MountKind::Shm => Some(("/dev/shm", Access::Write)),
+            MountKind::HostsFile => Some((HOSTS_PATH, Access::Read)),
+            MountKind::ReadOnly
+            | MountKind::ReadOnlyNoExec
+            | MountKind::Device
+            | MountKind::Overlay
+            | MountKind::Writable
+            | MountKind::Pinned
+            | MountKind::Sealed
+            | MountKind::Empty => None,
         };
         std::iter::once(("/", Access::List)).chain(self.mounts.iter().filter_map(of)).collect()
     }
@@ -263,29 +268,29 @@ impl Plan {
     ///
     /// # Errors
     /// `Step::Root` or `Step::Proc`, with the place.
-    pub(crate) fn build(&self, mounted: Option<&OwnedFd>) -> Result<Built, CageError> {
-        stage()?;
-        let mut built = Built::default();
+    pub(crate) fn build(&self, mounted: Option<&OwnedFd>) -> Result<BuiltRoot, CageError> {
+        pivot_to_empty_root()?;
+        let mut built = BuiltRoot::default();
         let overlays = self.overlays(mounted, &mut built.plain);
-        let Self { mounts, links, private, rooms, hosts, memory } =
-            self.clone().without(&built.plain);
+        let Self { mounts, links, private, staging_dirs: rooms, hosts, memory } =
+            self.clone().without_overlays(&built.plain);
         if let Some(text) = &hosts {
             std::fs::write(HOSTS_TEXT, text)
                 .map_err(|error| CageError::os(Step::Root, HOSTS_TEXT, error))?;
         }
         for mount in &mounts {
             let failed = |error| {
-                failure(format!("mounting {} ({:?})", mount.at.display(), mount.what), error)
+                failure(format!("mounting {} ({:?})", mount.at.display(), mount.kind), error)
             };
-            if mount.what == What::Sealed && rooms.contains(&mount.at) {
+            if mount.kind == MountKind::Sealed && rooms.contains(&mount.at) {
                 let place = mount.place(&private).map_err(failed)?;
-                built.rooms.push(Room { at: mount.at.clone(), place });
+                built.staging_dirs.push(StagingDir { at: mount.at.clone(), place });
             }
             let loss = mount.make(memory, &private).map_err(failed)?;
             built.losses.extend(loss);
         }
         for link in &links {
-            mount_point::link(&link.at, &link.to, &private)
+            mount_point::create_link(&link.at, &link.to, &private)
                 .map_err(|error| failure(format!("linking {}", link.at.display()), error))?;
         }
         if let Some(overlays) = overlays {
@@ -306,15 +311,15 @@ impl Plan {
         &self,
         mounted: Option<&OwnedFd>,
         plain: &mut Vec<(PathBuf, Errno)>,
-    ) -> Option<Overlays> {
+    ) -> Option<OverlayMounts> {
         let all = || self.mounts.iter().filter_map(|mount| Some((mount, mount.overlay.as_ref()?)));
         all().next()?;
-        match Overlays::begin(mounted) {
+        match OverlayMounts::begin(mounted) {
             Ok(overlays) => {
                 for (mount, over) in all() {
-                    let lower = old_of(&overlay::lower(&over.directory, &mount.host));
+                    let lower = host_path(&overlay::lower_dir(&over.directory, &mount.host));
                     let made = open(&lower).and_then(|lower| {
-                        overlays.mount(&lower, &open(&old_of(&over.directory))?, &over.directory)
+                        overlays.mount(&lower, &open(&host_path(&over.directory))?, &over.directory)
                     });
                     plain.extend(made.err().map(|errno| (mount.at.clone(), errno)));
                 }
@@ -328,69 +333,72 @@ impl Plan {
     }
 }
 
-impl Mount {
+impl RootMount {
     /// One on a place of the host that the root shows by its own path.
-    fn on(at: &Path, what: What) -> Self {
-        let shape = if at.is_dir() { Shape::Folder } else { Shape::File };
-        Self { at: at.to_owned(), host: at.to_owned(), what, shape, overlay: None }
+    fn new_at(at: &Path, what: MountKind) -> Self {
+        let shape = if at.is_dir() { MountPointKind::Dir } else { MountPointKind::File };
+        Self { at: at.to_owned(), host: at.to_owned(), kind: what, shape, overlay: None }
     }
 
     /// What it shows of the host, below what was changed.
     fn on_host(&self) -> Result<OwnedFd, Errno> {
-        open(&old_of(&self.host))
+        open(&host_path(&self.host))
     }
 
     /// The place to mount on. What hides or seals a place of the host lies on that very place: a command
     /// of another call may have moved what is around it away meanwhile, and left something like it.
-    fn place(&self, private: &Private) -> Result<OwnedFd, Errno> {
-        if matches!(self.what, What::Covered | What::Sealed) {
-            return mount_point::make_on(|| self.on_host(), &self.at, self.shape, private);
+    fn place(&self, private: &PrivateDirs) -> Result<OwnedFd, Errno> {
+        if matches!(self.kind, MountKind::Empty | MountKind::Sealed) {
+            return mount_point::open_verified(|| self.on_host(), &self.at, self.shape, private);
         }
-        mount_point::make(&self.at, self.shape, private)
+        mount_point::open_or_create(&self.at, self.shape, private)
     }
 
     /// Makes it; `Some` names what was lost on the way.
-    fn make(&self, memory: u64, private: &Private) -> Result<Option<String>, Errno> {
+    fn make(&self, memory: u64, private: &PrivateDirs) -> Result<Option<String>, Errno> {
         let place = self.place(private)?;
         let plain = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-        match self.what {
-            What::Seen => bind(&self.on_host()?, &place, Some(Taken::WritesAndDevices))?,
-            What::Read => bind(&self.on_host()?, &place, Some(Taken::WritesDevicesAndPrograms))?,
-            What::Device => bind(&self.on_host()?, &place, Some(Taken::Writes))?,
-            What::Worked => bind(&self.on_host()?, &place, None)?,
-            What::Overlaid => {
+        match self.kind {
+            MountKind::ReadOnly => bind(&self.on_host()?, &place, Some(Taken::WritesAndDevices))?,
+            MountKind::ReadOnlyNoExec => {
+                bind(&self.on_host()?, &place, Some(Taken::WritesDevicesAndPrograms))?
+            }
+            MountKind::Device => bind(&self.on_host()?, &place, Some(Taken::Writes))?,
+            MountKind::Writable => bind(&self.on_host()?, &place, None)?,
+            MountKind::Overlay => {
                 let directory = self.overlay.iter().map(|over| over.directory.as_path());
-                let tree = directory.map(overlay::mounted).next().ok_or(Errno::EINVAL)??;
+                let tree =
+                    directory.map(overlay::mounted_overlay).next().ok_or(Errno::EINVAL)??;
                 bind(&tree, &place, None)?;
             }
-            What::Held => bind(&place, &place, None)?,
-            What::Sealed => bind(&place, &place, Some(Taken::WritesAndDevices))?,
-            What::Covered if self.shape == Shape::Folder => {
-                fresh("tmpfs", &place, plain, "size=64k,mode=755")?;
+            MountKind::Pinned => bind(&place, &place, None)?,
+            MountKind::Sealed => bind(&place, &place, Some(Taken::WritesAndDevices))?,
+            MountKind::Empty if self.shape == MountPointKind::Dir => {
+                mount_fresh("tmpfs", &place, plain, "size=64k,mode=755")?;
             }
-            What::Covered => bind(&open(&old_of(Path::new("/dev/null")))?, &place, None)?,
-            What::Hosts => {
+            MountKind::Empty => bind(&open(&host_path(Path::new("/dev/null")))?, &place, None)?,
+            MountKind::HostsFile => {
                 bind(&open(Path::new(HOSTS_TEXT))?, &place, Some(Taken::WritesAndDevices))?;
             }
-            What::Proc => {
-                if let Err(errno) = fresh("proc", &place, plain, "") {
+            MountKind::Proc => {
+                if let Err(errno) = mount_fresh("proc", &place, plain, "") {
                     bind(&self.on_host()?, &place, None)?;
                     return Ok(Some(format!(
                         "The host's /proc is shown, since a fresh one was refused: {errno}."
                     )));
                 }
             }
-            What::Pts => {
+            MountKind::Pts => {
                 let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
-                fresh("devpts", &place, quiet, "newinstance,ptmxmode=0666,mode=0620")?;
+                mount_fresh("devpts", &place, quiet, "newinstance,ptmxmode=0666,mode=0620")?;
             }
-            What::Shm => {
+            MountKind::Shm => {
                 let size = match memory {
                     0 => String::new(),
                     most => format!(",size={most}"),
                 };
                 let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-                fresh("tmpfs", &place, flags, &format!("mode=1777{size}"))?;
+                mount_fresh("tmpfs", &place, flags, &format!("mode=1777{size}"))?;
             }
         }
         Ok(None)
@@ -408,25 +416,27 @@ fn failure(doing: String, errno: Errno) -> CageError {
 
 /// The mounts in which commands leave files for the next call, beside those that show something else.
 /// Mounts onto themselves show what the one below them shows.
-fn private_of(mounts: &[Mount]) -> Private {
-    let own = mounts.iter().filter(|mount| !matches!(mount.what, What::Held | What::Sealed));
+fn private_dirs_of(mounts: &[RootMount]) -> PrivateDirs {
+    let own =
+        mounts.iter().filter(|mount| !matches!(mount.kind, MountKind::Pinned | MountKind::Sealed));
     let (dirs, others): (Vec<_>, Vec<_>) =
-        own.partition(|mount| mount.host != mount.at || mount.what == What::Overlaid);
-    let places = |mounts: Vec<&Mount>| mounts.into_iter().map(|mount| mount.at.clone()).collect();
-    Private { dirs: places(dirs), others: places(others) }
+        own.partition(|mount| mount.host != mount.at || mount.kind == MountKind::Overlay);
+    let places =
+        |mounts: Vec<&RootMount>| mounts.into_iter().map(|mount| mount.at.clone()).collect();
+    PrivateDirs { dirs: places(dirs), others: places(others) }
 }
 
 /// `.git` for `.git/hooks`: what lies between a writable root and a fixed name stays in its place,
 /// or the name would be moved away together with its folder.
-fn holders<'a>(names: impl Iterator<Item = &'a PathBuf>, roots: &[&Path]) -> Vec<Mount> {
-    let mut held: Vec<Mount> = Vec::new();
+fn pinned_dirs<'a>(names: impl Iterator<Item = &'a PathBuf>, roots: &[&Path]) -> Vec<RootMount> {
+    let mut held: Vec<RootMount> = Vec::new();
     for name in names {
         for folder in name.ancestors().skip(1) {
             let between = roots.iter().any(|root| folder.starts_with(root) && folder != *root);
             if between && !held.iter().any(|mount| mount.at == folder) {
                 let (at, host) = (folder.to_owned(), folder.to_owned());
-                let (what, shape) = (What::Held, Shape::Folder);
-                held.push(Mount { at, host, what, shape, overlay: None });
+                let (what, shape) = (MountKind::Pinned, MountPointKind::Dir);
+                held.push(RootMount { at, host, kind: what, shape, overlay: None });
             }
         }
     }
@@ -434,14 +444,14 @@ fn holders<'a>(names: impl Iterator<Item = &'a PathBuf>, roots: &[&Path]) -> Vec
 }
 
 /// Outer places first; without those that an outer one gives already.
-fn ordered(mut mounts: Vec<Mount>) -> Vec<Mount> {
+fn in_mount_order(mut mounts: Vec<RootMount>) -> Vec<RootMount> {
     mounts.sort_by(|one, other| {
-        let depth = |mount: &Mount| mount.at.components().count();
-        (depth(one), &one.at, one.what).cmp(&(depth(other), &other.at, other.what))
+        let depth = |mount: &RootMount| mount.at.components().count();
+        (depth(one), &one.at, one.kind).cmp(&(depth(other), &other.at, other.kind))
     });
-    let mut kept: Vec<Mount> = Vec::new();
+    let mut kept: Vec<RootMount> = Vec::new();
     for mount in mounts {
-        if !is_needless(&mount, &kept) {
+        if !is_redundant(&mount, &kept) {
             kept.push(mount);
         }
     }
@@ -449,38 +459,53 @@ fn ordered(mut mounts: Vec<Mount>) -> Vec<Mount> {
 }
 
 /// Whether what is around it gives the same already.
-fn is_needless(mount: &Mount, kept: &[Mount]) -> bool {
-    let around = |shows: fn(What) -> bool| {
+fn is_redundant(mount: &RootMount, kept: &[RootMount]) -> bool {
+    let around = |shows: fn(MountKind) -> bool| {
         let outer =
-            kept.iter().filter(|outer| shows(outer.what) && mount.at.starts_with(&outer.at));
+            kept.iter().filter(|outer| shows(outer.kind) && mount.at.starts_with(&outer.at));
         // The later of two at one place lies on top.
         outer.max_by_key(|outer| outer.at.components().count())
     };
     // Mounts onto themselves show what the one below them shows.
-    let shown =
-        around(|what| matches!(what, What::Seen | What::Read | What::Overlaid | What::Worked));
-    let top = around(|_| true).map(|outer| outer.what);
-    let enough = |outer: &Mount| match (mount.what, outer.what) {
-        (What::Seen, What::Seen | What::Overlaid | What::Worked)
-        | (What::Overlaid, What::Overlaid)
-        | (What::Worked, What::Worked) => {
-            matches!(top, Some(What::Seen | What::Overlaid | What::Worked | What::Held))
-                && mount.at.strip_prefix(&outer.at).is_ok_and(|below| {
-                    outer.host.join(below).components().eq(mount.host.components())
-                })
+    let shown = around(|what| {
+        matches!(
+            what,
+            MountKind::ReadOnly
+                | MountKind::ReadOnlyNoExec
+                | MountKind::Overlay
+                | MountKind::Writable
+        )
+    });
+    let top = around(|_| true).map(|outer| outer.kind);
+    let enough = |outer: &RootMount| match (mount.kind, outer.kind) {
+        (MountKind::ReadOnly, MountKind::ReadOnly | MountKind::Overlay | MountKind::Writable)
+        | (MountKind::Overlay, MountKind::Overlay)
+        | (MountKind::Writable, MountKind::Writable) => {
+            matches!(
+                top,
+                Some(
+                    MountKind::ReadOnly
+                        | MountKind::Overlay
+                        | MountKind::Writable
+                        | MountKind::Pinned
+                )
+            ) && mount
+                .at
+                .strip_prefix(&outer.at)
+                .is_ok_and(|below| outer.host.join(below).components().eq(mount.host.components()))
         }
         (_, _) => false,
     };
     // What is empty hides nothing that was not hidden.
     let is_empty = || {
-        let below = around(|what| what != What::Held);
-        mount.what == What::Covered && below.is_some_and(|outer| outer.what == What::Covered)
+        let below = around(|what| what != MountKind::Pinned);
+        mount.kind == MountKind::Empty && below.is_some_and(|outer| outer.kind == MountKind::Empty)
     };
     shown.is_some_and(enough) || is_empty()
 }
 
 /// An empty root that this process lives in, with the host's at `OLD`.
-fn stage() -> Result<(), CageError> {
+fn pivot_to_empty_root() -> Result<(), CageError> {
     let failed = |what: &'static str| move |error: Errno| CageError::os(Step::Root, what, error);
     let none: Option<&str> = None;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
@@ -499,7 +524,7 @@ fn stage() -> Result<(), CageError> {
 }
 
 /// The place on the host's tree.
-fn old_of(path: &Path) -> PathBuf {
+fn host_path(path: &Path) -> PathBuf {
     let mut old = PathBuf::from(OLD);
     old.extend(path.components().skip(1));
     old
@@ -519,7 +544,7 @@ fn open(path: &Path) -> Result<OwnedFd, Errno> {
 
 /// Takes writes to what lies at this path away, in a root that stands. A mount belongs to the mount on
 /// which it lies: right in a room it is made below that which closes the room, so that a file may leave it.
-pub(crate) fn seal(path: &Path, rooms: &[Room]) -> Result<(), Errno> {
+pub(crate) fn make_read_only(path: &Path, rooms: &[StagingDir]) -> Result<(), Errno> {
     let place = match rooms.iter().find(|room| path.parent() == Some(&room.at)) {
         Some(room) => {
             let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -544,7 +569,7 @@ fn bind(tree: &OwnedFd, place: &OwnedFd, taken: Option<Taken>) -> Result<(), Err
 }
 
 /// Mounts on the place itself: its path may lead elsewhere by now.
-fn fresh(kind: &str, place: &OwnedFd, flags: MsFlags, options: &str) -> Result<(), Errno> {
+fn mount_fresh(kind: &str, place: &OwnedFd, flags: MsFlags, options: &str) -> Result<(), Errno> {
     fchdir(place)?;
     let made = mount(Some(kind), ".", Some(kind), flags, Some(options));
     chdir("/")?;
@@ -555,35 +580,35 @@ fn fresh(kind: &str, place: &OwnedFd, flags: MsFlags, options: &str) -> Result<(
 mod tests {
     use super::*;
 
-    fn at(path: &str, what: What) -> Mount {
-        Mount::on(Path::new(path), what)
+    fn at(path: &str, what: MountKind) -> RootMount {
+        RootMount::new_at(Path::new(path), what)
     }
 
-    fn order(mounts: &[(&str, What)]) -> Vec<(String, What)> {
-        ordered(mounts.iter().map(|(path, what)| at(path, *what)).collect())
+    fn order(mounts: &[(&str, MountKind)]) -> Vec<(String, MountKind)> {
+        in_mount_order(mounts.iter().map(|(path, what)| at(path, *what)).collect())
             .into_iter()
-            .map(|mount| (mount.at.display().to_string(), mount.what))
+            .map(|mount| (mount.at.display().to_string(), mount.kind))
             .collect()
     }
 
     #[test]
     fn outer_places_come_first_and_needless_ones_go() {
         let made = order(&[
-            ("/usr/src/project", What::Worked),
-            ("/usr/src/project/.git/hooks", What::Sealed),
-            ("/usr", What::Seen),
-            ("/usr/src/project/.git", What::Held),
-            ("/usr/local/bin", What::Seen),
-            ("/usr/src/project/sub", What::Worked),
-            ("/usr/src/project/sub/tools", What::Seen),
+            ("/usr/src/project", MountKind::Writable),
+            ("/usr/src/project/.git/hooks", MountKind::Sealed),
+            ("/usr", MountKind::ReadOnly),
+            ("/usr/src/project/.git", MountKind::Pinned),
+            ("/usr/local/bin", MountKind::ReadOnly),
+            ("/usr/src/project/sub", MountKind::Writable),
+            ("/usr/src/project/sub/tools", MountKind::ReadOnly),
         ]);
         assert_eq!(
             made,
             [
-                ("/usr".into(), What::Seen),
-                ("/usr/src/project".into(), What::Worked),
-                ("/usr/src/project/.git".into(), What::Held),
-                ("/usr/src/project/.git/hooks".into(), What::Sealed),
+                ("/usr".into(), MountKind::ReadOnly),
+                ("/usr/src/project".into(), MountKind::Writable),
+                ("/usr/src/project/.git".into(), MountKind::Pinned),
+                ("/usr/src/project/.git/hooks".into(), MountKind::Sealed),
             ]
         );
     }
@@ -591,9 +616,9 @@ mod tests {
     #[test]
     fn what_lies_beneath_a_cover_is_mounted_again() {
         let made = order(&[
-            ("/home/ann", What::Worked),
-            ("/home/ann/.local/state/agentd", What::Covered),
-            ("/home/ann/.local/state/agentd/tmp/1", What::Worked),
+            ("/home/ann", MountKind::Writable),
+            ("/home/ann/.local/state/agentd", MountKind::Empty),
+            ("/home/ann/.local/state/agentd/tmp/1", MountKind::Writable),
         ]);
         assert_eq!(made.len(), 3);
         assert_eq!(made[2].0, "/home/ann/.local/state/agentd/tmp/1");
@@ -602,62 +627,81 @@ mod tests {
     #[test]
     fn nothing_is_covered_beneath_a_cover() {
         let made = order(&[
-            ("/p", What::Worked),
-            ("/p/keys", What::Covered),
-            ("/p/keys/sub", What::Held),
-            ("/p/keys/sub/key", What::Covered),
-            ("/p/keys/open", What::Worked),
-            ("/p/keys/open/key", What::Covered),
+            ("/p", MountKind::Writable),
+            ("/p/keys", MountKind::Empty),
+            ("/p/keys/sub", MountKind::Pinned),
+            ("/p/keys/sub/key", MountKind::Empty),
+            ("/p/keys/open", MountKind::Writable),
+            ("/p/keys/open/key", MountKind::Empty),
         ]);
-        let covered = made.iter().filter(|(_, what)| *what == What::Covered);
+        let covered = made.iter().filter(|(_, what)| *what == MountKind::Empty);
         let covered: Vec<_> = covered.map(|(path, _)| path.as_str()).collect();
         assert_eq!(covered, ["/p/keys", "/p/keys/open/key"]);
     }
 
     #[test]
     fn islands_are_what_mounts_really_take() {
-        let home = Mount { host: "/state/home".into(), ..at("/home/ann", What::Worked) };
+        let home = RootMount { host: "/state/home".into(), ..at("/home/ann", MountKind::Writable) };
         let table = [
             // A place of the host that is worked in gives all that lies in it.
-            (vec![at("/h", What::Worked), at("/h/bin", What::Seen)], [&[][..], &[]]),
-            (vec![home.clone(), at("/home/ann/bin", What::Seen)], [&["/home/ann/bin"][..], &[]]),
             (
-                vec![home.clone(), at("/home/ann/r", What::Read), at("/usr", What::Seen)],
+                vec![at("/h", MountKind::Writable), at("/h/bin", MountKind::ReadOnly)],
+                [&[][..], &[]],
+            ),
+            (
+                vec![home.clone(), at("/home/ann/bin", MountKind::ReadOnly)],
+                [&["/home/ann/bin"][..], &[]],
+            ),
+            (
+                vec![
+                    home.clone(),
+                    at("/home/ann/r", MountKind::ReadOnlyNoExec),
+                    at("/usr", MountKind::ReadOnly),
+                ],
                 [&["/home/ann/r"], &["/home/ann/r"]],
             ),
             (
-                vec![home, at("/home/ann/bin", What::Seen), at("/home/ann/bin", What::Worked)],
+                vec![
+                    home,
+                    at("/home/ann/bin", MountKind::ReadOnly),
+                    at("/home/ann/bin", MountKind::Writable),
+                ],
                 [&[], &[]],
             ),
             (
-                vec![at("/p", What::Worked), at("/p/go", What::Worked), at("/p/go", What::Sealed)],
+                vec![
+                    at("/p", MountKind::Writable),
+                    at("/p/go", MountKind::Writable),
+                    at("/p/go", MountKind::Sealed),
+                ],
                 [&["/p/go"], &[]],
             ),
         ];
         for (mounts, [read_only, inert]) in table {
-            let plan = Plan { mounts: ordered(mounts), ..Plan::default() };
-            let found = plan.islands();
+            let plan = MountPlan { mounts: in_mount_order(mounts), ..MountPlan::default() };
+            let found = plan.restrictions();
             let paths = |list: &[&str]| list.iter().map(PathBuf::from).collect::<Vec<_>>();
             let expected = (paths(read_only), paths(inert));
-            assert_eq!((found.read_only, found.inert), expected, "{:?}", plan.mounts);
+            assert_eq!((found.read_only, found.no_exec), expected, "{:?}", plan.mounts);
         }
     }
 
     #[test]
     fn what_a_private_directory_would_hide_is_mounted_in_it() {
-        let home = Mount { host: "/state/home".into(), ..at("/home/ann", What::Worked) };
-        let held = holders([&"/home/ann/.config/git".into()].into_iter(), &[&home.at]);
-        let granted = [("/home/ann/.config/git", What::Seen), ("/home/ann/p", What::Worked)];
+        let home = RootMount { host: "/state/home".into(), ..at("/home/ann", MountKind::Writable) };
+        let held = pinned_dirs([&"/home/ann/.config/git".into()].into_iter(), &[&home.at]);
+        let granted =
+            [("/home/ann/.config/git", MountKind::ReadOnly), ("/home/ann/p", MountKind::Writable)];
         let mounts = granted.map(|(path, what)| at(path, what));
-        let made = ordered([home].into_iter().chain(held).chain(mounts).collect());
-        let places: Vec<_> = made.iter().map(|mount| (mount.at.to_str(), mount.what)).collect();
+        let made = in_mount_order([home].into_iter().chain(held).chain(mounts).collect());
+        let places: Vec<_> = made.iter().map(|mount| (mount.at.to_str(), mount.kind)).collect();
         assert_eq!(
             places,
             [
-                (Some("/home/ann"), What::Worked),
-                (Some("/home/ann/.config"), What::Held),
-                (Some("/home/ann/p"), What::Worked),
-                (Some("/home/ann/.config/git"), What::Seen),
+                (Some("/home/ann"), MountKind::Writable),
+                (Some("/home/ann/.config"), MountKind::Pinned),
+                (Some("/home/ann/p"), MountKind::Writable),
+                (Some("/home/ann/.config/git"), MountKind::ReadOnly),
             ]
         );
     }
@@ -670,7 +714,7 @@ mod tests {
             "/home/p/.local/state/agentd".into(),
             "/etc/shadow".into(),
         ];
-        let held = holders(names.iter(), &[Path::new("/home/p")]);
+        let held = pinned_dirs(names.iter(), &[Path::new("/home/p")]);
         let places: Vec<_> = held.iter().map(|mount| mount.at.to_str()).collect();
         assert_eq!(
             places,

@@ -3,7 +3,7 @@
 
 use crate::error::{CageError, Step};
 use crate::handover::Line;
-use crate::root::{self, Room};
+use crate::root::{self, StagingDir};
 use std::cell::Cell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -56,10 +56,10 @@ impl Seals {
 }
 
 /// The first process's part: one word, if there is one, and its answer. False where the line has ended.
-pub(crate) fn answer(line: &Line, rooms: &[Room]) -> bool {
+pub(crate) fn answer(line: &Line, rooms: &[StagingDir]) -> bool {
     let Ok(Some(parts)) = line.receive_parts() else { return false };
     let mut paths = parts.iter().map(|part| Path::new(OsStr::from_bytes(part)));
-    let sealed = paths.try_for_each(|path| root::seal(path, rooms));
+    let sealed = paths.try_for_each(|path| root::make_read_only(path, rooms));
     let answered = match sealed {
         Ok(()) => line.send_parts(&[]),
         Err(errno) => line.send_parts(&[errno.desc().as_bytes()]),

@@ -1,8 +1,8 @@
 //! Which programs a command could start, found before there is a cage: for what a session offers.
 
 use crate::grants::from_variable;
-use crate::links::is_led_by;
-use crate::policy::{self, At};
+use crate::policy::{self, GrantTarget};
+use crate::resolved_path::is_redirectable_in;
 use nix::unistd::{AccessFlags, access};
 use protocol::confinement::{Confinement, FilePath, Level};
 use std::path::{Path, PathBuf};
@@ -44,21 +44,21 @@ fn places(wanted: &Confinement) -> impl Iterator<Item = PathBuf> {
     let written = wanted.written();
     rules
         .flat_map(move |rule| match rule.at {
-            At::Project => vec![wanted.project.to_path()],
-            At::Temp => vec![wanted.temp.to_path()],
-            At::Added => wanted.added.iter().map(FilePath::to_path).collect(),
-            At::Caches => wanted.caches.iter().map(FilePath::to_path).collect(),
+            GrantTarget::Project => vec![wanted.project.to_path()],
+            GrantTarget::Temp => vec![wanted.temp.to_path()],
+            GrantTarget::Added => wanted.added.iter().map(FilePath::to_path).collect(),
+            GrantTarget::Caches => wanted.caches.iter().map(FilePath::to_path).collect(),
             // Found by a path that leads elsewhere outside of the cage.
-            At::Git | At::Private => Vec::new(),
-            At::Path(path) => vec![path.into()],
-            At::Home(rest) => home.iter().map(|home| home.join(rest)).collect(),
-            At::Variable { name, rest } => {
+            GrantTarget::Git | GrantTarget::Private => Vec::new(),
+            GrantTarget::Path(path) => vec![path.into()],
+            GrantTarget::Home(rest) => home.iter().map(|home| home.join(rest)).collect(),
+            GrantTarget::Variable { name, rest } => {
                 let named = wanted.tool_homes.iter().filter(|(home, _)| home == name);
                 let bases = named.map(|(_, base)| Some(base.to_path()));
                 bases.filter_map(|base| from_variable(base, rest, home.as_deref())).collect()
             }
         })
         // What a name leads to that commands can write is left out of the cage.
-        .filter(move |place| !is_led_by(place, &written))
+        .filter(move |place| !is_redirectable_in(place, &written))
         .filter_map(|place| place.canonicalize().ok())
 }

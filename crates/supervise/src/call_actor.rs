@@ -703,7 +703,7 @@ impl CallState {
 
     /// A file for what the runner keeps of the protected names, where its policy has any.
     async fn saved(&self, grant: &Grant) -> Result<Option<OwnedFd>, CallInput> {
-        if !sandbox::protects(grant.confinement().profile) {
+        if !sandbox::has_protected_names(grant.confinement().profile) {
             return Ok(None);
         }
         let (saved, cage) = (self.plan.saved.clone(), grant.confinement().clone());

@@ -132,12 +132,13 @@ impl Person<'_> {
 
     /// Whether a command could have written the file, or have led its path to another.
     fn can_be_written(&self, file: &Path) -> bool {
-        sandbox::is_written_by(file, &self.writable)
+        sandbox::is_changeable_in(file, &self.writable)
     }
 
     /// What is said of a file that a command could have led the path to, wherever that lies.
     fn led(&self, file: &Path) -> Option<String> {
-        let is_led = file.symlink_metadata().is_ok() && sandbox::is_led_by(file, &self.writable);
+        let is_led =
+            file.symlink_metadata().is_ok() && sandbox::is_redirectable_in(file, &self.writable);
         is_led.then(|| format!("{} (commands can write a link on the way to it)", file.display()))
     }
 

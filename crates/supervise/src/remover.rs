@@ -27,7 +27,7 @@ impl Remover {
         let (orders, inbox) = mpsc::channel();
         let roots = roots.to_owned();
         std::thread::Builder::new().name("remover".into()).spawn(move || {
-            match sandbox::only_remove_in(&roots) {
+            match sandbox::restrict_to_removal_in(&roots) {
                 Ok(true) => {}
                 Ok(false) => tracing::info!("Landlock does not hold the thread that removes"),
                 Err(error) => tracing::warn!(%error, "nothing holds the thread that removes"),

@@ -22,7 +22,7 @@ pub(crate) fn named(
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let is_public = !config::CERTIFICATES.contains(&name) || !holds_key(&real);
         let is_free = name == "CARGO_HOME" || !near(&real);
-        is_public && is_free && !sandbox::is_written_by(path, written)
+        is_public && is_free && !sandbox::is_changeable_in(path, written)
     };
     let is_known =
         |name: &str| config::TOOL_HOMES.contains(&name) || config::CERTIFICATES.contains(&name);
@@ -65,7 +65,7 @@ pub(crate) fn of_path(
         known: &sandbox::runnable_places(confinement),
         kept: &kept.places(),
         writable: written,
-        is_written_by: sandbox::is_written_by,
+        is_written_by: sandbox::is_changeable_in,
         persons: [person, owner.unwrap_or(person)],
     };
     let places = config::granted(path.unwrap_or_default(), &ground).into_iter();

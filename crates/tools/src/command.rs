@@ -155,7 +155,7 @@ impl<'a> Sight<'a> {
                 None => Barrier::Network,
             },
             signer: side.signer,
-            bars_hosts: side.cage.bars_hosts(),
+            bars_hosts: side.cage.blocks_hosts(),
             git_settings: copy.filter(|copy| copy.is_absolute()).map(Path::to_owned),
         }
     }

@@ -13,7 +13,7 @@ use crate::failure::{Code, Failure};
 use crate::kinds;
 use crate::site::Site;
 use protocol::confinement::Network;
-use sandbox::Filters;
+use sandbox::GitFilters;
 use std::path::Path;
 
 /// Longest time of one call in milliseconds, where `tools.timeout_ms` is no shorter.
@@ -107,7 +107,7 @@ pub(crate) fn run(words: Vec<String>, work: Work, site: &mut Site<'_>) -> Result
     let text = format!("git {}", command::in_words(&words));
     let filters = match work {
         Work::Looks | Work::Commits => filters(site)?,
-        Work::Adds => Filters::default(),
+        Work::Adds => GitFilters::default(),
     };
     let mut argv = vec!["git".to_owned()];
     for setting in SETTINGS {
@@ -156,12 +156,12 @@ fn read_first(project: &Path) -> Result<(), Failure> {
 }
 
 /// The filters that git's settings name.
-fn filters(site: &Site<'_>) -> Result<Filters, Failure> {
+fn filters(site: &Site<'_>) -> Result<GitFilters, Failure> {
     let env = site.command.as_ref().map(|side| side.env).unwrap_or_default();
     let value =
         |wanted| env.iter().find(|(name, _)| name == wanted).map(|(_, value)| Path::new(value));
     let (home, global) = (value("HOME"), value(GLOBAL));
-    sandbox::filters(&site.place.project, home, global).map_err(|file| {
+    sandbox::find_git_filters(&site.place.project, home, global).map_err(|file| {
         let file = file.to_string_lossy();
         let file = visible(&file);
         Failure::new(
@@ -184,7 +184,7 @@ fn emptied<'a>(names: impl Iterator<Item = &'a String>) -> Vec<(String, String)>
 }
 
 /// What is to be said of filters that git may have wanted. Which files go through one only git knows.
-fn not_run(filters: &Filters) -> Vec<String> {
+fn not_run(filters: &GitFilters) -> Vec<String> {
     let mut said = Vec::new();
     if !filters.of_repository.is_empty() {
         said.push("[filters that the settings of the repository name were not run]".to_owned());

@@ -39,7 +39,7 @@ pub(crate) fn at(place: &Place, real: &Path) -> Option<String> {
     let inside = real.strip_prefix(root).ok()?;
     name(inside).or_else(|| bare(root, inside)).or_else(|| {
         // Settings lead to few places, and what they name by a home is not known here.
-        let led = sandbox::led_by_settings(&place.project, None);
+        let led = sandbox::paths_named_by_git_config(&place.project, None);
         let led = led.iter().find(|led| real.starts_with(led) && !root.starts_with(led))?;
         Some(format!("{}, which git's settings name", place.shown(led).display()))
     })
@@ -47,7 +47,7 @@ pub(crate) fn at(place: &Place, real: &Path) -> Option<String> {
 
 /// The same of a folder that is, or with this file would be, what git takes for a repository.
 fn bare(root: &Path, inside: &Path) -> Option<String> {
-    let parts = sandbox::parts(inside);
+    let parts = sandbox::name_parts(inside);
     let mut folder = root.to_owned();
     for (at, part) in parts.iter().enumerate() {
         let is = |name: &&str| sandbox::is_same_name(part, name);
@@ -67,7 +67,7 @@ fn bare(root: &Path, inside: &Path) -> Option<String> {
 /// The protected name that a path, relative to its granted directory, lies at or beneath, by any
 /// spelling that a file system takes for it.
 fn name(inside: &Path) -> Option<String> {
-    let parts = sandbox::parts(inside);
+    let parts = sandbox::name_parts(inside);
     (0..parts.len()).find_map(|from| {
         let rest = &parts[from..];
         let at = |name: &&str| sandbox::lies_at(rest, name);

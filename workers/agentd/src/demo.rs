@@ -56,7 +56,7 @@ pub(crate) enum Afterwards {
 pub(crate) fn main(afterwards: Afterwards) -> Result<Exit, Failure> {
     let began = Instant::now();
     // Forks, so before there are threads.
-    let signal = signal(&sandbox::host());
+    let signal = signal(&sandbox::probe_host());
     let mut scene = Scene::make()?;
     let listener = Listener::open()
         .map_err(|error| Failure::config(format!("cannot listen on 127.0.0.1: {error}")))?;

@@ -73,7 +73,7 @@ pub(crate) fn act(words: &[String]) -> ! {
 pub(crate) fn main(json: bool, depth: Depth) -> Result<Exit, Failure> {
     let mut findings = vec![kernel()];
     // Tried in processes of their own, so it comes before this one has threads.
-    let host = sandbox::host();
+    let host = sandbox::probe_host();
     let forced = tiers::forced(&host);
     findings.extend(cage(&host, forced.as_ref()));
     findings.extend(tiers::dropped(&host));

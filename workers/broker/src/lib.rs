@@ -71,7 +71,7 @@ fn run() -> anyhow::Result<ExitCode> {
 
 /// Nothing of the person's is granted, so nothing of it is named.
 fn enter_cage() -> Result<Enforced, CageError> {
-    Cage::enter(&sandbox::of_worker(Confinement {
+    Cage::enter(&sandbox::worker_confinement(Confinement {
         profile: Profile::Broker,
         project: FilePath::from("/"),
         added: Vec::new(),

@@ -86,7 +86,7 @@ fn with_papers(
 
 /// Locks this process for good. A cage that cannot be made ends the worker.
 fn lock() -> anyhow::Result<()> {
-    if let Err(error) = Cage::enter(&sandbox::of_worker(confinement())) {
+    if let Err(error) = Cage::enter(&sandbox::worker_confinement(confinement())) {
         tracing::error!("the provider was not started: {error}");
         return Err(error.into());
     }

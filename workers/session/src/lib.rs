@@ -36,7 +36,7 @@ fn run() -> anyhow::Result<()> {
     let (mut words, say) = ipc::worker::<SessionLink>()?;
     let log = say.clone();
     ipc::log::start("session", move |line| drop(log.send(&FromSession::Log(line))));
-    Cage::enter(&sandbox::of_worker(nothing_but_the_channel()))?;
+    Cage::enter(&sandbox::worker_confinement(nothing_but_the_channel()))?;
     let mut session = loop {
         match words.recv() {
             Ok(ToSession::Begin(setup)) => break Session::new(setup, read_call),

@@ -56,7 +56,7 @@ fn run() -> anyhow::Result<()> {
             Err(error) => return Err(error.into()),
         }
     };
-    let enforced = Cage::enter(&sandbox::of_worker(setup.confinement.clone()))?;
+    let enforced = Cage::enter(&sandbox::worker_confinement(setup.confinement.clone()))?;
     tracing::debug!(profile = %enforced.profile, landlock = enforced.landlock_abi, "confined");
     say.send(&FromStore::Ready)?;
     let mut store = Store::new(&setup);

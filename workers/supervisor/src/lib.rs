@@ -121,7 +121,7 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
     };
     // Both try things with children of their own, so they come before any thread.
     let cgroup = sandbox::settle();
-    let host = sandbox::host();
+    let host = sandbox::probe_host();
     sandbox::harden().context("cannot shut itself off from other processes").of_kind("internal")?;
     // The client holds signals back for itself; held back here too, TERM would end nothing.
     nix::sys::signal::SigSet::empty()
@@ -150,7 +150,7 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
     let settings = Settings {
         dirs,
         workers,
-        host: Host::new(host.tier, || sandbox::host().tier),
+        host: Host::new(host.tier, || sandbox::probe_host().tier),
         cgroup: base(cgroup),
         temp_root: PathBuf::from("/tmp"),
         log,

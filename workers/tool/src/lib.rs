@@ -79,11 +79,11 @@ fn run(engine: Engine<'_>) -> anyhow::Result<()> {
                 say.send(&FromTool::Keeper(keeper))?;
             }
             ipc::step!("tool: cage built");
-            for mounted in cage.as_mut().map(Cage::take_mounted).unwrap_or_default() {
+            for mounted in cage.as_mut().map(Cage::take_overlay_mounts).unwrap_or_default() {
                 say.send(&FromTool::Mounted)?;
                 say.send_fd(mounted.as_fd())?;
             }
-            let doors = cage.as_mut().map(Cage::take_doors).transpose();
+            let doors = cage.as_mut().map(Cage::take_proxy_listeners).transpose();
             let proxy = hand_out(doors.context("a socket of the allow-list")?, &say)?;
             note_cage(&enforced);
             say.send(&FromTool::Caged(enforced))?;
@@ -210,7 +210,7 @@ fn lock(
 /// room for it, the command does not begin.
 fn save(cage: Option<&Cage>, file: &mut Option<File>) -> Result<(), CageError> {
     match (cage, file) {
-        (Some(cage), Some(file)) => cage.save(file),
+        (Some(cage), Some(file)) => cage.save_baseline(file),
         (None, _) | (_, None) => Ok(()),
     }
 }
@@ -220,7 +220,7 @@ fn save(cage: Option<&Cage>, file: &mut Option<File>) -> Result<(), CageError> {
 fn note_repaired(answer: &FromTool, file: Option<File>) {
     if let (FromTool::Done(report), Some(mut file)) = (answer, file)
         && !report.tampered.is_empty()
-        && let Err(error) = sandbox::repaired(&mut file, &report.tampered)
+        && let Err(error) = sandbox::record_repairs(&mut file, &report.tampered)
     {
         tracing::warn!(%error, "what was put right is not noted");
     }

@@ -6,36 +6,36 @@
 //! that are new and links. What a link leads to is protected like the name. Nothing is thrown away:
 //! what the command made is moved aside.
 
-mod doors;
-mod filters;
-mod fold;
-mod index;
-mod led;
-mod linked;
-mod mend;
-mod outside;
-mod person;
-mod places;
-mod read;
-mod reserve;
-mod saved;
-mod seen;
-mod settings;
-mod told;
-mod vet;
+mod baseline_file;
+mod bounded_read;
+mod disk_reserve;
+mod file_state;
+mod git_config;
+mod git_dir_check;
+mod git_filters;
+mod git_index;
+mod link_targets;
+mod linked_git_dir;
+mod name_folding;
+mod opened_dirs;
+mod outside_repos;
+mod paths;
+mod remedies;
+mod restore;
+mod user_git_config;
 mod walk;
 
-pub use filters::{Filters, filters, led_by_settings};
-pub use fold::{is_same_name, lies_at, parts};
-pub(crate) use led::{Ground, Led, led};
-pub(crate) use linked::Linked;
-pub(crate) use mend::{Before, Territory};
-pub(crate) use outside::outside;
-pub use person::{git_path, git_settings, small_file};
-pub(crate) use places::{Kind, Place, named};
-pub use saved::{protects, repair, repaired};
-pub use settings::GitSetting;
-pub(crate) use vet::{changes_harmlessly, leads_inside};
+pub use baseline_file::{has_protected_names, record_repairs, repair};
+pub use git_config::GitSetting;
+pub(crate) use git_dir_check::{changes_harmlessly, leads_inside};
+pub use git_filters::{GitFilters, find_git_filters, paths_named_by_git_config};
+pub(crate) use link_targets::{LinkTargets, WriteScope, find_link_targets};
+pub(crate) use linked_git_dir::LinkedGitDir;
+pub use name_folding::{is_same_name, lies_at, name_parts};
+pub(crate) use outside_repos::outside_repos;
+pub(crate) use paths::{ProtectedKind, ProtectedPath, find_protected};
+pub(crate) use restore::{Baseline, ProtectionScope};
+pub use user_git_config::{git_path, git_settings, small_file};
 pub use walk::GIT_BARE;
 
 use std::path::Path;

@@ -4,8 +4,8 @@
 //! A folder whose full name is longer than the kernel takes is not entered: no program can be told of
 //! one there by its name, and git and direnv ask for it.
 
-use super::doors::Doors;
-use super::fold::is_same_name;
+use super::name_folding::is_same_name;
+use super::opened_dirs::OpenedDirs;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -31,24 +31,24 @@ const ELSEWHERE: &str = "commondir";
 
 /// When the search is made.
 #[derive(Debug)]
-pub(super) enum When<'a> {
+pub(super) enum SearchPhase<'a> {
     Before,
     /// Folders that the command closed to their owner are opened by these.
-    After(&'a mut Doors),
+    After(&'a mut OpenedDirs),
 }
 
 /// A folder with protected names in it, or what could be one.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Holding {
+pub(super) struct FoundDir {
     pub folder: PathBuf,
     /// Which of the names that were looked for are there.
     pub names: Vec<&'static str>,
-    pub shape: Shape,
+    pub shape: DirShape,
 }
 
 /// What git takes a folder for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum DirShape {
     /// Without regard to its `.git`.
     Folder,
     /// A repository without a working tree.
@@ -57,29 +57,29 @@ pub(super) enum Shape {
 
 /// What a search came to.
 #[derive(Debug, Default)]
-pub(super) struct Walk {
-    pub found: Vec<Holding>,
+pub(super) struct WalkOutcome {
+    pub found: Vec<FoundDir>,
     /// What was not looked into when a bound was reached.
     pub unsearched: Vec<PathBuf>,
 }
 
 /// Searches these directories. `names` are those right in a folder, `.git` among them.
-pub(super) fn walk(roots: &[PathBuf], names: &[&'static str], when: When) -> Walk {
+pub(super) fn walk(roots: &[PathBuf], names: &[&'static str], when: SearchPhase) -> WalkOutcome {
     let (time, doors) = match when {
-        When::Before => (BEFORE, None),
-        When::After(doors) => (AFTER, Some(doors)),
+        SearchPhase::Before => (BEFORE, None),
+        SearchPhase::After(doors) => (AFTER, Some(doors)),
     };
-    let mut search = Search {
+    let mut search = DirWalker {
         names,
         until: Instant::now() + time,
         doors,
-        next: roots.iter().map(|root| (root.clone(), Among::Ours)).collect(),
+        next: roots.iter().map(|root| (root.clone(), DirOrigin::Project)).collect(),
         waiting: 0,
         found: Vec::new(),
     };
     while let Some((folder, among)) = search.next.pop_front() {
         search.waiting = search.waiting.saturating_sub(folder.as_os_str().len());
-        if search.look(&folder, among) == Went::OutOfBounds {
+        if search.visit(&folder, among) == WalkStep::OutOfBounds {
             search.next.push_front((folder, among));
             break;
         }
@@ -87,37 +87,37 @@ pub(super) fn walk(roots: &[PathBuf], names: &[&'static str], when: When) -> Wal
     let unsearched = search.next.into_iter().map(|(folder, _)| folder).collect();
     search.found.sort_by(|one, two| one.folder.cmp(&two.folder));
     search.found.dedup_by(|one, two| one.folder == two.folder);
-    Walk { found: search.found, unsearched }
+    WalkOutcome { found: search.found, unsearched }
 }
 
 /// Among whose names a folder lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Among {
-    Ours,
-    Others,
+enum DirOrigin {
+    Project,
+    Dependency,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Went {
-    Well,
+enum WalkStep {
+    Done,
     OutOfBounds,
 }
 
-struct Search<'a> {
+struct DirWalker<'a> {
     names: &'a [&'static str],
     until: Instant,
-    doors: Option<&'a mut Doors>,
+    doors: Option<&'a mut OpenedDirs>,
     /// The nearest first: there people work.
-    next: VecDeque<(PathBuf, Among)>,
+    next: VecDeque<(PathBuf, DirOrigin)>,
     waiting: usize,
-    found: Vec<Holding>,
+    found: Vec<FoundDir>,
 }
 
-impl Search<'_> {
+impl DirWalker<'_> {
     /// Looks at the names in one folder.
-    fn look(&mut self, folder: &Path, among: Among) -> Went {
+    fn visit(&mut self, folder: &Path, among: DirOrigin) -> WalkStep {
         if self.is_over() {
-            return Went::OutOfBounds;
+            return WalkStep::OutOfBounds;
         }
         let entries = match (std::fs::read_dir(folder), &mut self.doors) {
             (Ok(entries), _) => entries,
@@ -125,47 +125,47 @@ impl Search<'_> {
                 // Its own mode keeps us out, or that of the folder that it lies in.
                 doors.open(folder.parent().unwrap_or(folder));
                 doors.open(folder);
-                let Ok(entries) = std::fs::read_dir(folder) else { return Went::Well };
+                let Ok(entries) = std::fs::read_dir(folder) else { return WalkStep::Done };
                 entries
             }
-            (Err(_), None) => return Went::Well,
+            (Err(_), None) => return WalkStep::Done,
         };
         let mut here = Vec::new();
         let (mut bare, mut elsewhere) = ([false; GIT_BARE.len()], false);
         for (number, entry) in entries.flatten().enumerate() {
             if number % 1024 == 1023 && self.is_over() {
-                return Went::OutOfBounds;
+                return WalkStep::OutOfBounds;
             }
             let name = entry.file_name();
             if may_be_protected(&name) {
                 here.extend(self.names.iter().find(|known| is_same_name(&name, known)));
             }
-            if let Some(at) = GIT_BARE.iter().position(|part| is_called(&name, part)) {
+            if let Some(at) = GIT_BARE.iter().position(|part| eq_ignoring_case(&name, part)) {
                 bare[at] = true;
             }
-            elsewhere |= is_called(&name, ELSEWHERE);
+            elsewhere |= eq_ignoring_case(&name, ELSEWHERE);
             // A git folder has places of its own.
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) && name != ".git" {
-                self.later(entry.path(), among);
+                self.enqueue(entry.path(), among);
             }
         }
         // The first is `HEAD`.
         let is_bare = bare[0] && (elsewhere || bare == [true; GIT_BARE.len()]);
-        let shape = if is_bare { Shape::Bare } else { Shape::Folder };
-        if among == Among::Others {
+        let shape = if is_bare { DirShape::Bare } else { DirShape::Folder };
+        if among == DirOrigin::Dependency {
             here.retain(|name| *name == ".git");
         }
-        if !here.is_empty() || shape == Shape::Bare {
+        if !here.is_empty() || shape == DirShape::Bare {
             // One that can be listed and not entered shows its names and nothing of them.
             if let Some(doors) = &mut self.doors {
                 doors.open(folder);
             }
-            self.found.push(Holding { folder: folder.to_owned(), names: here, shape });
+            self.found.push(FoundDir { folder: folder.to_owned(), names: here, shape });
         }
-        Went::Well
+        WalkStep::Done
     }
 
-    fn later(&mut self, folder: PathBuf, among: Among) {
+    fn enqueue(&mut self, folder: PathBuf, among: DirOrigin) {
         let bytes = folder.as_os_str().len();
         if bytes > LONGEST {
             return;
@@ -173,7 +173,7 @@ impl Search<'_> {
         let of_others =
             folder.file_name().is_some_and(|name| OF_OTHERS.iter().any(|it| name == *it));
         self.waiting += bytes;
-        self.next.push_back((folder, if of_others { Among::Others } else { among }));
+        self.next.push_back((folder, if of_others { DirOrigin::Dependency } else { among }));
     }
 
     fn is_over(&self) -> bool {
@@ -189,6 +189,6 @@ fn may_be_protected(name: &OsStr) -> bool {
 }
 
 /// Whether a name is this one on a file system that folds case too: there it is the same file.
-fn is_called(name: &OsStr, known: &str) -> bool {
+fn eq_ignoring_case(name: &OsStr, known: &str) -> bool {
     name.as_bytes().eq_ignore_ascii_case(known.as_bytes())
 }

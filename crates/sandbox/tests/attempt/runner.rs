@@ -144,7 +144,7 @@ pub fn enter(words: &[&str]) -> ExitCode {
 
 /// What this host allows.
 pub fn host() -> ExitCode {
-    let host = sandbox::host();
+    let host = sandbox::probe_host();
     println!("tier: {:?}\nabi: {}", host.tier, host.landlock_abi);
     for step in &host.steps {
         println!("step: {:?} {} {:?}", step.tier, step.step, step.outcome);

@@ -431,7 +431,7 @@ impl Opener {
             return Ok(Vec::new());
         }
         let found = tools::interpret(&call.tool, &call.input);
-        if found.is_ok_and(|found| sandbox::protects(found.spec.profile))
+        if found.is_ok_and(|found| sandbox::has_protected_names(found.spec.profile))
             && saved.lacks(call.number)
         {
             return Ok(vec![repair::unknown("the copy that its runner kept is gone")]);

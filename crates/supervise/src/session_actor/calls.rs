@@ -171,7 +171,7 @@ impl SessionState {
             standing: None,
             answerer,
             undo,
-            protects: match sandbox::protects(found.spec.profile) {
+            protects: match sandbox::has_protected_names(found.spec.profile) {
                 true => Protects::Names,
                 false => Protects::Nothing,
             },

@@ -27,7 +27,7 @@ pub(super) fn findings(place: &Place, here: &Path) -> Vec<Finding> {
         known: &sandbox::runnable_places(&wanted(place, here, home.as_deref())),
         kept: &kept,
         writable: &[here.to_owned()],
-        is_written_by: sandbox::is_written_by,
+        is_written_by: sandbox::is_changeable_in,
         persons: [person, owner.unwrap_or(person)],
     };
     let refused = config::refused(&path, &ground);

@@ -3,8 +3,8 @@
 //!
 //! The format: `gitformat-index(5)`, versions 2 to 4, SHA-1 and SHA-256.
 
-use super::places::folders;
-use super::read::{self, Links};
+use super::bounded_read::{self, Symlinks};
+use super::paths::subfolders;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -33,11 +33,11 @@ pub(super) fn gitlinks(git: &Path) -> Vec<PathBuf> {
         path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"sharedindex."))
     };
     let shared = beside.map(|entry| entry.path()).filter(shared).take(SHARED);
-    let own = folders(&git.join("worktrees")).into_iter().chain([git.to_owned()]);
+    let own = subfolders(&git.join("worktrees")).into_iter().chain([git.to_owned()]);
     let files = own.map(|folder| folder.join("index")).chain(shared);
     let mut found = Vec::new();
     for file in files {
-        let Ok(bytes) = read::bytes(&file, INDEX, Links::Refused) else { continue };
+        let Ok(bytes) = bounded_read::bytes(&file, INDEX, Symlinks::Refuse) else { continue };
         // Read by the wrong length it names what is not there, if anything.
         found.extend(NAMES.iter().filter_map(|length| in_index(&bytes, *length)).flatten());
     }

@@ -2,7 +2,7 @@
 //! `grants` only.
 
 use crate::error::{CageError, Step};
-use crate::grants::open;
+use crate::grants::open_path_fd;
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
 use std::io::Read;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// Something in a directory that is no secret.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct RemainingEntry {
     pub path: PathBuf,
     /// Opened with `O_PATH`.
     pub place: OwnedFd,
@@ -26,7 +26,10 @@ pub(crate) struct Piece {
 ///
 /// # Errors
 /// `Step::Grants` where the directory cannot be listed.
-pub(crate) fn beside(path: &Path, secrets: &[&Path]) -> Result<Vec<Piece>, CageError> {
+pub(crate) fn entries_except(
+    path: &Path,
+    secrets: &[&Path],
+) -> Result<Vec<RemainingEntry>, CageError> {
     let mut pieces = Vec::new();
     let entries = std::fs::read_dir(path)
         .map_err(|error| CageError::os(Step::Grants, path.display(), error))?;
@@ -44,31 +47,33 @@ pub(crate) fn beside(path: &Path, secrets: &[&Path]) -> Result<Vec<Piece>, CageE
         }
         let inner = path.join(&name);
         if !below.is_empty() {
-            pieces.extend(beside(&inner, &below)?);
+            pieces.extend(entries_except(&inner, &below)?);
             continue;
         }
         // A file that went away meanwhile is no loss.
-        let Ok(place) = open(&inner) else { continue };
-        pieces.push(Piece { path: inner, place: place.into(), folder: kind.is_dir() });
+        let Ok(place) = open_path_fd(&inner) else { continue };
+        pieces.push(RemainingEntry { path: inner, place: place.into(), folder: kind.is_dir() });
     }
     Ok(pieces)
 }
 
 /// What a policy's name in this directory stands for: `*` is the rest of a name, or all of it. Links are
 /// passed over, for what they lead to has a name of its own.
-pub(crate) fn named(path: &Path, name: &str) -> Vec<PathBuf> {
+pub(crate) fn expand_pattern(path: &Path, name: &str) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in name.split('/') {
         found = match part.strip_suffix('*') {
             None => found.into_iter().map(|below| below.join(part)).collect(),
-            Some(begin) => found.iter().flat_map(|below| beginning(path, below, begin)).collect(),
+            Some(begin) => {
+                found.iter().flat_map(|below| names_starting_with(path, below, begin)).collect()
+            }
         };
     }
     found
 }
 
 /// The names in `below` that begin so.
-fn beginning(path: &Path, below: &Path, begin: &str) -> Vec<PathBuf> {
+fn names_starting_with(path: &Path, below: &Path, begin: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(path.join(below)).into_iter().flatten().flatten();
     let entries = entries.filter(|entry| {
         entry.file_name().as_encoded_bytes().starts_with(begin.as_bytes())
@@ -78,7 +83,7 @@ fn beginning(path: &Path, below: &Path, begin: &str) -> Vec<PathBuf> {
 }
 
 /// Whether this user could read a secret: the file, or any file right in the directory.
-pub(crate) fn readable(path: &Path) -> bool {
+pub(crate) fn is_readable(path: &Path) -> bool {
     match access(path, AccessFlags::R_OK) {
         Ok(()) => match std::fs::read_dir(path) {
             Ok(entries) => {
@@ -99,7 +104,7 @@ const OF_MAVEN: [&str; 6] = ["<server>", "<server ", "<profile", "<propert", "pa
 
 /// Whether this is a file of Maven's settings without a sign-in, such as each Maven brings with it: Maven
 /// fails without. Comments are not looked at, for its own are full of examples.
-pub(crate) fn is_plain(path: &Path) -> bool {
+pub(crate) fn is_harmless_maven_settings(path: &Path) -> bool {
     if path.file_name().is_none_or(|name| name != "settings.xml") {
         return false;
     }
@@ -133,7 +138,7 @@ mod tests {
         }
         std::os::unix::fs::symlink(at("elsewhere"), at("apt")).unwrap();
         let secrets = ["shadow", "ssl/private", "apt/auth.conf"].map(Path::new);
-        let found = beside(dir.path(), &secrets).unwrap();
+        let found = entries_except(dir.path(), &secrets).unwrap();
         let mut found: Vec<PathBuf> = found.into_iter().map(|piece| piece.path).collect();
         found.sort();
         let wanted = ["elsewhere", "passwd", "shadow.old", "ssl/certs", "ssl/openssl.cnf"];
@@ -153,7 +158,7 @@ mod tests {
             ("tools/*/etc/npmrc", &["tools/1.0/etc/npmrc", "tools/2.0/etc/npmrc"]),
             ("missing/*", &[]),
         ] {
-            let mut found = named(dir.path(), name);
+            let mut found = expand_pattern(dir.path(), name);
             found.sort();
             assert_eq!(found, stands_for.iter().map(PathBuf::from).collect::<Vec<_>>(), "{name}");
         }
@@ -182,9 +187,9 @@ mod tests {
         ] {
             let path = dir.path().join(name);
             std::fs::write(&path, text).unwrap();
-            assert_eq!(is_plain(&path), plain, "{name}: {text}");
+            assert_eq!(is_harmless_maven_settings(&path), plain, "{name}: {text}");
         }
-        assert!(!is_plain(&dir.path().join("missing/settings.xml")));
+        assert!(!is_harmless_maven_settings(&dir.path().join("missing/settings.xml")));
     }
 
     #[test]
@@ -196,12 +201,12 @@ mod tests {
         std::fs::write(inner.join("key"), "x").unwrap();
         let with = |mode| {
             std::fs::set_permissions(&inner, std::fs::Permissions::from_mode(mode)).unwrap();
-            readable(&inner)
+            is_readable(&inner)
         };
         assert!(with(0o755));
         assert!(with(0o311), "its key can be read by whoever knows the name");
         assert_eq!(with(0o000), nix::unistd::getuid().is_root());
-        assert!(!readable(&dir.path().join("missing")));
+        assert!(!is_readable(&dir.path().join("missing")));
         with(0o755);
     }
 }

@@ -55,7 +55,7 @@ const FOLDED: [(char, &str); 13] = [
 
 /// The parts of a path, at backslashes too: NTFS and SMB separate there.
 #[must_use]
-pub fn parts(path: &Path) -> Vec<&OsStr> {
+pub fn name_parts(path: &Path) -> Vec<&OsStr> {
     path.as_os_str()
         .as_bytes()
         .split(|byte| matches!(byte, b'/' | b'\\'))
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_path_lies_at_a_name_part_by_part() {
-        let at = |path: &str, protected| lies_at(&parts(Path::new(path)), protected);
+        let at = |path: &str, protected| lies_at(&name_parts(Path::new(path)), protected);
         for path in [
             ".git/config",
             ".GIT/Config",

@@ -10,9 +10,9 @@ const OPEN: u32 = 0o700;
 
 /// Folders that were opened, with the modes that they had.
 #[derive(Debug, Default)]
-pub(super) struct Doors(Vec<(PathBuf, u32)>);
+pub(super) struct OpenedDirs(Vec<(PathBuf, u32)>);
 
-impl Doors {
+impl OpenedDirs {
     /// Lets the owner into this folder. One of somebody else stays as it is: what is tried in it then
     /// fails, and says why.
     pub(super) fn open(&mut self, folder: &Path) {
@@ -24,7 +24,7 @@ impl Doors {
     }
 
     /// The same of all folders from `root` on the way to `path`.
-    pub(super) fn open_way(&mut self, root: &Path, path: &Path) {
+    pub(super) fn open_path_to(&mut self, root: &Path, path: &Path) {
         let inside = |folder: &&Path| folder.starts_with(root);
         let mut way: Vec<&Path> = path.ancestors().skip(1).take_while(inside).collect();
         way.reverse();
@@ -42,7 +42,7 @@ impl Doors {
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn leave(&mut self, folder: &Path, mode: u32) -> std::io::Result<()> {
+    pub(super) fn keep_mode(&mut self, folder: &Path, mode: u32) -> std::io::Result<()> {
         self.0.retain(|(opened, _)| opened != folder);
         set_mode(folder, mode)
     }
@@ -76,13 +76,13 @@ mod tests {
         for (name, mode) in [("root/a/b", 0o000), ("root/a", 0o111), ("root", 0o555)] {
             set_mode(&at(name), mode).unwrap();
         }
-        let mut doors = Doors::default();
-        doors.open_way(&at("root"), &at("root/a/b/file"));
+        let mut doors = OpenedDirs::default();
+        doors.open_path_to(&at("root"), &at("root/a/b/file"));
         assert_eq!([mode("root"), mode("root/a"), mode("root/a/b")], [0o755, 0o711, 0o700]);
         doors.close();
         assert_eq!([mode("root"), mode("root/a")], [0o555, 0o111]);
-        let mut doors = Doors::default();
-        doors.open_way(&at("root"), &at("root/a/b/file"));
+        let mut doors = OpenedDirs::default();
+        doors.open_path_to(&at("root"), &at("root/a/b/file"));
         std::fs::remove_dir_all(at("root/a")).unwrap();
         doors.close();
         assert_eq!(mode("root"), 0o555);

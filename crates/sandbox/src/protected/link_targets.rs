@@ -2,11 +2,11 @@
 //! folder of hooks that git's settings name. Whoever may write what a name leads to has changed
 //! what is run by that name. For `grants`.
 
-use super::places::{Kind, Place, Within, once};
-use super::read::{self, Links, Unread};
-use super::seen::is_sample_by_name;
-use super::{exists, filters, is_real_dir, settings};
-use crate::links::follow;
+use super::bounded_read::{self, ReadFailure, Symlinks};
+use super::file_state::is_sample_by_name;
+use super::paths::{OwnerDir, ProtectedKind, ProtectedPath, merged_by_path};
+use super::{exists, git_config, git_filters, is_real_dir};
+use crate::resolved_path::follow_links;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +20,7 @@ const DEEP: usize = 16;
 
 /// Where a command may write, and what names are relative to.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct WriteScope {
     /// All that it may write, links resolved.
     pub writable: Vec<PathBuf>,
     pub home: Option<PathBuf>,
@@ -28,9 +28,9 @@ pub(crate) struct Ground {
 
 /// What protected names lead to.
 #[derive(Debug, Default)]
-pub(crate) struct Led {
+pub(crate) struct LinkTargets {
     /// Places to be protected as if they were named themselves.
-    pub places: Vec<Place>,
+    pub paths: Vec<ProtectedPath>,
     /// What is not protected by them, a sentence each.
     pub limits: Vec<String>,
 }
@@ -45,41 +45,46 @@ const UNREADABLE: &str = "Settings of a repository around or in the project coul
 const ANOTHERS: &str = "Settings of a repository around or in the project name a folder of hooks by somebody's name (`~name/`), which is not looked up: what is there is not protected.";
 
 /// A name as the kernel comes to it first: the outermost link on the way to a place, if there is one.
-pub(super) fn outermost(place: &Place, roots: &[PathBuf]) -> Place {
+pub(super) fn outermost_link(place: &ProtectedPath, roots: &[PathBuf]) -> ProtectedPath {
     let root = roots.iter().filter(|root| place.path.starts_with(root));
     let root = root.max_by_key(|root| root.components().count());
     let inside = |above: &&Path| root.is_none_or(|root| above != root);
     let mut way: Vec<&Path> = place.path.ancestors().skip(1).take_while(inside).collect();
     way.reverse();
     match way.into_iter().find(|above| above.is_symlink()) {
-        Some(link) => plain(link.to_owned(), &place.within),
+        Some(link) => plain_path(link.to_owned(), &place.owner),
         None => place.clone(),
     }
 }
 
 /// What the protected names among `places` and what is outside of the grants lead to, as far as a
 /// command may write there.
-pub(crate) fn led(places: &[Place], outside: &[Place], ground: &Ground) -> Led {
-    let gits = places.iter().filter_map(|place| place.of.clone());
+pub(crate) fn find_link_targets(
+    places: &[ProtectedPath],
+    outside: &[ProtectedPath],
+    ground: &WriteScope,
+) -> LinkTargets {
+    let gits = places.iter().filter_map(|place| place.git_dir.clone());
     let gits: BTreeSet<PathBuf> =
         gits.map(|git| git.canonicalize().unwrap_or(git)).filter(|git| git.is_dir()).collect();
-    let mut found = Finder { ground, gits, names: ALL_NAMES, led: Led::default() };
-    let all: Vec<&Place> = places.iter().chain(outside).collect();
+    let mut found =
+        TargetFinder { ground, gits, names: ALL_NAMES, targets: LinkTargets::default() };
+    let all: Vec<&ProtectedPath> = places.iter().chain(outside).collect();
     // A link in a git folder leads to no program; it is put back itself.
-    for place in all.iter().filter(|place| place.kind != Kind::Inner) {
+    for place in all.iter().filter(|place| place.kind != ProtectedKind::LinkInGitDir) {
         found.from(place, DEEP);
     }
-    found.hooks(&all);
-    let Finder { led: Led { places: led, mut limits }, .. } = found;
-    let led = once(led);
+    found.add_hook_dirs(&all);
+    let TargetFinder { targets: LinkTargets { paths: led, mut limits }, .. } = found;
+    let led = merged_by_path(led);
     // What is protected already, by its own name or with the folder that it lies in.
     let folders = places.iter().chain(&led).filter(|place| is_real_dir(&place.path));
-    let folders: BTreeMap<PathBuf, Within> =
-        folders.map(|place| (place.path.clone(), place.within.clone())).collect();
-    let named: BTreeMap<&Path, &Within> =
-        places.iter().map(|place| (place.path.as_path(), &place.within)).collect();
-    let stays = |place: &Place| {
-        let as_long = |within: &Within| *within == Within::Project || *within == place.within;
+    let folders: BTreeMap<PathBuf, OwnerDir> =
+        folders.map(|place| (place.path.clone(), place.owner.clone())).collect();
+    let named: BTreeMap<&Path, &OwnerDir> =
+        places.iter().map(|place| (place.path.as_path(), &place.owner)).collect();
+    let stays = |place: &ProtectedPath| {
+        let as_long = |within: &OwnerDir| *within == OwnerDir::Project || *within == place.owner;
         let named = named.get(place.path.as_path()).is_some_and(|within| as_long(within));
         let whole = place.path.ancestors().zip(place.path.ancestors().skip(1));
         // Of a folder, git's examples are left out.
@@ -90,21 +95,21 @@ pub(crate) fn led(places: &[Place], outside: &[Place], ground: &Ground) -> Led {
     let led = led.into_iter().filter(stays).collect();
     let mut said = BTreeSet::new();
     limits.retain(|limit| said.insert(limit.clone()));
-    Led { places: led, limits }
+    LinkTargets { paths: led, limits }
 }
 
-struct Finder<'a> {
-    ground: &'a Ground,
+struct TargetFinder<'a> {
+    ground: &'a WriteScope,
     /// Git folders, which hold more than what is protected in them.
     gits: BTreeSet<PathBuf>,
     /// How many names may still be looked at.
     names: usize,
-    led: Led,
+    targets: LinkTargets,
 }
 
-impl Finder<'_> {
+impl TargetFinder<'_> {
     /// What a name leads to, and the names beneath it.
-    fn from(&mut self, place: &Place, deep: usize) {
+    fn from(&mut self, place: &ProtectedPath, deep: usize) {
         let Ok(found) = place.path.symlink_metadata() else { return };
         let Some(deeper) = deep.checked_sub(1) else { return };
         if found.is_symlink() {
@@ -116,47 +121,50 @@ impl Finder<'_> {
         let Ok(entries) = std::fs::read_dir(&place.path) else { return };
         for entry in entries.flatten() {
             let Some(left) = self.names.checked_sub(1) else {
-                return self.led.limits.push(TOO_MANY.to_owned());
+                return self.targets.limits.push(TOO_MANY.to_owned());
             };
             self.names = left;
             if entry.file_type().is_ok_and(|kind| kind.is_symlink() || kind.is_dir()) {
-                self.from(&Place { path: entry.path(), ..place.clone() }, deeper);
+                self.from(&ProtectedPath { path: entry.path(), ..place.clone() }, deeper);
             }
         }
     }
 
     /// Each link on the way from a name, and their end, there or not.
-    fn follow(&mut self, from: &Place, deep: usize) {
-        let Some((links, end)) = follow(&from.path) else { return };
+    fn follow(&mut self, from: &ProtectedPath, deep: usize) {
+        let Some((links, end)) = follow_links(&from.path) else { return };
         let kind = match from.kind {
-            kind @ (Kind::Settings | Kind::Hooks | Kind::Plain) => kind,
-            Kind::OfWorktree | Kind::Pointer | Kind::Steps | Kind::Inner => Kind::Plain,
+            kind @ (ProtectedKind::GitConfig | ProtectedKind::Hooks | ProtectedKind::Plain) => kind,
+            ProtectedKind::WorktreeFile
+            | ProtectedKind::GitFile
+            | ProtectedKind::SequencerFile
+            | ProtectedKind::LinkInGitDir => ProtectedKind::Plain,
         };
         for link in links {
             if self.is_writable(&link.at) {
-                self.led.places.push(Place { kind, ..plain(link.at, &from.within) });
+                self.targets.paths.push(ProtectedPath { kind, ..plain_path(link.at, &from.owner) });
             }
         }
         // A git folder is more than one name, and its own names are found by themselves.
-        let folder_of_git = from.kind == Kind::Pointer && end.is_dir();
+        let folder_of_git = from.kind == ProtectedKind::GitFile && end.is_dir();
         if !self.is_writable(&end) || folder_of_git {
             return;
         }
         let holds = |inner: &PathBuf| inner.starts_with(&end);
         if self.ground.writable.iter().any(holds) || self.gits.iter().any(holds) {
             let (name, end) = (from.path.display(), end.display());
-            return self.led.limits.push(format!(
+            return self.targets.limits.push(format!(
                 "{name} leads to {end}, which holds more than can be kept as it is: what the command changes there is not noticed."
             ));
         }
-        let place = Place { kind, ..plain(end, &from.within) };
+        let place = ProtectedPath { kind, ..plain_path(end, &from.owner) };
         self.from(&place, deep);
-        self.led.places.push(place);
+        self.targets.paths.push(place);
     }
 
     /// The folders of hooks that settings name. A relative one is looked for beneath every working
     /// tree that was found, since settings are shared between several.
-    fn hooks(&mut self, places: &[&Place]) {
+    fn add_hook_dirs(&mut self, places: &[&ProtectedPath]) {
         let trees: BTreeSet<&Path> = places
             .iter()
             .filter(|place| place.path.ends_with(".git") || place.path.ends_with(".git/config"))
@@ -165,10 +173,10 @@ impl Finder<'_> {
                 false => place.path.parent().and_then(Path::parent),
             })
             .collect();
-        let settings = |place: &&&Place| {
-            place.kind == Kind::Settings || place.path.ends_with("config.worktree")
+        let settings = |place: &&&ProtectedPath| {
+            place.kind == ProtectedKind::GitConfig || place.path.ends_with("config.worktree")
         };
-        let mut files: Vec<Place> =
+        let mut files: Vec<ProtectedPath> =
             places.iter().filter(settings).map(|it| (*it).clone()).collect();
         let mut read = BTreeSet::new();
         while let Some(file) = files.pop() {
@@ -176,12 +184,15 @@ impl Finder<'_> {
                 continue;
             }
             if read.len() > FILES {
-                return self.led.limits.push(INCLUDES.to_owned());
+                return self.targets.limits.push(INCLUDES.to_owned());
             }
-            let included = self.named_by(&file, &trees);
+            let included = self.included_files(&file, &trees);
             for path in &included {
                 // What is included is settings too, wherever it lies.
-                let from = Place { kind: Kind::Settings, ..plain(path.clone(), &file.within) };
+                let from = ProtectedPath {
+                    kind: ProtectedKind::GitConfig,
+                    ..plain_path(path.clone(), &file.owner)
+                };
                 self.follow(&from, DEEP);
                 files.push(from);
             }
@@ -189,33 +200,35 @@ impl Finder<'_> {
     }
 
     /// Follows the folders of hooks that settings name, and returns the files that they include.
-    fn named_by(&mut self, file: &Place, trees: &BTreeSet<&Path>) -> Vec<PathBuf> {
-        let bytes = match read::bytes(&file.path, read::SETTINGS, Links::Followed) {
+    fn included_files(&mut self, file: &ProtectedPath, trees: &BTreeSet<&Path>) -> Vec<PathBuf> {
+        let bytes = match bounded_read::bytes(&file.path, bounded_read::SETTINGS, Symlinks::Follow)
+        {
             Ok(bytes) => bytes,
-            Err(Unread::Absent) => return Vec::new(),
-            Err(Unread::Unreadable) => {
-                self.led.limits.push(UNREADABLE.to_owned());
+            Err(ReadFailure::Absent) => return Vec::new(),
+            Err(ReadFailure::Unreadable) => {
+                self.targets.limits.push(UNREADABLE.to_owned());
                 return Vec::new();
             }
         };
-        let read = settings::Settings::of(&bytes);
+        let read = git_config::GitConfig::parse(&bytes);
         for named in read.values("core", "hookspath") {
-            for path in self.folders_of_hooks(named, trees) {
-                let from = Place { kind: Kind::Hooks, ..plain(path, &file.within) };
+            for path in self.hook_dirs(named, trees) {
+                let from =
+                    ProtectedPath { kind: ProtectedKind::Hooks, ..plain_path(path, &file.owner) };
                 self.follow(&from, DEEP);
             }
         }
         let home = self.ground.home.as_deref();
         let named: Vec<_> =
-            read.included().map(|named| filters::included(named, &file.path, home)).collect();
+            read.included().map(|named| git_filters::included(named, &file.path, home)).collect();
         if named.contains(&None) {
-            self.led.limits.push(INCLUDES.to_owned());
+            self.targets.limits.push(INCLUDES.to_owned());
         }
         named.into_iter().flatten().collect()
     }
 
     /// Where a folder of hooks may be that settings name.
-    fn folders_of_hooks(&mut self, named: &[u8], trees: &BTreeSet<&Path>) -> Vec<PathBuf> {
+    fn hook_dirs(&mut self, named: &[u8], trees: &BTreeSet<&Path>) -> Vec<PathBuf> {
         // Git's word for a path that need not exist.
         let named = named.strip_prefix(b":(optional)").unwrap_or(named);
         let path = |bytes| Path::new(OsStr::from_bytes(bytes));
@@ -228,7 +241,7 @@ impl Finder<'_> {
                 self.ground.home.iter().map(|home| home.join(rest)).collect()
             }
             [b'~', ..] => {
-                self.led.limits.push(ANOTHERS.to_owned());
+                self.targets.limits.push(ANOTHERS.to_owned());
                 Vec::new()
             }
             relative => trees.iter().map(|tree| tree.join(path(relative))).collect(),
@@ -241,11 +254,11 @@ impl Finder<'_> {
     }
 }
 
-fn plain(path: PathBuf, within: &Within) -> Place {
-    Place { path, of: None, kind: Kind::Plain, within: within.clone() }
+fn plain_path(path: PathBuf, within: &OwnerDir) -> ProtectedPath {
+    ProtectedPath { path, git_dir: None, kind: ProtectedKind::Plain, owner: within.clone() }
 }
 
 /// Those that do not exist, which the command may make.
-pub(super) fn absent(places: &[Place]) -> Vec<Place> {
+pub(super) fn absent_paths(places: &[ProtectedPath]) -> Vec<ProtectedPath> {
     places.iter().filter(|place| !exists(&place.path)).cloned().collect()
 }

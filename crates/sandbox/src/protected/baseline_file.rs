@@ -5,10 +5,10 @@
 //! A file is read by the build that wrote it and by no other: each type's fields go one behind the
 //! other, in the order of its line below it.
 
-use super::mend::Before;
-use super::places::{Kind, Place, Within};
-use super::reserve::Reserve;
-use crate::policy::{self, Protected};
+use super::disk_reserve::DiskReserve;
+use super::paths::{OwnerDir, ProtectedKind, ProtectedPath};
+use super::restore::Baseline;
+use crate::policy::{self, ProtectedName};
 use protocol::BUILD_ID;
 use protocol::call::{Remedy, Tampered};
 use protocol::confinement::Profile;
@@ -24,7 +24,7 @@ const HEAD: &str = "agentd protected names, build ";
 /// Most bytes of one file: some times what is kept of one call.
 const MOST: u64 = 64 << 20;
 
-impl Before {
+impl Baseline {
     /// Writes it to this file and waits until the disk has it. A killed runner needs no such wait, a
     /// machine without power does: so that an empty or missing file is proof that its command never
     /// began. It costs half a millisecond on ext4, while the supervisor waits for its own record.
@@ -35,21 +35,21 @@ impl Before {
     /// Those of the disk.
     pub(crate) fn save(&self, file: &mut File) -> io::Result<()> {
         let head = format!("{HEAD}{BUILD_ID}\n").into_bytes();
-        file.write_all(&[head, part(self)].concat())?;
+        file.write_all(&[head, encode_part(self)].concat())?;
         file.sync_all()
     }
 }
 
 /// What is in a file.
-struct Contents {
-    before: Before,
+struct BaselineFile {
+    before: Baseline,
     /// What its runner did itself, where it came to that.
     done: Vec<Tampered>,
 }
 
 /// Reads this file from its beginning; `None` where nothing was written, so that its command never
 /// began.
-fn read(file: &mut File) -> Result<Option<Contents>, String> {
+fn read(file: &mut File) -> Result<Option<BaselineFile>, String> {
     let mut bytes = Vec::new();
     let read = file.rewind().and_then(|()| file.take(MOST).read_to_end(&mut bytes));
     read.map_err(|error| format!("it cannot be read: {error}"))?;
@@ -63,9 +63,9 @@ fn read(file: &mut File) -> Result<Option<Contents>, String> {
         return Err("another build of agentd wrote it".to_owned());
     }
     let mut rest = rest.get(1..).unwrap_or_default();
-    let before = take_part(&mut rest).ok_or("it is damaged")?;
+    let before = decode_part(&mut rest).ok_or("it is damaged")?;
     // A runner that was killed meanwhile is as one that did not come to it.
-    Ok(Some(Contents { before, done: take_part(&mut rest).unwrap_or_default() }))
+    Ok(Some(BaselineFile { before, done: decode_part(&mut rest).unwrap_or_default() }))
 }
 
 /// Puts right what the command changed before which [`crate::Cage::save`] wrote this file. To be
@@ -75,8 +75,8 @@ fn read(file: &mut File) -> Result<Option<Contents>, String> {
 /// # Errors
 /// Why the file says nothing.
 pub fn repair(file: &mut File) -> Result<Vec<Tampered>, String> {
-    let Some(Contents { before, mut done }) = read(file)? else { return Ok(Vec::new()) };
-    let more = before.mend().into_iter().filter(|name| !done.contains(name)).collect::<Vec<_>>();
+    let Some(BaselineFile { before, mut done }) = read(file)? else { return Ok(Vec::new()) };
+    let more = before.restore().into_iter().filter(|name| !done.contains(name)).collect::<Vec<_>>();
     done.extend(more);
     Ok(done)
 }
@@ -86,26 +86,26 @@ pub fn repair(file: &mut File) -> Result<Vec<Tampered>, String> {
 ///
 /// # Errors
 /// Those of the disk.
-pub fn repaired(file: &mut File, done: &Vec<Tampered>) -> io::Result<()> {
-    file.write_all(&part(done))
+pub fn record_repairs(file: &mut File, done: &Vec<Tampered>) -> io::Result<()> {
+    file.write_all(&encode_part(done))
 }
 
 /// Length, digest, and what it is.
-fn part(of: &impl Saved) -> Vec<u8> {
+fn encode_part(of: &impl Persist) -> Vec<u8> {
     let mut body = Vec::new();
     of.save(&mut body);
     let mut bytes = Vec::new();
     (body.len() as u64).save(&mut bytes);
-    digest(&body).save(&mut bytes);
+    checksum(&body).save(&mut bytes);
     bytes.append(&mut body);
     bytes
 }
 
-fn take_part<T: Saved>(from: &mut &[u8]) -> Option<T> {
+fn decode_part<T: Persist>(from: &mut &[u8]) -> Option<T> {
     let (length, sum) = (u64::load(from)?, u64::load(from)?);
     let (mut body, rest) = from.split_at_checked(usize::try_from(length).ok()?)?;
     *from = rest;
-    if sum != digest(body) {
+    if sum != checksum(body) {
         return None;
     }
     T::load(&mut body).filter(|_| body.is_empty())
@@ -113,47 +113,47 @@ fn take_part<T: Saved>(from: &mut &[u8]) -> Option<T> {
 
 /// Whether commands of this profile are looked after, so that there is something to save.
 #[must_use]
-pub fn protects(profile: Profile) -> bool {
+pub fn has_protected_names(profile: Profile) -> bool {
     !policy::of(profile).protected.is_empty()
 }
 
 /// Tells a whole file from a damaged one: FNV-1a. Nobody who would forge it can write it.
-fn digest(bytes: &[u8]) -> u64 {
+fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     })
 }
 
 /// What can be saved.
-pub(super) trait Saved: Sized {
+pub(super) trait Persist: Sized {
     fn save(&self, to: &mut Vec<u8>);
     /// Takes it from the front of the bytes; `None` where they are none of it.
     fn load(from: &mut &[u8]) -> Option<Self>;
 }
 
 /// Saves a type by its parts: a field or a variant that is missing here does not compile.
-macro_rules! saved {
+macro_rules! persist {
     (struct $Type:ident { $($field:ident),+ $(,)? }) => {
-        impl $crate::protected::saved::Saved for $Type {
+        impl $crate::protected::baseline_file::Persist for $Type {
             fn save(&self, to: &mut Vec<u8>) {
                 let Self { $($field),+ } = self;
-                $($crate::protected::saved::Saved::save($field, to);)+
+                $($crate::protected::baseline_file::Persist::save($field, to);)+
             }
 
             fn load(from: &mut &[u8]) -> Option<Self> {
-                $(let $field = $crate::protected::saved::Saved::load(from)?;)+
+                $(let $field = $crate::protected::baseline_file::Persist::load(from)?;)+
                 Some(Self { $($field),+ })
             }
         }
     };
     (enum $Type:ident { $($number:literal => $Variant:ident $(($inner:ident))? $({ $($field:ident),+ })?),+ $(,)? }) => {
-        impl $crate::protected::saved::Saved for $Type {
+        impl $crate::protected::baseline_file::Persist for $Type {
             fn save(&self, to: &mut Vec<u8>) {
                 match self {
                     $(Self::$Variant $(($inner))? $({ $($field),+ })? => {
                         to.push($number);
-                        $($crate::protected::saved::Saved::save($inner, to);)?
-                        $($($crate::protected::saved::Saved::save($field, to);)+)?
+                        $($crate::protected::baseline_file::Persist::save($inner, to);)?
+                        $($($crate::protected::baseline_file::Persist::save($field, to);)+)?
                     })+
                 }
             }
@@ -163,8 +163,8 @@ macro_rules! saved {
                 *from = rest;
                 match number {
                     $($number => {
-                        $(let $inner = $crate::protected::saved::Saved::load(from)?;)?
-                        $($(let $field = $crate::protected::saved::Saved::load(from)?;)+)?
+                        $(let $inner = $crate::protected::baseline_file::Persist::load(from)?;)?
+                        $($(let $field = $crate::protected::baseline_file::Persist::load(from)?;)+)?
                         Some(Self::$Variant $(($inner))? $({ $($field),+ })?)
                     })+
                     _ => None,
@@ -173,15 +173,15 @@ macro_rules! saved {
         }
     };
 }
-pub(super) use saved;
+pub(super) use persist;
 
-saved!(struct Place { path, of, kind, within });
-saved!(enum Within { 0 => Project, 1 => Nested(folder) });
-saved!(enum Kind {
-    0 => Plain, 1 => Settings, 2 => Hooks, 3 => OfWorktree, 4 => Pointer, 5 => Steps, 6 => Inner
+persist!(struct ProtectedPath { path, git_dir, kind, owner });
+persist!(enum OwnerDir { 0 => Project, 1 => Nested(folder) });
+persist!(enum ProtectedKind {
+    0 => Plain, 1 => GitConfig, 2 => Hooks, 3 => WorktreeFile, 4 => GitFile, 5 => SequencerFile, 6 => LinkInGitDir
 });
-saved!(struct Tampered { path, remedy });
-saved!(enum Remedy {
+persist!(struct Tampered { path, remedy });
+persist!(enum Remedy {
     0 => Restored { kept },
     1 => Quarantined { kept },
     2 => Left { why },
@@ -190,7 +190,7 @@ saved!(enum Remedy {
 
 macro_rules! numbers {
     ($($number:ty),+) => {
-        $(impl Saved for $number {
+        $(impl Persist for $number {
             fn save(&self, to: &mut Vec<u8>) {
                 to.extend(self.to_le_bytes());
             }
@@ -206,7 +206,7 @@ macro_rules! numbers {
 numbers!(u8, u32, u64, i64);
 
 /// Room on a disk is its runner's, and gone with it.
-impl Saved for Reserve {
+impl Persist for DiskReserve {
     fn save(&self, _: &mut Vec<u8>) {}
 
     fn load(_: &mut &[u8]) -> Option<Self> {
@@ -214,7 +214,7 @@ impl Saved for Reserve {
     }
 }
 
-impl Saved for bool {
+impl Persist for bool {
     fn save(&self, to: &mut Vec<u8>) {
         to.push(u8::from(*self));
     }
@@ -224,7 +224,7 @@ impl Saved for bool {
     }
 }
 
-impl Saved for OsString {
+impl Persist for OsString {
     fn save(&self, to: &mut Vec<u8>) {
         save_all(self.as_bytes(), to);
     }
@@ -234,7 +234,7 @@ impl Saved for OsString {
     }
 }
 
-impl Saved for PathBuf {
+impl Persist for PathBuf {
     fn save(&self, to: &mut Vec<u8>) {
         save_all(self.as_os_str().as_bytes(), to);
     }
@@ -244,7 +244,7 @@ impl Saved for PathBuf {
     }
 }
 
-impl Saved for String {
+impl Persist for String {
     fn save(&self, to: &mut Vec<u8>) {
         save_all(self.as_bytes(), to);
     }
@@ -255,19 +255,19 @@ impl Saved for String {
 }
 
 /// The lists of the policies: which one it is, is told by its names.
-impl Saved for &'static [Protected] {
+impl Persist for &'static [ProtectedName] {
     fn save(&self, to: &mut Vec<u8>) {
         save_all(&self.iter().map(|known| known.name.to_owned()).collect::<Vec<_>>(), to);
     }
 
     fn load(from: &mut &[u8]) -> Option<Self> {
-        let names: Vec<String> = Saved::load(from)?;
+        let names: Vec<String> = Persist::load(from)?;
         let lists = [Profile::Command, Profile::Git].map(|profile| policy::of(profile).protected);
         lists.into_iter().find(|list| list.iter().map(|known| known.name).eq(&names))
     }
 }
 
-impl<T: Saved> Saved for Option<T> {
+impl<T: Persist> Persist for Option<T> {
     fn save(&self, to: &mut Vec<u8>) {
         self.is_some().save(to);
         self.iter().for_each(|it| it.save(to));
@@ -278,7 +278,7 @@ impl<T: Saved> Saved for Option<T> {
     }
 }
 
-impl<A: Saved, B: Saved> Saved for (A, B) {
+impl<A: Persist, B: Persist> Persist for (A, B) {
     fn save(&self, to: &mut Vec<u8>) {
         self.0.save(to);
         self.1.save(to);
@@ -289,7 +289,7 @@ impl<A: Saved, B: Saved> Saved for (A, B) {
     }
 }
 
-fn save_all<'a, T: Saved + 'a>(all: impl IntoIterator<Item = &'a T>, to: &mut Vec<u8>) {
+fn save_all<'a, T: Persist + 'a>(all: impl IntoIterator<Item = &'a T>, to: &mut Vec<u8>) {
     let at = to.len();
     0u64.save(to);
     let count = all.into_iter().map(|it| it.save(to)).count() as u64;
@@ -297,12 +297,12 @@ fn save_all<'a, T: Saved + 'a>(all: impl IntoIterator<Item = &'a T>, to: &mut Ve
 }
 
 /// As many as were saved. A number that is a lie ends with the bytes: nothing is reserved for it.
-fn load_all<T: Saved, C: FromIterator<T>>(from: &mut &[u8]) -> Option<C> {
+fn load_all<T: Persist, C: FromIterator<T>>(from: &mut &[u8]) -> Option<C> {
     let count = u64::load(from)?;
     (0..count).map(|_| T::load(from)).collect()
 }
 
-impl<T: Saved> Saved for Vec<T> {
+impl<T: Persist> Persist for Vec<T> {
     fn save(&self, to: &mut Vec<u8>) {
         save_all(self, to);
     }
@@ -312,7 +312,7 @@ impl<T: Saved> Saved for Vec<T> {
     }
 }
 
-impl<T: Saved + Ord> Saved for BTreeSet<T> {
+impl<T: Persist + Ord> Persist for BTreeSet<T> {
     fn save(&self, to: &mut Vec<u8>) {
         save_all(self, to);
     }
@@ -322,7 +322,7 @@ impl<T: Saved + Ord> Saved for BTreeSet<T> {
     }
 }
 
-impl<K: Saved + Ord, V: Saved> Saved for BTreeMap<K, V> {
+impl<K: Persist + Ord, V: Persist> Persist for BTreeMap<K, V> {
     fn save(&self, to: &mut Vec<u8>) {
         (self.len() as u64).save(to);
         for (key, value) in self {
@@ -339,7 +339,7 @@ impl<K: Saved + Ord, V: Saved> Saved for BTreeMap<K, V> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::{Led, Territory, named};
+    use super::super::{LinkTargets, ProtectionScope, find_protected};
     use super::*;
     use std::ffi::OsStr;
     use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
@@ -358,14 +358,14 @@ mod tests {
         (dir, root)
     }
 
-    fn before(root: &Path) -> Before {
+    fn before(root: &Path) -> Baseline {
         let (roots, names) = (vec![root.to_owned()], policy::of(Profile::Command).protected);
-        let places = named(&roots, None, names);
-        let territory = Territory { roots, linked: None, names, open: Vec::new() };
-        Before::look(territory, places, Led::default(), &[]).unwrap()
+        let places = find_protected(&roots, None, names);
+        let territory = ProtectionScope { roots, linked: None, names, git_writable: Vec::new() };
+        Baseline::capture(territory, places, LinkTargets::default(), &[]).unwrap()
     }
 
-    fn saved(before: &Before) -> File {
+    fn saved(before: &Baseline) -> File {
         let mut file = tempfile::tempfile().unwrap();
         before.save(&mut file).unwrap();
         file
@@ -379,7 +379,7 @@ mod tests {
         let kept = read(&mut file).unwrap().unwrap();
         // Room on the disk stays the runner's.
         let told =
-            |before: &Before| format!("{before:?}").split("reserve").next().unwrap().to_owned();
+            |before: &Baseline| format!("{before:?}").split("reserve").next().unwrap().to_owned();
         assert_eq!(told(&before), told(&kept.before));
         let done = [
             Remedy::Restored { kept: Some("a".into()) },
@@ -389,7 +389,7 @@ mod tests {
         ];
         let done: Vec<_> =
             done.map(|remedy| Tampered { path: ".envrc".into(), remedy }).into_iter().collect();
-        repaired(&mut file, &done).unwrap();
+        record_repairs(&mut file, &done).unwrap();
         assert_eq!(repair(&mut file), Ok(done), "what was done is told, and done once");
     }
 

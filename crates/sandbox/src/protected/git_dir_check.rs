@@ -1,14 +1,14 @@
 //! Whether a git folder that a command made may stay: its settings hold only keys that name no
 //! program and no other folder, its hooks are samples. Settings are judged from their text.
 
-use super::settings::Settings;
+use super::git_config::GitConfig;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Settings that choose how git works and nothing that it runs. `*` is a name in quotes.
-const KNOWN: [&str; 49] = [
+const HARMLESS_KEYS: [&str; 49] = [
     "core.repositoryformatversion",
     "core.filemode",
     "core.bare",
@@ -63,40 +63,40 @@ const KNOWN: [&str; 49] = [
 /// Whether every line of these settings is known, read as plain lines and read as git reads them.
 /// `is_worktree` answers for `core.worktree`, by which a submodule's folder says where its files are,
 /// `inside` for addresses that are paths.
-pub(super) fn harmless(
+pub(super) fn are_harmless(
     settings: &str,
     is_worktree: impl Fn(&str) -> bool,
     inside: impl Fn(&str) -> bool,
 ) -> bool {
-    let known = |known: &Known<'_>, key: &str, value: &str| match key {
+    let known = |known: &SettingCheck<'_>, key: &str, value: &str| match key {
         "core.worktree" => is_worktree(value),
-        _ => known.holds(key, value),
+        _ => known.is_harmless(key, value),
     };
-    unknown(settings, &inside, known)
+    suspicious_lines(settings, &inside, known)
         .is_some_and(|(plain, of_git)| plain.is_empty() && of_git.is_empty())
 }
 
 /// Whether what changed from the first settings to the second is known: every other line is in both,
 /// in the same order. What the person signs stays signed. `inside` answers for addresses that are paths.
 pub(crate) fn changes_harmlessly(before: &str, now: &str, inside: impl Fn(&str) -> bool) -> bool {
-    let known = |known: &Known<'_>, key: &str, value: &str| {
-        known.holds(key, value) && !key.ends_with(".gpgsign")
+    let known = |known: &SettingCheck<'_>, key: &str, value: &str| {
+        known.is_harmless(key, value) && !key.ends_with(".gpgsign")
     };
-    let before = unknown(before, &inside, known);
-    before.is_some() && before == unknown(now, &inside, known)
+    let before = suspicious_lines(before, &inside, known);
+    before.is_some() && before == suspicious_lines(now, &inside, known)
 }
 
 /// By what a setting is known.
-struct Known<'a> {
+struct SettingCheck<'a> {
     /// The names of remotes that these settings say the address of.
     remotes: Vec<Vec<u8>>,
     /// Whether a path leads to a repository that is looked at after each command.
     inside: &'a dyn Fn(&str) -> bool,
 }
 
-impl Known<'_> {
+impl SettingCheck<'_> {
     /// Whether this setting runs nothing and leads nowhere else.
-    fn holds(&self, key: &str, value: &str) -> bool {
+    fn is_harmless(&self, key: &str, value: &str) -> bool {
         match key {
             "remote.*.url" | "remote.*.pushurl" | "submodule.*.url" => self.is_address(value),
             // By any other name git reads `.git/remotes`, or takes it for an address.
@@ -104,7 +104,7 @@ impl Known<'_> {
                 let is_remote = self.remotes.iter().any(|remote| remote == value.as_bytes());
                 value == "." || is_remote || self.is_address(value)
             }
-            key => KNOWN.contains(&key),
+            key => HARMLESS_KEYS.contains(&key),
         }
     }
 
@@ -147,19 +147,19 @@ pub(crate) fn leads_inside(git: &Path, path: &str, roots: &[PathBuf]) -> bool {
 
 /// The lines that are not known, as plain lines and as git reads them; `None` where the plain reading
 /// believes none of them.
-fn unknown(
+fn suspicious_lines(
     settings: &str,
     inside: &dyn Fn(&str) -> bool,
-    known: impl Fn(&Known<'_>, &str, &str) -> bool,
-) -> Option<(Vec<(String, String)>, Settings)> {
+    known: impl Fn(&SettingCheck<'_>, &str, &str) -> bool,
+) -> Option<(Vec<(String, String)>, GitConfig)> {
     // Git ends a name at a NUL when it compares it, and not when it reads it.
     let is_odd = |byte: u8| byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r');
     if settings.bytes().any(is_odd) {
         return None;
     }
     let mut plain = entries(settings)?;
-    let of_git = Settings::of(settings.as_bytes());
-    let by = Known { remotes: of_git.names("remote", &["url", "pushurl"]), inside };
+    let of_git = GitConfig::parse(settings.as_bytes());
+    let by = SettingCheck { remotes: of_git.names("remote", &["url", "pushurl"]), inside };
     plain.retain(|(key, value)| !known(&by, key, value));
     let of_git = of_git.without(|key, value| known(&by, key, &String::from_utf8_lossy(value)));
     Some((plain, of_git))
@@ -217,11 +217,11 @@ pub(super) fn programs_in(file: &Path, bytes: &[u8]) -> BTreeSet<Vec<u8>> {
             other(name).then(|| name.to_vec()).into_iter().collect()
         }
         Some("opts") => {
-            let settings = Settings::of(bytes);
+            let settings = GitConfig::parse(bytes);
             let named = settings.values("options", "strategy");
             named.into_iter().filter(|name| other(name)).map(<[u8]>::to_vec).collect()
         }
-        _ => programs_of(bytes).into_iter().map(<[u8]>::to_vec).collect(),
+        _ => exec_steps(bytes).into_iter().map(<[u8]>::to_vec).collect(),
     }
 }
 
@@ -245,7 +245,7 @@ pub(super) fn stays_in(remembered: &[u8], tree: &Path) -> bool {
 }
 
 /// The steps of a rebase at which git runs a program.
-fn programs_of(steps: &[u8]) -> BTreeSet<&[u8]> {
+fn exec_steps(steps: &[u8]) -> BTreeSet<&[u8]> {
     let runs = |line: &&[u8]| {
         let rest = line.strip_prefix(b"exec").or_else(|| line.strip_prefix(b"x"));
         rest.is_some_and(|rest| rest.first().is_none_or(u8::is_ascii_whitespace))
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn the_steps_that_run_a_program_are_found_as_git_reads_them() {
         let steps = b"pick 1234 exec x\n# exec a\n  exec make test\nx\tid\r\nxylophone\nexec\nfixup -C 12\n";
-        let found: Vec<&[u8]> = programs_of(steps).into_iter().collect();
+        let found: Vec<&[u8]> = exec_steps(steps).into_iter().collect();
         assert_eq!(found, [&b"exec"[..], b"exec make test", b"x\tid"]);
     }
 
@@ -303,9 +303,9 @@ mod tests {
             "{init}[remote \"origin\"]\n\turl = https://example.org/x.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n"
         );
         let no = |_: &str| false;
-        assert!(harmless(init, no, no));
-        assert!(harmless(&cloned, no, no));
-        assert!(harmless("[User]\n name = Ann # her name\n", no, no));
+        assert!(are_harmless(init, no, no));
+        assert!(are_harmless(&cloned, no, no));
+        assert!(are_harmless("[User]\n name = Ann # her name\n", no, no));
         for evil in [
             "[core]\n\thooksPath = evil\n",
             "[core]\n\tfsmonitor = ./run\n",
@@ -326,9 +326,9 @@ mod tests {
             "[remote \"o\"]\n\turl = /srv/x.git\n",
             "[remote \"o.vcs\0\"]\n\turl = https://h/x\n",
         ] {
-            assert!(!harmless(evil, no, no), "{evil}");
+            assert!(!are_harmless(evil, no, no), "{evil}");
         }
-        assert!(harmless("[core]\n\tworktree = ../../x\n", |_| true, no));
+        assert!(are_harmless("[core]\n\tworktree = ../../x\n", |_| true, no));
         assert_eq!(value("[core]\nworktree = ../x\n", "core", "worktree").as_deref(), Some("../x"));
     }
 

@@ -1,21 +1,21 @@
 //! Settings of git that lie outside every repository, for who hands them over to commands: read with
 //! the parser and the bounds of the rest of this folder.
 
-use super::filters::included;
-use super::read::{self, Links};
-use super::settings::{GitSetting, Settings};
+use super::bounded_read::{self, Symlinks};
+use super::git_config::{GitConfig, GitSetting};
+use super::git_filters::included;
 use std::path::{Path, PathBuf};
 
 /// The settings of a file of git's, in order; `None` where there is no regular file of up to 256 KiB.
 #[must_use]
 pub fn git_settings(file: &Path) -> Option<Vec<GitSetting>> {
-    Some(Settings::of(&small_file(file)?).written().collect())
+    Some(GitConfig::parse(&small_file(file)?).written().collect())
 }
 
 /// A regular file of up to 256 KiB.
 #[must_use]
 pub fn small_file(file: &Path) -> Option<Vec<u8>> {
-    read::bytes(file, read::SETTINGS, Links::Followed).ok()
+    bounded_read::bytes(file, bounded_read::SETTINGS, Symlinks::Follow).ok()
 }
 
 /// The path that a setting of the file `by` names; `None` where only git knows what it means.

@@ -2,41 +2,42 @@
 //! git needs it. A `.git` file alone is no proof, since anybody who wrote the project could point
 //! it anywhere; the folder it names must point back.
 
+use super::baseline_file::persist;
+use super::bounded_read::{self, ReadFailure, Symlinks};
+use super::git_dir_check;
 use super::is_real_dir;
-use super::read::{self, Links, Unread};
-use super::saved::saved;
-use super::vet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Where git keeps the rest of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Linked {
+pub(crate) struct LinkedGitDir {
     /// Of this worktree or submodule alone.
     pub folder: PathBuf,
     /// What it shares with other worktrees; the same folder for a submodule.
     pub common: PathBuf,
 }
 
-impl Linked {
+impl LinkedGitDir {
     /// Of a project whose `.git` is a file, and where what it names points back.
     pub(crate) fn of(project: &Path, home: Option<&Path>) -> Option<Self> {
         let pointer = project.join(".git");
-        let named = pointed(&pointer)?;
+        let named = gitfile_target(&pointer)?;
         let folder = project.join(named).canonicalize().ok()?;
-        let common = match folder_in(&folder.join("commondir")) {
+        let common = match read_dir_pointer(&folder.join("commondir")) {
             Ok(common) => folder.join(common).canonicalize().ok()?,
-            Err(Unread::Absent) => folder.clone(),
-            Err(Unread::Unreadable) => return None,
+            Err(ReadFailure::Absent) => folder.clone(),
+            Err(ReadFailure::Unreadable) => return None,
         };
         let back = if common == folder {
             let settings = folder.join("config");
-            let settings = read::text(&settings, read::SETTINGS, Links::Followed).ok()?;
-            let back = vet::value(&settings, "core", "worktree")?;
+            let settings =
+                bounded_read::text(&settings, bounded_read::SETTINGS, Symlinks::Follow).ok()?;
+            let back = git_dir_check::value(&settings, "core", "worktree")?;
             folder.join(back).canonicalize().ok()? == project
         } else {
-            let back = folder_in(&folder.join("gitdir")).ok()?;
+            let back = read_dir_pointer(&folder.join("gitdir")).ok()?;
             let back = folder.join(back).canonicalize().ok()?;
             back == pointer && folder.parent() == Some(&common.join("worktrees"))
         };
@@ -58,16 +59,16 @@ impl Linked {
 }
 
 /// What a `.git` file names.
-pub(super) fn pointed(pointer: &Path) -> Option<PathBuf> {
-    let bytes = read::bytes(pointer, read::POINTER, Links::Refused).ok()?;
+pub(super) fn gitfile_target(pointer: &Path) -> Option<PathBuf> {
+    let bytes = bounded_read::bytes(pointer, bounded_read::POINTER, Symlinks::Refuse).ok()?;
     let named = bytes.strip_prefix(b"gitdir:")?.trim_ascii();
     Some(PathBuf::from(OsStr::from_bytes(named)))
 }
 
 /// What a `commondir` or a `gitdir` names.
-pub(super) fn folder_in(file: &Path) -> Result<PathBuf, Unread> {
-    let bytes = read::bytes(file, read::POINTER, Links::Followed)?;
+pub(super) fn read_dir_pointer(file: &Path) -> Result<PathBuf, ReadFailure> {
+    let bytes = bounded_read::bytes(file, bounded_read::POINTER, Symlinks::Follow)?;
     Ok(PathBuf::from(OsStr::from_bytes(bytes.trim_ascii_end())))
 }
 
-saved!(struct Linked { folder, common });
+persist!(struct LinkedGitDir { folder, common });

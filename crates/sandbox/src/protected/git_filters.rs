@@ -4,10 +4,10 @@
 //! More may be found than git would use: which file an `includeIf` takes hangs on things that are
 //! not looked at. What a repository's settings hide from this is an error, never a filter less.
 
-use super::linked::{folder_in, pointed};
-use super::read::{self, Links, Unread};
-use super::settings::Settings;
-use crate::links::follow;
+use super::bounded_read::{self, ReadFailure, Symlinks};
+use super::git_config::GitConfig;
+use super::linked_git_dir::{gitfile_target, read_dir_pointer};
+use crate::resolved_path::follow_links;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -23,7 +23,7 @@ const OF_MACHINE: [&str; 3] =
 
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Filters {
+pub struct GitFilters {
     /// By settings of repositories that the directory lies in.
     pub of_repository: BTreeSet<String>,
     /// By the person's own settings and the machine's.
@@ -35,11 +35,11 @@ pub struct Filters {
 ///
 /// # Errors
 /// The file of a repository's settings that cannot be read as git reads it.
-pub fn filters(
+pub fn find_git_filters(
     project: &Path,
     home: Option<&Path>,
     global: Option<&Path>,
-) -> Result<Filters, PathBuf> {
+) -> Result<GitFilters, PathBuf> {
     let (own, hidden) = read_all(project.ancestors().flat_map(settings_of).collect(), home);
     if let Some(file) = hidden {
         return Err(file);
@@ -52,13 +52,13 @@ pub fn filters(
     let person = person.into_iter().chain(OF_MACHINE.map(PathBuf::from)).collect();
     // Nobody hides anything in these.
     let (of_person, _) = read_all(person, home);
-    Ok(Filters { of_repository: own, of_person })
+    Ok(GitFilters { of_repository: own, of_person })
 }
 
 /// What settings of the repositories that a directory lies in lead to: files that they include and
 /// folders of hooks that they name, there or not. What only git could find is left out.
 #[must_use]
-pub fn led_by_settings(project: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
+pub fn paths_named_by_git_config(project: &Path, home: Option<&Path>) -> BTreeSet<PathBuf> {
     let mut led = BTreeSet::new();
     let mut files: Vec<(PathBuf, &Path)> = project
         .ancestors()
@@ -69,8 +69,10 @@ pub fn led_by_settings(project: &Path, home: Option<&Path>) -> BTreeSet<PathBuf>
         if seen.len() > FILES || !seen.insert(file.clone()) {
             continue;
         }
-        let Ok(bytes) = read::bytes(&file, read::SETTINGS, Links::Followed) else { continue };
-        let settings = Settings::of(&bytes);
+        let Ok(bytes) = bounded_read::bytes(&file, bounded_read::SETTINGS, Symlinks::Follow) else {
+            continue;
+        };
+        let settings = GitConfig::parse(&bytes);
         for named in settings.values("core", "hookspath") {
             // A relative one is relative to the working tree, as if a file lay right in it said so.
             led.extend(included(named, &tree.join(".git"), home));
@@ -85,19 +87,19 @@ pub fn led_by_settings(project: &Path, home: Option<&Path>) -> BTreeSet<PathBuf>
 
 /// Without links and steps back, as far as it exists.
 fn resolved(path: &Path) -> PathBuf {
-    follow(path).map_or_else(|| path.to_owned(), |(_, real)| real)
+    follow_links(path).map_or_else(|| path.to_owned(), |(_, real)| real)
 }
 
 /// The files of settings of a repository that may be in this directory, or be this directory.
 fn settings_of(dir: &Path) -> Vec<PathBuf> {
     let pointer = dir.join(".git");
-    let named = pointed(&pointer).map(|named| dir.join(named));
+    let named = gitfile_target(&pointer).map(|named| dir.join(named));
     let mut files = Vec::new();
     for git in [dir.to_owned(), pointer].into_iter().chain(named) {
         if git.join("HEAD").symlink_metadata().is_err() {
             continue;
         }
-        let common = folder_in(&git.join("commondir")).map(|common| git.join(common));
+        let common = read_dir_pointer(&git.join("commondir")).map(|common| git.join(common));
         files.extend(["config", "config.worktree"].map(|name| git.join(name)));
         files.extend(common.map(|common| common.join("config")));
     }
@@ -115,17 +117,17 @@ fn read_all(mut files: Vec<PathBuf>, home: Option<&Path>) -> (BTreeSet<String>, 
         if seen.len() > FILES {
             return (names, Some(file));
         }
-        let bytes = match read::bytes(&file, read::SETTINGS, Links::Followed) {
+        let bytes = match bounded_read::bytes(&file, bounded_read::SETTINGS, Symlinks::Follow) {
             Ok(bytes) => bytes,
-            Err(Unread::Absent) => continue,
+            Err(ReadFailure::Absent) => continue,
             // A file of usual size that may not be read here may not be read by git either.
-            Err(Unread::Unreadable) if is_ordinary(&file) => continue,
-            Err(Unread::Unreadable) => {
+            Err(ReadFailure::Unreadable) if is_ordinary(&file) => continue,
+            Err(ReadFailure::Unreadable) => {
                 hidden = Some(file);
                 continue;
             }
         };
-        let settings = Settings::of(&bytes);
+        let settings = GitConfig::parse(&bytes);
         for name in settings.names("filter", &KEYS) {
             match String::from_utf8(name) {
                 Ok(name) => drop(names.insert(name)),
@@ -144,7 +146,7 @@ fn read_all(mut files: Vec<PathBuf>, home: Option<&Path>) -> (BTreeSet<String>, 
 
 fn is_ordinary(file: &Path) -> bool {
     match file.metadata() {
-        Ok(found) => found.is_file() && found.len() <= read::SETTINGS,
+        Ok(found) => found.is_file() && found.len() <= bounded_read::SETTINGS,
         Err(_) => true,
     }
 }
@@ -190,11 +192,11 @@ mod tests {
         write("home/own", "[filter \"five\"]\nclean = x\n");
         write("home/.gitconfig", "[filter \"lfs\"]\nclean = git-lfs clean -- %f\n");
         let home = at("home");
-        let found = filters(&at("p/deep"), Some(&home), None).unwrap();
+        let found = find_git_filters(&at("p/deep"), Some(&home), None).unwrap();
         assert_eq!(found.of_repository, set(&["one", "two", "three", "four", "five"]));
         assert!(found.of_person.contains("lfs"), "{found:?}");
         write("handed", "[filter \"handed\"]\nclean = x\n");
-        let found = filters(&at("p/deep"), Some(&home), Some(&at("handed"))).unwrap();
+        let found = find_git_filters(&at("p/deep"), Some(&home), Some(&at("handed"))).unwrap();
         assert!(
             found.of_person.contains("handed") && !found.of_person.contains("lfs"),
             "{found:?}"
@@ -204,7 +206,7 @@ mod tests {
         write("p/.git/worktrees/t/HEAD", "ref: refs/heads/t\n");
         write("p/.git/worktrees/t/commondir", "../..\n");
         write("p/.git/worktrees/t/config.worktree", "[filter \"six\"]\nclean=x\n");
-        let found = filters(&at("tree"), Some(&home), None).unwrap();
+        let found = find_git_filters(&at("tree"), Some(&home), None).unwrap();
         assert_eq!(found.of_repository, set(&["one", "two", "three", "five", "six"]));
     }
 
@@ -224,7 +226,7 @@ mod tests {
             ("[include]\npath = ../.git\n", false),
         ] {
             std::fs::write(at(".git/config"), text).unwrap();
-            let found = filters(dir.path(), None, None);
+            let found = find_git_filters(dir.path(), None, None);
             assert_eq!(found.is_ok(), fits, "{}", &text[..40.min(text.len())]);
         }
     }

@@ -51,22 +51,22 @@ pub enum StepOutcome {
 /// empty directories into the temporary directory meanwhile. It forks: call it before this process
 /// has threads, or at least none that holds a lock of its own for long (the C library's are safe).
 #[must_use]
-pub fn host() -> HostProbe {
+pub fn probe_host() -> HostProbe {
     let landlock_abi = layer::abi().unwrap_or(0);
     let tried: Vec<(Tier, Option<CageError>)> = match Scratch::new() {
         Ok(scratch) => [Tier::A, Tier::B]
-            .map(|tier| (tier, attempt(tier, &scratch).err()))
+            .map(|tier| (tier, run_in_tier(tier, &scratch).err()))
             .into_iter()
             .collect(),
         Err(error) => vec![(Tier::B, Some(error))],
     };
-    judged(landlock_abi, &tried)
+    evaluate(landlock_abi, &tried)
 }
 
 /// What this host allows, from how each tier went: the strongest without a failure.
-fn judged(landlock_abi: u32, tried: &[(Tier, Option<CageError>)]) -> HostProbe {
+fn evaluate(landlock_abi: u32, tried: &[(Tier, Option<CageError>)]) -> HostProbe {
     let held = tried.iter().filter(|(_, failure)| failure.is_none()).map(|(tier, _)| *tier);
-    let steps = tried.iter().flat_map(|(tier, failure)| account(*tier, failure.as_ref()));
+    let steps = tried.iter().flat_map(|(tier, failure)| steps_of(*tier, failure.as_ref()));
     HostProbe {
         tier: held.max().unwrap_or(Tier::C),
         landlock_abi,
@@ -76,7 +76,7 @@ fn judged(landlock_abi: u32, tried: &[(Tier, Option<CageError>)]) -> HostProbe {
 }
 
 /// The steps of a tier up to the one that failed, and beyond.
-fn account(tier: Tier, failure: Option<&CageError>) -> Vec<HostStep> {
+fn steps_of(tier: Tier, failure: Option<&CageError>) -> Vec<HostStep> {
     let mut reached = true;
     Step::ALL
         .into_iter()
@@ -100,7 +100,7 @@ fn account(tier: Tier, failure: Option<&CageError>) -> Vec<HostStep> {
 }
 
 /// Runs a shell that does nothing in a cage of this tier, in a process of its own.
-fn attempt(tier: Tier, scratch: &Scratch) -> Result<(), CageError> {
+fn run_in_tier(tier: Tier, scratch: &Scratch) -> Result<(), CageError> {
     let wanted = scratch.confinement(tier);
     let (line, its_line) = Line::pair()?;
     let child = sys::fork(move || {
@@ -119,7 +119,7 @@ fn attempt(tier: Tier, scratch: &Scratch) -> Result<(), CageError> {
 
 fn run(wanted: &Confinement) -> Result<(), CageError> {
     let (cage, enforced) = Cage::prepare(wanted, None)?;
-    lowered(wanted, &enforced)?;
+    fail_if_lowered(wanted, &enforced)?;
     let program = Program {
         argv: ["sh", "-c", ":"].map(Into::into).to_vec(),
         env: Vec::new(),
@@ -130,7 +130,7 @@ fn run(wanted: &Confinement) -> Result<(), CageError> {
 }
 
 /// A lower tier than asked for is a failure here.
-fn lowered(wanted: &Confinement, enforced: &Enforced) -> Result<(), CageError> {
+fn fail_if_lowered(wanted: &Confinement, enforced: &Enforced) -> Result<(), CageError> {
     if enforced.tier == wanted.highest_tier {
         return Ok(());
     }
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn steps_after_the_failed_one_are_not_claimed() {
         let failure = CageError::new(Step::Root, "no");
-        let steps = account(Tier::A, Some(&failure));
+        let steps = steps_of(Tier::A, Some(&failure));
         assert_eq!(steps.len(), Step::ALL.len() - 2, "all but the loss of a process, and a copy");
         let outcome = |step| {
             let found = steps.iter().find(|entry| entry.step == step);
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(outcome(Step::Landlock), Some(StepOutcome::Done));
         assert_eq!(outcome(Step::Root), Some(StepOutcome::Failed("no".into())));
         assert_eq!(outcome(Step::Layer), Some(StepOutcome::NotReached));
-        let without = account(Tier::B, None);
+        let without = steps_of(Tier::B, None);
         assert!(without.iter().all(|step| step.outcome == StepOutcome::Done));
         assert!(!without.iter().any(|step| step.step == Step::Root));
     }
@@ -238,9 +238,9 @@ mod tests {
         for (abi, with, without, of_a, of_b) in table {
             let failure = || layer::enough(abi).err();
             let refused = || Some(CageError::new(Step::Namespaces, "refused"));
-            let probe = judged(abi, &[(a, failure()), (b, failure())]);
+            let probe = evaluate(abi, &[(a, failure()), (b, failure())]);
             assert_eq!(probe.tier, with, "version {abi}");
-            let lower = judged(abi, &[(a, failure().or_else(refused)), (b, failure())]);
+            let lower = evaluate(abi, &[(a, failure().or_else(refused)), (b, failure())]);
             assert_eq!(lower.tier, without, "version {abi} without namespaces");
             if let Some(failure) = failure() {
                 // Below the least nothing runs, and this is what `doctor` says of it.

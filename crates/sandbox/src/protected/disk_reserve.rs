@@ -11,9 +11,9 @@ use std::path::PathBuf;
 
 /// Files without a name, one on each disk.
 #[derive(Debug, Default)]
-pub(super) struct Reserve(Vec<File>);
+pub(super) struct DiskReserve(Vec<File>);
 
-impl Reserve {
+impl DiskReserve {
     /// Takes this much room on the disk of each folder. A file system that keeps no room for a file
     /// without a name, or takes nothing new at all, has none taken.
     ///

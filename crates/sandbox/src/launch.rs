@@ -7,7 +7,7 @@ use crate::cgroup::{Controller, Group};
 use crate::claims::{self, Bounded, Ground, Held, Observed, Root, Status, Waits};
 use crate::error::{CageError, Step};
 use crate::fence::Fence;
-use crate::grants::{self, Grant, Grants, Means};
+use crate::grants::{self, GrantVia, Grants, PathGrant};
 use crate::handover::Line;
 use crate::hosts_file;
 use crate::inert::Inert;
@@ -17,16 +17,16 @@ use crate::layers::Layers;
 use crate::listener::{
     self, Held as HeldSettings, Listener, Ports, Runnable, Signals, Watch, Watched,
 };
-use crate::namespaces::{self, Left};
-use crate::policy::{Access, Fresh, Policy};
+use crate::namespaces::{self, UserNs};
+use crate::policy::{Access, ConfinementPolicy, FreshMount};
 use crate::privileges::{self, Counting};
-use crate::protected::Before;
-use crate::root::{Islands, Plan as RootPlan};
+use crate::protected::Baseline;
+use crate::root::{MountPlan as RootPlan, MountRestrictions};
 use crate::seccomp::{self, Filter, InstallError, Mark, Plan};
 use crate::shared_memory::{SHM, Seen, SharedMemory};
 use crate::sys;
 use crate::tree::{Bond, Tree};
-use crate::uncaged;
+use crate::unsandboxed;
 use landlock::RulesetCreated;
 use nix::errno::Errno;
 use nix::sched::CloneFlags;
@@ -46,31 +46,33 @@ use std::path::PathBuf;
 pub(crate) fn prepare(
     wanted: &Confinement,
     mounted: Option<OwnedFd>,
-    policy: &Policy,
+    policy: &ConfinementPolicy,
     abi: u32,
 ) -> Result<(Cage, Enforced), CageError> {
-    grants::private_are_ours(wanted)?;
+    grants::check_private_dirs(wanted)?;
     match wanted.highest_tier {
-        Tier::A => match namespaces::leave()? {
-            Left::Refused(errno) => {
-                no_list(wanted, &format!("this host refuses them ({errno})"))?;
-                no_loss(wanted, errno)?;
+        Tier::A => match namespaces::enter_user_ns()? {
+            UserNs::Refused(errno) => {
+                refuse_allow_list(wanted, &format!("this host refuses them ({errno})"))?;
+                refuse_lower_tier(wanted, errno)?;
                 let (cage, mut enforced) = tier_b(wanted, policy, abi)?;
                 let limit = format!("Namespaces were refused ({errno}), so tier B holds.");
                 enforced.limits.insert(0, limit);
                 Ok((cage, enforced))
             }
-            left @ (Left::AsRoot | Left::AsUser) => tier_a(wanted, (policy, mounted), abi, left),
+            left @ (UserNs::NotNeeded | UserNs::Entered) => {
+                tier_a(wanted, (policy, mounted), abi, left)
+            }
         },
         Tier::B | Tier::C => {
-            no_list(wanted, "tier B does without")?;
+            refuse_allow_list(wanted, "tier B does without")?;
             tier_b(wanted, policy, abi)
         }
     }
 }
 
 /// Nothing but a network of its own keeps a command from going around a list.
-fn no_list(wanted: &Confinement, why: &str) -> Result<(), CageError> {
+fn refuse_allow_list(wanted: &Confinement, why: &str) -> Result<(), CageError> {
     match wanted.network {
         Network::Off | Network::On => Ok(()),
         Network::Listed => Err(CageError::new(
@@ -82,7 +84,7 @@ fn no_list(wanted: &Confinement, why: &str) -> Result<(), CageError> {
 }
 
 /// Tier B claims less than the tier that was asked for, and only best-effort accepts that.
-fn no_loss(wanted: &Confinement, errno: Errno) -> Result<(), CageError> {
+fn refuse_lower_tier(wanted: &Confinement, errno: Errno) -> Result<(), CageError> {
     match wanted.level {
         Level::BestEffort => Ok(()),
         Level::Required | Level::Uncaged => Err(CageError::new(
@@ -98,36 +100,37 @@ fn no_loss(wanted: &Confinement, errno: Errno) -> Result<(), CageError> {
 /// Namespaces around Landlock and seccomp, in a root built by allow.
 fn tier_a(
     wanted: &Confinement,
-    (policy, mounted): (&Policy, Option<OwnedFd>),
+    (policy, mounted): (&ConfinementPolicy, Option<OwnedFd>),
     abi: u32,
-    left: Left,
+    left: UserNs,
 ) -> Result<(Cage, Enforced), CageError> {
     let (group, without) = Group::of(wanted);
-    let mut grants = Grants::find(wanted, policy, Means::Root)?;
+    let mut grants = Grants::open_all(wanted, policy, GrantVia::MountedRoot)?;
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
-    let held = listener::hold(std::mem::take(&mut grants.settings))?;
+    let held = listener::hold(std::mem::take(&mut grants.git_configs))?;
     let watched = Watched::of(&grants.protected);
     let protects = !grants.protected.is_empty();
     let mut redirects = redirects(&wanted.hosts);
-    let hosts = hosts_file::with(&redirects);
+    let hosts = hosts_file::text_with(&redirects);
     if hosts.is_none() {
         redirects.clear();
     }
     let plan = RootPlan::new(&grants, wanted.limits.memory_bytes)
-        .with_rooms(held.iter().filter_map(HeldSettings::room).collect())
+        .with_staging_dirs(held.iter().filter_map(HeldSettings::room).collect())
         .with_hosts(hosts);
     let mut watch = watch(wanted, policy, &grants, Some(&plan), abi)?;
-    let fresh = plan.fresh();
+    let fresh = plan.fresh_mounts();
     let first = First::start(plan.clone(), mounted, wanted.limits.processes)?;
     // Meanwhile, on another processor, the root is built.
-    let mut losses = namespaces::leave_network(wanted.network)?;
-    let (doors, refused) = namespaces::doors(wanted.network, &redirects)?;
+    let mut losses = namespaces::leave_network_and_ipc(wanted.network)?;
+    let (doors, refused) = namespaces::bind_proxy_listeners(wanted.network, &redirects)?;
     beside.extend(refused.map(|error| claims::no_redirects(&error)));
     // Their fresh namesakes are granted instead. The host's /proc stays in the rules, for the
     // listener: the command cannot reach it.
-    let is_own = |grant: &mut Grant| matches!(grant.fresh, Some(Fresh::Pts | Fresh::Shm));
-    let fresh_ones: Vec<Grant> = grants.list.extract_if(.., is_own).collect();
+    let is_own =
+        |grant: &mut PathGrant| matches!(grant.fresh, Some(FreshMount::Pts | FreshMount::Shm));
+    let fresh_ones: Vec<PathGrant> = grants.list.extract_if(.., is_own).collect();
     let mut layers = Layers::new(wanted, policy, &grants, tcp(Tier::A, wanted.network))?;
     let ready = first.await_root()?;
     let unbounded = ready.losses.iter().any(|loss| loss == INIT_UNBOUNDED);
@@ -146,9 +149,9 @@ fn tier_a(
     let mounted = descriptors.collect();
     grants.list.extend(fresh_ones);
     beside.extend(grants.without_overlays(&ready.plain));
-    let plan = plan.without(&ready.plain);
-    beside.extend(plan.lends().then(|| claims::SPECIAL_FILES.to_owned()));
-    see(&mut watch, &grants, plan.islands());
+    let plan = plan.without_overlays(&ready.plain);
+    beside.extend(plan.shows_host_in_private().then(|| claims::SPECIAL_FILES.to_owned()));
+    set_access(&mut watch, &grants, plan.restrictions());
     let (watched, unseen) = match watched {
         Ok(watched) => (Some(watched), None),
         Err(errno) => (None, Some(errno)),
@@ -163,14 +166,14 @@ fn tier_a(
     }
     let Layers { own, inner, .. } = layers;
     let fence = Fence::raise(own)?;
-    let mut cage = Launch {
+    let mut cage = CageLaunch {
         wanted,
-        lock: Some(Lock { watch, rules: inner }),
-        before: grants.before.take(),
-        inside: Some(Inside { processes, mounts }),
+        lock: Some(CommandLock { watch, rules: inner }),
+        baseline: grants.baseline.take(),
+        inside: Some(EnteredNamespaces { processes, mounts }),
         counting: match left {
-            Left::AsUser => Counting::Own,
-            Left::AsRoot | Left::Refused(_) => Counting::Shared,
+            UserNs::Entered => Counting::Own,
+            UserNs::NotNeeded | UserNs::Refused(_) => Counting::Shared,
         },
         bond: Bond::Namespace { first, fence },
         group,
@@ -180,29 +183,29 @@ fn tier_a(
     // The listener is who watches.
     let unseen = unseen.or_else(|| cage.listener.is_none().then_some(Errno::ENOSYS));
     beside.extend(protects.then(|| claims::replaced(unseen)));
-    cage.doors = doors;
-    (cage.readable, cage.overlays, cage.mounted) = (readable, overlays, mounted);
+    cage.proxy_listeners = doors;
+    (cage.readable, cage.overlays, cage.overlay_mounts) = (readable, overlays, mounted);
     let ground = Ground {
         tier: Tier::A,
         abi,
         network: wanted.network,
         // RLIMIT_NPROC counts in the user namespace, but never binds uid 0.
-        processes: if unbounded && (left == Left::AsRoot || getuid().is_root()) {
+        processes: if unbounded && (left == UserNs::NotNeeded || getuid().is_root()) {
             bounded(&cage, Controller::Processes, wanted.limits.processes)
         } else {
             by_kernel(wanted.limits.processes)
         },
         memory: bounded(&cage, Controller::Memory, wanted.limits.memory_bytes),
-        root: powers(),
+        root: root_powers(),
         observed: observed(&cage),
         waits: waits(),
         status: Status::Kept,
         held: Held::Kernel,
     };
-    let names = namespaces::names(left, wanted.network);
+    let names = namespaces::namespace_names(left, wanted.network);
     let mut enforced = enforced(wanted, ground, names, grants.missing);
     enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
-    enforced.limits.extend(unprotected(&cage).into_iter().chain(without));
+    enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
     enforced.limits.extend(beside.into_iter().chain(claims::beyond(policy)));
     let losses = losses.into_iter().map(|loss| format!("Lost: {loss}"));
     enforced.limits.extend(losses);
@@ -210,11 +213,15 @@ fn tier_a(
 }
 
 /// Landlock and seccomp alone; this process is the subreaper.
-fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enforced), CageError> {
+fn tier_b(
+    wanted: &Confinement,
+    policy: &ConfinementPolicy,
+    abi: u32,
+) -> Result<(Cage, Enforced), CageError> {
     prctl::set_child_subreaper(true)
         .map_err(|error| CageError::os(Step::Fork, "becoming the subreaper", error))?;
     let (group, without) = Group::of(wanted);
-    let mut grants = Grants::find(wanted, policy, Means::Layer)?;
+    let mut grants = Grants::open_all(wanted, policy, GrantVia::Landlock)?;
     let mut beside = claims::keys(&grants);
     beside.extend(claims::programs(wanted.profile, &grants));
     let watch = watch(wanted, policy, &grants, None, abi)?;
@@ -226,10 +233,10 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     privileges::drop_all()?;
     let Layers { own, inner, .. } = layers;
     let fence = Fence::raise(own)?;
-    let mut cage = Launch {
+    let mut cage = CageLaunch {
         wanted,
-        lock: Some(Lock { watch, rules: inner }),
-        before: grants.before.take(),
+        lock: Some(CommandLock { watch, rules: inner }),
+        baseline: grants.baseline.take(),
         inside: None,
         counting: Counting::Shared,
         bond: Bond::Domain { fence, guard: None },
@@ -245,7 +252,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
         network: wanted.network,
         processes: bounded(&cage, Controller::Processes, wanted.limits.processes),
         memory: bounded(&cage, Controller::Memory, wanted.limits.memory_bytes),
-        root: powers(),
+        root: root_powers(),
         observed: observed(&cage),
         waits: waits(),
         status: match (policy.keeps_project(), observed(&cage)) {
@@ -260,7 +267,7 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
     };
     let mut enforced = enforced(wanted, ground, Vec::new(), grants.missing);
     enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
-    enforced.limits.extend(unprotected(&cage).into_iter().chain(without));
+    enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
     enforced.limits.extend(beside.into_iter().chain(claims::beyond(policy)));
     Ok((cage, enforced))
 }
@@ -270,20 +277,20 @@ fn tier_b(wanted: &Confinement, policy: &Policy, abi: u32) -> Result<(Cage, Enfo
 ///
 /// # Errors
 /// The step that failed.
-pub(crate) fn uncaged(
+pub(crate) fn prepare_unsandboxed(
     wanted: &Confinement,
-    policy: &Policy,
+    policy: &ConfinementPolicy,
 ) -> Result<(Cage, Enforced), CageError> {
-    no_list(wanted, "this host makes none")?;
+    refuse_allow_list(wanted, "this host makes none")?;
     prctl::set_child_subreaper(true)
         .map_err(|error| CageError::os(Step::Fork, "becoming the subreaper", error))?;
     let (group, without) = Group::of(wanted);
     let held = if group.is_some() { Held::Group } else { Held::Runner };
-    let mut grants = Grants::find(wanted, policy, Means::Layer)?;
-    let cage = Launch {
+    let mut grants = Grants::open_all(wanted, policy, GrantVia::Landlock)?;
+    let cage = CageLaunch {
         wanted,
         lock: None,
-        before: grants.before.take(),
+        baseline: grants.baseline.take(),
         inside: None,
         counting: Counting::Shared,
         bond: Bond::Domain { fence: None, guard: None },
@@ -291,19 +298,19 @@ pub(crate) fn uncaged(
         shared: SharedMemory::unseen(),
     }
     .launch()?;
-    let mut enforced = uncaged::enforced(wanted, held, grants.missing);
+    let mut enforced = unsandboxed::enforced(wanted, held, grants.missing);
     enforced.cgroup = cage.tree.group().map(Group::held).unwrap_or_default();
-    enforced.limits.extend(unprotected(&cage).into_iter().chain(without));
+    enforced.limits.extend(protection_limits(&cage).into_iter().chain(without));
     Ok((cage, enforced))
 }
 
 /// What it takes to start the command's process.
-struct Launch<'a> {
+struct CageLaunch<'a> {
     wanted: &'a Confinement,
     /// `None` without a cage.
-    lock: Option<Lock>,
-    before: Option<Before>,
-    inside: Option<Inside>,
+    lock: Option<CommandLock>,
+    baseline: Option<Baseline>,
+    inside: Option<EnteredNamespaces>,
     counting: Counting,
     bond: Bond,
     group: Option<Group>,
@@ -311,19 +318,19 @@ struct Launch<'a> {
 }
 
 /// What keeps the command in, and who looks at it.
-struct Lock {
+struct CommandLock {
     watch: Watch,
     /// The command's own layer; this process entered its layer already.
     rules: RulesetCreated,
 }
 
 /// The namespaces of tier A that the command's process enters by itself.
-struct Inside {
+struct EnteredNamespaces {
     processes: OwnedFd,
     mounts: OwnedFd,
 }
 
-impl Launch<'_> {
+impl CageLaunch<'_> {
     /// Forks the command's process and waits until it has locked itself.
     fn launch(self) -> Result<Cage, CageError> {
         let piped = |error| CageError::os(Step::Handover, "a pipe for the output", error);
@@ -334,7 +341,7 @@ impl Launch<'_> {
         let (errors, its_errors) = std::io::pipe().map_err(piped)?;
         let (line, its_line) = Line::pair()?;
         let inert = Inert {
-            input: nothing()?,
+            input: open_dev_null()?,
             output: its_output.into(),
             errors: its_errors.into(),
             root: self
@@ -380,21 +387,21 @@ impl Launch<'_> {
             end,
             output: File::from(OwnedFd::from(output)),
             errors: File::from(OwnedFd::from(errors)),
-            before: self.before,
+            baseline: self.baseline,
             limits: self.wanted.limits,
             network: self.wanted.network,
-            doors: Vec::new(),
+            proxy_listeners: Vec::new(),
             shared: self.shared,
             runnable: None,
             readable: Vec::new(),
             overlays: Vec::new(),
-            mounted: Vec::new(),
+            overlay_mounts: Vec::new(),
         })
     }
 }
 
 /// What a process without input reads.
-pub(crate) fn nothing() -> Result<OwnedFd, CageError> {
+pub(crate) fn open_dev_null() -> Result<OwnedFd, CageError> {
     File::open("/dev/null")
         .map(OwnedFd::from)
         .map_err(|error| CageError::os(Step::Handover, "/dev/null", error))
@@ -409,14 +416,14 @@ fn readable(grants: &Grants) -> Vec<PathBuf> {
 /// What the listener has to know. To be made before this process locks itself.
 fn watch(
     wanted: &Confinement,
-    policy: &Policy,
+    policy: &ConfinementPolicy,
     grants: &Grants,
     root: Option<&RootPlan>,
     abi: u32,
 ) -> Result<Watch, CageError> {
     let (tier, islands) = match root {
-        Some(plan) => (Tier::A, plan.islands()),
-        None => (Tier::B, Islands::default()),
+        Some(plan) => (Tier::A, plan.restrictions()),
+        None => (Tier::B, MountRestrictions::default()),
     };
     let place = |path: &str| {
         File::options()
@@ -461,12 +468,12 @@ fn watch(
         host: place("/")?,
         proc,
     };
-    see(&mut watch, grants, islands);
+    set_access(&mut watch, grants, islands);
     Ok(watch)
 }
 
 /// What may be done where, in the root as it stands.
-fn see(watch: &mut Watch, grants: &Grants, islands: Islands) {
+fn set_access(watch: &mut Watch, grants: &Grants, islands: MountRestrictions) {
     let granted = |may: fn(Access) -> bool| -> Vec<_> {
         let list = grants.list.iter().filter(|grant| may(grant.shown()));
         list.map(|grant| grant.path.clone()).collect()
@@ -474,8 +481,8 @@ fn see(watch: &mut Watch, grants: &Grants, islands: Islands) {
     watch.sockets = granted(Access::writes);
     watch.runnable = Runnable {
         places: granted(Access::runs),
-        islands: islands.inert,
-        private: grants.private(),
+        islands: islands.no_exec,
+        private: grants.private_dirs(),
     };
     // Devices may be opened for writing too.
     watch.writable = granted(|access| match access {
@@ -512,9 +519,9 @@ fn enforced(
 }
 
 /// What is to be said of protected names: where there are very many, and where they lead.
-fn unprotected(cage: &Cage) -> Vec<String> {
-    let Some(before) = &cage.before else { return Vec::new() };
-    let crowded = before.is_crowded().then(|| claims::CROWDED.to_owned());
+fn protection_limits(cage: &Cage) -> Vec<String> {
+    let Some(before) = &cage.baseline else { return Vec::new() };
+    let crowded = before.is_incomplete().then(|| claims::CROWDED.to_owned());
     crowded.into_iter().chain(before.limits().iter().cloned()).collect()
 }
 
@@ -533,7 +540,7 @@ fn by_kernel(most: u64) -> Bounded {
 }
 
 /// Whether the command is root by number.
-fn powers() -> Root {
+fn root_powers() -> Root {
     if getuid().is_root() { Root::Powerless } else { Root::No }
 }
 

@@ -1,8 +1,8 @@
 //! What was at a protected name before the command, as far as it takes to notice a change and to
 //! put it back.
 
-use super::read::{self, Links};
-use super::saved::saved;
+use super::baseline_file::persist;
+use super::bounded_read::{self, Symlinks};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -19,42 +19,42 @@ const BLOCK: u64 = 4096;
 
 /// What may still be kept.
 #[derive(Debug)]
-pub(super) struct Room {
+pub(super) struct CaptureBudget {
     bytes: u64,
     names: usize,
     /// Taken on a disk by what was kept.
     blocks: u64,
     /// Something was left out.
-    short: bool,
+    exhausted: bool,
 }
 
-impl Room {
+impl CaptureBudget {
     pub(super) fn new() -> Self {
-        Self { bytes: ALL_BYTES, names: ALL_NAMES, blocks: 0, short: false }
+        Self { bytes: ALL_BYTES, names: ALL_NAMES, blocks: 0, exhausted: false }
     }
 
     /// Room on a disk for what was kept, in bytes.
-    pub(super) fn used(&self) -> u64 {
+    pub(super) fn disk_bytes(&self) -> u64 {
         self.blocks * BLOCK
     }
 
     /// Whether something found no room.
-    pub(super) fn is_short(&self) -> bool {
-        self.short
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.exhausted
     }
 }
 
 /// What was there.
 #[derive(Debug)]
-pub(super) enum Seen {
+pub(super) enum FileState {
     File {
-        stamp: Stamp,
+        stamp: InodeStamp,
         bytes: Option<Vec<u8>>,
     },
     /// Without git's examples of hooks, which nobody runs.
     Folder {
         mode: u32,
-        names: BTreeMap<OsString, Seen>,
+        names: BTreeMap<OsString, FileState>,
     },
     Link(PathBuf),
     /// A FIFO or something else without a content of its own.
@@ -63,13 +63,13 @@ pub(super) enum Seen {
         number: u64,
     },
     /// Held by a mount, or more than can be kept.
-    Unwatched,
+    Unrecorded,
 }
 
 /// What changes with every change of a file, but for what is written through a mapping on tmpfs. The
 /// last change is the kernel's own note of it: no program without privileges sets it back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct InodeStamp {
     device: u64,
     number: u64,
     bytes: u64,
@@ -77,7 +77,7 @@ pub(super) struct Stamp {
     changed: (i64, i64),
 }
 
-impl Stamp {
+impl InodeStamp {
     pub(super) fn of(found: &Metadata) -> Self {
         Self {
             device: found.dev(),
@@ -89,7 +89,7 @@ impl Stamp {
     }
 }
 
-impl Seen {
+impl FileState {
     /// Whether it holds the same, wherever it lies and whenever it was made.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
@@ -108,7 +108,7 @@ impl Seen {
                 | Self::Folder { .. }
                 | Self::Link(_)
                 | Self::Special { .. }
-                | Self::Unwatched,
+                | Self::Unrecorded,
                 _,
             ) => false,
         }
@@ -116,66 +116,79 @@ impl Seen {
 }
 
 /// Looks at a name; `None` where there is nothing.
-pub(super) fn look(path: &Path, room: &mut Room) -> Option<Seen> {
-    look_within(path, room, DEEP)
+pub(super) fn capture(path: &Path, room: &mut CaptureBudget) -> Option<FileState> {
+    capture_within(path, room, DEEP)
 }
 
-fn look_within(path: &Path, room: &mut Room, deep: usize) -> Option<Seen> {
+fn capture_within(path: &Path, room: &mut CaptureBudget, deep: usize) -> Option<FileState> {
     let found = path.symlink_metadata().ok()?;
     let Some(names) = room.names.checked_sub(1) else {
-        room.short = true;
-        return Some(Seen::Unwatched);
+        room.exhausted = true;
+        return Some(FileState::Unrecorded);
     };
     room.names = names;
     if found.is_symlink() {
-        return Some(std::fs::read_link(path).map_or(Seen::Unwatched, Seen::Link));
+        return Some(std::fs::read_link(path).map_or(FileState::Unrecorded, FileState::Link));
     }
     if found.is_file() {
-        let stamp = Stamp::of(&found);
+        let stamp = InodeStamp::of(&found);
         let room_left = found.len() <= FILE_BYTES && found.len() <= room.bytes;
-        room.short |= !room_left;
-        let bytes =
-            if room_left { read::bytes(path, FILE_BYTES, Links::Refused).ok() } else { None };
+        room.exhausted |= !room_left;
+        let bytes = if room_left {
+            bounded_read::bytes(path, FILE_BYTES, Symlinks::Refuse).ok()
+        } else {
+            None
+        };
         if let Some(bytes) = &bytes {
             let bytes = bytes.len() as u64;
             room.bytes -= bytes.min(room.bytes);
             room.blocks += bytes.div_ceil(BLOCK) + 1;
         }
-        return Some(Seen::File { stamp, bytes });
+        return Some(FileState::File { stamp, bytes });
     }
     if !found.is_dir() {
-        return Some(Seen::Special { device: found.dev(), number: found.ino() });
+        return Some(FileState::Special { device: found.dev(), number: found.ino() });
     }
     let Some(deep) = deep.checked_sub(1) else {
-        room.short = true;
-        return Some(Seen::Unwatched);
+        room.exhausted = true;
+        return Some(FileState::Unrecorded);
     };
-    let Ok(entries) = std::fs::read_dir(path) else { return Some(Seen::Unwatched) };
+    let Ok(entries) = std::fs::read_dir(path) else { return Some(FileState::Unrecorded) };
     let mut names = BTreeMap::new();
     for entry in entries.flatten().filter(|entry| !is_sample(&entry.path())) {
-        if let Some(seen) = look_within(&entry.path(), room, deep) {
+        if let Some(seen) = capture_within(&entry.path(), room, deep) {
             names.insert(entry.file_name(), seen);
         }
     }
-    Some(Seen::Folder { mode: found.mode() & 0o7777, names })
+    Some(FileState::Folder { mode: found.mode() & 0o7777, names })
 }
 
 /// Where what is there differs from what was.
-pub(super) fn differing(path: &Path, seen: Option<&Seen>) -> Vec<PathBuf> {
-    differing_from(path, seen, look(path, &mut Room::new()).as_ref())
+pub(super) fn changed_paths(path: &Path, seen: Option<&FileState>) -> Vec<PathBuf> {
+    changed_paths_between(path, seen, capture(path, &mut CaptureBudget::new()).as_ref())
 }
 
-fn differing_from(path: &Path, before: Option<&Seen>, after: Option<&Seen>) -> Vec<PathBuf> {
+fn changed_paths_between(
+    path: &Path,
+    before: Option<&FileState>,
+    after: Option<&FileState>,
+) -> Vec<PathBuf> {
     let differs = match (before, after) {
-        (Some(Seen::Folder { mode, names }), Some(Seen::Folder { mode: now, names: there })) => {
+        (
+            Some(FileState::Folder { mode, names }),
+            Some(FileState::Folder { mode: now, names: there }),
+        ) => {
             let all: BTreeSet<_> = names.keys().chain(there.keys()).collect();
             let within = all.into_iter().flat_map(|name| {
-                differing_from(&path.join(name), names.get(name), there.get(name))
+                changed_paths_between(&path.join(name), names.get(name), there.get(name))
             });
             let own = (mode != now).then(|| path.to_owned());
             return own.into_iter().chain(within).collect();
         }
-        (Some(Seen::File { stamp, bytes }), Some(Seen::File { stamp: now, bytes: there })) => {
+        (
+            Some(FileState::File { stamp, bytes }),
+            Some(FileState::File { stamp: now, bytes: there }),
+        ) => {
             // Touched and not changed is no change, where that can be known. What is written through
             // a mapping of a file in memory leaves no trace in its times.
             match bytes {
@@ -183,10 +196,10 @@ fn differing_from(path: &Path, before: Option<&Seen>, after: Option<&Seen>) -> V
                 None => stamp != now,
             }
         }
-        (Some(Seen::Link(to)), Some(Seen::Link(now))) => to != now,
+        (Some(FileState::Link(to)), Some(FileState::Link(now))) => to != now,
         (
-            Some(Seen::Special { device, number }),
-            Some(Seen::Special { device: its_device, number: its_number }),
+            Some(FileState::Special { device, number }),
+            Some(FileState::Special { device: its_device, number: its_number }),
         ) => (device, number) != (its_device, its_number),
         (None, None) => false,
         // Another kind of thing, or more than could be looked at.
@@ -207,11 +220,11 @@ pub(super) fn is_sample_by_name(path: &Path) -> bool {
         && path.parent().is_some_and(|folder| folder.ends_with("hooks"))
 }
 
-saved!(struct Stamp { device, number, bytes, mode, changed });
-saved!(enum Seen {
+persist!(struct InodeStamp { device, number, bytes, mode, changed });
+persist!(enum FileState {
     0 => File { stamp, bytes },
     1 => Folder { mode, names },
     2 => Link(to),
     3 => Special { device, number },
-    4 => Unwatched,
+    4 => Unrecorded,
 });

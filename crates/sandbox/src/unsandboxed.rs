@@ -1,20 +1,20 @@
 //! A process that goes on without a cage: where this host can make none, and a person accepted that
 //! for a session. What can be locked is locked, and nothing of it is claimed. For `cage` only.
 
-use crate::cage::network_of;
+use crate::cage::effective_network;
 use crate::claims::{self, Held};
 use crate::error::CageError;
-use crate::grants::{Grants, Means};
+use crate::grants::{GrantVia, Grants};
+use crate::launch;
 use crate::layer;
-use crate::policy::Policy;
+use crate::policy::ConfinementPolicy;
 use crate::privileges;
-use crate::runner;
 use crate::seccomp::{Filter, Plan};
 use protocol::confinement::{Confinement, Enforced, Level, Tier, WITHOUT_CAGE};
 
 /// What a worker of our own asks for, on a host that can make no cage: to go on without.
 #[must_use]
-pub fn of_worker(mut wanted: Confinement) -> Confinement {
+pub fn worker_confinement(mut wanted: Confinement) -> Confinement {
     if std::env::var_os(WITHOUT_CAGE).is_some() {
         wanted.highest_tier = Tier::C;
         wanted.level = Level::Uncaged;
@@ -26,13 +26,16 @@ pub fn of_worker(mut wanted: Confinement) -> Confinement {
 ///
 /// # Errors
 /// `Step::Privileges`.
-pub(crate) fn enter(wanted: &Confinement, policy: &Policy) -> Result<Enforced, CageError> {
-    let network = network_of(policy, wanted);
+pub(crate) fn enter(
+    wanted: &Confinement,
+    policy: &ConfinementPolicy,
+) -> Result<Enforced, CageError> {
+    let network = effective_network(policy, wanted);
     privileges::drop_all()?;
     // Each that fails is one that this host does not have, and the record claims none.
     let _ = layer::abi()
-        .and_then(|_| Grants::find(wanted, policy, Means::Layer))
-        .and_then(|grants| layer::rules(&grants, runner::tcp(Tier::C, network)))
+        .and_then(|_| Grants::open_all(wanted, policy, GrantVia::Landlock))
+        .and_then(|grants| layer::rules(&grants, launch::tcp(Tier::C, network)))
         .and_then(layer::enforce);
     let _ = Filter::new(&Plan::in_process(network, layer::abi().unwrap_or(0)))
         .and_then(|filter| filter.install());

@@ -9,33 +9,33 @@ use std::path::{Component, Path, PathBuf};
 
 /// A symbolic link on the way to a grant, made again in the new root.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Link {
+pub(crate) struct PathLink {
     pub at: PathBuf,
     pub to: PathBuf,
 }
 
 /// The way to a path, name by name.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Way {
+pub(crate) struct ResolvedPath {
     /// The links that are followed, outermost first.
-    pub links: Vec<Link>,
+    pub links: Vec<PathLink>,
     /// Names that it leaves again by `..`.
-    left: Vec<PathBuf>,
+    left_dirs: Vec<PathBuf>,
     /// Where it ends, whether there is anything or not.
     pub end: PathBuf,
 }
 
-impl Way {
+impl ResolvedPath {
     /// `None` where the way ends nowhere, as links do that lead to each other.
-    pub(crate) fn to(path: &Path) -> Option<Self> {
-        Self::by(path, |at| std::fs::read_link(at).ok())
+    pub(crate) fn resolve(path: &Path) -> Option<Self> {
+        Self::resolve_with(path, |at| std::fs::read_link(at).ok())
     }
 
     /// The same by what is told of each name: where it leads, if it is a link.
-    fn by(path: &Path, read_link: impl Fn(&Path) -> Option<PathBuf>) -> Option<Self> {
+    fn resolve_with(path: &Path, read_link: impl Fn(&Path) -> Option<PathBuf>) -> Option<Self> {
         let (mut links, mut left) = (Vec::new(), Vec::new());
         let mut real = PathBuf::from("/");
-        let mut ahead: Vec<OsString> = parts(path);
+        let mut ahead: Vec<OsString> = reversed_parts(path);
         // The kernel's own bound on links in one path.
         while let Some(part) = ahead.pop() {
             if links.len() > 40 {
@@ -52,18 +52,18 @@ impl Way {
                     if to.is_absolute() {
                         real = PathBuf::from("/");
                     }
-                    ahead.extend(parts(&to));
-                    links.push(Link { at, to });
+                    ahead.extend(reversed_parts(&to));
+                    links.push(PathLink { at, to });
                 }
                 None => real = at,
             }
         }
-        Some(Self { links, left, end: real })
+        Some(Self { links, left_dirs: left, end: real })
     }
 
     /// The first name on the way that lies in one of these places and leads on from there.
-    pub(crate) fn led_in(&self, places: &[PathBuf]) -> Option<&Path> {
-        let names = self.links.iter().map(|link| &link.at).chain(&self.left);
+    pub(crate) fn first_redirect_in(&self, places: &[PathBuf]) -> Option<&Path> {
+        let names = self.links.iter().map(|link| &link.at).chain(&self.left_dirs);
         let mut names = names.map(PathBuf::as_path);
         names.find(|name| lies_in(name, places))
     }
@@ -77,15 +77,16 @@ impl Way {
 /// Whether who can write in these places, real paths, decides where a path leads: a name on the way lies
 /// there and leads on, or the way ends nowhere.
 #[must_use]
-pub fn is_led_by(path: &Path, places: &[PathBuf]) -> bool {
-    Way::to(path).is_none_or(|way| way.led_in(places).is_some())
+pub fn is_redirectable_in(path: &Path, places: &[PathBuf]) -> bool {
+    ResolvedPath::resolve(path).is_none_or(|way| way.first_redirect_in(places).is_some())
 }
 
 /// Whether who can write in these places, real paths, decides what is found at a path: where it leads, or
 /// what lies at its end.
 #[must_use]
-pub fn is_written_by(path: &Path, places: &[PathBuf]) -> bool {
-    Way::to(path).is_none_or(|way| way.led_in(places).is_some() || way.ends_in(places))
+pub fn is_changeable_in(path: &Path, places: &[PathBuf]) -> bool {
+    ResolvedPath::resolve(path)
+        .is_none_or(|way| way.first_redirect_in(places).is_some() || way.ends_in(places))
         || lies_in(path, places)
 }
 
@@ -94,12 +95,12 @@ fn lies_in(path: &Path, places: &[PathBuf]) -> bool {
 }
 
 /// The links that are followed on the way to a path, and where they lead.
-pub(crate) fn follow(path: &Path) -> Option<(Vec<Link>, PathBuf)> {
-    Way::to(path).map(|way| (way.links, way.end))
+pub(crate) fn follow_links(path: &Path) -> Option<(Vec<PathLink>, PathBuf)> {
+    ResolvedPath::resolve(path).map(|way| (way.links, way.end))
 }
 
 /// The names of a path, last first.
-fn parts(path: &Path) -> Vec<OsString> {
+fn reversed_parts(path: &Path) -> Vec<OsString> {
     let mut parts: Vec<OsString> = path
         .components()
         .filter_map(|part| match part {
@@ -125,13 +126,13 @@ mod tests {
         std::fs::write(base.join("real/file"), "").unwrap();
         std::os::unix::fs::symlink("real", base.join("one")).unwrap();
         std::os::unix::fs::symlink(base.join("one"), base.join("two")).unwrap();
-        let way = Way::to(&base.join("two/file")).unwrap();
+        let way = ResolvedPath::resolve(&base.join("two/file")).unwrap();
         assert_eq!(way.end, base.join("real/file"));
         assert_eq!(
             way.links,
             [
-                Link { at: base.join("two"), to: base.join("one") },
-                Link { at: base.join("one"), to: "real".into() },
+                PathLink { at: base.join("two"), to: base.join("one") },
+                PathLink { at: base.join("one"), to: "real".into() },
             ]
         );
     }
@@ -168,15 +169,15 @@ mod tests {
             ("/projects/x", false, false),
             ("/home/none", false, false),
         ] {
-            let way = Way::by(Path::new(path), read).unwrap();
+            let way = ResolvedPath::resolve_with(Path::new(path), read).unwrap();
             assert_eq!(
-                (way.led_in(&places).is_some(), way.ends_in(&places)),
+                (way.first_redirect_in(&places).is_some(), way.ends_in(&places)),
                 (led, ends),
                 "{path}"
             );
         }
-        assert_eq!(Way::by(Path::new("/home/round"), read), None);
-        let way = Way::by(Path::new("/home/outer"), read).unwrap();
-        assert_eq!(way.led_in(&places), Some(Path::new("/project/inner")));
+        assert_eq!(ResolvedPath::resolve_with(Path::new("/home/round"), read), None);
+        let way = ResolvedPath::resolve_with(Path::new("/home/outer"), read).unwrap();
+        assert_eq!(way.first_redirect_in(&places), Some(Path::new("/project/inner")));
     }
 }

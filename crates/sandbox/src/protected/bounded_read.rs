@@ -13,14 +13,14 @@ pub(super) const SETTINGS: u64 = 256 * 1024;
 
 /// Whether a link in the place of the file is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Links {
-    Followed,
-    Refused,
+pub(super) enum Symlinks {
+    Follow,
+    Refuse,
 }
 
 /// Why there are no bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unread {
+pub(super) enum ReadFailure {
     /// Nothing is there.
     Absent,
     /// No regular file, a larger one, or one that may not be read.
@@ -28,22 +28,22 @@ pub(super) enum Unread {
 }
 
 /// All of a regular file that has no more bytes than `most`.
-pub(super) fn bytes(path: &Path, most: u64, links: Links) -> Result<Vec<u8>, Unread> {
+pub(super) fn bytes(path: &Path, most: u64, links: Symlinks) -> Result<Vec<u8>, ReadFailure> {
     let gone = |error: io::Error| match error.raw_os_error() {
-        Some(libc::ENOENT | libc::ENOTDIR) => Unread::Absent,
-        _ => Unread::Unreadable,
+        Some(libc::ENOENT | libc::ENOTDIR) => ReadFailure::Absent,
+        _ => ReadFailure::Unreadable,
     };
     // A device may do something when it is opened; what is there may still change until then.
     let found = match links {
-        Links::Followed => path.metadata(),
-        Links::Refused => path.symlink_metadata(),
+        Symlinks::Follow => path.metadata(),
+        Symlinks::Refuse => path.symlink_metadata(),
     };
     if !found.map_err(gone)?.is_file() {
-        return Err(Unread::Unreadable);
+        return Err(ReadFailure::Unreadable);
     }
     let follow = match links {
-        Links::Followed => 0,
-        Links::Refused => libc::O_NOFOLLOW,
+        Symlinks::Follow => 0,
+        Symlinks::Refuse => libc::O_NOFOLLOW,
     };
     let file = File::options()
         .read(true)
@@ -55,12 +55,12 @@ pub(super) fn bytes(path: &Path, most: u64, links: Links) -> Result<Vec<u8>, Unr
     let whole = regular
         && file.take(most + 1).read_to_end(&mut bytes).is_ok()
         && bytes.len() as u64 <= most;
-    if whole { Ok(bytes) } else { Err(Unread::Unreadable) }
+    if whole { Ok(bytes) } else { Err(ReadFailure::Unreadable) }
 }
 
 /// The same as text; what is no text is not readable.
-pub(super) fn text(path: &Path, most: u64, links: Links) -> Result<String, Unread> {
-    String::from_utf8(bytes(path, most, links)?).map_err(|_| Unread::Unreadable)
+pub(super) fn text(path: &Path, most: u64, links: Symlinks) -> Result<String, ReadFailure> {
+    String::from_utf8(bytes(path, most, links)?).map_err(|_| ReadFailure::Unreadable)
 }
 
 #[cfg(test)]
@@ -78,17 +78,17 @@ mod tests {
         nix::unistd::mkfifo(&at("fifo"), Mode::S_IRWXU).unwrap();
         std::os::unix::fs::symlink("fifo", at("to-fifo")).unwrap();
         File::create(at("sparse")).unwrap().set_len(1 << 40).unwrap();
-        assert_eq!(bytes(&at("file"), 4, Links::Refused).unwrap(), b"four");
-        assert_eq!(text(&at("link"), 4, Links::Followed).unwrap(), "four");
+        assert_eq!(bytes(&at("file"), 4, Symlinks::Refuse).unwrap(), b"four");
+        assert_eq!(text(&at("link"), 4, Symlinks::Follow).unwrap(), "four");
         for (name, most, links, why) in [
-            ("file", 3, Links::Refused, Unread::Unreadable),
-            ("link", 4, Links::Refused, Unread::Unreadable),
-            ("fifo", 4, Links::Refused, Unread::Unreadable),
-            ("to-fifo", 4, Links::Followed, Unread::Unreadable),
-            ("sparse", SETTINGS, Links::Refused, Unread::Unreadable),
-            (".", SETTINGS, Links::Refused, Unread::Unreadable),
-            ("none", 4, Links::Followed, Unread::Absent),
-            ("file/none", 4, Links::Followed, Unread::Absent),
+            ("file", 3, Symlinks::Refuse, ReadFailure::Unreadable),
+            ("link", 4, Symlinks::Refuse, ReadFailure::Unreadable),
+            ("fifo", 4, Symlinks::Refuse, ReadFailure::Unreadable),
+            ("to-fifo", 4, Symlinks::Follow, ReadFailure::Unreadable),
+            ("sparse", SETTINGS, Symlinks::Refuse, ReadFailure::Unreadable),
+            (".", SETTINGS, Symlinks::Refuse, ReadFailure::Unreadable),
+            ("none", 4, Symlinks::Follow, ReadFailure::Absent),
+            ("file/none", 4, Symlinks::Follow, ReadFailure::Absent),
         ] {
             assert_eq!(bytes(&at(name), most, links), Err(why), "{name}");
         }

@@ -1,8 +1,8 @@
 //! Puts single names right and tells what was done: for `mend`, which decides what.
 
-use super::doors::Doors;
-use super::read::{self, Links};
-use super::seen::{FILE_BYTES, Seen, Stamp, differing, is_sample};
+use super::bounded_read::{self, Symlinks};
+use super::file_state::{FILE_BYTES, FileState, InodeStamp, changed_paths, is_sample};
+use super::opened_dirs::OpenedDirs;
 use super::{exists, is_real_dir};
 use protocol::call::{Remedy, Tampered};
 use std::collections::HashSet;
@@ -22,16 +22,16 @@ const COPIED_BYTES: u64 = 64 << 20;
 const LONGEST_STEM: usize = 200;
 
 /// What was done, as it is done.
-pub(super) struct Told {
+pub(super) struct Remedies {
     pub(super) roots: Vec<PathBuf>,
     pub(super) list: Vec<Tampered>,
     /// What was moved aside, which is no new name.
-    aside: HashSet<PathBuf>,
+    moved_aside: HashSet<PathBuf>,
 }
 
-impl Told {
+impl Remedies {
     pub(super) fn new(roots: Vec<PathBuf>) -> Self {
-        Self { roots, list: Vec::new(), aside: HashSet::new() }
+        Self { roots, list: Vec::new(), moved_aside: HashSet::new() }
     }
 
     /// The granted directory that a name lies in, or the folder that it lies in itself.
@@ -46,24 +46,24 @@ impl Told {
         inside.unwrap_or(path).to_string_lossy().into_owned()
     }
 
-    fn tell(&mut self, path: &Path, remedy: Remedy) {
+    fn record(&mut self, path: &Path, remedy: Remedy) {
         let path = self.shown(path);
         self.list.push(Tampered { path, remedy });
     }
 
     /// What the command changed by a right that it was given stays.
-    pub(super) fn granted(&mut self, path: &Path, seen: Option<&Seen>) {
-        for changed in differing(path, seen) {
-            self.tell(&changed, Remedy::Granted);
+    pub(super) fn granted(&mut self, path: &Path, seen: Option<&FileState>) {
+        for changed in changed_paths(path, seen) {
+            self.record(&changed, Remedy::Granted);
         }
     }
 
-    pub(super) fn left(&mut self, path: &Path, why: &str) {
-        self.tell(path, Remedy::Left { why: why.to_owned() });
+    pub(super) fn leave(&mut self, path: &Path, why: &str) {
+        self.record(path, Remedy::Left { why: why.to_owned() });
     }
 
     fn failed(&mut self, path: &Path, error: &io::Error) {
-        self.left(path, &format!("it could not be put right: {error}"));
+        self.leave(path, &format!("it could not be put right: {error}"));
     }
 
     pub(super) fn quarantine(&mut self, path: &Path) {
@@ -72,7 +72,7 @@ impl Told {
 
     fn quarantine_from(&mut self, place: &Path, path: &Path) {
         match self.move_aside(place, path) {
-            Ok(kept) => self.tell(path, Remedy::Quarantined { kept: self.shown(&kept) }),
+            Ok(kept) => self.record(path, Remedy::Quarantined { kept: self.shown(&kept) }),
             Err(error) => self.failed(path, &error),
         }
     }
@@ -82,16 +82,16 @@ impl Told {
     fn move_aside(&mut self, place: &Path, path: &Path) -> io::Result<PathBuf> {
         let file = path.symlink_metadata().is_ok_and(|found| found.is_file());
         let out = place.parent().filter(|_| !file && path != place);
-        let kept = match out.map(|folder| aside(path, folder)) {
+        let kept = match out.map(|folder| move_to_free_name(path, folder)) {
             Some(Ok(kept)) => kept,
-            Some(Err(_)) | None => aside(path, path.parent().unwrap_or(path))?,
+            Some(Err(_)) | None => move_to_free_name(path, path.parent().unwrap_or(path))?,
         };
-        self.aside.insert(kept.clone());
+        self.moved_aside.insert(kept.clone());
         Ok(kept)
     }
 
     /// Folders on the way that are none any more make room for real ones.
-    pub(super) fn way_to(&mut self, path: &Path) {
+    pub(super) fn clear_way_to(&mut self, path: &Path) {
         let Some(root) = self.roots.iter().find(|root| path.starts_with(root)).cloned() else {
             return;
         };
@@ -110,60 +110,60 @@ impl Told {
         }
     }
 
-    pub(super) fn put_right(&mut self, path: &Path, seen: &Seen) {
-        self.put_right_in(path, path, seen);
+    pub(super) fn restore(&mut self, path: &Path, seen: &FileState) {
+        self.restore_in(path, path, seen);
     }
 
     /// The same of something that lies in a protected place.
-    fn put_right_in(&mut self, place: &Path, path: &Path, seen: &Seen) {
+    fn restore_in(&mut self, place: &Path, path: &Path, seen: &FileState) {
         match seen {
-            Seen::Unwatched => {}
-            Seen::Link(to) => {
+            FileState::Unrecorded => {}
+            FileState::Link(to) => {
                 if std::fs::read_link(path).is_ok_and(|now| now == *to) {
                     return;
                 }
-                self.restore(place, path, || std::os::unix::fs::symlink(to, path));
+                self.replace(place, path, || std::os::unix::fs::symlink(to, path));
             }
-            Seen::Special { .. } => {
-                if differing(path, Some(seen)).is_empty() {
+            FileState::Special { .. } => {
+                if changed_paths(path, Some(seen)).is_empty() {
                     return;
                 }
                 match exists(path) {
                     true => self.quarantine_from(place, path),
-                    false => self.left(path, "it was no file, and is gone"),
+                    false => self.leave(path, "it was no file, and is gone"),
                 }
             }
-            Seen::File { stamp, bytes } => {
+            FileState::File { stamp, bytes } => {
                 let now = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
-                let now = now.map(|now| Stamp::of(&now));
+                let now = now.map(|now| InodeStamp::of(&now));
                 match bytes {
                     // Also where its times are as they were: what is written through a mapping of a
                     // file in memory leaves no trace in them.
                     Some(bytes)
                         if now.is_some_and(|now| now.mode == stamp.mode)
-                            && read::bytes(path, FILE_BYTES, Links::Refused).as_ref()
+                            && bounded_read::bytes(path, FILE_BYTES, Symlinks::Refuse).as_ref()
                                 == Ok(bytes) => {}
-                    Some(bytes) => self.restore(place, path, || {
+                    Some(bytes) => self.replace(place, path, || {
                         std::fs::write(path, bytes)?;
                         let mode = std::fs::Permissions::from_mode(stamp.mode);
                         std::fs::set_permissions(path, mode)
                     }),
                     None if now == Some(*stamp) => {}
-                    None => self.left(path, "it is too large for a copy to have been kept"),
+                    None => self.leave(path, "it is too large for a copy to have been kept"),
                 }
             }
-            Seen::Folder { names, .. } => {
+            FileState::Folder { names, .. } => {
                 if !is_real_dir(path) {
-                    self.restore(place, path, || std::fs::create_dir(path));
+                    self.replace(place, path, || std::fs::create_dir(path));
                 }
                 for (name, seen) in names {
-                    self.put_right_in(place, &path.join(name), seen);
+                    self.restore_in(place, &path.join(name), seen);
                 }
                 match std::fs::read_dir(path) {
                     Ok(entries) => {
                         for entry in entries.flatten() {
                             let path = entry.path();
-                            let settled = self.aside.contains(&path) || is_sample(&path);
+                            let settled = self.moved_aside.contains(&path) || is_sample(&path);
                             if !names.contains_key(&entry.file_name()) && !settled {
                                 self.quarantine_from(place, &path);
                             }
@@ -176,27 +176,27 @@ impl Told {
     }
 
     /// Gives the protected folders the modes back that they had, those in them first.
-    pub(super) fn modes(&mut self, path: &Path, seen: &Seen, doors: &mut Doors) {
-        let Seen::Folder { mode, names } = seen else { return };
+    pub(super) fn restore_modes(&mut self, path: &Path, seen: &FileState, doors: &mut OpenedDirs) {
+        let FileState::Folder { mode, names } = seen else { return };
         for (name, seen) in names {
-            self.modes(&path.join(name), seen, doors);
+            self.restore_modes(&path.join(name), seen, doors);
         }
         let Ok(found) = path.symlink_metadata() else { return };
         let now = doors.mode_of(path).unwrap_or(found.permissions().mode() & 0o7777);
         if !found.is_dir() || now == *mode {
             return;
         }
-        match doors.leave(path, *mode) {
+        match doors.keep_mode(path, *mode) {
             // A folder that was made anew was told already.
             Ok(()) if self.list.iter().any(|told| told.path == self.shown(path)) => {}
-            Ok(()) => self.tell(path, Remedy::Restored { kept: None }),
+            Ok(()) => self.record(path, Remedy::Restored { kept: None }),
             Err(error) => self.failed(path, &error),
         }
     }
 
     /// Moves what is there aside and makes it anew. Where the disk has no room for both, the person's
     /// own comes first.
-    fn restore(&mut self, place: &Path, path: &Path, make: impl Fn() -> io::Result<()>) {
+    fn replace(&mut self, place: &Path, path: &Path, make: impl Fn() -> io::Result<()>) {
         let kept = match exists(path).then(|| self.move_aside(place, path)).transpose() {
             Ok(kept) => kept,
             Err(error) => return self.failed(path, &error),
@@ -210,7 +210,7 @@ impl Told {
         };
         let kept = made.map(|kept| kept.map(|kept| self.shown(kept)));
         match kept {
-            Ok(kept) => self.tell(path, Remedy::Restored { kept }),
+            Ok(kept) => self.record(path, Remedy::Restored { kept }),
             Err(error) => self.failed(path, &error),
         }
     }
@@ -228,11 +228,11 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Moves a name out of the way, to one in `folder` that is free.
-fn aside(path: &Path, folder: &Path) -> io::Result<PathBuf> {
+fn move_to_free_name(path: &Path, folder: &Path) -> io::Result<PathBuf> {
     let free = free_name(path, folder);
     match std::fs::rename(path, &free) {
         // A Landlock of version 1 moves nothing to another directory.
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copied(path, &free)?,
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => move_by_copy(path, &free)?,
         other => other?,
     }
     Ok(free)
@@ -257,7 +257,7 @@ fn free_name(path: &Path, folder: &Path) -> PathBuf {
 }
 
 /// Moves a link or a folder by copying it. What is neither folder, link nor file is not kept.
-fn copied(path: &Path, to: &Path) -> io::Result<()> {
+fn move_by_copy(path: &Path, to: &Path) -> io::Result<()> {
     copy(path, to).inspect_err(|_| {
         // A half would be taken for the whole.
         let _ = remove(to);
@@ -319,11 +319,11 @@ mod tests {
             std::fs::write(dir.path().join(format!(".envrc.quarantined-{number}")), "").unwrap();
         }
         std::fs::write(&path, "x").unwrap();
-        let kept = aside(&path, dir.path()).unwrap();
+        let kept = move_to_free_name(&path, dir.path()).unwrap();
         assert!(!exists(&path) && exists(&kept), "{kept:?}");
         let long = dir.path().join("n".repeat(255));
         std::fs::create_dir(&long).unwrap();
-        assert!(exists(&aside(&long, dir.path()).unwrap()), "a name as long as may be");
+        assert!(exists(&move_to_free_name(&long, dir.path()).unwrap()), "a name as long as may be");
     }
 
     #[test]
@@ -335,14 +335,14 @@ mod tests {
         std::fs::write(at("from/shut/file"), "x").unwrap();
         std::os::unix::fs::symlink("nowhere", at("from/link")).unwrap();
         std::fs::set_permissions(at("from/shut"), mode(0o555)).unwrap();
-        copied(&at("from"), &at("to")).unwrap();
+        move_by_copy(&at("from"), &at("to")).unwrap();
         assert!(!exists(&at("from")) && at("to/link").is_symlink());
         assert_eq!(std::fs::read(at("to/shut/file")).unwrap(), b"x");
         let copy = at("to/shut").metadata().unwrap().permissions().mode();
         assert_eq!(copy & 0o777, 0o555);
         std::fs::set_permissions(at("to/shut"), mode(0o755)).unwrap();
         std::fs::File::create(at("to/large")).unwrap().set_len(COPIED_BYTES + 1).unwrap();
-        copied(&at("to"), &at("again")).unwrap_err();
+        move_by_copy(&at("to"), &at("again")).unwrap_err();
         assert!(exists(&at("to/large")) && !exists(&at("again")), "left where it was");
     }
 }

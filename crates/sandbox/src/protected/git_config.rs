@@ -3,12 +3,12 @@
 
 /// In order.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Settings(Vec<Entry>);
+pub(super) struct GitConfig(Vec<ConfigEntry>);
 
 /// One setting.
 #[derive(Debug, PartialEq, Eq)]
-struct Entry {
-    of: Section,
+struct ConfigEntry {
+    section: ConfigSection,
     /// In lower case.
     key: Vec<u8>,
     value: Vec<u8>,
@@ -31,20 +31,20 @@ pub struct GitSetting {
 
 /// What stands between brackets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Section {
+struct ConfigSection {
     /// In lower case.
     kind: Vec<u8>,
     /// What stands in quotes; `[section "name"]` is another section than `[section]`.
     name: Option<Vec<u8>>,
 }
 
-impl Settings {
+impl GitConfig {
     /// Reads them. What git would refuse ends the reading, as it ends git's.
-    pub(super) fn of(bytes: &[u8]) -> Self {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let mut text = Text { bytes, at: 0 };
+        let mut text = ConfigReader { bytes, at: 0 };
         let mut found = Vec::new();
-        let mut section = Section::default();
+        let mut section = ConfigSection::default();
         while let Some(byte) = text.next() {
             match byte {
                 b'#' | b';' => text.end_of_line(),
@@ -55,7 +55,12 @@ impl Settings {
                 first if first.is_ascii_alphabetic() => match text.entry(first) {
                     Some((key, value)) => {
                         let (of, bare) = (section.clone(), value.is_none());
-                        found.push(Entry { of, key, value: value.unwrap_or_default(), bare });
+                        found.push(ConfigEntry {
+                            section: of,
+                            key,
+                            value: value.unwrap_or_default(),
+                            bare,
+                        });
                     }
                     None => break,
                 },
@@ -68,8 +73,8 @@ impl Settings {
 
     /// All values of a key: which of them holds depends on files that are not looked at.
     pub(super) fn values(&self, section: &str, key: &str) -> Vec<&[u8]> {
-        let wanted = |entry: &&Entry| {
-            let Section { kind, name } = &entry.of;
+        let wanted = |entry: &&ConfigEntry| {
+            let ConfigSection { kind, name } = &entry.section;
             kind == section.as_bytes() && name.is_none() && entry.key == key.as_bytes()
         };
         self.0.iter().filter(wanted).map(|entry| entry.value.as_slice()).collect()
@@ -89,7 +94,7 @@ impl Settings {
     /// Each as it is written, but for a section named by the old way to write one.
     pub(super) fn written(&self) -> impl Iterator<Item = GitSetting> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        self.0.iter().map(move |Entry { of, key, value, bare }| {
+        self.0.iter().map(move |ConfigEntry { section: of, key, value, bare }| {
             let kind = text(&of.kind);
             let (section, name) = match (&of.name, kind.split_once('.')) {
                 (None, Some((kind, name))) => (kind.to_owned(), Some(name.as_bytes().to_vec())),
@@ -104,12 +109,12 @@ impl Settings {
     pub(super) fn names(&self, section: &str, keys: &[&str]) -> Vec<Vec<u8>> {
         // An old way to write it, by which the name is in lower case.
         let old = format!("{section}.");
-        let name = |of: &Section| match &of.name {
+        let name = |of: &ConfigSection| match &of.name {
             Some(name) => (of.kind == section.as_bytes()).then(|| name.clone()),
             None => of.kind.strip_prefix(old.as_bytes()).map(<[u8]>::to_vec),
         };
-        let has = |entry: &&Entry| keys.iter().any(|key| entry.key == key.as_bytes());
-        self.0.iter().filter(has).filter_map(|entry| name(&entry.of)).collect()
+        let has = |entry: &&ConfigEntry| keys.iter().any(|key| entry.key == key.as_bytes());
+        self.0.iter().filter(has).filter_map(|entry| name(&entry.section)).collect()
     }
 
     /// Other files that are to be read too, some of them under conditions.
@@ -118,11 +123,11 @@ impl Settings {
     }
 }
 
-impl Entry {
+impl ConfigEntry {
     fn full_key(&self) -> String {
-        let kind = String::from_utf8_lossy(&self.of.kind);
+        let kind = String::from_utf8_lossy(&self.section.kind);
         let key = String::from_utf8_lossy(&self.key);
-        match (&self.of.name, kind.split_once('.')) {
+        match (&self.section.name, kind.split_once('.')) {
             (Some(_), _) => format!("{kind}.*.{key}"),
             (None, Some((kind, _))) => format!("{kind}.*.{key}"),
             (None, None) => format!("{kind}.{key}"),
@@ -130,7 +135,7 @@ impl Entry {
     }
 
     fn includes(&self) -> bool {
-        let kind = &self.of.kind;
+        let kind = &self.section.kind;
         (kind == b"include" || kind.starts_with(b"includeif")) && self.key == b"path"
     }
 }
@@ -141,12 +146,12 @@ fn is_space(byte: u8) -> bool {
 }
 
 /// The bytes that are still to be read.
-struct Text<'a> {
+struct ConfigReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl Text<'_> {
+impl ConfigReader<'_> {
     /// The next one, where a line's end is one byte however it is written.
     fn next(&mut self) -> Option<u8> {
         let mut byte = *self.bytes.get(self.at)?;
@@ -164,11 +169,11 @@ impl Text<'_> {
     }
 
     /// A section's name, behind the `[`; `None` where git would refuse it.
-    fn section(&mut self) -> Option<Section> {
+    fn section(&mut self) -> Option<ConfigSection> {
         let mut kind = Vec::new();
         loop {
             match self.next()? {
-                b']' => return Some(Section { kind, name: None }),
+                b']' => return Some(ConfigSection { kind, name: None }),
                 byte if is_space(byte) => break,
                 byte if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.') => {
                     kind.push(byte.to_ascii_lowercase());
@@ -186,7 +191,7 @@ impl Text<'_> {
                 byte => name.push(byte),
             }
         }
-        (self.next()? == b']').then_some(Section { kind, name: Some(name) })
+        (self.next()? == b']').then_some(ConfigSection { kind, name: Some(name) })
     }
 
     /// A key and its value; `None` where git would refuse it.
@@ -264,7 +269,7 @@ mod tests {
             "[user]\n\tname = a # C:\\\n[core]\n\thooksPath = .githooks\n",
             "[x \"a]\\\"b\"]\n\ty = a\\\\\n[core]\n\thooksPath = .githooks\n",
         ] {
-            let read = Settings::of(text.as_bytes());
+            let read = GitConfig::parse(text.as_bytes());
             assert_eq!(read.values("core", "hookspath"), [b".githooks"], "{text}");
         }
         for text in [
@@ -274,12 +279,12 @@ mod tests {
             "[user]\n\thooksPath = .githooks\n",
             "[core]\n\tbad = \"\n\thooksPath = .githooks\n",
         ] {
-            let read = Settings::of(text.as_bytes());
+            let read = GitConfig::parse(text.as_bytes());
             assert!(read.values("core", "hookspath").is_empty(), "{text}");
         }
         let foreign = b"[user]\n\tname = J\xfcrgen\n[core]\n\thooksPath = H\xfc a\n";
-        assert_eq!(Settings::of(foreign).values("core", "hookspath"), [b"H\xfc a"]);
-        let includes = |text: &[u8]| Settings::of(text).included().count();
+        assert_eq!(GitConfig::parse(foreign).values("core", "hookspath"), [b"H\xfc a"]);
+        let includes = |text: &[u8]| GitConfig::parse(text).included().count();
         assert_eq!(includes(b"[include]\n\tpath = more\n"), 1);
         assert_eq!(includes(b"[includeIf \"gitdir:/\"]\n\tpath = more\n"), 1);
         assert_eq!(includes(b"[core]\n\tpath = more\n"), 0);
@@ -290,11 +295,11 @@ mod tests {
         let text =
             b"[filter \"A \\\"b\\\\\"] clean = x\n[Filter.Old]\nSMUDGE=y\n[filter \"none\"]\n\
             [filter \"other\"]\ntext = z\n[filter]\nclean = q\n[x \"filter\"]\nclean = q\n";
-        let read = Settings::of(text);
+        let read = GitConfig::parse(text);
         let names = read.names("filter", &["clean", "smudge"]);
         assert_eq!(names, [&b"A \"b\\"[..], b"old"]);
         assert_eq!(read.names("x", &["clean"]), [b"filter"]);
-        let read = Settings::of(b"[include]\npath = a\n[includeIf \"gitdir:/\"]\npath = b\n");
+        let read = GitConfig::parse(b"[include]\npath = a\n[includeIf \"gitdir:/\"]\npath = b\n");
         assert_eq!(read.included().collect::<Vec<_>>(), [b"a", b"b"]);
     }
 }

@@ -1,0 +1,351 @@
+//! From what was at the protected names before a command to what is there after it: changes are
+//! undone, new names moved aside, and each is told. Runs when no process of the command is left;
+//! the runner's own layer lets it write no further than the command could.
+
+use super::baseline_file::persist;
+use super::bounded_read::{self, Symlinks};
+use super::disk_reserve::DiskReserve;
+use super::file_state::{CaptureBudget, FileState, InodeStamp, capture};
+use super::link_targets::{absent_paths, outermost_link};
+use super::opened_dirs::OpenedDirs;
+use super::paths::{
+    OwnerDir, ProtectedKind, ProtectedPath, ProtectedPaths, find_all, git_dirs_among,
+    points_to_known_git_dir,
+};
+use super::remedies::Remedies;
+use super::walk::SearchPhase;
+use super::{LinkTargets, LinkedGitDir, exists, git_dir_check, is_real_dir};
+use crate::policy::ProtectedName;
+use protocol::call::{Remedy, Tampered};
+use std::collections::{BTreeSet, HashSet};
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Said of a folder at which a search ended.
+const CUT_BEFORE: &str = "the search for protected names reached its bound here before the command: of what it made from here on, only repositories that git enters were put right";
+const CUT_AFTER: &str = "the search for protected names reached its bound here after the command: of what it made from here on, only repositories that git enters were put right";
+
+/// Where protected names are looked for, and what of them is open to the command.
+#[derive(Debug)]
+pub(crate) struct ProtectionScope {
+    /// Directories that it may write.
+    pub roots: Vec<PathBuf>,
+    /// Where the project's git folder lies, if elsewhere.
+    pub linked: Option<LinkedGitDir>,
+    pub names: &'static [ProtectedName],
+    /// In these, git's settings and hooks may be changed.
+    pub git_writable: Vec<PathBuf>,
+}
+
+/// What was there before the command.
+#[derive(Debug)]
+pub(crate) struct Baseline {
+    roots: Vec<PathBuf>,
+    linked: Option<LinkedGitDir>,
+    names: &'static [ProtectedName],
+    /// In these, git's settings and hooks may be changed.
+    git_writable: Vec<PathBuf>,
+    /// More was there than can be watched.
+    incomplete: bool,
+    /// What is not protected of what names lead to.
+    limits: Vec<String>,
+    /// What names lead to that did not exist.
+    absent: Vec<ProtectedPath>,
+    /// What existed.
+    recorded: Vec<(ProtectedPath, FileState)>,
+    /// Git folders that existed.
+    repositories: BTreeSet<PathBuf>,
+    /// Folders of which nobody knows what they held.
+    unsearched: Vec<PathBuf>,
+    /// Room for what is put back.
+    reserve: DiskReserve,
+}
+
+impl Baseline {
+    /// Looks at all of `names` and what they lead to, but for those that a mount holds.
+    ///
+    /// # Errors
+    /// Where the disk has no room to put them back.
+    pub(crate) fn capture(
+        territory: ProtectionScope,
+        found: ProtectedPaths,
+        led: LinkTargets,
+        held: &[PathBuf],
+    ) -> io::Result<Self> {
+        let ProtectionScope { roots, linked, names, git_writable: open } = territory;
+        let ProtectedPaths { paths: places, unsearched, .. } = found;
+        let mut room = CaptureBudget::new();
+        let gits = places.iter().filter_map(|place| place.git_dir.as_ref());
+        let repositories = gits.filter(|git| exists(git)).cloned().collect();
+        let absent = absent_paths(&led.paths);
+        let seen = places
+            .into_iter()
+            .chain(led.paths)
+            .filter_map(|place| {
+                let seen = match held.contains(&place.path) {
+                    true => FileState::Unrecorded,
+                    false => capture(&place.path, &mut room)?,
+                };
+                Some((place, seen))
+            })
+            .collect();
+        let common = linked.iter().map(|linked| &linked.common);
+        let reserve = DiskReserve::of(roots.iter().chain(common), room.disk_bytes())?;
+        Ok(Self {
+            roots,
+            linked,
+            names,
+            git_writable: open,
+            incomplete: room.is_exhausted(),
+            limits: led.limits,
+            absent,
+            recorded: seen,
+            repositories,
+            unsearched,
+            reserve,
+        })
+    }
+
+    /// Whether a change may go unnoticed, or cannot be undone, since too much is protected.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        self.incomplete
+    }
+
+    /// What protected names lead to and is not protected by them, a sentence each.
+    pub(crate) fn limits(&self) -> &[String] {
+        &self.limits
+    }
+
+    /// Puts right what the command changed, and says what that was.
+    pub(crate) fn restore(mut self) -> Vec<Tampered> {
+        let mut told = Remedies::new(std::mem::take(&mut self.roots));
+        self.reserve.release();
+        let mut doors = OpenedDirs::default();
+        for (place, _) in &self.recorded {
+            doors.open_path_to(told.root_of(&place.path), &place.path);
+            doors.open(&place.path);
+        }
+        let mut gone: Vec<&PathBuf> = Vec::new();
+        for (place, seen) in &self.recorded {
+            match (&place.owner, &place.git_dir) {
+                // Removed with all that was in it.
+                (OwnerDir::Nested(folder), _) if !exists(folder) => continue,
+                (_, Some(git)) if !exists(git) && *git != place.path => {
+                    if place.kind != ProtectedKind::WorktreeFile && !gone.contains(&git) {
+                        told.leave(git, "it was removed or moved away");
+                        gone.push(git);
+                    }
+                    continue;
+                }
+                (OwnerDir::Project | OwnerDir::Nested(_), _) => {}
+            }
+            if place.is_git_config_in(&self.git_writable) {
+                told.granted(&place.path, Some(seen));
+                continue;
+            }
+            let nested = place.owner != OwnerDir::Project;
+            if nested
+                && place.kind == ProtectedKind::GitConfig
+                && has_harmless_config(place, &told.roots)
+            {
+                continue;
+            }
+            if place.kind == ProtectedKind::GitConfig
+                && changed_harmlessly(place, seen, &told.roots)
+            {
+                continue;
+            }
+            if place.kind == ProtectedKind::SequencerFile
+                && runs_nothing_new(place, Some(seen), &told.roots)
+            {
+                continue;
+            }
+            told.clear_way_to(&place.path);
+            told.restore(&place.path, seen);
+        }
+        let before: HashSet<&PathBuf> =
+            self.recorded.iter().map(|(place, _)| &place.path).collect();
+        let names =
+            find_all(&told.roots, self.linked.as_ref(), self.names, SearchPhase::After(&mut doors));
+        let ProtectedPaths { paths: places, unsearched, entered_repos: entered } = names;
+        let lies_in = |path: &Path, folders: &[PathBuf]| {
+            folders.iter().any(|folder| path.starts_with(folder))
+        };
+        // Of what nobody knew before, what git enters by itself is judged all the same.
+        let unknown = |path: &Path| lies_in(path, &self.unsearched) && !lies_in(path, &entered);
+        let new = places.iter().filter(|place| exists(&place.path));
+        // A link that was made on the way to what did not exist is what is new, not what it leads to.
+        let new = new.chain(&self.absent).map(|place| outermost_link(place, &told.roots));
+        let mut new: Vec<ProtectedPath> =
+            new.filter(|place| !before.contains(&place.path) && !unknown(&place.path)).collect();
+        // The deepest first: a folder that is moved aside takes what is in it along.
+        new.sort_by_key(|place| std::cmp::Reverse(place.path.components().count()));
+        let gits = git_dirs_among(&places);
+        for place in &new {
+            doors.open_path_to(told.root_of(&place.path), &place.path);
+            doors.open(&place.path);
+            let known = place.git_dir.as_ref().is_some_and(|git| self.repositories.contains(git));
+            match place.kind {
+                _ if !exists(&place.path) => {}
+                _ if place.is_git_config_in(&self.git_writable)
+                    && (known || keeps_worktree(&self.repositories, place)) =>
+                {
+                    told.granted(&place.path, None)
+                }
+                ProtectedKind::Hooks if !known && is_real_dir(&place.path) => {
+                    for hook in git_dir_check::live_hooks(&place.path) {
+                        told.quarantine(&hook);
+                    }
+                }
+                ProtectedKind::GitConfig if !known && has_harmless_config(place, &told.roots) => {}
+                ProtectedKind::WorktreeFile if !known && is_expected_worktree_file(place) => {}
+                ProtectedKind::SequencerFile if runs_nothing_new(place, None, &told.roots) => {}
+                ProtectedKind::Plain
+                    if place.owner != OwnerDir::Project && self.was_moved(place) => {}
+                ProtectedKind::GitFile if !known && points_to_known_git_dir(&place.path, &gits) => {
+                }
+                ProtectedKind::Plain
+                | ProtectedKind::Hooks
+                | ProtectedKind::GitConfig
+                | ProtectedKind::WorktreeFile
+                | ProtectedKind::GitFile
+                | ProtectedKind::LinkInGitDir
+                | ProtectedKind::SequencerFile => told.quarantine(&place.path),
+            }
+        }
+        for (cut, why) in [(&self.unsearched, CUT_BEFORE), (&unsearched, CUT_AFTER)] {
+            if let Some(folder) = cut.first() {
+                told.leave(folder, why);
+            }
+        }
+        for (place, seen) in &self.recorded {
+            told.restore_modes(&place.path, seen, &mut doors);
+        }
+        doors.close();
+        within_report_limits(told.list)
+    }
+}
+
+impl Baseline {
+    /// Whether a name in a folder holds what one like it held before, wherever that was: folders are
+    /// moved, and what is copied as it was tells nobody anything new.
+    fn was_moved(&self, place: &ProtectedPath) -> bool {
+        let Some(now) = capture(&place.path, &mut CaptureBudget::new()) else { return false };
+        let like = |known: &ProtectedPath| {
+            known.kind == place.kind && known.path.file_name() == place.path.file_name()
+        };
+        let known = self.recorded.iter().filter(|(known, _)| like(known));
+        known.into_iter().any(|(known, seen)| match seen {
+            // Held by a mount, it is what it was.
+            FileState::Unrecorded => {
+                capture(&known.path, &mut CaptureBudget::new()).is_some_and(|it| it.is_same(&now))
+            }
+            FileState::File { .. }
+            | FileState::Folder { .. }
+            | FileState::Link(_)
+            | FileState::Special { .. } => seen.is_same(&now),
+        })
+    }
+}
+
+/// Most changes that are told one by one, and most bytes of them: a result holds them all.
+const MOST_REPORTED: usize = 500;
+const REPORT_BYTES: usize = 256 << 10;
+
+/// The changes that could not be undone first; the last line counts what is left out.
+fn within_report_limits(mut list: Vec<Tampered>) -> Vec<Tampered> {
+    list.sort_by_key(|told| !matches!(told.remedy, Remedy::Left { .. }));
+    let mut bytes = 0;
+    let fits = |told: &&Tampered| {
+        bytes += 2 * told.path.len();
+        bytes <= REPORT_BYTES
+    };
+    let kept = list.iter().take(MOST_REPORTED).take_while(fits).count();
+    let more = list.len() - kept;
+    list.truncate(kept);
+    if more > 0 {
+        let path = format!("{more} more protected names");
+        let why = "so many are not told one by one, whether put right or not".to_owned();
+        list.push(Tampered { path, remedy: Remedy::Left { why } });
+    }
+    list
+}
+
+/// Whether one of these repositories keeps this about a worktree, which may be new.
+fn keeps_worktree(repositories: &BTreeSet<PathBuf>, place: &ProtectedPath) -> bool {
+    let of = place.git_dir.as_ref().filter(|_| place.kind == ProtectedKind::WorktreeFile);
+    let repository = of.and_then(|folder| folder.ancestors().nth(2));
+    repository.is_some_and(|repository| repositories.contains(repository))
+}
+
+/// Whether new settings of a new git folder name no programs.
+fn has_harmless_config(place: &ProtectedPath, roots: &[PathBuf]) -> bool {
+    let regular = place.path.symlink_metadata().is_ok_and(|found| found.is_file());
+    let Some(git) = place.git_dir.as_ref().filter(|_| regular) else { return false };
+    // A submodule's files lie beside the repository that keeps its folder.
+    let is_worktree = |named: &str| {
+        let outer = git.ancestors().find(|folder| folder.ends_with(".git")).and_then(Path::parent);
+        let worktree = git.join(named).canonicalize();
+        outer.zip(worktree.ok()).is_some_and(|(outer, worktree)| worktree.starts_with(outer))
+    };
+    let inside = |path: &str| git_dir_check::leads_inside(git, path, roots);
+    let text = bounded_read::text(&place.path, bounded_read::SETTINGS, Symlinks::Refuse);
+    text.is_ok_and(|text| git_dir_check::are_harmless(&text, is_worktree, inside))
+}
+
+/// Whether settings that were there name no program or folder that they did not name before. A file
+/// of a second name could be changed by that one in a later call.
+fn changed_harmlessly(place: &ProtectedPath, before: &FileState, roots: &[PathBuf]) -> bool {
+    let FileState::File { stamp, bytes: Some(bytes) } = before else { return false };
+    let same = |now: Metadata| {
+        now.is_file() && now.nlink() == 1 && InodeStamp::of(&now).mode == stamp.mode
+    };
+    if !place.path.symlink_metadata().is_ok_and(same) {
+        return false;
+    }
+    let now = bounded_read::text(&place.path, bounded_read::SETTINGS, Symlinks::Refuse);
+    let before = std::str::from_utf8(bytes);
+    let git = place.git_dir.as_deref().unwrap_or(&place.path);
+    let inside = |path: &str| git_dir_check::leads_inside(git, path, roots);
+    now.ok()
+        .zip(before.ok())
+        .is_some_and(|(now, before)| git_dir_check::changes_harmlessly(before, &now, inside))
+}
+
+/// Whether what is under way names no program that it did not name before, and no file outside of
+/// the working tree.
+fn runs_nothing_new(place: &ProtectedPath, before: Option<&FileState>, roots: &[PathBuf]) -> bool {
+    let Ok(now) = bounded_read::bytes(&place.path, bounded_read::SETTINGS, Symlinks::Refuse) else {
+        // Done, or given up.
+        return !exists(&place.path);
+    };
+    if place.path.ends_with("MERGE_RR") {
+        let tree = place.git_dir.as_deref().and_then(Path::parent);
+        let trees = roots.iter().map(PathBuf::as_path).chain(tree);
+        return trees.into_iter().all(|tree| git_dir_check::stays_in(&now, tree));
+    }
+    let known = match before {
+        Some(FileState::File { bytes: Some(bytes), .. }) => {
+            git_dir_check::programs_in(&place.path, bytes)
+        }
+        _ => BTreeSet::new(),
+    };
+    git_dir_check::programs_in(&place.path, &now).is_subset(&known)
+}
+
+/// Whether a new file about a new linked worktree says what git writes there.
+fn is_expected_worktree_file(place: &ProtectedPath) -> bool {
+    let text = |most| bounded_read::text(&place.path, most, Symlinks::Refuse);
+    match place.path.file_name().and_then(|name| name.to_str()) {
+        Some("commondir") => {
+            text(bounded_read::POINTER).is_ok_and(|text| text.trim_end() == "../..")
+        }
+        Some("gitdir") => text(bounded_read::POINTER).is_ok(),
+        _ => text(bounded_read::SETTINGS)
+            .is_ok_and(|text| git_dir_check::are_harmless(&text, |_| false, |_| false)),
+    }
+}
+
+persist!(struct Baseline { roots, linked, names, git_writable, incomplete, limits, absent, recorded, repositories, unsearched, reserve });
