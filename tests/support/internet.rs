@@ -44,8 +44,14 @@ pub fn within(test: &str, body: impl FnOnce()) {
     if !is_root() {
         command.args(["--user", "--map-root-user"]);
     }
+    let program = std::env::current_exe().unwrap();
+    // The full name has the test's modules before it.
+    let listed = Command::new(&program).args(["--list", "--include-ignored"]).output().unwrap();
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let mut named = listed.lines().filter_map(|line| line.strip_suffix(": test"));
+    let test = named.find(|name| name.rsplit("::").next() == Some(test)).unwrap_or(test);
     let output = command
-        .arg(std::env::current_exe().unwrap())
+        .arg(&program)
         .args(["--exact", test, "--nocapture", "--include-ignored", "--test-threads", "1"])
         .env(INSIDE, "1")
         .output()
