@@ -1,6 +1,6 @@
 //! The audit actor: the one that writes the audit log.
 
-use crate::book::chain;
+use crate::journal_writer::chain;
 use journal::{Audit, AuditRecord, Decided, Digest, Ended, Head};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::path::PathBuf;
@@ -30,12 +30,12 @@ pub(crate) enum AuditMsg {
 }
 
 /// Why the log takes no records, if so: read by others without waiting for the disk.
-pub(crate) type Closed = Arc<Mutex<Option<String>>>;
+pub(crate) type AuditFailure = Arc<Mutex<Option<String>>>;
 
 /// The log, and the records that it owes.
-pub(crate) struct Log {
+pub(crate) struct AuditLog {
     audit: Audit,
-    closed: Closed,
+    closed: AuditFailure,
     /// Records that the disk refused, for when it takes them: the calls they are of did not start, or
     /// have ended.
     owed: Vec<(AuditRecord, Option<String>)>,
@@ -50,8 +50,8 @@ pub(crate) struct AuditActor;
 
 impl Actor for AuditActor {
     type Msg = AuditMsg;
-    type State = Arc<Mutex<Log>>;
-    type Arguments = (PathBuf, Closed);
+    type State = Arc<Mutex<AuditLog>>;
+    type Arguments = (PathBuf, AuditFailure);
 
     async fn pre_start(
         &self,
@@ -59,7 +59,7 @@ impl Actor for AuditActor {
         (directory, closed): Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
         let audit = Audit::open(&directory).map_err(|error| chain(&error))?;
-        Ok(Arc::new(Mutex::new(Log { audit, closed, owed: Vec::new() })))
+        Ok(Arc::new(Mutex::new(AuditLog { audit, closed, owed: Vec::new() })))
     }
 
     async fn handle(
@@ -78,7 +78,7 @@ impl Actor for AuditActor {
 }
 
 /// Whoever asked may be gone by now; the record stands all the same.
-fn write(log: &Mutex<Log>, message: AuditMsg) {
+fn write(log: &Mutex<AuditLog>, message: AuditMsg) {
     let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
     let ready = log.ready();
     log.publish(ready.as_ref().err());
@@ -105,7 +105,7 @@ fn write(log: &Mutex<Log>, message: AuditMsg) {
     }
 }
 
-impl Log {
+impl AuditLog {
     /// Opens a log that the disk has closed, and writes what it owes.
     fn ready(&mut self) -> Result<(), String> {
         self.audit.reopen().map_err(|error| chain(&error))?;
@@ -178,7 +178,7 @@ impl Unwritten {
     }
 }
 
-impl Drop for Log {
+impl Drop for AuditLog {
     fn drop(&mut self) {
         for (record, _) in &self.owed {
             tracing::error!(?record, "the disk never took this record of the audit log");

@@ -4,11 +4,11 @@
 //! disk before the next effect, so that their order here *is* "disk before deed". Steps 4 to 8 of
 //! the path; see the README's table.
 
-mod known;
+mod cache;
 
+use crate::file_versions::FileVersions;
 use crate::git_signing::AgentGrant;
 use crate::repair::in_words;
-use crate::seen::Seen;
 use protocol::call::{Call, Outcome, Probe, Report, Tampered, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::Enforced;
@@ -34,7 +34,7 @@ pub(crate) struct CallFacts {
     /// The page of the web that it asks for, for tools that do.
     pub(crate) page: Option<WebAddress>,
     /// Whether its paths must be looked at before it is judged.
-    pub(crate) probed: Probed,
+    pub(crate) probed: NeedsProbe,
     /// Its cage in plain words.
     pub(crate) confinement: String,
     /// What its cage has beyond the session's: a person says yes to it, or a rule that names it.
@@ -45,14 +45,14 @@ pub(crate) struct CallFacts {
     pub(crate) timeout_ms: u64,
     pub(crate) max_result_chars: u32,
     /// What was asked about it in an earlier life.
-    pub(crate) standing: Option<Standing>,
-    pub(crate) answerer: Answerer,
+    pub(crate) standing: Option<PendingQuestion>,
+    pub(crate) answerer: Executor,
     /// Whether it can be undone.
-    pub(crate) undo: Undo,
+    pub(crate) undo: UndoBy,
     pub(crate) protects: Protects,
-    pub(crate) known: Known,
+    pub(crate) known: CachePolicy,
     /// What its arguments rest on: the files as the model knows them, where that matters.
-    pub(crate) seen: Seen,
+    pub(crate) seen: FileVersions,
     /// What the person set, for tools of the web, and the rules about pages.
     pub(crate) web: Option<(WebSettings, RuleSet)>,
     /// What has it run behind edits.
@@ -67,15 +67,15 @@ pub(crate) struct CallFacts {
 
 /// What undoing has to do with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Undo {
+pub(crate) enum UndoBy {
     /// Nothing.
-    Not,
+    Nothing,
     /// What it changes is kept first.
-    Kept,
+    Copy,
     /// It may change anything: the project is looked at before it and after it.
-    Compared,
+    Snapshot,
     /// The same, and it puts back what was kept for another.
-    Restores,
+    Restore,
 }
 
 /// What a runner looks after beside the call.
@@ -83,25 +83,25 @@ pub(crate) enum Undo {
 pub(crate) enum Protects {
     Nothing,
     /// Protected names, which it puts right when nothing of the call lives.
-    Names,
+    Files,
 }
 
 /// What answers that are kept have to do with a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum CachePolicy {
     /// Nothing.
-    Not,
+    Unused,
     /// Its own may be among them.
-    Asked,
+    Lookup,
     /// It outdates those about its paths, however it ends.
-    OutdatesPaths,
+    InvalidatesPaths,
     /// It outdates all of them, however it ends.
-    OutdatesAll,
+    InvalidatesAll,
 }
 
 /// Who does a call that is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answerer {
+pub(crate) enum Executor {
     /// A process of its own.
     Runner,
     /// The conversation, which has said what it comes to.
@@ -112,7 +112,7 @@ pub(crate) enum Answerer {
 
 /// A question that was put to people and has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct PendingQuestion {
     /// What the answer is bound to.
     pub(crate) digest: String,
     /// When it expires, in milliseconds of Unix time.
@@ -121,16 +121,16 @@ pub(crate) struct Standing {
 
 /// Whether a call is looked at before the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Probed {
-    Before,
-    Not,
+pub(crate) enum NeedsProbe {
+    Yes,
+    No,
 }
 
 /// Whether a worker that died is started again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ComesBack {
-    Soon,
-    Never,
+pub(crate) enum WillRestart {
+    Yes,
+    No,
 }
 
 /// What happens to a call.
@@ -138,7 +138,7 @@ pub(crate) enum ComesBack {
 pub(crate) enum CallInput {
     Begin,
     /// The look is done, or could not be taken and why.
-    Looked(Result<Probe, String>),
+    Probed(Result<Probe, String>),
     /// From the broker; a question comes with the deadline it would have if it were new.
     Verdict(Verdict),
     /// Nobody answered in time.
@@ -153,7 +153,7 @@ pub(crate) enum CallInput {
         reason: String,
     },
     /// A process of the cage died before the call began, for this reason; the runner ends.
-    Lost {
+    CageLost {
         why: String,
     },
     Output(String),
@@ -166,15 +166,15 @@ pub(crate) enum CallInput {
     Repaired(Vec<Tampered>),
     /// From the store: the answer as it was given before, proven fresh; or there is none, or nobody
     /// knows in time.
-    Recalled(Option<Box<Recalled>>),
+    CacheAnswer(Option<Box<Recalled>>),
     /// From the store: what is to be put back, or what the call comes to instead.
-    Fetched(Result<Vec<KeptFile>, ToolResult>),
+    RestoreFetched(Result<Vec<KeptFile>, ToolResult>),
     /// From the store: what it came to.
     Stored(ToolResult),
     /// The store died.
     StoreLost {
         cause: String,
-        comes_back: ComesBack,
+        will_restart: WillRestart,
     },
     /// Another store lives, and knows which calls were done.
     StoreBack,
@@ -190,18 +190,18 @@ pub(crate) enum CallInput {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum CallEffect {
     /// Ask the store whether the answer is known.
-    Recall(Call),
+    CacheGet(Call),
     /// Have the store keep this answer.
-    Remember(Box<Report>),
+    CachePut(Box<Report>),
     /// Tell the store what is not as it was.
-    Outdate(Changed),
+    Invalidate(Changed),
     /// Start a runner under a probe's grant and send it this once its cage stands.
-    Look(Errand),
+    Probe(Errand),
     Judge(Case),
     /// The broker need not hold the question any longer.
-    Forget,
+    ForgetQuestion,
     /// Make these durable together.
-    Record(Vec<Fact>),
+    Record(Vec<CallRecord>),
     /// Put this question to people until its deadline.
     Ask(Question),
     /// Put the decision into the audit log; goes on in parallel.
@@ -209,13 +209,13 @@ pub(crate) enum CallEffect {
     /// Make the grant from this verdict and start the runner.
     Start(Verdict),
     /// Have the store keep what is at these paths, while the runner starts.
-    Keep(Vec<String>),
+    BackUp(Vec<String>),
     /// Have the store make ready for a command that may come.
-    Prepare,
+    PrepareSnapshot,
     /// Have the store look at the project before this command, while the runner starts.
-    KeepAll(String),
+    TakeSnapshot(String),
     /// Ask the store what is to be put back.
-    Fetch(Call),
+    FetchRestore(Call),
     /// Have the store do it.
     AskStore(Call),
     /// Let the caged runner go.
@@ -225,14 +225,14 @@ pub(crate) enum CallEffect {
     /// Have another process put right what the runner did not.
     Repair,
     /// For the screens; not kept.
-    Tell(Event),
+    Show(Event),
     /// Audit the end, make the result durable with the log's head, and hand it over. The last.
-    Conclude(Box<Conclusion>),
+    Conclude(Box<CallConclusion>),
 }
 
 /// What the journal keeps of a call before its end.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Fact {
+pub(crate) enum CallRecord {
     Asked(Question),
     Approved(Basis),
     Denied(Basis, String),
@@ -242,7 +242,7 @@ pub(crate) enum Fact {
 
 /// How a call ended, with all that the record says of it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Conclusion {
+pub(crate) struct CallConclusion {
     pub(crate) result: ToolResult,
     pub(crate) report: Option<Report>,
     pub(crate) enforced: Option<Enforced>,
@@ -254,7 +254,7 @@ pub(crate) struct Conclusion {
     pub(crate) repaired: Vec<Tampered>,
 }
 
-impl Conclusion {
+impl CallConclusion {
     /// What the call changed of the protected names, by whomever it was found.
     pub(crate) fn tampered(&self) -> &[Tampered] {
         match &self.report {
@@ -273,13 +273,13 @@ pub(crate) enum Cut {
 }
 
 #[derive(Debug)]
-enum Phase {
+enum CallPhase {
     New,
     /// The store was asked whether the answer is known.
-    Recalling,
+    CacheLookup,
     /// The store was asked what is to be put back.
-    Fetching,
-    Looking,
+    FetchingRestore,
+    Probing,
     Judging,
     Starting,
     Running,
@@ -297,23 +297,23 @@ enum Phase {
 
 /// One call.
 #[derive(Debug)]
-pub(crate) struct CallLife {
+pub(crate) struct CallMachine {
     facts: CallFacts,
-    phase: Phase,
+    phase: CallPhase,
     /// What is to be put back.
     files: Vec<KeptFile>,
     probe: Option<Probe>,
     /// The answer, if it is known; given once the call is allowed.
     recalled: Option<Box<Recalled>>,
     verdict: Option<Verdict>,
-    standing: Option<Standing>,
+    standing: Option<PendingQuestion>,
     enforced: Option<Enforced>,
     /// Why nothing can judge.
-    unjudgeable: Option<String>,
+    broker_failure: Option<String>,
     /// Why the present runner never began, though it was let go.
     lost: Option<String>,
     /// Why there is no store to ask.
-    storeless: Option<String>,
+    store_failure: Option<String>,
     /// Second tries are given once each: for the look, before `Go`, and for a query after it.
     tries: Tries,
     cancelled: bool,
@@ -324,26 +324,26 @@ pub(crate) struct CallLife {
 /// Which second tries were used.
 #[derive(Debug, Default)]
 struct Tries {
-    looked_again: bool,
+    probed_again: bool,
     started_again: bool,
     ran_again: bool,
     stored_again: bool,
 }
 
-impl CallLife {
+impl CallMachine {
     pub(crate) fn new(facts: CallFacts) -> Self {
         Self {
             standing: facts.standing.clone(),
             facts,
-            phase: Phase::New,
+            phase: CallPhase::New,
             files: Vec::new(),
             probe: None,
             recalled: None,
             verdict: None,
             enforced: None,
-            unjudgeable: None,
+            broker_failure: None,
             lost: None,
-            storeless: None,
+            store_failure: None,
             tries: Tries::default(),
             cancelled: false,
             repaired: Vec::new(),
@@ -354,53 +354,56 @@ impl CallLife {
     pub(crate) fn step(&mut self, input: CallInput) -> Vec<CallEffect> {
         match input {
             CallInput::Begin => self.begin(),
-            CallInput::Looked(looked) => self.looked(looked),
+            CallInput::Probed(looked) => self.looked(looked),
             CallInput::Verdict(verdict) => self.judged(verdict),
             CallInput::Expired => self.expired(),
             CallInput::BrokerBack => self.broker_back(),
             CallInput::BrokerFailed(why) => self.broker_failed(why),
             CallInput::Caged(enforced) => self.caged(enforced),
             CallInput::Uncaged { step, reason } => self.uncaged(&step, &reason),
-            CallInput::Lost { why } => self.lost(why),
+            CallInput::CageLost { why } => self.lost(why),
             CallInput::Output(text) => {
                 let call = self.facts.call.id.clone();
-                vec![CallEffect::Tell(Event::Output { call, text })]
+                vec![CallEffect::Show(Event::Output { call, text })]
             }
             CallInput::Done(report) => {
-                if matches!(self.phase, Phase::Running) {
-                    self.phase = Phase::Reported(Box::new(report));
+                if matches!(self.phase, CallPhase::Running) {
+                    self.phase = CallPhase::Reported(Box::new(report));
                 }
                 Vec::new()
             }
             CallInput::RunnerEnded { cause } => self.runner_ended(cause),
-            CallInput::Recalled(found) => self.recalled(found),
-            CallInput::Fetched(files) => self.fetched(files),
+            CallInput::CacheAnswer(found) => self.recalled(found),
+            CallInput::RestoreFetched(files) => self.fetched(files),
             CallInput::Stored(result) => match self.phase {
-                Phase::AtStore => self.conclude(result, Cut::No),
-                Phase::New
-                | Phase::Recalling
-                | Phase::Fetching
-                | Phase::Looking
-                | Phase::Judging
-                | Phase::Starting
-                | Phase::Running
-                | Phase::Reported(_)
-                | Phase::Repairing { .. }
-                | Phase::Over => Vec::new(),
+                CallPhase::AtStore => self.conclude(result, Cut::No),
+                CallPhase::New
+                | CallPhase::CacheLookup
+                | CallPhase::FetchingRestore
+                | CallPhase::Probing
+                | CallPhase::Judging
+                | CallPhase::Starting
+                | CallPhase::Running
+                | CallPhase::Reported(_)
+                | CallPhase::Repairing { .. }
+                | CallPhase::Over => Vec::new(),
             },
             CallInput::Repaired(names) => self.repaired(names),
-            CallInput::StoreLost { cause, comes_back } => self.store_lost(cause, comes_back),
+            CallInput::StoreLost { cause, will_restart } => self.store_lost(cause, will_restart),
             CallInput::StoreBack => self.store_back(),
             CallInput::Cancel => self.cancel(),
             CallInput::Overdue => match self.phase {
-                Phase::Over
-                | Phase::New
-                | Phase::Recalling
-                | Phase::Fetching
-                | Phase::Judging
-                | Phase::Repairing { .. }
-                | Phase::AtStore => Vec::new(),
-                Phase::Looking | Phase::Starting | Phase::Running | Phase::Reported(_) => {
+                CallPhase::Over
+                | CallPhase::New
+                | CallPhase::CacheLookup
+                | CallPhase::FetchingRestore
+                | CallPhase::Judging
+                | CallPhase::Repairing { .. }
+                | CallPhase::AtStore => Vec::new(),
+                CallPhase::Probing
+                | CallPhase::Starting
+                | CallPhase::Running
+                | CallPhase::Reported(_) => {
                     vec![CallEffect::KillRunner]
                 }
             },
@@ -409,76 +412,76 @@ impl CallLife {
     }
 
     fn begin(&mut self) -> Vec<CallEffect> {
-        if self.facts.undo == Undo::Restores {
-            return match self.storeless.clone() {
+        if self.facts.undo == UndoBy::Restore {
+            return match self.store_failure.clone() {
                 Some(cause) => self.conclude(no_store(&self.facts.call.tool, &cause), Cut::No),
                 None => {
-                    self.phase = Phase::Fetching;
-                    vec![CallEffect::Fetch(self.facts.call.clone())]
+                    self.phase = CallPhase::FetchingRestore;
+                    vec![CallEffect::FetchRestore(self.facts.call.clone())]
                 }
             };
         }
-        if self.facts.undo == Undo::Compared {
-            let ready = std::iter::once(CallEffect::Prepare);
-            return ready.chain(self.look_or_judge()).collect();
+        if self.facts.undo == UndoBy::Snapshot {
+            let ready = std::iter::once(CallEffect::PrepareSnapshot);
+            return ready.chain(self.probe_or_judge()).collect();
         }
-        if self.facts.known == Known::Asked && self.storeless.is_none() {
-            self.phase = Phase::Recalling;
-            return vec![CallEffect::Recall(self.facts.call.clone())];
+        if self.facts.known == CachePolicy::Lookup && self.store_failure.is_none() {
+            self.phase = CallPhase::CacheLookup;
+            return vec![CallEffect::CacheGet(self.facts.call.clone())];
         }
-        self.look_or_judge()
+        self.probe_or_judge()
     }
 
-    fn look_or_judge(&mut self) -> Vec<CallEffect> {
+    fn probe_or_judge(&mut self) -> Vec<CallEffect> {
         match self.facts.probed {
-            Probed::Before => {
-                self.phase = Phase::Looking;
+            NeedsProbe::Yes => {
+                self.phase = CallPhase::Probing;
                 vec![self.look()]
             }
-            Probed::Not => self.judge(),
+            NeedsProbe::No => self.judge(),
         }
     }
 
     fn judge(&mut self) -> Vec<CallEffect> {
-        self.phase = Phase::Judging;
-        match self.unjudgeable.clone() {
+        self.phase = CallPhase::Judging;
+        match self.broker_failure.clone() {
             Some(why) => self.broker_failed(why),
             None => vec![CallEffect::Judge(self.case())],
         }
     }
 
     fn broker_back(&mut self) -> Vec<CallEffect> {
-        self.unjudgeable = None;
+        self.broker_failure = None;
         match self.phase {
-            Phase::Judging => self.forget_recalled().unwrap_or_else(|| self.judge()),
-            Phase::New
-            | Phase::Recalling
-            | Phase::Fetching
-            | Phase::Looking
-            | Phase::Starting
-            | Phase::Running
-            | Phase::AtStore
-            | Phase::Reported(_)
-            | Phase::Repairing { .. }
-            | Phase::Over => Vec::new(),
+            CallPhase::Judging => self.forget_cached().unwrap_or_else(|| self.judge()),
+            CallPhase::New
+            | CallPhase::CacheLookup
+            | CallPhase::FetchingRestore
+            | CallPhase::Probing
+            | CallPhase::Starting
+            | CallPhase::Running
+            | CallPhase::AtStore
+            | CallPhase::Reported(_)
+            | CallPhase::Repairing { .. }
+            | CallPhase::Over => Vec::new(),
         }
     }
 
     /// Fails closed: what waits for a verdict, or comes to wait for one, is denied.
     fn broker_failed(&mut self, why: String) -> Vec<CallEffect> {
         let text = format!("The call was not run: nothing can judge it ({why}).");
-        self.unjudgeable = Some(why.clone());
+        self.broker_failure = Some(why.clone());
         self.judged(Verdict::Deny(Basis::Unjudgeable(why), text))
     }
 
     fn fetched(&mut self, files: Result<Vec<KeptFile>, ToolResult>) -> Vec<CallEffect> {
-        if !matches!(self.phase, Phase::Fetching) {
+        if !matches!(self.phase, CallPhase::FetchingRestore) {
             return Vec::new();
         }
         match files {
             Ok(files) => {
                 self.files = files;
-                self.phase = Phase::Looking;
+                self.phase = CallPhase::Probing;
                 vec![self.look()]
             }
             Err(result) => self.conclude(result, Cut::No),
@@ -486,15 +489,15 @@ impl CallLife {
     }
 
     fn look(&self) -> CallEffect {
-        if self.facts.undo == Undo::Restores {
-            return CallEffect::Look(Errand::ProbeRestore(self.files.clone()));
+        if self.facts.undo == UndoBy::Restore {
+            return CallEffect::Probe(Errand::ProbeRestore(self.files.clone()));
         }
         let Call { tool, input, .. } = self.facts.call.clone();
-        CallEffect::Look(Errand::Probe { tool, input })
+        CallEffect::Probe(Errand::Probe { tool, input })
     }
 
     fn looked(&mut self, looked: Result<Probe, String>) -> Vec<CallEffect> {
-        if !matches!(self.phase, Phase::Looking) {
+        if !matches!(self.phase, CallPhase::Probing) {
             return Vec::new();
         }
         match looked {
@@ -505,7 +508,7 @@ impl CallLife {
                     let result = changed(&self.facts.call.tool, named);
                     // It is told to read it again, and must not get what is known of it.
                     let paths = probe.paths.iter().map(|path| path.real.clone()).collect();
-                    let mut effects = vec![CallEffect::Outdate(Changed::Paths(paths))];
+                    let mut effects = vec![CallEffect::Invalidate(Changed::Paths(paths))];
                     effects.extend(self.conclude(result, Cut::No));
                     return effects;
                 }
@@ -534,7 +537,7 @@ impl CallLife {
     }
 
     fn judged(&mut self, verdict: Verdict) -> Vec<CallEffect> {
-        if !matches!(self.phase, Phase::Judging) {
+        if !matches!(self.phase, CallPhase::Judging) {
             return Vec::new();
         }
         match verdict {
@@ -548,30 +551,30 @@ impl CallLife {
             Verdict::Allow(basis) => {
                 let verdict = Verdict::Allow(basis.clone());
                 let decided = CallEffect::AuditDecided(verdict.clone());
-                let approved = Fact::Approved(basis.clone());
-                let kept = CallEffect::Record(vec![approved, Fact::Start]);
+                let approved = CallRecord::Approved(basis.clone());
+                let kept = CallEffect::Record(vec![approved, CallRecord::Start]);
                 if let Some(found) = self.recalled.take() {
-                    let approved = Fact::Approved(basis);
+                    let approved = CallRecord::Approved(basis);
                     let mut effects = vec![decided, CallEffect::Record(vec![approved])];
-                    effects.extend(self.conclude_known(*found));
+                    effects.extend(self.conclude_cached(*found));
                     return effects;
                 }
                 match self.facts.answerer.clone() {
-                    Answerer::Runner => {
-                        self.phase = Phase::Starting;
+                    Executor::Runner => {
+                        self.phase = CallPhase::Starting;
                         self.verdict = Some(verdict.clone());
                         let mut effects = vec![decided, CallEffect::Start(verdict), kept];
                         effects.splice(1..1, self.keep());
                         effects
                     }
-                    Answerer::Conversation(result) => {
+                    Executor::Conversation(result) => {
                         let mut effects = vec![decided, kept];
                         effects.extend(self.conclude(result, Cut::No));
                         effects
                     }
-                    Answerer::Store => match self.storeless.clone() {
+                    Executor::Store => match self.store_failure.clone() {
                         Some(cause) => {
-                            let kept = CallEffect::Record(vec![Fact::Approved(basis)]);
+                            let kept = CallEffect::Record(vec![CallRecord::Approved(basis)]);
                             let mut effects = vec![decided, kept];
                             effects.extend(
                                 self.conclude(no_store(&self.facts.call.tool, &cause), Cut::No),
@@ -579,7 +582,7 @@ impl CallLife {
                             effects
                         }
                         None => {
-                            self.phase = Phase::AtStore;
+                            self.phase = CallPhase::AtStore;
                             vec![decided, kept, CallEffect::AskStore(self.facts.call.clone())]
                         }
                     },
@@ -589,14 +592,16 @@ impl CallLife {
                 let result = denial(&self.facts.call.tool, &basis, text.clone());
                 let mut effects = vec![
                     CallEffect::AuditDecided(Verdict::Deny(basis.clone(), text.clone())),
-                    CallEffect::Record(vec![Fact::Denied(basis, text)]),
+                    CallEffect::Record(vec![CallRecord::Denied(basis, text)]),
                 ];
                 effects.extend(self.conclude(result, Cut::No));
                 effects
             }
             // An answer takes its time, and the files may change meanwhile.
-            Verdict::Ask(question) => match self.forget_recalled() {
-                Some(effects) => std::iter::once(CallEffect::Forget).chain(effects).collect(),
+            Verdict::Ask(question) => match self.forget_cached() {
+                Some(effects) => {
+                    std::iter::once(CallEffect::ForgetQuestion).chain(effects).collect()
+                }
                 None => self.ask(question),
             },
         }
@@ -612,24 +617,24 @@ impl CallLife {
             None => false,
         };
         let Question { digest, deadline, .. } = question.clone();
-        self.standing = Some(Standing { digest, deadline });
+        self.standing = Some(PendingQuestion { digest, deadline });
         let ask = CallEffect::Ask(question.clone());
         match kept {
             true => vec![ask],
-            false => vec![CallEffect::Record(vec![Fact::Asked(question)]), ask],
+            false => vec![CallEffect::Record(vec![CallRecord::Asked(question)]), ask],
         }
     }
 
     fn expired(&mut self) -> Vec<CallEffect> {
-        if !matches!(self.phase, Phase::Judging) || self.standing.is_none() {
+        if !matches!(self.phase, CallPhase::Judging) || self.standing.is_none() {
             return Vec::new();
         }
         let text = EXPIRED;
         let basis = Basis::NobodyToAsk("nobody answered in time".to_owned());
         let mut effects = vec![
-            CallEffect::Forget,
+            CallEffect::ForgetQuestion,
             CallEffect::AuditDecided(Verdict::Deny(basis, text.to_owned())),
-            CallEffect::Record(vec![Fact::Expired]),
+            CallEffect::Record(vec![CallRecord::Expired]),
         ];
         effects.extend(self.conclude(
             failed(&self.facts.call.tool, Outcome::Denied, "expired", text.to_owned()),
@@ -641,13 +646,13 @@ impl CallLife {
     /// The cage stands, and the effects before this one were carried out: START is on disk.
     fn caged(&mut self, enforced: Enforced) -> Vec<CallEffect> {
         // A runner that is being ended is not let go, though its cage stands.
-        if !matches!(self.phase, Phase::Starting) || self.cancelled {
+        if !matches!(self.phase, CallPhase::Starting) || self.cancelled {
             return Vec::new();
         }
-        self.phase = Phase::Running;
+        self.phase = CallPhase::Running;
         self.enforced = Some(enforced.clone());
         let call = self.facts.call.id.clone();
-        vec![CallEffect::Go(self.errand()), CallEffect::Tell(Event::Started { call, enforced })]
+        vec![CallEffect::Go(self.errand()), CallEffect::Show(Event::Started { call, enforced })]
     }
 
     /// Asked for before the runner starts, so that it costs no time of its own.
@@ -656,11 +661,13 @@ impl CallLife {
         let paths: Vec<String> =
             paths.filter(|path| path.in_scope).map(|path| path.real.clone()).collect();
         match self.facts.undo {
-            Undo::Compared => {
-                Some(CallEffect::KeepAll(self.facts.command.clone().unwrap_or_default()))
+            UndoBy::Snapshot => {
+                Some(CallEffect::TakeSnapshot(self.facts.command.clone().unwrap_or_default()))
             }
-            Undo::Kept | Undo::Restores => (!paths.is_empty()).then_some(CallEffect::Keep(paths)),
-            Undo::Not => None,
+            UndoBy::Copy | UndoBy::Restore => {
+                (!paths.is_empty()).then_some(CallEffect::BackUp(paths))
+            }
+            UndoBy::Nothing => None,
         }
     }
 
@@ -670,7 +677,7 @@ impl CallLife {
         let judged = paths
             .map(|path| JudgedPath { real: path.real.clone(), digest: path.digest.clone() })
             .collect();
-        if self.facts.undo == Undo::Restores {
+        if self.facts.undo == UndoBy::Restore {
             return Errand::Restore {
                 files: self.files.clone(),
                 judged,
@@ -699,7 +706,7 @@ impl CallLife {
 
     fn uncaged(&mut self, step: &str, reason: &str) -> Vec<CallEffect> {
         match self.phase {
-            Phase::Looking | Phase::Starting => {
+            CallPhase::Probing | CallPhase::Starting => {
                 // Where the session works decides that, not whether this machine can make cages.
                 let (code, text) = match step == sandbox::Step::Grants.name() {
                     true => ("not_granted", format!("The call was not run: {reason}.")),
@@ -714,23 +721,23 @@ impl CallLife {
                 let outcome = Outcome::Confined { what: step.to_owned() };
                 self.conclude(failed(&self.facts.call.tool, outcome, code, text), Cut::No)
             }
-            Phase::New
-            | Phase::Recalling
-            | Phase::Fetching
-            | Phase::Judging
-            | Phase::Running
-            | Phase::AtStore
-            | Phase::Reported(_)
-            | Phase::Repairing { .. }
-            | Phase::Over => Vec::new(),
+            CallPhase::New
+            | CallPhase::CacheLookup
+            | CallPhase::FetchingRestore
+            | CallPhase::Judging
+            | CallPhase::Running
+            | CallPhase::AtStore
+            | CallPhase::Reported(_)
+            | CallPhase::Repairing { .. }
+            | CallPhase::Over => Vec::new(),
         }
     }
 
     /// Nothing of the call has happened, as before `Go`: what follows is that of a runner which died
     /// then.
     fn lost(&mut self, why: String) -> Vec<CallEffect> {
-        if matches!(self.phase, Phase::Starting | Phase::Running) {
-            self.phase = Phase::Starting;
+        if matches!(self.phase, CallPhase::Starting | CallPhase::Running) {
+            self.phase = CallPhase::Starting;
             self.enforced = None;
             self.lost = Some(format!("lost a process of its cage ({why})"));
         }
@@ -740,64 +747,64 @@ impl CallLife {
     fn runner_ended(&mut self, cause: String) -> Vec<CallEffect> {
         let cause = self.lost.take().unwrap_or(cause);
         let tries = &mut self.tries;
-        match std::mem::replace(&mut self.phase, Phase::Over) {
-            Phase::Looking | Phase::Starting if self.cancelled => self.never_begun(),
-            Phase::Looking if !std::mem::replace(&mut tries.looked_again, true) => {
-                self.phase = Phase::Looking;
+        match std::mem::replace(&mut self.phase, CallPhase::Over) {
+            CallPhase::Probing | CallPhase::Starting if self.cancelled => self.never_begun(),
+            CallPhase::Probing if !std::mem::replace(&mut tries.probed_again, true) => {
+                self.phase = CallPhase::Probing;
                 vec![self.look()]
             }
             // Before `Go` nothing of the call has happened: one silent retry.
-            Phase::Starting if !std::mem::replace(&mut tries.started_again, true) => {
+            CallPhase::Starting if !std::mem::replace(&mut tries.started_again, true) => {
                 self.start_again()
             }
             // A query that has begun may begin again; it changes nothing.
-            Phase::Running
+            CallPhase::Running
                 if self.facts.kind == ToolKind::Query
                     && !self.cancelled
                     && !std::mem::replace(&mut tries.ran_again, true) =>
             {
                 self.start_again()
             }
-            Phase::Looking | Phase::Starting => {
+            CallPhase::Probing | CallPhase::Starting => {
                 let text = format!("The call was not run: its process {cause} before it began.");
                 self.conclude(
                     failed(&self.facts.call.tool, Outcome::Crashed, "runner_lost", text),
                     Cut::No,
                 )
             }
-            Phase::Running if self.facts.protects == Protects::Names => {
-                self.phase = Phase::Repairing { cause };
+            CallPhase::Running if self.facts.protects == Protects::Files => {
+                self.phase = CallPhase::Repairing { cause };
                 vec![CallEffect::Repair]
             }
-            Phase::Running => self.cut_short(Cut::AfterGo { cause }),
-            Phase::Repairing { cause } => {
-                self.phase = Phase::Repairing { cause };
+            CallPhase::Running => self.cut_short(Cut::AfterGo { cause }),
+            CallPhase::Repairing { cause } => {
+                self.phase = CallPhase::Repairing { cause };
                 Vec::new()
             }
-            Phase::Reported(report) => {
+            CallPhase::Reported(report) => {
                 let result = report.result.clone();
                 self.conclude_with(result, Some(*report), Cut::No)
             }
             // It has no runner.
-            Phase::AtStore => {
-                self.phase = Phase::AtStore;
+            CallPhase::AtStore => {
+                self.phase = CallPhase::AtStore;
                 Vec::new()
             }
-            Phase::Fetching => {
-                self.phase = Phase::Fetching;
+            CallPhase::FetchingRestore => {
+                self.phase = CallPhase::FetchingRestore;
                 Vec::new()
             }
-            Phase::Recalling => {
-                self.phase = Phase::Recalling;
+            CallPhase::CacheLookup => {
+                self.phase = CallPhase::CacheLookup;
                 Vec::new()
             }
-            Phase::New | Phase::Judging | Phase::Over => Vec::new(),
+            CallPhase::New | CallPhase::Judging | CallPhase::Over => Vec::new(),
         }
     }
 
     /// Nothing of it lives, and what it changed of the protected names was seen to.
     fn repaired(&mut self, names: Vec<Tampered>) -> Vec<CallEffect> {
-        let Phase::Repairing { cause } = &self.phase else { return Vec::new() };
+        let CallPhase::Repairing { cause } = &self.phase else { return Vec::new() };
         let cut = Cut::AfterGo { cause: cause.clone() };
         self.repaired = names;
         self.cut_short(cut)
@@ -805,20 +812,20 @@ impl CallLife {
 
     /// Another life is asked once more. What cannot be asked any more is a loss, and of a change
     /// nobody knows whether it was done.
-    fn store_lost(&mut self, cause: String, back: ComesBack) -> Vec<CallEffect> {
-        if back == ComesBack::Never {
-            self.storeless = Some(cause.clone());
+    fn store_lost(&mut self, cause: String, back: WillRestart) -> Vec<CallEffect> {
+        if back == WillRestart::No {
+            self.store_failure = Some(cause.clone());
         }
-        if matches!(self.phase, Phase::Recalling) {
+        if matches!(self.phase, CallPhase::CacheLookup) {
             return self.recalled(None);
         }
-        if !matches!(self.phase, Phase::AtStore | Phase::Fetching) {
+        if !matches!(self.phase, CallPhase::AtStore | CallPhase::FetchingRestore) {
             return Vec::new();
         }
         let again = !std::mem::replace(&mut self.tries.stored_again, true);
-        match (back == ComesBack::Never || self.cancelled || !again, self.facts.kind) {
+        match (back == WillRestart::No || self.cancelled || !again, self.facts.kind) {
             (false, _) => Vec::new(),
-            (true, _) if matches!(self.phase, Phase::Fetching) => {
+            (true, _) if matches!(self.phase, CallPhase::FetchingRestore) => {
                 self.conclude(no_store(&self.facts.call.tool, &cause), Cut::No)
             }
             (true, ToolKind::Mutation) => self.cut_short(Cut::AfterGo { cause }),
@@ -829,47 +836,50 @@ impl CallLife {
     }
 
     fn store_back(&mut self) -> Vec<CallEffect> {
-        self.storeless = None;
+        self.store_failure = None;
         match self.phase {
-            Phase::AtStore => vec![CallEffect::AskStore(self.facts.call.clone())],
-            Phase::Fetching => vec![CallEffect::Fetch(self.facts.call.clone())],
-            Phase::New
-            | Phase::Recalling
-            | Phase::Looking
-            | Phase::Judging
-            | Phase::Starting
-            | Phase::Running
-            | Phase::Reported(_)
-            | Phase::Repairing { .. }
-            | Phase::Over => Vec::new(),
+            CallPhase::AtStore => vec![CallEffect::AskStore(self.facts.call.clone())],
+            CallPhase::FetchingRestore => vec![CallEffect::FetchRestore(self.facts.call.clone())],
+            CallPhase::New
+            | CallPhase::CacheLookup
+            | CallPhase::Probing
+            | CallPhase::Judging
+            | CallPhase::Starting
+            | CallPhase::Running
+            | CallPhase::Reported(_)
+            | CallPhase::Repairing { .. }
+            | CallPhase::Over => Vec::new(),
         }
     }
 
     fn start_again(&mut self) -> Vec<CallEffect> {
-        self.phase = Phase::Starting;
+        self.phase = CallPhase::Starting;
         self.verdict.clone().map(CallEffect::Start).into_iter().collect()
     }
 
     fn cancel(&mut self) -> Vec<CallEffect> {
         self.cancelled = true;
         match self.phase {
-            Phase::New | Phase::Recalling | Phase::Fetching | Phase::Judging => {
-                let mut effects = vec![CallEffect::Forget];
+            CallPhase::New
+            | CallPhase::CacheLookup
+            | CallPhase::FetchingRestore
+            | CallPhase::Judging => {
+                let mut effects = vec![CallEffect::ForgetQuestion];
                 effects.extend(self.never_begun());
                 effects
             }
-            Phase::Looking | Phase::Starting => vec![CallEffect::KillRunner],
-            Phase::Running => vec![CallEffect::CancelRunner],
+            CallPhase::Probing | CallPhase::Starting => vec![CallEffect::KillRunner],
+            CallPhase::Running => vec![CallEffect::CancelRunner],
             // It is a matter of moments, and cannot be taken back; a store that is being started
             // again is not asked again.
-            Phase::AtStore => match self.tries.stored_again {
+            CallPhase::AtStore => match self.tries.stored_again {
                 true => {
                     let cause = "did not answer before a person stopped it".to_owned();
-                    self.store_lost(cause, ComesBack::Never)
+                    self.store_lost(cause, WillRestart::No)
                 }
                 false => Vec::new(),
             },
-            Phase::Reported(_) | Phase::Repairing { .. } | Phase::Over => Vec::new(),
+            CallPhase::Reported(_) | CallPhase::Repairing { .. } | CallPhase::Over => Vec::new(),
         }
     }
 
@@ -902,11 +912,11 @@ impl CallLife {
         report: Option<Report>,
         cut: Cut,
     ) -> Vec<CallEffect> {
-        self.phase = Phase::Over;
-        let known = self.for_the_store(report.as_ref());
+        self.phase = CallPhase::Over;
+        let known = self.cache_effect(report.as_ref());
         let enforced = self.enforced.take();
         let repaired = std::mem::take(&mut self.repaired);
-        let conclusion = Conclusion { result, report, enforced, recalled: None, cut, repaired };
+        let conclusion = CallConclusion { result, report, enforced, recalled: None, cut, repaired };
         known.into_iter().chain([CallEffect::Conclude(Box::new(conclusion))]).collect()
     }
 }

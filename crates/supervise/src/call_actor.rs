@@ -2,10 +2,11 @@
 //!
 //! It owns the runner process and makes the only grants there are.
 
-mod beside;
+mod proxy_process;
 
 use crate::audit_actor::AuditMsg;
-use crate::call::{CallEffect, CallFacts, CallInput, CallLife, Conclusion};
+use crate::call::{CallConclusion, CallEffect, CallFacts, CallInput, CallMachine};
+use crate::file_versions;
 use crate::grant::Grant;
 use crate::hold::Hold;
 use crate::keeper::{self, Emptied};
@@ -15,8 +16,7 @@ use crate::overlays::{Overlays, Turn};
 use crate::proxy::{Attempt, Proxy};
 use crate::pulse::{Look, Pulse};
 use crate::repair::{self, Repairer, Saved};
-use crate::seen;
-use crate::session_actor::{Concluded, SessionMsg, ToKeep};
+use crate::session_actor::{BackupOf, FinishedCall, SessionMsg};
 use crate::sign_in::WithKeys;
 use crate::spawn::Spawner;
 use crate::to_disk::{self, Place, Ran};
@@ -45,17 +45,17 @@ const OVERDUE: Duration = Duration::from_secs(630);
 /// How long a cage may take. It takes milliseconds; this is a runner that was stopped.
 const CAGE: Duration = Duration::from_secs(10);
 /// How long a look may take: a large file is read once, for its digest.
-const LOOK: Duration = Duration::from_secs(60);
+const PROBE: Duration = Duration::from_secs(60);
 /// How long a runner that was asked to end its call may take. It gives a command 2 s before it
 /// kills it.
 const CANCEL: Duration = Duration::from_secs(3);
 /// How long the copies that make a call undoable may take.
-const COPIES: Duration = Duration::from_secs(2);
+const BACKUP: Duration = Duration::from_secs(2);
 /// How long the store may take to say whether an answer is known. A runner needs some ten
 /// milliseconds for a new one.
-const RECALL: Duration = Duration::from_millis(200);
+const CACHE_LOOKUP: Duration = Duration::from_millis(200);
 /// How long a runner may stay after its report.
-const LEAVE: Duration = Duration::from_secs(5);
+const EXIT: Duration = Duration::from_secs(5);
 
 /// What happens to a call.
 pub(crate) enum CallMsg {
@@ -70,17 +70,17 @@ pub(crate) enum CallMsg {
     /// Of the proxy beside that runner.
     Proxy(Generation, Report<ToolLink>),
     /// Time to see whether that runner still answers.
-    Look(Generation),
+    Ping(Generation),
     /// The time of that runner for this is over.
-    Late(Generation, Stage),
+    LimitReached(Generation, RunnerLimit),
     /// Time to look whether the question's deadline, in Unix time, is over.
-    Deadline(u64),
+    QuestionDeadline(u64),
     /// Its runner, and the proxy beside it.
     Describe(oneshot::Sender<Vec<ProcessRow>>),
 }
 
 /// What a call is begun with.
-pub(crate) struct CallPlan {
+pub(crate) struct CallArgs {
     pub(crate) facts: CallFacts,
     pub(crate) confinement: Confinement,
     /// Hosts that rules deny, whatever list of the cage names them.
@@ -109,12 +109,12 @@ pub(crate) struct CallPlan {
 }
 
 /// How far the present runner is, and what it is for.
-enum Purpose {
+enum RunnerPhase {
     /// It builds its cage; this look is next.
-    Look(Errand),
-    Looking,
+    CagingProbe(Errand),
+    Probing,
     /// It builds its cage; the call is next.
-    Run,
+    CagingCall,
     Running,
     /// It was asked to end the call.
     Cancelled,
@@ -123,28 +123,28 @@ enum Purpose {
 
 /// What a runner, or its proxy, can be late with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum RunnerLimit {
     Cage,
-    Look,
+    Probe,
     Cancel,
-    Leave,
+    Exit,
     /// The proxy: its cage.
-    Proxy,
+    ProxyCage,
     /// The proxy: its last word and its end.
-    Proxied,
+    ProxyExit,
 }
 
-struct Runner {
+struct RunnerProcess {
     life: Life<ToolLink>,
     /// The processes of its cage that it named.
     cage: Vec<Listed>,
-    purpose: Purpose,
+    purpose: RunnerPhase,
     pulse: Pulse,
     born: Instant,
 }
 
 /// The proxy of the present runner's command.
-struct Beside {
+struct RunningProxy {
     machine: Proxy<OwnedFd>,
     /// Absent when it has ended.
     life: Option<Life<ToolLink>>,
@@ -153,40 +153,40 @@ struct Beside {
 type Timer = JoinHandle<Result<(), MessagingErr<CallMsg>>>;
 
 pub(crate) struct CallState {
-    plan: CallPlan,
-    life: CallLife,
-    runner: Option<Runner>,
-    proxy: Option<Beside>,
+    plan: CallArgs,
+    life: CallMachine,
+    runner: Option<RunnerProcess>,
+    proxy: Option<RunningProxy>,
     /// What the next proxy is.
     proxy_attempt: Attempt,
     generation: Generation,
     /// Ended with the call, so that a session of many calls does not carry them all.
     timers: Vec<Timer>,
     /// The next look at the runner.
-    looking: Option<Timer>,
+    ping_timer: Option<Timer>,
     audited: Option<oneshot::Receiver<Result<(), String>>>,
     /// What the call will change is being kept.
     copied: Option<oneshot::Receiver<()>>,
-    kept: Kept,
+    kept: Audited,
     ran: Ran,
     /// Whether nothing of the last runner lives.
     emptied: Emptied,
     /// Its turn with the overlays, while its cage is built.
     turn: Option<Turn>,
     /// What the next descriptor of the runner is.
-    expected: Expected,
+    expected: ExpectedFd,
 }
 
 /// What rides behind a word of a runner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Expected {
-    Door,
-    Mounted,
+enum ExpectedFd {
+    ProxyListener,
+    Mount,
 }
 
 /// What the audit log has of a call before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
+enum Audited {
     Nothing,
     /// What was proposed, with its script, and what was decided.
     Proposal,
@@ -198,7 +198,7 @@ pub(crate) struct CallActor;
 impl Actor for CallActor {
     type Msg = CallMsg;
     type State = CallState;
-    type Arguments = CallPlan;
+    type Arguments = CallArgs;
 
     async fn pre_start(
         &self,
@@ -208,21 +208,21 @@ impl Actor for CallActor {
         ipc::step!("supervisor: proposed");
         myself.send_message(CallMsg::Input(CallInput::Begin))?;
         Ok(CallState {
-            life: CallLife::new(plan.facts.clone()),
+            life: CallMachine::new(plan.facts.clone()),
             plan,
             runner: None,
             proxy: None,
             proxy_attempt: Attempt::First,
             generation: Generation(0),
             timers: Vec::new(),
-            looking: None,
+            ping_timer: None,
             audited: None,
             copied: None,
-            kept: Kept::Nothing,
+            kept: Audited::Nothing,
             ran: Ran::default(),
             emptied: Emptied::Yes,
             turn: None,
-            expected: Expected::Door,
+            expected: ExpectedFd::ProxyListener,
         })
     }
 
@@ -246,13 +246,13 @@ impl Actor for CallActor {
                 state.plan.store.up(generation);
                 Some(CallInput::StoreBack)
             }
-            CallMsg::Deadline(deadline) => state.deadline(&myself, deadline),
+            CallMsg::QuestionDeadline(deadline) => state.deadline(&myself, deadline),
             CallMsg::Runner(generation, _) if generation != state.generation => None,
             CallMsg::Runner(_, Report::Word { word, heard: _heard }) => state.heard(&myself, word),
             CallMsg::Runner(_, Report::Descriptor(descriptor)) => {
-                match std::mem::replace(&mut state.expected, Expected::Door) {
-                    Expected::Mounted => state.mounted(descriptor),
-                    Expected::Door => state.door(&myself, descriptor).await,
+                match std::mem::replace(&mut state.expected, ExpectedFd::ProxyListener) {
+                    ExpectedFd::Mount => state.mounted(descriptor),
+                    ExpectedFd::ProxyListener => state.on_proxy_listener(&myself, descriptor).await,
                 }
                 None
             }
@@ -268,16 +268,16 @@ impl Actor for CallActor {
             }
             CallMsg::Proxy(generation, _) if generation != state.generation => None,
             CallMsg::Proxy(_, report) => {
-                state.of_proxy(&myself, report).await;
+                state.on_proxy_event(&myself, report).await;
                 None
             }
-            CallMsg::Look(generation) => {
+            CallMsg::Ping(generation) => {
                 if generation == state.generation {
-                    state.look(&myself);
+                    state.ping_runner(&myself);
                 }
                 None
             }
-            CallMsg::Late(generation, stage) => {
+            CallMsg::LimitReached(generation, stage) => {
                 if generation == state.generation {
                     state.late(stage);
                 }
@@ -289,9 +289,13 @@ impl Actor for CallActor {
             }
         };
         if let Some(input) = input {
-            state.beside_proxy(&myself, input).await;
+            state.dispatch(&myself, input).await;
         }
-        if !state.runner.as_ref().is_some_and(|runner| matches!(runner.purpose, Purpose::Run)) {
+        if !state
+            .runner
+            .as_ref()
+            .is_some_and(|runner| matches!(runner.purpose, RunnerPhase::CagingCall))
+        {
             state.turn = None;
         }
         Ok(())
@@ -302,7 +306,7 @@ impl Actor for CallActor {
         _: ActorRef<Self::Msg>,
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        state.timers.iter().chain(&state.looking).for_each(Timer::abort);
+        state.timers.iter().chain(&state.ping_timer).for_each(Timer::abort);
         Ok(())
     }
 }
@@ -319,51 +323,57 @@ impl CallState {
                 worker_log::write(runner, &self.plan.facts.call.id, &line);
                 None
             }
-            (FromTool::Caged(_), purpose @ Purpose::Look(_)) => {
-                if let Purpose::Look(errand) = std::mem::replace(purpose, Purpose::Looking) {
-                    self.tell_runner(&ToTool::Go(errand));
-                    self.allow(myself, Stage::Look);
+            (FromTool::Caged(_), purpose @ RunnerPhase::CagingProbe(_)) => {
+                if let RunnerPhase::CagingProbe(errand) =
+                    std::mem::replace(purpose, RunnerPhase::Probing)
+                {
+                    self.send_runner(&ToTool::Go(errand));
+                    self.allow(myself, RunnerLimit::Probe);
                 }
                 None
             }
-            (FromTool::Caged(enforced), purpose @ Purpose::Run) => {
-                *purpose = Purpose::Running;
+            (FromTool::Caged(enforced), purpose @ RunnerPhase::CagingCall) => {
+                *purpose = RunnerPhase::Running;
                 self.turn = None;
                 Some(CallInput::Caged(enforced))
             }
-            (FromTool::Uncaged { step, reason }, Purpose::Look(_) | Purpose::Run) => {
-                Some(CallInput::Uncaged { step, reason })
-            }
-            (FromTool::Probed(looked), Purpose::Looking) => {
+            (
+                FromTool::Uncaged { step, reason },
+                RunnerPhase::CagingProbe(_) | RunnerPhase::CagingCall,
+            ) => Some(CallInput::Uncaged { step, reason }),
+            (FromTool::Probed(looked), RunnerPhase::Probing) => {
                 // Its end is of no interest any more; the channel's end tells it to go.
                 self.forget_runner();
-                Some(CallInput::Looked(looked))
+                Some(CallInput::Probed(looked))
             }
-            (FromTool::Output { text, stream: _ }, Purpose::Running | Purpose::Cancelled) => {
+            (
+                FromTool::Output { text, stream: _ },
+                RunnerPhase::Running | RunnerPhase::Cancelled,
+            ) => {
                 ipc::step!("supervisor: first output");
                 Some(CallInput::Output(text))
             }
-            (FromTool::Done(report), purpose @ (Purpose::Running | Purpose::Cancelled)) => {
+            (FromTool::Done(report), purpose @ (RunnerPhase::Running | RunnerPhase::Cancelled)) => {
                 ipc::step!("supervisor: done in");
-                *purpose = Purpose::Reported;
-                self.allow(myself, Stage::Leave);
+                *purpose = RunnerPhase::Reported;
+                self.allow(myself, RunnerLimit::Exit);
                 Some(CallInput::Done(report))
             }
-            (FromTool::Keeper(keeper), Purpose::Run) if runner.cage.is_empty() => {
+            (FromTool::Keeper(keeper), RunnerPhase::CagingCall) if runner.cage.is_empty() => {
                 self.note_cage(keeper)
             }
             (
                 FromTool::Lost(why),
-                purpose @ (Purpose::Run | Purpose::Running | Purpose::Cancelled),
+                purpose @ (RunnerPhase::CagingCall | RunnerPhase::Running | RunnerPhase::Cancelled),
             ) => {
-                *purpose = Purpose::Reported;
-                self.allow(myself, Stage::Leave);
-                Some(CallInput::Lost { why })
+                *purpose = RunnerPhase::Reported;
+                self.allow(myself, RunnerLimit::Exit);
+                Some(CallInput::CageLost { why })
             }
             // Its descriptor comes next.
-            (FromTool::Door, Purpose::Run) if self.proxy.is_some() => None,
-            (FromTool::Mounted, Purpose::Run) if self.turn.is_some() => {
-                self.expected = Expected::Mounted;
+            (FromTool::Door, RunnerPhase::CagingCall) if self.proxy.is_some() => None,
+            (FromTool::Mounted, RunnerPhase::CagingCall) if self.turn.is_some() => {
+                self.expected = ExpectedFd::Mount;
                 None
             }
             (
@@ -418,50 +428,50 @@ impl CallState {
     }
 
     /// Gives the present runner its time for this, counted from now.
-    fn allow(&mut self, myself: &ActorRef<CallMsg>, stage: Stage) {
+    fn allow(&mut self, myself: &ActorRef<CallMsg>, stage: RunnerLimit) {
         let generation = self.generation;
-        let late = move || CallMsg::Late(generation, stage);
+        let late = move || CallMsg::LimitReached(generation, stage);
         self.timers.push(myself.send_after(stage.time(), late));
     }
 
     /// Asks the runner for a sign of life; one that owes it is stopped, and is ended.
-    fn look(&mut self, myself: &ActorRef<CallMsg>) {
+    fn ping_runner(&mut self, myself: &ActorRef<CallMsg>) {
         let Some(runner) = &mut self.runner else { return };
         match runner.pulse.look(runner.born.elapsed(), self.plan.ping) {
             Look::Ask => runner.life.send(&ToTool::Ping(0)),
             Look::Wait => {}
             Look::Dead => return runner.life.unanswered(),
         }
-        self.look_later(myself);
+        self.ping_later(myself);
     }
 
-    fn look_later(&mut self, myself: &ActorRef<CallMsg>) {
+    fn ping_later(&mut self, myself: &ActorRef<CallMsg>) {
         let generation = self.generation;
-        let looked = myself.send_after(self.plan.ping, move || CallMsg::Look(generation));
-        if let Some(done) = self.looking.replace(looked) {
+        let looked = myself.send_after(self.plan.ping, move || CallMsg::Ping(generation));
+        if let Some(done) = self.ping_timer.replace(looked) {
             done.abort();
         }
     }
 
     /// A runner that is still at this is stuck, or stopped; its end is dealt with as any other.
-    fn late(&self, stage: Stage) {
-        self.proxy_late(stage);
+    fn late(&self, stage: RunnerLimit) {
+        self.proxy_limit_reached(stage);
         let Some(runner) = &self.runner else { return };
         match (stage, &runner.purpose) {
-            (Stage::Cage, Purpose::Look(_) | Purpose::Run)
-            | (Stage::Look, Purpose::Looking)
-            | (Stage::Cancel, Purpose::Cancelled)
-            | (Stage::Leave, Purpose::Reported) => {
+            (RunnerLimit::Cage, RunnerPhase::CagingProbe(_) | RunnerPhase::CagingCall)
+            | (RunnerLimit::Probe, RunnerPhase::Probing)
+            | (RunnerLimit::Cancel, RunnerPhase::Cancelled)
+            | (RunnerLimit::Exit, RunnerPhase::Reported) => {
                 tracing::warn!(call = %self.plan.facts.call.id, ?stage, "a runner is late");
                 runner.life.kill();
             }
             (
-                Stage::Cage
-                | Stage::Look
-                | Stage::Cancel
-                | Stage::Leave
-                | Stage::Proxy
-                | Stage::Proxied,
+                RunnerLimit::Cage
+                | RunnerLimit::Probe
+                | RunnerLimit::Cancel
+                | RunnerLimit::Exit
+                | RunnerLimit::ProxyCage
+                | RunnerLimit::ProxyExit,
                 _,
             ) => {}
         }
@@ -479,7 +489,7 @@ impl CallState {
 
     fn wait_until(&mut self, myself: &ActorRef<CallMsg>, deadline: u64) {
         let left = Duration::from_millis(deadline.saturating_sub(now()));
-        self.timers.push(myself.send_after(left, move || CallMsg::Deadline(deadline)));
+        self.timers.push(myself.send_after(left, move || CallMsg::QuestionDeadline(deadline)));
     }
 
     async fn carry_out(&mut self, myself: &ActorRef<CallMsg>, input: CallInput) {
@@ -498,9 +508,9 @@ impl CallState {
         effect: CallEffect,
     ) -> Result<(), CallInput> {
         match effect {
-            CallEffect::Look(errand) => {
+            CallEffect::Probe(errand) => {
                 let grant = Grant::probe(&self.plan.confinement);
-                self.start(myself, &grant, Purpose::Look(errand)).await?;
+                self.start(myself, &grant, RunnerPhase::CagingProbe(errand)).await?;
                 ipc::step!("supervisor: probe spawned", after sent().await);
                 Ok(())
             }
@@ -509,7 +519,7 @@ impl CallState {
                 ipc::step!("supervisor: judge sent", after sent().await);
                 Ok(())
             }
-            CallEffect::Forget => {
+            CallEffect::ForgetQuestion => {
                 let call = self.plan.facts.call.id.clone();
                 self.plan.broker.send(ToBroker::Forget(call));
                 Ok(())
@@ -529,48 +539,48 @@ impl CallState {
                 let mut confinement = self.plan.confinement.clone();
                 confinement.overlays = self.overlays().await;
                 match Grant::of(&self.plan.facts.call, &verdict, confinement) {
-                    Ok((grant, _)) => self.start(myself, &grant, Purpose::Run).await,
+                    Ok((grant, _)) => self.start(myself, &grant, RunnerPhase::CagingCall).await,
                     Err(error) => Err(not_started(&error)),
                 }
             }
-            CallEffect::Keep(paths) => {
-                self.keep(ToKeep::Paths(paths));
+            CallEffect::BackUp(paths) => {
+                self.keep(BackupOf::Paths(paths));
                 Ok(())
             }
-            CallEffect::Prepare => {
+            CallEffect::PrepareSnapshot => {
                 self.plan.store.send(ToStore::Prepare);
                 Ok(())
             }
-            CallEffect::KeepAll(command) => {
-                self.keep(ToKeep::Everything { command });
+            CallEffect::TakeSnapshot(command) => {
+                self.keep(BackupOf::Project { command });
                 Ok(())
             }
-            CallEffect::Recall(call) => {
+            CallEffect::CacheGet(call) => {
                 self.plan.store.send(ToStore::Recall(self.asked(call)));
-                let unknown = || CallMsg::Input(CallInput::Recalled(None));
-                self.timers.push(myself.send_after(RECALL, unknown));
+                let unknown = || CallMsg::Input(CallInput::CacheAnswer(None));
+                self.timers.push(myself.send_after(CACHE_LOOKUP, unknown));
                 Ok(())
             }
-            CallEffect::Remember(report) => {
+            CallEffect::CachePut(report) => {
                 let asked = self.asked(self.plan.facts.call.clone());
                 self.plan.store.send(ToStore::Remember { asked, report: *report });
                 Ok(())
             }
-            CallEffect::Outdate(changed) => {
+            CallEffect::Invalidate(changed) => {
                 self.plan.store.send(ToStore::Outdate(changed));
                 Ok(())
             }
-            CallEffect::Fetch(call) => {
+            CallEffect::FetchRestore(call) => {
                 self.plan.store.send(ToStore::Fetch(call));
                 Ok(())
             }
             CallEffect::AskStore(call) => self.ask_store(call).await,
             CallEffect::Go(errand) => self.go(myself, errand).await,
             CallEffect::CancelRunner => {
-                self.tell_runner(&ToTool::Cancel);
+                self.send_runner(&ToTool::Cancel);
                 if let Some(runner) = &mut self.runner {
-                    runner.purpose = Purpose::Cancelled;
-                    self.allow(myself, Stage::Cancel);
+                    runner.purpose = RunnerPhase::Cancelled;
+                    self.allow(myself, RunnerLimit::Cancel);
                 }
                 Ok(())
             }
@@ -584,8 +594,8 @@ impl CallState {
                 self.repair(myself);
                 Ok(())
             }
-            CallEffect::Tell(event) => {
-                let _ = self.plan.session.send_message(SessionMsg::Tell(event));
+            CallEffect::Show(event) => {
+                let _ = self.plan.session.send_message(SessionMsg::Show(event));
                 Ok(())
             }
             CallEffect::Conclude(conclusion) => {
@@ -595,10 +605,10 @@ impl CallState {
         }
     }
 
-    fn keep(&mut self, what: ToKeep) {
+    fn keep(&mut self, what: BackupOf) {
         let (done, copied) = oneshot::channel();
         let Call { id: call, tool, .. } = self.plan.facts.call.clone();
-        let _ = self.plan.session.send_message(SessionMsg::Keep { call, tool, what, done });
+        let _ = self.plan.session.send_message(SessionMsg::BackUp { call, tool, what, done });
         self.copied = Some(copied);
     }
 
@@ -606,16 +616,16 @@ impl CallState {
         &mut self,
         myself: &ActorRef<CallMsg>,
         grant: &Grant,
-        purpose: Purpose,
+        purpose: RunnerPhase,
     ) -> Result<(), CallInput> {
         let agent = self.agent(&purpose).await?;
         let saved = match purpose {
-            Purpose::Run => self.saved(grant).await?,
-            Purpose::Look(_)
-            | Purpose::Looking
-            | Purpose::Running
-            | Purpose::Cancelled
-            | Purpose::Reported => None,
+            RunnerPhase::CagingCall => self.saved(grant).await?,
+            RunnerPhase::CagingProbe(_)
+            | RunnerPhase::Probing
+            | RunnerPhase::Running
+            | RunnerPhase::Cancelled
+            | RunnerPhase::Reported => None,
         };
         let started = self.plan.spawner.tool(grant, self.plan.runner).await;
         let started = started.map_err(|error| not_started(&error))?;
@@ -647,16 +657,16 @@ impl CallState {
             life.send_descriptor(agent);
         }
         life.send(&grant.begin());
-        if matches!(purpose, Purpose::Run) {
+        if matches!(purpose, RunnerPhase::CagingCall) {
             self.ran.runner_pid = Some(life.pid);
         }
-        let proxied = matches!(purpose, Purpose::Run)
+        let proxied = matches!(purpose, RunnerPhase::CagingCall)
             && grant.confinement().profile == Profile::Command
             && grant.confinement().network == Network::Listed;
         let (pulse, born) = (Pulse::default(), Instant::now());
-        self.runner = Some(Runner { life, cage: Vec::new(), purpose, pulse, born });
-        self.allow(myself, Stage::Cage);
-        self.look_later(myself);
+        self.runner = Some(RunnerProcess { life, cage: Vec::new(), purpose, pulse, born });
+        self.allow(myself, RunnerLimit::Cage);
+        self.ping_later(myself);
         self.proxy = None;
         if proxied {
             self.start_proxy(myself, &grant.proxy()).await?;
@@ -683,10 +693,10 @@ impl CallState {
     /// A connection to the person's ssh agent for the runner of a call that may sign.
     async fn agent(
         &self,
-        purpose: &Purpose,
+        purpose: &RunnerPhase,
     ) -> Result<Option<(Vec<SigningKey>, OwnedFd)>, CallInput> {
         match (purpose, &self.plan.facts.signing) {
-            (Purpose::Run, Some(signing)) => {
+            (RunnerPhase::CagingCall, Some(signing)) => {
                 let agent = signing.connect().await.map_err(|error| not_started(&error))?;
                 Ok(Some((signing.keys.clone(), agent)))
             }
@@ -718,7 +728,7 @@ impl CallState {
 
     /// Puts right what the runner did not, in a process of its own; the call hears of it.
     fn repair(&self, myself: &ActorRef<CallMsg>) {
-        let CallPlan { spawner, hold, saved, hello, .. } = &self.plan;
+        let CallArgs { spawner, hold, saved, hello, .. } = &self.plan;
         let (spawner, hold, saved) = (spawner.clone(), hold.clone(), saved.clone());
         let repairer = Repairer { spawner, hold, saved, hello: *hello };
         let (call, cage) = (self.plan.facts.call.id.clone(), self.plan.confinement.clone());
@@ -732,7 +742,7 @@ impl CallState {
         });
     }
 
-    async fn record(&mut self, facts: Vec<crate::call::Fact>) -> Result<(), CallInput> {
+    async fn record(&mut self, facts: Vec<crate::call::CallRecord>) -> Result<(), CallInput> {
         let (call, kind) = (&self.plan.facts.call, self.plan.facts.kind);
         let records = facts.into_iter().map(|fact| to_disk::fact(call, kind, fact)).collect();
         let (done, written) = oneshot::channel();
@@ -761,7 +771,7 @@ impl CallState {
         let message = AuditMsg::Decided { decided: Box::new(decided), script, done };
         let _ = self.plan.audit.send_message(message);
         self.audited = Some(written);
-        self.kept = Kept::Proposal;
+        self.kept = Audited::Proposal;
     }
 
     /// Waits until the decision is in the audit log: nothing is done before.
@@ -788,23 +798,23 @@ impl CallState {
         self.decided().await?;
         if let Some(copied) = self.copied.take() {
             // Comfort, not safety: a store that is away or slow holds no call up for long.
-            let _ = tokio::time::timeout(COPIES, copied).await;
+            let _ = tokio::time::timeout(BACKUP, copied).await;
         }
         ipc::step!("supervisor: start durable");
         self.ran.started = Some(now());
-        self.tell_runner(&ToTool::Go(errand));
+        self.send_runner(&ToTool::Go(errand));
         ipc::step!("supervisor: go sent", after sent().await);
         let overdue = || CallMsg::Input(CallInput::Overdue);
         self.timers.push(myself.send_after(OVERDUE, overdue));
         Ok(())
     }
 
-    async fn conclude(&mut self, myself: &ActorRef<CallMsg>, mut conclusion: Conclusion) {
+    async fn conclude(&mut self, myself: &ActorRef<CallMsg>, mut conclusion: CallConclusion) {
         conclusion.result = conclusion.result.noted(self.plan.facts.note.as_deref());
         if let Some(hint) = &self.plan.facts.hint {
             conclusion.result = tools::with_line(conclusion.result, hint);
         }
-        if matches!(self.kept, Kept::Nothing) {
+        if matches!(self.kept, Audited::Nothing) {
             // Stopped, or lost, before anybody decided: what was proposed is kept all the same.
             let why = Basis::Unjudgeable("it ended before it was decided".to_owned());
             self.audit_decided(&Verdict::Deny(why, String::new()));
@@ -831,13 +841,13 @@ impl CallState {
         let refused = refusals.unwrap_or_default().iter().map(in_words);
         let refused = refused.chain(proxied).chain(tampered).collect();
         let record = to_disk::conclusion(call, &conclusion, head);
-        let seen = seen::record(conclusion.report.as_ref());
+        let seen = file_versions::record(conclusion.report.as_ref());
         let did = did(&conclusion);
         let Call { id, tool, .. } = call.clone();
         let result = conclusion.result;
         let concluded =
-            Concluded { record, seen, did, call: id, tool, result, refused, left, unaudited };
-        let _ = self.plan.session.send_message(SessionMsg::Concluded(Box::new(concluded)));
+            FinishedCall { record, seen, did, call: id, tool, result, refused, left, unaudited };
+        let _ = self.plan.session.send_message(SessionMsg::CallFinished(Box::new(concluded)));
         myself.stop(None);
     }
 
@@ -845,7 +855,7 @@ impl CallState {
         Asked { call, max_result_chars: self.plan.facts.max_result_chars }
     }
 
-    fn tell_runner(&self, word: &ToTool) {
+    fn send_runner(&self, word: &ToTool) {
         if let Some(runner) = &self.runner {
             runner.life.send(word);
         }
@@ -876,15 +886,15 @@ impl CallState {
     }
 }
 
-impl Stage {
+impl RunnerLimit {
     fn time(self) -> Duration {
         match self {
             Self::Cage => CAGE,
-            Self::Look => LOOK,
+            Self::Probe => PROBE,
             Self::Cancel => CANCEL,
-            Self::Leave => LEAVE,
-            Self::Proxy => CAGE,
-            Self::Proxied => CANCEL,
+            Self::Exit => EXIT,
+            Self::ProxyCage => CAGE,
+            Self::ProxyExit => CANCEL,
         }
     }
 }
@@ -896,7 +906,7 @@ fn not_started(error: &dyn std::error::Error) -> CallInput {
 }
 
 /// What a call says it did to files. One that failed or was cut short may not know.
-fn did(conclusion: &Conclusion) -> Option<Did> {
+fn did(conclusion: &CallConclusion) -> Option<Did> {
     let report = conclusion.report.as_ref().filter(|report| !report.result.is_error)?;
     Some(Did { effects: report.effects.clone(), left: report.seen.clone() })
 }

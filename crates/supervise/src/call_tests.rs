@@ -1,24 +1,24 @@
 //! The life of a call, case by case.
 
-use super::known::LARGEST_KNOWN;
+use super::cache::MAX_CACHED_BYTES;
 use super::*;
-use crate::seen::Seen;
+use crate::file_versions::FileVersions;
 use protocol::call::ProcessUsage;
 use protocol::confinement::Tier;
 use protocol::ids::{CallId, SessionId};
 use protocol::judgement::{Mode, Rule, RuleEffect};
 
-fn life(kind: ToolKind, probed: Probed) -> CallLife {
-    CallLife::new(facts(kind, probed))
+fn life(kind: ToolKind, probed: NeedsProbe) -> CallMachine {
+    CallMachine::new(facts(kind, probed))
 }
 
-fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
+fn facts(kind: ToolKind, probed: NeedsProbe) -> CallFacts {
     let id = CallId { session: SessionId("0123456789ab".into()), number: 1 };
     CallFacts {
-        answerer: Answerer::Runner,
-        undo: Undo::Not,
+        answerer: Executor::Runner,
+        undo: UndoBy::Nothing,
         protects: Protects::Nothing,
-        known: Known::Not,
+        known: CachePolicy::Unused,
         call: Call { id, use_id: "toolu_1".into(), tool: "bash".into(), input: "{}".into() },
         kind,
         judged_as: kind,
@@ -33,7 +33,7 @@ fn facts(kind: ToolKind, probed: Probed) -> CallFacts {
         timeout_ms: 1000,
         max_result_chars: 30_000,
         standing: None,
-        seen: Seen::default(),
+        seen: FileVersions::default(),
         configured: None,
         tampered: Vec::new(),
         note: None,
@@ -86,7 +86,7 @@ fn ended() -> CallInput {
     CallInput::RunnerEnded { cause: "was ended by signal 9".into() }
 }
 
-fn conclusion(effects: &[CallEffect]) -> &Conclusion {
+fn conclusion(effects: &[CallEffect]) -> &CallConclusion {
     match effects.last() {
         Some(CallEffect::Conclude(conclusion)) => conclusion,
         other => panic!("expected an end, got {other:?}"),
@@ -95,7 +95,7 @@ fn conclusion(effects: &[CallEffect]) -> &Conclusion {
 
 #[test]
 fn a_call_that_goes_well_is_on_disk_before_it_is_let_go() {
-    let mut life = life(ToolKind::Mutation, Probed::Not);
+    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
     assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
     let effects = life.step(allow());
     let [CallEffect::AuditDecided(_), CallEffect::Start(_), CallEffect::Record(facts)] =
@@ -103,8 +103,8 @@ fn a_call_that_goes_well_is_on_disk_before_it_is_let_go() {
     else {
         panic!("{effects:?}")
     };
-    assert!(matches!(facts[..], [Fact::Approved(_), Fact::Start]));
-    assert!(matches!(life.step(caged())[..], [CallEffect::Go(_), CallEffect::Tell(_)]));
+    assert!(matches!(facts[..], [CallRecord::Approved(_), CallRecord::Start]));
+    assert!(matches!(life.step(caged())[..], [CallEffect::Go(_), CallEffect::Show(_)]));
     assert!(life.step(CallInput::Done(report("fine"))).is_empty(), "not final before its end");
     let effects = life.step(CallInput::RunnerEnded { cause: "exited with code 0".into() });
     assert_eq!(conclusion(&effects).result.text, "fine");
@@ -113,8 +113,8 @@ fn a_call_that_goes_well_is_on_disk_before_it_is_let_go() {
 
 #[test]
 fn a_command_lost_after_go_is_concluded_only_when_its_names_were_put_right() {
-    let facts = facts(ToolKind::Mutation, Probed::Not);
-    let mut life = CallLife::new(CallFacts { protects: Protects::Names, ..facts });
+    let facts = facts(ToolKind::Mutation, NeedsProbe::No);
+    let mut life = CallMachine::new(CallFacts { protects: Protects::Files, ..facts });
     life.step(CallInput::Begin);
     life.step(allow());
     life.step(caged());
@@ -133,8 +133,8 @@ fn a_command_lost_after_go_is_concluded_only_when_its_names_were_put_right() {
 
 #[test]
 fn a_command_that_was_never_let_go_has_nothing_to_put_right() {
-    let facts = facts(ToolKind::Mutation, Probed::Not);
-    let mut life = CallLife::new(CallFacts { protects: Protects::Names, ..facts });
+    let facts = facts(ToolKind::Mutation, NeedsProbe::No);
+    let mut life = CallMachine::new(CallFacts { protects: Protects::Files, ..facts });
     life.step(CallInput::Begin);
     life.step(allow());
     assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]), "it is started again");
@@ -144,7 +144,7 @@ fn a_command_that_was_never_let_go_has_nothing_to_put_right() {
 
 #[test]
 fn a_mutation_lost_after_go_is_interrupted_and_never_started_again() {
-    let mut life = life(ToolKind::Mutation, Probed::Not);
+    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
     life.step(CallInput::Begin);
     life.step(allow());
     life.step(caged());
@@ -157,7 +157,7 @@ fn a_mutation_lost_after_go_is_interrupted_and_never_started_again() {
 
 #[test]
 fn a_query_lost_after_go_runs_once_more_and_no_more() {
-    let mut life = life(ToolKind::Query, Probed::Not);
+    let mut life = life(ToolKind::Query, NeedsProbe::No);
     life.step(CallInput::Begin);
     life.step(allow());
     life.step(caged());
@@ -168,7 +168,7 @@ fn a_query_lost_after_go_runs_once_more_and_no_more() {
 
 #[test]
 fn a_runner_lost_before_go_is_tried_once_more_silently() {
-    let mut life = life(ToolKind::Mutation, Probed::Not);
+    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
     life.step(CallInput::Begin);
     life.step(allow());
     assert!(matches!(life.step(ended())[..], [CallEffect::Start(_)]));
@@ -179,9 +179,9 @@ fn a_runner_lost_before_go_is_tried_once_more_silently() {
 
 #[test]
 fn a_cage_lost_before_the_program_is_tried_once_more_silently_though_it_was_let_go() {
-    let lost = || CallInput::Lost { why: "killed".into() };
+    let lost = || CallInput::CageLost { why: "killed".into() };
     for kind in [ToolKind::Mutation, ToolKind::Query] {
-        let mut life = life(kind, Probed::Not);
+        let mut life = life(kind, NeedsProbe::No);
         life.step(CallInput::Begin);
         life.step(allow());
         life.step(caged());
@@ -190,14 +190,14 @@ fn a_cage_lost_before_the_program_is_tried_once_more_silently_though_it_was_let_
         assert!(matches!(life.step(caged())[..], [CallEffect::Go(_), _]));
         life.step(lost());
         let effects = life.step(ended());
-        let Conclusion { result, cut, enforced, .. } = conclusion(&effects);
+        let CallConclusion { result, cut, enforced, .. } = conclusion(&effects);
         assert_eq!((result.outcome.clone(), cut), (Outcome::Crashed, &Cut::No));
         assert_eq!(result.code.as_deref(), Some("runner_lost"));
         assert!(result.text.contains("lost a process of its cage (killed) before"), "{result:?}");
         assert_eq!(*enforced, None, "nothing ran in it");
     }
     // The same before it was let go; and what a person stopped is not tried again.
-    let mut life = life(ToolKind::Mutation, Probed::Not);
+    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
     life.step(CallInput::Begin);
     life.step(allow());
     life.step(lost());
@@ -211,7 +211,7 @@ fn a_cage_lost_before_the_program_is_tried_once_more_silently_though_it_was_let_
 
 #[test]
 fn a_denied_call_starts_nothing() {
-    let mut life = life(ToolKind::Mutation, Probed::Not);
+    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
     life.step(CallInput::Begin);
     let deny = Verdict::Deny(Basis::NobodyToAsk("mode ask".into()), "not now".into());
     let effects = life.step(CallInput::Verdict(deny));
@@ -223,8 +223,8 @@ fn a_denied_call_starts_nothing() {
 
 #[test]
 fn a_call_with_paths_is_judged_by_what_was_found_there() {
-    let mut life = life(ToolKind::Mutation, Probed::Before);
-    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Look(Errand::Probe { .. })]));
+    let mut life = life(ToolKind::Mutation, NeedsProbe::Yes);
+    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Probe(Errand::Probe { .. })]));
     assert!(life.step(allow()).is_empty(), "no verdict counts before the look");
     let path = protocol::call::ProbedPath {
         named: "a".into(),
@@ -233,7 +233,7 @@ fn a_call_with_paths_is_judged_by_what_was_found_there() {
         digest: Some("d".into()),
     };
     let probe = Probe { paths: vec![path], diff: String::new() };
-    let effects = life.step(CallInput::Looked(Ok(probe.clone())));
+    let effects = life.step(CallInput::Probed(Ok(probe.clone())));
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(case.probe, Some(probe));
     life.step(allow());
@@ -248,10 +248,10 @@ fn a_call_with_paths_is_judged_by_what_was_found_there() {
 fn an_edit_of_what_is_not_as_it_was_read_is_refused_before_anybody_is_asked() {
     let [then, now] = [b"1", b"2"].map(|bytes| journal::Digest::of(bytes));
     for (digest, refused) in [(now, true), (then, false)] {
-        let mut facts = facts(ToolKind::Mutation, Probed::Before);
+        let mut facts = facts(ToolKind::Mutation, NeedsProbe::Yes);
         let files = vec![journal::SeenFile { path: "/p/a".into(), digest: then }];
         facts.seen.take_in(&journal::Record::Seen { files });
-        let mut life = CallLife::new(facts);
+        let mut life = CallMachine::new(facts);
         life.step(CallInput::Begin);
         let path = protocol::call::ProbedPath {
             named: "a".into(),
@@ -260,7 +260,7 @@ fn an_edit_of_what_is_not_as_it_was_read_is_refused_before_anybody_is_asked() {
             digest: Some(digest.to_string()),
         };
         let probe = Probe { paths: vec![path], diff: String::new() };
-        let effects = life.step(CallInput::Looked(Ok(probe)));
+        let effects = life.step(CallInput::Probed(Ok(probe)));
         if refused {
             assert_eq!(conclusion(&effects).result.code.as_deref(), Some("stale"));
         } else {
@@ -271,7 +271,7 @@ fn an_edit_of_what_is_not_as_it_was_read_is_refused_before_anybody_is_asked() {
 
 #[test]
 fn a_cage_that_cannot_be_made_refuses_the_call() {
-    let mut life = life(ToolKind::Mutation, Probed::Not);
+    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
     life.step(CallInput::Begin);
     life.step(allow());
     let effects = life.step(CallInput::Uncaged { step: "landlock".into(), reason: "off".into() });
@@ -284,7 +284,7 @@ fn a_cage_that_cannot_be_made_refuses_the_call() {
 /// A run ends with 11 for the one above, and goes on after this one.
 #[test]
 fn what_cannot_be_granted_refuses_the_call_and_not_the_machine() {
-    let mut life = life(ToolKind::Mutation, Probed::Not);
+    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
     life.step(CallInput::Begin);
     life.step(allow());
     let (step, reason) = (sandbox::Step::Grants.name().to_owned(), "/p reaches /p/state; move it");
@@ -297,7 +297,7 @@ fn what_cannot_be_granted_refuses_the_call_and_not_the_machine() {
 
 #[test]
 fn a_broker_that_comes_back_is_asked_again_only_while_it_matters() {
-    let mut life = life(ToolKind::Mutation, Probed::Not);
+    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
     life.step(CallInput::Begin);
     assert!(matches!(life.step(CallInput::BrokerBack)[..], [CallEffect::Judge(_)]));
     life.step(allow());
@@ -306,35 +306,35 @@ fn a_broker_that_comes_back_is_asked_again_only_while_it_matters() {
 
 #[test]
 fn cancelling_before_go_never_runs_it_and_after_go_asks_the_runner() {
-    let mut early = life(ToolKind::Mutation, Probed::Not);
+    let mut early = life(ToolKind::Mutation, NeedsProbe::No);
     early.step(CallInput::Begin);
     let effects = early.step(CallInput::Cancel);
-    assert!(matches!(effects[..], [CallEffect::Forget, CallEffect::Conclude(_)]));
+    assert!(matches!(effects[..], [CallEffect::ForgetQuestion, CallEffect::Conclude(_)]));
     assert!(conclusion(&effects).result.text.contains("never started"));
 
-    let mut starting = life(ToolKind::Mutation, Probed::Not);
+    let mut starting = life(ToolKind::Mutation, NeedsProbe::No);
     starting.step(CallInput::Begin);
     starting.step(allow());
     assert_eq!(starting.step(CallInput::Cancel), [CallEffect::KillRunner]);
     assert!(matches!(conclusion(&starting.step(ended())).cut, Cut::BeforeGo { .. }));
 
     // What the runner said before it could be ended is heard after the cancel.
-    let mut caged_already = life(ToolKind::Mutation, Probed::Not);
+    let mut caged_already = life(ToolKind::Mutation, NeedsProbe::No);
     caged_already.step(CallInput::Begin);
     caged_already.step(allow());
     assert_eq!(caged_already.step(CallInput::Cancel), [CallEffect::KillRunner]);
     assert_eq!(caged_already.step(caged()), [], "it is let go all the same");
     assert!(matches!(conclusion(&caged_already.step(ended())).cut, Cut::BeforeGo { .. }));
 
-    let mut looked_already = life(ToolKind::Mutation, Probed::Before);
+    let mut looked_already = life(ToolKind::Mutation, NeedsProbe::Yes);
     looked_already.step(CallInput::Begin);
     assert_eq!(looked_already.step(CallInput::Cancel), [CallEffect::KillRunner]);
     let probe = Probe { paths: Vec::new(), diff: String::new() };
-    let effects = looked_already.step(CallInput::Looked(Ok(probe)));
+    let effects = looked_already.step(CallInput::Probed(Ok(probe)));
     assert!(matches!(conclusion(&effects).cut, Cut::BeforeGo { .. }));
     assert!(looked_already.step(allow()).is_empty(), "it runs after it was stopped");
 
-    let mut late = life(ToolKind::Mutation, Probed::Not);
+    let mut late = life(ToolKind::Mutation, NeedsProbe::No);
     late.step(CallInput::Begin);
     late.step(allow());
     late.step(caged());
@@ -345,7 +345,7 @@ fn cancelling_before_go_never_runs_it_and_after_go_asks_the_runner() {
 
 #[test]
 fn a_journal_that_fails_lets_nothing_start() {
-    let mut life = life(ToolKind::Mutation, Probed::Not);
+    let mut life = life(ToolKind::Mutation, NeedsProbe::No);
     life.step(CallInput::Begin);
     life.step(allow());
     let effects = life.step(CallInput::DiskFailed("no space".into()));
@@ -357,17 +357,17 @@ fn a_journal_that_fails_lets_nothing_start() {
 #[test]
 fn where_nothing_can_judge_a_call_is_denied_however_far_it_is() {
     let failed = || CallInput::BrokerFailed("agentd-broker exited with code 3".into());
-    let mut waiting = life(ToolKind::Mutation, Probed::Not);
+    let mut waiting = life(ToolKind::Mutation, NeedsProbe::No);
     waiting.step(CallInput::Begin);
     let effects = waiting.step(failed());
     assert!(matches!(effects[..], [_, CallEffect::Record(_), CallEffect::Conclude(_)]));
-    let mut looking = life(ToolKind::Mutation, Probed::Before);
+    let mut looking = life(ToolKind::Mutation, NeedsProbe::Yes);
     looking.step(CallInput::Begin);
     assert!(looking.step(failed()).is_empty(), "its turn to be judged has not come");
     let probe = Probe { paths: Vec::new(), diff: String::new() };
-    let effects = looking.step(CallInput::Looked(Ok(probe)));
+    let effects = looking.step(CallInput::Probed(Ok(probe)));
     assert!(conclusion(&effects).result.text.contains("nothing can judge it"));
-    let mut running = life(ToolKind::Mutation, Probed::Not);
+    let mut running = life(ToolKind::Mutation, NeedsProbe::No);
     running.step(CallInput::Begin);
     running.step(allow());
     running.step(caged());
@@ -380,7 +380,7 @@ fn a_person_gives_more_than_the_session_has_or_a_rule_for_each_right() {
     let widened = |basis| {
         let widens = vec![Widening::Network];
         let mut life =
-            CallLife::new(CallFacts { widens, ..facts(ToolKind::Mutation, Probed::Not) });
+            CallMachine::new(CallFacts { widens, ..facts(ToolKind::Mutation, NeedsProbe::No) });
         let put = life.step(CallInput::Begin);
         assert!(
             matches!(&put[..], [CallEffect::Judge(case)] if case.widens == [Widening::Network]),
@@ -410,8 +410,8 @@ fn a_person_gives_more_than_the_session_has_or_a_rule_for_each_right() {
 fn the_conversation_s_own_answer_waits_for_its_verdict_and_its_record() {
     let answer = failed("read", Outcome::Done, "x", "the answer".into());
     let own = || {
-        let answerer = Answerer::Conversation(answer.clone());
-        CallLife::new(CallFacts { answerer, ..facts(ToolKind::Query, Probed::Not) })
+        let answerer = Executor::Conversation(answer.clone());
+        CallMachine::new(CallFacts { answerer, ..facts(ToolKind::Query, NeedsProbe::No) })
     };
     let mut life = own();
     assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
@@ -420,7 +420,7 @@ fn the_conversation_s_own_answer_waits_for_its_verdict_and_its_record() {
         matches!(
             &effects[..],
             [CallEffect::AuditDecided(_), CallEffect::Record(facts), CallEffect::Conclude(_)]
-                if matches!(facts[..], [Fact::Approved(_), Fact::Start])
+                if matches!(facts[..], [CallRecord::Approved(_), CallRecord::Start])
         ),
         "{effects:?}"
     );
@@ -431,21 +431,21 @@ fn the_conversation_s_own_answer_waits_for_its_verdict_and_its_record() {
     assert_ne!(conclusion(&life.step(CallInput::Verdict(deny))).result, answer);
 }
 
-fn at_store(kind: ToolKind) -> CallLife {
+fn at_store(kind: ToolKind) -> CallMachine {
     let facts = CallFacts {
-        answerer: Answerer::Store,
+        answerer: Executor::Store,
         judged_as: ToolKind::Query,
-        ..facts(kind, Probed::Not)
+        ..facts(kind, NeedsProbe::No)
     };
-    let mut life = CallLife::new(facts);
+    let mut life = CallMachine::new(facts);
     let effects = life.step(CallInput::Begin);
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(case.kind, ToolKind::Query, "nobody is asked about it");
     life
 }
 
-fn lost(comes_back: ComesBack) -> CallInput {
-    CallInput::StoreLost { cause: "was ended by signal 9".into(), comes_back }
+fn lost(will_restart: WillRestart) -> CallInput {
+    CallInput::StoreLost { cause: "was ended by signal 9".into(), will_restart }
 }
 
 #[test]
@@ -457,7 +457,7 @@ fn a_call_of_the_store_is_on_disk_before_it_is_asked_for() {
     else {
         panic!("{effects:?}")
     };
-    assert!(matches!(facts[..], [Fact::Approved(_), Fact::Start]));
+    assert!(matches!(facts[..], [CallRecord::Approved(_), CallRecord::Start]));
     let effects = life.step(CallInput::Stored(report("kept").result));
     assert_eq!(conclusion(&effects).result.text, "kept");
 }
@@ -466,13 +466,13 @@ fn a_call_of_the_store_is_on_disk_before_it_is_asked_for() {
 fn a_store_that_dies_is_asked_once_more_and_then_nobody_knows() {
     let mut life = at_store(ToolKind::Mutation);
     life.step(allow());
-    assert!(life.step(lost(ComesBack::Soon)).is_empty());
+    assert!(life.step(lost(WillRestart::Yes)).is_empty());
     assert!(matches!(life.step(CallInput::StoreBack)[..], [CallEffect::AskStore(_)]));
-    let effects = life.step(lost(ComesBack::Soon));
+    let effects = life.step(lost(WillRestart::Yes));
     assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
     let mut life = at_store(ToolKind::Query);
     life.step(allow());
-    let effects = life.step(lost(ComesBack::Never));
+    let effects = life.step(lost(WillRestart::No));
     assert_eq!(conclusion(&effects).result.code.as_deref(), Some("store_unavailable"));
 }
 
@@ -480,30 +480,30 @@ fn a_store_that_dies_is_asked_once_more_and_then_nobody_knows() {
 fn a_call_that_finds_no_store_is_not_begun() {
     for kind in [ToolKind::Query, ToolKind::Mutation] {
         let mut life = at_store(kind);
-        assert!(life.step(lost(ComesBack::Never)).is_empty());
+        assert!(life.step(lost(WillRestart::No)).is_empty());
         let effects = life.step(allow());
         assert_eq!(conclusion(&effects).result.code.as_deref(), Some("store_unavailable"));
         let started = |effect: &CallEffect| match effect {
-            CallEffect::Record(facts) => facts.contains(&Fact::Start),
-            CallEffect::Look(_)
+            CallEffect::Record(facts) => facts.contains(&CallRecord::Start),
+            CallEffect::Probe(_)
             | CallEffect::Judge(_)
-            | CallEffect::Forget
+            | CallEffect::ForgetQuestion
             | CallEffect::Ask(_)
             | CallEffect::AuditDecided(_)
             | CallEffect::Start(_)
-            | CallEffect::Keep(_)
-            | CallEffect::Prepare
-            | CallEffect::KeepAll(_)
-            | CallEffect::Fetch(_)
+            | CallEffect::BackUp(_)
+            | CallEffect::PrepareSnapshot
+            | CallEffect::TakeSnapshot(_)
+            | CallEffect::FetchRestore(_)
             | CallEffect::AskStore(_)
             | CallEffect::Go(_)
             | CallEffect::CancelRunner
             | CallEffect::KillRunner
             | CallEffect::Repair
-            | CallEffect::Tell(_)
-            | CallEffect::Recall(_)
-            | CallEffect::Remember(_)
-            | CallEffect::Outdate(_)
+            | CallEffect::Show(_)
+            | CallEffect::CacheGet(_)
+            | CallEffect::CachePut(_)
+            | CallEffect::Invalidate(_)
             | CallEffect::Conclude(_) => false,
         };
         assert!(!effects.iter().any(started), "{effects:?}");
@@ -515,17 +515,17 @@ fn a_call_of_the_store_can_be_stopped_only_while_its_store_is_away() {
     let mut life = at_store(ToolKind::Mutation);
     life.step(allow());
     assert!(life.step(CallInput::Cancel).is_empty(), "it is a matter of moments");
-    let effects = life.step(lost(ComesBack::Soon));
+    let effects = life.step(lost(WillRestart::Yes));
     assert!(conclusion(&effects).result.text.contains("interrupted: may have run"));
 }
 
-fn restoring() -> CallLife {
+fn restoring() -> CallMachine {
     let facts = CallFacts {
-        undo: Undo::Restores,
+        undo: UndoBy::Restore,
         command: None,
-        ..facts(ToolKind::Mutation, Probed::Before)
+        ..facts(ToolKind::Mutation, NeedsProbe::Yes)
     };
-    CallLife::new(facts)
+    CallMachine::new(facts)
 }
 
 fn kept_file() -> KeptFile {
@@ -546,19 +546,19 @@ fn found() -> Probe {
 #[test]
 fn what_is_put_back_is_looked_at_judged_and_kept_itself() {
     let mut life = restoring();
-    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Fetch(_)]));
-    let effects = life.step(CallInput::Fetched(Ok(vec![kept_file()])));
-    let [CallEffect::Look(Errand::ProbeRestore(files))] = &effects[..] else {
+    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::FetchRestore(_)]));
+    let effects = life.step(CallInput::RestoreFetched(Ok(vec![kept_file()])));
+    let [CallEffect::Probe(Errand::ProbeRestore(files))] = &effects[..] else {
         panic!("{effects:?}")
     };
     assert_eq!(files, &[kept_file()]);
-    let effects = life.step(CallInput::Looked(Ok(found())));
+    let effects = life.step(CallInput::Probed(Ok(found())));
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     assert_eq!(case.kind, ToolKind::Mutation, "it is judged as a change");
     let effects = life.step(allow());
     let [
         CallEffect::AuditDecided(_),
-        CallEffect::Keep(paths),
+        CallEffect::BackUp(paths),
         CallEffect::Start(_),
         CallEffect::Record(_),
     ] = &effects[..]
@@ -579,9 +579,9 @@ fn what_is_put_back_is_looked_at_judged_and_kept_itself() {
 fn a_store_that_cannot_say_what_is_to_be_put_back_ends_the_call_before_it_began() {
     let mut life = restoring();
     life.step(CallInput::Begin);
-    assert!(life.step(lost(ComesBack::Soon)).is_empty());
-    assert!(matches!(life.step(CallInput::StoreBack)[..], [CallEffect::Fetch(_)]));
-    let effects = life.step(lost(ComesBack::Soon));
+    assert!(life.step(lost(WillRestart::Yes)).is_empty());
+    assert!(matches!(life.step(CallInput::StoreBack)[..], [CallEffect::FetchRestore(_)]));
+    let effects = life.step(lost(WillRestart::Yes));
     assert_eq!(effects.len(), 1, "nothing was decided: {effects:?}");
     assert_eq!(conclusion(&effects).result.code.as_deref(), Some("store_unavailable"));
     assert_eq!(conclusion(&effects).cut, Cut::No);
@@ -589,26 +589,29 @@ fn a_store_that_cannot_say_what_is_to_be_put_back_ends_the_call_before_it_began(
 
 #[test]
 fn what_a_call_changes_is_kept_and_what_it_only_reads_is_not() {
-    for (undo, kept) in [(Undo::Kept, true), (Undo::Not, false)] {
-        let facts = CallFacts { undo, ..facts(ToolKind::Mutation, Probed::Before) };
-        let mut life = CallLife::new(facts);
+    for (undo, kept) in [(UndoBy::Copy, true), (UndoBy::Nothing, false)] {
+        let facts = CallFacts { undo, ..facts(ToolKind::Mutation, NeedsProbe::Yes) };
+        let mut life = CallMachine::new(facts);
         life.step(CallInput::Begin);
-        life.step(CallInput::Looked(Ok(found())));
+        life.step(CallInput::Probed(Ok(found())));
         let effects = life.step(allow());
-        assert_eq!(matches!(effects[1], CallEffect::Keep(_)), kept, "{effects:?}");
+        assert_eq!(matches!(effects[1], CallEffect::BackUp(_)), kept, "{effects:?}");
     }
 }
 
 #[test]
 fn the_project_is_looked_at_before_a_command_runs_and_made_ready_while_it_is_judged() {
-    let facts = CallFacts { undo: Undo::Compared, ..facts(ToolKind::Mutation, Probed::Not) };
-    let mut life = CallLife::new(facts);
+    let facts = CallFacts { undo: UndoBy::Snapshot, ..facts(ToolKind::Mutation, NeedsProbe::No) };
+    let mut life = CallMachine::new(facts);
     let effects = life.step(CallInput::Begin);
-    assert!(matches!(effects[..], [CallEffect::Prepare, CallEffect::Judge(_)]), "{effects:?}");
+    assert!(
+        matches!(effects[..], [CallEffect::PrepareSnapshot, CallEffect::Judge(_)]),
+        "{effects:?}"
+    );
     let effects = life.step(allow());
     let [
         CallEffect::AuditDecided(_),
-        CallEffect::KeepAll(command),
+        CallEffect::TakeSnapshot(command),
         CallEffect::Start(_),
         CallEffect::Record(_),
     ] = &effects[..]
@@ -618,14 +621,14 @@ fn the_project_is_looked_at_before_a_command_runs_and_made_ready_while_it_is_jud
     assert_eq!(command, "true");
 }
 
-fn asked_before(probed: Probed) -> CallLife {
+fn asked_before(probed: NeedsProbe) -> CallMachine {
     let facts = facts(ToolKind::Query, probed);
-    CallLife::new(CallFacts { known: Known::Asked, command: None, ..facts })
+    CallMachine::new(CallFacts { known: CachePolicy::Lookup, command: None, ..facts })
 }
 
 fn question() -> Question {
     Question {
-        call: facts(ToolKind::Query, Probed::Not).call.id,
+        call: facts(ToolKind::Query, NeedsProbe::No).call.id,
         tool: "read".into(),
         input: "{}".into(),
         preview: String::new(),
@@ -646,13 +649,13 @@ fn known() -> CallInput {
         digest: None,
     };
     let probe = Probe { paths: vec![path], diff: String::new() };
-    CallInput::Recalled(Some(Box::new(Recalled { probe, by: 1, report: report("known") })))
+    CallInput::CacheAnswer(Some(Box::new(Recalled { probe, by: 1, report: report("known") })))
 }
 
 #[test]
 fn a_known_answer_is_judged_and_then_given_without_a_process() {
-    let mut life = asked_before(Probed::Before);
-    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Recall(_)]));
+    let mut life = asked_before(NeedsProbe::Yes);
+    assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::CacheGet(_)]));
     let effects = life.step(known());
     let [CallEffect::Judge(case)] = &effects[..] else { panic!("{effects:?}") };
     let looked = case.probe.as_ref().map(|probe| probe.paths[0].real.as_str());
@@ -663,14 +666,14 @@ fn a_known_answer_is_judged_and_then_given_without_a_process() {
     else {
         panic!("{effects:?}")
     };
-    assert!(matches!(facts[..], [Fact::Approved(_)]), "nothing was started");
+    assert!(matches!(facts[..], [CallRecord::Approved(_)]), "nothing was started");
     assert_eq!(conclusion(&effects).result.text, "known");
     assert_eq!(conclusion(&effects).recalled, Some(1));
 }
 
 #[test]
 fn a_known_answer_is_denied_as_any_other() {
-    let mut life = asked_before(Probed::Before);
+    let mut life = asked_before(NeedsProbe::Yes);
     life.step(CallInput::Begin);
     life.step(known());
     let deny = Verdict::Deny(Basis::NobodyToAsk("a rule".into()), "no".into());
@@ -681,24 +684,24 @@ fn a_known_answer_is_denied_as_any_other() {
 
 #[test]
 fn what_is_not_known_or_not_in_time_is_looked_up() {
-    let lost = || CallInput::StoreLost { cause: "died".into(), comes_back: ComesBack::Soon };
-    for nothing in [CallInput::Recalled(None), lost()] {
-        let mut life = asked_before(Probed::Before);
+    let lost = || CallInput::StoreLost { cause: "died".into(), will_restart: WillRestart::Yes };
+    for nothing in [CallInput::CacheAnswer(None), lost()] {
+        let mut life = asked_before(NeedsProbe::Yes);
         life.step(CallInput::Begin);
-        assert!(matches!(life.step(nothing)[..], [CallEffect::Look(_)]));
+        assert!(matches!(life.step(nothing)[..], [CallEffect::Probe(_)]));
         // The store's word comes too late.
         assert!(life.step(known()).is_empty());
     }
     // Nobody is asked who is not there.
-    let mut life = asked_before(Probed::Not);
-    life.step(CallInput::StoreLost { cause: "failed".into(), comes_back: ComesBack::Never });
+    let mut life = asked_before(NeedsProbe::No);
+    life.step(CallInput::StoreLost { cause: "failed".into(), will_restart: WillRestart::No });
     assert!(matches!(life.step(CallInput::Begin)[..], [CallEffect::Judge(_)]));
 }
 
 #[test]
 fn a_known_answer_does_not_outlive_a_wait() {
     // While the broker is away, or a person thinks, the files may change.
-    let mut life = asked_before(Probed::Not);
+    let mut life = asked_before(NeedsProbe::No);
     life.step(CallInput::Begin);
     life.step(known());
     let effects = life.step(CallInput::BrokerBack);
@@ -706,33 +709,38 @@ fn a_known_answer_does_not_outlive_a_wait() {
     assert_eq!(case.probe, None);
     assert!(life.step(allow()).iter().any(|effect| matches!(effect, CallEffect::Start(_))));
 
-    let mut life = asked_before(Probed::Before);
+    let mut life = asked_before(NeedsProbe::Yes);
     life.step(CallInput::Begin);
     life.step(known());
     let effects = life.step(CallInput::Verdict(Verdict::Ask(question())));
-    assert!(matches!(effects[..], [CallEffect::Forget, CallEffect::Look(_)]), "{effects:?}");
+    assert!(
+        matches!(effects[..], [CallEffect::ForgetQuestion, CallEffect::Probe(_)]),
+        "{effects:?}"
+    );
 }
 
 #[test]
 fn an_answer_with_evidence_is_kept_and_one_that_is_large_is_not() {
     let evidence = protocol::call::Evidence { began: 1, parts: Vec::new() };
     let ends = |known, report: Report| {
-        let facts = facts(ToolKind::Query, Probed::Not);
-        let mut life = CallLife::new(CallFacts { known, ..facts });
+        let facts = facts(ToolKind::Query, NeedsProbe::No);
+        let mut life = CallMachine::new(CallFacts { known, ..facts });
         life.step(CallInput::Begin);
-        life.step(CallInput::Recalled(None));
+        life.step(CallInput::CacheAnswer(None));
         life.step(allow());
         life.step(caged());
         life.step(CallInput::Done(report));
         life.step(ended())
     };
     let proven = Report { evidence: Some(evidence), ..report("fine") };
-    let effects = ends(Known::Asked, proven.clone());
-    assert!(matches!(effects[..], [CallEffect::Remember(_), CallEffect::Conclude(_)]));
-    let large = Report { full: Some("x".repeat(LARGEST_KNOWN)), ..proven.clone() };
-    for (known, report) in
-        [(Known::Asked, report("fine")), (Known::Asked, large), (Known::Not, proven)]
-    {
+    let effects = ends(CachePolicy::Lookup, proven.clone());
+    assert!(matches!(effects[..], [CallEffect::CachePut(_), CallEffect::Conclude(_)]));
+    let large = Report { full: Some("x".repeat(MAX_CACHED_BYTES)), ..proven.clone() };
+    for (known, report) in [
+        (CachePolicy::Lookup, report("fine")),
+        (CachePolicy::Lookup, large),
+        (CachePolicy::Unused, proven),
+    ] {
         assert!(matches!(ends(known, report)[..], [CallEffect::Conclude(_)]));
     }
 }
@@ -740,8 +748,8 @@ fn an_answer_with_evidence_is_kept_and_one_that_is_large_is_not() {
 #[test]
 fn who_may_have_written_outdates_before_anybody_hears_of_its_end() {
     let outdates = |known, last: Vec<CallInput>| {
-        let facts = facts(ToolKind::Mutation, Probed::Before);
-        let mut life = CallLife::new(CallFacts { known, ..facts });
+        let facts = facts(ToolKind::Mutation, NeedsProbe::Yes);
+        let mut life = CallMachine::new(CallFacts { known, ..facts });
         life.step(CallInput::Begin);
         let path = protocol::call::ProbedPath {
             named: "a".into(),
@@ -749,12 +757,12 @@ fn who_may_have_written_outdates_before_anybody_hears_of_its_end() {
             in_scope: true,
             digest: None,
         };
-        life.step(CallInput::Looked(Ok(Probe { paths: vec![path], diff: String::new() })));
+        life.step(CallInput::Probed(Ok(Probe { paths: vec![path], diff: String::new() })));
         let effects = last.into_iter().map(|input| life.step(input)).last().unwrap_or_default();
         assert!(matches!(effects.last(), Some(CallEffect::Conclude(_))), "{effects:?}");
         let mut outdated = None;
         for effect in effects {
-            if let CallEffect::Outdate(changed) = effect {
+            if let CallEffect::Invalidate(changed) = effect {
                 outdated = Some(changed);
             }
         }
@@ -767,9 +775,9 @@ fn who_may_have_written_outdates_before_anybody_hears_of_its_end() {
     let denied = Verdict::Deny(Basis::NobodyToAsk("x".into()), "no".into());
     let denied = vec![CallInput::Verdict(denied)];
     let paths = Some(Changed::Paths(vec!["/p/a".into()]));
-    assert_eq!(outdates(Known::OutdatesPaths, whole()), paths);
-    assert_eq!(outdates(Known::OutdatesPaths, cut_short()), paths);
-    assert_eq!(outdates(Known::OutdatesAll, cut_short()), Some(Changed::Anything));
-    assert_eq!(outdates(Known::OutdatesAll, denied), None, "it never ran");
-    assert_eq!(outdates(Known::Not, whole()), None);
+    assert_eq!(outdates(CachePolicy::InvalidatesPaths, whole()), paths);
+    assert_eq!(outdates(CachePolicy::InvalidatesPaths, cut_short()), paths);
+    assert_eq!(outdates(CachePolicy::InvalidatesAll, cut_short()), Some(Changed::Anything));
+    assert_eq!(outdates(CachePolicy::InvalidatesAll, denied), None, "it never ran");
+    assert_eq!(outdates(CachePolicy::Unused, whole()), None);
 }

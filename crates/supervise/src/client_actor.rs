@@ -3,31 +3,31 @@
 //! What a client is told goes through a bounded queue. One that does not read misses words, is
 //! told so, and attaches again from the last number it saw. It never slows a session down.
 
-mod hearing;
-mod telling;
+mod reader;
+mod writer;
 
-pub(crate) use hearing::{Ears, Heard};
-pub(crate) use telling::{Bytes, Fed, Feed, Mouth, Passage, Told, to_bytes};
+pub(crate) use reader::{ClientReader, ClientRequest};
+pub(crate) use writer::{Broadcast, Bytes, ClientWriter, Feed, FeedResult, FeedStatus, to_bytes};
 
 use crate::peer::Opener;
 use crate::root::{Order, RootMsg};
-use crate::session_actor::{Answered, Attachment, SessionMsg};
-use hearing::hear;
+use crate::session_actor::{AttachRequest, GivenAnswer, SessionMsg};
 use protocol::client::{Event, FailedKind, FromClient, Opening, Parting, Rights, ToClient};
 use protocol::ids::{CallId, SessionId};
 use protocol::provider::Paper;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use reader::hear;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
-use telling::tell;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
+use writer::tell;
 
 /// A greeted connection.
 pub(crate) struct ClientStream {
-    pub(crate) ears: Ears,
-    pub(crate) mouth: Mouth,
+    pub(crate) reader: ClientReader,
+    pub(crate) writer: ClientWriter,
 }
 
 impl ClientStream {
@@ -35,7 +35,7 @@ impl ClientStream {
         #[cfg(agentd_hooks)]
         ipc::hook::speaks_over(std::os::fd::AsFd::as_fd(&stream));
         let (reader, writer) = stream.into_split();
-        Self { ears: Ears::of(reader, opener), mouth: Mouth(writer) }
+        Self { reader: ClientReader::of(reader, opener), writer: ClientWriter(writer) }
     }
 }
 
@@ -46,13 +46,13 @@ impl ClientStream {
 )]
 pub(crate) enum ClientMsg {
     /// Say this to the client.
-    Say(ToClient),
+    Send(ToClient),
     /// An event of this session found no room, and none that followed was put in.
     Missed(SessionId),
     /// It sees nothing more of a session, and why.
     Dismissed { session: SessionId, parting: Parting, reason: String },
     /// From the client.
-    Word(Box<Heard>),
+    Request(Box<ClientRequest>),
     /// The actor of this session failed.
     Lost(SessionId),
     /// It is gone, or broke the protocol.
@@ -60,7 +60,7 @@ pub(crate) enum ClientMsg {
 }
 
 /// What a client is begun with.
-pub(crate) struct ClientPlan {
+pub(crate) struct ClientArgs {
     pub(crate) stream: ClientStream,
     pub(crate) root: ActorRef<RootMsg>,
     /// Its name in records, for example `terminal 3`.
@@ -89,17 +89,17 @@ pub(crate) struct ClientActor;
 impl Actor for ClientActor {
     type Msg = ClientMsg;
     type State = ClientState;
-    type Arguments = ClientPlan;
+    type Arguments = ClientArgs;
 
     async fn pre_start(
         &self,
         myself: ActorRef<Self::Msg>,
         plan: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
-        let ClientPlan { stream, root, name } = plan;
+        let ClientArgs { stream, root, name } = plan;
         let (outbox, unread) = Feed::new();
-        let telling = tokio::spawn(tell(stream.mouth, unread, myself.clone())).abort_handle();
-        let hearing = tokio::spawn(hear(stream.ears, myself.clone(), outbox.clone()));
+        let telling = tokio::spawn(tell(stream.writer, unread, myself.clone())).abort_handle();
+        let hearing = tokio::spawn(hear(stream.reader, myself.clone(), outbox.clone()));
         let hearing = hearing.abort_handle();
         Ok(ClientState {
             own: myself,
@@ -121,7 +121,7 @@ impl Actor for ClientActor {
         state: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
         match message {
-            ClientMsg::Say(word) => state.pass_on(word),
+            ClientMsg::Send(word) => state.pass_on(word),
             ClientMsg::Missed(session) => state.missed(session),
             ClientMsg::Dismissed { session, parting, reason } => {
                 let attached = state.attached.remove(&session).is_some();
@@ -130,7 +130,7 @@ impl Actor for ClientActor {
                     state.pass_on(ToClient::Detached { session, parting, reason });
                 }
             }
-            ClientMsg::Word(heard) => state.word(&myself, heard.word, heard.papers).await,
+            ClientMsg::Request(heard) => state.word(&myself, heard.word, heard.papers).await,
             ClientMsg::Lost(session) => state.lost(&session),
             ClientMsg::Gone(why) => {
                 tracing::info!(client = state.name, why, "left");
@@ -168,7 +168,7 @@ impl ClientState {
             FromClient::Attach { session, from, rights, others } => {
                 let client = myself.clone();
                 let (name, feed) = (self.name.clone(), self.outbox.clone());
-                let attachment = Attachment { client, name, from, others, feed };
+                let attachment = AttachRequest { client, name, from, others, feed };
                 self.attach(attachment, session, rights).await;
             }
             FromClient::Detach { session } => self.detach(&session),
@@ -186,7 +186,7 @@ impl ClientState {
             FromClient::Answer { call, digest, answer } => {
                 let (by, client) = (self.name.clone(), myself.clone());
                 let CallId { session, .. } = call.clone();
-                let answered = Answered { call, digest, answer, by, client };
+                let answered = GivenAnswer { call, digest, answer, by, client };
                 self.with_full_rights(&session, |actor| {
                     let _ = actor.send_message(SessionMsg::Answer(answered));
                 });
@@ -207,11 +207,11 @@ impl ClientState {
                 let myself = myself.clone();
                 tokio::spawn(async move {
                     let rows = rows.await.unwrap_or_default();
-                    let _ = myself.send_message(ClientMsg::Say(ToClient::Processes(rows)));
+                    let _ = myself.send_message(ClientMsg::Send(ToClient::Processes(rows)));
                 });
             }
             FromClient::Restart { session } => self.restart(session).await,
-            // Answered where it was heard.
+            // GivenAnswer where it was heard.
             FromClient::Ping(_) => {}
             FromClient::Status => {
                 let (reply, status) = oneshot::channel();
@@ -219,7 +219,7 @@ impl ClientState {
                 let myself = myself.clone();
                 tokio::spawn(async move {
                     if let Ok(status) = status.await {
-                        let _ = myself.send_message(ClientMsg::Say(ToClient::Status(status)));
+                        let _ = myself.send_message(ClientMsg::Send(ToClient::Status(status)));
                     }
                 });
             }
@@ -233,7 +233,7 @@ impl ClientState {
                 let myself = myself.clone();
                 tokio::spawn(async move {
                     let rows = rows.await.unwrap_or_default();
-                    let _ = myself.send_message(ClientMsg::Say(ToClient::Sessions(rows)));
+                    let _ = myself.send_message(ClientMsg::Send(ToClient::Sessions(rows)));
                 });
             }
             FromClient::End { session, ending } => {
@@ -284,7 +284,7 @@ impl ClientState {
         }
     }
 
-    async fn attach(&mut self, attachment: Attachment, session: SessionId, rights: Rights) {
+    async fn attach(&mut self, attachment: AttachRequest, session: SessionId, rights: Rights) {
         let actor = match self.opened.get(&session) {
             Some(actor) => Some(actor.clone()),
             None => {
@@ -388,7 +388,7 @@ impl ClientState {
         let Ok(behind) = to_bytes(&[ToClient::Behind { session }]) else { return };
         let outbox = self.outbox.clone();
         tokio::spawn(async move {
-            outbox.put_in_time(behind).await;
+            outbox.put_when_free(behind).await;
         });
     }
 
@@ -399,8 +399,8 @@ impl ClientState {
     fn say(&self, word: ToClient) {
         // A client that waits for this answer is better off without its connection.
         match to_bytes(&[word]).map(|bytes| self.outbox.put(bytes)) {
-            Ok(Fed::Done) => {}
-            Ok(Fed::Full) => self.drop_client("it does not read"),
+            Ok(FeedResult::Done) => {}
+            Ok(FeedResult::Full) => self.drop_client("it does not read"),
             Err(error) => self.drop_client(&error.to_string()),
         }
     }
@@ -421,7 +421,7 @@ fn answer_done(
                 ToClient::Failed { kind: FailedKind::Ending, message }
             }
         };
-        let _ = client.send_message(ClientMsg::Say(word));
+        let _ = client.send_message(ClientMsg::Send(word));
     });
 }
 

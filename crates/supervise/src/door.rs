@@ -215,7 +215,7 @@ async fn greet(
     Hello::from_bytes(&bytes)?.check()?;
     let mut client = ClientStream::new(stream, opener);
     let build = protocol::BUILD_ID.to_owned();
-    let known = match client.ears.recv().await? {
+    let known = match client.reader.recv().await? {
         FromClient::Hello { token: shown, build: _ } => same(shown.as_bytes(), token.as_bytes()),
         FromClient::Open(_)
         | FromClient::Attach { .. }
@@ -239,10 +239,10 @@ async fn greet(
     };
     if !known {
         let reason = "the token does not match; it is in a file beside the socket".to_owned();
-        client.mouth.say(&ToClient::Refused { build, reason }).await?;
+        client.writer.say(&ToClient::Refused { build, reason }).await?;
         return Err("the token does not match".into());
     }
-    client.mouth.say(&ToClient::Welcome { build, pid: std::process::id() }).await?;
+    client.writer.say(&ToClient::Welcome { build, pid: std::process::id() }).await?;
     Ok(client)
 }
 

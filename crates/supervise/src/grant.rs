@@ -11,14 +11,14 @@ use protocol::tool::ToTool;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     confinement: Confinement,
-    purpose: Purpose,
+    purpose: GrantPurpose,
 }
 
 /// What the process is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+enum GrantPurpose {
     /// It is told with `Go`.
-    Errand,
+    Job,
     /// Putting right what a call changed of the protected names.
     Repair,
 }
@@ -32,7 +32,7 @@ impl Grant {
     /// For the look before a verdict: the same directories, nothing writable, nothing executable.
     pub(crate) fn probe(of: &Confinement) -> Self {
         let confinement = Confinement { profile: Profile::Probe, cgroup: None, ..of.clone() };
-        Self { confinement, purpose: Purpose::Errand }
+        Self { confinement, purpose: GrantPurpose::Job }
     }
 
     /// For a call that was allowed.
@@ -46,7 +46,7 @@ impl Grant {
     ) -> Result<(Self, Basis), NotAllowed> {
         match verdict {
             Verdict::Allow(basis) => {
-                Ok((Self { confinement, purpose: Purpose::Errand }, basis.clone()))
+                Ok((Self { confinement, purpose: GrantPurpose::Job }, basis.clone()))
             }
             Verdict::Deny(..) | Verdict::Ask(_) => Err(NotAllowed),
         }
@@ -71,21 +71,21 @@ impl Grant {
             cgroup: None,
             ..of.clone()
         };
-        Self { confinement, purpose: Purpose::Errand }
+        Self { confinement, purpose: GrantPurpose::Job }
     }
 
     /// To put right what a call of this confinement changed that was allowed and let go: as its
     /// runner would have, it starts nothing.
     pub(crate) fn repair(of: &Confinement) -> Self {
         let confinement = Confinement { cgroup: None, ..of.clone() };
-        Self { confinement, purpose: Purpose::Repair }
+        Self { confinement, purpose: GrantPurpose::Repair }
     }
 
     /// The word that has the process lock itself.
     pub(crate) fn begin(&self) -> ToTool {
         match self.purpose {
-            Purpose::Errand => ToTool::Confine(self.confinement.clone()),
-            Purpose::Repair => ToTool::Repair(self.confinement.clone()),
+            GrantPurpose::Job => ToTool::Confine(self.confinement.clone()),
+            GrantPurpose::Repair => ToTool::Repair(self.confinement.clone()),
         }
     }
 

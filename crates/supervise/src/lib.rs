@@ -28,7 +28,6 @@
 //! otherwise, so every parent here says otherwise.
 
 mod audit_actor;
-mod book;
 mod call;
 mod call_actor;
 mod claim;
@@ -36,11 +35,13 @@ mod clean_settings;
 mod client_actor;
 mod command_env;
 mod door;
+mod file_versions;
 mod from_disk;
 mod git_signing;
 mod grant;
 mod hold;
 mod host;
+mod journal_writer;
 mod keeper;
 mod leftover;
 mod life;
@@ -50,6 +51,7 @@ mod never;
 mod overlays;
 mod peer;
 mod plan;
+mod progress;
 mod project_caches;
 mod proxy;
 mod pulse;
@@ -58,9 +60,7 @@ mod repair;
 mod restart;
 mod root;
 mod route;
-mod seen;
 mod session_actor;
-mod sign;
 mod sign_in;
 mod slot;
 mod spawn;
@@ -90,7 +90,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// What a supervisor is started with.
 #[derive(Debug)]
-pub struct Settings {
+pub struct SupervisorSettings {
     /// State, run-time and configuration directories.
     pub dirs: Dirs,
     /// Where the workers' executables are.
@@ -113,7 +113,7 @@ pub struct Settings {
 
 /// Where a supervisor can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub struct ControlAddress {
     /// The control socket.
     pub socket: PathBuf,
     /// The file that holds the token.
@@ -122,7 +122,7 @@ pub struct Address {
 
 /// Why a supervisor could not run.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum SupervisorError {
     /// Its door could not be opened.
     #[error(transparent)]
     Door(#[from] DoorError),
@@ -143,22 +143,25 @@ impl Supervisor {
     /// `opened` is called once the door is open. When this returns, every process of it has ended.
     ///
     /// # Errors
-    /// See [`RunError`]; nothing runs then.
+    /// See [`SupervisorError`]; nothing runs then.
     pub async fn run(
-        settings: Settings,
+        settings: SupervisorSettings,
         way: Doorway,
-        opened: impl FnOnce(&Address),
+        opened: impl FnOnce(&ControlAddress),
         lifeline: impl Future<Output = ()>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), SupervisorError> {
         // First of all, so that a daemon that comes second starts nothing.
         let door = Door::open(&way)?;
-        let mut signals = Signals::catch(&way)?;
+        let mut signals = ShutdownSignals::catch(&way)?;
         #[cfg(agentd_hooks)]
         ipc::hook::obey_aside();
         let (root, ended) = Root::spawn(None, Root, settings)
             .await
-            .map_err(|error| RunError::Start(error.to_string()))?;
-        opened(&Address { socket: door.socket.clone(), token_file: door.token_file.clone() });
+            .map_err(|error| SupervisorError::Start(error.to_string()))?;
+        opened(&ControlAddress {
+            socket: door.socket.clone(),
+            token_file: door.token_file.clone(),
+        });
         // It is open: whoever waits for the right to open it finds it taken.
         drop(way);
         let over = async {
@@ -179,7 +182,7 @@ impl Supervisor {
 }
 
 /// The signals that ask a supervisor to end.
-struct Signals {
+struct ShutdownSignals {
     term: Signal,
     int: Signal,
     hup: Signal,
@@ -193,7 +196,7 @@ enum Hangup {
     EndsNothing,
 }
 
-impl Signals {
+impl ShutdownSignals {
     fn catch(way: &Doorway) -> std::io::Result<Self> {
         let hangup = match way {
             Doorway::Private(_) => Hangup::Ends,

@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 /// Words read but not yet handled. A worker that speaks faster than it is heard waits, and only
 /// it.
-const UNHEARD_WORDS: usize = 64;
+const PENDING_REQUESTS: usize = 64;
 /// Words not yet taken by the worker. A worker this far behind is stuck, and is ended for it.
 const UNSENT_WORDS: usize = 1024;
 /// How long a dead process's socket is drained. Nothing else should hold its other end.
@@ -294,7 +294,7 @@ impl<L: Link> Listener<L> {
             generation,
             hello: Some(hello),
             joiner: Joiner::new(L::MESSAGE_CAP),
-            unheard: Arc::new(Semaphore::new(UNHEARD_WORDS)),
+            unheard: Arc::new(Semaphore::new(PENDING_REQUESTS)),
             next: None,
             descriptors: VecDeque::new(),
         }

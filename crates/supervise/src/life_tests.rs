@@ -60,7 +60,7 @@ async fn all(said: &mut UnboundedReceiver<Report<ToolLink>>) -> (Vec<FromTool>, 
 #[tokio::test]
 async fn the_last_words_of_a_process_that_spoke_faster_than_it_was_heard_are_not_lost() {
     let place = tempfile::tempdir().unwrap();
-    let count = 3 * UNHEARD_WORDS;
+    let count = 3 * PENDING_REQUESTS;
     let script = script_of(place.path(), (0..count).map(|n| (Generation(1), line(n))));
     let (life, mut said) = begin(&script);
     // Nobody listens until it is dead.

@@ -5,10 +5,10 @@ mod joined;
 mod model;
 mod uncaged;
 
-use crate::book::chain;
 use crate::clean_settings::{HandedOver, Person};
 use crate::command_env::{Shell, command_env};
 use crate::git_signing::Signing;
+use crate::journal_writer::chain;
 use crate::never::Kept;
 use crate::project_caches;
 use crate::sign_in;

@@ -7,15 +7,15 @@ mod recovery;
 mod retiring;
 mod roll;
 
-use crate::Settings;
-use crate::audit_actor::{AuditActor, AuditMsg, Closed};
+use crate::SupervisorSettings;
+use crate::audit_actor::{AuditActor, AuditFailure, AuditMsg};
 use crate::call_actor::now;
-use crate::client_actor::{ClientActor, ClientMsg, ClientPlan, ClientStream};
+use crate::client_actor::{ClientActor, ClientArgs, ClientMsg, ClientStream};
 use crate::overlays::Projects;
 use crate::plan::OpenFailure;
 use crate::project_caches;
 use crate::remover::Remover;
-use crate::session_actor::{Glance, SessionMsg};
+use crate::session_actor::{SessionMsg, SessionSummary};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::temp;
@@ -105,13 +105,13 @@ pub(crate) enum RootMsg {
 }
 
 pub(crate) struct RootState {
-    settings: Arc<Settings>,
+    settings: Arc<SupervisorSettings>,
     spawner: Spawner,
     remover: Remover,
     overlays: Projects,
     broker: WorkerRef<BrokerLink>,
     audit: ActorRef<AuditMsg>,
-    audit_closed: Closed,
+    audit_closed: AuditFailure,
     sessions: HashMap<SessionId, ActorRef<SessionMsg>>,
     /// Sessions that are being opened, and who else waits for them.
     opening: HashMap<SessionId, Vec<Order>>,
@@ -139,7 +139,7 @@ pub(crate) struct Root;
 impl Actor for Root {
     type Msg = RootMsg;
     type State = RootState;
-    type Arguments = Settings;
+    type Arguments = SupervisorSettings;
 
     async fn pre_start(
         &self,
@@ -153,7 +153,7 @@ impl Actor for Root {
         sweep(&settings, &remover);
         let cell = myself.get_cell();
         let audit_dir = settings.dirs.state.join("audit");
-        let audit_closed = Closed::default();
+        let audit_closed = AuditFailure::default();
         let log = (audit_dir, Arc::clone(&audit_closed));
         let (audit, _) = AuditActor::spawn_linked(None, AuditActor, log, cell.clone()).await?;
         let owner = myself.clone();
@@ -304,7 +304,7 @@ impl RootState {
             },
             FromBroker::Rejected { call, reason } => match self.sessions.get(&call.session) {
                 Some(session) => {
-                    let _ = session.send_message(SessionMsg::Rejected(call, reason));
+                    let _ = session.send_message(SessionMsg::AnswerRejected(call, reason));
                 }
                 None => tracing::warn!(%call, reason, "an answer did not count"),
             },
@@ -327,7 +327,7 @@ impl RootState {
         self.stop_waiting();
         self.let_in += 1;
         let name = format!("terminal {}", self.let_in);
-        let plan = ClientPlan { stream, root: myself.clone(), name };
+        let plan = ClientArgs { stream, root: myself.clone(), name };
         match ClientActor::spawn_linked(None, ClientActor, plan, myself.get_cell()).await {
             Ok((client, _)) => {
                 self.clients.insert(client.get_id(), client);
@@ -382,7 +382,7 @@ impl RootState {
             let until = Instant::now() + LOOK;
             for (session, glance) in glances {
                 let why = match tokio::time::timeout_at(until, glance).await {
-                    Ok(Ok(Glance { state: SessionState::Degraded(why), .. })) => why,
+                    Ok(Ok(SessionSummary { state: SessionState::Degraded(why), .. })) => why,
                     // It is well, or has ended meanwhile.
                     Ok(_) => continue,
                     Err(_) => SILENT.to_owned(),
@@ -408,10 +408,10 @@ impl RootState {
     }
 
     /// Asks every live session how it is.
-    fn glances(&self) -> Vec<(SessionId, oneshot::Receiver<Glance>)> {
+    fn glances(&self) -> Vec<(SessionId, oneshot::Receiver<SessionSummary>)> {
         let ask = |(id, session): (&SessionId, &ActorRef<SessionMsg>)| {
             let (reply, glance) = oneshot::channel();
-            let _ = session.send_message(SessionMsg::Glance(reply));
+            let _ = session.send_message(SessionMsg::Summarize(reply));
             (id.clone(), glance)
         };
         self.sessions.iter().map(ask).collect()
@@ -420,7 +420,7 @@ impl RootState {
 
 /// Takes away what dead supervisors left. Beside the start, not before it: the directory of temporary
 /// files may be long.
-fn sweep(settings: &Settings, remover: &Remover) {
+fn sweep(settings: &SupervisorSettings, remover: &Remover) {
     let (root, remover) = (settings.temp_root.clone(), remover.clone());
     let sessions = settings.dirs.state.join("sessions");
     let caches = project_caches::all(&settings.dirs.state);

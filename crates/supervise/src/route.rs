@@ -1,7 +1,7 @@
 //! Where each word of a session's workers goes: pure, without wildcard arms, so that a new word
 //! does not compile until somebody says where it goes. The session actor carries the steps out.
 
-use crate::call::Answerer;
+use crate::call::Executor;
 use protocol::call::Call;
 use protocol::client::Event;
 use protocol::content::ModelRequest;
@@ -15,13 +15,13 @@ use crate::to_disk::Place;
 
 /// What to do with a word, in this order.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum RouteStep {
     /// On disk before anything after it; the screens see what the record says.
     Record(Happened),
     ToSession(ToSession),
     ToProvider(ToProvider),
     /// With what its result is to say of its arguments.
-    StartCall(Call, Place, Answerer, Option<String>),
+    StartCall(Call, Place, Executor, Option<String>),
     /// Answered with the files' stamps.
     StatPinned {
         check: u32,
@@ -31,7 +31,7 @@ pub(crate) enum Step {
     /// All that run.
     CancelCalls,
     /// For the screens; not kept.
-    Tell(Event),
+    Show(Event),
     /// For the log.
     Log(&'static str, LogLine),
 }
@@ -48,11 +48,11 @@ pub(crate) struct Router {
     /// Prompts that wait for the running turn to end, on disk.
     queue: VecDeque<String>,
     /// Whether the prompt that is not confirmed stands on disk among those that wait.
-    kept: Kept,
+    kept: QueuedOnDisk,
     /// Requests that were given up and whose end the provider has not said yet. A conversation
     /// that was replayed counts its requests as the one before it did, so that a late word could
     /// pass for one about the request that is open now.
-    given_up: u32,
+    cancelled_requests: u32,
     /// Provider lives lost over that request.
     lost: u32,
     /// A person wants the turn to stop, and its end is not on disk: said again to a conversation
@@ -60,9 +60,9 @@ pub(crate) struct Router {
     stopping: bool,
     /// A person wants room in the context, and the conversation has not answered yet: said again to
     /// one that was started anew.
-    room_wanted: bool,
+    compacting: bool,
     /// What people were told of how the model is asked.
-    noticed: Vec<String>,
+    shown_notices: Vec<String>,
     /// A prompt is on disk and the end of its turn is not.
     turn_open: bool,
     /// Counted over the session.
@@ -77,17 +77,17 @@ pub(crate) struct Router {
 
 /// Whether words that the conversation has not put on disk are there already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Kept {
+enum QueuedOnDisk {
     #[default]
-    Not,
+    No,
     /// As a prompt that waits.
-    Waiting,
+    Yes,
 }
 
 /// Provider lives that one request may cost before it fails. The slot's own limits hold besides.
 const LIVES_PER_REQUEST: u32 = 5;
 /// Deaths of the conversation's process without progress that end a turn: what kills it three times
-/// at the same place will kill it again, and each try asks the model anew.
+/// at the same place will kill it again, and each try awaits_answer the model anew.
 const DEATHS_WITHOUT_PROGRESS: u32 = 3;
 
 impl Router {
@@ -99,7 +99,7 @@ impl Router {
     }
 
     /// Whether somebody waits for something.
-    pub(crate) fn awaited(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.turn_open || !self.unconfirmed.is_empty()
     }
 
@@ -109,7 +109,7 @@ impl Router {
     }
 
     /// Whether the provider owes an answer.
-    pub(crate) fn asks(&self) -> bool {
+    pub(crate) fn awaits_answer(&self) -> bool {
         self.asked.is_some()
     }
 
@@ -130,8 +130,8 @@ impl Router {
     }
 
     /// Whether a prompt would have to wait.
-    pub(crate) fn busy(&self) -> bool {
-        self.awaited() || !self.queue.is_empty()
+    pub(crate) fn must_queue(&self) -> bool {
+        self.is_busy() || !self.queue.is_empty()
     }
 
     /// The prompts that wait, in their order.
@@ -142,9 +142,9 @@ impl Router {
     /// What is to be put on disk for these words to wait there: the prompt before them too, where
     /// it is not yet. A prompt takes the place of the oldest that waits, and must not take theirs.
     pub(crate) fn queued_with(&mut self, text: &str) -> Vec<String> {
-        let before = match std::mem::replace(&mut self.kept, Kept::Waiting) {
-            Kept::Waiting => None,
-            Kept::Not => self.unconfirmed.front().cloned(),
+        let before = match std::mem::replace(&mut self.kept, QueuedOnDisk::Yes) {
+            QueuedOnDisk::Yes => None,
+            QueuedOnDisk::No => self.unconfirmed.front().cloned(),
         };
         before.into_iter().chain([text.to_owned()]).collect()
     }
@@ -156,33 +156,33 @@ impl Router {
 
     /// The person wants to change what waits; that they took it back is on disk.
     pub(crate) fn take_back(&mut self) -> Vec<String> {
-        self.kept = Kept::Not;
+        self.kept = QueuedOnDisk::No;
         std::mem::take(&mut self.queue).into()
     }
 
     /// These wait instead of those that did; that is on disk.
     pub(crate) fn requeue(&mut self, texts: Vec<String>) {
-        self.kept = Kept::Not;
+        self.kept = QueuedOnDisk::No;
         self.queue = texts.into();
     }
 
     /// The next of those that wait, if its turn has come.
-    pub(crate) fn next_queued(&mut self) -> Option<Vec<Step>> {
-        if !self.ready || self.awaited() {
+    pub(crate) fn next_queued(&mut self) -> Option<Vec<RouteStep>> {
+        if !self.ready || self.is_busy() {
             return None;
         }
         let text = self.queue.pop_front()?;
         let steps = self.prompt(text);
-        self.kept = Kept::Waiting;
+        self.kept = QueuedOnDisk::Yes;
         Some(steps)
     }
 
-    /// A person's words. Kept until the conversation has put them on disk, however often it dies.
-    pub(crate) fn prompt(&mut self, text: String) -> Vec<Step> {
-        self.kept = Kept::Not;
+    /// A person's words. QueuedOnDisk until the conversation has put them on disk, however often it dies.
+    pub(crate) fn prompt(&mut self, text: String) -> Vec<RouteStep> {
+        self.kept = QueuedOnDisk::No;
         self.unconfirmed.push_back(text.clone());
         match self.ready {
-            true => vec![Step::ToSession(ToSession::Prompt { text })],
+            true => vec![RouteStep::ToSession(ToSession::Prompt { text })],
             false => Vec::new(),
         }
     }
@@ -190,33 +190,33 @@ impl Router {
     /// A person wants the turn to stop. A conversation that is being replayed hears of it when it
     /// is ready; one whose calls still run is not even that, so that they end at once and the turn
     /// does not go on.
-    pub(crate) fn interrupt(&mut self) -> Vec<Step> {
-        self.stopping = self.awaited();
+    pub(crate) fn interrupt(&mut self) -> Vec<RouteStep> {
+        self.stopping = self.is_busy();
         match self.ready {
-            true => vec![Step::ToSession(ToSession::Interrupt)],
-            false => vec![Step::CancelCalls],
+            true => vec![RouteStep::ToSession(ToSession::Interrupt)],
+            false => vec![RouteStep::CancelCalls],
         }
     }
 
     /// A person wants room in the model's context. A conversation that is being replayed hears of it
     /// when it is ready, before the prompts that wait.
-    pub(crate) fn compact(&mut self) -> Vec<Step> {
-        self.room_wanted = true;
+    pub(crate) fn compact(&mut self) -> Vec<RouteStep> {
+        self.compacting = true;
         match self.ready {
-            true => vec![Step::ToSession(ToSession::Compact)],
+            true => vec![RouteStep::ToSession(ToSession::Compact)],
             false => Vec::new(),
         }
     }
 
-    pub(crate) fn heard_session(&mut self, word: FromSession) -> Vec<Step> {
+    pub(crate) fn on_session_msg(&mut self, word: FromSession) -> Vec<RouteStep> {
         match word {
             FromSession::Ready => {
                 self.ready = true;
-                let room = self.room_wanted.then_some(ToSession::Compact);
+                let room = self.compacting.then_some(ToSession::Compact);
                 let prompts = self.unconfirmed.iter().cloned();
                 let prompts = prompts.map(|text| ToSession::Prompt { text });
                 let stop = self.stopping.then_some(ToSession::Interrupt);
-                room.into_iter().chain(prompts).chain(stop).map(Step::ToSession).collect()
+                room.into_iter().chain(prompts).chain(stop).map(RouteStep::ToSession).collect()
             }
             FromSession::Commit(happened) => {
                 if is_progress(&happened) {
@@ -236,60 +236,64 @@ impl Router {
                             self.cut_short = Some(deaths.clone());
                         }
                     }
-                    Happened::Compacted { .. } => self.room_wanted = false,
+                    Happened::Compacted { .. } => self.compacting = false,
                     Happened::Answer { .. } | Happened::Called { .. } | Happened::Result { .. } => {
                     }
                 }
-                vec![Step::Record(happened)]
+                vec![RouteStep::Record(happened)]
             }
             FromSession::Ask(request) => {
                 self.asked = Some(request.clone());
                 self.place.round = request.round;
                 self.lost = 0;
-                vec![Step::ToProvider(ToProvider::Ask(request))]
+                vec![RouteStep::ToProvider(ToProvider::Ask(request))]
             }
-            FromSession::StatPinned { check, files } => vec![Step::StatPinned { check, files }],
+            FromSession::StatPinned { check, files } => {
+                vec![RouteStep::StatPinned { check, files }]
+            }
             FromSession::Run { call, note } => {
-                vec![Step::StartCall(call, self.place, Answerer::Runner, note)]
+                vec![RouteStep::StartCall(call, self.place, Executor::Runner, note)]
             }
             FromSession::Answered { call, result } => {
-                vec![Step::StartCall(call, self.place, Answerer::Conversation(result), None)]
+                vec![RouteStep::StartCall(call, self.place, Executor::Conversation(result), None)]
             }
             FromSession::NotCompacted => {
-                self.room_wanted = false;
+                self.compacting = false;
                 let reason = "the conversation is short, and nothing can be left out".to_owned();
-                vec![Step::Tell(Event::NotCompacted { reason })]
+                vec![RouteStep::Show(Event::NotCompacted { reason })]
             }
-            FromSession::CancelAsk => self.give_up(),
-            FromSession::CancelCall(call) => vec![Step::CancelCall(call)],
+            FromSession::CancelAsk => self.cancel_request(),
+            FromSession::CancelCall(call) => vec![RouteStep::CancelCall(call)],
             FromSession::Pong(_) => Vec::new(),
-            FromSession::Log(line) => vec![Step::Log("session", line)],
+            FromSession::Log(line) => vec![RouteStep::Log("session", line)],
         }
     }
 
-    pub(crate) fn heard_provider(&mut self, word: FromProvider) -> Vec<Step> {
+    pub(crate) fn on_provider_msg(&mut self, word: FromProvider) -> Vec<RouteStep> {
         let open = self.asked.as_ref().map(|request| request.round);
         match word {
             FromProvider::Ready | FromProvider::Pong(_) => Vec::new(),
-            FromProvider::Log(line) => vec![Step::Log("provider", line)],
+            FromProvider::Log(line) => vec![RouteStep::Log("provider", line)],
             FromProvider::Notice { text } => self.notice(text),
-            FromProvider::Delta { .. } | FromProvider::Retrying { .. } if self.given_up > 0 => {
+            FromProvider::Delta { .. } | FromProvider::Retrying { .. }
+                if self.cancelled_requests > 0 =>
+            {
                 Vec::new()
             }
             FromProvider::Ended { .. }
             | FromProvider::Failed { .. }
             | FromProvider::Cancelled { .. }
-                if self.given_up > 0 =>
+                if self.cancelled_requests > 0 =>
             {
-                self.given_up -= 1;
+                self.cancelled_requests -= 1;
                 Vec::new()
             }
             FromProvider::Delta { round, .. } if Some(round) != open => Vec::new(),
             FromProvider::Delta { round, index, delta } => {
                 let shown = shown(&delta);
                 let word = FromProvider::Delta { round, index, delta };
-                let forward = Step::ToSession(ToSession::Stream(word));
-                std::iter::once(forward).chain(shown.map(Step::Tell)).collect()
+                let forward = RouteStep::ToSession(ToSession::Stream(word));
+                std::iter::once(forward).chain(shown.map(RouteStep::Show)).collect()
             }
             FromProvider::Retrying { round, .. } if Some(round) != open => Vec::new(),
             FromProvider::Retrying { round, attempt, of, wait_ms, reason } => {
@@ -306,32 +310,32 @@ impl Router {
             | FromProvider::Failed { .. }
             | FromProvider::Cancelled { .. }) => {
                 self.asked = None;
-                vec![Step::ToSession(ToSession::Stream(word))]
+                vec![RouteStep::ToSession(ToSession::Stream(word))]
             }
         }
     }
 
     /// Each provider life finds out for itself what people are told once.
-    fn notice(&mut self, text: String) -> Vec<Step> {
-        if self.noticed.contains(&text) {
+    fn notice(&mut self, text: String) -> Vec<RouteStep> {
+        if self.shown_notices.contains(&text) {
             return Vec::new();
         }
-        self.noticed.push(text.clone());
+        self.shown_notices.push(text.clone());
         let line = LogLine { level: LogLevel::Info, text: text.clone() };
-        vec![Step::Log("provider", line), Step::Tell(Event::Notice { text })]
+        vec![RouteStep::Log("provider", line), RouteStep::Show(Event::Notice { text })]
     }
 
     /// The provider is configured anew: what it owes is asked again.
-    pub(crate) fn provider_up(&mut self) -> Vec<Step> {
+    pub(crate) fn provider_up(&mut self) -> Vec<RouteStep> {
         // It owes nothing that another life was asked.
-        self.given_up = 0;
+        self.cancelled_requests = 0;
         let asked = self.asked.clone();
-        asked.map(|request| Step::ToProvider(ToProvider::Ask(request))).into_iter().collect()
+        asked.map(|request| RouteStep::ToProvider(ToProvider::Ask(request))).into_iter().collect()
     }
 
     /// The provider died. What it had said of an open answer is void.
-    pub(crate) fn provider_down(&mut self, cause: &str, failed: Option<&str>) -> Vec<Step> {
-        self.given_up = 0;
+    pub(crate) fn provider_down(&mut self, cause: &str, failed: Option<&str>) -> Vec<RouteStep> {
+        self.cancelled_requests = 0;
         let Some(round) = self.asked.as_ref().map(|request| request.round) else {
             return Vec::new();
         };
@@ -343,7 +347,7 @@ impl Router {
     }
 
     /// No provider answers the open request any more: the turn ends.
-    pub(crate) fn provider_gone(&mut self, cause: &str) -> Vec<Step> {
+    pub(crate) fn provider_gone(&mut self, cause: &str) -> Vec<RouteStep> {
         let deaths = Deaths {
             process: "agentd-provider".to_owned(),
             cause: cause.to_owned(),
@@ -351,7 +355,7 @@ impl Router {
             place: self.place_in_turn(&[]),
         };
         self.asked = None;
-        vec![Step::ToSession(ToSession::ProviderDied(deaths))]
+        vec![RouteStep::ToSession(ToSession::ProviderDied(deaths))]
     }
 
     /// Where the turn is, in words for people; with the calls that run.
@@ -374,24 +378,24 @@ impl Router {
     /// The conversation died. Its open request is dropped, what was streamed of the answer is void;
     /// its running calls go on, unless a person wanted the turn to stop: the one that was told may not
     /// have ended them.
-    pub(crate) fn session_down(&mut self, cause: &str, calls: &[u32]) -> Vec<Step> {
+    pub(crate) fn session_down(&mut self, cause: &str, calls: &[u32]) -> Vec<RouteStep> {
         self.deaths += 1;
         self.last_death = Some((cause.to_owned(), self.place_in_turn(calls)));
         self.ready = false;
-        let mut steps = self.give_up();
+        let mut steps = self.cancel_request();
         if !steps.is_empty() {
             let reason = format!("agentd-session {cause}; the answer is asked for again");
-            steps.push(Step::Tell(Event::Struck { reason }));
+            steps.push(RouteStep::Show(Event::Struck { reason }));
         }
-        steps.extend(self.stopping.then_some(Step::CancelCalls));
+        steps.extend(self.stopping.then_some(RouteStep::CancelCalls));
         steps
     }
 
-    fn give_up(&mut self) -> Vec<Step> {
+    fn cancel_request(&mut self) -> Vec<RouteStep> {
         match self.asked.take() {
             Some(_) => {
-                self.given_up += 1;
-                vec![Step::ToProvider(ToProvider::Cancel)]
+                self.cancelled_requests += 1;
+                vec![RouteStep::ToProvider(ToProvider::Cancel)]
             }
             None => Vec::new(),
         }
@@ -407,7 +411,7 @@ impl Router {
 
     /// A turn that is open and does not go on is closed, visibly: a person stopped it, or its
     /// conversation died too often.
-    pub(crate) fn close_turn(&mut self) -> Vec<Step> {
+    pub(crate) fn close_turn(&mut self) -> Vec<RouteStep> {
         if !std::mem::take(&mut self.turn_open) {
             return Vec::new();
         }
@@ -422,7 +426,7 @@ impl Router {
         if let TurnEnd::ProcessDied(deaths) = &end {
             self.cut_short = Some(deaths.clone());
         }
-        vec![Step::Record(Happened::TurnEnded { end })]
+        vec![RouteStep::Record(Happened::TurnEnded { end })]
     }
 
     /// How deaths cut the last turn short, if they did.
@@ -447,10 +451,13 @@ pub(crate) fn is_pinned_read(tool: &str, use_id: &str) -> bool {
     use_id.is_empty() && tool == "read"
 }
 
-fn strike(round: u32, attempt: u32, of: u32, wait_ms: u64, reason: String) -> Vec<Step> {
+fn strike(round: u32, attempt: u32, of: u32, wait_ms: u64, reason: String) -> Vec<RouteStep> {
     let told = format!("{reason}; retrying {attempt}/{of} in {:.1} s", wait_ms as f64 / 1000.0);
     let word = FromProvider::Retrying { round, attempt, of, wait_ms, reason };
-    vec![Step::ToSession(ToSession::Stream(word)), Step::Tell(Event::Struck { reason: told })]
+    vec![
+        RouteStep::ToSession(ToSession::Stream(word)),
+        RouteStep::Show(Event::Struck { reason: told }),
+    ]
 }
 
 fn shown(delta: &Delta) -> Option<Event> {

@@ -27,19 +27,22 @@ fn ended(round: u32) -> FromProvider {
 
 fn asking() -> Router {
     let mut router = Router::default();
-    router.heard_session(FromSession::Ready);
-    router.heard_session(FromSession::Ask(request(1)));
+    router.on_session_msg(FromSession::Ready);
+    router.on_session_msg(FromSession::Ask(request(1)));
     router
 }
 
 #[test]
 fn a_delta_of_the_open_round_goes_to_the_conversation_and_the_screens() {
     let mut router = asking();
-    let steps = router.heard_provider(delta(1));
-    assert!(matches!(steps[..], [Step::ToSession(_), Step::Tell(Event::TextDelta { .. })]));
-    assert!(router.heard_provider(delta(2)).is_empty(), "a foreign round is dropped");
-    router.heard_provider(ended(1));
-    assert!(router.heard_provider(delta(1)).is_empty(), "nothing counts after the end");
+    let steps = router.on_provider_msg(delta(1));
+    assert!(matches!(
+        steps[..],
+        [RouteStep::ToSession(_), RouteStep::Show(Event::TextDelta { .. })]
+    ));
+    assert!(router.on_provider_msg(delta(2)).is_empty(), "a foreign round is dropped");
+    router.on_provider_msg(ended(1));
+    assert!(router.on_provider_msg(delta(1)).is_empty(), "nothing counts after the end");
 }
 
 #[test]
@@ -49,11 +52,11 @@ fn a_provider_that_dies_in_mid_answer_is_asked_again_and_its_words_are_struck() 
     assert!(matches!(
         steps[..],
         [
-            Step::ToSession(ToSession::Stream(FromProvider::Retrying { .. })),
-            Step::Tell(Event::Struck { .. })
+            RouteStep::ToSession(ToSession::Stream(FromProvider::Retrying { .. })),
+            RouteStep::Show(Event::Struck { .. })
         ]
     ));
-    assert_eq!(router.provider_up(), [Step::ToProvider(ToProvider::Ask(request(1)))]);
+    assert_eq!(router.provider_up(), [RouteStep::ToProvider(ToProvider::Ask(request(1)))]);
 }
 
 #[test]
@@ -62,8 +65,9 @@ fn a_request_that_costs_five_lives_fails_and_so_does_one_whose_slot_failed() {
     for _ in 0..4 {
         assert_eq!(router.provider_down("x", None).len(), 2);
     }
-    let failed =
-        |steps: Vec<Step>| matches!(steps[..], [Step::ToSession(ToSession::ProviderDied(_))]);
+    let failed = |steps: Vec<RouteStep>| {
+        matches!(steps[..], [RouteStep::ToSession(ToSession::ProviderDied(_))])
+    };
     assert!(failed(router.provider_down("x", None)));
     assert!(router.provider_up().is_empty(), "nothing is owed any longer");
     assert!(failed(asking().provider_down("x", Some("it is missing"))));
@@ -78,14 +82,14 @@ fn an_idle_provider_s_death_is_nobody_s_business() {
 fn a_prompt_survives_the_conversation_s_death_until_it_is_on_disk() {
     let mut router = Router::default();
     assert!(router.prompt("hello".into()).is_empty(), "nobody is ready to hear it");
-    let sent = [Step::ToSession(ToSession::Prompt { text: "hello".into() })];
-    assert_eq!(router.heard_session(FromSession::Ready), sent);
+    let sent = [RouteStep::ToSession(ToSession::Prompt { text: "hello".into() })];
+    assert_eq!(router.on_session_msg(FromSession::Ready), sent);
     router.session_down("x", &[]);
-    assert_eq!(router.heard_session(FromSession::Ready), sent);
+    assert_eq!(router.on_session_msg(FromSession::Ready), sent);
     let commit = FromSession::Commit(Happened::Prompt { text: "hello".into() });
-    router.heard_session(commit);
+    router.on_session_msg(commit);
     router.session_down("x", &[]);
-    assert!(router.heard_session(FromSession::Ready).is_empty());
+    assert!(router.on_session_msg(FromSession::Ready).is_empty());
 }
 
 /// A prompt on disk takes the place of the oldest that waits there.
@@ -100,14 +104,14 @@ fn a_prompt_never_takes_the_place_of_one_behind_it() {
     assert_eq!(router.take_back(), ["second", "third"]);
     assert_eq!(router.queued_with("fourth"), ["first", "fourth"], "what was taken back is gone");
     router.enqueue("fourth".into());
-    router.heard_session(FromSession::Ready);
-    router.heard_session(FromSession::Commit(Happened::Prompt { text: "first".into() }));
-    router.heard_session(FromSession::Commit(Happened::TurnEnded { end: TurnEnd::Done }));
+    router.on_session_msg(FromSession::Ready);
+    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "first".into() }));
+    router.on_session_msg(FromSession::Commit(Happened::TurnEnded { end: TurnEnd::Done }));
     assert!(router.next_queued().is_some());
     assert_eq!(router.queued_with("fifth"), ["fifth"], "the fourth waits on disk already");
     let mut running = Router::default();
     running.prompt("first".into());
-    running.heard_session(FromSession::Commit(Happened::Prompt { text: "first".into() }));
+    running.on_session_msg(FromSession::Commit(Happened::Prompt { text: "first".into() }));
     assert_eq!(running.queued_with("second"), ["second"], "the first is a prompt on disk");
 }
 
@@ -115,23 +119,23 @@ fn a_prompt_never_takes_the_place_of_one_behind_it() {
 #[test]
 fn a_turn_that_is_stopped_while_its_calls_outlive_the_conversation_does_not_go_on() {
     let mut router = asking();
-    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
     router.session_down("x", &[]);
     assert_eq!(router.open_turn(), OpenTurn::GoesOn, "nobody stopped it");
-    assert_eq!(router.interrupt(), [Step::CancelCalls]);
+    assert_eq!(router.interrupt(), [RouteStep::CancelCalls]);
     assert_eq!(router.open_turn(), OpenTurn::Waits);
     assert_eq!(router.close_turn().len(), 1);
-    assert_eq!(router.heard_session(FromSession::Ready), []);
+    assert_eq!(router.on_session_msg(FromSession::Ready), []);
 }
 
 #[test]
 fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
     let mut router = asking();
-    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
     let steps = router.session_down("x", &[]);
     assert!(matches!(
         steps[..],
-        [Step::ToProvider(ToProvider::Cancel), Step::Tell(Event::Struck { .. })]
+        [RouteStep::ToProvider(ToProvider::Cancel), RouteStep::Show(Event::Struck { .. })]
     ));
     assert_eq!(router.close_turn().len(), 1);
     assert!(router.close_turn().is_empty());
@@ -140,18 +144,21 @@ fn a_turn_left_open_by_a_dead_conversation_is_closed_once() {
 #[test]
 fn calls_know_their_turn_and_round() {
     let mut router = Router::resumed(3, OpenTurn::Waits, None);
-    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
-    router.heard_session(FromSession::Ask(request(9)));
+    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Ask(request(9)));
     let id = CallId { session: protocol::ids::SessionId("s".into()), number: 1 };
     let call = Call { id, use_id: "u".into(), tool: "read".into(), input: "{}".into() };
-    let steps = router.heard_session(FromSession::Run { call: call.clone(), note: None });
-    assert_eq!(steps, [Step::StartCall(call, Place { turn: 4, round: 9 }, Answerer::Runner, None)]);
+    let steps = router.on_session_msg(FromSession::Run { call: call.clone(), note: None });
+    assert_eq!(
+        steps,
+        [RouteStep::StartCall(call, Place { turn: 4, round: 9 }, Executor::Runner, None)]
+    );
 }
 
 fn prompted() -> Router {
     let mut router = asking();
-    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
-    router.heard_session(FromSession::Ask(request(1)));
+    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Ask(request(1)));
     router
 }
 
@@ -168,13 +175,14 @@ fn three_deaths_without_progress_end_a_turn_and_its_end_names_them() {
     for _ in 0..2 {
         router.session_down("was ended by signal 9", &[]);
         assert_eq!(router.open_turn(), OpenTurn::GoesOn);
-        router.heard_session(FromSession::Ready);
-        router.heard_session(FromSession::Ask(request(1)));
+        router.on_session_msg(FromSession::Ready);
+        router.on_session_msg(FromSession::Ask(request(1)));
     }
     router.session_down("was ended by signal 9", &[]);
     assert_eq!(router.open_turn(), OpenTurn::Waits);
     let steps = router.close_turn();
-    let [Step::Record(Happened::TurnEnded { end: TurnEnd::ProcessDied(died) })] = &steps[..] else {
+    let [RouteStep::Record(Happened::TurnEnded { end: TurnEnd::ProcessDied(died) })] = &steps[..]
+    else {
         panic!("{steps:?}")
     };
     assert_eq!(
@@ -183,7 +191,7 @@ fn three_deaths_without_progress_end_a_turn_and_its_end_names_them() {
          died 3 times without progress"
     );
     assert_eq!(router.cut_short(), Some(died));
-    router.heard_session(FromSession::Commit(Happened::Prompt { text: "y".into() }));
+    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "y".into() }));
     assert_eq!((router.open_turn(), router.cut_short()), (OpenTurn::GoesOn, None), "a new turn");
 }
 
@@ -194,10 +202,10 @@ fn deaths_between_which_the_turn_moved_on_never_end_it() {
         for _ in 0..2 {
             router.session_down("x", &[1]);
             assert_eq!(router.open_turn(), OpenTurn::GoesOn, "{round}");
-            router.heard_session(FromSession::Ready);
+            router.on_session_msg(FromSession::Ready);
         }
         match round % 2 {
-            0 => drop(router.heard_session(called("toolu_1", "bash"))),
+            0 => drop(router.on_session_msg(called("toolu_1", "bash"))),
             _ => router.progressed(),
         }
     }
@@ -209,14 +217,14 @@ fn the_read_of_a_pinned_file_is_no_progress() {
     let mut router = prompted();
     for _ in 0..3 {
         router.session_down("x", &[]);
-        router.heard_session(FromSession::Ready);
-        router.heard_session(called("", "read"));
+        router.on_session_msg(FromSession::Ready);
+        router.on_session_msg(called("", "read"));
     }
     assert_eq!(router.open_turn(), OpenTurn::Waits);
     let mut router = prompted();
     for _ in 0..3 {
         router.session_down("x", &[]);
-        router.heard_session(called("", "verify"));
+        router.on_session_msg(called("", "verify"));
     }
     assert_eq!(router.open_turn(), OpenTurn::GoesOn, "the positive control");
 }
@@ -227,21 +235,24 @@ fn a_turn_that_a_person_stopped_is_not_laid_to_a_death() {
     router.session_down("x", &[]);
     router.interrupt();
     let end = Happened::TurnEnded { end: TurnEnd::Interrupted };
-    assert_eq!(router.close_turn(), [Step::Record(end)]);
+    assert_eq!(router.close_turn(), [RouteStep::Record(end)]);
     assert_eq!(router.cut_short(), None);
 }
 
 #[test]
 fn late_words_about_a_request_that_was_given_up_are_none_about_the_next_of_the_same_number() {
     let mut router = asking();
-    assert_eq!(router.session_down("x", &[])[0], Step::ToProvider(ToProvider::Cancel));
-    router.heard_session(FromSession::Ready);
-    router.heard_session(FromSession::Ask(request(1)));
-    assert!(router.heard_provider(delta(1)).is_empty());
-    assert!(router.heard_provider(FromProvider::Cancelled { round: 1 }).is_empty());
-    assert_eq!(router.heard_provider(delta(1)).len(), 2, "from here on it is the new one");
-    let last = router.heard_provider(ended(1));
-    assert!(matches!(last[..], [Step::ToSession(ToSession::Stream(FromProvider::Ended { .. }))]));
+    assert_eq!(router.session_down("x", &[])[0], RouteStep::ToProvider(ToProvider::Cancel));
+    router.on_session_msg(FromSession::Ready);
+    router.on_session_msg(FromSession::Ask(request(1)));
+    assert!(router.on_provider_msg(delta(1)).is_empty());
+    assert!(router.on_provider_msg(FromProvider::Cancelled { round: 1 }).is_empty());
+    assert_eq!(router.on_provider_msg(delta(1)).len(), 2, "from here on it is the new one");
+    let last = router.on_provider_msg(ended(1));
+    assert!(matches!(
+        last[..],
+        [RouteStep::ToSession(ToSession::Stream(FromProvider::Ended { .. }))]
+    ));
 }
 
 #[test]
@@ -249,32 +260,32 @@ fn a_provider_that_dies_owes_no_word_about_what_was_given_up() {
     let mut router = asking();
     router.session_down("x", &[]);
     router.provider_down("was ended by signal 9", None);
-    router.heard_session(FromSession::Ask(request(1)));
-    assert_eq!(router.heard_provider(delta(1)).len(), 2);
+    router.on_session_msg(FromSession::Ask(request(1)));
+    assert_eq!(router.on_provider_msg(delta(1)).len(), 2);
 }
 
 #[test]
 fn a_wish_to_stop_outlives_the_conversation_that_did_not_carry_it_out() {
-    let stop = Step::ToSession(ToSession::Interrupt);
+    let stop = RouteStep::ToSession(ToSession::Interrupt);
     let mut router = asking();
-    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
     router.session_down("x", &[]);
     assert_eq!(
         router.interrupt(),
-        [Step::CancelCalls],
+        [RouteStep::CancelCalls],
         "it is told nothing before it has replayed"
     );
-    assert_eq!(router.heard_session(FromSession::Ready), std::slice::from_ref(&stop));
+    assert_eq!(router.on_session_msg(FromSession::Ready), std::slice::from_ref(&stop));
     router.session_down("x", &[]);
     assert_eq!(
-        router.heard_session(FromSession::Ready),
+        router.on_session_msg(FromSession::Ready),
         std::slice::from_ref(&stop),
         "nor did the second"
     );
     let end = Happened::TurnEnded { end: TurnEnd::Interrupted };
-    router.heard_session(FromSession::Commit(end));
+    router.on_session_msg(FromSession::Commit(end));
     router.session_down("x", &[]);
-    assert_eq!(router.heard_session(FromSession::Ready), [], "it was carried out");
+    assert_eq!(router.on_session_msg(FromSession::Ready), [], "it was carried out");
     assert_eq!(router.interrupt(), [stop]);
 }
 
@@ -283,17 +294,18 @@ fn a_wish_for_room_is_said_to_each_conversation_until_one_has_answered() {
     let mut router = Router::resumed(3, OpenTurn::Waits, None);
     assert!(router.compact().is_empty());
     router.prompt("x".into());
-    let told = [ToSession::Compact, ToSession::Prompt { text: "x".into() }].map(Step::ToSession);
-    assert_eq!(router.heard_session(FromSession::Ready), told);
+    let told =
+        [ToSession::Compact, ToSession::Prompt { text: "x".into() }].map(RouteStep::ToSession);
+    assert_eq!(router.on_session_msg(FromSession::Ready), told);
     router.session_down("x", &[]);
-    assert_eq!(router.heard_session(FromSession::Ready), told, "the first may not have heard it");
+    assert_eq!(router.on_session_msg(FromSession::Ready), told, "the first may not have heard it");
     let compacted = Happened::Compacted { dropped: 2, result_chars: 400 };
     for answer in [FromSession::NotCompacted, FromSession::Commit(compacted)] {
-        router.heard_session(answer);
+        router.on_session_msg(answer);
         router.session_down("x", &[]);
-        let told = router.heard_session(FromSession::Ready);
-        assert!(!told.contains(&Step::ToSession(ToSession::Compact)), "{told:?}");
-        assert_eq!(router.compact(), [Step::ToSession(ToSession::Compact)], "a new wish");
+        let told = router.on_session_msg(FromSession::Ready);
+        assert!(!told.contains(&RouteStep::ToSession(ToSession::Compact)), "{told:?}");
+        assert_eq!(router.compact(), [RouteStep::ToSession(ToSession::Compact)], "a new wish");
     }
 }
 
@@ -301,13 +313,13 @@ fn a_wish_for_room_is_said_to_each_conversation_until_one_has_answered() {
 #[test]
 fn a_turn_that_was_to_stop_when_the_conversation_died_ends_its_calls_at_once() {
     let mut router = asking();
-    router.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
-    router.heard_provider(ended(1));
-    assert_eq!(router.interrupt(), [Step::ToSession(ToSession::Interrupt)]);
-    assert_eq!(router.session_down("x", &[]), [Step::CancelCalls]);
+    router.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    router.on_provider_msg(ended(1));
+    assert_eq!(router.interrupt(), [RouteStep::ToSession(ToSession::Interrupt)]);
+    assert_eq!(router.session_down("x", &[]), [RouteStep::CancelCalls]);
     let mut undisturbed = asking();
-    undisturbed.heard_session(FromSession::Commit(Happened::Prompt { text: "x".into() }));
-    undisturbed.heard_provider(ended(1));
+    undisturbed.on_session_msg(FromSession::Commit(Happened::Prompt { text: "x".into() }));
+    undisturbed.on_provider_msg(ended(1));
     assert_eq!(undisturbed.session_down("x", &[]), [], "the calls of a turn that goes on go on");
 }
 
@@ -315,11 +327,11 @@ fn a_turn_that_was_to_stop_when_the_conversation_died_ends_its_calls_at_once() {
 fn what_two_provider_lives_find_out_is_told_people_once() {
     let mut router = asking();
     let word = || FromProvider::Notice { text: "left out".into() };
-    let told = Step::Tell(Event::Notice { text: "left out".into() });
-    assert!(router.heard_provider(word()).contains(&told));
+    let told = RouteStep::Show(Event::Notice { text: "left out".into() });
+    assert!(router.on_provider_msg(word()).contains(&told));
     router.provider_down("was ended by signal 9", None);
     router.provider_up();
-    assert!(router.heard_provider(word()).is_empty());
+    assert!(router.on_provider_msg(word()).is_empty());
     let other = FromProvider::Notice { text: "something else".into() };
-    assert_eq!(router.heard_provider(other).len(), 2, "the positive control");
+    assert_eq!(router.on_provider_msg(other).len(), 2, "the positive control");
 }

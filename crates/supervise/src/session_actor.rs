@@ -1,49 +1,50 @@
-//! The session actor: owns one session's journal, workers, calls and watchers.
+//! The session actor: owns one session's journal, workers, calls and attached.
 //!
 //! Where words go is decided in `route`; this file carries the steps out, with `keeping` for the
 //! journal, whose only writer it is, `replay` for a conversation that comes back, `calls` for its
 //! calls, `watching` for those who look on and `degraded` for what stops it from taking anything more.
 
 mod answers;
+mod backlog;
 mod calls;
-mod degraded;
-mod keeping;
-mod learning;
-mod model;
-mod past;
-mod pausing;
+mod clients;
+mod idle_session;
 mod pinning;
+mod problems;
+mod provider;
+mod quiesce;
+mod records;
+mod remembered_rules;
 mod replay;
-mod retiring;
 mod rights;
 mod store;
-mod tampered;
+mod tampered_files;
 mod unjudged;
-mod watching;
 mod wishes;
 
 use crate::audit_actor::AuditMsg;
-use crate::book::Book;
-use crate::call::{CallInput, Standing};
+use crate::call::{CallInput, PendingQuestion};
 use crate::call_actor::CallMsg;
 use crate::client_actor::ClientMsg;
+use crate::file_versions::FileVersions;
 use crate::hold::Hold;
+use crate::journal_writer::JournalWriter;
 use crate::plan::{Plan, kind_of};
 use crate::project_caches::InUse;
 use crate::root::{Order, RootMsg};
-use crate::route::{Router, Step, is_progress};
-use crate::seen::Seen;
+use crate::route::{RouteStep, Router, is_progress};
 use crate::slot::{Slot, SlotEvent, SlotMsg, SlotPlan};
 use crate::spawn::{Permanent, Spawner};
 use crate::times::SlotTimes;
 use crate::to_disk::{self};
 use crate::worker_log;
 use crate::worker_ref::WorkerRef;
-pub(crate) use answers::Answered;
-use answers::Answers;
-use degraded::Troubles;
+pub(crate) use answers::GivenAnswer;
+use answers::PendingAnswers;
+pub(crate) use clients::AttachRequest;
+use clients::AttachedClient;
 use journal::Record;
-use model::Reach;
+use problems::Problems;
 use protocol::broker::{BrokerLink, ToBroker};
 use protocol::call::ToolResult;
 use protocol::client::{Change, Ending, Event, Parting, ProcessRow};
@@ -56,19 +57,18 @@ use protocol::provider::{Paper, ProviderLink, ToProvider};
 use protocol::session::{Deaths, Happened, OpenTurn, SessionLink, ToSession};
 use protocol::store::{Did, StoreLink, ToStore};
 use protocol::tool::Identity;
+use provider::ProviderState;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, SupervisionEvent};
-use replay::Told;
+use replay::ReplayState;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::Store;
+use store::StoreState;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::task::AbortHandle;
-pub(crate) use watching::Attachment;
-use watching::Watcher;
 
 /// How long the end of a session waits for its journal to say so. A disk that takes longer answers
 /// nobody; the turn then counts as cut short.
@@ -76,24 +76,24 @@ const CLOSING: Duration = Duration::from_secs(1);
 /// How long the end of a session waits for what is put right in place of runners that were killed.
 const REPAIR: Duration = Duration::from_secs(3);
 /// How long a runner has of which a person does not want to wait for the end. It takes a third of that.
-const KILLED: Duration = Duration::from_secs(1);
+const KILL_GRACE: Duration = Duration::from_secs(1);
 
 /// What a session is told.
 pub(crate) enum SessionMsg {
     Conversation(SlotEvent<SessionLink>),
     Provider(SlotEvent<ProviderLink>),
     /// What the conversation is to be told cannot be read, and why.
-    Unread(String),
+    ReplayFailed(String),
     Store(SlotEvent<StoreLink>),
     /// From a call: keep what it may change; answered when that is done, dropped if it cannot be.
-    Keep {
+    BackUp {
         call: CallId,
         tool: String,
-        what: ToKeep,
+        what: BackupOf,
         done: oneshot::Sender<()>,
     },
     /// The store has not said what the project says of itself.
-    ForewordLate,
+    InstructionsTimeout,
     /// From the broker, about a call of this session.
     Verdict(CallId, Verdict),
     /// The broker lives, as this process, and knows nothing of this session.
@@ -106,16 +106,16 @@ pub(crate) enum SessionMsg {
         done: oneshot::Sender<Result<(), String>>,
     },
     /// From a call: it is over.
-    Concluded(Box<Concluded>),
+    CallFinished(Box<FinishedCall>),
     /// For the screens; not kept.
-    Tell(Event),
+    Show(Event),
     /// From a call: put this question to people.
     Asked(Question),
     /// From the broker: the answer that came last for this call did not count.
-    Rejected(CallId, String),
+    AnswerRejected(CallId, String),
     /// A client asked for this session, live or just opened.
     Join(Box<Order>),
-    Attach(Attachment),
+    Attach(AttachRequest),
     /// It sees nothing more, or has gone.
     Detach(ActorRef<ClientMsg>),
     Page {
@@ -136,14 +136,14 @@ pub(crate) enum SessionMsg {
         change: Change,
         by: String,
     },
-    Answer(Answered),
+    Answer(GivenAnswer),
     Interrupt,
     /// A person wants room in the model's context.
     Compact,
     /// Time to see whether the workers still answer.
-    Look,
+    Ping,
     /// Nobody has asked the model for as long as a provider stays unused.
-    ProviderUnused,
+    ProviderIdle,
     /// A person asks for another try of what has failed.
     Restart(oneshot::Sender<Result<(), String>>),
     /// Fail, as a fault of ours would make it.
@@ -151,25 +151,25 @@ pub(crate) enum SessionMsg {
     Fail,
     Describe(oneshot::Sender<Vec<ProcessRow>>),
     /// How is it?
-    Glance(oneshot::Sender<Glance>),
+    Summarize(oneshot::Sender<SessionSummary>),
     /// The same, and it begins no turn from now on.
-    Pause(oneshot::Sender<Glance>),
+    Pause(oneshot::Sender<SessionSummary>),
     /// It may again.
-    Unpause,
+    Resume,
     /// End everything of this session; answered when its processes are gone.
     Close(Ending, oneshot::Sender<()>),
 }
 
 /// What a call may change.
-pub(crate) enum ToKeep {
+pub(crate) enum BackupOf {
     /// What is at these real paths.
     Paths(Vec<String>),
     /// Anything: it runs this command.
-    Everything { command: String },
+    Project { command: String },
 }
 
 /// How a live session is.
-pub(crate) struct Glance {
+pub(crate) struct SessionSummary {
     pub(crate) state: protocol::client::SessionState,
     /// Attached clients.
     pub(crate) clients: u32,
@@ -178,7 +178,7 @@ pub(crate) struct Glance {
 }
 
 /// A call's end.
-pub(crate) struct Concluded {
+pub(crate) struct FinishedCall {
     pub(crate) record: Record,
     /// What it saw of files, which is kept too.
     pub(crate) seen: Option<Record>,
@@ -195,7 +195,7 @@ pub(crate) struct Concluded {
 }
 
 /// What a session is begun with.
-pub(crate) struct SessionPlan {
+pub(crate) struct SessionArgs {
     pub(crate) plan: Plan,
     /// That the package caches of its project stay.
     pub(crate) caches: Option<InUse>,
@@ -224,7 +224,7 @@ pub(crate) struct OpenedJournal {
     /// How it was cut short, where it was and does not go on.
     pub(crate) cut_short: Option<Deaths>,
     /// Questions that were put and have no answer, by their calls.
-    pub(crate) open: Vec<(u32, Standing)>,
+    pub(crate) open: Vec<(u32, PendingQuestion)>,
     /// Prompts that wait.
     pub(crate) queue: VecDeque<String>,
     /// Settings that people changed.
@@ -232,20 +232,20 @@ pub(crate) struct OpenedJournal {
     /// Rules that people gave for as long as the session lasts.
     pub(crate) learned: Vec<Rule>,
     /// What the model knows of files.
-    pub(crate) seen: Seen,
+    pub(crate) seen: FileVersions,
     /// Protected names that are not as they were, and that no person has accepted.
     pub(crate) tampered: Vec<String>,
     /// What was done about them while the session was opened.
     pub(crate) put_right: Vec<String>,
 }
 
-pub(crate) struct SessionState {
+pub(crate) struct SessionActorState {
     own: ActorRef<SessionMsg>,
     plan: Plan,
     caches: Option<InUse>,
     _private: Option<File>,
     hold: Hold,
-    book: Book,
+    book: JournalWriter,
     directory: PathBuf,
     papers: Vec<(Paper, OwnedFd)>,
     identity: Option<Arc<Identity>>,
@@ -254,10 +254,10 @@ pub(crate) struct SessionState {
     conversation: WorkerRef<SessionLink>,
     provider: WorkerRef<ProviderLink>,
     /// Whether the provider's process lives and knows whom to speak to.
-    reach: Reach,
+    reach: ProviderState,
     /// The provider's rest, while it is to come.
     resting: Option<AbortHandle>,
-    store: Store,
+    store: StoreState,
     broker: WorkerRef<BrokerLink>,
     audit: ActorRef<AuditMsg>,
     root: ActorRef<RootMsg>,
@@ -268,29 +268,29 @@ pub(crate) struct SessionState {
     unjudged: unjudged::Unjudged,
     calls: HashMap<CallId, ActorRef<CallMsg>>,
     /// What the model knows of files.
-    seen: Seen,
+    seen: FileVersions,
     /// Protected names that are not as they were: a person is asked before the next command.
     tampered: Vec<String>,
-    watchers: Vec<Watcher>,
+    attached: Vec<AttachedClient>,
     /// Questions that wait for a person.
     questions: BTreeMap<CallId, Question>,
-    /// Answers that the broker has not settled yet.
-    answers: Answers,
+    /// PendingAnswers that the broker has not settled yet.
+    answers: PendingAnswers,
     /// Questions of an earlier life whose calls have not come back yet.
-    standing: HashMap<u32, Standing>,
+    standing: HashMap<u32, PendingQuestion>,
     /// The cage of commands: what this host and the configuration allow, and then what the last one had.
     cage: Tier,
     last_seq: u64,
     /// The next look at the workers, while there is one to come.
-    looking: Option<AbortHandle>,
+    ping_timer: Option<AbortHandle>,
     /// A person came while a script's turn ran: from the next turn on somebody can be asked.
     next_audience: Option<Audience>,
     /// The conversation is told everything once the calls of its earlier life are over.
-    told: Told,
+    told: ReplayState,
     /// Why nothing can judge calls.
-    unjudgeable: Option<String>,
+    broker_failure: Option<String>,
     /// What keeps it from taking more.
-    troubles: Troubles,
+    problems: Problems,
     /// People were told which command behind edits does not run for want of trust.
     untrusted_named: bool,
     /// How many want it to begin no turn.
@@ -304,15 +304,15 @@ pub(crate) struct SessionActor;
 
 impl Actor for SessionActor {
     type Msg = SessionMsg;
-    type State = SessionState;
-    type Arguments = SessionPlan;
+    type State = SessionActorState;
+    type Arguments = SessionArgs;
 
     async fn pre_start(
         &self,
         myself: ActorRef<Self::Msg>,
         args: Self::Arguments,
     ) -> Result<Self::State, ActorProcessingErr> {
-        let SessionPlan {
+        let SessionArgs {
             plan,
             caches,
             private,
@@ -368,13 +368,13 @@ impl Actor for SessionActor {
             Slot::<ProviderLink>::spawn_linked(None, Slot::new(), provider, cell).await?;
         let last_seq = opened.journal.last_seq();
         let cage = plan.confinement.highest_tier;
-        let state = SessionState {
+        let state = SessionActorState {
             own: myself,
             plan,
             caches,
             _private: private,
             hold: opened.hold,
-            book: Book::new(opened.journal),
+            book: JournalWriter::new(opened.journal),
             directory: opened.directory,
             papers,
             identity,
@@ -382,9 +382,9 @@ impl Actor for SessionActor {
             times,
             conversation: WorkerRef::new(conversation),
             provider: WorkerRef::new(provider),
-            reach: Reach::Unready,
+            reach: ProviderState::Down,
             resting: None,
-            store: Store::of(WorkerRef::new(store)),
+            store: StoreState::of(WorkerRef::new(store)),
             broker,
             audit,
             root,
@@ -394,23 +394,23 @@ impl Actor for SessionActor {
             calls: HashMap::new(),
             seen: opened.seen,
             tampered: opened.tampered,
-            watchers: Vec::new(),
+            attached: Vec::new(),
             questions: BTreeMap::new(),
-            answers: Answers::default(),
+            answers: PendingAnswers::default(),
             standing: opened.open.into_iter().collect(),
             cage,
             last_seq,
-            looking: None,
+            ping_timer: None,
             next_audience: None,
-            told: Told::NoLife,
-            unjudgeable: None,
+            told: ReplayState::NoProcess,
+            broker_failure: None,
             unjudged: unjudged::Unjudged::default(),
-            troubles: Troubles::default(),
+            problems: Problems::default(),
             untrusted_named: false,
             pauses: 0,
             closing: Vec::new(),
         };
-        state.await_foreword(&state.own);
+        state.limit_instructions_wait(&state.own);
         Ok(state)
     }
 
@@ -434,7 +434,7 @@ impl Actor for SessionActor {
         if let SupervisionEvent::ActorFailed(_, error) = event {
             tracing::error!(session = %state.plan.id, %error, "an actor of the session failed");
             // Whoever waits for it waits in vain. Opening the session again ends what is open.
-            state.close_book(format!("a part of it failed: {error}"));
+            state.enter_read_only(format!("a part of it failed: {error}"));
         }
         Ok(())
     }
@@ -449,7 +449,7 @@ impl Actor for SessionActor {
             let kept = state.record(vec![Record::Closed]);
             let _ = tokio::time::timeout(CLOSING, kept).await;
         }
-        for timer in [state.looking.take(), state.resting.take()].into_iter().flatten() {
+        for timer in [state.ping_timer.take(), state.resting.take()].into_iter().flatten() {
             timer.abort();
         }
         for done in state.closing.drain(..) {
@@ -459,25 +459,25 @@ impl Actor for SessionActor {
     }
 }
 
-impl SessionState {
+impl SessionActorState {
     async fn take(&mut self, myself: &ActorRef<SessionMsg>, message: SessionMsg) {
         match message {
             SessionMsg::Conversation(SlotEvent::Up(generation)) => {
                 self.conversation.up(generation);
-                self.told = Told::Nothing;
+                self.told = ReplayState::NotStarted;
                 self.replay_if_quiet(myself).await;
             }
             SessionMsg::Conversation(SlotEvent::Word { word, heard: _heard }) => {
-                let steps = self.router.heard_session(word);
+                let steps = self.router.on_session_msg(word);
                 self.carry_out(myself, steps).await;
-                self.go_on(myself).await;
+                self.start_next_turn(myself).await;
             }
-            SessionMsg::Keep { call, tool, what, done } => self.keep(call, tool, what, done),
-            SessionMsg::Store(event) => self.heard_of_store(myself, event).await,
-            SessionMsg::ForewordLate => self.foreword_late(myself).await,
-            SessionMsg::Unread(why) => self.close_book(why),
+            SessionMsg::BackUp { call, tool, what, done } => self.keep(call, tool, what, done),
+            SessionMsg::Store(event) => self.on_store_event(myself, event).await,
+            SessionMsg::InstructionsTimeout => self.on_instructions_settled(myself).await,
+            SessionMsg::ReplayFailed(why) => self.enter_read_only(why),
             SessionMsg::Conversation(SlotEvent::Down { cause, failed }) => {
-                self.told = Told::NoLife;
+                self.told = ReplayState::NoProcess;
                 let calls: Vec<_> = self.calls.keys().map(|call| call.number).collect();
                 let steps = self.router.session_down(&cause, &calls);
                 self.carry_out(myself, steps).await;
@@ -491,16 +491,16 @@ impl SessionState {
                 self.configure_provider();
                 let steps = self.router.provider_up();
                 self.carry_out(myself, steps).await;
-                self.rest_later(myself);
+                self.suspend_later(myself);
             }
             SessionMsg::Provider(SlotEvent::Word { word, heard }) => {
                 ipc::step!("supervisor: route", if matches!(word, FromProvider::Delta { .. }));
-                let steps = self.router.heard_provider(word);
+                let steps = self.router.on_provider_msg(word);
                 self.pass_on(myself, steps, heard).await;
-                self.rest_later(myself);
+                self.suspend_later(myself);
             }
             SessionMsg::Provider(SlotEvent::Down { cause, failed }) => {
-                self.reach = Reach::Unready;
+                self.reach = ProviderState::Down;
                 let steps = self.router.provider_down(&cause, failed.as_deref());
                 self.carry_out(myself, steps).await;
                 if let Some(why) = failed {
@@ -509,15 +509,15 @@ impl SessionState {
             }
             SessionMsg::Verdict(call, verdict) => self.judged(myself, call, verdict).await,
             SessionMsg::Asked(question) => self.asked(question),
-            SessionMsg::Rejected(call, reason) => self.rejected(&call, &reason),
+            SessionMsg::AnswerRejected(call, reason) => self.rejected(&call, &reason),
             SessionMsg::Join(order) => self.join(*order),
             SessionMsg::BrokerBack(generation) => self.broker_back(generation),
             SessionMsg::BrokerFailed(why) => self.broker_failed(why),
             SessionMsg::Record { records, done } => {
                 let _ = done.send(self.record(records).await);
             }
-            SessionMsg::Concluded(concluded) => self.concluded(myself, *concluded).await,
-            SessionMsg::Tell(event) => {
+            SessionMsg::CallFinished(concluded) => self.concluded(myself, *concluded).await,
+            SessionMsg::Show(event) => {
                 if let Event::Started { enforced, .. } = &event {
                     self.cage = enforced.of_command().unwrap_or(self.cage);
                 }
@@ -526,7 +526,7 @@ impl SessionState {
             SessionMsg::Attach(attachment) => self.attach(myself, attachment).await,
             SessionMsg::Page { client, before, most } => self.page(client, before, most),
             SessionMsg::Detach(client) => {
-                self.leave(&client);
+                self.remove_client(&client);
                 self.retire_if_unused();
             }
             SessionMsg::Prompt(text) => self.prompt(myself, text).await,
@@ -543,21 +543,21 @@ impl SessionState {
                 let steps = self.router.compact();
                 self.carry_out(myself, steps).await;
             }
-            SessionMsg::Look => self.look(myself),
-            SessionMsg::ProviderUnused => self.provider_unused(),
+            SessionMsg::Ping => self.ping_workers(myself),
+            SessionMsg::ProviderIdle => self.on_provider_idle(),
             SessionMsg::Restart(reply) => {
                 let _ = reply.send(self.restart());
             }
             #[cfg(test)]
             SessionMsg::Fail => panic!("a test wants it to fail"),
             SessionMsg::Describe(reply) => self.describe(reply),
-            SessionMsg::Glance(reply) => {
+            SessionMsg::Summarize(reply) => {
                 let _ = reply.send(self.glance());
             }
             SessionMsg::Pause(reply) => {
                 let _ = reply.send(self.pause());
             }
-            SessionMsg::Unpause => self.unpause(myself).await,
+            SessionMsg::Resume => self.resume(myself).await,
             SessionMsg::Close(ending, done) => self.close(myself, ending, done),
         }
     }
@@ -567,13 +567,13 @@ impl SessionState {
     async fn pass_on(
         &mut self,
         myself: &ActorRef<SessionMsg>,
-        steps: Vec<Step>,
+        steps: Vec<RouteStep>,
         heard: OwnedSemaphorePermit,
     ) {
         let mut heard = Some(heard);
         for step in steps {
             match (step, heard.take()) {
-                (Step::ToSession(word), Some(heard)) => {
+                (RouteStep::ToSession(word), Some(heard)) => {
                     self.conversation.forward(vec![word], heard);
                 }
                 (step, permit) => {
@@ -584,10 +584,10 @@ impl SessionState {
         }
     }
 
-    async fn carry_out(&mut self, myself: &ActorRef<SessionMsg>, steps: Vec<Step>) {
+    async fn carry_out(&mut self, myself: &ActorRef<SessionMsg>, steps: Vec<RouteStep>) {
         for step in steps {
             match step {
-                Step::Record(happened) => {
+                RouteStep::Record(happened) => {
                     let progress = is_progress(&happened);
                     let answered = matches!(happened, Happened::Answer { .. });
                     let ended = matches!(happened, Happened::TurnEnded { .. });
@@ -606,51 +606,51 @@ impl SessionState {
                         let _ = self.provider.slot().send_message(SlotMsg::Progressed);
                     }
                     if ended {
-                        self.tell_of_failed_workers();
+                        self.show_failed_workers();
                     }
                 }
-                Step::ToSession(word) => self.tell_conversation(word),
-                Step::ToProvider(ToProvider::Ask(_)) if !self.has_provider() => {
+                RouteStep::ToSession(word) => self.send_conversation(word),
+                RouteStep::ToProvider(ToProvider::Ask(_)) if !self.has_provider() => {
                     let steps = self.router.provider_gone("has failed and is not started again");
                     Box::pin(self.carry_out(myself, steps)).await;
                 }
-                Step::ToProvider(word) => self.say_to_provider(word),
-                Step::StartCall(call, place, answerer, note) => {
+                RouteStep::ToProvider(word) => self.send_provider(word),
+                RouteStep::StartCall(call, place, answerer, note) => {
                     self.start_call(myself, call, place, answerer, note).await;
                 }
-                Step::StatPinned { check, files } => {
+                RouteStep::StatPinned { check, files } => {
                     let project = self.plan.confinement.project.to_path();
                     pinning::stat(self.conversation.clone(), project, check, files);
                 }
-                Step::CancelCall(call) => self.tell_call(&call, CallInput::Cancel),
-                Step::CancelCalls => {
-                    self.calls.keys().for_each(|call| self.tell_call(call, CallInput::Cancel));
+                RouteStep::CancelCall(call) => self.send_call(&call, CallInput::Cancel),
+                RouteStep::CancelCalls => {
+                    self.calls.keys().for_each(|call| self.send_call(call, CallInput::Cancel));
                 }
-                Step::Tell(event) => self.tell(&event),
-                Step::Log(worker, line) => worker_log::write(worker, &self.plan.id, &line),
+                RouteStep::Show(event) => self.tell(&event),
+                RouteStep::Log(worker, line) => worker_log::write(worker, &self.plan.id, &line),
             }
         }
     }
 
     /// Asks the workers for a sign of life, while somebody waits for them. Nothing wakes up for a
     /// session that is idle.
-    fn look(&mut self, myself: &ActorRef<SessionMsg>) {
-        self.looking = None;
+    fn ping_workers(&mut self, myself: &ActorRef<SessionMsg>) {
+        self.ping_timer = None;
         // Nobody waits for what has failed.
-        if !self.router.awaited() || self.degraded().is_some() {
+        if !self.router.is_busy() || self.degraded().is_some() {
             return;
         }
         self.conversation.ping(ToSession::Ping(0));
         self.provider.ping(ToProvider::Ping(0));
         self.broker.ping(ToBroker::Ping(0));
         self.store.worker.ping(ToStore::Ping(0));
-        self.look_later(myself);
+        self.ping_later(myself);
     }
 
-    fn look_later(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.looking.is_none() {
-            let later = myself.send_after(self.times.ping, || SessionMsg::Look);
-            self.looking = Some(later.abort_handle());
+    fn ping_later(&mut self, myself: &ActorRef<SessionMsg>) {
+        if self.ping_timer.is_none() {
+            let later = myself.send_after(self.times.ping, || SessionMsg::Ping);
+            self.ping_timer = Some(later.abort_handle());
         }
     }
 
@@ -662,7 +662,7 @@ impl SessionState {
         if !first {
             return;
         }
-        self.dismiss(Parting::Ended, "the session was ended; it is on disk");
+        self.detach_all(Parting::Ended, "the session was ended; it is on disk");
         for call in self.calls.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::Cancel));
         }
@@ -672,7 +672,7 @@ impl SessionState {
         let (myself, patience) = (myself.clone(), self.times.shutdown);
         let for_runners = match ending {
             Ending::Stop => patience,
-            Ending::Kill => patience.min(KILLED),
+            Ending::Kill => patience.min(KILL_GRACE),
         };
         tokio::spawn(async move {
             // Their commands end at once; their runners have this time to put right what those

@@ -4,9 +4,9 @@
 //! when it ends, and tells its owner. The owner says everything again to a new life.
 
 use crate::life::{Cause, Life, Report};
+use crate::progress::Progress;
 use crate::pulse::{Look, Pulse};
 use crate::restart::{self, Decision, Restarts, Said};
-use crate::sign::Sign;
 use crate::spawn::{Permanent, SpawnError, Spawner, Started};
 use crate::times::SlotTimes;
 use protocol::Link;
@@ -115,7 +115,7 @@ impl<L: Link> Slot<L> {
 
 impl<L: Link + 'static> Actor for Slot<L>
 where
-    L::From: Sign,
+    L::From: Progress,
 {
     type Msg = SlotMsg<L>;
     type State = SlotState<L>;
@@ -204,7 +204,7 @@ where
 
 impl<L: Link + 'static> SlotState<L>
 where
-    L::From: Sign,
+    L::From: Progress,
 {
     fn begin(&mut self, myself: &ActorRef<SlotMsg<L>>, started: Started) -> std::io::Result<()> {
         self.generation = self.generation.next();

@@ -1,7 +1,7 @@
 //! Words of the wires as records of the journal and of the audit log. Used by the session and call
 //! actors; the way back is `from_disk`.
 
-use crate::call::{Conclusion, Cut, Fact};
+use crate::call::{CallConclusion, CallRecord, Cut};
 use crate::proxy::Decided;
 use crate::repair::in_words;
 use journal::{OpenCall, Record, StoredPath};
@@ -74,10 +74,10 @@ pub(crate) fn learned(given: &Rule, by: String, unwritten: Option<String>) -> Re
 }
 
 /// What is kept of a call before its end.
-pub(crate) fn fact(call: &Call, kind: ToolKind, fact: Fact) -> Record {
+pub(crate) fn fact(call: &Call, kind: ToolKind, fact: CallRecord) -> Record {
     let number = call.id.number;
     match fact {
-        Fact::Asked(question) => Record::Asked {
+        CallRecord::Asked(question) => Record::Asked {
             call: number,
             digest: question.digest,
             preview: question.preview,
@@ -85,19 +85,21 @@ pub(crate) fn fact(call: &Call, kind: ToolKind, fact: Fact) -> Record {
             reason: question.reason,
             deadline: question.deadline,
         },
-        Fact::Expired => Record::Expired { call: number },
-        Fact::Approved(why) => {
+        CallRecord::Expired => Record::Expired { call: number },
+        CallRecord::Approved(why) => {
             Record::Approved { call: number, tool_kind: tool_kind(kind), basis: basis(&why) }
         }
-        Fact::Denied(why, message) => Record::Denied { call: number, basis: basis(&why), message },
-        Fact::Start => Record::Start { call: number, tool_kind: tool_kind(kind) },
+        CallRecord::Denied(why, message) => {
+            Record::Denied { call: number, basis: basis(&why), message }
+        }
+        CallRecord::Start => Record::Start { call: number, tool_kind: tool_kind(kind) },
     }
 }
 
 /// The last record of a call.
 pub(crate) fn conclusion(
     call: &Call,
-    conclusion: &Conclusion,
+    conclusion: &CallConclusion,
     audit: Option<journal::Head>,
 ) -> Record {
     let number = call.id.number;
@@ -219,7 +221,7 @@ pub(crate) struct Ran {
 }
 
 /// The audit log's word on an end.
-pub(crate) fn ended(call: &Call, conclusion: &Conclusion, ran: &Ran) -> journal::Ended {
+pub(crate) fn ended(call: &Call, conclusion: &CallConclusion, ran: &Ran) -> journal::Ended {
     let report = conclusion.report.as_ref();
     let usage = report.map(|report| report.usage).unwrap_or_default();
     journal::Ended {

@@ -15,7 +15,10 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
-use supervise::{Address, Claim, DoorError, Doorway, Host, RunError, Settings, Supervisor};
+use supervise::{
+    Claim, ControlAddress, DoorError, Doorway, Host, Supervisor, SupervisorError,
+    SupervisorSettings,
+};
 use tokio::io::AsyncReadExt;
 
 /// Descriptors of a daemon with many sessions: each takes about a dozen.
@@ -147,7 +150,7 @@ fn serve(service: Service, first_word: Option<&UnixStream>) -> Result<(), Compla
     };
     // Nothing of ours depends on it, and it keeps no file system busy.
     std::env::set_current_dir("/").of_kind("internal")?;
-    let settings = Settings {
+    let settings = SupervisorSettings {
         dirs,
         workers,
         host: Host::new(host.tier, || sandbox::probe_host().tier),
@@ -213,12 +216,12 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 fn run_until_end(
     service: Service,
     first_word: Option<&UnixStream>,
-    settings: Settings,
+    settings: SupervisorSettings,
     way: Doorway,
 ) -> Result<(), Complaint> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.of_kind("internal")?;
-    let tell = |address: &Address| {
+    let tell = |address: &ControlAddress| {
         let told = first_word.map_or(Ok(()), |channel| report(channel, &address_line(address)));
         if let Err(error) = told {
             tracing::warn!(%error, "the client was gone before it knew the address");
@@ -239,8 +242,8 @@ fn run_until_end(
     // What still writes to a disk that does not answer is not waited for.
     runtime.shutdown_timeout(LAST_WRITES);
     match ran.map_err(|error: std::io::Error| error).of_kind("internal")? {
-        Err(RunError::Door(error @ DoorError::Taken { .. })) => Err(error).of_kind("taken"),
-        Err(RunError::Door(error)) => Err(error).of_kind("state"),
+        Err(SupervisorError::Door(error @ DoorError::Taken { .. })) => Err(error).of_kind("taken"),
+        Err(SupervisorError::Door(error)) => Err(error).of_kind("state"),
         other => other.of_kind("internal"),
     }
 }
@@ -292,7 +295,7 @@ fn base(cgroup: Delegation) -> Option<PathBuf> {
     }
 }
 
-fn address_line(address: &Address) -> serde_json::Value {
+fn address_line(address: &ControlAddress) -> serde_json::Value {
     serde_json::json!({
         "socket": address.socket,
         "token_file": address.token_file,

@@ -3,7 +3,7 @@
 
 use super::{RootMsg, RootState};
 use crate::client_actor::ClientMsg;
-use crate::session_actor::{Glance, SessionMsg};
+use crate::session_actor::{SessionMsg, SessionSummary};
 use crate::slot::SlotMsg;
 use protocol::client::{Ending, FailedKind, SessionState, ToClient};
 use ractor::{ActorId, ActorRef};
@@ -56,7 +56,7 @@ impl RootState {
                 return;
             }
             for session in paused {
-                let _ = session.send_message(SessionMsg::Unpause);
+                let _ = session.send_message(SessionMsg::Resume);
             }
             let message = format!(
                 "work is not finished in session {}; wait for it, or end it with --force, which \
@@ -64,7 +64,7 @@ impl RootState {
                 busy.join(", ")
             );
             let word = ToClient::Failed { kind: FailedKind::Usage, message };
-            let _ = by.send_message(ClientMsg::Say(word));
+            let _ = by.send_message(ClientMsg::Send(word));
         });
     }
 
@@ -82,7 +82,7 @@ impl RootState {
         self.end_if_idle(myself, by);
         let again = self.sessions.values().filter(|session| !came(session));
         for session in again {
-            let _ = session.send_message(SessionMsg::Unpause);
+            let _ = session.send_message(SessionMsg::Resume);
         }
     }
 
@@ -97,7 +97,7 @@ impl RootState {
         for (_, client) in others {
             let message = "agentd-supervisor was asked to end; the session is on disk".to_owned();
             let word = ToClient::Failed { kind: FailedKind::Ending, message };
-            let _ = client.send_message(ClientMsg::Say(word));
+            let _ = client.send_message(ClientMsg::Send(word));
         }
         let retiring = self.retiring.drain().map(|(_, it)| it.actor);
         let sessions: Vec<_> = self.sessions.drain().map(|(_, it)| it).chain(retiring).collect();
@@ -165,7 +165,10 @@ impl RootState {
 }
 
 /// What keeps a session from being ended, if anything does.
-async fn at_work(until: Instant, glance: oneshot::Receiver<Glance>) -> Option<&'static str> {
+async fn at_work(
+    until: Instant,
+    glance: oneshot::Receiver<SessionSummary>,
+) -> Option<&'static str> {
     match tokio::time::timeout_at(until, glance).await.map(|glance| glance.map(|it| it.state)) {
         Ok(Ok(SessionState::Working)) => Some("a turn runs"),
         Ok(Ok(SessionState::Asking(_))) => Some("a question waits for an answer"),
@@ -182,7 +185,7 @@ async fn at_work(until: Instant, glance: oneshot::Receiver<Glance>) -> Option<&'
     }
 }
 
-fn pause(session: &ActorRef<SessionMsg>) -> oneshot::Receiver<Glance> {
+fn pause(session: &ActorRef<SessionMsg>) -> oneshot::Receiver<SessionSummary> {
     let (reply, glance) = oneshot::channel();
     let _ = session.send_message(SessionMsg::Pause(reply));
     glance

@@ -3,14 +3,15 @@
 
 use super::ending::Ended;
 use super::{Order, RootMsg, RootState};
-use crate::Settings;
+use crate::SupervisorSettings;
 use crate::audit_actor::AuditMsg;
-use crate::book::chain;
-use crate::call::Standing;
+use crate::call::PendingQuestion;
 use crate::call_actor::now;
 use crate::clean_settings::hand_over;
 use crate::command_env::write_editor;
+use crate::file_versions::FileVersions;
 use crate::hold::Hold;
+use crate::journal_writer::chain;
 use crate::mend::{Mended, mend};
 use crate::never::Kept;
 use crate::overlays::Projects;
@@ -18,8 +19,7 @@ use crate::plan::{Ground, OpenFailure, Plan, make_withheld, plan};
 use crate::project_caches::{self, InUse};
 use crate::remover::Remover;
 use crate::repair::{self, Repairer, Saved};
-use crate::seen::Seen;
-use crate::session_actor::{OpenedJournal, SessionActor, SessionMsg, SessionPlan};
+use crate::session_actor::{OpenedJournal, SessionActor, SessionArgs, SessionMsg};
 use crate::sign_in;
 use crate::spawn::Spawner;
 use crate::times::SlotTimes;
@@ -197,7 +197,7 @@ fn ending() -> OpenFailure {
 
 /// What is needed to open a session, away from the root.
 struct Opener {
-    settings: Arc<Settings>,
+    settings: Arc<SupervisorSettings>,
     spawner: Spawner,
     remover: Remover,
     overlays: Projects,
@@ -275,7 +275,7 @@ impl Opener {
         })
         .await?;
         let times = SlotTimes::from(plan.config.daemon);
-        let session = SessionPlan {
+        let session = SessionArgs {
             plan,
             caches,
             private,
@@ -337,7 +337,7 @@ impl Opener {
                     queue: VecDeque::new(),
                     changes: Vec::new(),
                     learned: Vec::new(),
-                    seen: Seen::default(),
+                    seen: FileVersions::default(),
                     tampered: Vec::new(),
                     put_right: Vec::new(),
                 })
@@ -411,7 +411,7 @@ impl Opener {
                     queue,
                     changes,
                     learned,
-                    seen: Seen::of(entries),
+                    seen: FileVersions::of(entries),
                     tampered,
                     put_right,
                 })
@@ -582,10 +582,10 @@ fn last_rest(entries: impl Iterator<Item = journal::Entry>) -> u64 {
 }
 
 /// The questions that stand, by their calls: what they are bound to and when they expire.
-fn standing(entries: &[journal::Entry]) -> Vec<(u32, Standing)> {
+fn standing(entries: &[journal::Entry]) -> Vec<(u32, PendingQuestion)> {
     let asked = |entry: &journal::Entry| {
         let Record::Asked { call, digest, deadline, .. } = &entry.record else { return None };
-        Some((*call, Standing { digest: digest.clone(), deadline: *deadline }))
+        Some((*call, PendingQuestion { digest: digest.clone(), deadline: *deadline }))
     };
     entries.iter().filter_map(asked).collect()
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::{Root, RootMsg};
-use crate::Settings;
+use crate::SupervisorSettings;
 use crate::client_actor::ClientStream;
 use crate::peer::{Opener, name_writers};
 use crate::session_actor::SessionMsg;
@@ -125,7 +125,7 @@ pub(super) async fn root_in(place: &Path) -> (ActorRef<RootMsg>, JoinHandle<()>,
     };
     let (bin, project) = (directory("bin"), directory("project"));
     workers(&bin);
-    let settings = Settings {
+    let settings = SupervisorSettings {
         dirs: Dirs { config: None, state: directory("state"), runtime: directory("run") },
         workers: bin,
         host: crate::Host::new(Tier::B, || Tier::B),

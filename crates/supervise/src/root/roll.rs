@@ -2,8 +2,8 @@
 
 use super::RootState;
 use super::ending::{LOOK, SILENT};
-use crate::book::chain;
 use crate::from_disk;
+use crate::journal_writer::chain;
 use crate::plan::OpenFailure;
 use crate::session_actor::SessionMsg;
 use crate::{stores, temp};

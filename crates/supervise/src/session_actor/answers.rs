@@ -1,7 +1,7 @@
 //! Questions to people and their answers: each open question is shown to whoever looks on, the
 //! first answer counts, and whoever was late is told so.
 
-use super::{SessionMsg, SessionState};
+use super::{SessionActorState, SessionMsg};
 use crate::call::CallInput;
 use crate::call_actor::now;
 use crate::client_actor::ClientMsg;
@@ -14,7 +14,7 @@ use ractor::ActorRef;
 use std::collections::VecDeque;
 
 /// An answer and who gave it.
-pub(crate) struct Answered {
+pub(crate) struct GivenAnswer {
     pub(crate) call: CallId,
     pub(crate) digest: String,
     pub(crate) answer: Answer,
@@ -23,39 +23,40 @@ pub(crate) struct Answered {
     pub(crate) client: ActorRef<ClientMsg>,
 }
 
-/// Answers on their way to the broker, which settles them in their order.
+/// PendingAnswers on their way to the broker, which settles them in their order.
 #[derive(Default)]
-pub(super) struct Answers(VecDeque<Sent>);
+pub(super) struct PendingAnswers(VecDeque<SentAnswer>);
 
-struct Sent {
+struct SentAnswer {
     call: CallId,
     by: String,
     answer: Answer,
     client: ActorRef<ClientMsg>,
 }
 
-impl Answers {
-    fn settled(&mut self, call: &CallId) -> Option<Sent> {
+impl PendingAnswers {
+    fn settled(&mut self, call: &CallId) -> Option<SentAnswer> {
         let at = self.0.iter().position(|sent| sent.call == *call)?;
         self.0.remove(at)
     }
 }
 
-impl SessionState {
+impl SessionActorState {
     pub(super) fn asked(&mut self, question: Question) {
         self.questions.insert(question.call.clone(), question.clone());
         self.tell(&Event::Asked { question });
     }
 
-    pub(super) fn answer(&mut self, answered: Answered) {
-        let Answered { call, digest, answer, by, client } = answered;
+    pub(super) fn answer(&mut self, answered: GivenAnswer) {
+        let GivenAnswer { call, digest, answer, by, client } = answered;
         let over = self.questions.get(&call).is_some_and(|question| question.deadline <= now());
         if over {
             // The timer has slept with the machine.
-            self.tell_call(&call, CallInput::Expired);
-            return self.say_rejected(&client, &call, "its deadline is over");
+            self.send_call(&call, CallInput::Expired);
+            return self.show_rejected(&client, &call, "its deadline is over");
         }
-        let sent = Sent { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
+        let sent =
+            SentAnswer { call: call.clone(), by: by.clone(), answer: answer.clone(), client };
         self.answers.0.push_back(sent);
         let word = ToBroker::Answer { call, digest, answer, by };
         self.broker.send(word);
@@ -84,7 +85,7 @@ impl SessionState {
         if let (Verdict::Allow(_), Some(sent)) = (&verdict, &settled) {
             self.learn(&sent.answer, &sent.by).await;
         }
-        self.tell_call(&call, CallInput::Verdict(verdict));
+        self.send_call(&call, CallInput::Verdict(verdict));
         if settled.is_some_and(|sent| sent.answer == Answer::Stop) {
             let steps = self.router.interrupt();
             self.carry_out(myself, steps).await;
@@ -93,21 +94,21 @@ impl SessionState {
 
     pub(super) fn rejected(&mut self, call: &CallId, reason: &str) {
         match self.answers.settled(call) {
-            Some(sent) => self.say_rejected(&sent.client, call, reason),
+            Some(sent) => self.show_rejected(&sent.client, call, reason),
             None => tracing::warn!(%call, reason, "an answer of nobody did not count"),
         }
     }
 
     /// The broker has died with what was on its way. Its questions come again.
-    pub(super) fn answers_lost(&mut self) {
+    pub(super) fn reject_lost_answers(&mut self) {
         for sent in std::mem::take(&mut self.answers).0 {
             let reason = "the judge of calls was lost before it heard it; answer again";
-            self.say_rejected(&sent.client, &sent.call, reason);
+            self.show_rejected(&sent.client, &sent.call, reason);
         }
     }
 
-    fn say_rejected(&self, client: &ActorRef<ClientMsg>, call: &CallId, reason: &str) {
+    fn show_rejected(&self, client: &ActorRef<ClientMsg>, call: &CallId, reason: &str) {
         let (call, reason) = (call.clone(), reason.to_owned());
-        self.tell_one(client, Event::AnswerRejected { call, reason });
+        self.show_to(client, Event::AnswerRejected { call, reason });
     }
 }

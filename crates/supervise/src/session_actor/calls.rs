@@ -1,14 +1,14 @@
 //! The calls of a session, from the conversation's word to the result it is told.
 
-use super::replay::Told;
+use super::replay::ReplayState;
 use super::rights;
-use super::{Concluded, SessionMsg, SessionState, rules};
-use crate::call::{Answerer, CallFacts, CallInput, Known, Probed, Protects, Undo};
-use crate::call_actor::{CallActor, CallMsg, CallPlan};
+use super::{FinishedCall, SessionActorState, SessionMsg, rules};
+use crate::call::{CachePolicy, CallFacts, CallInput, Executor, NeedsProbe, Protects, UndoBy};
+use crate::call_actor::{CallActor, CallArgs, CallMsg};
+use crate::file_versions::FileVersions;
 use crate::plan::{in_words, read_chars};
 use crate::repair::Saved;
 use crate::route::is_pinned_read;
-use crate::seen::Seen;
 use crate::sign_in::WithKeys;
 use crate::slot::SlotMsg;
 use crate::to_disk::Place;
@@ -28,13 +28,13 @@ use tools::{Caller, Interpreted, Lasting, Premise, Runner};
 /// them, and must stay below its cap; nobody judges more by eye either.
 const LONGEST_INPUT: usize = 3 << 20;
 
-impl SessionState {
+impl SessionActorState {
     pub(super) async fn start_call(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         call: Call,
         place: Place,
-        answerer: Answerer,
+        answerer: Executor,
         note: Option<String>,
     ) {
         if !self.closing.is_empty() {
@@ -50,9 +50,18 @@ impl SessionState {
                 let record = self.audited(&call, result.clone()).await;
                 let Call { id: call, tool, .. } = call;
                 let (seen, did, refused, left, unaudited) = (None, None, vec![], vec![], None);
-                let concluded =
-                    Concluded { record, seen, did, call, tool, result, refused, left, unaudited };
-                let _ = myself.send_message(SessionMsg::Concluded(Box::new(concluded)));
+                let concluded = FinishedCall {
+                    record,
+                    seen,
+                    did,
+                    call,
+                    tool,
+                    result,
+                    refused,
+                    left,
+                    unaudited,
+                };
+                let _ = myself.send_message(SessionMsg::CallFinished(Box::new(concluded)));
                 return;
             }
         };
@@ -65,7 +74,7 @@ impl SessionState {
             Network::Listed => WithKeys::of(&self.plan, self.identity.as_ref(), &self.papers),
             Network::Off | Network::On => None,
         };
-        let plan = CallPlan {
+        let plan = CallArgs {
             facts: CallFacts { standing, note, ..facts },
             confinement,
             denied_hosts,
@@ -86,13 +95,13 @@ impl SessionState {
         };
         match CallActor::spawn_linked(None, CallActor, plan, myself.get_cell()).await {
             Ok((actor, _)) => {
-                if let Some(why) = self.unjudgeable.clone() {
+                if let Some(why) = self.broker_failure.clone() {
                     let _ = actor.send_message(CallMsg::Input(CallInput::BrokerFailed(why)));
                 }
-                self.tell_of_store(&actor);
+                self.send_store_failure(&actor);
                 self.calls.insert(id, actor);
             }
-            Err(error) => self.close_book(format!("call {id} could not begin: {error}")),
+            Err(error) => self.enter_read_only(format!("call {id} could not begin: {error}")),
         }
     }
 
@@ -100,7 +109,7 @@ impl SessionState {
     pub(super) async fn facts(
         &self,
         call: Call,
-        answerer: Answerer,
+        answerer: Executor,
     ) -> Result<(CallFacts, Confinement, Runner), ToolResult> {
         if call.input.len() > LONGEST_INPUT {
             return Err(too_long(&call.tool, call.input.len()));
@@ -109,16 +118,16 @@ impl SessionState {
             tools::interpret(&call.tool, &call.input).map_err(|invalid| invalid.result())?;
         // The conversation says `Run` of all that is not its own; who does it is known here.
         let answerer = match (answerer, found.spec.profile) {
-            (Answerer::Runner, Profile::Store) => Answerer::Store,
+            (Executor::Runner, Profile::Store) => Executor::Store,
             (answerer, _) => answerer,
         };
         match (&answerer, found.spec.profile) {
-            (Answerer::Conversation(_), Profile::Session) | (Answerer::Store, Profile::Store) => {}
-            (Answerer::Conversation(_) | Answerer::Store, _)
-            | (Answerer::Runner, Profile::Session | Profile::Store) => {
+            (Executor::Conversation(_), Profile::Session) | (Executor::Store, Profile::Store) => {}
+            (Executor::Conversation(_) | Executor::Store, _)
+            | (Executor::Runner, Profile::Session | Profile::Store) => {
                 return Err(not_its_own(found.spec.name));
             }
-            (Answerer::Runner, _) => {}
+            (Executor::Runner, _) => {}
         }
         let configured = match found.spec.caller {
             Caller::Model => None,
@@ -132,23 +141,23 @@ impl SessionState {
         let signing = rights::signing(&self.plan, &found).await?;
         let hint = rights::unsigned(&self.plan, &found);
         let undo = match (found.spec.profile, found.spec.name) {
-            (_, "undo_restore") => Undo::Restores,
-            (Profile::Mutate | Profile::Format, _) => Undo::Kept,
+            (_, "undo_restore") => UndoBy::Restore,
+            (Profile::Mutate | Profile::Format, _) => UndoBy::Copy,
             (Profile::Command | Profile::Git, _) if found.spec.kind == ToolKind::Mutation => {
-                Undo::Compared
+                UndoBy::Snapshot
             }
-            (_, _) => Undo::Not,
+            (_, _) => UndoBy::Nothing,
         };
         let known = match (found.spec.lasting, found.spec.profile, found.spec.kind) {
             // What is pinned is always read anew.
-            (Lasting::WhileUnchanged, _, _) if !call.use_id.is_empty() => Known::Asked,
-            (_, Profile::Mutate | Profile::Format, _) => Known::OutdatesPaths,
-            (_, Profile::Command | Profile::Git, ToolKind::Mutation) => Known::OutdatesAll,
-            (_, _, _) => Known::Not,
+            (Lasting::WhileUnchanged, _, _) if !call.use_id.is_empty() => CachePolicy::Lookup,
+            (_, Profile::Mutate | Profile::Format, _) => CachePolicy::InvalidatesPaths,
+            (_, Profile::Command | Profile::Git, ToolKind::Mutation) => CachePolicy::InvalidatesAll,
+            (_, _, _) => CachePolicy::Unused,
         };
         // What is kept of a file is kept by what the look found.
         let looked = !found.paths.is_empty()
-            && (undo == Undo::Kept
+            && (undo == UndoBy::Copy
                 || approval::needs_probe(&self.plan.rules, found.spec.name, found.spec.kind));
         let facts = CallFacts {
             call: Call { tool: found.spec.name.to_owned(), input: found.input, ..call },
@@ -156,7 +165,7 @@ impl SessionState {
             judged_as: found.spec.judged_as(),
             command: found.command,
             page,
-            probed: if looked { Probed::Before } else { Probed::Not },
+            probed: if looked { NeedsProbe::Yes } else { NeedsProbe::No },
             confinement: in_words(&confinement),
             widens,
             env: rights::env(&self.plan, signing.as_ref()),
@@ -172,13 +181,13 @@ impl SessionState {
             answerer,
             undo,
             protects: match sandbox::has_protected_names(found.spec.profile) {
-                true => Protects::Names,
+                true => Protects::Files,
                 false => Protects::Nothing,
             },
             known,
             seen: match found.spec.premise {
                 Premise::FilesAsRead => self.seen.clone(),
-                Premise::Nothing => Seen::default(),
+                Premise::Nothing => FileVersions::default(),
             },
             web: (found.spec.profile == Profile::Web)
                 .then(|| (self.plan.config.web.clone(), approval::about_pages(&self.plan.rules))),
@@ -225,12 +234,16 @@ impl SessionState {
         by.all(|other| other.is_some()).then_some(first)
     }
 
-    pub(super) async fn concluded(&mut self, myself: &ActorRef<SessionMsg>, concluded: Concluded) {
-        let Concluded { mut record, seen, did, call, tool, result, refused, left, unaudited } =
+    pub(super) async fn concluded(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        concluded: FinishedCall,
+    ) {
+        let FinishedCall { mut record, seen, did, call, tool, result, refused, left, unaudited } =
             concluded;
         self.calls.remove(&call);
         self.name_untrusted_hooks(did.as_ref());
-        self.call_is_over(&call, did);
+        self.end_backup(&call, did);
         self.questions.remove(&call);
         let pinned = matches!(&record, Record::Result { use_id, .. }
             if is_pinned_read(&tool, use_id));
@@ -240,26 +253,26 @@ impl SessionState {
             self.seen.take_in(seen);
         }
         // What it saw goes first, and what it left: no result is on disk without it.
-        let mut records: Vec<_> = seen.into_iter().chain(self.left_by_a_call(left)).collect();
+        let mut records: Vec<_> = seen.into_iter().chain(self.add_tampered(left)).collect();
         let mut events = vec![None; records.len()];
         events.push(Some(event));
         records.push(record);
         let kept = self.record_as(records, events).await;
         ipc::step!("supervisor: result durable");
         if let Some(why) = unaudited {
-            return self.close_book(format!("the audit log cannot be written: {why}"));
+            return self.enter_read_only(format!("the audit log cannot be written: {why}"));
         }
         if kept.is_ok() {
             Saved::of(&self.directory).remove(call.number);
         }
-        if kept.is_ok() && !pinned && !matches!(self.told, Told::All { .. }) {
+        if kept.is_ok() && !pinned && !matches!(self.told, ReplayState::Started { .. }) {
             // The next conversation finds more than the one before it had seen.
             self.router.progressed();
             let _ = self.conversation.slot().send_message(SlotMsg::Progressed);
         }
         if kept.is_ok() {
             // One that was told nothing yet finds it among the records.
-            self.tell_conversation(ToSession::CallEnded { call, result });
+            self.send_conversation(ToSession::CallEnded { call, result });
         }
         self.close_failed_turn(myself).await;
         self.replay_if_quiet(myself).await;
@@ -294,8 +307,8 @@ impl SessionState {
     /// Tells this process of the broker all that the one before it was told.
     pub(super) fn broker_back(&mut self, generation: Generation) {
         self.broker.up(generation);
-        self.unjudgeable = None;
-        self.answers_lost();
+        self.broker_failure = None;
+        self.reject_lost_answers();
         self.broker.send(rules(&self.plan));
         for call in self.calls.values() {
             let _ = call.send_message(CallMsg::BrokerBack(generation));
@@ -307,10 +320,10 @@ impl SessionState {
         for call in self.calls.values() {
             let _ = call.send_message(CallMsg::Input(CallInput::BrokerFailed(why.clone())));
         }
-        self.unjudgeable = Some(why);
+        self.broker_failure = Some(why);
     }
 
-    pub(super) fn tell_call(&self, call: &CallId, input: CallInput) {
+    pub(super) fn send_call(&self, call: &CallId, input: CallInput) {
         match self.calls.get(call) {
             Some(actor) => {
                 let _ = actor.send_message(CallMsg::Input(input));

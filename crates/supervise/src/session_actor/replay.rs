@@ -2,9 +2,9 @@
 //! actor, a piece at a time and as fast as the conversation takes them, so that a long journal holds
 //! up neither the actor nor the memory.
 
-use super::{SessionMsg, SessionState};
-use crate::book::chain;
+use super::{SessionActorState, SessionMsg};
 use crate::from_disk::Replay;
+use crate::journal_writer::chain;
 use journal::ReadError;
 use protocol::ids::SessionId;
 use protocol::session::{OpenTurn, ToSession};
@@ -15,18 +15,18 @@ use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Words of one piece.
-const PIECE: usize = 64;
-/// Pieces that are read and not yet taken.
-const UNTAKEN: usize = 4;
+const BATCH: usize = 64;
+/// BatchSender that are read and not yet taken.
+const BATCHES_IN_FLIGHT: usize = 4;
 
 /// What the present life of the conversation knows.
-pub(super) enum Told {
+pub(super) enum ReplayState {
     /// There is no such life, as far as is known.
-    NoLife,
+    NoProcess,
     /// Nothing yet.
-    Nothing,
+    NotStarted,
     /// All there was, or it is being told.
-    All { _replaying: Replaying },
+    Started { _replaying: Replaying },
 }
 
 /// A replay that was begun; it stops when this is dropped.
@@ -38,11 +38,11 @@ impl Drop for Replaying {
     }
 }
 
-impl SessionState {
+impl SessionActorState {
     /// Says it to the conversation that knows the past. One that does not is told the same with its
     /// beginning, by its records or when it is ready.
-    pub(super) fn tell_conversation(&self, message: ToSession) {
-        if matches!(self.told, Told::All { .. }) {
+    pub(super) fn send_conversation(&self, message: ToSession) {
+        if matches!(self.told, ReplayState::Started { .. }) {
             self.conversation.send(message);
         }
     }
@@ -50,8 +50,8 @@ impl SessionState {
     /// Tells a new conversation everything, once no call of the earlier one runs: their results
     /// belong to what it is told.
     pub(super) async fn replay_if_quiet(&mut self, myself: &ActorRef<SessionMsg>) {
-        let (Told::Nothing, true) = (&self.told, self.calls.is_empty()) else { return };
-        if self.foreword_is_awaited() {
+        let (ReplayState::NotStarted, true) = (&self.told, self.calls.is_empty()) else { return };
+        if self.awaits_instructions() {
             return;
         }
         let then = self.router.open_turn();
@@ -60,21 +60,21 @@ impl SessionState {
             self.carry_out(myself, steps).await;
         }
         if then == OpenTurn::GoesOn {
-            self.look_later(myself);
+            self.ping_later(myself);
         }
         let begin = ToSession::Begin(self.plan.setup.clone());
         self.conversation.send(begin);
-        let untaken = Arc::new(Semaphore::new(UNTAKEN));
-        self.told = Told::All { _replaying: Replaying(Arc::clone(&untaken)) };
+        let in_flight = Arc::new(Semaphore::new(BATCHES_IN_FLIGHT));
+        self.told = ReplayState::Started { _replaying: Replaying(Arc::clone(&in_flight)) };
         let (conversation, directory) = (self.conversation.clone(), self.directory.clone());
         let (session, last, myself) = (self.plan.id.clone(), self.last_seq, myself.clone());
         tokio::task::spawn_blocking(move || {
             let say = |words, heard| conversation.forward(words, heard);
-            match read(&directory, &session, last, then, Pieces { untaken, say }) {
+            match read(&directory, &session, last, then, BatchSender { in_flight, say }) {
                 Ok(()) => {}
                 Err(error) => {
                     let why = format!("its records could not be read: {}", chain(&error));
-                    let _ = myself.send_message(SessionMsg::Unread(why));
+                    let _ = myself.send_message(SessionMsg::ReplayFailed(why));
                 }
             }
         });
@@ -82,19 +82,19 @@ impl SessionState {
 }
 
 /// The way of pieces to the conversation.
-struct Pieces<S> {
-    untaken: Arc<Semaphore>,
+struct BatchSender<S> {
+    in_flight: Arc<Semaphore>,
     say: S,
 }
 
 /// Nobody is replayed to any more.
-struct Stopped;
+struct ReplayStopped;
 
-impl<S: FnMut(Vec<ToSession>, OwnedSemaphorePermit)> Pieces<S> {
+impl<S: FnMut(Vec<ToSession>, OwnedSemaphorePermit)> BatchSender<S> {
     /// Waits until the conversation has taken enough of those before.
-    fn say(&mut self, words: Vec<ToSession>) -> Result<(), Stopped> {
-        let free = Handle::current().block_on(Arc::clone(&self.untaken).acquire_owned());
-        (self.say)(words, free.map_err(|_| Stopped)?);
+    fn say(&mut self, words: Vec<ToSession>) -> Result<(), ReplayStopped> {
+        let free = Handle::current().block_on(Arc::clone(&self.in_flight).acquire_owned());
+        (self.say)(words, free.map_err(|_| ReplayStopped)?);
         Ok(())
     }
 }
@@ -105,7 +105,7 @@ fn read(
     session: &SessionId,
     last: u64,
     then: OpenTurn,
-    mut pieces: Pieces<impl FnMut(Vec<ToSession>, OwnedSemaphorePermit)>,
+    mut pieces: BatchSender<impl FnMut(Vec<ToSession>, OwnedSemaphorePermit)>,
 ) -> Result<(), ReadError> {
     let mut replay = Replay::of(session);
     let mut words = Vec::new();
@@ -115,7 +115,7 @@ fn read(
             break;
         }
         words.extend(replay.happened(entry.record).map(ToSession::Replay));
-        if words.len() == PIECE && pieces.say(std::mem::take(&mut words)).is_err() {
+        if words.len() == BATCH && pieces.say(std::mem::take(&mut words)).is_err() {
             return Ok(());
         }
     }

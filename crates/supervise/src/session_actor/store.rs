@@ -1,8 +1,8 @@
 //! The session's store: a worker that the session can do without. While it is away, calls that need
 //! it wait a moment or say so; nothing else does.
 
-use super::{SessionMsg, SessionState, Step, ToKeep};
-use crate::call::{CallInput, ComesBack};
+use super::{BackupOf, RouteStep, SessionActorState, SessionMsg};
+use crate::call::{CallInput, WillRestart};
 use crate::call_actor::CallMsg;
 use crate::slot::{SlotEvent, SlotMsg};
 use crate::worker_ref::WorkerRef;
@@ -16,49 +16,49 @@ use tokio::sync::oneshot;
 
 /// How long the conversation waits for what the project says of itself. It takes milliseconds; on a
 /// machine in trouble it is told later.
-const FOREWORD: Duration = Duration::from_secs(2);
+const INSTRUCTIONS: Duration = Duration::from_secs(2);
 
 /// What is known of it.
-pub(super) struct Store {
+pub(super) struct StoreState {
     pub(super) worker: WorkerRef<StoreLink>,
-    foreword: Foreword,
+    foreword: Instructions,
     /// Why it does not come back by itself.
     failed: Option<String>,
     /// Calls that wait for their copies, and what the store was asked.
     copying: HashMap<CallId, (ToStore, oneshot::Sender<()>)>,
     /// Calls for which something is kept, and of which the store has not seen the end.
-    kept: HashMap<CallId, Seen>,
+    kept: HashMap<CallId, BackupState>,
     /// The same of calls that run a command.
-    ran: HashMap<CallId, (Command, Run)>,
+    ran: HashMap<CallId, (Command, CommandState)>,
 }
 
 /// Whether a call for which something is kept is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    Begun,
+enum BackupState {
+    Running,
     Ended,
 }
 
 /// How far a command is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Run {
-    Begun(Before),
+enum CommandState {
+    Running(Before),
     /// It is over since that time, in nanoseconds of Unix time.
     Ended(Before, i64),
 }
 
 /// Whether the conversation can begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Foreword {
-    Awaited,
+enum Instructions {
+    Pending,
     Settled,
 }
 
-impl Store {
+impl StoreState {
     pub(super) fn of(worker: WorkerRef<StoreLink>) -> Self {
         Self {
             worker,
-            foreword: Foreword::Awaited,
+            foreword: Instructions::Pending,
             failed: None,
             copying: HashMap::new(),
             kept: HashMap::new(),
@@ -67,23 +67,23 @@ impl Store {
     }
 }
 
-impl SessionState {
+impl SessionActorState {
     /// Whether the conversation would begin without what the store is about to say.
-    pub(super) fn foreword_is_awaited(&self) -> bool {
-        self.store.foreword == Foreword::Awaited
+    pub(super) fn awaits_instructions(&self) -> bool {
+        self.store.foreword == Instructions::Pending
     }
 
     /// The conversation begins without it after a while.
-    pub(super) fn await_foreword(&self, myself: &ActorRef<SessionMsg>) {
-        myself.send_after(FOREWORD, || SessionMsg::ForewordLate);
+    pub(super) fn limit_instructions_wait(&self, myself: &ActorRef<SessionMsg>) {
+        myself.send_after(INSTRUCTIONS, || SessionMsg::InstructionsTimeout);
     }
 
-    pub(super) async fn foreword_late(&mut self, myself: &ActorRef<SessionMsg>) {
-        self.store.foreword = Foreword::Settled;
+    pub(super) async fn on_instructions_settled(&mut self, myself: &ActorRef<SessionMsg>) {
+        self.store.foreword = Instructions::Settled;
         self.replay_if_quiet(myself).await;
     }
 
-    pub(super) async fn heard_of_store(
+    pub(super) async fn on_store_event(
         &mut self,
         myself: &ActorRef<SessionMsg>,
         event: SlotEvent<StoreLink>,
@@ -94,31 +94,32 @@ impl SessionState {
                 self.store.failed = None;
                 let begin = ToStore::Begin(self.plan.store.clone());
                 self.store.worker.send(begin);
-                self.tell_of_commands();
-                self.ask_again_for_copies();
-                self.tell_calls(|| CallMsg::StoreBack(generation));
+                self.send_commands();
+                self.repeat_backup_requests();
+                self.send_calls(|| CallMsg::StoreBack(generation));
                 // What calls left that ended without it, somebody else may have changed meanwhile:
                 // that would pass for theirs, and be undone with it.
-                self.store.kept.retain(|_, seen| *seen == Seen::Begun);
+                self.store.kept.retain(|_, seen| *seen == BackupState::Running);
             }
-            SlotEvent::Word { word, heard: _heard } => self.heard_store(myself, word).await,
+            SlotEvent::Word { word, heard: _heard } => self.on_store_msg(myself, word).await,
             SlotEvent::Down { cause, failed } => {
-                let comes_back = if failed.is_some() { ComesBack::Never } else { ComesBack::Soon };
+                let will_restart =
+                    if failed.is_some() { WillRestart::No } else { WillRestart::Yes };
                 let why = failed.clone().unwrap_or_else(|| cause.clone());
-                let lost = || CallInput::StoreLost { cause: why.clone(), comes_back };
-                self.tell_calls(|| CallMsg::Input(lost()));
+                let lost = || CallInput::StoreLost { cause: why.clone(), will_restart };
+                self.send_calls(|| CallMsg::Input(lost()));
                 if failed.is_some() {
                     // Their calls go on without them.
                     self.store.copying.clear();
                     tracing::error!(session = %self.plan.id, ?failed, "the store has failed");
                     self.store.failed = failed;
-                    self.foreword_late(myself).await;
+                    self.on_instructions_settled(myself).await;
                 }
             }
         }
     }
 
-    async fn heard_store(&mut self, myself: &ActorRef<SessionMsg>, word: FromStore) {
+    async fn on_store_msg(&mut self, myself: &ActorRef<SessionMsg>, word: FromStore) {
         if serves_a_call(&word) {
             let _ = self.store.worker.slot().send_message(SlotMsg::Progressed);
         }
@@ -130,21 +131,21 @@ impl SessionState {
                     // One that has not begun is told with its beginning.
                     let text = self.plan.setup.system.clone();
                     let word = ToSession::System { text };
-                    self.tell_conversation(word);
+                    self.send_conversation(word);
                 }
-                self.foreword_late(myself).await;
+                self.on_instructions_settled(myself).await;
             }
             FromStore::Answered { call, result } => {
-                self.tell_call(&call, CallInput::Stored(result));
+                self.send_call(&call, CallInput::Stored(result));
             }
             FromStore::Recalled { call, found } => {
-                self.tell_call(&call, CallInput::Recalled(found));
+                self.send_call(&call, CallInput::CacheAnswer(found));
             }
             FromStore::Kept(call) => {
                 if let Some((_, done)) = self.store.copying.remove(&call)
                     && done.send(()).is_err()
                 {
-                    self.copied_late(&call);
+                    self.discard_backup(&call);
                 }
             }
             FromStore::Settled(call) => {
@@ -152,9 +153,11 @@ impl SessionState {
                 self.store.ran.remove(&call);
             }
             FromStore::Fetched { call, files } => {
-                self.tell_call(&call, CallInput::Fetched(files));
+                self.send_call(&call, CallInput::RestoreFetched(files));
             }
-            FromStore::Log(line) => self.carry_out(myself, vec![Step::Log("store", line)]).await,
+            FromStore::Log(line) => {
+                self.carry_out(myself, vec![RouteStep::Log("store", line)]).await
+            }
         }
     }
 
@@ -163,20 +166,22 @@ impl SessionState {
         &mut self,
         call: CallId,
         tool: String,
-        what: ToKeep,
+        what: BackupOf,
         done: oneshot::Sender<()>,
     ) {
         if self.store.failed.is_some() {
             return;
         }
         let word = match what {
-            ToKeep::Paths(paths) => {
-                self.store.kept.insert(call.clone(), Seen::Begun);
+            BackupOf::Paths(paths) => {
+                self.store.kept.insert(call.clone(), BackupState::Running);
                 ToStore::Keep { call: call.clone(), tool, paths }
             }
-            ToKeep::Everything { command: text } => {
+            BackupOf::Project { command: text } => {
                 let command = Command { call: call.clone(), tool, text };
-                self.store.ran.insert(call.clone(), (command.clone(), Run::Begun(Before::Looked)));
+                self.store
+                    .ran
+                    .insert(call.clone(), (command.clone(), CommandState::Running(Before::Looked)));
                 ToStore::KeepAll(command)
             }
         };
@@ -185,41 +190,41 @@ impl SessionState {
     }
 
     /// A call is over: what it left can be seen.
-    pub(super) fn call_is_over(&mut self, call: &CallId, did: Option<Did>) {
+    pub(super) fn end_backup(&mut self, call: &CallId, did: Option<Did>) {
         if self.store.copying.remove(call).is_some() {
             // A store that was asked and has not answered looks at the files only now.
-            self.copied_late(call);
+            self.discard_backup(call);
         }
         if let Some((command, run)) = self.store.ran.get_mut(call)
-            && let Run::Begun(before) = *run
+            && let CommandState::Running(before) = *run
         {
-            *run = Run::Ended(before, nanoseconds());
+            *run = CommandState::Ended(before, nanoseconds());
             if let Some(word) = ran(command, *run) {
                 self.store.worker.send(word);
             }
         }
         if let Some(seen) = self.store.kept.get_mut(call) {
-            *seen = Seen::Ended;
+            *seen = BackupState::Ended;
             let word = ToStore::Ended { call: call.clone(), did };
             self.store.worker.send(word);
         }
     }
 
     /// The call went on without its copies: some of them may be what the call itself wrote.
-    fn copied_late(&mut self, call: &CallId) {
+    fn discard_backup(&mut self, call: &CallId) {
         self.store.kept.remove(call);
-        self.looked_late(call);
+        self.mark_snapshot_late(call);
     }
 
     /// The store before this one may not have heard of them. Each copy is made once for a call.
-    fn ask_again_for_copies(&mut self) {
+    fn repeat_backup_requests(&mut self) {
         let late = |(call, (_, done)): (&CallId, &(_, oneshot::Sender<()>))| {
             done.is_closed().then(|| call.clone())
         };
         let late: Vec<_> = self.store.copying.iter().filter_map(late).collect();
         for call in late {
             self.store.copying.remove(&call);
-            self.copied_late(&call);
+            self.discard_backup(&call);
         }
         for (word, _) in self.store.copying.values() {
             self.store.worker.send(word.clone());
@@ -227,14 +232,14 @@ impl SessionState {
     }
 
     /// Some of what the store found before this command may be what the command did.
-    fn looked_late(&mut self, call: &CallId) {
-        if let Some((_, Run::Begun(before))) = self.store.ran.get_mut(call) {
+    fn mark_snapshot_late(&mut self, call: &CallId) {
+        if let Some((_, CommandState::Running(before))) = self.store.ran.get_mut(call) {
             *before = Before::Late;
         }
     }
 
     /// A new life hears which commands it is to hear the end of, and of those that ended without it.
-    fn tell_of_commands(&self) {
+    fn send_commands(&self) {
         let running = self.store.ran.keys().map(|call| call.number).collect();
         let ended = self.store.ran.values().filter_map(|(command, run)| ran(command, *run));
         for word in std::iter::once(ToStore::Running(running)).chain(ended) {
@@ -243,14 +248,14 @@ impl SessionState {
     }
 
     /// A call that has just begun would wait for ever for a store that has failed.
-    pub(super) fn tell_of_store(&self, call: &ActorRef<CallMsg>) {
+    pub(super) fn send_store_failure(&self, call: &ActorRef<CallMsg>) {
         if let Some(cause) = self.store.failed.clone() {
-            let comes_back = ComesBack::Never;
-            let _ = call.send_message(CallMsg::Input(CallInput::StoreLost { cause, comes_back }));
+            let will_restart = WillRestart::No;
+            let _ = call.send_message(CallMsg::Input(CallInput::StoreLost { cause, will_restart }));
         }
     }
 
-    fn tell_calls(&self, message: impl Fn() -> CallMsg) {
+    fn send_calls(&self, message: impl Fn() -> CallMsg) {
         for call in self.calls.values() {
             let _ = call.send_message(message());
         }
@@ -270,10 +275,12 @@ fn serves_a_call(word: &FromStore) -> bool {
 }
 
 /// What the store is told of a command that is over.
-fn ran(command: &Command, run: Run) -> Option<ToStore> {
+fn ran(command: &Command, run: CommandState) -> Option<ToStore> {
     match run {
-        Run::Begun(_) => None,
-        Run::Ended(before, ended) => Some(ToStore::Ran { command: command.clone(), ended, before }),
+        CommandState::Running(_) => None,
+        CommandState::Ended(before, ended) => {
+            Some(ToStore::Ran { command: command.clone(), ended, before })
+        }
     }
 }
 

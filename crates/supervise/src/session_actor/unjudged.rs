@@ -1,9 +1,9 @@
 //! Calls that end without a verdict: no tool of that name, arguments that are none, a budget that is used
 //! up. They run nothing, and the audit log has each of them all the same.
 
-use super::SessionState;
+use super::SessionActorState;
 use crate::audit_actor::AuditMsg;
-use crate::call::{Conclusion, Cut};
+use crate::call::{CallConclusion, Cut};
 use crate::call_actor::now;
 use crate::plan::kind_of;
 use crate::to_disk::{self, Ran};
@@ -41,7 +41,7 @@ impl Unjudged {
     }
 }
 
-impl SessionState {
+impl SessionActorState {
     /// Puts a call that ends without a verdict into the audit log; its last record for the journal.
     pub(super) async fn audited(&mut self, call: &Call, result: ToolResult) -> Record {
         let why = Basis::Unjudgeable(format!("it was not judged: {}", result.summary));
@@ -50,7 +50,7 @@ impl SessionState {
         let decided = to_disk::decided(call, kind, place, &verdict, &self.plan.confinement, &[]);
         // No cage was asked for.
         let decided = decided.map(|decided| journal::Decided { requested: None, ..decided });
-        let conclusion = Conclusion {
+        let conclusion = CallConclusion {
             result,
             report: None,
             enforced: None,
@@ -65,7 +65,7 @@ impl SessionState {
             None => Err("its decision cannot be said".to_owned()),
         };
         if let Err(why) = &head {
-            self.close_book(format!("the audit log cannot be written: {why}"));
+            self.enter_read_only(format!("the audit log cannot be written: {why}"));
         }
         to_disk::conclusion(call, &conclusion, head.ok())
     }

@@ -1,9 +1,9 @@
 //! What people want of a session beside answers: prompts, which wait on disk while a turn runs, and
 //! changes of its settings, which hold for calls that start later.
 
-use super::{SessionMsg, SessionState, pinning, rules};
-use crate::book::chain;
+use super::{SessionActorState, SessionMsg, pinning, rules};
 use crate::client_actor::ClientMsg;
+use crate::journal_writer::chain;
 use crate::plan::OpenFailure;
 use crate::to_disk;
 use journal::Record;
@@ -15,38 +15,38 @@ use ractor::ActorRef;
 /// request.
 const MOST_PINNED: usize = 50;
 
-impl SessionState {
+impl SessionActorState {
     pub(super) async fn prompt(&mut self, myself: &ActorRef<SessionMsg>, text: String) {
         if let Some(why) = self.degraded() {
-            return self.degraded_if(Some(why));
+            return self.show_degraded(Some(why));
         }
-        if self.router.busy() || self.is_held_back() {
+        if self.router.must_queue() || self.is_paused() {
             // A failed disk is said to all, and the words are still the person's.
             let records = self.router.queued_with(&text).into_iter();
             let records = records.map(|text| Record::Queued { text }).collect();
             if self.record(records).await.is_ok() {
                 self.router.enqueue(text);
-                self.tell_queue();
+                self.show_queue();
             }
             return;
         }
         let steps = self.router.prompt(text);
         self.carry_out(myself, steps).await;
-        self.look_later(myself);
+        self.ping_later(myself);
     }
 
     /// Begins the turn of the prompt that waited longest, if it is its turn.
-    pub(super) async fn go_on(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.is_held_back() {
+    pub(super) async fn start_next_turn(&mut self, myself: &ActorRef<SessionMsg>) {
+        if self.is_paused() {
             return;
         }
-        if let (Some(audience), false) = (self.next_audience, self.router.awaited()) {
+        if let (Some(audience), false) = (self.next_audience, self.router.is_busy()) {
             self.set_audience(audience);
         }
         if let Some(steps) = self.router.next_queued() {
-            self.tell_queue();
+            self.show_queue();
             self.carry_out(myself, steps).await;
-            self.look_later(myself);
+            self.ping_later(myself);
         }
         self.retire_if_unused();
     }
@@ -63,24 +63,24 @@ impl SessionState {
             if self.record(records).await.is_ok() {
                 texts.push(text.to_owned());
                 self.router.requeue(rest);
-                self.tell_queue();
+                self.show_queue();
             }
         }
         let word = ToClient::TakenBack { session: self.plan.id.clone(), texts };
-        let _ = client.send_message(ClientMsg::Say(word));
+        let _ = client.send_message(ClientMsg::Send(word));
     }
 
     pub(super) async fn take_back(&mut self, client: &ActorRef<ClientMsg>) {
         let mut texts = Vec::new();
         if !self.router.queue().is_empty() && self.record(vec![Record::TakenBack]).await.is_ok() {
             texts = self.router.take_back();
-            self.tell_queue();
+            self.show_queue();
         }
         let word = ToClient::TakenBack { session: self.plan.id.clone(), texts };
-        let _ = client.send_message(ClientMsg::Say(word));
+        let _ = client.send_message(ClientMsg::Send(word));
     }
 
-    fn tell_queue(&self) {
+    fn show_queue(&self) {
         self.tell(&Event::Queue { texts: self.router.queue() });
     }
 
@@ -149,7 +149,7 @@ impl SessionState {
             Change::Network(_) | Change::Host(_) | Change::AddDirectory(_) => {
                 let text = self.plan.setup.system.clone();
                 let word = ToSession::System { text };
-                self.tell_conversation(word);
+                self.send_conversation(word);
             }
             Change::Mode(_) => {
                 self.broker.send(rules(&self.plan));
@@ -157,7 +157,7 @@ impl SessionState {
             Change::Pin(_) | Change::Unpin(_) => {
                 let files = self.plan.setup.pinned.clone();
                 let word = ToSession::Pinned { files };
-                self.tell_conversation(word);
+                self.send_conversation(word);
             }
             Change::Model(_) => {}
         }
@@ -174,7 +174,7 @@ impl SessionState {
             Err(error) => return fail(client, FailedKind::Internal, error.to_string()),
         };
         let elsewhere = self.plan.is_elsewhere(&config);
-        if elsewhere && !self.may_rest() {
+        if elsewhere && !self.may_suspend() {
             let why = "a recording is played or made, and the model stands on another server";
             return fail(client, FailedKind::Usage, why.to_owned());
         }
@@ -183,10 +183,10 @@ impl SessionState {
         }
         self.plan.set_model(config);
         if elsewhere {
-            self.server_changed();
+            self.replace_provider();
         }
         let word = self.plan.model_word();
-        self.tell_conversation(word);
+        self.send_conversation(word);
         self.tell(&self.model_event());
     }
 
@@ -219,5 +219,5 @@ impl SessionState {
 }
 
 fn fail(client: &ActorRef<ClientMsg>, kind: FailedKind, message: String) {
-    let _ = client.send_message(ClientMsg::Say(ToClient::Failed { kind, message }));
+    let _ = client.send_message(ClientMsg::Send(ToClient::Failed { kind, message }));
 }

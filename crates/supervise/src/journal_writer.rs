@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// A journal that is written to by one actor, in order.
 #[derive(Debug, Clone)]
-pub(crate) struct Book(Arc<Mutex<Journal>>);
+pub(crate) struct JournalWriter(Arc<Mutex<Journal>>);
 
-impl Book {
+impl JournalWriter {
     pub(crate) fn new(journal: Journal) -> Self {
         Self(Arc::new(Mutex::new(journal)))
     }

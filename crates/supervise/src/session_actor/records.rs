@@ -1,11 +1,11 @@
 //! What a session keeps: records, on disk before anything they tell of.
 
-use super::SessionState;
+use super::SessionActorState;
 use crate::from_disk;
 use journal::Record;
 use protocol::client::Event;
 
-impl SessionState {
+impl SessionActorState {
     /// Keeps the records, then shows them. After a failure the session is read-only, and says so.
     pub(super) async fn record(&mut self, records: Vec<Record>) -> Result<(), String> {
         let event = |record: &Record| from_disk::event(&self.plan.id, record);
@@ -19,7 +19,7 @@ impl SessionState {
         records: Vec<Record>,
         events: Vec<Option<Event>>,
     ) -> Result<(), String> {
-        if let Some(why) = &self.troubles.disk {
+        if let Some(why) = &self.problems.disk {
             return Err(why.clone());
         }
         match self.book.append(records).await {
@@ -27,20 +27,20 @@ impl SessionState {
                 let first = last + 1 - events.len() as u64;
                 for (seq, event) in (first..).zip(events) {
                     self.last_seq = seq;
-                    self.tell_if(event);
+                    self.show_if(event);
                 }
                 Ok(())
             }
             Err(why) => {
-                self.close_book(format!("it could not be written to disk: {why}"));
+                self.enter_read_only(format!("it could not be written to disk: {why}"));
                 Err(why)
             }
         }
     }
 
     /// From now on the session is read-only, and says so.
-    pub(super) fn close_book(&mut self, why: String) {
-        self.troubles.disk = Some(why);
-        self.degraded_if(self.degraded());
+    pub(super) fn enter_read_only(&mut self, why: String) {
+        self.problems.disk = Some(why);
+        self.show_degraded(self.degraded());
     }
 }

@@ -1,14 +1,14 @@
-//! Answers that hold longer than their call. The rule is written where it shall stand, then into the
+//! PendingAnswers that hold longer than their call. The rule is written where it shall stand, then into the
 //! journal, and the broker is given the rules anew; all of it before the decision is carried out.
 //! Other sessions read the person's file when they are opened.
 
-use super::{SessionState, rules};
-use crate::book::chain;
+use super::{SessionActorState, rules};
+use crate::journal_writer::chain;
 use crate::to_disk;
 use protocol::judgement::{Answer, Rule};
 use std::path::PathBuf;
 
-impl SessionState {
+impl SessionActorState {
     /// Keeps the rule of an answer that the broker has said yes to.
     pub(super) async fn learn(&mut self, answer: &Answer, by: &str) {
         let (text, kept) = match answer {

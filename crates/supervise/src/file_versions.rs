@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 /// Digests by real path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Seen(HashMap<String, Digest>);
+pub(crate) struct FileVersions(HashMap<String, Digest>);
 
-impl Seen {
+impl FileVersions {
     /// What a journal's records say.
     pub(crate) fn of(entries: &[Entry]) -> Self {
         let mut seen = Self::default();
@@ -66,7 +66,7 @@ mod tests {
     fn the_last_read_or_write_counts() {
         let [one, two] = [b"1", b"2"].map(|bytes| Digest::of(bytes));
         let saw = |digest| Record::Seen { files: vec![SeenFile { path: "/p/a".into(), digest }] };
-        let mut seen = Seen::default();
+        let mut seen = FileVersions::default();
         assert_eq!(seen.changed(&probe(Some(one))), None, "never read");
         seen.take_in(&saw(one));
         assert_eq!(seen.changed(&probe(Some(one))), None);

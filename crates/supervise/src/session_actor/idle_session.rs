@@ -2,14 +2,14 @@
 //! a person opened stays until they end it, or the daemon ends. A session that the disk has closed ends
 //! as soon as its last client leaves, so that the next client opens it anew.
 
-use super::{SessionMsg, SessionState};
+use super::{SessionActorState, SessionMsg};
 use crate::root::RootMsg;
 use protocol::client::Ending;
 use protocol::judgement::Audience;
 use ractor::ActorRef;
 use tokio::sync::oneshot;
 
-impl SessionState {
+impl SessionActorState {
     /// Asks the root to let nobody in for a moment, if it looks as though nobody needed the session.
     pub(super) fn retire_if_unused(&self) {
         if !self.is_needed() {
@@ -30,9 +30,9 @@ impl SessionState {
     fn is_needed(&self) -> bool {
         let has_work =
             !self.expected.is_empty() || !self.calls.is_empty() || !self.closing.is_empty();
-        if self.troubles.disk.is_some() {
+        if self.problems.disk.is_some() {
             // Its turn cannot go on here. It can be read from the disk, and opening it again is the way on.
-            return has_work || !self.watchers.is_empty();
+            return has_work || !self.attached.is_empty();
         }
         has_work
             || self.is_used()

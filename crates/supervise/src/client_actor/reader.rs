@@ -17,10 +17,10 @@ use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Words of one client that wait to be carried out.
-const UNHEARD_WORDS: usize = 64;
+const PENDING_REQUESTS: usize = 64;
 
 /// What a client says.
-pub(crate) struct Ears {
+pub(crate) struct ClientReader {
     reader: OwnedReadHalf,
     opener: Arc<Opener>,
     joiner: Joiner,
@@ -29,13 +29,13 @@ pub(crate) struct Ears {
 }
 
 /// A word with the descriptors that came with it.
-pub(crate) struct Heard {
+pub(crate) struct ClientRequest {
     pub(super) word: FromClient,
     pub(super) papers: Vec<(Paper, OwnedFd)>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Ears {
+impl ClientReader {
     pub(super) fn of(reader: OwnedReadHalf, opener: Opener) -> Self {
         Self {
             reader,
@@ -95,10 +95,10 @@ impl Ears {
 }
 
 /// Hears the client until it is gone, or the process that opened its connection is.
-pub(super) async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: Feed) {
-    let opener = Arc::clone(&ears.opener);
+pub(super) async fn hear(mut reader: ClientReader, actor: ActorRef<ClientMsg>, outbox: Feed) {
+    let opener = Arc::clone(&reader.opener);
     let why = tokio::select! {
-        why = listen(&mut ears, &actor, &outbox) => why,
+        why = listen(&mut reader, &actor, &outbox) => why,
         () = opener.ended() => "the process that opened its connection has ended".to_owned(),
     };
     let _ = actor.send_message(ClientMsg::Gone(why));
@@ -106,10 +106,10 @@ pub(super) async fn hear(mut ears: Ears, actor: ActorRef<ClientMsg>, outbox: Fee
 
 /// Until there is nothing more to hear; says why. A word is read only when the actor has room for
 /// it.
-async fn listen(ears: &mut Ears, actor: &ActorRef<ClientMsg>, outbox: &Feed) -> String {
-    let unheard = Arc::new(Semaphore::new(UNHEARD_WORDS));
+async fn listen(reader: &mut ClientReader, actor: &ActorRef<ClientMsg>, outbox: &Feed) -> String {
+    let pending = Arc::new(Semaphore::new(PENDING_REQUESTS));
     let error = loop {
-        let word = match ears.recv().await {
+        let word = match reader.recv().await {
             Ok(word) => word,
             Err(error) => break error,
         };
@@ -120,15 +120,15 @@ async fn listen(ears: &mut Ears, actor: &ActorRef<ClientMsg>, outbox: &Feed) -> 
             }
             continue;
         }
-        let papers = match ears.papers(&word).await {
+        let papers = match reader.papers(&word).await {
             Ok(papers) => papers,
             Err(error) => break error,
         };
-        let Ok(heard) = Arc::clone(&unheard).acquire_owned().await else {
+        let Ok(heard) = Arc::clone(&pending).acquire_owned().await else {
             break ChannelError::Closed;
         };
-        let heard = Heard { word, papers, _permit: heard };
-        if actor.send_message(ClientMsg::Word(Box::new(heard))).is_err() {
+        let heard = ClientRequest { word, papers, _permit: heard };
+        if actor.send_message(ClientMsg::Request(Box::new(heard))).is_err() {
             break ChannelError::Closed;
         }
     };

@@ -1,9 +1,9 @@
 //! A long past, told to a client that comes: read from the disk piece by piece, each when few of those
 //! before it are unread. A client that does not read holds neither memory nor a thread.
 
-use crate::book::chain;
-use crate::client_actor::{Bytes, Feed, Passage, to_bytes};
+use crate::client_actor::{Bytes, Feed, FeedStatus, to_bytes};
 use crate::from_disk;
+use crate::journal_writer::chain;
 use journal::{Entry, Reader};
 use protocol::client::{Numbered, ToClient};
 use protocol::ids::SessionId;
@@ -11,9 +11,9 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// Records of one piece at most.
-const RECORDS: usize = 256;
+const BATCH_RECORDS: usize = 256;
 /// A piece of so many bytes is not made longer.
-const BYTES: usize = 256 << 10;
+const BATCH_BYTES: usize = 256 << 10;
 
 /// What a client is shown of a record, if anything.
 pub(super) fn numbered(session: &SessionId, entry: Entry) -> Option<Numbered> {
@@ -30,11 +30,11 @@ pub(super) async fn tell(
     session: &SessionId,
     records: RangeInclusive<u64>,
     feed: &Feed,
-) -> Result<Passage, String> {
+) -> Result<FeedStatus, String> {
     let (directory, session) = (directory.to_owned(), session.clone());
     let mut past = blocking(move || {
         let reader = journal::read(&directory).map_err(|error| chain(&error))?;
-        Ok(Past { reader, session, records })
+        Ok(BacklogReader { reader, session, records })
     })
     .await?;
     loop {
@@ -43,26 +43,26 @@ pub(super) async fn tell(
             Ok((past, piece))
         })
         .await?;
-        let Some(piece) = piece else { return Ok(Passage::Open) };
-        if feed.put_piece(piece).await == Passage::Gone {
-            return Ok(Passage::Gone);
+        let Some(piece) = piece else { return Ok(FeedStatus::Open) };
+        if feed.put_backlog(piece).await == FeedStatus::Gone {
+            return Ok(FeedStatus::Gone);
         }
         past = rest;
     }
 }
 
 /// Records that have yet to be told.
-struct Past {
+struct BacklogReader {
     reader: Reader,
     session: SessionId,
     records: RangeInclusive<u64>,
 }
 
-impl Past {
+impl BacklogReader {
     /// The next of them, ready to be written; none at their end.
     fn piece(&mut self) -> Result<Option<Bytes>, String> {
         let (mut words, mut length, mut read) = (Vec::new(), 0, 0);
-        while read < RECORDS && length < BYTES {
+        while read < BATCH_RECORDS && length < BATCH_BYTES {
             let Some(entry) = self.reader.next() else { break };
             let entry = entry.map_err(|error| chain(&error))?;
             if entry.seq > *self.records.end() {

@@ -1,10 +1,10 @@
 //! Those who look on: what they are told, and what they missed.
 
-use super::past::{self, numbered};
-use super::{Glance, SessionMsg, SessionState as Session, rules};
-use crate::book::chain;
+use super::backlog::{self, numbered};
+use super::{SessionActorState, SessionMsg, SessionSummary, rules};
 use crate::call_actor::CallMsg;
-use crate::client_actor::{ClientMsg, Fed, Feed, Passage, Told};
+use crate::client_actor::{Broadcast, ClientMsg, Feed, FeedResult, FeedStatus};
+use crate::journal_writer::chain;
 use crate::plan::{OpenFailure, in_words};
 use crate::root::Order;
 use crate::slot::SlotMsg;
@@ -22,12 +22,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::oneshot;
 
 /// Records that are read and sent at once when a client attaches; more are sent beside the actor.
-const STRETCH: u64 = 512;
+const INLINE_RECORDS: u64 = 512;
 /// Most events of one page; a screen shows a hundred.
-const NEWEST: u32 = 2000;
+const MAX_PAGE: u32 = 2000;
 
 /// A client that looks on.
-pub(crate) struct Watcher {
+pub(crate) struct AttachedClient {
     client: ActorRef<ClientMsg>,
     feed: Feed,
     /// Whether it missed something: it is told nothing more until it attaches again, so that the
@@ -35,15 +35,15 @@ pub(crate) struct Watcher {
     behind: AtomicBool,
 }
 
-impl Watcher {
+impl AttachedClient {
     fn is(&self, client: &ActorRef<ClientMsg>) -> bool {
         self.client.get_id() == client.get_id()
     }
 
-    fn tell(&self, session: &SessionId, told: &Result<Told, ChannelError>) {
+    fn tell(&self, session: &SessionId, told: &Result<Broadcast, ChannelError>) {
         let message = match told {
             _ if self.behind.load(Ordering::Relaxed) => return,
-            Ok(told) if told.to(&self.feed) == Fed::Done => return,
+            Ok(told) if told.to(&self.feed) == FeedResult::Done => return,
             Ok(_) => ClientMsg::Missed(session.clone()),
             Err(error) => ClientMsg::Gone(error.to_string()),
         };
@@ -53,7 +53,7 @@ impl Watcher {
 }
 
 /// A client that wants to see a session.
-pub(crate) struct Attachment {
+pub(crate) struct AttachRequest {
     pub(crate) client: ActorRef<ClientMsg>,
     /// Its name in records.
     pub(crate) name: String,
@@ -62,24 +62,24 @@ pub(crate) struct Attachment {
     pub(crate) feed: Feed,
 }
 
-impl Session {
+impl SessionActorState {
     pub(super) fn tell(&self, event: &Event) {
-        if self.watchers.is_empty() {
+        if self.attached.is_empty() {
             return;
         }
-        let told = Told::new(&self.plan.id, self.last_seq, event.clone());
-        self.watchers.iter().for_each(|watcher| watcher.tell(&self.plan.id, &told));
+        let told = Broadcast::new(&self.plan.id, self.last_seq, event.clone());
+        self.attached.iter().for_each(|client_feed| client_feed.tell(&self.plan.id, &told));
     }
 
     /// The same to one client, which may still be on its way through what was before.
-    pub(super) fn tell_one(&self, client: &ActorRef<ClientMsg>, event: Event) {
-        match self.watchers.iter().find(|watcher| watcher.is(client)) {
-            Some(watcher) => {
-                let told = Told::new(&self.plan.id, self.last_seq, event);
-                watcher.tell(&self.plan.id, &told);
+    pub(super) fn show_to(&self, client: &ActorRef<ClientMsg>, event: Event) {
+        match self.attached.iter().find(|client_feed| client_feed.is(client)) {
+            Some(client_feed) => {
+                let told = Broadcast::new(&self.plan.id, self.last_seq, event);
+                client_feed.tell(&self.plan.id, &told);
             }
             None => {
-                let _ = client.send_message(ClientMsg::Say(self.word(self.last_seq, event)));
+                let _ = client.send_message(ClientMsg::Send(self.word(self.last_seq, event)));
             }
         }
     }
@@ -94,20 +94,20 @@ impl Session {
         ToClient::Event { session: self.plan.id.clone(), seq, event }
     }
 
-    pub(super) fn tell_if(&self, event: Option<Event>) {
+    pub(super) fn show_if(&self, event: Option<Event>) {
         if let Some(event) = event {
             self.tell(&event);
         }
     }
 
-    pub(super) fn degraded_if(&self, reason: Option<String>) {
+    pub(super) fn show_degraded(&self, reason: Option<String>) {
         if let Some(reason) = reason {
             tracing::error!(session = %self.plan.id, %reason, "degraded");
             self.tell(&Event::Degraded { reason });
         }
     }
 
-    /// Answers a client that asked for this session. Papers replace older ones of their kind, so
+    /// PendingAnswers a client that asked for this session. Papers replace older ones of their kind, so
     /// that a key is there again.
     pub(super) fn join(&mut self, order: Order) {
         if let Err(failure) = self.plan.lets_in(&order.opening) {
@@ -125,7 +125,7 @@ impl Session {
                 let _ = order.reply.send(Err(OpenFailure::new(FailedKind::Held, message)));
                 return;
             }
-            (Audience::Person, Audience::Nobody) if self.router.busy() => {
+            (Audience::Person, Audience::Nobody) if self.router.must_queue() => {
                 self.next_audience = Some(Audience::Person);
             }
             (audience, before) if audience != before => self.set_audience(audience),
@@ -136,7 +136,7 @@ impl Session {
             let of_provider = !matches!(paper, Paper::Credential(_));
             self.papers.push((paper, descriptor));
             if of_provider {
-                self.papers_came();
+                self.on_new_keys();
             }
         }
         let word = ToClient::Opened {
@@ -167,7 +167,7 @@ impl Session {
 
     /// Whether a turn runs, a prompt waits, or anybody looks on.
     pub(super) fn is_used(&self) -> bool {
-        self.router.busy() || !self.watchers.is_empty()
+        self.router.must_queue() || !self.attached.is_empty()
     }
 
     /// Who can be asked from now on.
@@ -179,35 +179,39 @@ impl Session {
 
     /// Shows a client what it missed and then all that happens. What is long is read and sent
     /// beside this actor, as fast as the client takes it.
-    pub(super) async fn attach(&mut self, myself: &ActorRef<SessionMsg>, attachment: Attachment) {
-        let Attachment { client, name, from, others, feed } = attachment;
+    pub(super) async fn attach(
+        &mut self,
+        myself: &ActorRef<SessionMsg>,
+        attachment: AttachRequest,
+    ) {
+        let AttachRequest { client, name, from, others, feed } = attachment;
         // It has been told its past, and left meanwhile.
         if matches!(client.get_status(), ActorStatus::Stopping | ActorStatus::Stopped) {
-            return self.leave(&client);
+            return self.remove_client(&client);
         }
         if others == Others::Detach {
             let reason = format!("{name} attached and took the session over");
-            self.dismiss(Parting::TakenOver, &reason);
+            self.detach_all(Parting::TakenOver, &reason);
         }
         let from = match from {
             Since::Seq(from) => from,
             Since::Newest(most) => {
-                return self.show_newest(client, feed, most.min(NEWEST)).await;
+                return self.show_newest(client, feed, most.min(MAX_PAGE)).await;
             }
         };
-        if self.last_seq.saturating_sub(from) > STRETCH {
+        if self.last_seq.saturating_sub(from) > INLINE_RECORDS {
             let (up_to, directory) = (self.last_seq, self.directory.clone());
             let (session, myself) = (self.plan.id.clone(), myself.clone());
             self.expected.insert(client.get_id());
             tokio::spawn(async move {
-                match past::tell(&directory, &session, from..=up_to, &feed).await {
-                    Ok(Passage::Open) => {
+                match backlog::tell(&directory, &session, from..=up_to, &feed).await {
+                    Ok(FeedStatus::Open) => {
                         let (from, others) = (Since::Seq(up_to + 1), Others::Stay);
-                        let again = Attachment { client, name, from, others, feed };
+                        let again = AttachRequest { client, name, from, others, feed };
                         let _ = myself.send_message(SessionMsg::Attach(again));
                     }
                     // Its actor says that it is gone.
-                    Ok(Passage::Gone) => {}
+                    Ok(FeedStatus::Gone) => {}
                     Err(why) => {
                         refuse(&client, why);
                         let _ = myself.send_message(SessionMsg::Detach(client));
@@ -218,7 +222,8 @@ impl Session {
         }
         let before = self.last_seq + 1;
         let (directory, session) = (self.directory.clone(), self.plan.id.clone());
-        let read = tokio::task::spawn_blocking(move || stretch(&directory, &session, from..before));
+        let read =
+            tokio::task::spawn_blocking(move || read_range(&directory, &session, from..before));
         self.show(client, feed, read.await.unwrap_or_else(|error| Err(error.to_string())));
     }
 
@@ -253,53 +258,55 @@ impl Session {
         }
         words.push(self.word(self.last_seq, self.model_event()));
         words.push(ToClient::Attached { session: self.plan.id.clone() });
-        self.watchers.retain(|watcher| !watcher.is(&client));
-        let watcher = Watcher { client, feed, behind: AtomicBool::new(false) };
-        watcher.tell(&self.plan.id, &Told::past(&words));
-        self.watchers.push(watcher);
-        self.degraded_if(self.degraded());
+        self.attached.retain(|client_feed| !client_feed.is(&client));
+        let client_feed = AttachedClient { client, feed, behind: AtomicBool::new(false) };
+        client_feed.tell(&self.plan.id, &Broadcast::past(&words));
+        self.attached.push(client_feed);
+        self.show_degraded(self.degraded());
     }
 
     /// A client sees nothing more, or has gone before it saw anything.
-    pub(super) fn leave(&mut self, client: &ActorRef<ClientMsg>) {
-        self.watchers.retain(|watcher| !watcher.is(client));
+    pub(super) fn remove_client(&mut self, client: &ActorRef<ClientMsg>) {
+        self.attached.retain(|client_feed| !client_feed.is(client));
         self.expected.remove(&client.get_id());
     }
 
     /// Nobody of those who look on now sees anything more.
-    pub(super) fn dismiss(&mut self, parting: Parting, reason: &str) {
-        for watcher in self.watchers.drain(..) {
+    pub(super) fn detach_all(&mut self, parting: Parting, reason: &str) {
+        for client_feed in self.attached.drain(..) {
             let (session, reason) = (self.plan.id.clone(), reason.to_owned());
-            let _ = watcher.client.send_message(ClientMsg::Dismissed { session, parting, reason });
+            let _ =
+                client_feed.client.send_message(ClientMsg::Dismissed { session, parting, reason });
         }
     }
 
     pub(super) fn page(&self, client: ActorRef<ClientMsg>, before: u64, most: u32) {
         let (directory, session) = (self.directory.clone(), self.plan.id.clone());
         tokio::task::spawn_blocking(move || {
-            let most = usize::try_from(most.min(NEWEST)).unwrap_or(usize::MAX);
+            let most = usize::try_from(most.min(MAX_PAGE)).unwrap_or(usize::MAX);
             let page = journal::page(&directory, before, most, |entry| numbered(&session, entry));
             match page {
                 Ok(events) => {
-                    let _ = client.send_message(ClientMsg::Say(ToClient::Page { session, events }));
+                    let _ =
+                        client.send_message(ClientMsg::Send(ToClient::Page { session, events }));
                 }
                 Err(error) => refuse(&client, chain(&error)),
             }
         });
     }
 
-    pub(super) fn glance(&self) -> Glance {
+    pub(super) fn glance(&self) -> SessionSummary {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let state = match self.degraded() {
             Some(why) => SessionState::Degraded(why),
             None if !self.questions.is_empty() => SessionState::Asking(count(self.questions.len())),
-            None if self.router.awaited() => SessionState::Working,
+            None if self.router.is_busy() => SessionState::Working,
             None => match self.router.cut_short() {
                 Some(deaths) => SessionState::IdleCutShort(deaths.to_string()),
                 None => SessionState::Idle,
             },
         };
-        Glance { state, clients: count(self.watchers.len()), turns: self.router.turns() }
+        SessionSummary { state, clients: count(self.attached.len()), turns: self.router.turns() }
     }
 
     /// Asks all who know, without waiting for them here.
@@ -336,7 +343,7 @@ impl Session {
 }
 
 /// What clients are shown of these records, read from the end.
-fn stretch(
+fn read_range(
     directory: &Path,
     session: &SessionId,
     records: Range<u64>,
@@ -358,5 +365,5 @@ fn stretch(
 
 fn refuse(client: &ActorRef<ClientMsg>, message: String) {
     let kind = FailedKind::Disk;
-    let _ = client.send_message(ClientMsg::Say(ToClient::Failed { kind, message }));
+    let _ = client.send_message(ClientMsg::Send(ToClient::Failed { kind, message }));
 }

@@ -1,7 +1,7 @@
 //! The process of a command's proxy: started beside the runner, heard, and ended with it. What follows
 //! from its words is decided in `proxy`.
 
-use super::{Beside, CallMsg, CallState, Stage, not_started};
+use super::{CallMsg, CallState, RunnerLimit, RunningProxy, not_started};
 use crate::call::CallInput;
 use crate::grant::Grant;
 use crate::life::{Cause, Life, Report};
@@ -39,13 +39,13 @@ impl CallState {
         life.send_descriptor(held);
         life.send(&grant.begin());
         let attempt = std::mem::replace(&mut self.proxy_attempt, Attempt::Last);
-        self.proxy = Some(Beside { machine: Proxy::new(attempt), life: Some(life) });
-        self.allow(myself, Stage::Proxy);
+        self.proxy = Some(RunningProxy { machine: Proxy::new(attempt), life: Some(life) });
+        self.allow(myself, RunnerLimit::ProxyCage);
         Ok(())
     }
 
     /// Takes an input to the call's life past the proxy, if there is one.
-    pub(super) async fn beside_proxy(&mut self, myself: &ActorRef<CallMsg>, input: CallInput) {
+    pub(super) async fn dispatch(&mut self, myself: &ActorRef<CallMsg>, input: CallInput) {
         if self.proxy.is_none() {
             return self.carry_out(myself, input).await;
         }
@@ -54,7 +54,7 @@ impl CallState {
             CallInput::Done(report) => ProxyInput::Reported(report),
             CallInput::RunnerEnded { cause } => ProxyInput::RunnerEnded(cause),
             input @ (CallInput::Begin
-            | CallInput::Looked(_)
+            | CallInput::Probed(_)
             | CallInput::Verdict(_)
             | CallInput::Expired
             | CallInput::BrokerBack
@@ -64,11 +64,11 @@ impl CallState {
             | CallInput::Cancel
             | CallInput::Overdue
             | CallInput::Stored(_)
-            | CallInput::Fetched(_)
+            | CallInput::RestoreFetched(_)
             | CallInput::StoreLost { .. }
             | CallInput::StoreBack
-            | CallInput::Recalled(_)
-            | CallInput::Lost { .. }
+            | CallInput::CacheAnswer(_)
+            | CallInput::CageLost { .. }
             | CallInput::Repaired(_)
             | CallInput::DiskFailed(_)) => return self.carry_out(myself, input).await,
         };
@@ -76,7 +76,7 @@ impl CallState {
     }
 
     /// A socket that the runner hands out.
-    pub(super) async fn door(&mut self, myself: &ActorRef<CallMsg>, socket: OwnedFd) {
+    pub(super) async fn on_proxy_listener(&mut self, myself: &ActorRef<CallMsg>, socket: OwnedFd) {
         match (&self.proxy, &self.runner) {
             (Some(_), _) => self.proxy_step(myself, ProxyInput::Door(socket)).await,
             (None, Some(runner)) => runner.life.breach("a descriptor out of turn"),
@@ -84,7 +84,7 @@ impl CallState {
         }
     }
 
-    pub(super) async fn of_proxy(
+    pub(super) async fn on_proxy_event(
         &mut self,
         myself: &ActorRef<CallMsg>,
         report: Report<protocol::tool::ToolLink>,
@@ -140,20 +140,20 @@ impl CallState {
                     let hosts = self.plan.confinement.hosts.clone();
                     let denied = self.plan.denied_hosts.clone();
                     let (sign_in, keys) = self.sign_in();
-                    if let Some(Beside { life: Some(life), .. }) = &self.proxy {
+                    if let Some(RunningProxy { life: Some(life), .. }) = &self.proxy {
                         let doors = u16::try_from(sockets.len()).unwrap_or(u16::MAX);
                         life.send(&ToTool::Go(Errand::Proxy { doors, hosts, denied, sign_in }));
                         sockets.into_iter().chain(keys).for_each(|it| life.send_descriptor(it));
                     }
                 }
                 ProxyEffect::Finish => {
-                    if let Some(Beside { life: Some(life), .. }) = &self.proxy {
+                    if let Some(RunningProxy { life: Some(life), .. }) = &self.proxy {
                         life.send(&ToTool::Cancel);
                     }
-                    self.allow(myself, Stage::Proxied);
+                    self.allow(myself, RunnerLimit::ProxyExit);
                 }
                 // Its time for the cage holds for this too.
-                ProxyEffect::EndRunner => self.tell_runner(&ToTool::Cancel),
+                ProxyEffect::EndRunner => self.send_runner(&ToTool::Cancel),
                 ProxyEffect::Pass(input) => self.carry_out(myself, *input).await,
             }
         }
@@ -178,20 +178,20 @@ impl CallState {
     }
 
     /// A proxy that is still at this is stuck, or stopped; its end is dealt with as any other.
-    pub(super) fn proxy_late(&self, stage: Stage) {
-        let Some(Beside { machine, life: Some(life) }) = &self.proxy else { return };
+    pub(super) fn proxy_limit_reached(&self, stage: RunnerLimit) {
+        let Some(RunningProxy { machine, life: Some(life) }) = &self.proxy else { return };
         match stage {
-            Stage::Proxy if machine.is_caged() => {}
-            Stage::Proxy | Stage::Proxied => {
+            RunnerLimit::ProxyCage if machine.is_caged() => {}
+            RunnerLimit::ProxyCage | RunnerLimit::ProxyExit => {
                 tracing::warn!(call = %self.plan.facts.call.id, ?stage, "a proxy is late");
                 life.kill();
             }
-            Stage::Cage | Stage::Look | Stage::Cancel | Stage::Leave => {}
+            RunnerLimit::Cage | RunnerLimit::Probe | RunnerLimit::Cancel | RunnerLimit::Exit => {}
         }
     }
 }
 
-impl Beside {
+impl RunningProxy {
     fn breach(&self) {
         if let Some(life) = &self.life {
             life.breach("a word out of turn");

@@ -1,7 +1,7 @@
 //! The session's way to its model: a provider that is there while it is needed, and rests when
 //! nobody has asked it for a while.
 
-use super::{SessionMsg, SessionState};
+use super::{SessionActorState, SessionMsg};
 use crate::slot::SlotMsg;
 use protocol::provider::{Paper, ToProvider};
 use ractor::ActorRef;
@@ -10,72 +10,72 @@ use std::time::Duration;
 
 /// Whether the provider's process can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum ProviderState {
     /// It lives and was told whom to speak to.
     Ready,
     /// The same, but since then a client gave other papers: the next request is for a new process.
-    Outdated,
+    Stale,
     /// None lives, or it was told nothing yet. It is told what is open when it is.
-    Unready,
+    Down,
 }
 
-impl SessionState {
+impl SessionActorState {
     /// Says it to the provider, which is started for a request where it rests.
-    pub(super) fn say_to_provider(&mut self, word: ToProvider) {
+    pub(super) fn send_provider(&mut self, word: ToProvider) {
         if matches!(word, ToProvider::Ask(_)) {
             if let Some(resting) = self.resting.take() {
                 resting.abort();
             }
-            if self.reach == Reach::Outdated {
-                self.rest();
+            if self.reach == ProviderState::Stale {
+                self.suspend_provider();
             }
             let _ = self.provider.slot().send_message(SlotMsg::Wake);
         }
         match self.reach {
-            Reach::Ready | Reach::Outdated => self.provider.send(word),
+            ProviderState::Ready | ProviderState::Stale => self.provider.send(word),
             // What is open is asked when it is up; what was to be given up died with it.
-            Reach::Unready => {}
+            ProviderState::Down => {}
         }
     }
 
     /// A client gave papers, a newer key for example.
-    pub(super) fn papers_came(&mut self) {
-        if self.may_rest() {
-            self.server_changed();
+    pub(super) fn on_new_keys(&mut self) {
+        if self.may_suspend() {
+            self.replace_provider();
         }
     }
 
     /// The next request is for a process that is told anew whom to speak to.
-    pub(super) fn server_changed(&mut self) {
-        if self.reach == Reach::Ready {
-            self.reach = Reach::Outdated;
+    pub(super) fn replace_provider(&mut self) {
+        if self.reach == ProviderState::Ready {
+            self.reach = ProviderState::Stale;
         }
     }
 
     /// Has the provider rest after a while, if nothing is asked of it.
-    pub(super) fn rest_later(&mut self, myself: &ActorRef<SessionMsg>) {
-        let idle = self.reach != Reach::Unready && !self.router.asks();
-        if idle && self.resting.is_none() && self.may_rest() {
+    pub(super) fn suspend_later(&mut self, myself: &ActorRef<SessionMsg>) {
+        let idle = self.reach != ProviderState::Down && !self.router.awaits_answer();
+        if idle && self.resting.is_none() && self.may_suspend() {
             let time = Duration::from_millis(self.plan.config.daemon.idle_provider_ms);
-            let later = myself.send_after(time, || SessionMsg::ProviderUnused);
+            let later = myself.send_after(time, || SessionMsg::ProviderIdle);
             self.resting = Some(later.abort_handle());
         }
     }
 
-    pub(super) fn provider_unused(&mut self) {
+    pub(super) fn on_provider_idle(&mut self) {
         self.resting = None;
-        if self.reach != Reach::Unready && !self.router.asks() {
-            self.rest();
+        if self.reach != ProviderState::Down && !self.router.awaits_answer() {
+            self.suspend_provider();
         }
     }
 
-    fn rest(&mut self) {
-        self.reach = Reach::Unready;
+    fn suspend_provider(&mut self) {
+        self.reach = ProviderState::Down;
         let _ = self.provider.slot().send_message(SlotMsg::Rest);
     }
 
     /// Where a recording is played or made, the process knows how far it is.
-    pub(super) fn may_rest(&self) -> bool {
+    pub(super) fn may_suspend(&self) -> bool {
         self.papers.iter().all(|(paper, _)| match paper {
             Paper::Key | Paper::Credential(_) => true,
             Paper::Replay | Paper::Record => false,
@@ -83,21 +83,21 @@ impl SessionState {
     }
 
     /// Keys of hosts are for proxies.
-    fn of_provider(&self) -> impl Iterator<Item = &(Paper, OwnedFd)> {
+    fn provider_fds(&self) -> impl Iterator<Item = &(Paper, OwnedFd)> {
         self.papers.iter().filter(|(paper, _)| !matches!(paper, Paper::Credential(_)))
     }
 
     /// Tells a provider that has just begun whom to speak to.
     pub(super) fn configure_provider(&mut self) {
-        self.reach = Reach::Ready;
+        self.reach = ProviderState::Ready;
         let word = ToProvider::Configure {
             source: self.plan.source.clone(),
             patience: self.plan.config.provider.patience,
             proxy: self.plan.config.provider.proxy.clone(),
-            papers: self.of_provider().map(|(paper, _)| paper.clone()).collect(),
+            papers: self.provider_fds().map(|(paper, _)| paper.clone()).collect(),
         };
         self.provider.send(word);
-        for (_, descriptor) in self.of_provider() {
+        for (_, descriptor) in self.provider_fds() {
             match descriptor.try_clone() {
                 Ok(copy) => self.provider.send_descriptor(copy),
                 Err(error) => tracing::error!(%error, "a descriptor could not be passed on"),

@@ -1,14 +1,14 @@
 //! What keeps a session from taking anything more: its disk, its conversation, its provider. It
 //! can be read all the while; the last two are given another try by `agentd restart`.
 
-use super::{SessionMsg, SessionState};
+use super::{SessionActorState, SessionMsg};
 use crate::slot::SlotMsg;
 use protocol::ids::SessionId;
 use ractor::ActorRef;
 
 /// Why a session takes nothing more, each cause by itself.
 #[derive(Debug, Default)]
-pub(super) struct Troubles {
+pub(super) struct Problems {
     /// The journal takes no more, and why.
     pub(super) disk: Option<String>,
     /// The conversation's process will not come back by itself, and why.
@@ -17,7 +17,7 @@ pub(super) struct Troubles {
     provider: Option<String>,
 }
 
-impl Troubles {
+impl Problems {
     /// The sentence for people: what is wrong, what still works, and the way on.
     fn reason(&self, session: &SessionId) -> Option<String> {
         let read_only = "this session can be read but takes nothing more, because";
@@ -38,46 +38,46 @@ impl Troubles {
     }
 }
 
-impl SessionState {
+impl SessionActorState {
     /// Why nothing more is taken, if so, with the way on.
     pub(super) fn degraded(&self) -> Option<String> {
-        self.troubles.reason(&self.plan.id)
+        self.problems.reason(&self.plan.id)
     }
 
     pub(super) async fn conversation_failed(&mut self, myself: &ActorRef<SessionMsg>, why: String) {
-        self.troubles.conversation = Some(why);
+        self.problems.conversation = Some(why);
         self.close_failed_turn(myself).await;
     }
 
     /// Ends the turn of a conversation that does not come back, once its calls are over, and says so.
     pub(super) async fn close_failed_turn(&mut self, myself: &ActorRef<SessionMsg>) {
-        if self.troubles.conversation.is_none() || !self.calls.is_empty() {
+        if self.problems.conversation.is_none() || !self.calls.is_empty() {
             return;
         }
         let steps = self.router.close_turn();
         match steps.is_empty() {
-            true => self.tell_of_failed_workers(),
+            true => self.show_failed_workers(),
             false => self.carry_out(myself, steps).await,
         }
     }
 
     /// A turn that waits for the model ends first, as the conversation was just told.
     pub(super) fn provider_failed(&mut self, why: String) {
-        self.troubles.provider = Some(why);
+        self.problems.provider = Some(why);
         if !self.router.turn_is_open() {
-            self.tell_of_failed_workers();
+            self.show_failed_workers();
         }
     }
 
     /// No request reaches a provider that has failed.
     pub(super) fn has_provider(&self) -> bool {
-        self.troubles.provider.is_none()
+        self.problems.provider.is_none()
     }
 
     /// What has failed is said once the turn that it failed in has its end.
-    pub(super) fn tell_of_failed_workers(&self) {
-        if self.troubles.conversation.is_some() || self.troubles.provider.is_some() {
-            self.degraded_if(self.degraded());
+    pub(super) fn show_failed_workers(&self) {
+        if self.problems.conversation.is_some() || self.problems.provider.is_some() {
+            self.show_degraded(self.degraded());
         }
     }
 
@@ -87,11 +87,11 @@ impl SessionState {
     /// The reason and the way on where the disk has closed the session: its records end where the disk
     /// failed, and only opening the session reads them anew.
     pub(super) fn restart(&mut self) -> Result<(), String> {
-        if self.troubles.disk.is_some() {
+        if self.problems.disk.is_some() {
             return Err(self.degraded().unwrap_or_default());
         }
-        self.troubles.conversation = None;
-        self.troubles.provider = None;
+        self.problems.conversation = None;
+        self.problems.provider = None;
         let _ = self.conversation.slot().send_message(SlotMsg::Forgive);
         let _ = self.provider.slot().send_message(SlotMsg::Forgive);
         let _ = self.store.worker.slot().send_message(SlotMsg::Forgive);
@@ -108,19 +108,19 @@ mod tests {
     fn each_trouble_has_its_sentence_and_its_way_on() {
         let session = SessionId("3f2a91c0d4e5".into());
         let why = || Some("it is gone".to_owned());
-        let said = |troubles: Troubles| troubles.reason(&session);
-        assert_eq!(said(Troubles::default()), None);
-        let disk = said(Troubles { disk: why(), ..Troubles::default() }).unwrap();
+        let said = |problems: Problems| problems.reason(&session);
+        assert_eq!(said(Problems::default()), None);
+        let disk = said(Problems { disk: why(), ..Problems::default() }).unwrap();
         assert!(
             disk.contains("it is gone. Free space") && disk.contains("open it again"),
             "{disk}"
         );
         assert!(disk.contains("`agentd stop 3f2a91c0d4e5`"), "{disk}");
-        for troubles in [
-            Troubles { conversation: why(), ..Troubles::default() },
-            Troubles { provider: why(), ..Troubles::default() },
+        for problems in [
+            Problems { conversation: why(), ..Problems::default() },
+            Problems { provider: why(), ..Problems::default() },
         ] {
-            let said = said(troubles).unwrap();
+            let said = said(problems).unwrap();
             assert!(said.contains("can be read") && said.contains("it is gone"), "{said}");
             assert!(said.contains("`agentd restart 3f2a91c0d4e5`"), "{said}");
         }

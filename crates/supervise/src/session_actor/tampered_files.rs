@@ -2,13 +2,13 @@
 //! person is asked before the next command, with their names, until they let one run knowing that.
 //! What is to be asked about is on disk, so that it outlives the session's processes.
 
-use super::SessionState;
+use super::SessionActorState;
 use journal::Record;
 use protocol::judgement::Question;
 
-impl SessionState {
+impl SessionActorState {
     /// What is to be kept of these besides those that are known, if that is anything.
-    pub(super) fn left_by_a_call(&mut self, left: Vec<String>) -> Option<Record> {
+    pub(super) fn add_tampered(&mut self, left: Vec<String>) -> Option<Record> {
         let known = self.tampered.len();
         for name in left {
             if !self.tampered.contains(&name) {

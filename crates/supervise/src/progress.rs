@@ -7,11 +7,11 @@ use protocol::session::FromSession;
 use protocol::store::FromStore;
 
 /// What a word says of the worker's life: lines for the log are no work.
-pub(crate) trait Sign {
+pub(crate) trait Progress {
     fn said(&self) -> Said;
 }
 
-impl Sign for FromSession {
+impl Progress for FromSession {
     fn said(&self) -> Said {
         match self {
             // A sign of life comes before the journal is replayed, too.
@@ -29,7 +29,7 @@ impl Sign for FromSession {
     }
 }
 
-impl Sign for FromProvider {
+impl Progress for FromProvider {
     fn said(&self) -> Said {
         match self {
             Self::Log(_) => Said::Nothing,
@@ -45,7 +45,7 @@ impl Sign for FromProvider {
     }
 }
 
-impl Sign for FromBroker {
+impl Progress for FromBroker {
     fn said(&self) -> Said {
         match self {
             Self::Log(_) => Said::Nothing,
@@ -56,7 +56,7 @@ impl Sign for FromBroker {
     }
 }
 
-impl Sign for FromStore {
+impl Progress for FromStore {
     fn said(&self) -> Said {
         match self {
             Self::Log(_) => Said::Nothing,
