@@ -6,15 +6,15 @@
 mod paint;
 mod terminal;
 
-use crate::blocks::Item;
+use crate::client_error::ClientError;
 use crate::colour::Colour;
-use crate::ear::{Ear, Heard, QUIET, SLOW, UNANSWERED};
-use crate::line_view::{Around, LineView};
-use crate::live::{Live, asking, live};
-use crate::plain::folded;
-use crate::run_error::RunError;
-use crate::screen::{Effect, Entrance, Input, Key, Leaving, Screen};
-use crate::supervisors::{Silence, Supervisors};
+use crate::event_reader::{EventReader, MAX_PINGS, PING_AFTER, SLOW_NOTE, SupervisorInput};
+use crate::line_view::{LineView, LiveArea};
+use crate::live_rows::{LiveRows, key_hint, live_rows};
+use crate::sanitize::wrap;
+use crate::screen::{AttachOptions, KeyPress, LeaveReason, Screen, ScreenEffect, ScreenInput};
+use crate::screen_items::ScreenItem;
+use crate::supervisor_source::{SilenceAction, SupervisorSource};
 use ipc::{ChannelError, Sender};
 use paint::Painter;
 use protocol::client::{Event, FailedKind, FromClient, Opening, Rights, Start, ToClient};
@@ -37,13 +37,13 @@ const BATCH: usize = 1024;
 const LOSSES: usize = 3;
 const LOSS_WINDOW: Duration = Duration::from_secs(60);
 /// How long who only watches waits for somebody to go on with a session whose daemon was lost.
-const OTHERS: Duration = Duration::from_secs(10);
+const RESUMED_BY_OTHERS: Duration = Duration::from_secs(10);
 /// Between two looks whether somebody did.
 const WATCH_PAUSE: Duration = Duration::from_millis(200);
 
 /// What the terminal can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Manner {
+pub enum TerminalMode {
     /// It sends each key and paints rows anew; this key begins a command to this program.
     Keys(LeaderKey),
     /// It sends whole lines and writes one below the other.
@@ -52,26 +52,26 @@ pub enum Manner {
 
 /// A person's visit to a session.
 #[derive(Debug)]
-pub struct Visit {
+pub struct AttachRequest {
     /// The session.
     pub opening: Opening,
     /// The descriptors that `opening.papers` names.
     pub papers: Vec<OwnedFd>,
     /// What they may do there.
-    pub entrance: Entrance,
+    pub options: AttachOptions,
     /// What their terminal can do.
-    pub manner: Manner,
+    pub mode: TerminalMode,
     /// Whether it is coloured.
     pub colour: Colour,
 }
 
 /// The end of a visit.
 #[derive(Debug)]
-pub struct Left {
+pub struct AttachEnd {
     /// The session, if one was open.
     pub session: Option<SessionId>,
     /// How.
-    pub how: Leaving,
+    pub reason: LeaveReason,
     /// Prompts that were said last and of which nobody knows whether the session took them.
     pub unconfirmed: Vec<String>,
 }
@@ -82,58 +82,58 @@ pub struct Left {
 /// # Errors
 /// Where there is no supervisor, or no terminal.
 pub fn attach(
-    supervisors: &mut dyn Supervisors,
-    visit: Visit,
+    supervisors: &mut dyn SupervisorSource,
+    visit: AttachRequest,
     audit: &dyn Fn(&SessionId) -> String,
-    signals: impl FnOnce(SyncSender<Input>),
-) -> Result<Left, RunError> {
+    signals: impl FnOnce(SyncSender<ScreenInput>),
+) -> Result<AttachEnd, ClientError> {
     let (sender, inputs) = mpsc::sync_channel(QUEUE);
     signals(sender.clone());
     let keys = sender.clone();
-    let ear = Ear::new(sender);
-    let say = ear.begin(supervisors, &visit.opening, &visit.papers)?;
-    let no_terminal = |error: io::Error| RunError::Failed {
+    let ear = EventReader::new(sender);
+    let say = ear.connect(supervisors, &visit.opening, &visit.papers)?;
+    let no_terminal = |error: io::Error| ClientError::Failed {
         kind: FailedKind::Usage,
         message: format!("the terminal cannot be used: {error}"),
     };
-    let (raw, around) = match visit.manner.clone() {
-        Manner::Keys(leader) => {
-            let raw = terminal::Raw::enter().map_err(no_terminal)?;
-            std::thread::spawn(move || terminal::listen_to_keys(&leader, &keys));
-            (Some(raw), Around::LiveRows)
+    let (raw, around) = match visit.mode.clone() {
+        TerminalMode::Keys(leader) => {
+            let raw = terminal::RawMode::enter().map_err(no_terminal)?;
+            std::thread::spawn(move || terminal::read_keys(&leader, &keys));
+            (Some(raw), LiveArea::Shown)
         }
-        Manner::Lines => {
-            std::thread::spawn(move || terminal::listen_to_lines(&keys));
-            (None, Around::Nothing)
+        TerminalMode::Lines => {
+            std::thread::spawn(move || terminal::read_lines(&keys));
+            (None, LiveArea::Absent)
         }
     };
-    let attached = Attached {
+    let attached = AttachLoop {
         supervisors,
-        screen: Screen::new(visit.entrance.clone()),
+        screen: Screen::new(visit.options.clone()),
         view: LineView::new(visit.colour, around),
         visit,
         audit,
-        say,
-        ear,
+        sender: say,
+        reader: ear,
         inputs,
-        heard: Instant::now(),
+        last_message: Instant::now(),
         unanswered: 0,
-        said: Said::Nothing,
+        reply_due: ReplyDue::No,
         painter: Painter::default(),
         painted: None,
-        told: None,
+        shown_hint: None,
         finished: String::new(),
         losses: Vec::new(),
-        seeking: None,
+        awaited: None,
     };
-    let left = attached.go();
+    let left = attached.run();
     drop(raw);
     Ok(left)
 }
 
-impl Heard for Input {
-    fn word(word: ToClient) -> Self {
-        Self::Word(word)
+impl SupervisorInput for ScreenInput {
+    fn message(word: ToClient) -> Self {
+        Self::Message(word)
     }
 
     fn lost(error: ChannelError) -> Self {
@@ -143,40 +143,40 @@ impl Heard for Input {
 
 /// Whether the supervisor owes an answer to what was said last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
-    Nothing,
-    Something,
+enum ReplyDue {
+    No,
+    Yes,
 }
 
-struct Attached<'a> {
-    supervisors: &'a mut dyn Supervisors,
+struct AttachLoop<'a> {
+    supervisors: &'a mut dyn SupervisorSource,
     screen: Screen,
     view: LineView,
-    visit: Visit,
+    visit: AttachRequest,
     audit: &'a dyn Fn(&SessionId) -> String,
-    say: Sender<FromClient>,
-    ear: Ear<Input>,
-    inputs: mpsc::Receiver<Input>,
+    sender: Sender<FromClient>,
+    reader: EventReader<ScreenInput>,
+    inputs: mpsc::Receiver<ScreenInput>,
     /// When the supervisor was heard last, or asked for a sign of life.
-    heard: Instant,
+    last_message: Instant,
     unanswered: u32,
-    said: Said,
+    reply_due: ReplyDue,
     painter: Painter,
     /// The rows that stand there, and the width they were painted for.
-    painted: Option<(Live, u16)>,
+    painted: Option<(LiveRows, u16)>,
     /// What a terminal without rows was told last about keys.
-    told: Option<String>,
+    shown_hint: Option<String>,
     /// Lines for good that are not written yet.
     finished: String,
     losses: Vec<Instant>,
     /// A session that somebody else has to go on with, and until when that is waited for.
-    seeking: Option<(SessionId, Instant)>,
+    awaited: Option<(SessionId, Instant)>,
 }
 
-impl Attached<'_> {
-    fn go(mut self) -> Left {
+impl AttachLoop<'_> {
+    fn run(mut self) -> AttachEnd {
         let how = self.follow();
-        if matches!(self.visit.manner, Manner::Keys(_)) {
+        if matches!(self.visit.mode, TerminalMode::Keys(_)) {
             let end = self.painter.erase(usize::from(terminal::size().0)) + "\u{1b}[?25h";
             let _ = write_out(&(self.finished.replace('\n', "\r\n") + &end));
         } else {
@@ -184,22 +184,22 @@ impl Attached<'_> {
         }
         let unconfirmed = match how {
             // Who leaves by themselves leaves them on their way, and they are heard.
-            Leaving::Quit | Leaving::Detached(None) | Leaving::Signal(_) => Vec::new(),
-            Leaving::Detached(Some(_))
-            | Leaving::Ended(_)
-            | Leaving::Failed(..)
-            | Leaving::Lost(_) => self.screen.unconfirmed(),
+            LeaveReason::Quit | LeaveReason::Detached(None) | LeaveReason::Signal(_) => Vec::new(),
+            LeaveReason::Detached(Some(_))
+            | LeaveReason::Ended(_)
+            | LeaveReason::Failed(..)
+            | LeaveReason::Lost(_) => self.screen.unconfirmed(),
         };
-        Left { session: self.screen.session().cloned(), how, unconfirmed }
+        AttachEnd { session: self.screen.session().cloned(), reason: how, unconfirmed }
     }
 
-    fn follow(&mut self) -> Leaving {
+    fn follow(&mut self) -> LeaveReason {
         loop {
             // Nothing can be painted any more where nothing can be written.
             if self.paint().is_err() {
-                return Leaving::Detached(None);
+                return LeaveReason::Detached(None);
             }
-            if let Some(leaving) = self.seek() {
+            if let Some(leaving) = self.reconnect_if_resumed() {
                 return leaving;
             }
             let mut next = self.next();
@@ -215,65 +215,69 @@ impl Attached<'_> {
 
     /// The next input. A supervisor that owes something and is silent is asked whether it lives;
     /// while nothing is owed, nothing wakes up.
-    fn next(&mut self) -> Option<Input> {
+    fn next(&mut self) -> Option<ScreenInput> {
         // Who only watches leaves it to others to end a supervisor by force.
-        let patient = self.visit.entrance.rights == Rights::ReadOnly;
+        let patient = self.visit.options.rights == Rights::ReadOnly;
         loop {
-            if self.seeking.is_some() {
+            if self.awaited.is_some() {
                 return self.inputs.recv_timeout(WATCH_PAUSE).ok();
             }
-            if patient || (self.said == Said::Nothing && !self.screen.is_owed()) {
+            if patient || (self.reply_due == ReplyDue::No && !self.screen.awaits_supervisor()) {
                 let input = self.inputs.recv().ok();
-                self.heard = Instant::now();
+                self.last_message = Instant::now();
                 return input;
             }
-            let patience = QUIET.saturating_sub(self.heard.elapsed());
+            let patience = PING_AFTER.saturating_sub(self.last_message.elapsed());
             match self.inputs.recv_timeout(patience) {
-                Ok(Input::Word(word)) => {
-                    self.heard = Instant::now();
+                Ok(ScreenInput::Message(word)) => {
+                    self.last_message = Instant::now();
                     self.unanswered = 0;
-                    self.said = Said::Nothing;
-                    return Some(Input::Word(word));
+                    self.reply_due = ReplyDue::No;
+                    return Some(ScreenInput::Message(word));
                 }
                 Ok(input) => return Some(input),
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) if self.unanswered >= UNANSWERED => {
-                    return self.is_lost().then(|| Input::Lost("it does not answer".to_owned()));
+                Err(RecvTimeoutError::Timeout) if self.unanswered >= MAX_PINGS => {
+                    return self
+                        .give_up_on_silence()
+                        .then(|| ScreenInput::Lost("it does not answer".to_owned()));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    self.heard = Instant::now();
+                    self.last_message = Instant::now();
                     self.unanswered += 1;
                     // Should this fail, the loss of the supervisor comes in by itself.
-                    let _ = self.say.send(&FromClient::Ping(u64::from(self.unanswered)));
+                    let _ = self.sender.send(&FromClient::Ping(u64::from(self.unanswered)));
                 }
             }
         }
     }
 
     /// Whether a supervisor that does not answer is given up.
-    fn is_lost(&mut self) -> bool {
-        let look = self.unanswered - UNANSWERED;
-        match self.ear.unanswered(self.supervisors, look) {
-            Silence::Deaf | Silence::Stuck => {
+    fn give_up_on_silence(&mut self) -> bool {
+        let look = self.unanswered - MAX_PINGS;
+        match self.reader.on_silence(self.supervisors, look) {
+            SilenceAction::Reconnect | SilenceAction::Kill => {
                 self.unanswered = 0;
                 return true;
             }
-            Silence::Slow if look == 0 => self.show(Item::Note(SLOW.to_owned())),
-            Silence::Slow => {}
+            SilenceAction::Wait if look == 0 => self.show(ScreenItem::Note(SLOW_NOTE.to_owned())),
+            SilenceAction::Wait => {}
         }
-        (self.heard, self.unanswered) = (Instant::now(), self.unanswered + 1);
+        (self.last_message, self.unanswered) = (Instant::now(), self.unanswered + 1);
         false
     }
 
     /// Takes one input in; how to leave, where it says so.
-    fn take(&mut self, input: Input) -> Option<Leaving> {
-        let input = match (input, &self.visit.manner) {
+    fn take(&mut self, input: ScreenInput) -> Option<LeaveReason> {
+        let input = match (input, &self.visit.mode) {
             // A terminal that sends no keys sends this signal for one.
-            (Input::Signal(nix::libc::SIGINT), Manner::Lines) => Input::Key(Key::Interrupt),
+            (ScreenInput::Signal(nix::libc::SIGINT), TerminalMode::Lines) => {
+                ScreenInput::Key(KeyPress::Interrupt)
+            }
             (input, _) => input,
         };
-        if let Input::Word(ToClient::Event { event, .. }) = &input
-            && moves_on(event)
+        if let ScreenInput::Message(ToClient::Event { event, .. }) = &input
+            && is_progress(event)
         {
             self.losses.clear();
         }
@@ -281,58 +285,58 @@ impl Attached<'_> {
         effects.into_iter().find_map(|effect| self.perform(effect))
     }
 
-    fn perform(&mut self, effect: Effect) -> Option<Leaving> {
+    fn perform(&mut self, effect: ScreenEffect) -> Option<LeaveReason> {
         match effect {
             // Should this fail, the loss of the supervisor comes in by itself.
-            Effect::Say(word) => {
-                self.said = Said::Something;
-                let _ = self.say.send(&word);
+            ScreenEffect::Send(word) => {
+                self.reply_due = ReplyDue::Yes;
+                let _ = self.sender.send(&word);
             }
-            Effect::Show(item) => self.show(item),
-            Effect::ShowEarlier(items) => {
-                self.show(Item::Note("earlier:".to_owned()));
+            ScreenEffect::Show(item) => self.show(item),
+            ScreenEffect::ShowEarlier(items) => {
+                self.show(ScreenItem::Note("earlier:".to_owned()));
                 items.into_iter().for_each(|item| self.show(item));
-                self.show(Item::Note("up to here".to_owned()));
+                self.show(ScreenItem::Note("up to here".to_owned()));
             }
-            Effect::Bell => self.finished.push('\u{7}'),
-            Effect::Repaint => {
+            ScreenEffect::Bell => self.finished.push('\u{7}'),
+            ScreenEffect::Repaint => {
                 self.painted = None;
-                if matches!(self.visit.manner, Manner::Keys(_)) {
+                if matches!(self.visit.mode, TerminalMode::Keys(_)) {
                     self.finished.push_str("\u{1b}[2J\u{1b}[H");
                 }
             }
-            Effect::ShowAudit(session) => {
+            ScreenEffect::ShowAudit(session) => {
                 let text = (self.audit)(&session);
-                self.show(Item::Note(text));
+                self.show(ScreenItem::Note(text));
             }
-            Effect::AddDirectory(named) => match std::fs::canonicalize(&named) {
+            ScreenEffect::AddDirectory(named) => match std::fs::canonicalize(&named) {
                 Ok(real) if real.is_dir() => {
                     let effects = self.screen.add_directory(FilePath::from(real));
                     return effects.into_iter().find_map(|effect| self.perform(effect));
                 }
-                Ok(_) => self.show(Item::Trouble(format!("{named} is not a directory"))),
-                Err(error) => self.show(Item::Trouble(format!("{named}: {error}"))),
+                Ok(_) => self.show(ScreenItem::Error(format!("{named} is not a directory"))),
+                Err(error) => self.show(ScreenItem::Error(format!("{named}: {error}"))),
             },
-            Effect::Open(start) => {
+            ScreenEffect::Open(start) => {
                 let opening = Opening { start, ..self.visit.opening.clone() };
                 let papers = &self.visit.papers;
                 // As above.
-                let _ = self.say.send(&FromClient::Open(opening));
-                papers.iter().for_each(|paper| drop(self.say.send_fd(paper.as_fd())));
+                let _ = self.sender.send(&FromClient::Open(opening));
+                papers.iter().for_each(|paper| drop(self.sender.send_fd(paper.as_fd())));
             }
-            Effect::Reconnect(session) => return self.reconnect(session),
-            Effect::Leave(leaving) => return Some(leaving),
+            ScreenEffect::Reconnect(session) => return self.reconnect(session),
+            ScreenEffect::Leave(leaving) => return Some(leaving),
         }
         None
     }
 
-    fn show(&mut self, item: Item) {
+    fn show(&mut self, item: ScreenItem) {
         let columns = usize::from(terminal::size().0);
         self.finished.push_str(&self.view.in_columns(columns).lines(&item));
     }
 
     /// Goes on with the session under another supervisor.
-    fn reconnect(&mut self, session: SessionId) -> Option<Leaving> {
+    fn reconnect(&mut self, session: SessionId) -> Option<LeaveReason> {
         let now = Instant::now();
         self.losses.retain(|lost| now.duration_since(*lost) < LOSS_WINDOW);
         self.losses.push(now);
@@ -342,62 +346,62 @@ impl Attached<'_> {
                  says why",
                 self.losses.len()
             );
-            return Some(Leaving::Lost(why));
+            return Some(LeaveReason::Lost(why));
         }
         // The person sees that something happens while another one starts.
         let _ = self.paint();
-        match self.visit.entrance.rights {
+        match self.visit.options.rights {
             Rights::Full => {
                 let open_turn = OpenTurn::GoesOn;
                 self.visit.opening.start = Start::Resume { session, open_turn };
                 let opening = &self.visit.opening;
-                let begun = self.ear.begin(self.supervisors, opening, &self.visit.papers);
-                self.begun(begun)
+                let begun = self.reader.connect(self.supervisors, opening, &self.visit.papers);
+                self.connected(begun)
             }
             // Opened for who only watches, its turn and its questions would end with the look.
             Rights::ReadOnly => {
-                self.ear.forget();
-                self.seeking = Some((session, now + OTHERS));
+                self.reader.drop_current();
+                self.awaited = Some((session, now + RESUMED_BY_OTHERS));
                 None
             }
         }
     }
 
     /// Looks whether somebody goes on with the session that was lost; keys are heard meanwhile.
-    fn seek(&mut self) -> Option<Leaving> {
-        let (session, until) = self.seeking.clone()?;
+    fn reconnect_if_resumed(&mut self) -> Option<LeaveReason> {
+        let (session, until) = self.awaited.clone()?;
         match self.supervisors.connect_where_live(&session) {
             Ok(Some(found)) => {
-                self.seeking = None;
+                self.awaited = None;
                 let open_turn = OpenTurn::Waits;
                 self.visit.opening.start = Start::Resume { session, open_turn };
-                let begun = self.ear.listen_to(found, &self.visit.opening, &self.visit.papers);
-                self.begun(begun)
+                let begun = self.reader.open_over(found, &self.visit.opening, &self.visit.papers);
+                self.connected(begun)
             }
             Ok(None) if Instant::now() < until => None,
-            Ok(None) => Some(Leaving::Lost(format!(
+            Ok(None) => Some(LeaveReason::Lost(format!(
                 "nobody goes on with session {session}, and who only watches does not either"
             ))),
-            Err(error) => Some(Leaving::Lost(error.to_string())),
+            Err(error) => Some(LeaveReason::Lost(error.to_string())),
         }
     }
 
-    fn begun(&mut self, begun: Result<Sender<FromClient>, RunError>) -> Option<Leaving> {
+    fn connected(&mut self, begun: Result<Sender<FromClient>, ClientError>) -> Option<LeaveReason> {
         match begun {
             Ok(say) => {
-                self.say = say;
+                self.sender = say;
                 None
             }
-            Err(error) => Some(Leaving::Lost(error.to_string())),
+            Err(error) => Some(LeaveReason::Lost(error.to_string())),
         }
     }
 
     fn paint(&mut self) -> io::Result<()> {
-        if self.visit.manner == Manner::Lines {
-            return self.tell();
+        if self.visit.mode == TerminalMode::Lines {
+            return self.write_lines();
         }
         let (columns, rows) = terminal::size();
-        let live = live(&self.screen, usize::from(columns), usize::from(rows));
+        let live = live_rows(&self.screen, usize::from(columns), usize::from(rows));
         let same = self.painted.as_ref() == Some(&(live.clone(), columns));
         if same && self.finished.is_empty() {
             return Ok(());
@@ -410,15 +414,15 @@ impl Attached<'_> {
     }
 
     /// What a terminal without rows is told: what is finished, and what to answer.
-    fn tell(&mut self) -> io::Result<()> {
+    fn write_lines(&mut self) -> io::Result<()> {
         let mut text = std::mem::take(&mut self.finished);
-        let asking = self.screen.hint.clone().or_else(|| asking(&self.screen));
-        if asking != self.told {
+        let asking = self.screen.hint.clone().or_else(|| key_hint(&self.screen));
+        if asking != self.shown_hint {
             if let Some(words) = &asking {
                 let columns = usize::from(terminal::size().0);
-                text.push_str(&format!("{}\n", folded(words, columns, 0)));
+                text.push_str(&format!("{}\n", wrap(words, columns, 0)));
             }
-            self.told = asking;
+            self.shown_hint = asking;
         }
         write_out(&text)
     }
@@ -426,7 +430,7 @@ impl Attached<'_> {
 
 /// Whether a session moved on: supervisors that were lost before that are no loop. The read of a
 /// pinned file, which no model asked for, is made again under each supervisor.
-fn moves_on(event: &Event) -> bool {
+fn is_progress(event: &Event) -> bool {
     if let Event::Proposed { call } = event {
         return !call.use_id.is_empty();
     }

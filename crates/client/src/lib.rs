@@ -4,50 +4,51 @@
 //! Called by the command line only. Few parts touch the world: `connection` (the socket), `spawn`
 //! (a supervisor of one's own; the only file here that starts a process), `key` (a key's memory
 //! file), and the loops `one_shot` (a script's run) and `attach` (a person's terminal). Everything
-//! between is pure: [`Transcript`] and the [`View`]s of a run; [`Screen`], [`Blocks`] and the
+//! between is pure: [`Transcript`] and the [`RunView`]s of a run; [`Screen`], [`ScreenItems`] and the
 //! [`LineView`] of a terminal.
 
 mod attach;
-mod blocks;
-mod calling;
+mod call_time;
+mod client_error;
 mod colour;
-mod connection;
 mod cost;
-mod daemon;
-mod doubt;
-mod ear;
-mod json;
-mod key;
+mod daemon_source;
+mod event_reader;
+mod json_view;
 mod line_view;
-mod live;
+mod live_rows;
+mod liveness;
 mod one_shot;
-mod plain;
-mod run_error;
+mod run_view;
+mod sanitize;
 mod screen;
+mod screen_items;
+mod sealed_key;
 mod spawn;
-mod supervisors;
-mod text;
+mod supervisor_connection;
+mod supervisor_source;
+mod text_view;
 mod transcript;
-mod view;
 
-pub use attach::{LeaderKey, Left, Manner, Visit, attach};
-pub use blocks::{Block, Blocks, Item};
+pub use attach::{AttachEnd, AttachRequest, LeaderKey, TerminalMode, attach};
 pub use colour::{Colour, Terminal};
 pub use ipc::ChannelError;
+pub use screen_items::{CallBlock, ScreenItem, ScreenItems};
 
-pub use connection::{ConnectError, Connection};
-pub use daemon::{DaemonError, DaemonSupervisors};
-pub use json::{JsonView, StreamJsonView, failure_line};
-pub use key::{KeyFileError, key_of_file, seal_key};
-pub use line_view::{Around, LineView};
-pub use one_shot::{Finished, Input, Prompts, RunFailure, Task, run};
-pub use plain::{columns, marked, one_line, plain};
-pub use run_error::{RunError, Stop};
-pub use screen::{Effect, Entrance, Input as ScreenInput, Key, Leaving, Screen};
+pub use client_error::{ClientError, StopReason};
+pub use daemon_source::{DaemonError, DaemonSource};
+pub use json_view::{JsonView, StreamJsonView, failure_line};
+pub use line_view::{LineView, LiveArea};
+pub use one_shot::{Finished, Prompts, RunFailure, RunInput, Task, run};
+pub use run_view::{Moment, RunView, ViewOutput};
+pub use sanitize::{display_width, mark_hidden, one_line, sanitize};
+pub use screen::{AttachOptions, KeyPress, LeaveReason, Screen, ScreenEffect, ScreenInput};
+pub use sealed_key::{KeyFileError, key_of_file, seal_key};
 pub use spawn::{
-    Launch, PrivateSupervisor, SpawnError, become_daemon, beside_self, key_of_command,
+    PrivateSupervisor, StartError, SupervisorLaunch, become_daemon, key_of_command,
+    sibling_executable,
 };
-pub use supervisors::{OwnSupervisors, Silence, Supervisors};
-pub use text::TextView;
-pub use transcript::{Conclusion, OpenedSession, Took, Transcript, resume_hint};
-pub use view::{Moment, Shown, View};
+pub use supervisor_connection::{ConnectError, SupervisorConnection};
+pub use supervisor_source::{PrivateSource, SilenceAction, SupervisorSource};
+pub use text_view::TextView;
+pub use transcript::{OpenedSession, RunConclusion, Timing, Transcript, resume_hint};

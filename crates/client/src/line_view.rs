@@ -1,9 +1,9 @@
 //! Items as lines that scroll away: what an attached terminal shows for good. Pure.
 
-use crate::blocks::{Block, Item};
 use crate::colour::Colour;
-use crate::plain::{folded, marked, one_line, plain};
-use crate::text::gist;
+use crate::sanitize::{mark_hidden, one_line, sanitize, wrap};
+use crate::screen_items::{CallBlock, ScreenItem};
+use crate::text_view::gist;
 use crate::transcript::fault_of;
 use protocol::call::{Call, ToolResult};
 use protocol::client::Change;
@@ -20,18 +20,18 @@ const REFUSALS: usize = 5;
 
 /// Where items are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Around {
+pub enum LiveArea {
     /// Below them stands what runs and what is asked, in rows that are painted anew.
-    LiveRows,
+    Shown,
     /// Nothing else is shown.
-    Nothing,
+    Absent,
 }
 
 /// The view.
 #[derive(Debug, Clone, Copy)]
 pub struct LineView {
     colour: Colour,
-    around: Around,
+    live_area: LiveArea,
     /// Of the terminal. What we say ourselves is folded to it; what the model or a tool says is not,
     /// so that it can be copied as it is.
     columns: usize,
@@ -40,8 +40,8 @@ pub struct LineView {
 impl LineView {
     /// `around` says what a person sees beside the lines.
     #[must_use]
-    pub fn new(colour: Colour, around: Around) -> Self {
-        Self { colour, around, columns: usize::MAX }
+    pub fn new(colour: Colour, around: LiveArea) -> Self {
+        Self { colour, live_area: around, columns: usize::MAX }
     }
 
     /// The same in a terminal of so many columns.
@@ -52,62 +52,64 @@ impl LineView {
 
     /// The lines of an item, each with its end.
     #[must_use]
-    pub fn lines(&self, item: &Item) -> String {
+    pub fn lines(&self, item: &ScreenItem) -> String {
         match item {
-            Item::Prompt(text) => format!("\n{}\n\n", self.colour.bold(&indented("> ", text))),
-            Item::Words(text) => ended(&plain(text)),
-            Item::Struck(reason) => {
+            ScreenItem::Prompt(text) => {
+                format!("\n{}\n\n", self.colour.bold(&indented("> ", text)))
+            }
+            ScreenItem::Text(text) => ended(&sanitize(text)),
+            ScreenItem::Struck(reason) => {
                 let struck = format!("what was shown of this answer is void: {reason}");
                 self.dim_line(&struck)
             }
-            Item::Proposed(call) => match self.around {
-                Around::LiveRows => String::new(),
-                Around::Nothing => self.heading(&call.tool, &gist(call), ""),
+            ScreenItem::Proposed(call) => match self.live_area {
+                LiveArea::Shown => String::new(),
+                LiveArea::Absent => self.heading(&call.tool, &gist(call), ""),
             },
-            Item::Asked(question) => self.question(question),
-            Item::Decided { tool, allowed, basis } => {
+            ScreenItem::Asked(question) => self.question(question),
+            ScreenItem::Decided { tool, allowed, basis } => {
                 let word = if *allowed { "allowed" } else { "not allowed" };
-                let line = format!("  {} {word}: {}", plain(tool), one_line(basis, LINE));
-                let line = folded(&line, self.columns, 2);
+                let line = format!("  {} {word}: {}", sanitize(tool), one_line(basis, LINE));
+                let line = wrap(&line, self.columns, 2);
                 let line = if *allowed { self.colour.green(&line) } else { self.colour.red(&line) };
                 format!("{line}\n")
             }
-            Item::Ended(block) => self.block(block),
-            Item::TurnEnded(end) => self.turn_end(end),
-            Item::Changed(change, by) => {
+            ScreenItem::Ended(block) => self.block(block),
+            ScreenItem::TurnEnded(end) => self.turn_end(end),
+            ScreenItem::Changed(change, by) => {
                 self.dim_line(&format!("{} (by {})", changed(change), one_line(by, LINE)))
             }
-            Item::Note(text) => {
-                let text = folded(plain(text).trim_end_matches('\n'), self.columns, 0);
+            ScreenItem::Note(text) => {
+                let text = wrap(sanitize(text).trim_end_matches('\n'), self.columns, 0);
                 ended(&self.colour.dim(&text))
             }
-            Item::Trouble(text) => ended(&self.trouble(text)),
+            ScreenItem::Error(text) => ended(&self.trouble(text)),
         }
     }
 
     fn trouble(&self, text: &str) -> String {
-        let text = format!("agentd: {}", plain(text).trim_end_matches('\n'));
-        self.colour.red(&folded(&text, self.columns, 0))
+        let text = format!("agentd: {}", sanitize(text).trim_end_matches('\n'));
+        self.colour.red(&wrap(&text, self.columns, 0))
     }
 
     /// A line that we say.
     fn dim_line(&self, text: &str) -> String {
-        format!("{}\n", self.colour.dim(&folded(&plain(text), self.columns, 0)))
+        format!("{}\n", self.colour.dim(&wrap(&sanitize(text), self.columns, 0)))
     }
 
     /// A line of what a call printed.
     fn dim_as_it_is(&self, text: &str) -> String {
-        format!("{}\n", self.colour.dim(&plain(text)))
+        format!("{}\n", self.colour.dim(&sanitize(text)))
     }
 
     fn heading(&self, tool: &str, gist: &str, basis: &str) -> String {
-        let (tool, gist) = (self.colour.bold(&plain(tool)), one_line(gist, LINE));
+        let (tool, gist) = (self.colour.bold(&sanitize(tool)), one_line(gist, LINE));
         let basis = if basis.is_empty() { String::new() } else { format!(" ({basis})") };
         format!("{tool} {gist}{}\n", self.colour.dim(&basis))
     }
 
-    fn block(&self, block: &Block) -> String {
-        let Block { call, basis, result, refused, tail: _, cage: _ } = block;
+    fn block(&self, block: &CallBlock) -> String {
+        let CallBlock { call, basis, result, refused, tail: _, cage: _ } = block;
         let basis = basis.as_deref().map(|basis| one_line(basis, LINE)).unwrap_or_default();
         let mut text = self.heading(&call.tool, &gist(call), &basis);
         if let Some(result) = result {
@@ -148,10 +150,10 @@ impl LineView {
 
     fn question(&self, question: &Question) -> String {
         let Question { call, tool, preview, confinement, reason, widens, offers, .. } = question;
-        let head = format!("{} {}: may it run?", plain(tool), call.number);
+        let head = format!("{} {}: may it run?", sanitize(tool), call.number);
         let mut text = format!("\n{}\n", self.colour.bold(&head));
         let preview = if preview.trim().is_empty() { &question.input } else { preview };
-        for line in plain(&marked(preview)).trim_end().lines() {
+        for line in sanitize(&mark_hidden(preview)).trim_end().lines() {
             let line = format!("    {line}");
             let line = match line.trim_start().chars().next() {
                 Some('+') => self.colour.green(&line),
@@ -161,15 +163,15 @@ impl LineView {
             text.push_str(&format!("{line}\n"));
         }
         // Further rows stand behind the word at the beginning.
-        let about = |line: String| folded(&line, self.columns, 7);
-        text.push_str(&about(format!("  why:   {}\n", plain(reason))));
-        text.push_str(&about(format!("  cage:  {}\n", plain(confinement))));
+        let about = |line: String| wrap(&line, self.columns, 7);
+        text.push_str(&about(format!("  why:   {}\n", sanitize(reason))));
+        text.push_str(&about(format!("  cage:  {}\n", sanitize(confinement))));
         for widening in widens {
-            let line = about(format!("  wider: {}", wider(widening)));
+            let line = about(format!("  wider: {}", describe_widening(widening)));
             text.push_str(&format!("{}\n", self.colour.red(&line)));
         }
         for offer in offers {
-            text.push_str(&format!("  rule:  {}\n", plain(offer)));
+            text.push_str(&format!("  rule:  {}\n", sanitize(offer)));
         }
         text
     }
@@ -182,16 +184,16 @@ impl LineView {
                 format!("{}\n", self.trouble(&format!("{fault}; {way_on}")))
             }
             (_, Some(fault)) => format!("{}\n", self.trouble(&fault)),
-            (_, None) => match self.around {
-                Around::LiveRows => "\n".to_owned(),
-                Around::Nothing => self.dim_line("the turn is over; type what comes next"),
+            (_, None) => match self.live_area {
+                LiveArea::Shown => "\n".to_owned(),
+                LiveArea::Absent => self.dim_line("the turn is over; type what comes next"),
             },
         }
     }
 }
 
 /// A right beyond the session's, in plain words.
-pub(crate) fn wider(widening: &Widening) -> String {
+pub(crate) fn describe_widening(widening: &Widening) -> String {
     match widening {
         Widening::Network => "network, for this call alone".to_owned(),
         Widening::Hosts(hosts) => {
@@ -199,7 +201,7 @@ pub(crate) fn wider(widening: &Widening) -> String {
             format!("network to {}, for this call alone", hosts.join(", "))
         }
         Widening::Directory(dir) => {
-            format!("{}, for this call alone", plain(&dir.to_path().display().to_string()))
+            format!("{}, for this call alone", sanitize(&dir.to_path().display().to_string()))
         }
         Widening::GitAdmin => {
             "what .git/config, hooks and their like hold, for this call alone".to_owned()
@@ -239,8 +241,8 @@ fn changed(change: &Change) -> String {
         ),
         Change::Mode(mode) => format!("mode {}", mode.name()),
         Change::Model(name) => format!("model {name} from the next request on"),
-        Change::Pin(file) => format!("{} is pinned from the next request on", plain(file)),
-        Change::Unpin(file) => format!("{} is pinned no more", plain(file)),
+        Change::Pin(file) => format!("{} is pinned from the next request on", sanitize(file)),
+        Change::Unpin(file) => format!("{} is pinned no more", sanitize(file)),
         Change::AddDirectory(dir) => {
             format!("tools may use {}", dir.to_path().display())
         }
@@ -248,7 +250,7 @@ fn changed(change: &Change) -> String {
 }
 
 fn indented(mark: &str, text: &str) -> String {
-    let text = plain(text);
+    let text = sanitize(text);
     let lines: Vec<_> = text.trim_end().lines().map(|line| format!("{mark}{line}")).collect();
     lines.join("\n")
 }

@@ -6,12 +6,12 @@
 
 mod task;
 
-use crate::calling::Calling;
-use crate::ear::{Ear, QUIET, SLOW, UNANSWERED};
-use crate::run_error::{RunError, Stop};
-use crate::supervisors::{Silence, Supervisors};
+use crate::call_time::CallTime;
+use crate::client_error::{ClientError, StopReason};
+use crate::event_reader::{EventReader, MAX_PINGS, PING_AFTER, SLOW_NOTE};
+use crate::run_view::{Moment, RunView, ViewOutput};
+use crate::supervisor_source::{SilenceAction, SupervisorSource};
 use crate::transcript::{OpenedSession, Transcript};
-use crate::view::{Moment, Shown, View};
 use ipc::{ChannelError, Sender};
 use protocol::client::{
     Event, FailedKind, FromClient, Opening, Others, Parting, Rights, Since, Start, ToClient,
@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::time::{Duration, Instant};
 
-pub use task::{Finished, Input, Prompts, RunFailure, Task};
+pub use task::{Finished, Prompts, RunFailure, RunInput, Task};
 
 /// Words held for a view that is slower than the supervisor, before the supervisor waits.
 const QUEUE: usize = 256;
@@ -39,10 +39,10 @@ const REOPENED: &str = "while the session was opened again";
 /// # Errors
 /// Where there was no session, or the supervisor was lost for good.
 pub fn run(
-    supervisors: &mut dyn Supervisors,
+    supervisors: &mut dyn SupervisorSource,
     mut task: Task,
-    view: &mut dyn View,
-    signals: impl FnOnce(SyncSender<Input>),
+    view: &mut dyn RunView,
+    signals: impl FnOnce(SyncSender<RunInput>),
 ) -> Result<Finished, RunFailure> {
     let began = Instant::now();
     let deadline = task.time_limit.map(|limit| began + limit);
@@ -52,40 +52,40 @@ pub fn run(
         Prompts::One => None,
         Prompts::Following(next) => Some(read_prompts(next, sender.clone())),
     };
-    let ear = Ear::new(sender);
+    let ear = EventReader::new(sender);
     let say = ear
-        .begin(supervisors, &task.opening, &task.papers)
+        .connect(supervisors, &task.opening, &task.papers)
         .map_err(|error| RunFailure { session: None, error })?;
-    let mut run = Run {
+    let mut run = OneShot {
         supervisors,
         task,
-        say,
-        ear,
+        sender: say,
+        reader: ear,
         inputs,
         unanswered: 0,
         deadline,
         stopped: None,
-        output: Output::Open,
+        output: OutputState::Open,
         view,
-        seen: 0,
-        prompt: Prompt::ToBeSaid,
+        last_seq: 0,
+        prompt: PromptState::Unsent,
         wanted,
         session: None,
         losses: 0,
-        calling: Calling::default(),
+        call_time: CallTime::default(),
     };
-    run.go(began).map_err(|error| RunFailure { session: run.session.take(), error })
+    run.run(began).map_err(|error| RunFailure { session: run.session.take(), error })
 }
 
 /// A thread that reads one prompt each time it is asked to, so that signals are heard meanwhile.
 fn read_prompts(
     mut next: Box<dyn FnMut() -> Option<Result<String, String>> + Send>,
-    inputs: SyncSender<Input>,
+    inputs: SyncSender<RunInput>,
 ) -> SyncSender<()> {
     let (wanted, asked) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
         while asked.recv().is_ok() {
-            if inputs.send(Input::Next(next())).is_err() {
+            if inputs.send(RunInput::Next(next())).is_err() {
                 return;
             }
         }
@@ -95,47 +95,47 @@ fn read_prompts(
 
 /// Whether somebody reads the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Output {
+enum OutputState {
     Open,
     Closed,
 }
 
 /// Whether the supervisor has put the prompt on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Prompt {
-    ToBeSaid,
+enum PromptState {
+    Unsent,
     /// Over the present connection; nothing was heard of it yet.
-    Said,
-    Waits,
-    Kept,
+    Sent,
+    Queued,
+    Recorded,
 }
 
-struct Run<'a> {
-    supervisors: &'a mut dyn Supervisors,
+struct OneShot<'a> {
+    supervisors: &'a mut dyn SupervisorSource,
     task: Task,
-    say: Sender<FromClient>,
-    ear: Ear<Input>,
-    inputs: mpsc::Receiver<Input>,
+    sender: Sender<FromClient>,
+    reader: EventReader<RunInput>,
+    inputs: mpsc::Receiver<RunInput>,
     /// Questions for a sign of life since the last word.
     unanswered: u32,
     deadline: Option<Instant>,
-    stopped: Option<Stop>,
-    output: Output,
-    view: &'a mut dyn View,
+    stopped: Option<StopReason>,
+    output: OutputState,
+    view: &'a mut dyn RunView,
     /// The number of the last kept event that was seen.
-    seen: u64,
-    prompt: Prompt,
+    last_seq: u64,
+    prompt: PromptState,
     /// Asks for the next prompt, where more than one may come.
     wanted: Option<SyncSender<()>>,
     /// Known once it is open.
     session: Option<SessionId>,
     /// Supervisors lost since the last progress.
     losses: u32,
-    calling: Calling,
+    call_time: CallTime,
 }
 
-impl Run<'_> {
-    fn go(&mut self, began: Instant) -> Result<Finished, RunError> {
+impl OneShot<'_> {
+    fn run(&mut self, began: Instant) -> Result<Finished, ClientError> {
         let opened = self.open()?;
         let mut transcript = Transcript::new(opened);
         let shown = self.view.show(&transcript, Moment::Opened(transcript.opened()));
@@ -145,7 +145,7 @@ impl Run<'_> {
         let (mut began, mut wrong) = (began, None);
         loop {
             self.follow(&mut transcript)?;
-            let took = std::mem::take(&mut self.calling).took(began);
+            let took = std::mem::take(&mut self.call_time).timing(began);
             let conclusion = transcript.conclude(took, self.stopped.map(why));
             let shown = self.view.show(&transcript, Moment::Concluded(&conclusion));
             self.write(&shown);
@@ -159,101 +159,101 @@ impl Run<'_> {
             }
             began = Instant::now();
             transcript = Transcript::new(transcript.opened().clone());
-            self.say_prompt(&session);
+            self.send_prompt(&session);
         }
     }
 
     /// Waits for the next prompt; whether there is one.
-    fn next_prompt(&mut self, transcript: &mut Transcript) -> Result<bool, RunError> {
+    fn next_prompt(&mut self, transcript: &mut Transcript) -> Result<bool, ClientError> {
         let Some(wanted) = &self.wanted else { return Ok(false) };
         if wanted.send(()).is_err() {
             return Ok(false);
         }
         loop {
             match self.next() {
-                Input::Next(Some(Ok(text))) => {
+                RunInput::Next(Some(Ok(text))) => {
                     self.task.prompt = text;
                     return Ok(true);
                 }
-                Input::Next(Some(Err(message))) => {
-                    return Err(RunError::Failed { kind: FailedKind::Usage, message });
+                RunInput::Next(Some(Err(message))) => {
+                    return Err(ClientError::Failed { kind: FailedKind::Usage, message });
                 }
-                Input::Next(None) => return Ok(false),
-                Input::Signal(signal) => {
-                    self.stopped = Some(Stop::Signal(signal));
+                RunInput::Next(None) => return Ok(false),
+                RunInput::Signal(signal) => {
+                    self.stopped = Some(StopReason::Signal(signal));
                     return Ok(false);
                 }
-                Input::TimeOver => {
-                    self.stopped = Some(Stop::TimeLimit);
+                RunInput::TimeOver => {
+                    self.stopped = Some(StopReason::TimeLimit);
                     return Ok(false);
                 }
-                Input::Lost(error) => self.reconnect(transcript, error)?,
+                RunInput::Lost(error) => self.reconnect(transcript, error)?,
                 // Nothing of this session is waited for between two turns.
-                Input::Word(_) => {}
+                RunInput::Message(_) => {}
             }
         }
     }
 
     /// The next thing that comes in. A supervisor that is silent is asked whether it lives.
-    fn next(&mut self) -> Input {
+    fn next(&mut self) -> RunInput {
         loop {
             let now = Instant::now();
             let left = self.deadline.map(|deadline| deadline.saturating_duration_since(now));
-            let patience = left.map_or(QUIET, |left| left.min(QUIET));
+            let patience = left.map_or(PING_AFTER, |left| left.min(PING_AFTER));
             match self.inputs.recv_timeout(patience) {
-                Ok(Input::Word(ToClient::Pong(_))) => self.unanswered = 0,
+                Ok(RunInput::Message(ToClient::Pong(_))) => self.unanswered = 0,
                 Ok(input) => {
                     self.unanswered = 0;
                     return input;
                 }
-                Err(RecvTimeoutError::Disconnected) => return Input::Lost(ChannelError::Closed),
-                Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= QUIET) => {
-                    return Input::TimeOver;
+                Err(RecvTimeoutError::Disconnected) => return RunInput::Lost(ChannelError::Closed),
+                Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= PING_AFTER) => {
+                    return RunInput::TimeOver;
                 }
-                Err(RecvTimeoutError::Timeout) if self.unanswered >= UNANSWERED => {
-                    if self.is_lost() {
-                        return Input::Lost(io::Error::from(io::ErrorKind::TimedOut).into());
+                Err(RecvTimeoutError::Timeout) if self.unanswered >= MAX_PINGS => {
+                    if self.give_up_on_silence() {
+                        return RunInput::Lost(io::Error::from(io::ErrorKind::TimedOut).into());
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     self.unanswered += 1;
                     // Should this fail, the loss of the supervisor comes in by itself.
-                    let _ = self.say.send(&FromClient::Ping(u64::from(self.unanswered)));
+                    let _ = self.sender.send(&FromClient::Ping(u64::from(self.unanswered)));
                 }
             }
         }
     }
 
     /// Whether a supervisor that does not answer is given up.
-    fn is_lost(&mut self) -> bool {
-        let look = self.unanswered - UNANSWERED;
-        match self.ear.unanswered(self.supervisors, look) {
-            Silence::Deaf | Silence::Stuck => {
+    fn give_up_on_silence(&mut self) -> bool {
+        let look = self.unanswered - MAX_PINGS;
+        match self.reader.on_silence(self.supervisors, look) {
+            SilenceAction::Reconnect | SilenceAction::Kill => {
                 self.unanswered = 0;
                 return true;
             }
-            Silence::Slow if look == 0 => {
-                self.write(&Shown { out: String::new(), err: format!("{SLOW}\n") });
+            SilenceAction::Wait if look == 0 => {
+                self.write(&ViewOutput { out: String::new(), err: format!("{SLOW_NOTE}\n") });
             }
-            Silence::Slow => {}
+            SilenceAction::Wait => {}
         }
         self.unanswered += 1;
         false
     }
 
     /// Waits for the session and attaches to it, behind what was seen.
-    fn open(&mut self) -> Result<OpenedSession, RunError> {
+    fn open(&mut self) -> Result<OpenedSession, ClientError> {
         let word = match self.next() {
-            Input::Word(word) => word,
-            Input::Lost(error) => return Err(RunError::Lost(error)),
-            Input::Next(_) => return Err(RunError::Lost(ChannelError::OutOfTurn)),
-            Input::Signal(signal) => {
-                return Err(RunError::Stopped(Stop::Signal(signal)));
+            RunInput::Message(word) => word,
+            RunInput::Lost(error) => return Err(ClientError::Lost(error)),
+            RunInput::Next(_) => return Err(ClientError::Lost(ChannelError::OutOfTurn)),
+            RunInput::Signal(signal) => {
+                return Err(ClientError::Stopped(StopReason::Signal(signal)));
             }
-            Input::TimeOver => return Err(RunError::Stopped(Stop::TimeLimit)),
+            RunInput::TimeOver => return Err(ClientError::Stopped(StopReason::TimeLimit)),
         };
         if let ToClient::Failed { kind, message } = word {
-            return Err(RunError::Failed { kind, message });
+            return Err(ClientError::Failed { kind, message });
         }
         let ToClient::Opened {
             session,
@@ -267,40 +267,40 @@ impl Run<'_> {
             ..
         } = word
         else {
-            return Err(RunError::Lost(ChannelError::OutOfTurn));
+            return Err(ClientError::Lost(ChannelError::OutOfTurn));
         };
         if self.session.is_none() {
-            self.seen = last_seq;
+            self.last_seq = last_seq;
         }
         self.session = Some(session.clone());
-        let from = self.seen.saturating_add(1);
-        self.say.send(&follow(&session, from)).map_err(RunError::Lost)?;
+        let from = self.last_seq.saturating_add(1);
+        self.sender.send(&follow(&session, from)).map_err(ClientError::Lost)?;
         let project = self.task.opening.project.to_path().display().to_string();
         Ok(OpenedSession { session, project, model, facts, tools, mode, sandbox, warnings })
     }
 
     /// Follows the session until its turn is over, or whoever stops it has waited long enough.
-    fn follow(&mut self, transcript: &mut Transcript) -> Result<(), RunError> {
+    fn follow(&mut self, transcript: &mut Transcript) -> Result<(), ClientError> {
         let session = transcript.opened().session.clone();
         while !transcript.is_over() {
             match self.next() {
-                Input::Word(ToClient::Event { session: about, seq, event }) => {
+                RunInput::Message(ToClient::Event { session: about, seq, event }) => {
                     if about == session {
                         ipc::step!("client: event seen");
-                        if seq > self.seen && transcript.is_progress(&event) {
+                        if seq > self.last_seq && transcript.is_progress(&event) {
                             self.losses = 0;
                         }
-                        self.seen = self.seen.max(seq);
+                        self.last_seq = self.last_seq.max(seq);
                         self.happened(transcript, &event);
                     }
                 }
-                Input::Word(ToClient::Attached { .. }) => {
-                    if self.prompt == Prompt::ToBeSaid {
-                        self.say_prompt(&session);
+                RunInput::Message(ToClient::Attached { .. }) => {
+                    if self.prompt == PromptState::Unsent {
+                        self.send_prompt(&session);
                         ipc::step!("client: prompt sent");
                     }
                 }
-                Input::Word(ToClient::TakenBack { texts, .. }) => {
+                RunInput::Message(ToClient::TakenBack { texts, .. }) => {
                     // It waited, and does no more: nothing of this run is left there.
                     if texts.contains(&self.task.prompt) {
                         break;
@@ -309,18 +309,18 @@ impl Run<'_> {
                     self.interrupt(&session);
                 }
                 // Read too slowly: what was left out comes from the disk.
-                Input::Word(ToClient::Behind { session }) => {
-                    let _ = self.say.send(&follow(&session, self.seen + 1));
+                RunInput::Message(ToClient::Behind { session }) => {
+                    let _ = self.sender.send(&follow(&session, self.last_seq + 1));
                 }
-                Input::Word(ToClient::Failed { kind, message }) => {
-                    return Err(RunError::Failed { kind, message });
+                RunInput::Message(ToClient::Failed { kind, message }) => {
+                    return Err(ClientError::Failed { kind, message });
                 }
                 // It was to end anyway.
-                Input::Word(ToClient::Detached { .. }) if self.stopped.is_some() => break,
-                Input::Word(ToClient::Detached { parting, reason, .. }) => {
-                    return Err(sent_away(parting, &session, &reason));
+                RunInput::Message(ToClient::Detached { .. }) if self.stopped.is_some() => break,
+                RunInput::Message(ToClient::Detached { parting, reason, .. }) => {
+                    return Err(detached_error(parting, &session, &reason));
                 }
-                Input::Word(
+                RunInput::Message(
                     ToClient::Welcome { .. }
                     | ToClient::Refused { .. }
                     | ToClient::Opened { .. }
@@ -330,52 +330,52 @@ impl Run<'_> {
                     | ToClient::Done
                     | ToClient::Pong(_)
                     | ToClient::Processes(_),
-                ) => return Err(RunError::Lost(ChannelError::OutOfTurn)),
-                Input::Lost(error) if self.stopped.is_none() => {
+                ) => return Err(ClientError::Lost(ChannelError::OutOfTurn)),
+                RunInput::Lost(error) if self.stopped.is_none() => {
                     self.reconnect(transcript, error)?;
                 }
-                Input::Lost(_) => break,
+                RunInput::Lost(_) => break,
                 // It was not asked for.
-                Input::Next(_) => {}
+                RunInput::Next(_) => {}
                 // The second one does not wait.
-                Input::Signal(_) | Input::TimeOver if self.stopped.is_some() => break,
-                Input::Signal(signal) => self.stop(Stop::Signal(signal), &session),
-                Input::TimeOver => self.stop(Stop::TimeLimit, &session),
+                RunInput::Signal(_) | RunInput::TimeOver if self.stopped.is_some() => break,
+                RunInput::Signal(signal) => self.stop(StopReason::Signal(signal), &session),
+                RunInput::TimeOver => self.stop(StopReason::TimeLimit, &session),
             }
             // Nothing was asked for yet that would have to end.
-            if self.stopped.is_some() && self.prompt == Prompt::ToBeSaid {
+            if self.stopped.is_some() && self.prompt == PromptState::Unsent {
                 break;
             }
         }
         Ok(())
     }
 
-    fn say_prompt(&mut self, session: &SessionId) {
-        self.prompt = Prompt::Said;
+    fn send_prompt(&mut self, session: &SessionId) {
+        self.prompt = PromptState::Sent;
         let word = FromClient::Prompt { session: session.clone(), text: self.task.prompt.clone() };
         // Should this fail, the loss of the supervisor comes in by itself.
-        let _ = self.say.send(&word);
+        let _ = self.sender.send(&word);
     }
 
     fn happened(&mut self, transcript: &mut Transcript, event: &Event) {
         let own = self.task.prompt.as_str();
         if matches!(event, Event::Prompt { text } if text == own) {
-            self.prompt = Prompt::Kept;
+            self.prompt = PromptState::Recorded;
         }
         // On disk already, behind a turn that somebody else began.
         if matches!(event, Event::Queue { texts } if texts.iter().any(|text| text == own)) {
-            self.prompt = Prompt::Waits;
+            self.prompt = PromptState::Queued;
         }
         // The end of somebody else's turn is not the end of this run.
-        if matches!(event, Event::TurnEnded { .. }) && self.prompt != Prompt::Kept {
+        if matches!(event, Event::TurnEnded { .. }) && self.prompt != PromptState::Recorded {
             return;
         }
         transcript.update(event);
-        self.calling.now(transcript.open_calls());
+        self.call_time.set_open(transcript.open_calls());
         let shown = self.view.show(transcript, Moment::Happened(event));
         self.write(&shown);
-        if self.output == Output::Closed && self.stopped.is_none() {
-            self.stop(Stop::OutputClosed, &transcript.opened().session.clone());
+        if self.output == OutputState::Closed && self.stopped.is_none() {
+            self.stop(StopReason::OutputClosed, &transcript.opened().session.clone());
         }
     }
 
@@ -385,14 +385,14 @@ impl Run<'_> {
         &mut self,
         transcript: &mut Transcript,
         error: ChannelError,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), ClientError> {
         let place = match transcript.open_calls() {
             0 => "while the model was asked",
             _ => "while a call ran",
         };
         self.lose(error.to_string(), place)?;
-        if self.prompt == Prompt::Said {
-            self.prompt = Prompt::ToBeSaid;
+        if self.prompt == PromptState::Sent {
+            self.prompt = PromptState::Unsent;
         }
         let reason = "the supervisor was lost; another one goes on with the session".to_owned();
         self.happened(transcript, &Event::Struck { reason });
@@ -401,57 +401,57 @@ impl Run<'_> {
         let opening = Opening { start, ..self.task.opening.clone() };
         loop {
             match self.open_at_another(&opening) {
-                Err(RunError::Lost(error)) => self.lose(error.to_string(), REOPENED)?,
-                Err(RunError::NoSupervisor(error)) => self.lose(error.to_string(), REOPENED)?,
+                Err(ClientError::Lost(error)) => self.lose(error.to_string(), REOPENED)?,
+                Err(ClientError::NoSupervisor(error)) => self.lose(error.to_string(), REOPENED)?,
                 opened => return opened,
             }
         }
     }
 
-    fn open_at_another(&mut self, opening: &Opening) -> Result<(), RunError> {
-        self.say = self.ear.begin(self.supervisors, opening, &self.task.papers)?;
+    fn open_at_another(&mut self, opening: &Opening) -> Result<(), ClientError> {
+        self.sender = self.reader.connect(self.supervisors, opening, &self.task.papers)?;
         self.open().map(drop)
     }
 
     /// Counts a supervisor that was lost; too many without progress are the run's end.
-    fn lose(&mut self, how: String, place: &'static str) -> Result<(), RunError> {
+    fn lose(&mut self, how: String, place: &'static str) -> Result<(), ClientError> {
         self.losses += 1;
         if self.losses < LOSSES {
             return Ok(());
         }
         let how = self.supervisors.how_lost().unwrap_or(how);
-        Err(RunError::LostAgain { losses: self.losses, how, place })
+        Err(ClientError::LostAgain { losses: self.losses, how, place })
     }
 
     /// Asks the turn to end, and gives it some time to.
-    fn stop(&mut self, why: Stop, session: &SessionId) {
+    fn stop(&mut self, why: StopReason, session: &SessionId) {
         self.stopped = Some(why);
         self.deadline = Some(Instant::now() + GRACE);
         match self.prompt {
-            Prompt::ToBeSaid => {}
+            PromptState::Unsent => {}
             // The turn that runs may be somebody else's.
-            Prompt::Said | Prompt::Waits => {
+            PromptState::Sent | PromptState::Queued => {
                 let text = self.task.prompt.clone();
                 let word = FromClient::Withdraw { session: session.clone(), text };
                 // Should this fail, the loss of the supervisor comes in by itself.
-                let _ = self.say.send(&word);
+                let _ = self.sender.send(&word);
             }
-            Prompt::Kept => self.interrupt(session),
+            PromptState::Recorded => self.interrupt(session),
         }
     }
 
     fn interrupt(&self, session: &SessionId) {
         // As above.
-        let _ = self.say.send(&FromClient::Interrupt { session: session.clone() });
+        let _ = self.sender.send(&FromClient::Interrupt { session: session.clone() });
     }
 
-    fn write(&mut self, shown: &Shown) {
+    fn write(&mut self, shown: &ViewOutput) {
         // Nobody who closed standard error wants to hear of it.
         let _ = io::stderr().write_all(shown.err.as_bytes());
-        if self.output == Output::Open && !shown.out.is_empty() {
+        if self.output == OutputState::Open && !shown.out.is_empty() {
             let mut out = io::stdout().lock();
             if out.write_all(shown.out.as_bytes()).and_then(|()| out.flush()).is_err() {
-                self.output = Output::Closed;
+                self.output = OutputState::Closed;
             }
         }
     }
@@ -468,7 +468,7 @@ fn follow(session: &SessionId, from: u64) -> FromClient {
 }
 
 /// What a run comes to whose session is not there for it any more.
-fn sent_away(parting: Parting, session: &SessionId, reason: &str) -> RunError {
+fn detached_error(parting: Parting, session: &SessionId, reason: &str) -> ClientError {
     let kind = match parting {
         Parting::TakenOver => FailedKind::Held,
         Parting::Ended => FailedKind::Ending,
@@ -476,13 +476,13 @@ fn sent_away(parting: Parting, session: &SessionId, reason: &str) -> RunError {
     };
     let message =
         format!("{reason}. `agentd show {session}` reads it, `--resume {session}` goes on");
-    RunError::Failed { kind, message }
+    ClientError::Failed { kind, message }
 }
 
-fn why(stop: Stop) -> &'static str {
+fn why(stop: StopReason) -> &'static str {
     match stop {
-        Stop::Signal(_) => "interrupted by a signal",
-        Stop::TimeLimit => "the time limit of --timeout was reached",
-        Stop::OutputClosed => "nobody reads the output any more",
+        StopReason::Signal(_) => "interrupted by a signal",
+        StopReason::TimeLimit => "the time limit of --timeout was reached",
+        StopReason::OutputClosed => "nobody reads the output any more",
     }
 }

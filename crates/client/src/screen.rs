@@ -1,15 +1,15 @@
 //! An attached terminal as a model: inputs in, effects out. Pure; its views are `line_view` and
 //! `live`, its world is `attach`.
 
-pub(crate) mod command;
+pub(crate) mod colon_command;
 pub(crate) mod editor;
-mod keys;
+mod key_input;
+mod messages;
 #[cfg(test)]
 mod tests;
-mod words;
 
-use crate::blocks::{Blocks, Item};
 use crate::cost::Spent;
+use crate::screen_items::{ScreenItem, ScreenItems};
 use editor::Editor;
 use protocol::client::{
     FailedKind, FromClient, ModelFacts, Others, Rights, Since, Start, ToClient,
@@ -20,7 +20,7 @@ use protocol::hosts::HostRule;
 use protocol::ids::SessionId;
 use protocol::judgement::Mode;
 
-pub use keys::Key;
+pub use key_input::KeyPress;
 
 /// Events that are shown of a session that has more: some screens full.
 const FIRST_PAGE: u32 = 200;
@@ -29,13 +29,13 @@ const FIRST_PAGE: u32 = 200;
 #[derive(Debug)]
 // Each is moved once; a box for each word would cost more than it saves.
 #[allow(clippy::large_enum_variant)]
-pub enum Input {
+pub enum ScreenInput {
     /// A word of the supervisor.
-    Word(ToClient),
+    Message(ToClient),
     /// The supervisor is gone, and why.
     Lost(String),
     /// A key.
-    Key(Key),
+    Key(KeyPress),
     /// Text that was pasted.
     Paste(String),
     /// A whole line, from a terminal that knows no keys.
@@ -50,13 +50,13 @@ pub enum Input {
 
 /// Something to be done.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum ScreenEffect {
     /// Say this to the supervisor.
-    Say(FromClient),
+    Send(FromClient),
     /// Show this for good.
-    Show(Item),
+    Show(ScreenItem),
     /// Show these, which were before what is shown.
-    ShowEarlier(Vec<Item>),
+    ShowEarlier(Vec<ScreenItem>),
     /// Make a person look here.
     Bell,
     /// Find a supervisor in the place of the lost one, and open the session there.
@@ -70,12 +70,12 @@ pub enum Effect {
     /// Paint everything anew.
     Repaint,
     /// The end.
-    Leave(Leaving),
+    Leave(LeaveReason),
 }
 
 /// How a terminal leaves a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Leaving {
+pub enum LeaveReason {
     /// A person left; nothing runs there.
     Quit,
     /// A person left, or was sent away; the session goes on. The reason, where there is one.
@@ -92,7 +92,7 @@ pub enum Leaving {
 
 /// What the session is doing, as far as this terminal knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum TurnState {
     Idle,
     Working,
 }
@@ -112,7 +112,7 @@ pub(crate) enum Focus {
 
 /// Where this terminal is with the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum ConnectionState {
     /// Nothing is open.
     Closed,
     /// What was before is being told.
@@ -132,14 +132,14 @@ pub(crate) enum Pending {
 
 /// Where a terminal goes when it opens another session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Moving {
-    ToCopy,
-    ToNew,
+pub(crate) enum SwitchTo {
+    Copy,
+    New,
 }
 
 /// What is known of the session beside its events.
 #[derive(Debug, Clone)]
-pub(crate) struct Facts {
+pub(crate) struct SessionFacts {
     pub(crate) session: Option<SessionId>,
     pub(crate) model: String,
     pub(crate) of_model: ModelFacts,
@@ -151,7 +151,7 @@ pub(crate) struct Facts {
 
 /// How a person came to this session.
 #[derive(Debug, Clone)]
-pub struct Entrance {
+pub struct AttachOptions {
     /// What they may do.
     pub rights: Rights,
     /// What becomes of the other terminals.
@@ -165,12 +165,12 @@ pub struct Entrance {
 /// The model.
 #[derive(Debug)]
 pub struct Screen {
-    pub(crate) entrance: Entrance,
-    pub(crate) facts: Facts,
-    pub(crate) blocks: Blocks,
-    pub(crate) turn: Turn,
+    pub(crate) options: AttachOptions,
+    pub(crate) facts: SessionFacts,
+    pub(crate) items: ScreenItems,
+    pub(crate) turn: TurnState,
     pub(crate) focus: Focus,
-    pub(crate) link: Link,
+    pub(crate) connection: ConnectionState,
     pub(crate) queue: Vec<String>,
     pub(crate) editor: Editor,
     pub(crate) reason: Editor,
@@ -184,11 +184,11 @@ pub struct Screen {
     pub(crate) spent: Spent,
     pub(crate) pending: Pending,
     /// Prompts that were said and are not known to be on disk.
-    said: Vec<String>,
+    sent: Vec<String>,
     /// Those of them that were said over a connection that is lost.
     unsure: Vec<String>,
     /// What the session is to this one that is opened next.
-    pub(crate) moving: Moving,
+    pub(crate) switch_to: SwitchTo,
     /// Why the supervisor said that it ends, until it says something else.
     refused: Option<String>,
     /// Numbers of the first and the last kept event seen.
@@ -199,10 +199,10 @@ pub struct Screen {
 impl Screen {
     /// A terminal that has seen nothing yet.
     #[must_use]
-    pub fn new(entrance: Entrance) -> Self {
+    pub fn new(entrance: AttachOptions) -> Self {
         Self {
-            entrance,
-            facts: Facts {
+            options: entrance,
+            facts: SessionFacts {
                 session: None,
                 model: String::new(),
                 of_model: ModelFacts::default(),
@@ -211,10 +211,10 @@ impl Screen {
                 hosts: Vec::new(),
                 sandbox: String::new(),
             },
-            blocks: Blocks::default(),
-            turn: Turn::Idle,
+            items: ScreenItems::default(),
+            turn: TurnState::Idle,
             focus: Focus::Line,
-            link: Link::Closed,
+            connection: ConnectionState::Closed,
             queue: Vec::new(),
             editor: Editor::default(),
             reason: Editor::default(),
@@ -223,9 +223,9 @@ impl Screen {
             last_usage: Usage::default(),
             spent: Spent::default(),
             pending: Pending::Nothing,
-            said: Vec::new(),
+            sent: Vec::new(),
             unsure: Vec::new(),
-            moving: Moving::ToCopy,
+            switch_to: SwitchTo::Copy,
             refused: None,
             first_seq: None,
             last_seq: 0,
@@ -239,63 +239,66 @@ impl Screen {
     }
 
     /// What to do about an input.
-    pub fn update(&mut self, input: Input) -> Vec<Effect> {
+    pub fn update(&mut self, input: ScreenInput) -> Vec<ScreenEffect> {
         match input {
-            Input::Word(word) => self.word(word),
-            Input::Lost(why) => self.lost(&why),
-            Input::Key(key) => self.key(key),
-            Input::Paste(text) => self.paste(&text),
-            Input::Line(line) => self.line(&line),
-            Input::HungUp => self.leave(),
+            ScreenInput::Message(word) => self.on_message(word),
+            ScreenInput::Lost(why) => self.lost(&why),
+            ScreenInput::Key(key) => self.key(key),
+            ScreenInput::Paste(text) => self.paste(&text),
+            ScreenInput::Line(line) => self.line(&line),
+            ScreenInput::HungUp => self.leave(),
             // Rows are painted for the size there is, whenever something came in.
-            Input::Resized(..) => Vec::new(),
-            Input::Signal(signal) => vec![Effect::Leave(Leaving::Signal(signal))],
+            ScreenInput::Resized(..) => Vec::new(),
+            ScreenInput::Signal(signal) => vec![ScreenEffect::Leave(LeaveReason::Signal(signal))],
         }
     }
 
     /// Prompts of which nobody knows whether the session took them.
     #[must_use]
     pub fn unconfirmed(&self) -> Vec<String> {
-        self.unsure.iter().chain(&self.said).cloned().collect()
+        self.unsure.iter().chain(&self.sent).cloned().collect()
     }
 
     /// Whether the supervisor has something to tell that has not come yet.
     #[must_use]
-    pub fn is_owed(&self) -> bool {
-        self.turn == Turn::Working || self.link != Link::Live
+    pub fn awaits_supervisor(&self) -> bool {
+        self.turn == TurnState::Working || self.connection != ConnectionState::Live
     }
 
     /// A directory was found by its real path.
     #[must_use]
-    pub fn add_directory(&self, real: FilePath) -> Vec<Effect> {
+    pub fn add_directory(&self, real: FilePath) -> Vec<ScreenEffect> {
         self.change(protocol::client::Change::AddDirectory(real))
     }
 
-    fn lost(&mut self, why: &str) -> Vec<Effect> {
+    fn lost(&mut self, why: &str) -> Vec<ScreenEffect> {
         let Some(session) = self.facts.session.clone() else {
-            return vec![Effect::Leave(Leaving::Failed(FailedKind::Internal, why.to_owned()))];
+            return vec![ScreenEffect::Leave(LeaveReason::Failed(
+                FailedKind::Internal,
+                why.to_owned(),
+            ))];
         };
         // It said why it ends: nobody brings it up again behind the back of who ended it.
         if let Some(why) = self.refused.take() {
-            return vec![Effect::Leave(Leaving::Lost(why))];
+            return vec![ScreenEffect::Leave(LeaveReason::Lost(why))];
         }
-        self.unsure.append(&mut self.said);
-        self.link = Link::Closed;
-        self.blocks.lost();
+        self.unsure.append(&mut self.sent);
+        self.connection = ConnectionState::Closed;
+        self.items.lost();
         self.queue.clear();
-        self.turn = Turn::Idle;
+        self.turn = TurnState::Idle;
         self.focus = Focus::Line;
         let note = "the connection is lost; connecting again".to_owned();
-        vec![Effect::Show(Item::Note(note)), Effect::Reconnect(session)]
+        vec![ScreenEffect::Show(ScreenItem::Note(note)), ScreenEffect::Reconnect(session)]
     }
 
     /// How to see the session from where this terminal stopped.
-    fn attach(&self, session: SessionId) -> Effect {
+    fn attach(&self, session: SessionId) -> ScreenEffect {
         let from = match self.last_seq {
             0 => Since::Newest(FIRST_PAGE),
             last => Since::Seq(last + 1),
         };
-        let Entrance { rights, others, .. } = self.entrance;
-        Effect::Say(FromClient::Attach { session, from, rights, others })
+        let AttachOptions { rights, others, .. } = self.options;
+        ScreenEffect::Send(FromClient::Attach { session, from, rights, others })
     }
 }

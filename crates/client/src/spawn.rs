@@ -17,16 +17,16 @@ use std::time::{Duration, Instant};
 
 /// Longest time until a new supervisor says where its socket is: it clears what is left of earlier
 /// ones first.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest time for a supervisor to end its workers in order, before it is killed. Its own ladder
 /// takes 2 s from TERM to KILL.
-const END_PATIENCE: Duration = Duration::from_secs(6);
+const END_TIMEOUT: Duration = Duration::from_secs(6);
 /// Longest first word; stops a foreign program from filling memory.
-const WORD_CAP: u64 = 64 << 10;
+const MESSAGE_CAP: u64 = 64 << 10;
 
 /// How a supervisor is started.
 #[derive(Debug, Clone, Copy)]
-pub struct Launch<'a> {
+pub struct SupervisorLaunch<'a> {
     /// Its executable.
     pub executable: &'a Path,
     /// Variables that it must not inherit: a key belongs to the provider alone.
@@ -35,7 +35,7 @@ pub struct Launch<'a> {
     pub with: &'a [(String, String)],
 }
 
-impl Launch<'_> {
+impl SupervisorLaunch<'_> {
     fn command(&self, mode: &str) -> Command {
         let mut command = Command::new(self.executable);
         command.arg(mode);
@@ -53,12 +53,12 @@ impl Launch<'_> {
 /// # Errors
 /// Where it cannot be started, or fails.
 pub fn key_of_command(line: &str) -> io::Result<OwnedFd> {
-    let memory = crate::key::memory_file()?;
+    let memory = crate::sealed_key::memory_file()?;
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(line).stdout(Stdio::from(memory.try_clone()?));
     let status = command.status()?;
     match status.success() {
-        true => crate::key::sealed(memory),
+        true => crate::sealed_key::sealed(memory),
         false => Err(io::Error::other(format!("it ended with {status}"))),
     }
 }
@@ -68,14 +68,14 @@ pub fn key_of_command(line: &str) -> io::Result<OwnedFd> {
 /// # Errors
 /// Where it is missing, cannot be started, or says why it cannot run; the kind `taken` says that
 /// another one runs.
-pub(crate) fn start_daemon(launch: &Launch<'_>) -> Result<(), SpawnError> {
-    let refused = |source| SpawnError::Refused { path: launch.executable.to_owned(), source };
+pub(crate) fn start_daemon(launch: &SupervisorLaunch<'_>) -> Result<(), StartError> {
+    let refused = |source| StartError::Refused { path: launch.executable.to_owned(), source };
     let (ours, theirs) = UnixStream::pair().map_err(refused)?;
     let mut command = launch.command("--daemon");
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().map_err(refused)?;
     drop(command);
-    let word = first_word(&ours, &mut child).map(drop);
+    let word = startup_message(&ours, &mut child).map(drop);
     if word.is_err() {
         // It has said why, and ends by itself.
         let _ = child.wait();
@@ -86,9 +86,9 @@ pub(crate) fn start_daemon(launch: &Launch<'_>) -> Result<(), SpawnError> {
 /// Puts the daemon in the place of this process, in the foreground: for service managers. Returns
 /// only where that fails.
 #[must_use]
-pub fn become_daemon(launch: &Launch<'_>) -> SpawnError {
+pub fn become_daemon(launch: &SupervisorLaunch<'_>) -> StartError {
     let source = launch.command("--foreground").exec();
-    SpawnError::Refused { path: launch.executable.to_owned(), source }
+    StartError::Refused { path: launch.executable.to_owned(), source }
 }
 
 /// A supervisor that this process started and that ends with it.
@@ -103,7 +103,7 @@ pub struct PrivateSupervisor {
 
 /// Why there is no supervisor.
 #[derive(Debug, thiserror::Error)]
-pub enum SpawnError {
+pub enum StartError {
     /// Its executable is not where this one is.
     #[error("{} is missing", path.display())]
     Missing {
@@ -143,13 +143,13 @@ pub enum SpawnError {
 /// The first word on the lifeline.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum FirstWord {
+enum StartupMessage {
     Up { socket: PathBuf, token_file: PathBuf },
-    Down { error: Complaint },
+    Down { error: StartupError },
 }
 
 #[derive(Debug, Deserialize)]
-struct Complaint {
+struct StartupError {
     kind: String,
     message: String,
 }
@@ -157,12 +157,12 @@ struct Complaint {
 /// The executable of this name beside the one that runs.
 ///
 /// # Errors
-/// [`SpawnError::Missing`], naming the path, or [`SpawnError::Nowhere`] where /proc does not say where
+/// [`StartError::Missing`], naming the path, or [`StartError::Nowhere`] where /proc does not say where
 /// this one lies.
-pub fn beside_self(name: &str) -> Result<PathBuf, SpawnError> {
+pub fn sibling_executable(name: &str) -> Result<PathBuf, StartError> {
     let own = std::env::current_exe().and_then(fs::canonicalize);
-    let path = own.map_err(SpawnError::Nowhere)?.with_file_name(name);
-    if path.is_file() { Ok(path) } else { Err(SpawnError::Missing { path }) }
+    let path = own.map_err(StartError::Nowhere)?.with_file_name(name);
+    if path.is_file() { Ok(path) } else { Err(StartError::Missing { path }) }
 }
 
 impl PrivateSupervisor {
@@ -170,8 +170,8 @@ impl PrivateSupervisor {
     ///
     /// # Errors
     /// Where it is missing, cannot be started, or says why it cannot run.
-    pub fn start(launch: &Launch<'_>) -> Result<Self, SpawnError> {
-        let refused = |source| SpawnError::Refused { path: launch.executable.to_owned(), source };
+    pub fn start(launch: &SupervisorLaunch<'_>) -> Result<Self, StartError> {
+        let refused = |source| StartError::Refused { path: launch.executable.to_owned(), source };
         let (ours, theirs) = UnixStream::pair().map_err(refused)?;
         let mut command = launch.command("--private");
         command
@@ -185,10 +185,10 @@ impl PrivateSupervisor {
         let mut started =
             Self { child, lifeline: Some(ours), socket: PathBuf::new(), token: String::new() };
         let (socket, token_file) = match &started.lifeline {
-            Some(lifeline) => first_word(lifeline, &mut started.child)?,
-            None => return Err(SpawnError::NotUp { why: "it was ended".to_owned() }),
+            Some(lifeline) => startup_message(lifeline, &mut started.child)?,
+            None => return Err(StartError::NotUp { why: "it was ended".to_owned() }),
         };
-        let token = fs::read_to_string(&token_file).map_err(|error| SpawnError::NotUp {
+        let token = fs::read_to_string(&token_file).map_err(|error| StartError::NotUp {
             why: format!("its token {} cannot be read: {error}", token_file.display()),
         })?;
         started.socket = socket;
@@ -242,7 +242,7 @@ impl PrivateSupervisor {
 
     fn end_in_order(&mut self) -> io::Result<()> {
         self.lifeline = None;
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         let mut pause = Duration::from_millis(1);
         while self.child.try_wait()?.is_none() {
             if Instant::now() > deadline {
@@ -266,22 +266,25 @@ fn in_words(status: ExitStatus) -> String {
 }
 
 /// Where it is, or why it is not.
-fn first_word(lifeline: &UnixStream, child: &mut Child) -> Result<(PathBuf, PathBuf), SpawnError> {
-    let line = first_line(lifeline, child).map_err(|why| SpawnError::NotUp { why })?;
+fn startup_message(
+    lifeline: &UnixStream,
+    child: &mut Child,
+) -> Result<(PathBuf, PathBuf), StartError> {
+    let line = first_line(lifeline, child).map_err(|why| StartError::NotUp { why })?;
     match serde_json::from_str(&line) {
-        Ok(FirstWord::Up { socket, token_file }) => Ok((socket, token_file)),
-        Ok(FirstWord::Down { error: Complaint { kind, message } }) => {
-            Err(SpawnError::Cannot { kind, message })
+        Ok(StartupMessage::Up { socket, token_file }) => Ok((socket, token_file)),
+        Ok(StartupMessage::Down { error: StartupError { kind, message } }) => {
+            Err(StartError::Cannot { kind, message })
         }
-        Err(error) => Err(SpawnError::NotUp { why: format!("its first word is no word: {error}") }),
+        Err(error) => Err(StartError::NotUp { why: format!("its first word is no word: {error}") }),
     }
 }
 
 fn first_line(lifeline: &UnixStream, child: &mut Child) -> Result<String, String> {
-    let set = lifeline.set_read_timeout(Some(START_PATIENCE));
+    let set = lifeline.set_read_timeout(Some(START_TIMEOUT));
     set.map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
-    let mut limited = lifeline.take(WORD_CAP);
+    let mut limited = lifeline.take(MESSAGE_CAP);
     let mut byte = [0];
     loop {
         match limited.read(&mut byte) {
@@ -293,7 +296,7 @@ fn first_line(lifeline: &UnixStream, child: &mut Child) -> Result<String, String
             Ok(_) => bytes.push(byte[0]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                return Err(format!("it said nothing within {} s", START_PATIENCE.as_secs()));
+                return Err(format!("it said nothing within {} s", START_TIMEOUT.as_secs()));
             }
             Err(error) => return Err(error.to_string()),
         }
@@ -330,8 +333,8 @@ mod tests {
         path
     }
 
-    fn start(executable: &Path) -> Result<PrivateSupervisor, SpawnError> {
-        PrivateSupervisor::start(&Launch { executable, without: &[], with: &[] })
+    fn start(executable: &Path) -> Result<PrivateSupervisor, StartError> {
+        PrivateSupervisor::start(&SupervisorLaunch { executable, without: &[], with: &[] })
     }
 
     #[test]
@@ -347,7 +350,7 @@ mod tests {
             dir.path().display()
         );
         let executable = script(dir.path(), &text);
-        let started = PrivateSupervisor::start(&Launch {
+        let started = PrivateSupervisor::start(&SupervisorLaunch {
             executable: &executable,
             without: &["HOME"],
             with: &[("AGENTD_TEST".into(), "given".into())],
@@ -372,6 +375,6 @@ mod tests {
         assert!(said_by("exit 3").contains("exit status: 3"));
         assert!(said_by("echo nonsense >&0; sleep 0.1").contains("no word"));
         let missing = start(Path::new("/nonexistent")).unwrap_err();
-        assert!(matches!(missing, SpawnError::Refused { .. }), "{missing}");
+        assert!(matches!(missing, StartError::Refused { .. }), "{missing}");
     }
 }

@@ -1,7 +1,7 @@
 //! The run as a client knows it: what the events add up to. Pure.
 
 use crate::cost::{context_left, cost};
-use crate::plain::plain;
+use crate::sanitize::sanitize;
 use protocol::call::{Call, ToolResult};
 use protocol::client::{Event, ModelFacts};
 use protocol::content::{Block, Usage};
@@ -39,13 +39,13 @@ pub struct OpenedSession {
 impl OpenedSession {
     /// The warnings, a line each, for standard error.
     pub(crate) fn warning_lines(&self) -> String {
-        self.warnings.iter().map(|text| format!("agentd: {}\n", plain(text))).collect()
+        self.warnings.iter().map(|text| format!("agentd: {}\n", sanitize(text))).collect()
     }
 }
 
 /// A call and what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KnownCall {
+pub(crate) struct RecordedCall {
     pub call: Call,
     pub result: Option<ToolResult>,
     pub refused: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) struct KnownCall {
 #[derive(Debug, Clone)]
 pub struct Transcript {
     pub(crate) opened: OpenedSession,
-    pub(crate) calls: BTreeMap<CallId, KnownCall>,
+    pub(crate) calls: BTreeMap<CallId, RecordedCall>,
     answers: u32,
     usage: Usage,
     last_usage: Usage,
@@ -74,7 +74,7 @@ enum Priced {
 
 /// Times of a run, in milliseconds of wall time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Took {
+pub struct Timing {
     /// From its beginning to its end.
     pub all_ms: u64,
     /// Of that, the time in which no call ran: the model was waited for.
@@ -83,13 +83,13 @@ pub struct Took {
 
 /// What a run came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conclusion {
+pub struct RunConclusion {
     /// How the turn ended; absent where the run ended before it.
     pub end: Option<TurnEnd>,
     /// Why the session cannot go on.
     pub degraded: Option<String>,
     /// The model's last words.
-    pub words: String,
+    pub answer: String,
     /// What went wrong, in plain words; absent where nothing did.
     pub fault: Option<String>,
     /// Requests to the model that were answered.
@@ -101,18 +101,18 @@ pub struct Conclusion {
     /// Tokens that the model's context still has room for, where that is known.
     pub context_left: Option<u64>,
     /// How long it took.
-    pub took: Took,
+    pub timing: Timing,
     /// Calls refused because nobody could be asked: tool and arguments.
-    pub nobody_to_ask: Vec<Call>,
+    pub unapproved: Vec<Call>,
     /// Calls whose cage could not be made.
-    pub uncaged: u32,
+    pub no_sandbox: u32,
 }
 
-impl Conclusion {
+impl RunConclusion {
     /// Whether nothing went wrong and nothing was refused for want of a person or a cage.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.fault.is_none() && self.nobody_to_ask.is_empty() && self.uncaged == 0
+        self.fault.is_none() && self.unapproved.is_empty() && self.no_sandbox == 0
     }
 }
 
@@ -152,7 +152,7 @@ impl Transcript {
                 }
             }
             Event::Proposed { call } => {
-                let known = KnownCall { call: call.clone(), result: None, refused: Vec::new() };
+                let known = RecordedCall { call: call.clone(), result: None, refused: Vec::new() };
                 self.calls.entry(call.id.clone()).or_insert(known);
             }
             Event::CallEnded { call, result, refused } => {
@@ -229,7 +229,7 @@ impl Transcript {
 
     /// The run so far as its conclusion. `stopped` says why it was ended from outside.
     #[must_use]
-    pub fn conclude(&self, took: Took, stopped: Option<&str>) -> Conclusion {
+    pub fn conclude(&self, took: Timing, stopped: Option<&str>) -> RunConclusion {
         let coded = |code: &'static str| {
             self.calls.values().filter(move |known| {
                 known.result.as_ref().is_some_and(|result| result.code.as_deref() == Some(code))
@@ -244,10 +244,10 @@ impl Transcript {
             (None, Some(why), _) => Some(why.clone()),
             (None, None, end) => end.as_ref().and_then(fault_of),
         };
-        Conclusion {
+        RunConclusion {
             end: self.end.clone(),
             degraded: self.degraded.clone(),
-            words: self.words.clone(),
+            answer: self.words.clone(),
             fault,
             num_turns: self.answers,
             usage: self.usage,
@@ -258,9 +258,9 @@ impl Transcript {
                 Priced::ByTwo => None,
             },
             context_left: context_left(self.last_usage, self.opened.facts),
-            took,
-            nobody_to_ask: coded(NOBODY_TO_ASK).map(|known| known.call.clone()).collect(),
-            uncaged: u32::try_from(coded(SANDBOX_UNAVAILABLE).count()).unwrap_or(u32::MAX),
+            timing: took,
+            unapproved: coded(NOBODY_TO_ASK).map(|known| known.call.clone()).collect(),
+            no_sandbox: u32::try_from(coded(SANDBOX_UNAVAILABLE).count()).unwrap_or(u32::MAX),
         }
     }
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use client::{
-    Colour, Conclusion, JsonView, Moment, OpenedSession, Shown, StreamJsonView, Terminal, TextView,
-    Took, Transcript, View, failure_line,
+    Colour, JsonView, Moment, OpenedSession, RunConclusion, RunView, StreamJsonView, Terminal,
+    TextView, Timing, Transcript, ViewOutput, failure_line,
 };
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{Event, ModelFacts};
@@ -73,10 +73,10 @@ fn events(end: TurnEnd, code: Option<&str>) -> Vec<Event> {
     ]
 }
 
-fn shown(view: &mut dyn View, events: &[Event]) -> (String, String, Conclusion) {
+fn shown(view: &mut dyn RunView, events: &[Event]) -> (String, String, RunConclusion) {
     let mut transcript = Transcript::new(opened());
-    let mut all = Shown::default();
-    let mut take = |shown: Shown| {
+    let mut all = ViewOutput::default();
+    let mut take = |shown: ViewOutput| {
         all.out.push_str(&shown.out);
         all.err.push_str(&shown.err);
     };
@@ -87,7 +87,7 @@ fn shown(view: &mut dyn View, events: &[Event]) -> (String, String, Conclusion) 
         take(view.show(&transcript, Moment::Happened(event)));
     }
     assert!(transcript.is_over());
-    let conclusion = transcript.conclude(Took { all_ms: 1234, model_ms: 1000 }, None);
+    let conclusion = transcript.conclude(Timing { all_ms: 1234, model_ms: 1000 }, None);
     take(view.show(&transcript, Moment::Concluded(&conclusion)));
     (all.out, all.err, conclusion)
 }
@@ -171,7 +171,7 @@ fn text_puts_the_answer_on_one_stream_and_the_way_on_the_other() {
     assert!(err.ends_with("session 0123456789ab\n"), "{err}");
     assert!(err.contains("nobody could be asked") && err.contains("--permission-mode"), "{err}");
     assert!(!err.contains('\u{1b}'), "no colour, no foreign codes");
-    assert_eq!(conclusion.nobody_to_ask.len(), 1);
+    assert_eq!(conclusion.unapproved.len(), 1);
 
     let mut view = TextView::new(Colour::On, Terminal::Yes);
     let (out, err, _) = shown(&mut view, &events(TurnEnd::Done, None));

@@ -1,14 +1,14 @@
 //! `agentd audit`: reads the audit log, which no tool can reach and the supervisor alone writes.
 
 mod list;
+mod record_text;
 mod show;
-mod words;
 
 use crate::cli::{AuditCommand, AuditFilter};
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::CliContext;
 use crate::output::print;
-use crate::place::Place;
 use jiff::{SignedDuration, Timestamp};
 use journal::{
     Anchors, AuditedCall, Bound, Filter, ListError, ReadError, Removed, Verification, Which,
@@ -16,10 +16,10 @@ use journal::{
 use std::path::Path;
 
 pub(crate) use list::{refusals, table};
-pub(crate) use words::{outcome, time};
+pub(crate) use record_text::{outcome, time};
 
-pub(crate) fn main(command: AuditCommand) -> Result<Exit, Failure> {
-    let place = Place::of_process()?;
+pub(crate) fn main(command: AuditCommand) -> Result<CliExit, CliError> {
+    let place = CliContext::of_process()?;
     let dir = place.audit_dir();
     match command {
         AuditCommand::Ls { filter, json } => {
@@ -32,12 +32,12 @@ pub(crate) fn main(command: AuditCommand) -> Result<Exit, Failure> {
                 }
                 false => print(&table(&calls)),
             }
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
         AuditCommand::Show { call, json } => {
             let found = one(&dir, &call)?;
             print(&if json { lines(&[found])? } else { show::page(&dir, &found) });
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
         AuditCommand::Verify => {
             let (text, exit) = verified(&place)?;
@@ -48,29 +48,29 @@ pub(crate) fn main(command: AuditCommand) -> Result<Exit, Failure> {
             let calls =
                 journal::calls(&dir, &meant(&filter)?).map_err(|error| unreadable(&error))?;
             print(&lines(&calls)?);
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
     }
 }
 
 /// Verifies the log; what to print, and whether it is whole.
-pub(crate) fn verified(place: &Place) -> Result<(String, Exit), Failure> {
+pub(crate) fn verified(place: &CliContext) -> Result<(String, CliExit), CliError> {
     let Anchors { found: anchors, unreadable: mut gaps } = journal::anchors(&place.sessions_dir())
-        .map_err(|error| Failure::config(format!("the sessions cannot be listed: {error}")))?;
+        .map_err(|error| CliError::config(format!("the sessions cannot be listed: {error}")))?;
     let found = journal::verify(&place.audit_dir(), &anchors)
-        .map_err(|error| Failure::config(chain(&error)).exit(Exit::Failed))?;
+        .map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
     gaps.retain(|(session, error)| !never_began(place, session, error));
     let mut text = verdict(&found);
     for (session, error) in &gaps {
         text.push_str(&format!("session {session} cannot be read: {}\n", chain(error)));
     }
     let whole = found.is_whole() && gaps.is_empty();
-    Ok((text, if whole { Exit::Done } else { Exit::Failed }))
+    Ok((text, if whole { CliExit::Done } else { CliExit::Failed }))
 }
 
 /// Whether a session that cannot be read never began: a supervisor that dies while it makes one
 /// leaves a directory without a record, and then the log knows of no call of it.
-fn never_began(place: &Place, session: &str, error: &ReadError) -> bool {
+fn never_began(place: &CliContext, session: &str, error: &ReadError) -> bool {
     let filter = Filter { session: Some(session.to_owned()), ..Filter::default() };
     matches!(error, ReadError::NoHeader { .. } | ReadError::Missing { .. })
         && journal::calls(&place.audit_dir(), &filter).is_ok_and(|calls| calls.is_empty())
@@ -96,7 +96,7 @@ fn begins(removed: &Removed, anchors: usize) -> String {
         "the log begins at record {}: those before it, all older than {} UTC, were removed because {}, \
          which the log itself says{}\n",
         removed.to + 1,
-        words::time(removed.before),
+        record_text::time(removed.before),
         match removed.bound {
             Bound::Size => "it was full",
             Bound::Age => "of their age",
@@ -108,7 +108,7 @@ fn begins(removed: &Removed, anchors: usize) -> String {
     )
 }
 
-fn meant(filter: &AuditFilter) -> Result<Filter, Failure> {
+fn meant(filter: &AuditFilter) -> Result<Filter, CliError> {
     Ok(Filter {
         session: filter.session.clone(),
         call: None,
@@ -119,7 +119,7 @@ fn meant(filter: &AuditFilter) -> Result<Filter, Failure> {
 }
 
 /// Milliseconds of Unix time of `2h` before `now`, or of a time that is written out.
-fn since(text: &str, now: Timestamp) -> Result<u64, Failure> {
+fn since(text: &str, now: Timestamp) -> Result<u64, CliError> {
     let ago = || {
         let (number, unit) = text.split_at(text.len().checked_sub(1)?);
         let number: i64 = number.parse().ok().filter(|number| *number >= 0)?;
@@ -135,15 +135,15 @@ fn since(text: &str, now: Timestamp) -> Result<u64, Failure> {
     };
     let time = text.is_ascii().then(ago).flatten().or_else(|| text.parse::<Timestamp>().ok());
     time.and_then(|time| u64::try_from(time.as_millisecond()).ok()).ok_or_else(|| {
-        Failure::user(format!("--since {text:?} is no time"))
+        CliError::user(format!("--since {text:?} is no time"))
             .hint("write a span such as 30m, 2h or 7d, or a time such as 2026-11-01T08:00:00Z")
     })
 }
 
 /// The one call of that name.
-fn one(dir: &Path, name: &str) -> Result<AuditedCall, Failure> {
+fn one(dir: &Path, name: &str) -> Result<AuditedCall, CliError> {
     let unknown = |message: String| {
-        Failure::user(message).hint("a call is named <session>.<number>, see `agentd audit ls`")
+        CliError::user(message).hint("a call is named <session>.<number>, see `agentd audit ls`")
     };
     let parts = name
         .rsplit_once('.')
@@ -160,20 +160,20 @@ fn one(dir: &Path, name: &str) -> Result<AuditedCall, Failure> {
     }
 }
 
-fn lines(calls: &[AuditedCall]) -> Result<String, Failure> {
+fn lines(calls: &[AuditedCall]) -> Result<String, CliError> {
     let mut text = String::new();
     for entry in calls.iter().flat_map(|call| &call.entries) {
         let line = serde_json::to_string(entry)
-            .map_err(|error| Failure::internal(format!("a record cannot be written: {error}")))?;
+            .map_err(|error| CliError::internal(format!("a record cannot be written: {error}")))?;
         text.push_str(&line);
         text.push('\n');
     }
     Ok(text)
 }
 
-fn unreadable(error: &ListError) -> Failure {
-    Failure::config(chain(error))
-        .exit(Exit::Failed)
+fn unreadable(error: &ListError) -> CliError {
+    CliError::config(chain(error))
+        .exit(CliExit::Failed)
         .hint("`agentd audit verify` names every line that is not as it was written")
 }
 

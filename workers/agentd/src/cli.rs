@@ -1,6 +1,6 @@
 //! The command line as it is written; what it means is decided elsewhere.
 
-use crate::exit::Exit;
+use crate::cli_exit::CliExit;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use protocol::judgement::Mode;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ pub(crate) const EXAMPLES: &str = include_str!("../../../config/examples.toml");
 #[command(
     name = "agentd",
     version,
-    after_help = Exit::table(),
+    after_help = CliExit::table(),
     args_conflicts_with_subcommands = true
 )]
 pub(crate) struct Cli {
@@ -25,11 +25,11 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) flags: RunFlags,
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<CliCommand>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Run one prompt without a screen and print its answer (the same as -p).
     Run {
         /// The words for the model; what comes on standard input is put behind them.
@@ -128,7 +128,7 @@ pub(crate) enum Command {
     Completions {
         /// The shell.
         #[arg(value_enum)]
-        shell: Shell,
+        shell: ShellFlag,
     },
     /// The manual page, as roff: `agentd man | man -l -`.
     Man {
@@ -343,7 +343,7 @@ pub(crate) struct SessionFlags {
     pub(crate) permission_mode: Option<Mode>,
     /// Network of commands: none, all of it, or the hosts that `net.allow` and --allow-host name.
     #[arg(long, value_enum)]
-    pub(crate) net: Option<Net>,
+    pub(crate) net: Option<NetFlag>,
     /// A host that commands may reach, such as crates.io, '*.crates.io' or example.org:8443; may be
     /// given several times. The network is an allow-list then.
     #[arg(long, value_name = "HOST", conflicts_with = "net")]
@@ -366,7 +366,7 @@ pub(crate) struct SessionFlags {
     pub(crate) replay: Option<PathBuf>,
     /// How quickly the recording answers.
     #[arg(long, value_enum, value_name = "SPEED", requires = "replay")]
-    pub(crate) replay_speed: Option<ReplaySpeed>,
+    pub(crate) replay_speed: Option<ReplaySpeedFlag>,
     /// Follow the project's own configuration for this run, also where it allows more.
     #[arg(long)]
     pub(crate) trust_project: bool,
@@ -383,7 +383,7 @@ pub(crate) struct RunFlags {
     pub(crate) session: SessionFlags,
     /// What is printed on standard output.
     #[arg(long, value_enum, default_value = "text")]
-    pub(crate) output_format: Format,
+    pub(crate) output_format: OutputFormat,
     /// What stands on standard input: text, or a JSON object a line, each a prompt.
     #[arg(long, value_enum, default_value = "text")]
     pub(crate) input_format: InputFormat,
@@ -392,7 +392,7 @@ pub(crate) struct RunFlags {
     pub(crate) timeout: Option<Duration>,
     /// Go on with the newest session of this project.
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
-    pub(crate) go_on: bool,
+    pub(crate) continue_newest: bool,
     /// Go on with this session.
     #[arg(long, value_name = "ID")]
     pub(crate) resume: Option<String>,
@@ -419,7 +419,7 @@ pub(crate) enum ExportFormat {
 
 /// Shells with completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Shell {
+pub(crate) enum ShellFlag {
     Bash,
     Zsh,
     Fish,
@@ -457,7 +457,7 @@ impl ProviderFlag {
 
 /// Speeds of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReplaySpeed {
+pub(crate) enum ReplaySpeedFlag {
     /// Without a wait
     Full,
     /// As it was when it was recorded
@@ -466,7 +466,7 @@ pub(crate) enum ReplaySpeed {
 
 /// Shapes of the output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     #[default]
     Text,
     Json,
@@ -475,7 +475,7 @@ pub(crate) enum Format {
 
 /// Network of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Net {
+pub(crate) enum NetFlag {
     Off,
     On,
     Allow,
@@ -514,7 +514,7 @@ mod tests {
         assert_eq!(parse(&["agentd", "-p", "demo"]).unwrap().print.as_deref(), Some("demo"));
         assert!(matches!(
             parse(&["agentd", "run", "hi", "-C", "/"]).unwrap().command,
-            Some(Command::Run { prompt: Some(prompt), .. }) if prompt == "hi"
+            Some(CliCommand::Run { prompt: Some(prompt), .. }) if prompt == "hi"
         ));
         for wrong in [
             &["agentd", "-p", "x", "--max-turns", "0"][..],

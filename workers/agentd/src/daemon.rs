@@ -1,12 +1,15 @@
 //! `agentd daemon`: the daemon for all sessions of this user, started, asked and ended.
 
 use crate::cli::DaemonCommand;
-use crate::door;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli_error::CliError;
+use crate::cli_exit::CliExit;
+use crate::context::{CliContext, KEY_VARIABLES};
 use crate::output::print;
-use crate::place::{KEY_VARIABLES, Place};
-use client::{ConnectError, Connection, DaemonSupervisors, Launch, become_daemon, beside_self};
+use crate::query;
+use client::{
+    ConnectError, DaemonSource, SupervisorConnection, SupervisorLaunch, become_daemon,
+    sibling_executable,
+};
 use protocol::client::{DaemonStatus, FromClient, ToClient, Unfinished};
 use serde_json::json;
 use std::path::Path;
@@ -15,15 +18,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Longest time for a daemon to end: its calls and workers have theirs.
 const END: Duration = Duration::from_secs(30);
 
-pub(crate) fn main(command: &DaemonCommand) -> Result<Exit, Failure> {
-    let place = Place::of_process()?;
-    let executable = beside_self("agentd-supervisor")?;
+pub(crate) fn main(command: &DaemonCommand) -> Result<CliExit, CliError> {
+    let place = CliContext::of_process()?;
+    let executable = sibling_executable("agentd-supervisor")?;
     match command {
         DaemonCommand::Start => {
             place.writable_state()?;
             let connection = of(&place, &executable)?.find_or_start()?;
             eprintln!("agentd: the daemon runs (process {})", connection.supervisor_pid());
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
         DaemonCommand::Stop { force } => stop(&of(&place, &executable)?, unfinished(*force)),
         DaemonCommand::Restart { force } => {
@@ -31,7 +34,7 @@ pub(crate) fn main(command: &DaemonCommand) -> Result<Exit, Failure> {
             stop(&daemon, unfinished(*force))?;
             let connection = daemon.find_or_start()?;
             eprintln!("agentd: the daemon runs (process {})", connection.supervisor_pid());
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
         DaemonCommand::Status { json } => status(&of(&place, &executable)?, *json),
         DaemonCommand::Run => {
@@ -44,42 +47,42 @@ pub(crate) fn main(command: &DaemonCommand) -> Result<Exit, Failure> {
 
 /// The way to the daemon of this user; nothing is started by asking for it.
 pub(crate) fn of<'a>(
-    place: &Place,
+    place: &CliContext,
     executable: &'a Path,
-) -> Result<DaemonSupervisors<'a>, Failure> {
-    Ok(DaemonSupervisors::at(place.dirs.socket()?, launch(executable)))
+) -> Result<DaemonSource<'a>, CliError> {
+    Ok(DaemonSource::at(place.dirs.socket()?, launch(executable)))
 }
 
-fn launch(executable: &Path) -> Launch<'_> {
-    Launch { executable, without: KEY_VARIABLES, with: &[] }
+fn launch(executable: &Path) -> SupervisorLaunch<'_> {
+    SupervisorLaunch { executable, without: KEY_VARIABLES, with: &[] }
 }
 
 fn unfinished(force: bool) -> Unfinished {
     if force { Unfinished::Interrupt } else { Unfinished::Refuse }
 }
 
-fn stop(daemon: &DaemonSupervisors<'_>, unfinished: Unfinished) -> Result<Exit, Failure> {
+fn stop(daemon: &DaemonSource<'_>, unfinished: Unfinished) -> Result<CliExit, CliError> {
     let found = match (daemon.find(), unfinished) {
         // There is no speaking to it, but it is this user's process and heeds TERM.
         (
             Err(ConnectError::OtherBuild { .. } | ConnectError::Silent { .. }),
             Unfinished::Interrupt,
         ) => {
-            return daemon.terminate(END).map(|()| Exit::Done).map_err(|error| {
-                Failure::internal(format!("the daemon cannot be ended: {error}"))
+            return daemon.terminate(END).map(|()| CliExit::Done).map_err(|error| {
+                CliError::internal(format!("the daemon cannot be ended: {error}"))
             });
         }
         (found, _) => found?,
     };
     let Some(mut connection) = found else {
         eprintln!("agentd: no daemon runs");
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     };
     let _ = connection.send(&FromClient::Shutdown { unfinished }, &[]);
     loop {
         match connection.recv() {
             Ok(ToClient::Failed { kind: _, message }) if unfinished == Unfinished::Refuse => {
-                return Err(Failure::user(message).exit(Exit::Failed));
+                return Err(CliError::user(message).exit(CliExit::Failed));
             }
             Ok(_) => {}
             // It is gone once nobody answers any more.
@@ -87,33 +90,33 @@ fn stop(daemon: &DaemonSupervisors<'_>, unfinished: Unfinished) -> Result<Exit, 
         }
     }
     daemon.wait_for_end(END).map_err(|error| {
-        Failure::internal(format!("the daemon was asked to end and did not: {error}"))
+        CliError::internal(format!("the daemon was asked to end and did not: {error}"))
     })?;
     eprintln!("agentd: the daemon has ended; its sessions are on disk");
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
-fn status(daemon: &DaemonSupervisors<'_>, json: bool) -> Result<Exit, Failure> {
+fn status(daemon: &DaemonSource<'_>, json: bool) -> Result<CliExit, CliError> {
     let Some(connection) = daemon.find()? else {
         if json {
             print(&format!("{}\n", json!({ "running": false })));
         } else {
             eprintln!("agentd: no daemon runs; `agentd daemon start` starts one");
         }
-        return Ok(Exit::SupervisorUnreachable);
+        return Ok(CliExit::SupervisorUnreachable);
     };
     let status = ask(connection)?;
     match json {
         true => print(&line(&status)),
         false => print(&words(&status)),
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// What the daemon says of itself; nothing is started by asking.
-pub(crate) fn ask(mut connection: Connection) -> Result<DaemonStatus, Failure> {
-    let answer = door::ask_at_once(&mut connection, &FromClient::Status)?;
-    let ToClient::Status(status) = answer else { return Err(door::unexpected(&answer)) };
+pub(crate) fn ask(mut connection: SupervisorConnection) -> Result<DaemonStatus, CliError> {
+    let answer = query::ask_within_limit(&mut connection, &FromClient::Status)?;
+    let ToClient::Status(status) = answer else { return Err(query::unexpected(&answer)) };
     Ok(status)
 }
 

@@ -9,23 +9,24 @@ mod scene;
 mod view;
 
 use crate::audit;
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::KEY_VARIABLES;
 use crate::output::print;
-use crate::place::KEY_VARIABLES;
-use crate::signals::HeldSignals;
-use checks::{Check, Evidence};
+use crate::signals::BlockedSignals;
+use checks::{DemoCheck, DemoEvidence};
 use client::{
-    Colour, Finished, Launch, OwnSupervisors, Prompts, Task, Terminal, beside_self, plain,
+    Colour, Finished, PrivateSource, Prompts, SupervisorLaunch, Task, Terminal, sanitize,
+    sibling_executable,
 };
-use listener::Listener;
+use listener::DemoListener;
 use protocol::client::{Opening, ProjectTrust, Start, Uncaged};
 use protocol::confinement::{FilePath, Network, Tier};
 use protocol::judgement::{Audience, Mode};
 use protocol::provider::Paper;
 use protocol::session::TurnEnd;
 use sandbox::HostProbe;
-use scene::Scene;
+use scene::DemoScene;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
@@ -42,7 +43,7 @@ const NOT_OBSERVABLE: &str = "not observable: refused reads, here that of the se
 const TIME_LIMIT: Duration = Duration::from_secs(240);
 
 /// The attempt to connect that runs inside a cage.
-pub(crate) fn reach(address: SocketAddr) -> Exit {
+pub(crate) fn reach(address: SocketAddr) -> CliExit {
     reach::main(address)
 }
 
@@ -53,13 +54,13 @@ pub(crate) enum Afterwards {
     Keep,
 }
 
-pub(crate) fn main(afterwards: Afterwards) -> Result<Exit, Failure> {
+pub(crate) fn main(afterwards: Afterwards) -> Result<CliExit, CliError> {
     let began = Instant::now();
     // Forks, so before there are threads.
     let signal = signal(&sandbox::probe_host());
-    let mut scene = Scene::make()?;
-    let listener = Listener::open()
-        .map_err(|error| Failure::config(format!("cannot listen on 127.0.0.1: {error}")))?;
+    let mut scene = DemoScene::make()?;
+    let listener = DemoListener::open()
+        .map_err(|error| CliError::config(format!("cannot listen on 127.0.0.1: {error}")))?;
     print(&format!(
         "A recorded model works in {}, with real tools in real cages.\n",
         scene.project().display()
@@ -68,7 +69,7 @@ pub(crate) fn main(afterwards: Afterwards) -> Result<Exit, Failure> {
     let colour = colour();
     let mut view = DemoView::new(colour);
     let played = play(&scene, &listener, signal, &mut view)?;
-    let evidence = Evidence {
+    let evidence = DemoEvidence {
         scene: &scene,
         view: &view,
         listener: &listener,
@@ -81,11 +82,11 @@ pub(crate) fn main(afterwards: Afterwards) -> Result<Exit, Failure> {
     checks.extend(record(&scene, &view, colour)?);
     print(&format!("\n{}\n", colour.bold("What really happened")));
     let mut held = true;
-    for Check { claim, found } in &checks {
+    for DemoCheck { claim, found } in &checks {
         held &= found.is_ok();
         let line = match found {
-            Ok(shown) => format!("  {} {claim} ({})", colour.green("ok"), plain(shown)),
-            Err(why) => format!("  {} {claim}: {}", colour.red("FAILED"), plain(why)),
+            Ok(shown) => format!("  {} {claim} ({})", colour.green("ok"), sanitize(shown)),
+            Err(why) => format!("  {} {claim}: {}", colour.red("FAILED"), sanitize(why)),
         };
         print(&format!("{line}\n"));
     }
@@ -99,12 +100,12 @@ pub(crate) fn main(afterwards: Afterwards) -> Result<Exit, Failure> {
     let seconds = began.elapsed().as_secs_f64();
     if held {
         print(&format!("demo: ok in {seconds:.1} s\n"));
-        Ok(Exit::Done)
+        Ok(CliExit::Done)
     } else {
         print(&format!(
             "demo: FAILED in {seconds:.1} s; `agentd doctor` shows what this machine allows\n"
         ));
-        Ok(Exit::Failed)
+        Ok(CliExit::Failed)
     }
 }
 
@@ -116,17 +117,18 @@ struct Played {
 }
 
 fn play(
-    scene: &Scene,
-    listener: &Listener,
+    scene: &DemoScene,
+    listener: &DemoListener,
     signal: &str,
     view: &mut DemoView,
-) -> Result<Played, Failure> {
-    let signals = HeldSignals::hold()
-        .map_err(|error| Failure::internal(format!("cannot hold signals back: {error}")))?;
-    let executable = beside_self("agentd-supervisor")?;
+) -> Result<Played, CliError> {
+    let signals = BlockedSignals::block()
+        .map_err(|error| CliError::internal(format!("cannot hold signals back: {error}")))?;
+    let executable = sibling_executable("agentd-supervisor")?;
     let variables = scene.variables();
-    let launch = Launch { executable: &executable, without: KEY_VARIABLES, with: &variables };
-    let mut supervisors = OwnSupervisors::start(launch)?;
+    let launch =
+        SupervisorLaunch { executable: &executable, without: KEY_VARIABLES, with: &variables };
+    let mut supervisors = PrivateSource::start(launch)?;
     let pid = supervisors.pid().unwrap_or_default();
     view.accidents.supervisor = i32::try_from(pid).ok();
     let task = task(scene, listener, signal, pid)?;
@@ -134,10 +136,10 @@ fn play(
     let supervisor_lived = alive(pid);
     supervisors
         .end()
-        .map_err(|error| Failure::internal(format!("agentd-supervisor did not end: {error}")))?;
+        .map_err(|error| CliError::internal(format!("agentd-supervisor did not end: {error}")))?;
     let finished = ran.map_err(|failed| {
-        Failure::internal(format!("the demo did not run: {}", chain(&failed.error)))
-            .exit(Exit::of_error(&failed.error))
+        CliError::internal(format!("the demo did not run: {}", chain(&failed.error)))
+            .exit(CliExit::of_error(&failed.error))
     })?;
     Ok(Played { finished, supervisor: pid, supervisor_lived })
 }
@@ -153,12 +155,12 @@ fn signal(host: &HostProbe) -> &'static str {
 }
 
 fn task(
-    scene: &Scene,
-    listener: &Listener,
+    scene: &DemoScene,
+    listener: &DemoListener,
     signal: &str,
     supervisor: u32,
-) -> Result<Task, Failure> {
-    let written = |error: io::Error| Failure::internal(format!("the recording: {error}"));
+) -> Result<Task, CliError> {
+    let written = |error: io::Error| CliError::internal(format!("the recording: {error}"));
     let text = RECORDING
         .replace("{outside}", &scene.outside().display().to_string())
         .replace("{secret}", &scene.secret().display().to_string())
@@ -197,39 +199,42 @@ fn task(
     })
 }
 
-fn conversation(finished: &Finished) -> Check {
+fn conversation(finished: &Finished) -> DemoCheck {
     let found = match (&finished.conclusion.end, &finished.conclusion.fault) {
         (Some(TurnEnd::Done), None) => Ok(format!("{} requests", finished.conclusion.num_turns)),
         (_, Some(fault)) => Err(fault.clone()),
         (_, None) => Err("it has no end".to_owned()),
     };
-    Check { claim: "the conversation came to its end", found }
+    DemoCheck { claim: "the conversation came to its end", found }
 }
 
 /// Prints the record, its refusals and its proof; whether it names what can be observed.
-fn record(scene: &Scene, view: &DemoView, colour: Colour) -> Result<[Check; 2], Failure> {
+fn record(scene: &DemoScene, view: &DemoView, colour: Colour) -> Result<[DemoCheck; 2], CliError> {
     let place = scene.place()?;
     let calls = journal::calls(&place.audit_dir(), &journal::Filter::default())
-        .map_err(|error| Failure::internal(chain(&error)))?;
+        .map_err(|error| CliError::internal(chain(&error)))?;
     print(&format!("\n{}\n{}", colour.bold("The audit log"), audit::table(&calls)));
     print(&audit::refusals(&calls));
     print(NOT_OBSERVABLE);
     let (text, exit) = audit::verified(&place)?;
     print(&text);
-    let verified = if exit == Exit::Done { Ok("verified".to_owned()) } else { Err(text) };
+    let verified = if exit == CliExit::Done { Ok("verified".to_owned()) } else { Err(text) };
     Ok([
-        Check { claim: "the record names what was refused", found: checks::recorded(&calls, view) },
-        Check { claim: "the record is whole", found: verified },
+        DemoCheck {
+            claim: "the record names what was refused",
+            found: checks::recorded(&calls, view),
+        },
+        DemoCheck { claim: "the record is whole", found: verified },
     ])
 }
 
 /// Whether every process of the run is gone.
-fn nothing_left(played: &Played) -> Check {
+fn nothing_left(played: &Played) -> DemoCheck {
     let found = match alive(played.supervisor) {
         true => Err(format!("process {} still lives", played.supervisor)),
         false => Ok(format!("the supervisor, process {}, is gone", played.supervisor)),
     };
-    Check { claim: "the supervisor left with the run", found }
+    DemoCheck { claim: "the supervisor left with the run", found }
 }
 
 fn alive(pid: u32) -> bool {

@@ -4,13 +4,13 @@ mod attempts;
 mod path;
 mod tiers;
 
-use crate::door;
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::{CliContext, TrustFlag};
 use crate::output::print;
-use crate::place::{Place, TrustFlag};
+use crate::query;
 use crate::sandbox_page;
-use client::{Colour, Terminal, beside_self, plain};
+use client::{Colour, Terminal, sanitize, sibling_executable};
 use config::{KeySource, Origin};
 use protocol::confinement::Tier;
 use sandbox::{Controller, Delegation, HostProbe, StepOutcome};
@@ -33,7 +33,7 @@ const EXECUTABLES: &[&str] = &[
 /// How a thing is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+enum FindingState {
     Ok,
     /// Works, with a loss that is named.
     Note,
@@ -43,21 +43,21 @@ enum State {
 
 /// One thing that was looked at.
 #[derive(Debug, Serialize)]
-struct Finding {
+struct DoctorFinding {
     name: &'static str,
-    state: State,
+    state: FindingState,
     text: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
     /// The exit code that a run would end with for it.
     #[serde(skip)]
-    exit: Exit,
+    exit: CliExit,
 }
 
 /// How closely the cage is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(crate) enum DoctorDepth {
     /// Whether it can be made.
     Steps,
     /// Whether each of its rules holds.
@@ -70,7 +70,7 @@ pub(crate) fn act(words: &[String]) -> ! {
     std::process::exit(sandbox::act(&words))
 }
 
-pub(crate) fn main(json: bool, depth: Depth) -> Result<Exit, Failure> {
+pub(crate) fn main(json: bool, depth: DoctorDepth) -> Result<CliExit, CliError> {
     let mut findings = vec![kernel()];
     // Tried in processes of their own, so it comes before this one has threads.
     let host = sandbox::probe_host();
@@ -79,30 +79,30 @@ pub(crate) fn main(json: bool, depth: Depth) -> Result<Exit, Failure> {
     findings.extend(tiers::dropped(&host));
     findings.push(cgroup(sandbox::delegation(), host.tier));
     let attempts = match depth {
-        Depth::Steps => None,
-        Depth::Attempts => {
+        DoctorDepth::Steps => None,
+        DoctorDepth::Attempts => {
             let tried = attempts::all(&host);
             findings.extend(attempts::findings(&tried));
             Some(attempts::json(&tried))
         }
     };
     findings.extend(executables());
-    match Place::of_process() {
+    match CliContext::of_process() {
         Ok(place) => findings.extend(of_place(&place)),
-        Err(failure) => findings.push(Finding::missing(
+        Err(failure) => findings.push(DoctorFinding::missing(
             "directories",
             failure.message().to_owned(),
-            Exit::Configuration,
+            CliExit::Configuration,
         )),
     }
     let exit = findings
         .iter()
-        .find(|finding| finding.state == State::Missing)
-        .map_or(Exit::Done, |finding| finding.exit);
+        .find(|finding| finding.state == FindingState::Missing)
+        .map_or(CliExit::Done, |finding| finding.exit);
     if json {
         let line = serde_json::json!({
             "build": protocol::BUILD_ID,
-            "ok": exit == Exit::Done,
+            "ok": exit == CliExit::Done,
             "cage": cage_json(&host, forced.as_ref()),
             "attempts": attempts,
             "findings": findings,
@@ -114,35 +114,35 @@ pub(crate) fn main(json: bool, depth: Depth) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn page(findings: &[Finding]) -> String {
+fn page(findings: &[DoctorFinding]) -> String {
     let terminal = if std::io::stdout().is_terminal() { Terminal::Yes } else { Terminal::No };
     let colour = Colour::decide(terminal, |name| std::env::var(name).ok());
     let mut page = format!("agentd {}\n", protocol::BUILD_ID);
     for finding in findings {
         let state = match finding.state {
-            State::Ok => colour.green("ok     "),
-            State::Note => colour.bold("note   "),
-            State::Missing => colour.red("MISSING"),
+            FindingState::Ok => colour.green("ok     "),
+            FindingState::Note => colour.bold("note   "),
+            FindingState::Missing => colour.red("MISSING"),
         };
-        page.push_str(&format!("{state} {:<16} {}\n", finding.name, plain(&finding.text)));
+        page.push_str(&format!("{state} {:<16} {}\n", finding.name, sanitize(&finding.text)));
         if let Some(hint) = &finding.hint {
-            page.push_str(&format!("{:24} {}\n", "", plain(hint)));
+            page.push_str(&format!("{:24} {}\n", "", sanitize(hint)));
         }
     }
     page
 }
 
-impl Finding {
+impl DoctorFinding {
     fn ok(name: &'static str, text: impl Into<String>) -> Self {
-        Self { name, state: State::Ok, text: text.into(), hint: None, exit: Exit::Done }
+        Self { name, state: FindingState::Ok, text: text.into(), hint: None, exit: CliExit::Done }
     }
 
     fn note(name: &'static str, text: impl Into<String>) -> Self {
-        Self { state: State::Note, ..Self::ok(name, text) }
+        Self { state: FindingState::Note, ..Self::ok(name, text) }
     }
 
-    fn missing(name: &'static str, text: impl Into<String>, exit: Exit) -> Self {
-        Self { state: State::Missing, exit, ..Self::ok(name, text) }
+    fn missing(name: &'static str, text: impl Into<String>, exit: CliExit) -> Self {
+        Self { state: FindingState::Missing, exit, ..Self::ok(name, text) }
     }
 
     fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -151,10 +151,10 @@ impl Finding {
     }
 }
 
-fn kernel() -> Finding {
+fn kernel() -> DoctorFinding {
     match std::fs::read_to_string("/proc/sys/kernel/osrelease") {
-        Ok(release) => Finding::ok("kernel", format!("Linux {}", release.trim())),
-        Err(error) => Finding::note("kernel", format!("its version cannot be read: {error}")),
+        Ok(release) => DoctorFinding::ok("kernel", format!("Linux {}", release.trim())),
+        Err(error) => DoctorFinding::note("kernel", format!("its version cannot be read: {error}")),
     }
 }
 
@@ -188,7 +188,7 @@ fn cage_json(host: &HostProbe, forced: Option<&Origin>) -> serde_json::Value {
     })
 }
 
-fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<Finding> {
+fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<DoctorFinding> {
     let failed = |tier: Tier| {
         host.steps.iter().filter(move |tried| tried.tier == tier).find_map(|tried| {
             match &tried.outcome {
@@ -203,14 +203,15 @@ fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<Finding> {
     }
     match host.tier {
         Tier::A => {
-            vec![Finding::ok("cage", format!("tier A: namespaces, Landlock, seccomp; {abi}"))]
+            vec![DoctorFinding::ok("cage", format!("tier A: namespaces, Landlock, seccomp; {abi}"))]
         }
         Tier::B => {
             let mut findings =
-                vec![Finding::note("cage", format!("tier B: Landlock and seccomp; {abi}"))];
-            findings.push(Finding::note("in tier B", sandbox_page::lost_in_b()));
+                vec![DoctorFinding::note("cage", format!("tier B: Landlock and seccomp; {abi}"))];
+            findings.push(DoctorFinding::note("in tier B", sandbox_page::lost_in_b()));
             findings.extend(
-                failed(Tier::A).map(|why| Finding::note("no tier A", why).hint(tiers::way_to_a())),
+                failed(Tier::A)
+                    .map(|why| DoctorFinding::note("no tier A", why).hint(tiers::way_to_a())),
             );
             findings
         }
@@ -219,9 +220,9 @@ fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<Finding> {
             let hint = "agentd needs Linux 5.13 or newer with Landlock and seccomp; --unsafe-no-sandbox \
                         runs calls without any, and every screen says NONE then";
             let mut findings =
-                vec![Finding::missing("cage", text, Exit::SandboxUnavailable).hint(hint)];
+                vec![DoctorFinding::missing("cage", text, CliExit::SandboxUnavailable).hint(hint)];
             for (name, tier) in [("no tier A", Tier::A), ("no tier B", Tier::B)] {
-                findings.extend(failed(tier).map(|why| Finding::note(name, why)));
+                findings.extend(failed(tier).map(|why| DoctorFinding::note(name, why)));
             }
             findings
         }
@@ -229,7 +230,7 @@ fn cage(host: &HostProbe, forced: Option<&Origin>) -> Vec<Finding> {
 }
 
 /// What holds a command as a whole: the kernel, or a look from time to time.
-fn cgroup(delegation: Delegation, cage: Tier) -> Finding {
+fn cgroup(delegation: Delegation, cage: Tier) -> DoctorFinding {
     const WATCHED: &str = "watched ten times a second";
     match delegation {
         Delegation::Here { base, .. } if cage == Tier::C => {
@@ -238,7 +239,7 @@ fn cgroup(delegation: Delegation, cage: Tier) -> Finding {
                  nothing keeps it from leaving",
                 base.display()
             );
-            Finding::note("cgroup", text)
+            DoctorFinding::note("cgroup", text)
         }
         Delegation::Here { base, holds } => {
             let by_kernel = |one: &Controller| holds.contains(one);
@@ -253,42 +254,45 @@ fn cgroup(delegation: Delegation, cage: Tier) -> Finding {
                 named(held)
             );
             match watched.is_empty() {
-                true => Finding::ok("cgroup", text),
-                false => {
-                    Finding::note("cgroup", format!("{text}; its {} are {WATCHED}", named(watched)))
-                        .hint("the unit must be given the missing controller: memory and pids")
-                }
+                true => DoctorFinding::ok("cgroup", text),
+                false => DoctorFinding::note(
+                    "cgroup",
+                    format!("{text}; its {} are {WATCHED}", named(watched)),
+                )
+                .hint("the unit must be given the missing controller: memory and pids"),
             }
         }
         Delegation::Not(reason) => {
             let text =
                 format!("none for commands, {reason}; their memory and processes are {WATCHED}");
-            Finding::note("cgroup", text).hint(reason.way_on())
+            DoctorFinding::note("cgroup", text).hint(reason.way_on())
         }
     }
 }
 
-fn executables() -> Vec<Finding> {
+fn executables() -> Vec<DoctorFinding> {
     let missing: Vec<&str> =
-        EXECUTABLES.iter().copied().filter(|name| beside_self(name).is_err()).collect();
+        EXECUTABLES.iter().copied().filter(|name| sibling_executable(name).is_err()).collect();
     if let Err(error) = std::env::current_exe() {
         let text = format!("where they are cannot be found out: {error}");
         let hint = "/proc has to be mounted, and readable";
-        return vec![Finding::missing("executables", text, Exit::SupervisorUnreachable).hint(hint)];
+        return vec![
+            DoctorFinding::missing("executables", text, CliExit::SupervisorUnreachable).hint(hint),
+        ];
     }
     if missing.is_empty() {
-        return vec![Finding::ok("executables", "all of them stand beside this one")];
+        return vec![DoctorFinding::ok("executables", "all of them stand beside this one")];
     }
     let text = format!("{} not beside this executable", missing.join(", "));
     let hint = "build them with `cargo build --workspace`, or install all with `cargo install \
                 --locked --path .`";
-    vec![Finding::missing("executables", text, Exit::SupervisorUnreachable).hint(hint)]
+    vec![DoctorFinding::missing("executables", text, CliExit::SupervisorUnreachable).hint(hint)]
 }
 
 /// The daemon at this socket and its troubles; nothing where none runs.
-fn daemon(socket: &Path) -> Vec<Finding> {
-    let failed = |failure: &Failure| Finding::note("daemon", failure.message().to_owned());
-    let connection = match door::reached(socket) {
+fn daemon(socket: &Path) -> Vec<DoctorFinding> {
+    let failed = |failure: &CliError| DoctorFinding::note("daemon", failure.message().to_owned());
+    let connection = match query::connect_if_running(socket) {
         Ok(None) => return Vec::new(),
         Ok(Some(connection)) => connection,
         Err(failure) => return vec![failed(&failure)],
@@ -299,27 +303,29 @@ fn daemon(socket: &Path) -> Vec<Finding> {
     };
     let text = format!("process {}, {} sessions", status.pid, status.sessions);
     if status.troubles.is_empty() {
-        return vec![Finding::ok("daemon", text)];
+        return vec![DoctorFinding::ok("daemon", text)];
     }
     let troubles = status.troubles.iter();
-    troubles.map(|trouble| Finding::note("daemon", format!("{text}; {trouble}"))).collect()
+    troubles.map(|trouble| DoctorFinding::note("daemon", format!("{text}; {trouble}"))).collect()
 }
 
-fn of_place(place: &Place) -> Vec<Finding> {
+fn of_place(place: &CliContext) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     findings.push(match place.writable_state() {
-        Ok(()) => Finding::ok("state", place.dirs.state.display().to_string()),
+        Ok(()) => DoctorFinding::ok("state", place.dirs.state.display().to_string()),
         Err(failure) => {
-            Finding::missing("state", failure.message().to_owned(), Exit::Configuration)
+            DoctorFinding::missing("state", failure.message().to_owned(), CliExit::Configuration)
                 .hint("set XDG_STATE_HOME to a directory of your own")
         }
     });
     match place.dirs.socket() {
         Ok(socket) => {
-            findings.push(Finding::ok("socket", format!("would be {}", socket.display())));
+            findings.push(DoctorFinding::ok("socket", format!("would be {}", socket.display())));
             findings.extend(daemon(&socket));
         }
-        Err(error) => findings.push(Finding::missing("socket", chain(&error), Exit::Configuration)),
+        Err(error) => {
+            findings.push(DoctorFinding::missing("socket", chain(&error), CliExit::Configuration))
+        }
     }
     let here = std::fs::canonicalize(".").unwrap_or_else(|_| Path::new("/").to_owned());
     findings.extend(path::findings(place, &here));
@@ -327,25 +333,27 @@ fn of_place(place: &Place) -> Vec<Finding> {
         Ok(config) => {
             let warnings = config.warnings.len();
             findings.push(match warnings {
-                0 => Finding::ok("configuration", format!("good for {}", here.display())),
-                count => Finding::note("configuration", format!("good, with {count} warnings")),
+                0 => DoctorFinding::ok("configuration", format!("good for {}", here.display())),
+                count => {
+                    DoctorFinding::note("configuration", format!("good, with {count} warnings"))
+                }
             });
             findings.push(match &config.provider.key {
                 Some(KeySource::Variable(key)) => {
-                    Finding::ok("key", format!("{} is set", key.name))
+                    DoctorFinding::ok("key", format!("{} is set", key.name))
                 }
                 Some(KeySource::File { path, .. }) => {
-                    Finding::ok("key", format!("in the file {}", path.display()))
+                    DoctorFinding::ok("key", format!("in the file {}", path.display()))
                 }
                 Some(KeySource::Command { line, .. }) => {
-                    Finding::ok("key", format!("printed by `{line}`"))
+                    DoctorFinding::ok("key", format!("printed by `{line}`"))
                 }
-                None => Finding::note("key", "none is set").hint(format!(
+                None => DoctorFinding::note("key", "none is set").hint(format!(
                     "set {}; `agentd demo` needs none",
                     config.provider.name.vendor().keys_in_words()
                 )),
             });
-            findings.push(Finding::ok(
+            findings.push(DoctorFinding::ok(
                 "provider",
                 format!(
                     "{}, model {}",
@@ -354,10 +362,10 @@ fn of_place(place: &Place) -> Vec<Finding> {
                 ),
             ));
         }
-        Err(failure) => findings.push(Finding::missing(
+        Err(failure) => findings.push(DoctorFinding::missing(
             "configuration",
             failure.message().to_owned(),
-            Exit::Configuration,
+            CliExit::Configuration,
         )),
     }
     findings

@@ -1,15 +1,15 @@
 //! `agentd init`: a commented configuration for this project, trusted from the start.
 
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::{CliContext, real_dir};
 use crate::output::print;
-use crate::place::{Place, real_dir};
 use config::{InitError, TrustStore, init_project};
 use std::path::Path;
 
-pub(crate) fn main(project: &Path) -> Result<Exit, Failure> {
+pub(crate) fn main(project: &Path) -> Result<CliExit, CliError> {
     let project = real_dir(project, "the project directory")?;
-    let place = Place::of_process()?;
+    let place = CliContext::of_process()?;
     let store = TrustStore::at(place.dirs.trust_file());
     match init_project(&project, &store) {
         Ok(file) => {
@@ -20,16 +20,16 @@ pub(crate) fn main(project: &Path) -> Result<Exit, Failure> {
                  behind those of *.rs files, and with it build scripts\n",
                 file.display()
             ));
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
         Err(error) => {
             let message = chain(&error);
             Err(match error {
                 InitError::Exists(_) | InitError::Link { .. } => {
-                    Failure::user(message).exit(Exit::Failed)
+                    CliError::user(message).exit(CliExit::Failed)
                 }
                 InitError::Unwritable { .. } | InitError::Trust(_) => {
-                    Failure::config(message).exit(Exit::Failed)
+                    CliError::config(message).exit(CliExit::Failed)
                 }
             })
         }

@@ -2,17 +2,17 @@
 
 use crate::audit;
 use crate::cli::{RunFlags, SessionFlags};
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::daemon;
-use crate::door;
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
-use crate::opening::{KeyNeed, opening};
-use crate::place::{Place, TrustFlag, real_dir};
+use crate::open_request::{KeyNeed, open_request};
+use crate::query;
 use crate::sessions;
-use crate::signals::HeldSignals;
+use crate::signals::BlockedSignals;
 use client::{
-    Colour, Entrance, LeaderKey, Leaving, Left, Manner, RunFailure, ScreenInput, Terminal, Visit,
-    beside_self,
+    AttachEnd, AttachOptions, AttachRequest, Colour, LeaderKey, LeaveReason, RunFailure,
+    ScreenInput, Terminal, TerminalMode, sibling_executable,
 };
 use journal::Filter;
 use protocol::client::{Others, Rights, SessionState, Start};
@@ -23,17 +23,17 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 
 /// `agentd` alone: this project's session that is live or was cut short, else a new one.
-pub(crate) fn here(flags: &RunFlags) -> Result<Exit, Failure> {
+pub(crate) fn here(flags: &RunFlags) -> Result<CliExit, CliError> {
     if !is_terminal() {
-        return Err(Failure::user("there is no prompt, no command and no terminal").hint(
+        return Err(CliError::user("there is no prompt, no command and no terminal").hint(
             "`agentd -p 'What is here?'` runs one prompt, `agentd demo` shows everything, `agentd \
              --help` lists the commands",
         ));
     }
-    let place = Place::of_process()?;
+    let place = CliContext::of_process()?;
     let earlier = match &flags.resume {
         Some(id) => Some(sessions::named(&place, id)?),
-        None if flags.go_on => Some(sessions::newest_here(&place, &flags.session)?),
+        None if flags.continue_newest => Some(sessions::newest_here(&place, &flags.session)?),
         None => unfinished_here(&place, &flags.session)?,
     };
     let (start, need) = match earlier {
@@ -41,14 +41,20 @@ pub(crate) fn here(flags: &RunFlags) -> Result<Exit, Failure> {
         Some(session) => (resumed(session, Rights::Full), KeyNeed::WhereSet),
         None => (Start::New, KeyNeed::Always),
     };
-    visit(&place, &flags.session, start, need, entrance(None, Rights::Full, Others::Stay))
+    run_attached(
+        &place,
+        &flags.session,
+        start,
+        need,
+        attach_options(None, Rights::Full, Others::Stay),
+    )
 }
 
 /// `agentd new`.
-pub(crate) fn new(prompt: Option<String>, flags: &SessionFlags) -> Result<Exit, Failure> {
-    let place = Place::of_process()?;
-    let entrance = entrance(prompt, Rights::Full, Others::Stay);
-    visit(&place, flags, Start::New, KeyNeed::Always, entrance)
+pub(crate) fn new(prompt: Option<String>, flags: &SessionFlags) -> Result<CliExit, CliError> {
+    let place = CliContext::of_process()?;
+    let entrance = attach_options(prompt, Rights::Full, Others::Stay);
+    run_attached(&place, flags, Start::New, KeyNeed::Always, entrance)
 }
 
 /// `agentd attach`.
@@ -57,15 +63,15 @@ pub(crate) fn attach(
     flags: &SessionFlags,
     rights: Rights,
     others: Others,
-) -> Result<Exit, Failure> {
-    let place = Place::of_process()?;
+) -> Result<CliExit, CliError> {
+    let place = CliContext::of_process()?;
     let session = match beginning {
         Some(beginning) => sessions::named(&place, beginning)?,
         None => sessions::newest_here(&place, flags)?,
     };
     // Whoever only watches starts nothing.
     if rights == Rights::ReadOnly && sessions::holder(&place, &session)?.is_none() {
-        return Err(Failure::user(format!(
+        return Err(CliError::user(format!(
             "session {session} does not run, so there is nothing to watch"
         ))
         .hint(format!(
@@ -73,14 +79,14 @@ pub(crate) fn attach(
         )));
     }
     let project = journal::header(&sessions::directory(&place, &session));
-    let project = project.map_err(|error| Failure::config(chain(&error)).exit(Exit::Failed))?;
+    let project = project.map_err(|error| CliError::config(chain(&error)).exit(CliExit::Failed))?;
     let flags = SessionFlags { project: Some(project.project.0), ..flags.clone() };
-    let entrance = entrance(None, rights, others);
-    visit(&place, &flags, resumed(session, rights), KeyNeed::WhereSet, entrance)
+    let entrance = attach_options(None, rights, others);
+    run_attached(&place, &flags, resumed(session, rights), KeyNeed::WhereSet, entrance)
 }
 
-fn entrance(prompt: Option<String>, rights: Rights, others: Others) -> Entrance {
-    Entrance { rights, others, prompt, leader: String::new() }
+fn attach_options(prompt: Option<String>, rights: Rights, others: Others) -> AttachOptions {
+    AttachOptions { rights, others, prompt, leader: String::new() }
 }
 
 /// A person's attachment is what a turn that was cut short goes on with; a look is not.
@@ -93,7 +99,10 @@ fn resumed(session: SessionId, rights: Rights) -> Start {
 }
 
 /// This project's newest session, where it is live or its last turn has no end.
-fn unfinished_here(place: &Place, flags: &SessionFlags) -> Result<Option<SessionId>, Failure> {
+fn unfinished_here(
+    place: &CliContext,
+    flags: &SessionFlags,
+) -> Result<Option<SessionId>, CliError> {
     let project = project(flags)?;
     let Some(row) = sessions::newest_of(place, &project) else { return Ok(None) };
     Ok(match row.state {
@@ -111,7 +120,7 @@ fn unfinished_here(place: &Place, flags: &SessionFlags) -> Result<Option<Session
     })
 }
 
-fn project(flags: &SessionFlags) -> Result<std::path::PathBuf, Failure> {
+fn project(flags: &SessionFlags) -> Result<std::path::PathBuf, CliError> {
     real_dir(flags.project.as_deref().unwrap_or(Path::new(".")), "the project directory")
 }
 
@@ -119,40 +128,40 @@ fn is_terminal() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-fn visit(
-    place: &Place,
+fn run_attached(
+    place: &CliContext,
     flags: &SessionFlags,
     start: Start,
     need: KeyNeed,
-    mut entrance: Entrance,
-) -> Result<Exit, Failure> {
+    mut entrance: AttachOptions,
+) -> Result<CliExit, CliError> {
     if !is_terminal() {
-        return Err(Failure::user("this needs a terminal")
+        return Err(CliError::user("this needs a terminal")
             .hint("`agentd -p` is for scripts, `agentd show` and `agentd logs -f` for pipes"));
     }
     place.writable_state()?;
     let trust = if flags.trust_project { TrustFlag::Given } else { TrustFlag::NotGiven };
     entrance.leader = place.load(&project(flags)?, &[], trust)?.ui.leader;
     let leader = LeaderKey::parse(&entrance.leader).ok_or_else(|| {
-        Failure::config(format!("ui.leader is {:?}, which is no free key", entrance.leader))
+        CliError::config(format!("ui.leader is {:?}, which is no free key", entrance.leader))
             .hint("write it as \"Ctrl-\\\\\" or with a letter that is free, such as \"Ctrl-b\"")
     })?;
-    let (opening, papers) = opening(place, flags, start, Audience::Person, need)?;
+    let (opening, papers) = open_request(place, flags, start, Audience::Person, need)?;
     let variable = |name: &str| std::env::var(name).ok();
     let dumb = variable("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    let visit = Visit {
+    let visit = AttachRequest {
         opening,
         papers,
-        entrance,
-        manner: if dumb { Manner::Lines } else { Manner::Keys(leader) },
+        options: entrance,
+        mode: if dumb { TerminalMode::Lines } else { TerminalMode::Keys(leader) },
         colour: Colour::decide(Terminal::Yes, variable),
     };
-    let executable = beside_self("agentd-supervisor")?;
+    let executable = sibling_executable("agentd-supervisor")?;
     let mut daemon = daemon::of(place, &executable)?;
     // One that cannot be spoken to says why here, in full.
     drop(daemon.find_or_start()?);
-    let signals = HeldSignals::hold()
-        .map_err(|error| Failure::internal(format!("cannot hold signals back: {error}")))?;
+    let signals = BlockedSignals::block()
+        .map_err(|error| CliError::internal(format!("cannot hold signals back: {error}")))?;
     let records = |session: &SessionId| records(place, session);
     let left = client::attach(&mut daemon, visit, &records, |inputs| {
         signals.deliver_as(inputs, ScreenInput::Signal);
@@ -162,7 +171,7 @@ fn visit(
 }
 
 /// What the audit log holds of a session, as `:audit` shows it.
-fn records(place: &Place, session: &SessionId) -> String {
+fn records(place: &CliContext, session: &SessionId) -> String {
     let filter = Filter { session: Some(session.0.clone()), ..Filter::default() };
     match journal::calls(&place.audit_dir(), &filter) {
         Ok(calls) if calls.is_empty() => "no call yet".to_owned(),
@@ -172,7 +181,7 @@ fn records(place: &Place, session: &SessionId) -> String {
 }
 
 /// What to say at the end, and with which code.
-fn ended(left: Left) -> Result<Exit, Failure> {
+fn ended(left: AttachEnd) -> Result<CliExit, CliError> {
     let back = left.session.map_or_else(
         || "no session was opened".to_owned(),
         |session| format!("session {session}: `agentd attach {session}` comes back"),
@@ -180,27 +189,27 @@ fn ended(left: Left) -> Result<Exit, Failure> {
     for text in &left.unconfirmed {
         eprintln!("perhaps not taken by the session: {text}");
     }
-    match left.how {
-        Leaving::Quit => {
+    match left.reason {
+        LeaveReason::Quit => {
             eprintln!("{back}");
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
-        Leaving::Detached(why) => {
+        LeaveReason::Detached(why) => {
             let why = why.map_or_else(|| "detached".to_owned(), |why| format!("detached: {why}"));
             eprintln!("{why}; the session goes on\n{back}");
-            Ok(Exit::Detached)
+            Ok(CliExit::Detached)
         }
-        Leaving::Ended(why) => {
+        LeaveReason::Ended(why) => {
             eprintln!("{why}\n{back}");
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
-        Leaving::Failed(kind, message) => Err(door::failed(kind, message)),
-        Leaving::Lost(why) => {
-            Err(Failure::internal(why).exit(Exit::SupervisorUnreachable).hint(back))
+        LeaveReason::Failed(kind, message) => Err(query::failed(kind, message)),
+        LeaveReason::Lost(why) => {
+            Err(CliError::internal(why).exit(CliExit::SupervisorUnreachable).hint(back))
         }
         // The terminal is gone; the session is not.
-        Leaving::Signal(nix::libc::SIGHUP) => Ok(Exit::Detached),
-        Leaving::Signal(nix::libc::SIGINT) => Ok(Exit::Interrupted),
-        Leaving::Signal(_) => Ok(Exit::Terminated),
+        LeaveReason::Signal(nix::libc::SIGHUP) => Ok(CliExit::Detached),
+        LeaveReason::Signal(nix::libc::SIGINT) => Ok(CliExit::Interrupted),
+        LeaveReason::Signal(_) => Ok(CliExit::Terminated),
     }
 }

@@ -3,27 +3,27 @@
 
 mod audit;
 mod cli;
+mod cli_error;
+mod cli_exit;
+mod context;
 mod daemon;
 mod demo;
 mod doctor;
-mod door;
-mod ending;
-mod exit;
-mod failure;
 mod init;
 mod interactive;
 mod logs;
 mod ls;
-mod manual;
-mod opening;
+mod man_page;
+mod open_request;
 mod output;
-mod place;
 mod prompt;
 mod ps;
+mod query;
 mod restart;
 mod rules;
 mod run;
 mod sandbox_page;
+mod session_commands;
 mod sessions;
 mod settings;
 mod show;
@@ -32,13 +32,13 @@ mod table;
 mod tools_page;
 
 use clap::Parser;
-use cli::{AuditCommand, AuditFilter, Cli, Command};
+use cli::{AuditCommand, AuditFilter, Cli, CliCommand};
+use cli_error::CliError;
+use cli_exit::CliExit;
 use demo::Afterwards;
-use exit::Exit;
-use failure::Failure;
-use logs::Then;
+use logs::FollowMode;
 use protocol::client::{Ending, Others, Rights};
-use show::Calls;
+use show::CallDetail;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -61,53 +61,57 @@ pub fn main() -> ExitCode {
 fn unparsed(error: &clap::Error) -> ExitCode {
     // A closed pipe is quiet, so this is not `error.exit()`.
     let _ = error.print();
-    if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
+    if error.use_stderr() { CliExit::Usage.into() } else { CliExit::Done.into() }
 }
 
-fn dispatch(cli: Cli) -> Result<Exit, Failure> {
+fn dispatch(cli: Cli) -> Result<CliExit, CliError> {
     match (cli.command, cli.print) {
         (None, Some(prompt)) => run::main(Some(&prompt), &cli.flags),
         (None, None) => interactive::here(&cli.flags),
-        (Some(Command::New { prompt, flags }), _) => interactive::new(prompt, &flags),
-        (Some(Command::Attach { session, read_only, detach_others, flags }), _) => {
+        (Some(CliCommand::New { prompt, flags }), _) => interactive::new(prompt, &flags),
+        (Some(CliCommand::Attach { session, read_only, detach_others, flags }), _) => {
             let rights = if read_only { Rights::ReadOnly } else { Rights::Full };
             let others = if detach_others { Others::Detach } else { Others::Stay };
             interactive::attach(session.as_deref(), &flags, rights, others)
         }
-        (Some(Command::Ls { json }), _) => ls::main(json),
-        (Some(Command::Show { session, calls, json }), _) => {
-            show::show(&session, if calls { Calls::Whole } else { Calls::InALine }, json)
+        (Some(CliCommand::Ls { json }), _) => ls::main(json),
+        (Some(CliCommand::Show { session, calls, json }), _) => {
+            show::show(&session, if calls { CallDetail::Full } else { CallDetail::Line }, json)
         }
-        (Some(Command::Export { session, format }), _) => show::export(&session, format),
-        (Some(Command::Logs { session, follow }), _) => {
-            logs::main(session.as_deref(), if follow { Then::Follow } else { Then::End })
+        (Some(CliCommand::Export { session, format }), _) => show::export(&session, format),
+        (Some(CliCommand::Logs { session, follow }), _) => logs::main(
+            session.as_deref(),
+            if follow { FollowMode::Follow } else { FollowMode::End },
+        ),
+        (Some(CliCommand::Stop { session }), _) => session_commands::end(&session, Ending::Stop),
+        (Some(CliCommand::Kill { session }), _) => session_commands::end(&session, Ending::Kill),
+        (Some(CliCommand::Rm { session }), _) => session_commands::remove(&session),
+        (Some(CliCommand::Fork { session, at, json }), _) => {
+            session_commands::fork(&session, at, json)
         }
-        (Some(Command::Stop { session }), _) => ending::end(&session, Ending::Stop),
-        (Some(Command::Kill { session }), _) => ending::end(&session, Ending::Kill),
-        (Some(Command::Rm { session }), _) => ending::remove(&session),
-        (Some(Command::Fork { session, at, json }), _) => ending::fork(&session, at, json),
-        (Some(Command::Completions { shell }), _) => Ok(manual::completions(shell)),
-        (Some(Command::Man { command }), _) => manual::man(command.as_deref()),
-        (Some(Command::Run { prompt, flags }), _) => run::main(prompt.as_deref(), &flags),
-        (Some(Command::Audit { command }), _) => {
+        (Some(CliCommand::Completions { shell }), _) => Ok(man_page::completions(shell)),
+        (Some(CliCommand::Man { command }), _) => man_page::man(command.as_deref()),
+        (Some(CliCommand::Run { prompt, flags }), _) => run::main(prompt.as_deref(), &flags),
+        (Some(CliCommand::Audit { command }), _) => {
             let all = AuditCommand::Ls { filter: AuditFilter::default(), json: false };
             audit::main(command.unwrap_or(all))
         }
-        (Some(Command::Ps { json }), _) => ps::main(json),
-        (Some(Command::Restart { session }), _) => restart::main(&session),
-        (Some(Command::Daemon { command }), _) => daemon::main(&command),
-        (Some(Command::Doctor { act: Some(act), .. }), _) => doctor::act(&act),
-        (Some(Command::Doctor { json, attempts, act: None }), _) => {
-            let depth = if attempts { doctor::Depth::Attempts } else { doctor::Depth::Steps };
+        (Some(CliCommand::Ps { json }), _) => ps::main(json),
+        (Some(CliCommand::Restart { session }), _) => restart::main(&session),
+        (Some(CliCommand::Daemon { command }), _) => daemon::main(&command),
+        (Some(CliCommand::Doctor { act: Some(act), .. }), _) => doctor::act(&act),
+        (Some(CliCommand::Doctor { json, attempts, act: None }), _) => {
+            let depth =
+                if attempts { doctor::DoctorDepth::Attempts } else { doctor::DoctorDepth::Steps };
             doctor::main(json, depth)
         }
-        (Some(Command::Config { command }), _) => settings::main(&command),
-        (Some(Command::Rules { command }), _) => rules::main(&command),
-        (Some(Command::Tools { name }), _) => tools_page::main(name.as_deref()),
-        (Some(Command::Sandbox), _) => Ok(sandbox_page::main()),
-        (Some(Command::Init { project }), _) => init::main(&project),
-        (Some(Command::Demo { keep: _, reach: Some(address) }), _) => Ok(demo::reach(address)),
-        (Some(Command::Demo { keep, reach: None }), _) => {
+        (Some(CliCommand::Config { command }), _) => settings::main(&command),
+        (Some(CliCommand::Rules { command }), _) => rules::main(&command),
+        (Some(CliCommand::Tools { name }), _) => tools_page::main(name.as_deref()),
+        (Some(CliCommand::Sandbox), _) => Ok(sandbox_page::main()),
+        (Some(CliCommand::Init { project }), _) => init::main(&project),
+        (Some(CliCommand::Demo { keep: _, reach: Some(address) }), _) => Ok(demo::reach(address)),
+        (Some(CliCommand::Demo { keep, reach: None }), _) => {
             demo::main(if keep { Afterwards::Keep } else { Afterwards::Remove })
         }
     }

@@ -1,10 +1,10 @@
 //! `agentd logs`: what supervisors and workers wrote down, of all sessions or of one.
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::place::Place;
+use crate::cli_error::CliError;
+use crate::cli_exit::CliExit;
+use crate::context::CliContext;
 use crate::sessions;
-use client::plain;
+use client::sanitize;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use std::fs::{DirBuilder, File};
@@ -15,13 +15,13 @@ use std::path::Path;
 
 /// Whether to wait for what comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(crate) enum FollowMode {
     End,
     Follow,
 }
 
-pub(crate) fn main(beginning: Option<&str>, then: Then) -> Result<Exit, Failure> {
-    let place = Place::of_process()?;
+pub(crate) fn main(beginning: Option<&str>, then: FollowMode) -> Result<CliExit, CliError> {
+    let place = CliContext::of_process()?;
     let session = beginning.map(|beginning| sessions::named(&place, beginning)).transpose()?;
     let dir = place.dirs.state.join("log");
     let wanted = |line: &str| session.as_ref().is_none_or(|session| line.contains(&session.0));
@@ -31,18 +31,18 @@ pub(crate) fn main(beginning: Option<&str>, then: Then) -> Result<Exit, Failure>
         shown += copy(&mut opened(&old)?, &wanted)?;
     }
     let current = dir.join("supervisor.log");
-    if !current.exists() && then == Then::End {
+    if !current.exists() && then == FollowMode::End {
         if shown == 0 {
             eprintln!("agentd: there is no log in {} yet", dir.display());
         }
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
-    if then == Then::End {
+    if then == FollowMode::End {
         copy(&mut opened(&current)?, &wanted)?;
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
-    let watch = Watch::of(&dir).map_err(|error| {
-        Failure::internal(format!("{} cannot be watched: {error}", dir.display()))
+    let watch = LogWatch::of(&dir).map_err(|error| {
+        CliError::internal(format!("{} cannot be watched: {error}", dir.display()))
     })?;
     while !current.exists() {
         watch.wait();
@@ -60,9 +60,9 @@ pub(crate) fn main(beginning: Option<&str>, then: Then) -> Result<Exit, Failure>
 }
 
 /// Wakes up when something is written in a directory.
-struct Watch(OwnedFd);
+struct LogWatch(OwnedFd);
 
-impl Watch {
+impl LogWatch {
     /// From now on. The directory is made where there is none yet.
     fn of(dir: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -90,7 +90,7 @@ impl Watch {
     }
 }
 
-fn opened(path: &Path) -> Result<BufReader<File>, Failure> {
+fn opened(path: &Path) -> Result<BufReader<File>, CliError> {
     File::open(path).map(BufReader::new).map_err(|error| unreadable(&error))
 }
 
@@ -102,7 +102,7 @@ fn is_another(path: &Path, open: &File) -> bool {
 }
 
 /// Prints the lines that are wanted up to the present end; how many. A closed pipe ends it all.
-fn copy(log: &mut BufReader<File>, wanted: &impl Fn(&str) -> bool) -> Result<usize, Failure> {
+fn copy(log: &mut BufReader<File>, wanted: &impl Fn(&str) -> bool) -> Result<usize, CliError> {
     let mut out = io::stdout().lock();
     let (mut shown, mut line) = (0, Vec::new());
     loop {
@@ -113,7 +113,7 @@ fn copy(log: &mut BufReader<File>, wanted: &impl Fn(&str) -> bool) -> Result<usi
                 let text = String::from_utf8_lossy(&line);
                 if wanted(&text) {
                     shown += 1;
-                    let text = plain(text.trim_end_matches('\n'));
+                    let text = sanitize(text.trim_end_matches('\n'));
                     if writeln!(out, "{text}").is_err() {
                         std::process::exit(0);
                     }
@@ -124,6 +124,6 @@ fn copy(log: &mut BufReader<File>, wanted: &impl Fn(&str) -> bool) -> Result<usi
     }
 }
 
-fn unreadable(error: &io::Error) -> Failure {
-    Failure::config(format!("the log cannot be read: {error}")).exit(Exit::Failed)
+fn unreadable(error: &io::Error) -> CliError {
+    CliError::config(format!("the log cannot be read: {error}")).exit(CliExit::Failed)
 }

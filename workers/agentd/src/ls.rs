@@ -1,18 +1,18 @@
 //! `agentd ls`: the sessions there are, live ones and those on disk.
 
 use crate::audit::time;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli_error::CliError;
+use crate::cli_exit::CliExit;
+use crate::context::CliContext;
 use crate::output::print;
-use crate::place::Place;
 use crate::sessions;
 use crate::table::table;
 use client::one_line;
 use protocol::client::{SessionRow, SessionState};
 use serde_json::json;
 
-pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
-    let rows = sessions::rows(&Place::of_process()?);
+pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
+    let rows = sessions::rows(&CliContext::of_process()?);
     match json {
         true => print(&rows.iter().map(line).collect::<String>()),
         false if rows.is_empty() => {
@@ -24,7 +24,7 @@ pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
             print(&table(&all));
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn cells(row: &SessionRow) -> [String; 6] {

@@ -1,6 +1,6 @@
 //! The words for the model: from the command line, from standard input, or both.
 
-use crate::failure::Failure;
+use crate::cli_error::CliError;
 use client::Prompts;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde_json::Value;
@@ -19,12 +19,13 @@ const SHAPE: &str =
 const PATIENCE_MS: u16 = 3000;
 
 /// The prompt of a run: `given` on the command line, and what comes on standard input behind it.
-pub(crate) fn read(given: Option<&str>) -> Result<String, Failure> {
+pub(crate) fn read(given: Option<&str>) -> Result<String, CliError> {
     let given = given.unwrap_or_default();
-    let piped = if io::stdin().is_terminal() || silent(given)? { String::new() } else { piped()? };
+    let piped =
+        if io::stdin().is_terminal() || is_silent_pipe(given)? { String::new() } else { piped()? };
     let prompt = join(given, &piped);
     if prompt.trim().is_empty() {
-        return Err(Failure::user("there is no prompt").hint(
+        return Err(CliError::user("there is no prompt").hint(
             "say it on the command line, as in `agentd -p 'What is here?'`, or on standard input",
         ));
     }
@@ -40,10 +41,10 @@ fn join(given: &str, piped: &str) -> String {
 }
 
 /// That no prompt stands on the command line, where all of them come on standard input.
-pub(crate) fn none(given: Option<&str>) -> Result<(), Failure> {
+pub(crate) fn none(given: Option<&str>) -> Result<(), CliError> {
     match given {
         Some(given) if !given.trim().is_empty() => {
-            Err(Failure::user("--input-format stream-json takes its prompts from standard input")
+            Err(CliError::user("--input-format stream-json takes its prompts from standard input")
                 .hint("leave the prompt on the command line out"))
         }
         Some(_) | None => Ok(()),
@@ -51,11 +52,11 @@ pub(crate) fn none(given: Option<&str>) -> Result<(), Failure> {
 }
 
 /// The first prompt of a stream of JSON lines, and the way to the others.
-pub(crate) fn first_of_stream() -> Result<(String, Prompts), Failure> {
+pub(crate) fn first_of_stream() -> Result<(String, Prompts), CliError> {
     let mut read = 0;
     let mut next = move || next_of_stream(&mut read);
     let first = next().unwrap_or_else(|| Err("there is no prompt on standard input".to_owned()));
-    let first = first.map_err(|message| Failure::user(message).hint(SHAPE))?;
+    let first = first.map_err(|message| CliError::user(message).hint(SHAPE))?;
     Ok((first, Prompts::Following(Box::new(next))))
 }
 
@@ -105,7 +106,7 @@ fn message(line: &[u8]) -> Result<String, String> {
 }
 
 /// Whether standard input is a pipe on which nothing comes while there are words already.
-fn silent(given: &str) -> Result<bool, Failure> {
+fn is_silent_pipe(given: &str) -> Result<bool, CliError> {
     if given.trim().is_empty() {
         return Ok(false);
     }
@@ -116,7 +117,7 @@ fn silent(given: &str) -> Result<bool, Failure> {
     }
     let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
     let ready = poll(&mut fds, PollTimeout::from(PATIENCE_MS))
-        .map_err(|error| Failure::user(format!("cannot read standard input: {error}")))?;
+        .map_err(|error| CliError::user(format!("cannot read standard input: {error}")))?;
     if ready == 0 {
         eprintln!(
             "agentd: nothing came on standard input within {} s, going on without it; close it \
@@ -127,19 +128,19 @@ fn silent(given: &str) -> Result<bool, Failure> {
     Ok(ready == 0)
 }
 
-fn piped() -> Result<String, Failure> {
+fn piped() -> Result<String, CliError> {
     let mut bytes = Vec::new();
     match io::stdin().lock().take(CAP + 1).read_to_end(&mut bytes) {
         Ok(length) if length as u64 > CAP => {
-            Err(Failure::user(format!("standard input is larger than {} MiB", CAP >> 20))
+            Err(CliError::user(format!("standard input is larger than {} MiB", CAP >> 20))
                 .hint("put it into a file of the project and name the file in the prompt"))
         }
         Ok(_) => {
-            String::from_utf8(bytes).map_err(|_| Failure::user("standard input is not UTF-8 text"))
+            String::from_utf8(bytes).map_err(|_| CliError::user("standard input is not UTF-8 text"))
         }
         // A closed standard input says nothing.
         Err(error) if error.raw_os_error() == Some(nix::libc::EBADF) => Ok(String::new()),
-        Err(error) => Err(Failure::user(format!("cannot read standard input: {error}"))),
+        Err(error) => Err(CliError::user(format!("cannot read standard input: {error}"))),
     }
 }
 

@@ -1,26 +1,26 @@
 //! `agentd ps`: the processes of a running supervisor.
 
-use crate::door;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli_error::CliError;
+use crate::cli_exit::CliExit;
+use crate::context::CliContext;
 use crate::output::print;
-use crate::place::Place;
-use client::Connection;
+use crate::query;
+use client::SupervisorConnection;
 use protocol::client::{FromClient, ProcessRow, ToClient};
 use protocol::confinement::Tier;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
-    let place = Place::of_process()?;
+pub(crate) fn main(json: bool) -> Result<CliExit, CliError> {
+    let place = CliContext::of_process()?;
     let mut rows = Vec::new();
-    let mut exit = Exit::Done;
+    let mut exit = CliExit::Done;
     for socket in sockets(&place.dirs.runtime) {
-        let reached = door::reached(&socket);
+        let reached = query::connect_if_running(&socket);
         match reached.and_then(|found| found.map(|mut it| processes(&mut it)).transpose()) {
             Ok(found) => rows.extend(found.into_iter().flatten()),
             Err(failure) => {
-                door::say_unknown(&failure);
+                query::warn_no_answer(&failure);
                 exit = failure.code();
             }
         }
@@ -29,7 +29,7 @@ pub(crate) fn main(json: bool) -> Result<Exit, Failure> {
         print(&lines(&rows));
     } else if !rows.is_empty() {
         print(&table(&rows));
-    } else if exit == Exit::Done {
+    } else if exit == CliExit::Done {
         eprintln!("agentd: no supervisor runs; `agentd -p` brings up one for each run");
     }
     Ok(exit)
@@ -45,9 +45,11 @@ pub(crate) fn sockets(runtime: &Path) -> Vec<PathBuf> {
     found
 }
 
-pub(crate) fn processes(connection: &mut Connection) -> Result<Vec<ProcessRow>, Failure> {
-    let answer = door::ask_at_once(connection, &FromClient::Ps)?;
-    let ToClient::Processes(rows) = answer else { return Err(door::unexpected(&answer)) };
+pub(crate) fn processes(
+    connection: &mut SupervisorConnection,
+) -> Result<Vec<ProcessRow>, CliError> {
+    let answer = query::ask_within_limit(connection, &FromClient::Ps)?;
+    let ToClient::Processes(rows) = answer else { return Err(query::unexpected(&answer)) };
     Ok(rows)
 }
 

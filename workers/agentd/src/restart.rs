@@ -1,20 +1,20 @@
 //! `agentd restart`: another try for a session whose processes have failed, in the supervisor that
 //! holds it.
 
-use crate::door;
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
-use crate::place::Place;
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::CliContext;
 use crate::ps::processes;
-use client::{ChannelError, Connection};
+use crate::query;
+use client::{ChannelError, SupervisorConnection};
 use protocol::client::{FailedKind, FromClient, ToClient};
 use protocol::ids::SessionId;
 use std::collections::BTreeMap;
 
-pub(crate) fn main(beginning: &str) -> Result<Exit, Failure> {
-    let place = Place::of_process()?;
+pub(crate) fn main(beginning: &str) -> Result<CliExit, CliError> {
+    let place = CliContext::of_process()?;
     let mut found = BTreeMap::new();
-    let mut running = door::running(&place);
+    let mut running = query::connect_all(&place);
     for (at, connection) in running.iter_mut().enumerate() {
         let rows = processes(connection)?;
         let here = rows.into_iter().filter_map(|row| row.session);
@@ -28,27 +28,28 @@ pub(crate) fn main(beginning: &str) -> Result<Exit, Failure> {
         (Some((id, at)), None) if !beginning.is_empty() => {
             restart(running.swap_remove(at), SessionId(id))
         }
-        (None, _) => Err(Failure::user(format!("no supervisor holds a session {beginning:?}"))
+        (None, _) => Err(CliError::user(format!("no supervisor holds a session {beginning:?}"))
             .hint("a session that is on disk only needs no restart: opening it starts its workers anew")),
         (Some((one, _)), other) => {
             let other = other.map_or(String::new(), |(id, _)| format!(" and {id}"));
-            Err(Failure::user(format!("{beginning:?} names more than one session"))
+            Err(CliError::user(format!("{beginning:?} names more than one session"))
                 .hint(format!("say more of its name, for example of {one}{other}")))
         }
     }
 }
 
-fn restart(mut connection: Connection, session: SessionId) -> Result<Exit, Failure> {
-    let lost =
-        |error: ChannelError| Failure::internal(chain(&error)).exit(Exit::SupervisorUnreachable);
+fn restart(mut connection: SupervisorConnection, session: SessionId) -> Result<CliExit, CliError> {
+    let lost = |error: ChannelError| {
+        CliError::internal(chain(&error)).exit(CliExit::SupervisorUnreachable)
+    };
     connection.send(&FromClient::Restart { session: session.clone() }, &[]).map_err(lost)?;
     match connection.recv().map_err(lost)? {
         ToClient::Done => {
             eprintln!("agentd: what had failed of session {session} is started again");
-            Ok(Exit::Done)
+            Ok(CliExit::Done)
         }
-        ToClient::Failed { kind: FailedKind::NotFound, message } => Err(Failure::user(message)),
-        ToClient::Failed { kind: _, message } => Err(Failure::internal(message)),
+        ToClient::Failed { kind: FailedKind::NotFound, message } => Err(CliError::user(message)),
+        ToClient::Failed { kind: _, message } => Err(CliError::internal(message)),
         ToClient::Welcome { .. }
         | ToClient::Refused { .. }
         | ToClient::Opened { .. }
@@ -62,7 +63,7 @@ fn restart(mut connection: Connection, session: SessionId) -> Result<Exit, Failu
         | ToClient::Event { .. }
         | ToClient::Pong(_)
         | ToClient::Processes(_) => {
-            Err(Failure::internal("the supervisor answered something else"))
+            Err(CliError::internal("the supervisor answered something else"))
         }
     }
 }

@@ -2,10 +2,10 @@
 //! nobody has asked for yet. Judged as the broker judges, with a person there to ask.
 
 use crate::cli::RulesCommand;
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::real_dir;
 use crate::output::print;
-use crate::place::real_dir;
 use crate::settings;
 use crate::table::table;
 use approval::{Named, Rules, What, programs};
@@ -16,10 +16,10 @@ use protocol::judgement::{Audience, Basis, Case, Mode, Rule, RuleEffect, ToolKin
 use serde_json::{Value, json};
 use std::path::{Component, Path, PathBuf};
 
-pub(crate) fn main(command: &RulesCommand) -> Result<Exit, Failure> {
+pub(crate) fn main(command: &RulesCommand) -> Result<CliExit, CliError> {
     match command {
         RulesCommand::Check { call, project, json } => {
-            let checked = Checked::of(call, &real_dir(project, "the project directory")?)?;
+            let checked = CheckedCall::of(call, &real_dir(project, "the project directory")?)?;
             match json {
                 true => print(&format!("{}\n", checked.json())),
                 false => print(&checked.words()),
@@ -40,24 +40,24 @@ pub(crate) fn main(command: &RulesCommand) -> Result<Exit, Failure> {
             }
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// A call and what the rules say of it.
-struct Checked {
+struct CheckedCall {
     call: String,
     /// What a command would run, or why that is not known; none for other tools.
     programs: Option<Result<Vec<String>, String>>,
     verdict: Verdict,
 }
 
-impl Checked {
-    fn of(call: &str, project: &Path) -> Result<Self, Failure> {
+impl CheckedCall {
+    fn of(call: &str, project: &Path) -> Result<Self, CliError> {
         let named = Named::parse(call)
-            .map_err(|fault| Failure::user(format!("{call:?} names no call: {fault}")))?;
+            .map_err(|fault| CliError::user(format!("{call:?} names no call: {fault}")))?;
         let config = settings::sound(project)?;
         let rules = Rules::new(&config.rule_set(project, Audience::Person))
-            .map_err(|error| Failure::config(chain(&error)))?;
+            .map_err(|error| CliError::config(chain(&error)))?;
         let (command, probe, page) = match named.what {
             What::Command(command) => (Some(command), None, None),
             What::Page(url) => {
@@ -68,15 +68,15 @@ impl Checked {
                     (tool, None) => {
                         let way =
                             format!("say which page, for example `{tool}:https://docs.rs/serde`");
-                        return Err(Failure::user(way));
+                        return Err(CliError::user(way));
                     }
                 };
-                let page = tools::web_url(&url, config.web.private).map_err(Failure::user)?;
+                let page = tools::web_url(&url, config.web.private).map_err(CliError::user)?;
                 (None, None, tools::web_address(&page))
             }
             What::Path(path) => {
                 let paths =
-                    path.map(|path| look(&path, named.kind, project, &config)).transpose()?;
+                    path.map(|path| probe(&path, named.kind, project, &config)).transpose()?;
                 let probe = Probe { paths: paths.into_iter().collect(), diff: String::new() };
                 (None, Some(probe), None)
             }
@@ -196,20 +196,20 @@ impl Checked {
 }
 
 /// What lies at a path, as the runner's look would find it.
-fn look(
+fn probe(
     named: &str,
     kind: ToolKind,
     project: &Path,
     config: &Config,
-) -> Result<ProbedPath, Failure> {
+) -> Result<ProbedPath, CliError> {
     let real = real_path(&project.join(named)).ok_or_else(|| {
-        Failure::user(format!("{named} cannot be looked up: a directory in it does not exist"))
+        CliError::user(format!("{named} cannot be looked up: a directory in it does not exist"))
     })?;
     let added = config.tools.add_dirs.iter().filter_map(|dir| dir.canonicalize().ok());
     let in_scope =
         std::iter::once(project.to_owned()).chain(added).any(|dir| real.starts_with(dir));
     let digest = (kind == ToolKind::Mutation && real.is_file()).then(String::new);
-    let real = real.to_str().ok_or_else(|| Failure::user(format!("{named} is no UTF-8")))?;
+    let real = real.to_str().ok_or_else(|| CliError::user(format!("{named} is no UTF-8")))?;
     Ok(ProbedPath { named: named.to_owned(), real: real.to_owned(), in_scope, digest })
 }
 

@@ -1,18 +1,19 @@
 //! `agentd -p` and `agentd run`: one prompt, one answer, by the daemon where it runs and else by a
 //! supervisor of its own.
 
-use crate::cli::{Format, InputFormat, RunFlags};
+use crate::cli::{InputFormat, OutputFormat, RunFlags};
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::{CliContext, KEY_VARIABLES};
 use crate::daemon;
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
-use crate::opening::{KeyNeed, opening};
-use crate::place::{KEY_VARIABLES, Place};
+use crate::open_request::{KeyNeed, open_request};
 use crate::prompt;
 use crate::sessions;
-use crate::signals::HeldSignals;
+use crate::signals::BlockedSignals;
 use client::{
-    Colour, Finished, JsonView, Launch, OwnSupervisors, Prompts, RunError, RunFailure,
-    StreamJsonView, Task, Terminal, TextView, View, beside_self, failure_line, resume_hint,
+    ClientError, Colour, Finished, JsonView, PrivateSource, Prompts, RunFailure, RunView,
+    StreamJsonView, SupervisorLaunch, Task, Terminal, TextView, failure_line, resume_hint,
+    sibling_executable,
 };
 use protocol::client::{FailedKind, Start};
 use protocol::judgement::Audience;
@@ -20,12 +21,12 @@ use protocol::session::OpenTurn;
 use std::io::{self, IsTerminal, Write};
 
 /// Runs it, and says how it ended.
-pub(crate) fn main(given: Option<&str>, flags: &RunFlags) -> Result<Exit, Failure> {
+pub(crate) fn main(given: Option<&str>, flags: &RunFlags) -> Result<CliExit, CliError> {
     match one_shot(given, flags) {
-        Ok(finished) => Ok(Exit::of_run(&finished)),
+        Ok(finished) => Ok(CliExit::of_run(&finished)),
         Err(failure) => {
             // A program that reads results gets one for this too.
-            if flags.output_format != Format::Text {
+            if flags.output_format != OutputFormat::Text {
                 let line = failure_line(failure.session(), failure.message());
                 let _ = io::stdout().write_all(line.as_bytes());
             }
@@ -34,16 +35,16 @@ pub(crate) fn main(given: Option<&str>, flags: &RunFlags) -> Result<Exit, Failur
     }
 }
 
-fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, Failure> {
+fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, CliError> {
     let prompt = match flags.input_format {
         InputFormat::Text => Some(prompt::read(given)?),
         InputFormat::StreamJson => prompt::none(given).map(|()| None)?,
     };
-    let place = Place::of_process()?;
+    let place = CliContext::of_process()?;
     place.writable_state()?;
     let task = task(&place, flags, prompt)?;
     let mut view = view(flags.output_format);
-    let executable = beside_self("agentd-supervisor")?;
+    let executable = sibling_executable("agentd-supervisor")?;
     let mut daemon = daemon::of(&place, &executable)?;
     if daemon.find()?.is_some() {
         let signals = held_signals()?;
@@ -53,70 +54,70 @@ fn one_shot(given: Option<&str>, flags: &RunFlags) -> Result<Finished, Failure> 
     drive(task, view.as_mut())
 }
 
-fn held_signals() -> Result<HeldSignals, Failure> {
-    HeldSignals::hold()
-        .map_err(|error| Failure::internal(format!("cannot hold signals back: {error}")))
+fn held_signals() -> Result<BlockedSignals, CliError> {
+    BlockedSignals::block()
+        .map_err(|error| CliError::internal(format!("cannot hold signals back: {error}")))
 }
 
 /// Brings a supervisor up, runs the task on it, and takes it down again whatever came of it.
-pub(crate) fn drive(task: Task, view: &mut dyn View) -> Result<Finished, Failure> {
+pub(crate) fn drive(task: Task, view: &mut dyn RunView) -> Result<Finished, CliError> {
     let signals = held_signals()?;
-    let executable = beside_self("agentd-supervisor")?;
-    let launch = Launch { executable: &executable, without: KEY_VARIABLES, with: &[] };
-    let mut supervisors = OwnSupervisors::start(launch)?;
+    let executable = sibling_executable("agentd-supervisor")?;
+    let launch = SupervisorLaunch { executable: &executable, without: KEY_VARIABLES, with: &[] };
+    let mut supervisors = PrivateSource::start(launch)?;
     let ran = client::run(&mut supervisors, task, view, |inputs| signals.deliver(inputs));
     let ended = supervisors.end();
     let finished = ran.map_err(|failed| failure(&failed))?;
     ended.map_err(|error| {
-        Failure::internal(format!("cannot tell how agentd-supervisor ended: {error}"))
+        CliError::internal(format!("cannot tell how agentd-supervisor ended: {error}"))
     })?;
     Ok(finished)
 }
 
-pub(crate) fn failure(failed: &RunFailure) -> Failure {
+pub(crate) fn failure(failed: &RunFailure) -> CliError {
     let RunFailure { session, error } = failed;
-    let exit = Exit::of_error(error);
+    let exit = CliExit::of_error(error);
     let message = chain(error);
     let failure = match error {
-        RunError::Failed { kind, message: _ } => match kind {
-            FailedKind::Configuration | FailedKind::SandboxUnavailable => Failure::config(message),
+        ClientError::Failed { kind, message: _ } => match kind {
+            FailedKind::Configuration | FailedKind::SandboxUnavailable => CliError::config(message),
             FailedKind::Usage
             | FailedKind::NotFound
             | FailedKind::Held
             | FailedKind::Disk
-            | FailedKind::Ending => Failure::user(message),
-            FailedKind::Internal => Failure::internal(message),
+            | FailedKind::Ending => CliError::user(message),
+            FailedKind::Internal => CliError::internal(message),
         },
-        RunError::Lost(_) | RunError::LostAgain { .. } | RunError::NoSupervisor(_) => {
+        ClientError::Lost(_) | ClientError::LostAgain { .. } | ClientError::NoSupervisor(_) => {
             let message = match session {
                 Some(session) => format!("{message}; {}", resume_hint(session)),
                 None => message,
             };
-            Failure::internal(message).hint("`agentd logs` says how the supervisors ended")
+            CliError::internal(message).hint("`agentd logs` says how the supervisors ended")
         }
-        RunError::Stopped(_) => Failure::user(message),
+        ClientError::Stopped(_) => CliError::user(message),
     };
     failure.exit(exit).of_session(session.clone())
 }
 
-fn view(format: Format) -> Box<dyn View> {
+fn view(format: OutputFormat) -> Box<dyn RunView> {
     match format {
-        Format::Text => {
+        OutputFormat::Text => {
             let is = |terminal| if terminal { Terminal::Yes } else { Terminal::No };
             let variable = |name: &str| std::env::var(name).ok();
             let colour = Colour::decide(is(io::stderr().is_terminal()), variable);
             Box::new(TextView::new(colour, is(io::stdout().is_terminal())))
         }
-        Format::Json => Box::new(JsonView),
-        Format::StreamJson => Box::new(StreamJsonView),
+        OutputFormat::Json => Box::new(JsonView),
+        OutputFormat::StreamJson => Box::new(StreamJsonView),
     }
 }
 
 /// What the flags, the environment and the configuration add up to.
-fn task(place: &Place, flags: &RunFlags, prompt: Option<String>) -> Result<Task, Failure> {
+fn task(place: &CliContext, flags: &RunFlags, prompt: Option<String>) -> Result<Task, CliError> {
     let start = start(place, flags)?;
     let (opening, papers) =
-        opening(place, &flags.session, start, Audience::Nobody, KeyNeed::Always)?;
+        open_request(place, &flags.session, start, Audience::Nobody, KeyNeed::Always)?;
     let (prompt, more) = match prompt {
         Some(prompt) => (prompt, Prompts::One),
         None => prompt::first_of_stream()?,
@@ -125,8 +126,8 @@ fn task(place: &Place, flags: &RunFlags, prompt: Option<String>) -> Result<Task,
 }
 
 /// A new session, or which earlier one.
-fn start(place: &Place, flags: &RunFlags) -> Result<Start, Failure> {
-    let earlier = match (&flags.resume, flags.go_on) {
+fn start(place: &CliContext, flags: &RunFlags) -> Result<Start, CliError> {
+    let earlier = match (&flags.resume, flags.continue_newest) {
         (Some(id), _) => Some(sessions::named(place, id)?),
         (None, true) => Some(sessions::newest_here(place, &flags.session)?),
         (None, false) => None,

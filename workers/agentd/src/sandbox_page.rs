@@ -1,7 +1,7 @@
 //! `agentd sandbox`: what a command finds and is refused in each tier, as one table. `doctor` takes from
 //! it what a machine that gives tier B goes without.
 
-use crate::exit::Exit;
+use crate::cli_exit::CliExit;
 use crate::output::print;
 use std::sync::LazyLock;
 
@@ -103,9 +103,9 @@ pub(crate) static PAGE: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// Prints it.
-pub(crate) fn main() -> Exit {
+pub(crate) fn main() -> CliExit {
     print(&PAGE);
-    Exit::Done
+    CliExit::Done
 }
 
 /// What a machine without tier A goes without, as one sentence.

@@ -2,12 +2,12 @@
 //! One that cannot be read never hides the rest.
 
 use crate::cli::SessionFlags;
-use crate::door;
-use crate::failure::{Failure, chain};
-use crate::place::{Place, real_dir};
+use crate::cli_error::{CliError, chain};
+use crate::context::{CliContext, real_dir};
 use crate::ps::sockets;
+use crate::query;
 use crate::show::in_words;
-use client::{Connection, one_line};
+use client::{SupervisorConnection, one_line};
 use journal::{Entry, Record};
 use protocol::client::{SessionRow, SessionState};
 use protocol::confinement::FilePath;
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 const TITLE: usize = 60;
 
 /// All sessions, those with the newest record first.
-pub(crate) fn rows(place: &Place) -> Vec<SessionRow> {
+pub(crate) fn rows(place: &CliContext) -> Vec<SessionRow> {
     let mut rows: Vec<SessionRow> = Vec::new();
-    for mut connection in door::running(place) {
+    for mut connection in query::connect_all(place) {
         for row in listed(&mut connection) {
             // Each supervisor lists what is on disk too; only the one that has it live knows more.
             match rows.iter_mut().find(|known| known.session == row.session) {
@@ -39,19 +39,22 @@ pub(crate) fn rows(place: &Place) -> Vec<SessionRow> {
 }
 
 /// What a supervisor lists; where it does not, that is said, and the disk has the word.
-fn listed(connection: &mut Connection) -> Vec<SessionRow> {
-    door::sessions_of(connection).unwrap_or_else(|failure| {
-        door::say_unknown(&failure);
+fn listed(connection: &mut SupervisorConnection) -> Vec<SessionRow> {
+    query::sessions_of(connection).unwrap_or_else(|failure| {
+        query::warn_no_answer(&failure);
         Vec::new()
     })
 }
 
 /// The supervisor that has this session live; nothing where none has. An error where one gave no
 /// answer, and it may be that one.
-pub(crate) fn holder(place: &Place, session: &SessionId) -> Result<Option<Connection>, Failure> {
+pub(crate) fn holder(
+    place: &CliContext,
+    session: &SessionId,
+) -> Result<Option<SupervisorConnection>, CliError> {
     let mut silent = None;
     for socket in sockets(&place.dirs.runtime) {
-        let found = door::reached(&socket).and_then(|connection| match connection {
+        let found = query::connect_if_running(&socket).and_then(|connection| match connection {
             Some(mut connection) => Ok(holds(&mut connection, session)?.then_some(connection)),
             None => Ok(None),
         });
@@ -62,49 +65,49 @@ pub(crate) fn holder(place: &Place, session: &SessionId) -> Result<Option<Connec
         }
     }
     let unknown =
-        |it: Failure| it.preceded_by(&format!("whether session {session} runs is not known"));
+        |it: CliError| it.preceded_by(&format!("whether session {session} runs is not known"));
     silent.map_or(Ok(None), |failure| Err(unknown(failure)))
 }
 
-fn holds(connection: &mut Connection, session: &SessionId) -> Result<bool, Failure> {
-    let rows = door::sessions_of(connection)?;
+fn holds(connection: &mut SupervisorConnection, session: &SessionId) -> Result<bool, CliError> {
+    let rows = query::sessions_of(connection)?;
     Ok(rows.iter().any(|row| row.session == *session && !row.state.is_of_disk()))
 }
 
 /// The newest session of this project.
-pub(crate) fn newest_of(place: &Place, project: &Path) -> Option<SessionRow> {
+pub(crate) fn newest_of(place: &CliContext, project: &Path) -> Option<SessionRow> {
     rows(place).into_iter().find(|row| row.project.to_path() == project)
 }
 
 /// The one session whose name begins so.
-pub(crate) fn named(place: &Place, beginning: &str) -> Result<SessionId, Failure> {
+pub(crate) fn named(place: &CliContext, beginning: &str) -> Result<SessionId, CliError> {
     let mut found = on_disk(place);
     found.retain(|name| name.starts_with(beginning));
     match found.as_slice() {
         [one] if !beginning.is_empty() => Ok(SessionId(one.clone())),
-        [] => Err(Failure::user(format!("there is no session {beginning:?}"))
+        [] => Err(CliError::user(format!("there is no session {beginning:?}"))
             .hint("`agentd ls` names them")),
         several => {
             let some = several.iter().take(5).map(|id| candidate(place, id)).collect::<Vec<_>>();
             let more = if several.len() > some.len() { "\n  …" } else { "" };
-            Err(Failure::user(format!("{} sessions begin with {beginning:?}", several.len()))
+            Err(CliError::user(format!("{} sessions begin with {beginning:?}", several.len()))
                 .hint(format!("say more of the name:\n  {}{more}", some.join("\n  "))))
         }
     }
 }
 
 /// Where a session is kept.
-pub(crate) fn directory(place: &Place, session: &SessionId) -> PathBuf {
+pub(crate) fn directory(place: &CliContext, session: &SessionId) -> PathBuf {
     place.sessions_dir().join(&session.0)
 }
 
-fn candidate(place: &Place, id: &str) -> String {
+fn candidate(place: &CliContext, id: &str) -> String {
     let row = from_disk(&place.sessions_dir().join(id), id.to_owned());
     format!("{id}  {}", row.title)
 }
 
 /// Names of all sessions on disk, in order.
-fn on_disk(place: &Place) -> Vec<String> {
+fn on_disk(place: &CliContext) -> Vec<String> {
     journal::sessions(&place.sessions_dir()).unwrap_or_default()
 }
 
@@ -130,17 +133,17 @@ fn from_disk(dir: &Path, id: String) -> SessionRow {
 }
 
 /// The newest session of the project that the flags name, or an error that says there is none.
-pub(crate) fn newest_here(place: &Place, flags: &SessionFlags) -> Result<SessionId, Failure> {
+pub(crate) fn newest_here(place: &CliContext, flags: &SessionFlags) -> Result<SessionId, CliError> {
     let named = flags.project.as_deref().unwrap_or(Path::new("."));
     let project = real_dir(named, "the project directory")?;
     newest_of(place, &project).map(|row| row.session).ok_or_else(|| {
-        Failure::user(format!("there is no session of {}", project.display()))
+        CliError::user(format!("there is no session of {}", project.display()))
             .hint("`agentd ls` names all sessions, `agentd new` begins one")
     })
 }
 
 /// Whether the last turn on disk has no end.
-pub(crate) fn is_unfinished(place: &Place, session: &SessionId) -> bool {
+pub(crate) fn is_unfinished(place: &CliContext, session: &SessionId) -> bool {
     let turns = |entry: Entry| {
         let ended = matches!(entry.record, Record::TurnEnded { .. });
         let begun = matches!(entry.record, Record::Prompt { .. });

@@ -1,15 +1,15 @@
 //! `agentd config`: the configuration as a run in this project would see it.
 
 use crate::cli::ConfigCommand;
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::{CliContext, TrustFlag, real_dir};
 use crate::output::print;
-use crate::place::{Place, TrustFlag, real_dir};
 use config::{Config, Credential, Row};
 use protocol::judgement::Audience;
 use std::path::Path;
 
-pub(crate) fn main(command: &ConfigCommand) -> Result<Exit, Failure> {
+pub(crate) fn main(command: &ConfigCommand) -> Result<CliExit, CliError> {
     match command {
         ConfigCommand::Show { origin, project } => {
             let config = load(project)?;
@@ -32,22 +32,22 @@ pub(crate) fn main(command: &ConfigCommand) -> Result<Exit, Failure> {
             print(&format!("good, with {} warnings\n", config.warnings.len()));
         }
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// Loads it, its rules included; warnings go to standard error.
-fn load(project: &Path) -> Result<Config, Failure> {
+fn load(project: &Path) -> Result<Config, CliError> {
     let project = real_dir(project, "the project directory")?;
     sound(&project)
 }
 
 /// The configuration of a project by its real path, rules included, or what is wrong with it.
-pub(crate) fn sound(project: &Path) -> Result<Config, Failure> {
-    let config = Place::of_process()?.load(project, &[], TrustFlag::NotGiven)?;
+pub(crate) fn sound(project: &Path) -> Result<Config, CliError> {
+    let config = CliContext::of_process()?.load(project, &[], TrustFlag::NotGiven)?;
     approval::Rules::new(&config.rule_set(project, Audience::Nobody))
-        .map_err(|error| Failure::config(chain(&error)))?;
+        .map_err(|error| CliError::config(chain(&error)))?;
     approval::try_examples(&config.permissions.examples)
-        .map_err(|error| Failure::config(chain(&error)))?;
+        .map_err(|error| CliError::config(chain(&error)))?;
     for warning in &config.warnings {
         eprintln!("agentd: {warning}");
     }

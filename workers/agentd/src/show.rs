@@ -3,11 +3,11 @@
 
 use crate::audit::{outcome, time};
 use crate::cli::ExportFormat;
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
-use crate::place::Place;
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::CliContext;
 use crate::sessions;
-use client::{marked, one_line, plain};
+use client::{mark_hidden, one_line, sanitize};
 use journal::{Block, Deaths, Entry, OpenCall, Progress, Record, Span, TurnEnd};
 use protocol::ids::SessionId;
 use serde_json::{Value, json};
@@ -19,20 +19,20 @@ const LINE: usize = 120;
 
 /// Whether calls are shown with all they said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Calls {
-    InALine,
-    Whole,
+pub(crate) enum CallDetail {
+    Line,
+    Full,
 }
 
-pub(crate) fn show(beginning: &str, calls: Calls, json: bool) -> Result<Exit, Failure> {
-    let safe = |text: String| plain(&text);
+pub(crate) fn show(beginning: &str, calls: CallDetail, json: bool) -> Result<CliExit, CliError> {
+    let safe = |text: String| sanitize(&text);
     match json {
         true => each(beginning, line, cut_short_lines),
         false => each(beginning, |entry| safe(words(entry, calls)), cut_short_words),
     }
 }
 
-pub(crate) fn export(beginning: &str, format: ExportFormat) -> Result<Exit, Failure> {
+pub(crate) fn export(beginning: &str, format: ExportFormat) -> Result<CliExit, CliError> {
     match format {
         // A copy of the records, and nothing else.
         ExportFormat::Json => each(beginning, line, |_| String::new()),
@@ -45,11 +45,11 @@ fn each(
     beginning: &str,
     text: impl Fn(&Entry) -> String,
     rest: impl Fn(&CutShort) -> String,
-) -> Result<Exit, Failure> {
-    let place = Place::of_process()?;
+) -> Result<CliExit, CliError> {
+    let place = CliContext::of_process()?;
     let session = sessions::named(&place, beginning)?;
     let unreadable = |error: &journal::ReadError| {
-        Failure::config(chain(error)).exit(Exit::Failed).hint(format!(
+        CliError::config(chain(error)).exit(CliExit::Failed).hint(format!(
             "`agentd fork {session}` begins a new session from the records that are good"
         ))
     };
@@ -66,14 +66,14 @@ fn each(
         };
         // Whoever closed the pipe has read enough.
         if out.write_all(text(&entry).as_bytes()).is_err() {
-            return Ok(Exit::Done);
+            return Ok(CliExit::Done);
         }
     }
     if let Some(cut) = CutShort::of(session, &directory) {
         let _ = out.write_all(rest(&cut).as_bytes());
     }
     let _ = out.flush();
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// What has no end on record though no process works on it, and the end of a turn by deaths.
@@ -118,7 +118,7 @@ fn cut_short_markdown(cut: &CutShort) -> String {
     });
     let turn = cut.turn.iter();
     let turn = turn.map(|deaths| format!("\n*the turn was cut short: {}*\n", in_words(deaths)));
-    plain(&calls.chain(turn).collect::<String>())
+    sanitize(&calls.chain(turn).collect::<String>())
 }
 
 /// Not on record, so without a number.
@@ -153,7 +153,7 @@ fn line(entry: &Entry) -> String {
 }
 
 /// What a person is shown of a record.
-fn words(entry: &Entry, calls: Calls) -> String {
+fn words(entry: &Entry, calls: CallDetail) -> String {
     match &entry.record {
         Record::Session(header) => format!(
             "session {}\nproject {}\nmodel   {}\nbegan   {}\n{}",
@@ -174,8 +174,8 @@ fn words(entry: &Entry, calls: Calls) -> String {
             text => format!("{}\n", text.trim_end()),
         },
         Record::Proposed { call, tool, input, .. } => match calls {
-            Calls::InALine => format!("{call}. {tool} {}\n", one_line(&marked(input), LINE)),
-            Calls::Whole => format!("{call}. {tool} {}\n", marked(input)),
+            CallDetail::Line => format!("{call}. {tool} {}\n", one_line(&mark_hidden(input), LINE)),
+            CallDetail::Full => format!("{call}. {tool} {}\n", mark_hidden(input)),
         },
         Record::Denied { call, message, .. } => {
             format!("   {call} not allowed: {}\n", one_line(message, LINE))
@@ -185,9 +185,9 @@ fn words(entry: &Entry, calls: Calls) -> String {
             let again = recalled
                 .map_or(String::new(), |by| format!(" (as for call {by}; nothing had changed)"));
             match calls {
-                Calls::InALine => format!("   {call} {}{again}\n", one_line(summary, LINE)),
+                CallDetail::Line => format!("   {call} {}{again}\n", one_line(summary, LINE)),
                 // The model got a part of it.
-                Calls::Whole => {
+                CallDetail::Full => {
                     let text = indented(full.as_ref().unwrap_or(text));
                     format!("   {call} {summary}{again}\n{text}")
                 }
@@ -239,7 +239,7 @@ fn tampered(names: &[String]) -> String {
 
 /// For files and screens alike: control codes of what a tool printed are none here.
 fn markdown(entry: &Entry) -> String {
-    plain(&as_markdown(entry))
+    sanitize(&as_markdown(entry))
 }
 
 fn as_markdown(entry: &Entry) -> String {

@@ -1,17 +1,17 @@
 //! Signals that ask this process to end, as inputs of a run instead of an end in mid-sentence.
 
-use client::Input;
+use client::RunInput;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::sync::mpsc::SyncSender;
 
 /// SIGINT, SIGTERM and SIGHUP, held back in every thread from here on.
 #[derive(Debug)]
-pub(crate) struct HeldSignals(SigSet);
+pub(crate) struct BlockedSignals(SigSet);
 
-impl HeldSignals {
+impl BlockedSignals {
     /// Holds them back. Called before the first thread starts, since threads inherit it.
-    pub(crate) fn hold() -> nix::Result<Self> {
+    pub(crate) fn block() -> nix::Result<Self> {
         let mut set = SigSet::empty();
         set.add(Signal::SIGINT);
         set.add(Signal::SIGTERM);
@@ -25,8 +25,8 @@ impl HeldSignals {
     }
 
     /// Lets them in as inputs, also those that came meanwhile.
-    pub(crate) fn deliver(self, inputs: SyncSender<Input>) {
-        self.deliver_as(inputs, Input::Signal);
+    pub(crate) fn deliver(self, inputs: SyncSender<RunInput>) {
+        self.deliver_as(inputs, RunInput::Signal);
     }
 
     /// The same, in the words of another loop.

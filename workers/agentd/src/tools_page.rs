@@ -1,22 +1,22 @@
 //! `agentd tools`: what each tool takes and gives, its cage, its rules and an example, in the words that
 //! models are given.
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli_error::CliError;
+use crate::cli_exit::CliExit;
 use crate::output::print;
 use crate::table::table;
 use tools::{Caller, Spec, named, specs};
 
 /// The list, or all of one tool.
-pub(crate) fn main(name: Option<&str>) -> Result<Exit, Failure> {
+pub(crate) fn main(name: Option<&str>) -> Result<CliExit, CliError> {
     match name {
         None => print(&list()),
         Some(name) => print(&page(named(name).ok_or_else(|| {
             let hint = "`agentd tools` lists the tools";
-            Failure::user(format!("there is no tool {name:?}")).hint(hint)
+            CliError::user(format!("there is no tool {name:?}")).hint(hint)
         })?)),
     }
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 fn list() -> String {

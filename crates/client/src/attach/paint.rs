@@ -1,7 +1,7 @@
 //! What is written to the terminal so that finished lines scroll away above the live rows. Pure.
 
 use crate::colour::Colour;
-use crate::live::Live;
+use crate::live_rows::LiveRows;
 
 /// Remembers what stands on the screen.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ impl Painter {
     pub(crate) fn frame(
         &mut self,
         finished: &str,
-        live: &Live,
+        live: &LiveRows,
         columns: usize,
         colour: Colour,
     ) -> String {
@@ -35,7 +35,7 @@ impl Painter {
             out.push_str(&format!("\u{1b}[{column}C"));
         }
         out.push_str("\u{1b}[?25h");
-        self.above = live.rows.iter().take(row).map(crate::live::Row::columns).collect();
+        self.above = live.rows.iter().take(row).map(crate::live_rows::LiveRow::columns).collect();
         self.cursor = column;
         out
     }
@@ -58,11 +58,11 @@ impl Painter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::{Paint, Row};
+    use crate::live_rows::{LiveRow, Paint};
 
-    fn live(rows: &[&str], cursor: (usize, usize)) -> Live {
-        let row = |text: &&str| Row { text: (*text).to_owned(), paint: Paint::Plain };
-        Live { rows: rows.iter().map(row).collect(), cursor }
+    fn live(rows: &[&str], cursor: (usize, usize)) -> LiveRows {
+        let row = |text: &&str| LiveRow { text: (*text).to_owned(), paint: Paint::Plain };
+        LiveRows { rows: rows.iter().map(row).collect(), cursor }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A person's terminal: raw while this is held, as it was when this is gone. The only file that
 //! knows the terminal library.
 
-use crate::screen::editor::{Reach, Toward};
-use crate::screen::{Input, Key};
+use crate::screen::editor::{Direction, Distance};
+use crate::screen::{KeyPress, ScreenInput};
 use crossterm::event::{
     DisableBracketedPaste, EnableBracketedPaste, Event, KeyCode, KeyEvent, KeyEventKind,
     KeyModifiers,
@@ -51,9 +51,9 @@ impl LeaderKey {
 
 /// A terminal that sends each key.
 #[derive(Debug)]
-pub(crate) struct Raw;
+pub(crate) struct RawMode;
 
-impl Raw {
+impl RawMode {
     pub(crate) fn enter() -> io::Result<Self> {
         terminal::enable_raw_mode()?;
         let raw = Self;
@@ -62,7 +62,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawMode {
     fn drop(&mut self) {
         // A terminal that is gone needs nothing.
         let _ = execute!(io::stdout(), DisableBracketedPaste);
@@ -81,15 +81,15 @@ pub(crate) fn size() -> (u16, u16) {
 }
 
 /// Listens to keys until nobody wants them.
-pub(crate) fn listen_to_keys(leader: &LeaderKey, inputs: &SyncSender<Input>) {
+pub(crate) fn read_keys(leader: &LeaderKey, inputs: &SyncSender<ScreenInput>) {
     loop {
         let input = match crossterm::event::read() {
-            Ok(Event::Key(event)) => key(&event, leader).map(Input::Key),
-            Ok(Event::Paste(text)) => Some(Input::Paste(text)),
-            Ok(Event::Resize(columns, rows)) => Some(Input::Resized(columns, rows)),
+            Ok(Event::Key(event)) => key(&event, leader).map(ScreenInput::Key),
+            Ok(Event::Paste(text)) => Some(ScreenInput::Paste(text)),
+            Ok(Event::Resize(columns, rows)) => Some(ScreenInput::Resized(columns, rows)),
             Ok(Event::FocusGained | Event::FocusLost | Event::Mouse(_)) => None,
             Err(_) => {
-                let _ = inputs.send(Input::HungUp);
+                let _ = inputs.send(ScreenInput::HungUp);
                 return;
             }
         };
@@ -100,63 +100,63 @@ pub(crate) fn listen_to_keys(leader: &LeaderKey, inputs: &SyncSender<Input>) {
 }
 
 /// Listens to whole lines, where a terminal knows no keys.
-pub(crate) fn listen_to_lines(inputs: &SyncSender<Input>) {
+pub(crate) fn read_lines(inputs: &SyncSender<ScreenInput>) {
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        if inputs.send(Input::Line(line)).is_err() {
+        if inputs.send(ScreenInput::Line(line)).is_err() {
             return;
         }
     }
-    let _ = inputs.send(Input::HungUp);
+    let _ = inputs.send(ScreenInput::HungUp);
 }
 
 // The library knows many keys; those not named here do nothing.
 #[allow(clippy::wildcard_enum_match_arm)]
-fn key(event: &KeyEvent, leader: &LeaderKey) -> Option<Key> {
+fn key(event: &KeyEvent, leader: &LeaderKey) -> Option<KeyPress> {
     if event.kind == KeyEventKind::Release {
         return None;
     }
     let control = event.modifiers.contains(KeyModifiers::CONTROL);
     let alt = event.modifiers.contains(KeyModifiers::ALT);
     match event.code {
-        KeyCode::Char(c) if control && leader.is(c) => Some(Key::Leader),
+        KeyCode::Char(c) if control && leader.is(c) => Some(KeyPress::Leader),
         KeyCode::Char(c) if control => with_control(c),
-        KeyCode::Char('b') if alt => Some(Key::Go(Reach::Word, Toward::Start)),
-        KeyCode::Char('f') if alt => Some(Key::Go(Reach::Word, Toward::End)),
-        KeyCode::Char(c) if !alt => Some(Key::Char(c)),
+        KeyCode::Char('b') if alt => Some(KeyPress::Move(Distance::Word, Direction::Start)),
+        KeyCode::Char('f') if alt => Some(KeyPress::Move(Distance::Word, Direction::End)),
+        KeyCode::Char(c) if !alt => Some(KeyPress::Char(c)),
         KeyCode::Enter if alt || event.modifiers.contains(KeyModifiers::SHIFT) => {
-            Some(Key::NewLine)
+            Some(KeyPress::NewLine)
         }
-        KeyCode::Enter => Some(Key::Enter),
-        KeyCode::Esc => Some(Key::Escape),
-        KeyCode::Tab => Some(Key::Tab),
-        KeyCode::Up => Some(Key::Up),
-        KeyCode::Down => Some(Key::Down),
-        KeyCode::Left if control || alt => Some(Key::Go(Reach::Word, Toward::Start)),
-        KeyCode::Right if control || alt => Some(Key::Go(Reach::Word, Toward::End)),
-        KeyCode::Left => Some(Key::Go(Reach::Character, Toward::Start)),
-        KeyCode::Right => Some(Key::Go(Reach::Character, Toward::End)),
-        KeyCode::Home => Some(Key::Go(Reach::All, Toward::Start)),
-        KeyCode::End => Some(Key::Go(Reach::All, Toward::End)),
-        KeyCode::Backspace if alt => Some(Key::Erase(Reach::Word, Toward::Start)),
-        KeyCode::Backspace => Some(Key::Erase(Reach::Character, Toward::Start)),
-        KeyCode::Delete => Some(Key::Erase(Reach::Character, Toward::End)),
+        KeyCode::Enter => Some(KeyPress::Enter),
+        KeyCode::Esc => Some(KeyPress::Escape),
+        KeyCode::Tab => Some(KeyPress::Tab),
+        KeyCode::Up => Some(KeyPress::Up),
+        KeyCode::Down => Some(KeyPress::Down),
+        KeyCode::Left if control || alt => Some(KeyPress::Move(Distance::Word, Direction::Start)),
+        KeyCode::Right if control || alt => Some(KeyPress::Move(Distance::Word, Direction::End)),
+        KeyCode::Left => Some(KeyPress::Move(Distance::Character, Direction::Start)),
+        KeyCode::Right => Some(KeyPress::Move(Distance::Character, Direction::End)),
+        KeyCode::Home => Some(KeyPress::Move(Distance::All, Direction::Start)),
+        KeyCode::End => Some(KeyPress::Move(Distance::All, Direction::End)),
+        KeyCode::Backspace if alt => Some(KeyPress::Erase(Distance::Word, Direction::Start)),
+        KeyCode::Backspace => Some(KeyPress::Erase(Distance::Character, Direction::Start)),
+        KeyCode::Delete => Some(KeyPress::Erase(Distance::Character, Direction::End)),
         _ => None,
     }
 }
 
-fn with_control(c: char) -> Option<Key> {
+fn with_control(c: char) -> Option<KeyPress> {
     match c.to_ascii_lowercase() {
-        'c' => Some(Key::Interrupt),
-        'd' => Some(Key::EndOfInput),
-        'a' => Some(Key::Go(Reach::All, Toward::Start)),
-        'e' => Some(Key::Go(Reach::All, Toward::End)),
-        'w' => Some(Key::Erase(Reach::Word, Toward::Start)),
-        'u' => Some(Key::Erase(Reach::All, Toward::Start)),
-        'k' => Some(Key::Erase(Reach::All, Toward::End)),
-        'h' => Some(Key::Erase(Reach::Character, Toward::Start)),
-        'l' => Some(Key::Redraw),
-        'j' => Some(Key::NewLine),
+        'c' => Some(KeyPress::Interrupt),
+        'd' => Some(KeyPress::EndOfInput),
+        'a' => Some(KeyPress::Move(Distance::All, Direction::Start)),
+        'e' => Some(KeyPress::Move(Distance::All, Direction::End)),
+        'w' => Some(KeyPress::Erase(Distance::Word, Direction::Start)),
+        'u' => Some(KeyPress::Erase(Distance::All, Direction::Start)),
+        'k' => Some(KeyPress::Erase(Distance::All, Direction::End)),
+        'h' => Some(KeyPress::Erase(Distance::Character, Direction::Start)),
+        'l' => Some(KeyPress::Redraw),
+        'j' => Some(KeyPress::NewLine),
         _ => None,
     }
 }
@@ -179,11 +179,11 @@ mod tests {
     fn keys_are_what_a_terminal_sends_for_them() {
         let leader = LeaderKey::parse("Ctrl-\\").unwrap();
         let pressed = |code, modifiers| key(&KeyEvent::new(code, modifiers), &leader);
-        assert_eq!(pressed(KeyCode::Char('4'), KeyModifiers::CONTROL), Some(Key::Leader));
-        assert_eq!(pressed(KeyCode::Char('4'), KeyModifiers::NONE), Some(Key::Char('4')));
-        assert_eq!(pressed(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(Key::Interrupt));
-        assert_eq!(pressed(KeyCode::Char('Ä'), KeyModifiers::SHIFT), Some(Key::Char('Ä')));
-        assert_eq!(pressed(KeyCode::Enter, KeyModifiers::ALT), Some(Key::NewLine));
+        assert_eq!(pressed(KeyCode::Char('4'), KeyModifiers::CONTROL), Some(KeyPress::Leader));
+        assert_eq!(pressed(KeyCode::Char('4'), KeyModifiers::NONE), Some(KeyPress::Char('4')));
+        assert_eq!(pressed(KeyCode::Char('c'), KeyModifiers::CONTROL), Some(KeyPress::Interrupt));
+        assert_eq!(pressed(KeyCode::Char('Ä'), KeyModifiers::SHIFT), Some(KeyPress::Char('Ä')));
+        assert_eq!(pressed(KeyCode::Enter, KeyModifiers::ALT), Some(KeyPress::NewLine));
         assert_eq!(pressed(KeyCode::F(3), KeyModifiers::NONE), None);
     }
 }

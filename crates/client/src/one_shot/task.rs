@@ -1,8 +1,8 @@
 //! What a run is given, what comes in while it goes on, and what it is in the end.
 
-use crate::ear::Heard;
-use crate::run_error::{RunError, Stop};
-use crate::transcript::Conclusion;
+use crate::client_error::{ClientError, StopReason};
+use crate::event_reader::SupervisorInput;
+use crate::transcript::RunConclusion;
 use ipc::ChannelError;
 use protocol::client::{Opening, ToClient};
 use protocol::ids::SessionId;
@@ -45,9 +45,9 @@ impl std::fmt::Debug for Prompts {
 #[derive(Debug)]
 // Each is moved once; a box for each word would cost more than it saves.
 #[allow(clippy::large_enum_variant)]
-pub enum Input {
+pub enum RunInput {
     /// A word of the supervisor.
-    Word(ToClient),
+    Message(ToClient),
     /// The supervisor is gone.
     Lost(ChannelError),
     /// A signal that asks this process to end.
@@ -58,9 +58,9 @@ pub enum Input {
     TimeOver,
 }
 
-impl Heard for Input {
-    fn word(word: ToClient) -> Self {
-        Self::Word(word)
+impl SupervisorInput for RunInput {
+    fn message(word: ToClient) -> Self {
+        Self::Message(word)
     }
 
     fn lost(error: ChannelError) -> Self {
@@ -72,11 +72,11 @@ impl Heard for Input {
 #[derive(Debug)]
 pub struct Finished {
     /// What it came to.
-    pub conclusion: Conclusion,
+    pub conclusion: RunConclusion,
     /// The session.
     pub session: SessionId,
     /// Why it was ended, unless by itself.
-    pub stopped: Option<Stop>,
+    pub stopped: Option<StopReason>,
 }
 
 /// A run that came to no conclusion.
@@ -85,5 +85,5 @@ pub struct RunFailure {
     /// The session, if one was open.
     pub session: Option<SessionId>,
     /// Why.
-    pub error: RunError,
+    pub error: ClientError,
 }

@@ -7,7 +7,7 @@ const HISTORY: usize = 200;
 
 /// Which way the cursor goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Toward {
+pub enum Direction {
     /// To the beginning.
     Start,
     /// To the end.
@@ -16,7 +16,7 @@ pub enum Toward {
 
 /// How far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
+pub enum Distance {
     /// One character, with the marks that belong to it.
     Character,
     /// One word.
@@ -89,13 +89,13 @@ impl Editor {
     }
 
     /// Moves the cursor.
-    pub fn go(&mut self, reach: Reach, toward: Toward) {
-        self.cursor = self.reached(reach, toward);
+    pub fn move_cursor(&mut self, reach: Distance, toward: Direction) {
+        self.cursor = self.target(reach, toward);
     }
 
     /// Takes away what lies between the cursor and there.
-    pub fn erase(&mut self, reach: Reach, toward: Toward) {
-        let there = self.reached(reach, toward);
+    pub fn erase(&mut self, reach: Distance, toward: Direction) {
+        let there = self.target(reach, toward);
         let (from, to) = (self.cursor.min(there), self.cursor.max(there));
         self.text.replace_range(from..to, "");
         self.cursor = from;
@@ -123,28 +123,28 @@ impl Editor {
         }
     }
 
-    fn reached(&self, reach: Reach, toward: Toward) -> usize {
+    fn target(&self, reach: Distance, toward: Direction) -> usize {
         let (before, behind) = self.text.split_at(self.cursor);
         match (reach, toward) {
-            (Reach::All, Toward::Start) => 0,
-            (Reach::All, Toward::End) => self.text.len(),
-            (Reach::Character, Toward::Start) => {
+            (Distance::All, Direction::Start) => 0,
+            (Distance::All, Direction::End) => self.text.len(),
+            (Distance::Character, Direction::Start) => {
                 // A mark of no width belongs to the character before it.
                 let mut chars = before.char_indices().rev();
                 chars.find(|(_, c)| columns(*c) > 0).map_or(0, |(at, _)| at)
             }
-            (Reach::Character, Toward::End) => {
+            (Distance::Character, Direction::End) => {
                 let mut chars = behind.char_indices().skip(1);
                 chars
                     .find(|(_, c)| columns(*c) > 0)
                     .map_or(self.text.len(), |(at, _)| self.cursor + at)
             }
-            (Reach::Word, Toward::Start) => {
+            (Distance::Word, Direction::Start) => {
                 let word = before.trim_end_matches(char::is_whitespace);
                 word.rfind(char::is_whitespace)
                     .map_or(0, |at| at + word[at..].chars().next().map_or(1, char::len_utf8))
             }
-            (Reach::Word, Toward::End) => {
+            (Distance::Word, Direction::End) => {
                 let word = behind.trim_start_matches(char::is_whitespace);
                 let skipped = behind.len() - word.len();
                 let length = word.find(char::is_whitespace).unwrap_or(word.len());
@@ -206,32 +206,32 @@ mod tests {
     #[test]
     fn the_cursor_goes_by_characters_words_and_to_the_ends() {
         let mut editor = typed("ein größeres  Wört");
-        editor.go(Reach::Word, Toward::Start);
-        editor.go(Reach::Word, Toward::Start);
+        editor.move_cursor(Distance::Word, Direction::Start);
+        editor.move_cursor(Distance::Word, Direction::Start);
         editor.insert("x");
         assert_eq!(editor.text(), "ein xgrößeres  Wört");
-        editor.go(Reach::Character, Toward::End);
-        editor.go(Reach::Character, Toward::End);
-        editor.go(Reach::Character, Toward::End);
-        editor.erase(Reach::Character, Toward::Start);
+        editor.move_cursor(Distance::Character, Direction::End);
+        editor.move_cursor(Distance::Character, Direction::End);
+        editor.move_cursor(Distance::Character, Direction::End);
+        editor.erase(Distance::Character, Direction::Start);
         assert_eq!(editor.text(), "ein xgrßeres  Wört");
-        editor.erase(Reach::Word, Toward::Start);
+        editor.erase(Distance::Word, Direction::Start);
         assert_eq!(editor.text(), "ein ßeres  Wört");
-        editor.go(Reach::Word, Toward::End);
-        editor.erase(Reach::All, Toward::End);
+        editor.move_cursor(Distance::Word, Direction::End);
+        editor.erase(Distance::All, Direction::End);
         assert_eq!(editor.text(), "ein ßeres");
-        editor.erase(Reach::All, Toward::Start);
+        editor.erase(Distance::All, Direction::Start);
         assert!(editor.is_empty());
-        editor.erase(Reach::Character, Toward::Start);
-        editor.erase(Reach::Word, Toward::End);
+        editor.erase(Distance::Character, Direction::Start);
+        editor.erase(Distance::Word, Direction::End);
         assert!(editor.is_empty());
     }
 
     #[test]
     fn a_mark_without_width_goes_with_its_character() {
         let mut editor = typed("ae\u{301}b");
-        editor.go(Reach::Character, Toward::Start);
-        editor.erase(Reach::Character, Toward::Start);
+        editor.move_cursor(Distance::Character, Direction::Start);
+        editor.erase(Distance::Character, Direction::Start);
         assert_eq!(editor.text(), "ab");
     }
 
@@ -267,7 +267,7 @@ mod tests {
         let layout = editor.layout(2, 9);
         assert_eq!(layout.rows, ["日本語", "日本語"]);
         assert_eq!(layout.cursor, (1, 8));
-        editor.go(Reach::All, Toward::Start);
+        editor.move_cursor(Distance::All, Direction::Start);
         assert_eq!(editor.layout(2, 9).cursor, (0, 2));
         assert_eq!(
             Editor::default().layout(2, 9),

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::live::{asking, live};
+use crate::live_rows::{key_hint, live_rows};
 use protocol::call::{Call, Outcome, ToolResult};
 use protocol::client::{Change, Event, Numbered, Parting};
 use protocol::content::Block;
@@ -18,12 +18,12 @@ fn call_id(number: u32) -> CallId {
     CallId { session: session(), number }
 }
 
-fn entrance(rights: Rights) -> Entrance {
-    Entrance { rights, others: Others::Stay, prompt: None, leader: "Ctrl-\\".to_owned() }
+fn entrance(rights: Rights) -> AttachOptions {
+    AttachOptions { rights, others: Others::Stay, prompt: None, leader: "Ctrl-\\".to_owned() }
 }
 
-fn opened(session: SessionId) -> Input {
-    Input::Word(ToClient::Opened {
+fn opened(session: SessionId) -> ScreenInput {
+    ScreenInput::Message(ToClient::Opened {
         session,
         model: "model-1".to_owned(),
         facts: protocol::client::ModelFacts::default(),
@@ -40,7 +40,7 @@ fn opened(session: SessionId) -> Input {
 fn screen_with(rights: Rights) -> Screen {
     let mut screen = Screen::new(entrance(rights));
     screen.update(opened(session()));
-    screen.update(Input::Word(ToClient::Attached { session: session() }));
+    screen.update(ScreenInput::Message(ToClient::Attached { session: session() }));
     screen
 }
 
@@ -48,8 +48,8 @@ fn screen() -> Screen {
     screen_with(Rights::Full)
 }
 
-fn event(seq: u64, event: Event) -> Input {
-    Input::Word(ToClient::Event { session: session(), seq, event })
+fn event(seq: u64, event: Event) -> ScreenInput {
+    ScreenInput::Message(ToClient::Event { session: session(), seq, event })
 }
 
 fn question(number: u32, offers: &[&str]) -> Event {
@@ -69,21 +69,21 @@ fn question(number: u32, offers: &[&str]) -> Event {
     }
 }
 
-fn press(screen: &mut Screen, keys: &str) -> Vec<Effect> {
-    keys.chars().flat_map(|key| screen.update(Input::Key(Key::Char(key)))).collect()
+fn press(screen: &mut Screen, keys: &str) -> Vec<ScreenEffect> {
+    keys.chars().flat_map(|key| screen.update(ScreenInput::Key(KeyPress::Char(key)))).collect()
 }
 
-fn says(effects: &[Effect]) -> Vec<&FromClient> {
+fn says(effects: &[ScreenEffect]) -> Vec<&FromClient> {
     let mut words = Vec::new();
     for effect in effects {
-        if let Effect::Say(word) = effect {
+        if let ScreenEffect::Send(word) = effect {
             words.push(word);
         }
     }
     words
 }
 
-fn answered(effects: &[Effect]) -> Answer {
+fn answered(effects: &[ScreenEffect]) -> Answer {
     match says(effects)[..] {
         [FromClient::Answer { call, digest, answer }] => {
             assert_eq!((call, digest.as_str()), (&call_id(1), "d"));
@@ -96,13 +96,13 @@ fn answered(effects: &[Effect]) -> Answer {
 #[test]
 fn an_opened_session_is_attached_to_and_its_first_prompt_said_once() {
     let mut screen =
-        Screen::new(Entrance { prompt: Some("hi".to_owned()), ..entrance(Rights::Full) });
+        Screen::new(AttachOptions { prompt: Some("hi".to_owned()), ..entrance(Rights::Full) });
     let effects = screen.update(opened(session()));
     assert!(
         matches!(says(&effects)[..], [FromClient::Attach { from: Since::Newest(_), .. }]),
         "{effects:?}"
     );
-    let attached = || Input::Word(ToClient::Attached { session: session() });
+    let attached = || ScreenInput::Message(ToClient::Attached { session: session() });
     let effects = screen.update(attached());
     assert!(matches!(says(&effects)[..], [FromClient::Prompt { text, .. }] if text == "hi"));
     assert_eq!(screen.update(attached()), []);
@@ -119,7 +119,7 @@ fn a_question_takes_the_keys_and_each_key_is_its_answer() {
     ] {
         let mut screen = screen();
         let effects = screen.update(event(1, question(1, &["bash:cargo test", "bash:cargo *"])));
-        assert!(effects.contains(&Effect::Bell));
+        assert!(effects.contains(&ScreenEffect::Bell));
         assert_eq!(answered(&press(&mut screen, keys)), want, "{keys}");
     }
 }
@@ -129,13 +129,13 @@ fn a_rule_is_shown_before_it_is_written_and_can_be_another() {
     let mut screen = screen();
     screen.update(event(1, question(1, &["bash:cargo test", "bash:cargo *"])));
     assert_eq!(press(&mut screen, "a"), []);
-    assert!(asking(&screen).unwrap().contains("`bash:cargo test`"));
-    screen.update(Input::Key(Key::Tab));
-    assert!(asking(&screen).unwrap().contains("`bash:cargo *`"));
+    assert!(key_hint(&screen).unwrap().contains("`bash:cargo test`"));
+    screen.update(ScreenInput::Key(KeyPress::Tab));
+    assert!(key_hint(&screen).unwrap().contains("`bash:cargo *`"));
     assert_eq!(press(&mut screen, "n"), [], "n goes back and denies nothing");
     assert_eq!(screen.focus, Focus::Question);
     press(&mut screen, "a");
-    screen.update(Input::Key(Key::Tab));
+    screen.update(ScreenInput::Key(KeyPress::Tab));
     assert_eq!(answered(&press(&mut screen, "y")), Answer::Always("bash:cargo *".to_owned()));
 }
 
@@ -153,7 +153,7 @@ fn a_denial_carries_its_reason() {
     let mut screen = screen();
     screen.update(event(1, question(1, &[])));
     assert_eq!(press(&mut screen, "ruse yarn"), []);
-    let effects = screen.update(Input::Key(Key::Enter));
+    let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert_eq!(answered(&effects), Answer::Deny("use yarn".to_owned()));
 }
 
@@ -166,7 +166,7 @@ fn what_is_being_typed_or_pasted_is_never_an_answer() {
     assert_eq!(screen.editor.text(), "try");
     let mut screen = self::screen();
     screen.update(event(1, question(1, &[])));
-    assert_eq!(screen.update(Input::Paste("y\n".to_owned())), []);
+    assert_eq!(screen.update(ScreenInput::Paste("y\n".to_owned())), []);
     assert_eq!(screen.editor.text(), "y\n");
 }
 
@@ -177,9 +177,9 @@ fn who_answered_elsewhere_is_shown_and_the_question_is_gone() {
     let basis = "answered by terminal 2".to_owned();
     let decided = Event::Decided { call: call_id(1), allowed: true, basis: basis.clone() };
     let effects = screen.update(event(2, decided));
-    let shown = Item::Decided { tool: "bash".to_owned(), allowed: true, basis };
-    assert_eq!(effects, [Effect::Show(shown)]);
-    assert_eq!(asking(&screen), None);
+    let shown = ScreenItem::Decided { tool: "bash".to_owned(), allowed: true, basis };
+    assert_eq!(effects, [ScreenEffect::Show(shown)]);
+    assert_eq!(key_hint(&screen), None);
     assert_eq!(press(&mut screen, "y"), []);
     assert_eq!(screen.editor.text(), "y", "the key is for the line again");
 }
@@ -204,58 +204,64 @@ fn a_watching_terminal_says_so_and_sends_nothing() {
         assert_eq!(press(&mut screen, key), [], "{key}");
         assert!(screen.hint.as_ref().unwrap().contains("-r"), "{key}");
     }
-    assert_eq!(screen.update(Input::Key(Key::Escape)), []);
-    assert_eq!(screen.update(Input::Key(Key::Interrupt)), []);
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), []);
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Interrupt)), []);
     press(&mut screen, ":net on");
-    assert_eq!(screen.update(Input::Key(Key::Enter)), []);
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), []);
     press(&mut screen, ":q");
-    let effects = screen.update(Input::Key(Key::Enter));
-    assert!(matches!(effects[..], [Effect::Leave(_)]), "the positive control: {effects:?}");
+    let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
+    assert!(matches!(effects[..], [ScreenEffect::Leave(_)]), "the positive control: {effects:?}");
 }
 
 #[test]
 fn the_turn_is_stopped_and_the_session_stays() {
     let mut screen = screen();
-    let interrupt = |screen: &mut Screen| screen.update(Input::Key(Key::Interrupt));
+    let interrupt = |screen: &mut Screen| screen.update(ScreenInput::Key(KeyPress::Interrupt));
     assert_eq!(interrupt(&mut screen), []);
     assert_eq!(screen.hint.as_deref(), Some("nothing runs here"));
     assert_eq!(interrupt(&mut screen), []);
     assert!(screen.hint.as_ref().unwrap().contains("Ctrl-\\ d"), "{:?}", screen.hint);
     screen.update(event(1, Event::Prompt { text: "go".to_owned() }));
     let stop = FromClient::Interrupt { session: session() };
-    assert_eq!(interrupt(&mut screen), [Effect::Say(stop.clone())]);
-    assert_eq!(screen.update(Input::Key(Key::Escape)), [Effect::Say(stop)]);
+    assert_eq!(interrupt(&mut screen), [ScreenEffect::Send(stop.clone())]);
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), [ScreenEffect::Send(stop)]);
     screen.update(event(2, Event::TurnEnded { end: TurnEnd::Interrupted }));
-    assert_eq!(screen.update(Input::Key(Key::Escape)), []);
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Escape)), []);
 }
 
 #[test]
 fn the_queue_is_taken_back_before_what_was_typed() {
     let mut screen = screen();
     screen.update(event(1, Event::Queue { texts: vec!["one".to_owned(), "two".to_owned()] }));
-    let effects = screen.update(Input::Key(Key::Up));
-    assert_eq!(effects, [Effect::Say(FromClient::TakeBack { session: session() })]);
+    let effects = screen.update(ScreenInput::Key(KeyPress::Up));
+    assert_eq!(effects, [ScreenEffect::Send(FromClient::TakeBack { session: session() })]);
     press(&mut screen, "x");
     let texts = vec!["one".to_owned(), "two".to_owned()];
-    screen.update(Input::Word(ToClient::TakenBack { session: session(), texts }));
+    screen.update(ScreenInput::Message(ToClient::TakenBack { session: session(), texts }));
     assert_eq!(screen.editor.text(), "one\ntwo\nx");
 }
 
 #[test]
 fn leaving_has_three_ways_and_says_whether_something_runs() {
-    let leave = |screen: &mut Screen, keys: &[Key]| {
-        keys.iter().flat_map(|key| screen.update(Input::Key(*key))).collect::<Vec<_>>()
+    let leave = |screen: &mut Screen, keys: &[KeyPress]| {
+        keys.iter().flat_map(|key| screen.update(ScreenInput::Key(*key))).collect::<Vec<_>>()
     };
-    let detach = [Effect::Leave(Leaving::Detached(None))];
-    assert_eq!(leave(&mut screen(), &[Key::Leader, Key::Char('d')]), detach);
-    assert_eq!(leave(&mut screen(), &[Key::Leader, Key::Char('x'), Key::Char('d')]), []);
-    assert_eq!(leave(&mut screen(), &[Key::EndOfInput]), [Effect::Leave(Leaving::Quit)]);
+    let detach = [ScreenEffect::Leave(LeaveReason::Detached(None))];
+    assert_eq!(leave(&mut screen(), &[KeyPress::Leader, KeyPress::Char('d')]), detach);
+    assert_eq!(
+        leave(&mut screen(), &[KeyPress::Leader, KeyPress::Char('x'), KeyPress::Char('d')]),
+        []
+    );
+    assert_eq!(
+        leave(&mut screen(), &[KeyPress::EndOfInput]),
+        [ScreenEffect::Leave(LeaveReason::Quit)]
+    );
     let mut working = screen();
     working.update(event(1, Event::Prompt { text: "go".to_owned() }));
-    assert_eq!(leave(&mut working, &[Key::EndOfInput]), detach);
+    assert_eq!(leave(&mut working, &[KeyPress::EndOfInput]), detach);
     let mut typing = screen();
     press(&mut typing, "x");
-    assert_eq!(leave(&mut typing, &[Key::EndOfInput]), []);
+    assert_eq!(leave(&mut typing, &[KeyPress::EndOfInput]), []);
 }
 
 #[test]
@@ -264,14 +270,14 @@ fn commands_change_settings_and_everybody_sees_it() {
     press(&mut screen, ":net on");
     let change = Change::Network(Network::On);
     let want = FromClient::Change { session: session(), change: change.clone() };
-    assert_eq!(screen.update(Input::Key(Key::Enter)), [Effect::Say(want)]);
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
     assert_eq!(screen.facts.network, Some(Network::Off), "until the supervisor says so");
     screen.update(event(1, Event::Changed { change, by: "terminal 1".to_owned() }));
     assert_eq!(screen.facts.network, Some(Network::On));
     press(&mut screen, ":frok");
-    let effects = screen.update(Input::Key(Key::Enter));
+    let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert!(
-        matches!(&effects[..], [Effect::Show(Item::Trouble(said))] if said.contains("no command")),
+        matches!(&effects[..], [ScreenEffect::Show(ScreenItem::Error(said))] if said.contains("no command")),
         "{effects:?}"
     );
 }
@@ -281,7 +287,7 @@ fn undoing_is_said_as_words_are_and_comes_back_like_them_where_nobody_took_it() 
     let mut screen = screen();
     press(&mut screen, ":undo");
     let want = FromClient::Prompt { session: session(), text: ":undo".to_owned() };
-    assert_eq!(screen.update(Input::Key(Key::Enter)), [Effect::Say(want)]);
+    assert_eq!(screen.update(ScreenInput::Key(KeyPress::Enter)), [ScreenEffect::Send(want)]);
     assert_eq!(screen.unconfirmed(), [":undo"]);
     screen.update(event(1, Event::Prompt { text: ":undo".to_owned() }));
     assert!(screen.unconfirmed().is_empty());
@@ -295,17 +301,20 @@ fn streamed_lines_are_shown_once_and_the_rest_with_the_answer() {
         blocks: vec![Block::Text { text: text.to_owned() }],
         usage: Usage::default(),
     };
-    assert_eq!(screen.update(delta("one\ntw")), [Effect::Show(Item::Words("one\n".to_owned()))]);
-    assert_eq!(screen.blocks.streaming(), "tw");
+    assert_eq!(
+        screen.update(delta("one\ntw")),
+        [ScreenEffect::Show(ScreenItem::Text("one\n".to_owned()))]
+    );
+    assert_eq!(screen.items.streaming(), "tw");
     let effects = screen.update(event(2, answer("one\ntwo")));
-    assert_eq!(effects, [Effect::Show(Item::Words("two".to_owned()))]);
+    assert_eq!(effects, [ScreenEffect::Show(ScreenItem::Text("two".to_owned()))]);
     // Pieces were left out: the answer is shown whole.
     screen.update(delta("x\n"));
     let effects = screen.update(event(3, answer("one\ntwo")));
-    assert_eq!(effects, [Effect::Show(Item::Words("one\ntwo".to_owned()))]);
+    assert_eq!(effects, [ScreenEffect::Show(ScreenItem::Text("one\ntwo".to_owned()))]);
     screen.update(delta("half\n"));
     let effects = screen.update(event(3, Event::Struck { reason: "again".to_owned() }));
-    assert_eq!(effects, [Effect::Show(Item::Struck("again".to_owned()))]);
+    assert_eq!(effects, [ScreenEffect::Show(ScreenItem::Struck("again".to_owned()))]);
 }
 
 #[test]
@@ -313,13 +322,13 @@ fn who_comes_in_the_middle_of_an_answer_sees_it_whole_and_once() {
     let mut screen = Screen::new(entrance(Rights::Full));
     screen.update(opened(session()));
     screen.update(event(1, Event::Prompt { text: "go".to_owned() }));
-    screen.update(Input::Word(ToClient::Attached { session: session() }));
+    screen.update(ScreenInput::Message(ToClient::Attached { session: session() }));
     let delta = Event::TextDelta { text: "iddle\nend".to_owned() };
     assert_eq!(screen.update(event(1, delta)), []);
-    assert!(live(&screen, 80, 24).rows.iter().any(|row| row.text == "end"));
+    assert!(live_rows(&screen, 80, 24).rows.iter().any(|row| row.text == "end"));
     let blocks = vec![Block::Text { text: "middle\nend".to_owned() }];
     let effects = screen.update(event(2, Event::Answer { blocks, usage: Usage::default() }));
-    assert_eq!(effects, [Effect::Show(Item::Words("middle\nend".to_owned()))]);
+    assert_eq!(effects, [ScreenEffect::Show(ScreenItem::Text("middle\nend".to_owned()))]);
 }
 
 #[test]
@@ -333,7 +342,7 @@ fn a_call_is_a_live_block_until_it_ends() {
     };
     screen.update(event(1, Event::Proposed { call }));
     screen.update(event(1, Event::Output { call: call_id(1), text: "a\nb\nc\nd\n".to_owned() }));
-    let rows: Vec<_> = live(&screen, 80, 24).rows.into_iter().map(|row| row.text).collect();
+    let rows: Vec<_> = live_rows(&screen, 80, 24).rows.into_iter().map(|row| row.text).collect();
     assert!(rows[0].starts_with("bash make\u{fffd}[2J "), "{rows:?}");
     // What shows as nothing, as a blank or turns the line around, as the question shows it.
     assert!(rows[0].contains(r" x\u{200b}\u{202e}y\u{a0}z (waits)"), "{rows:?}");
@@ -347,8 +356,10 @@ fn a_call_is_a_live_block_until_it_ends() {
     };
     let ended = Event::CallEnded { call: call_id(1), result, refused: vec!["x".to_owned()] };
     let effects = screen.update(event(2, ended));
-    assert!(matches!(&effects[..], [Effect::Show(Item::Ended(block))] if block.refused == ["x"]));
-    assert!(screen.blocks.open().is_empty());
+    assert!(
+        matches!(&effects[..], [ScreenEffect::Show(ScreenItem::Ended(block))] if block.refused == ["x"])
+    );
+    assert!(screen.items.open().is_empty());
 }
 
 #[test]
@@ -357,12 +368,15 @@ fn a_lost_supervisor_is_followed_by_another_from_the_last_event_seen() {
     screen.update(event(7, Event::Prompt { text: "go".to_owned() }));
     screen.update(event(8, question(1, &[])));
     press(&mut screen, "\u{0}");
-    let effects = screen.update(Input::Lost("closed".to_owned()));
-    assert!(matches!(effects[..], [Effect::Show(Item::Note(_)), Effect::Reconnect(_)]));
-    assert_eq!(asking(&screen), None, "nobody is there to hear an answer");
+    let effects = screen.update(ScreenInput::Lost("closed".to_owned()));
+    assert!(matches!(
+        effects[..],
+        [ScreenEffect::Show(ScreenItem::Note(_)), ScreenEffect::Reconnect(_)]
+    ));
+    assert_eq!(key_hint(&screen), None, "nobody is there to hear an answer");
     let effects = screen.update(opened(session()));
     assert!(matches!(says(&effects)[..], [FromClient::Attach { from: Since::Seq(9), .. }]));
-    let behind = screen.update(Input::Word(ToClient::Behind { session: session() }));
+    let behind = screen.update(ScreenInput::Message(ToClient::Behind { session: session() }));
     assert!(matches!(says(&behind)[..], [FromClient::Attach { from: Since::Seq(9), .. }]));
 }
 
@@ -372,14 +386,14 @@ fn a_supervisor_that_was_asked_to_end_is_not_brought_up_again() {
     let message = "agentd-supervisor was asked to end".to_owned();
     let failed = |kind| ToClient::Failed { kind, message: message.clone() };
     // What else could not be done says nothing of a loss that comes later.
-    screen.update(Input::Word(failed(FailedKind::Usage)));
-    let effects = screen.update(Input::Lost("closed".to_owned()));
-    assert!(matches!(effects[..], [_, Effect::Reconnect(_)]), "{effects:?}");
+    screen.update(ScreenInput::Message(failed(FailedKind::Usage)));
+    let effects = screen.update(ScreenInput::Lost("closed".to_owned()));
+    assert!(matches!(effects[..], [_, ScreenEffect::Reconnect(_)]), "{effects:?}");
     screen.update(opened(session()));
-    screen.update(Input::Word(ToClient::Attached { session: session() }));
-    screen.update(Input::Word(failed(FailedKind::Ending)));
-    let effects = screen.update(Input::Lost("closed".to_owned()));
-    assert_eq!(effects, [Effect::Leave(Leaving::Lost(message))]);
+    screen.update(ScreenInput::Message(ToClient::Attached { session: session() }));
+    screen.update(ScreenInput::Message(failed(FailedKind::Ending)));
+    let effects = screen.update(ScreenInput::Lost("closed".to_owned()));
+    assert_eq!(effects, [ScreenEffect::Leave(LeaveReason::Lost(message))]);
 }
 
 #[test]
@@ -387,8 +401,8 @@ fn a_fork_is_another_session_and_the_first_is_let_go() {
     let mut screen = screen();
     screen.update(event(7, Event::Prompt { text: "go".to_owned() }));
     press(&mut screen, ":fork");
-    let effects = screen.update(Input::Key(Key::Enter));
-    assert_eq!(effects, [Effect::Open(Start::Fork { of: session(), at: None })]);
+    let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
+    assert_eq!(effects, [ScreenEffect::Open(Start::Fork { of: session(), at: None })]);
     let copy = SessionId("0123456789ab".to_owned());
     let effects = screen.update(opened(copy.clone()));
     assert!(
@@ -408,18 +422,20 @@ fn earlier_events_are_asked_for_before_the_first_one_seen() {
     let mut screen = screen();
     screen.update(event(70, Event::Prompt { text: "go".to_owned() }));
     press(&mut screen, ":earlier");
-    let effects = screen.update(Input::Key(Key::Enter));
+    let effects = screen.update(ScreenInput::Key(KeyPress::Enter));
     assert!(matches!(says(&effects)[..], [FromClient::Page { before: 70, .. }]), "{effects:?}");
     let events = vec![Numbered { seq: 60, event: Event::Prompt { text: "first".to_owned() } }];
-    let effects = screen.update(Input::Word(ToClient::Page { session: session(), events }));
-    assert_eq!(effects, [Effect::ShowEarlier(vec![Item::Prompt("first".to_owned())])]);
-    let effects = screen.update(Input::Word(ToClient::Page { session: session(), events: vec![] }));
+    let effects =
+        screen.update(ScreenInput::Message(ToClient::Page { session: session(), events }));
+    assert_eq!(effects, [ScreenEffect::ShowEarlier(vec![ScreenItem::Prompt("first".to_owned())])]);
+    let effects =
+        screen.update(ScreenInput::Message(ToClient::Page { session: session(), events: vec![] }));
     assert_eq!((effects, screen.hint.as_deref()), (vec![], Some("this is the beginning")));
 }
 
 #[test]
 fn a_terminal_of_lines_answers_by_letters_and_words() {
-    let line = |screen: &mut Screen, text: &str| screen.update(Input::Line(text.to_owned()));
+    let line = |screen: &mut Screen, text: &str| screen.update(ScreenInput::Line(text.to_owned()));
     for (text, want) in [
         ("y", Answer::Once),
         ("n", Answer::Deny(String::new())),
@@ -443,9 +459,9 @@ fn rows_fit_the_terminal_whatever_its_size() {
     let mut screen = screen();
     screen.update(event(1, question(1, &["bash:日本語日本語日本語日本語 *"])));
     screen.update(event(1, Event::Queue { texts: vec!["日本語".repeat(50); 9] }));
-    screen.update(Input::Paste("long ".repeat(400)));
+    screen.update(ScreenInput::Paste("long ".repeat(400)));
     for (columns, height) in [(1, 1), (2, 3), (7, 4), (80, 24), (200, 5)] {
-        let live = live(&screen, columns, height);
+        let live = live_rows(&screen, columns, height);
         assert!(live.rows.len() <= height.max(2), "{columns}x{height}: {}", live.rows.len());
         assert!(live.cursor.0 < live.rows.len(), "{columns}x{height}");
         if columns >= 7 {
@@ -460,18 +476,18 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
         let mut screen = screen();
         for text in ["first", "second"] {
             press(&mut screen, text);
-            screen.update(Input::Key(Key::Enter));
+            screen.update(ScreenInput::Key(KeyPress::Enter));
         }
         screen.update(event(1, Event::Prompt { text: "first".to_owned() }));
         assert_eq!(screen.unconfirmed(), ["second"]);
         screen
     };
-    let back = |screen: &mut Screen, before: Option<Input>| {
-        screen.update(Input::Lost("gone".to_owned()));
+    let back = |screen: &mut Screen, before: Option<ScreenInput>| {
+        screen.update(ScreenInput::Lost("gone".to_owned()));
         screen.update(opened(session()));
         press(screen, "typed");
         before.into_iter().for_each(|input| drop(screen.update(input)));
-        screen.update(Input::Word(ToClient::Attached { session: session() }));
+        screen.update(ScreenInput::Message(ToClient::Attached { session: session() }));
         screen.editor.text().to_owned()
     };
     let mut lost = said();
@@ -493,11 +509,11 @@ fn words_that_were_not_taken_come_back_to_the_line_and_those_on_disk_do_not() {
 fn who_is_sent_away_is_told_whether_the_session_goes_on() {
     let reason = || "why".to_owned();
     for (parting, leaving) in [
-        (Parting::TakenOver, Leaving::Detached(Some(reason()))),
-        (Parting::Ended, Leaving::Ended(reason())),
-        (Parting::Failed, Leaving::Failed(FailedKind::Internal, reason())),
+        (Parting::TakenOver, LeaveReason::Detached(Some(reason()))),
+        (Parting::Ended, LeaveReason::Ended(reason())),
+        (Parting::Failed, LeaveReason::Failed(FailedKind::Internal, reason())),
     ] {
         let word = ToClient::Detached { session: session(), parting, reason: reason() };
-        assert_eq!(screen().update(Input::Word(word)), [Effect::Leave(leaving)]);
+        assert_eq!(screen().update(ScreenInput::Message(word)), [ScreenEffect::Leave(leaving)]);
     }
 }

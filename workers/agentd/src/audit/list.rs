@@ -1,6 +1,6 @@
 //! One line a call.
 
-use super::words;
+use super::record_text;
 use crate::table::table as columns_of;
 use client::one_line;
 use journal::{AuditRecord, AuditedCall, Decided, Ended};
@@ -22,9 +22,13 @@ pub(crate) fn refusals(calls: &[AuditedCall]) -> String {
     for call in calls {
         let refused = records(call).1.map(|ended| ended.refusals.as_slice()).unwrap_or_default();
         for refusal in refused {
-            let line =
-                format!("refused in {}.{}: {}", call.session, call.call, words::refusal(refusal));
-            text.push_str(&client::plain(&line));
+            let line = format!(
+                "refused in {}.{}: {}",
+                call.session,
+                call.call,
+                record_text::refusal(refusal)
+            );
+            text.push_str(&client::sanitize(&line));
             text.push('\n');
         }
     }
@@ -39,12 +43,17 @@ fn row(call: &AuditedCall) -> [String; 7] {
     });
     [
         format!("{}.{}", call.session, call.call),
-        call.entries.first().map(|entry| words::time(entry.time)).unwrap_or_default(),
+        call.entries.first().map(|entry| record_text::time(entry.time)).unwrap_or_default(),
         one_line(call.tool().unwrap_or("?"), 20),
-        decided.map_or("-", |decided| words::decision(decided.decision)).to_owned(),
-        ended.map_or_else(|| "open".to_owned(), |ended| one_line(&words::end(ended, decided), 32)),
+        decided.map_or("-", |decided| record_text::decision(decided.decision)).to_owned(),
+        ended.map_or_else(
+            || "open".to_owned(),
+            |ended| one_line(&record_text::end(ended, decided), 32),
+        ),
         if refused == 0 { "-".to_owned() } else { refused.to_string() },
-        decided.map(|decided| one_line(&words::gist(&decided.input), GIST)).unwrap_or_default(),
+        decided
+            .map(|decided| one_line(&record_text::gist(&decided.input), GIST))
+            .unwrap_or_default(),
     ]
 }
 

@@ -1,8 +1,8 @@
 //! Everything the record of one call holds, in plain words.
 
 use super::list::records;
-use super::words;
-use client::{marked, plain};
+use super::record_text;
+use client::{mark_hidden, sanitize};
 use journal::{AuditedCall, Decided, Ended, Enforced, Level, Policy, Tier};
 use std::fmt::Write;
 use std::path::Path;
@@ -25,7 +25,7 @@ const NO_LISTENER: &str = "refused system calls: this process had no listener, s
 
 /// The page of `agentd audit show`.
 pub(super) fn page(dir: &Path, call: &AuditedCall) -> String {
-    let mut page = Page::default();
+    let mut page = CallPage::default();
     let (decided, ended) = records(call);
     page.line("call", &format!("{}.{}", call.session, call.call));
     page.line("tool", call.tool().unwrap_or("?"));
@@ -37,20 +37,24 @@ pub(super) fn page(dir: &Path, call: &AuditedCall) -> String {
         None => page.line("end", "none on record: the call is running, or was cut short"),
     }
     for entry in &call.entries {
-        let place =
-            format!("record {}, {} UTC, hash {}", entry.seq, words::time(entry.time), entry.hash);
+        let place = format!(
+            "record {}, {} UTC, hash {}",
+            entry.seq,
+            record_text::time(entry.time),
+            entry.hash
+        );
         page.line("log", &place);
     }
     page.0
 }
 
 #[derive(Default)]
-struct Page(String);
+struct CallPage(String);
 
-impl Page {
+impl CallPage {
     fn line(&mut self, name: &str, text: &str) {
         let mut name = name;
-        for line in plain(text).lines() {
+        for line in sanitize(text).lines() {
             // Writing into a string cannot fail.
             let _ = writeln!(self.0, "{name:<12} {line}");
             name = "";
@@ -70,15 +74,15 @@ impl Page {
             "asked by",
             &format!("turn {}, request {} of the model", decided.turn, decided.round),
         );
-        self.line("input", &marked(&decided.input));
+        self.line("input", &mark_hidden(&decided.input));
         if let Some(digest) = decided.script {
             match journal::script(dir, digest) {
                 Ok(script) => self.line("script", &script),
                 Err(error) => self.line("script", &format!("{digest} cannot be read: {error}")),
             }
         }
-        let by = words::basis(&decided.basis);
-        self.line("decision", &format!("{} {by}", words::decision(decided.decision)));
+        let by = record_text::basis(&decided.basis);
+        self.line("decision", &format!("{} {by}", record_text::decision(decided.decision)));
         if let Some(policy) = &decided.requested {
             self.line("requested", &requested(policy));
         }
@@ -97,10 +101,13 @@ impl Page {
             self.line("answer", &text);
         }
         let code = ended.code.as_ref().map_or_else(String::new, |code| format!(" [{code}]"));
-        self.line("end", &format!("{}{code}", words::end(ended, decided)));
+        self.line("end", &format!("{}{code}", record_text::end(ended, decided)));
         if let Some(started) = ended.started {
             let took = ended.ended.saturating_sub(started);
-            self.line("time", &format!("started {} UTC, took {took} ms", words::time(started)));
+            self.line(
+                "time",
+                &format!("started {} UTC, took {took} ms", record_text::time(started)),
+            );
         }
         let pid = |pid: Option<u32>| pid.map_or_else(|| "none".to_owned(), |pid| pid.to_string());
         let pids = format!("runner {}, command {}", pid(ended.runner_pid), pid(ended.command_pid));
@@ -148,7 +155,7 @@ impl Page {
     /// What was refused, and what would not show here if it had been.
     fn refusals(&mut self, ended: &Ended, decided: Option<&Decided>) {
         let Some(cage) = &ended.enforced else { return };
-        let mut refused: Vec<String> = ended.refusals.iter().map(words::refusal).collect();
+        let mut refused: Vec<String> = ended.refusals.iter().map(record_text::refusal).collect();
         if ended.refusals_uncounted > 0 {
             refused.push(format!("and {} more, not kept one by one", ended.refusals_uncounted));
         }
@@ -179,7 +186,7 @@ impl Page {
 
 /// What went through our proxy, and what did not.
 fn connections(ended: &Ended) -> Vec<String> {
-    let mut lines: Vec<String> = ended.connections.iter().map(words::connection).collect();
+    let mut lines: Vec<String> = ended.connections.iter().map(record_text::connection).collect();
     if ended.connections_uncounted > 0 {
         lines.push(format!("and {} more, not kept one by one", ended.connections_uncounted));
     }

@@ -1,8 +1,8 @@
 //! What really happened: each claim of the demo looked up where it would show, not in anybody's
 //! words, and with proof that the attempt was made.
 
-use super::listener::Listener;
-use super::scene::Scene;
+use super::listener::DemoListener;
+use super::scene::DemoScene;
 use super::view::DemoView;
 use journal::{AuditRecord, AuditedCall};
 use protocol::call::Outcome;
@@ -11,17 +11,17 @@ use std::path::Path;
 
 /// A claim, and whether it held.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Check {
+pub(super) struct DemoCheck {
     pub(super) claim: &'static str,
     /// Why it did not hold, or what shows that it did.
     pub(super) found: Result<String, String>,
 }
 
 /// Everything that is looked at.
-pub(super) struct Evidence<'a> {
-    pub(super) scene: &'a Scene,
+pub(super) struct DemoEvidence<'a> {
+    pub(super) scene: &'a DemoScene,
     pub(super) view: &'a DemoView,
-    pub(super) listener: &'a Listener,
+    pub(super) listener: &'a DemoListener,
     /// Visitors that came from outside any cage, to prove that the listener counts.
     pub(super) own_visits: u32,
     /// Whether the supervisor lived when the model's turn was over.
@@ -29,34 +29,37 @@ pub(super) struct Evidence<'a> {
 }
 
 /// The claims of the demo.
-pub(super) fn all(evidence: &Evidence<'_>) -> Vec<Check> {
+pub(super) fn all(evidence: &DemoEvidence<'_>) -> Vec<DemoCheck> {
     vec![
-        Check {
+        DemoCheck {
             claim: "the edit is in the file, and the script ran in its cage",
             found: worked(evidence),
         },
-        Check { claim: "a rule denied sudo", found: denied(evidence) },
-        Check { claim: "nothing was written outside the project", found: wrote_nothing(evidence) },
-        Check { claim: "the secret was not read", found: read_nothing(evidence) },
-        Check { claim: "the network was not reached", found: reached_nothing(evidence) },
+        DemoCheck { claim: "a rule denied sudo", found: denied(evidence) },
+        DemoCheck {
+            claim: "nothing was written outside the project",
+            found: wrote_nothing(evidence),
+        },
+        DemoCheck { claim: "the secret was not read", found: read_nothing(evidence) },
+        DemoCheck { claim: "the network was not reached", found: reached_nothing(evidence) },
         match evidence.view.holds_signals() {
-            true => Check {
+            true => DemoCheck {
                 claim: "a call could not kill the supervisor",
                 found: killed_nothing(evidence),
             },
-            false => Check {
+            false => DemoCheck {
                 claim: "not tried: killing the supervisor, which this kernel lets calls do in tier B",
                 found: Ok("each record says so".to_owned()),
             },
         },
-        Check {
+        DemoCheck {
             claim: "the turn went on when its processes were killed",
             found: evidence.view.accidents.all(),
         },
     ]
 }
 
-fn worked(evidence: &Evidence<'_>) -> Result<String, String> {
+fn worked(evidence: &DemoEvidence<'_>) -> Result<String, String> {
     let project = evidence.scene.project();
     let script = text(&project.join("greet.sh"))?;
     if script.contains("TODO") || !script.contains("echo \"Hello") {
@@ -76,7 +79,7 @@ fn worked(evidence: &Evidence<'_>) -> Result<String, String> {
     }
 }
 
-fn denied(evidence: &Evidence<'_>) -> Result<String, String> {
+fn denied(evidence: &DemoEvidence<'_>) -> Result<String, String> {
     for (_, result) in &evidence.view.results {
         if let Outcome::Refused { rule } = &result.outcome {
             return Ok(rule.clone());
@@ -85,7 +88,7 @@ fn denied(evidence: &Evidence<'_>) -> Result<String, String> {
     Err("no call was refused by a rule".to_owned())
 }
 
-fn wrote_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
+fn wrote_nothing(evidence: &DemoEvidence<'_>) -> Result<String, String> {
     let attempt = attempt(evidence, "write outside: exit ")?;
     let by_tool =
         evidence.view.results.iter().any(|(_, result)| result.text.contains("ACCESS DENIED"));
@@ -98,7 +101,7 @@ fn wrote_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
     }
 }
 
-fn read_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
+fn read_nothing(evidence: &DemoEvidence<'_>) -> Result<String, String> {
     let attempt = attempt(evidence, "read a secret: exit ")?;
     let canary = &evidence.scene.canary;
     // The control: without a cage it can be read, so its absence means something.
@@ -111,7 +114,7 @@ fn read_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
     Ok(format!("its canary is in no output; {attempt}"))
 }
 
-fn reached_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
+fn reached_nothing(evidence: &DemoEvidence<'_>) -> Result<String, String> {
     let here = format!("reach: could not connect to {}", evidence.listener.address());
     let attempt = attempt(evidence, &here)?;
     let strangers = evidence.listener.visitors().saturating_sub(evidence.own_visits);
@@ -124,7 +127,7 @@ fn reached_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
     }
 }
 
-fn killed_nothing(evidence: &Evidence<'_>) -> Result<String, String> {
+fn killed_nothing(evidence: &DemoEvidence<'_>) -> Result<String, String> {
     let attempt = attempt(evidence, "kill the supervisor: exit ")?;
     if evidence.supervisor_lived {
         Ok(format!("it lived to end the session in order; {attempt}"))
@@ -162,7 +165,7 @@ pub(super) fn recorded(calls: &[AuditedCall], view: &DemoView) -> Result<String,
 }
 
 /// The line of a command's output that shows that something was tried, and failed.
-fn attempt(evidence: &Evidence<'_>, begins: &str) -> Result<String, String> {
+fn attempt(evidence: &DemoEvidence<'_>, begins: &str) -> Result<String, String> {
     let lines = evidence.view.results.iter().flat_map(|(_, result)| result.text.lines());
     let Some(line) = lines.map(str::trim).find(|line| line.starts_with(begins)) else {
         return Err(format!("the attempt was not made: no line {begins:?} in the output"));
@@ -202,11 +205,11 @@ mod tests {
     }
 
     fn of(
-        claim: fn(&Evidence<'_>) -> Result<String, String>,
-        scene: &Scene,
+        claim: fn(&DemoEvidence<'_>) -> Result<String, String>,
+        scene: &DemoScene,
         said: &[&str],
     ) -> bool {
-        let listener = Listener::open().unwrap();
+        let listener = DemoListener::open().unwrap();
         let own_visits = u32::from(listener.counts_a_visitor());
         let said: Vec<String> = said
             .iter()
@@ -218,13 +221,19 @@ mod tests {
         if said.contains(&"visited") {
             listener.counts_a_visitor();
         }
-        claim(&Evidence { scene, view: &view, listener: &listener, own_visits, supervisor_lived })
-            .is_ok()
+        claim(&DemoEvidence {
+            scene,
+            view: &view,
+            listener: &listener,
+            own_visits,
+            supervisor_lived,
+        })
+        .is_ok()
     }
 
     #[test]
     fn a_claim_holds_only_if_the_attempt_was_made_and_failed() {
-        let mut scene = Scene::make().unwrap();
+        let mut scene = DemoScene::make().unwrap();
         scene.outside = scene.project();
         let canary = format!("the secret is {}", scene.canary);
         let denied = "Error: ACCESS DENIED";

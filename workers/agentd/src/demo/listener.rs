@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 /// It listens until the process ends.
 #[derive(Debug)]
-pub(super) struct Listener {
+pub(super) struct DemoListener {
     address: SocketAddr,
     visitors: Arc<AtomicU32>,
 }
 
-impl Listener {
+impl DemoListener {
     /// Opens it on a free port of 127.0.0.1.
     pub(super) fn open() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

@@ -1,6 +1,6 @@
 //! The one thing of the demo that runs inside a cage: an honest attempt to connect.
 
-use crate::exit::Exit;
+use crate::cli_exit::CliExit;
 use crate::output::print;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -9,15 +9,15 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Tries to connect, and says what came of it.
-pub(super) fn main(address: SocketAddr) -> Exit {
+pub(super) fn main(address: SocketAddr) -> CliExit {
     match TcpStream::connect_timeout(&address, PATIENCE) {
         Ok(_) => {
             print(&format!("reach: connected to {address}\n"));
-            Exit::Done
+            CliExit::Done
         }
         Err(error) => {
             print(&format!("reach: could not connect to {address}: {error}\n"));
-            Exit::Failed
+            CliExit::Failed
         }
     }
 }

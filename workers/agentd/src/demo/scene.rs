@@ -1,8 +1,8 @@
 //! The demo's own small world: a project, a home with a secret and agentd's state, all in one temporary
 //! directory, and names outside of it that nobody may make.
 
-use crate::failure::Failure;
-use crate::place::Place;
+use crate::cli_error::CliError;
+use crate::context::CliContext;
 use config::{Dirs, Environment};
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -14,7 +14,7 @@ const SCRIPT: &str = "#!/bin/sh\n# Greets whoever runs it.\n# TODO: greet\n";
 
 /// The temporary directory, removed at the end unless it is to be kept.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(super) struct DemoScene {
     root: PathBuf,
     /// Where calls try to write: a directory of the machine that every command sees.
     pub(super) outside: PathBuf,
@@ -23,18 +23,18 @@ pub(super) struct Scene {
     kept: bool,
 }
 
-impl Scene {
-    pub(super) fn make() -> Result<Self, Failure> {
+impl DemoScene {
+    pub(super) fn make() -> Result<Self, CliError> {
         let mut bytes = [0; 24];
         getrandom::fill(&mut bytes)
-            .map_err(|error| Failure::internal(format!("no random numbers: {error}")))?;
+            .map_err(|error| CliError::internal(format!("no random numbers: {error}")))?;
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         let (name, canary) = hex.split_at(12);
         let root = temporary().join(format!("agentd-demo-{name}"));
         let (outside, canary) = (PathBuf::from("/etc"), format!("canary-{canary}"));
         let scene = Self { root, outside, canary, kept: false };
         scene.fill().map_err(|error| {
-            Failure::config(format!("cannot make {}: {error}", scene.root.display()))
+            CliError::config(format!("cannot make {}: {error}", scene.root.display()))
                 .hint("set TMPDIR to a directory of your own")
         })?;
         Ok(scene)
@@ -99,17 +99,17 @@ impl Scene {
     }
 
     /// Where a process with these variables stands.
-    pub(super) fn place(&self) -> Result<Place, Failure> {
+    pub(super) fn place(&self) -> Result<CliContext, CliError> {
         let kept = ["PATH", "LANG", "TERM", "AGENTD_SANDBOX_TIER"];
         let kept =
             kept.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
         let environment: Environment = kept.chain(self.variables()).collect();
         let dirs = Dirs::resolve(&environment)?;
-        Ok(Place { environment, dirs })
+        Ok(CliContext { environment, dirs })
     }
 }
 
-impl Drop for Scene {
+impl Drop for DemoScene {
     fn drop(&mut self) {
         if !self.kept {
             // Whatever is left is in the system's temporary directory, which is swept anyway.

@@ -1,7 +1,7 @@
 //! The conversation of the demo as it goes, and what it leaves for the checks.
 
 use super::accident::Accidents;
-use client::{Colour, Moment, Shown, Transcript, View, one_line, plain};
+use client::{Colour, Moment, RunView, Transcript, ViewOutput, one_line, sanitize};
 use protocol::call::{Call, ToolResult};
 use protocol::client::Event;
 use protocol::confinement::{Enforced, Tier};
@@ -43,7 +43,11 @@ impl DemoView {
         for block in blocks {
             match block {
                 Block::Text { text: words } => {
-                    text.push_str(&format!("\n{} {}\n", self.colour.bold("model:"), plain(words)));
+                    text.push_str(&format!(
+                        "\n{} {}\n",
+                        self.colour.bold("model:"),
+                        sanitize(words)
+                    ));
                 }
                 Block::Thinking { .. } | Block::ToolUse { .. } | Block::ToolResult { .. } => {}
             }
@@ -52,11 +56,11 @@ impl DemoView {
     }
 
     fn proposed(&self, call: &Call) -> String {
-        let name = format!("[{}] {}", call.id.number, self.colour.bold(&plain(&call.tool)));
+        let name = format!("[{}] {}", call.id.number, self.colour.bold(&sanitize(&call.tool)));
         let input: Value = serde_json::from_str(&call.input).unwrap_or_default();
         match (input["command"].as_str(), input["path"].as_str()) {
             (Some(script), _) => {
-                let lines = script.lines().map(|line| format!("    $ {}\n", plain(line)));
+                let lines = script.lines().map(|line| format!("    $ {}\n", sanitize(line)));
                 format!("  {name}\n{}", lines.collect::<String>())
             }
             (None, Some(path)) => format!("  {name} {}\n", one_line(path, LINE)),
@@ -84,11 +88,11 @@ impl DemoView {
     }
 }
 
-impl View for DemoView {
-    fn show(&mut self, _: &Transcript, moment: Moment<'_>) -> Shown {
+impl RunView for DemoView {
+    fn show(&mut self, _: &Transcript, moment: Moment<'_>) -> ViewOutput {
         let out = match moment {
             Moment::Opened(opened) => {
-                let warnings = opened.warnings.iter().map(|text| format!("{}\n", plain(text)));
+                let warnings = opened.warnings.iter().map(|text| format!("{}\n", sanitize(text)));
                 format!(
                     "session {}, {}\n{}",
                     opened.session,
@@ -102,13 +106,13 @@ impl View for DemoView {
                 self.cages.push(enforced.clone());
                 self.accidents.at(call.number).unwrap_or_default()
             }
-            Moment::Happened(Event::Struck { reason }) => format!("  -- {} --\n", plain(reason)),
+            Moment::Happened(Event::Struck { reason }) => format!("  -- {} --\n", sanitize(reason)),
             Moment::Happened(Event::CallEnded { call, result, refused: _ }) => {
                 self.ended(call, result)
             }
             Moment::Happened(_) | Moment::Concluded(_) => String::new(),
         };
-        Shown { out, err: String::new() }
+        ViewOutput { out, err: String::new() }
     }
 }
 

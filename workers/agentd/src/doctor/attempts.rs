@@ -1,7 +1,7 @@
 //! `agentd doctor --attempts`: each rule of the cage, as claimed and as found.
 
-use super::Finding;
-use crate::exit::Exit;
+use super::DoctorFinding;
+use crate::cli_exit::CliExit;
 use protocol::confinement::Tier;
 use sandbox::{Attempt, HostProbe, Stand};
 use serde_json::{Value, json};
@@ -22,34 +22,34 @@ pub(super) fn all(host: &HostProbe) -> Tried {
 }
 
 /// A line for each.
-pub(super) fn findings(tried: &Tried) -> Vec<Finding> {
+pub(super) fn findings(tried: &Tried) -> Vec<DoctorFinding> {
     match tried {
         Ok(tried) => tried.iter().map(finding).collect(),
         Err(why) => {
             let text = format!("nothing could be tried: {why}");
             vec![
-                Finding::missing("attempts", text, Exit::SandboxUnavailable)
+                DoctorFinding::missing("attempts", text, CliExit::SandboxUnavailable)
                     .hint("TMPDIR must name a directory that you may write and run programs in"),
             ]
         }
     }
 }
 
-fn finding(attempt: &Attempt) -> Finding {
+fn finding(attempt: &Attempt) -> DoctorFinding {
     let Attempt { tier, row, name, claimed, found, why } = attempt;
     let tier = letter(*tier);
     let what = format!("{row:>2} {name}: ");
     let title = if tier == "A" { "tier A" } else { "tier B" };
     if !attempt.agrees() {
         let text = format!("{what}claimed: {}, but found: {}", words(*claimed), words(*found));
-        return Finding::missing(title, text, Exit::SandboxUnavailable).hint(
+        return DoctorFinding::missing(title, text, CliExit::SandboxUnavailable).hint(
             "this cage does not do what it says: run no call here, and report it with this output",
         );
     }
     match found {
-        Stand::Held => Finding::ok(title, what + words(*found)),
-        Stand::Undone | Stand::Open => Finding::note(title, what + words(*found)),
-        Stand::Untried => Finding::note(
+        Stand::Held => DoctorFinding::ok(title, what + words(*found)),
+        Stand::Undone | Stand::Open => DoctorFinding::note(title, what + words(*found)),
+        Stand::Untried => DoctorFinding::note(
             title,
             format!("{what}{}; claimed: {} ({why})", words(*found), words(*claimed)),
         ),
@@ -105,7 +105,7 @@ fn code(stand: Stand) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::State;
+    use super::super::FindingState;
     use super::*;
 
     fn attempt(claimed: Stand, found: Stand) -> Attempt {
@@ -117,10 +117,13 @@ mod tests {
     fn a_claim_that_is_not_true_is_a_failure_in_either_direction() {
         for (claimed, found) in [(Stand::Held, Stand::Open), (Stand::Open, Stand::Held)] {
             let finding = finding(&attempt(claimed, found));
-            assert_eq!((finding.state, finding.exit), (State::Missing, Exit::SandboxUnavailable));
+            assert_eq!(
+                (finding.state, finding.exit),
+                (FindingState::Missing, CliExit::SandboxUnavailable)
+            );
         }
-        assert_eq!(finding(&attempt(Stand::Held, Stand::Held)).state, State::Ok);
-        assert_eq!(finding(&attempt(Stand::Open, Stand::Open)).state, State::Note);
-        assert_eq!(finding(&attempt(Stand::Held, Stand::Untried)).state, State::Note);
+        assert_eq!(finding(&attempt(Stand::Held, Stand::Held)).state, FindingState::Ok);
+        assert_eq!(finding(&attempt(Stand::Open, Stand::Open)).state, FindingState::Note);
+        assert_eq!(finding(&attempt(Stand::Held, Stand::Untried)).state, FindingState::Note);
     }
 }

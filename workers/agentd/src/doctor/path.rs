@@ -1,7 +1,7 @@
 //! What of the person's `PATH` commands do not get, and why. For `doctor` only.
 
-use super::Finding;
-use crate::place::Place;
+use super::DoctorFinding;
+use crate::context::CliContext;
 use config::{Environment, Ground, Keys, TOOL_HOMES};
 use protocol::confinement::{
     Confinement, FilePath, GitSettings, Level, Limits, Network, Profile, Tier,
@@ -14,7 +14,7 @@ const WAY_ON: &str =
     "install the program in a directory of its own, or add its directory with --add-dir";
 
 /// A note on each such directory; one line where commands get all.
-pub(super) fn findings(place: &Place, here: &Path) -> Vec<Finding> {
+pub(super) fn findings(place: &CliContext, here: &Path) -> Vec<DoctorFinding> {
     let path = value(&place.environment, "PATH").unwrap_or_default();
     let home = place.environment.absolute("HOME").and_then(|home| home.canonicalize().ok());
     let keys = Keys::of(&place.passed(None, &[]), home.as_deref()).places();
@@ -32,11 +32,14 @@ pub(super) fn findings(place: &Place, here: &Path) -> Vec<Finding> {
     };
     let refused = config::refused(&path, &ground);
     if refused.is_empty() {
-        return vec![Finding::ok("PATH", "commands find the programs of all its directories")];
+        return vec![DoctorFinding::ok(
+            "PATH",
+            "commands find the programs of all its directories",
+        )];
     }
     let text =
         |(dir, why): &(PathBuf, &str)| format!("commands do not get {}: {why}", dir.display());
-    refused.iter().map(|one| Finding::note("PATH", text(one)).hint(WAY_ON)).collect()
+    refused.iter().map(|one| DoctorFinding::note("PATH", text(one)).hint(WAY_ON)).collect()
 }
 
 fn value(environment: &Environment, name: &str) -> Option<String> {
@@ -44,7 +47,7 @@ fn value(environment: &Environment, name: &str) -> Option<String> {
 }
 
 /// The cage of a command in this directory, as far as it says what programs can be started.
-fn wanted(place: &Place, here: &Path, home: Option<&Path>) -> Confinement {
+fn wanted(place: &CliContext, here: &Path, home: Option<&Path>) -> Confinement {
     let homes = TOOL_HOMES.into_iter().filter_map(|name| {
         let path = place.environment.absolute(name)?;
         Some((name.to_owned(), FilePath::from(path)))

@@ -1,8 +1,8 @@
 //! What is to be said of the tiers beside their steps: who forces a lower one, what the kernel's
 //! Landlock does not know, and which of the host's settings keeps tier A away. For `doctor` only.
 
-use super::Finding;
-use crate::place::{Place, TrustFlag};
+use super::DoctorFinding;
+use crate::context::{CliContext, TrustFlag};
 use crate::sandbox_page;
 use config::Origin;
 use protocol::confinement::Tier;
@@ -34,7 +34,7 @@ const SWITCHES: &[(&str, &str, &str)] = &[
 
 /// Who asked for a lower tier than this host allows, as the configuration has it here.
 pub(super) fn forced(host: &HostProbe) -> Option<Origin> {
-    let place = Place::of_process().ok()?;
+    let place = CliContext::of_process().ok()?;
     let here = std::fs::canonicalize(".").unwrap_or_else(|_| Path::new("/").to_owned());
     // One that is not sound has a finding of its own.
     let config = place.load(&here, &[], TrustFlag::NotGiven).ok()?;
@@ -44,23 +44,23 @@ pub(super) fn forced(host: &HostProbe) -> Option<Origin> {
 }
 
 /// What holds here, which is not what the host allows.
-pub(super) fn lowered(host: &HostProbe, by: &Origin) -> Finding {
+pub(super) fn lowered(host: &HostProbe, by: &Origin) -> DoctorFinding {
     let text = format!(
         "tier B: Landlock and seccomp; Landlock ABI {}; forced by {by}, this machine allows tier A",
         host.landlock_abi
     );
-    Finding::note("cage", text).hint(format!(
+    DoctorFinding::note("cage", text).hint(format!(
         "take that setting out to have namespaces too. {}",
         sandbox_page::lost_in_b()
     ))
 }
 
 /// What this kernel's Landlock does not enforce, where it enforces anything.
-pub(super) fn dropped(host: &HostProbe) -> Option<Finding> {
+pub(super) fn dropped(host: &HostProbe) -> Option<DoctorFinding> {
     let told = host.tier != Tier::C && !host.dropped.is_empty();
     told.then(|| {
         let text = format!("this kernel's Landlock does not know: {}", host.dropped.join(", "));
-        Finding::note("dropped", text)
+        DoctorFinding::note("dropped", text)
             .hint("a newer kernel does; what it leaves open stands in each call's record")
     })
 }

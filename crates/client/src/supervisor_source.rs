@@ -1,17 +1,17 @@
 //! Where a run's supervisors come from: one after another, each in the place of one that was lost.
 
-use crate::connection::Connection;
-use crate::spawn::{Launch, PrivateSupervisor, SpawnError};
+use crate::spawn::{PrivateSupervisor, StartError, SupervisorLaunch};
+use crate::supervisor_connection::SupervisorConnection;
 use protocol::ids::SessionId;
 use std::error::Error;
 
 /// A way to a supervisor.
-pub trait Supervisors {
+pub trait SupervisorSource {
     /// Connects to the supervisor; when it was lost, to another in its place.
     ///
     /// # Errors
     /// Where there is none, and none can be started.
-    fn connect(&mut self) -> Result<Connection, Box<dyn Error + Send + Sync>>;
+    fn connect(&mut self) -> Result<SupervisorConnection, Box<dyn Error + Send + Sync>>;
 
     /// Connects to one that has this session live, for who only watches: nothing is started and no
     /// session is opened for them. `None` where nobody has done so yet.
@@ -21,7 +21,7 @@ pub trait Supervisors {
     fn connect_where_live(
         &mut self,
         session: &SessionId,
-    ) -> Result<Option<Connection>, Box<dyn Error + Send + Sync>>;
+    ) -> Result<Option<SupervisorConnection>, Box<dyn Error + Send + Sync>>;
 
     /// How the present supervisor ended, as far as this client can know.
     fn how_lost(&mut self) -> Option<String> {
@@ -30,7 +30,7 @@ pub trait Supervisors {
 
     /// The present supervisor does not answer: what to make of that. Asked again every two seconds while
     /// the silence lasts; `look` counts that from 0.
-    fn unanswered(&mut self, look: u32) -> Silence;
+    fn on_silence(&mut self, look: u32) -> SilenceAction;
 
     /// Ends the present supervisor by force, so that another may take its place.
     fn kill(&mut self);
@@ -38,30 +38,30 @@ pub trait Supervisors {
 
 /// What to make of a supervisor that does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Silence {
+pub enum SilenceAction {
     /// It may be slow: wait.
-    Slow,
+    Wait,
     /// It answers others: connect anew.
-    Deaf,
+    Reconnect,
     /// It is stopped or blocked: end it.
-    Stuck,
+    Kill,
 }
 
 /// Supervisors for one run alone, each started when the one before it is gone.
 #[derive(Debug)]
-pub struct OwnSupervisors<'a> {
-    launch: Launch<'a>,
+pub struct PrivateSource<'a> {
+    launch: SupervisorLaunch<'a>,
     /// Started, and nobody has connected to it yet.
     fresh: Option<PrivateSupervisor>,
     current: Option<PrivateSupervisor>,
 }
 
-impl<'a> OwnSupervisors<'a> {
+impl<'a> PrivateSource<'a> {
     /// Starts the first one.
     ///
     /// # Errors
     /// As [`PrivateSupervisor::start`].
-    pub fn start(launch: Launch<'a>) -> Result<Self, SpawnError> {
+    pub fn start(launch: SupervisorLaunch<'a>) -> Result<Self, StartError> {
         let fresh = Some(PrivateSupervisor::start(&launch)?);
         Ok(Self { launch, fresh, current: None })
     }
@@ -81,8 +81,8 @@ impl<'a> OwnSupervisors<'a> {
     }
 }
 
-impl Supervisors for OwnSupervisors<'_> {
-    fn connect(&mut self) -> Result<Connection, Box<dyn Error + Send + Sync>> {
+impl SupervisorSource for PrivateSource<'_> {
+    fn connect(&mut self) -> Result<SupervisorConnection, Box<dyn Error + Send + Sync>> {
         if let Some(lost) = self.current.take() {
             // It may have closed its door and be ending still; two at once may not be.
             lost.end()?;
@@ -91,7 +91,7 @@ impl Supervisors for OwnSupervisors<'_> {
             Some(supervisor) => supervisor,
             None => PrivateSupervisor::start(&self.launch)?,
         };
-        let connection = Connection::open(supervisor.socket(), supervisor.token());
+        let connection = SupervisorConnection::open(supervisor.socket(), supervisor.token());
         self.current = Some(supervisor);
         Ok(connection?)
     }
@@ -99,7 +99,7 @@ impl Supervisors for OwnSupervisors<'_> {
     fn connect_where_live(
         &mut self,
         _: &SessionId,
-    ) -> Result<Option<Connection>, Box<dyn Error + Send + Sync>> {
+    ) -> Result<Option<SupervisorConnection>, Box<dyn Error + Send + Sync>> {
         // One that is this client's own has nobody else who could open a session.
         Err("the supervisor of this run is gone".into())
     }
@@ -109,8 +109,8 @@ impl Supervisors for OwnSupervisors<'_> {
     }
 
     /// Nobody else's work ends with it.
-    fn unanswered(&mut self, _: u32) -> Silence {
-        Silence::Stuck
+    fn on_silence(&mut self, _: u32) -> SilenceAction {
+        SilenceAction::Kill
     }
 
     fn kill(&mut self) {

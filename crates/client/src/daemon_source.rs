@@ -1,9 +1,9 @@
 //! The daemon of this user: found at its socket, or started there. Used by the command line.
 
-use crate::connection::{ConnectError, Connection, FIRST_WORDS};
-use crate::doubt::Doubt;
-use crate::spawn::{self, Launch, SpawnError};
-use crate::supervisors::{Silence, Supervisors};
+use crate::liveness::LivenessCheck;
+use crate::spawn::{self, StartError, SupervisorLaunch};
+use crate::supervisor_connection::{ConnectError, HANDSHAKE_TIMEOUT, SupervisorConnection};
+use crate::supervisor_source::{SilenceAction, SupervisorSource};
 use ipc::ChannelError;
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use protocol::client::{FromClient, ToClient};
@@ -28,13 +28,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// A way to the daemon.
 #[derive(Debug)]
-pub struct DaemonSupervisors<'a> {
-    launch: Launch<'a>,
+pub struct DaemonSource<'a> {
+    launch: SupervisorLaunch<'a>,
     socket: PathBuf,
     /// The process that was connected to last.
     connected: Option<u32>,
     /// It does not answer.
-    doubt: Option<Doubt>,
+    liveness: Option<LivenessCheck>,
 }
 
 /// Why there is no daemon to speak to.
@@ -45,26 +45,26 @@ pub enum DaemonError {
     Connect(#[from] ConnectError),
     /// It is not there and cannot be started.
     #[error(transparent)]
-    Start(#[from] SpawnError),
+    Start(#[from] StartError),
 }
 
-impl<'a> DaemonSupervisors<'a> {
+impl<'a> DaemonSource<'a> {
     /// The daemon at this socket; `launch` says how one is started.
     #[must_use]
-    pub fn at(socket: PathBuf, launch: Launch<'a>) -> Self {
-        Self { launch, socket, connected: None, doubt: None }
+    pub fn at(socket: PathBuf, launch: SupervisorLaunch<'a>) -> Self {
+        Self { launch, socket, connected: None, liveness: None }
     }
 
     /// Connects to the daemon that runs; `None` where none does.
     ///
     /// # Errors
     /// Where one answers and there is no speaking to it, as with one of another build.
-    pub fn find(&self) -> Result<Option<Connection>, ConnectError> {
+    pub fn find(&self) -> Result<Option<SupervisorConnection>, ConnectError> {
         let began = Instant::now();
         loop {
-            match connect(&self.socket, FIRST_WORDS) {
+            match connect(&self.socket, HANDSHAKE_TIMEOUT) {
                 Ok(connection) => return Ok(Some(connection)),
-                Err(error) if nobody(&error) => return Ok(None),
+                Err(error) if is_unreachable(&error) => return Ok(None),
                 Err(ConnectError::Refused { .. }) if began.elapsed() < NEW_TOKEN => {
                     std::thread::sleep(PAUSE);
                 }
@@ -79,7 +79,7 @@ impl<'a> DaemonSupervisors<'a> {
     ///
     /// # Errors
     /// See [`DaemonError`].
-    pub fn find_or_start(&self) -> Result<Connection, DaemonError> {
+    pub fn find_or_start(&self) -> Result<SupervisorConnection, DaemonError> {
         let until = Instant::now() + ENDING;
         loop {
             if let Some(connection) = self.find()? {
@@ -88,7 +88,7 @@ impl<'a> DaemonSupervisors<'a> {
             match spawn::start_daemon(&self.launch) {
                 Ok(()) => {}
                 // It may end before anybody comes, and then it is this one's turn again.
-                Err(SpawnError::Cannot { kind, .. })
+                Err(StartError::Cannot { kind, .. })
                     if kind == "taken" && Instant::now() < until => {}
                 Err(error) => return Err(error.into()),
             }
@@ -135,8 +135,8 @@ impl<'a> DaemonSupervisors<'a> {
     }
 }
 
-impl Supervisors for DaemonSupervisors<'_> {
-    fn connect(&mut self) -> Result<Connection, Box<dyn Error + Send + Sync>> {
+impl SupervisorSource for DaemonSource<'_> {
+    fn connect(&mut self) -> Result<SupervisorConnection, Box<dyn Error + Send + Sync>> {
         let connection = self.find_or_start()?;
         self.connected = Some(connection.supervisor_pid());
         Ok(connection)
@@ -145,10 +145,10 @@ impl Supervisors for DaemonSupervisors<'_> {
     fn connect_where_live(
         &mut self,
         session: &SessionId,
-    ) -> Result<Option<Connection>, Box<dyn Error + Send + Sync>> {
-        let connection = match connect(&self.socket, FIRST_WORDS) {
+    ) -> Result<Option<SupervisorConnection>, Box<dyn Error + Send + Sync>> {
+        let connection = match connect(&self.socket, HANDSHAKE_TIMEOUT) {
             Ok(connection) => Some(connection),
-            Err(error) if nobody(&error) => None,
+            Err(error) if is_unreachable(&error) => None,
             // It is ending, or it has just taken another's place; or it is stopped, and what it may
             // hold is locked.
             Err(
@@ -164,13 +164,13 @@ impl Supervisors for DaemonSupervisors<'_> {
         Ok(Some(connection))
     }
 
-    fn unanswered(&mut self, look: u32) -> Silence {
+    fn on_silence(&mut self, look: u32) -> SilenceAction {
         if look == 0 {
-            self.doubt = None;
+            self.liveness = None;
         }
         let (pid, socket) = (self.connected, self.socket.clone());
-        let begun = || Doubt::of(pid, move |patience| connect(&socket, patience));
-        self.doubt.get_or_insert_with(begun).look()
+        let begun = || LivenessCheck::of(pid, move |patience| connect(&socket, patience));
+        self.liveness.get_or_insert_with(begun).check()
     }
 
     fn kill(&mut self) {
@@ -185,7 +185,10 @@ impl Supervisors for DaemonSupervisors<'_> {
 }
 
 /// Whether the daemon holds this session, beside what lies on disk.
-fn has_live(connection: &mut Connection, session: &SessionId) -> Result<bool, ChannelError> {
+fn has_live(
+    connection: &mut SupervisorConnection,
+    session: &SessionId,
+) -> Result<bool, ChannelError> {
     let rows = match connection.ask_within(&FromClient::List, LISTING) {
         Ok(ToClient::Sessions(rows)) => rows,
         // It may answer the next time.
@@ -196,7 +199,7 @@ fn has_live(connection: &mut Connection, session: &SessionId) -> Result<bool, Ch
     Ok(rows.iter().any(|row| row.session == *session && !row.state.is_of_disk()))
 }
 
-fn connect(socket: &Path, patience: Duration) -> Result<Connection, ConnectError> {
+fn connect(socket: &Path, patience: Duration) -> Result<SupervisorConnection, ConnectError> {
     let token_file = socket.with_file_name("token");
     let token = match std::fs::read_to_string(&token_file) {
         Ok(token) => token,
@@ -204,11 +207,11 @@ fn connect(socket: &Path, patience: Duration) -> Result<Connection, ConnectError
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(source) => return Err(ConnectError::Token { path: token_file, source }),
     };
-    Connection::open_within(socket, token.trim(), patience)
+    SupervisorConnection::open_within(socket, token.trim(), patience)
 }
 
 /// Whether nobody is behind the socket.
-fn nobody(error: &ConnectError) -> bool {
+fn is_unreachable(error: &ConnectError) -> bool {
     let ConnectError::Unreachable { source, socket: _ } = error else { return false };
     matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }

@@ -1,8 +1,8 @@
 //! What the supervisor's words do to the screen.
 
-use super::{Effect, Focus, Leaving, Link, Moving, Screen, Turn};
-use crate::blocks::{Blocks, Item};
+use super::{ConnectionState, Focus, LeaveReason, Screen, ScreenEffect, SwitchTo, TurnState};
 use crate::cost::Spent;
+use crate::screen_items::{ScreenItem, ScreenItems};
 use crate::transcript::sum;
 use protocol::client::{
     Change, Event, FailedKind, FromClient, ModelFacts, Numbered, Others, Parting, Rights, ToClient,
@@ -14,7 +14,7 @@ use protocol::ids::SessionId;
 use protocol::judgement::Mode;
 
 /// What an opening told of a session.
-struct Opened {
+struct OpenedMessage {
     session: SessionId,
     model: String,
     facts: ModelFacts,
@@ -26,7 +26,7 @@ struct Opened {
 }
 
 impl Screen {
-    pub(super) fn word(&mut self, word: ToClient) -> Vec<Effect> {
+    pub(super) fn on_message(&mut self, word: ToClient) -> Vec<ScreenEffect> {
         self.refused = None;
         match word {
             ToClient::Opened {
@@ -40,7 +40,7 @@ impl Screen {
                 warnings,
                 tools: _,
                 last_seq: _,
-            } => self.opened(Opened {
+            } => self.opened(OpenedMessage {
                 session,
                 model,
                 facts,
@@ -55,15 +55,15 @@ impl Screen {
                 self.event(seq, &event)
             }
             ToClient::Detached { session, parting, reason } if self.is_here(&session) => {
-                vec![Effect::Leave(match parting {
-                    Parting::TakenOver => Leaving::Detached(Some(reason)),
-                    Parting::Ended => Leaving::Ended(reason),
-                    Parting::Failed => Leaving::Failed(FailedKind::Internal, reason),
+                vec![ScreenEffect::Leave(match parting {
+                    Parting::TakenOver => LeaveReason::Detached(Some(reason)),
+                    Parting::Ended => LeaveReason::Ended(reason),
+                    Parting::Failed => LeaveReason::Failed(FailedKind::Internal, reason),
                 })]
             }
             ToClient::Behind { session } if self.is_here(&session) => {
-                self.blocks.lost();
-                self.link = Link::Replaying;
+                self.items.lost();
+                self.connection = ConnectionState::Replaying;
                 vec![self.attach(session)]
             }
             ToClient::Page { session, events } if self.is_here(&session) => self.page(&events),
@@ -93,29 +93,31 @@ impl Screen {
         self.facts.session.as_ref() == Some(session)
     }
 
-    fn opened(&mut self, opened: Opened) -> Vec<Effect> {
-        let Opened { session, model, facts, mode, network, hosts, sandbox, warnings } = opened;
+    fn opened(&mut self, opened: OpenedMessage) -> Vec<ScreenEffect> {
+        let OpenedMessage { session, model, facts, mode, network, hosts, sandbox, warnings } =
+            opened;
         let mut effects = Vec::new();
         match self.facts.session.replace(session.clone()) {
             Some(before) if before == session => {}
             Some(before) => {
                 let detach = FromClient::Detach { session: before.clone() };
-                effects.push(Effect::Say(detach));
-                let note = match self.moving {
-                    Moving::ToCopy => {
+                effects.push(ScreenEffect::Send(detach));
+                let note = match self.switch_to {
+                    SwitchTo::Copy => {
                         format!("this is session {session} now, a copy of {before}")
                     }
-                    Moving::ToNew => format!(
+                    SwitchTo::New => format!(
                         "this is the new session {session}; `agentd attach {before}` goes back to \
                          {before}"
                     ),
                 };
-                effects.push(Effect::Show(Item::Note(note)));
-                self.forget();
+                effects.push(ScreenEffect::Show(ScreenItem::Note(note)));
+                self.reset();
             }
             None => {}
         }
-        let warnings = warnings.into_iter().map(|warning| Effect::Show(Item::Trouble(warning)));
+        let warnings =
+            warnings.into_iter().map(|warning| ScreenEffect::Show(ScreenItem::Error(warning)));
         effects.extend(warnings);
         self.facts.model = model;
         self.facts.of_model = facts;
@@ -123,20 +125,20 @@ impl Screen {
         self.facts.network = Some(network);
         self.facts.hosts = hosts;
         self.facts.sandbox = sandbox;
-        self.link = Link::Replaying;
+        self.connection = ConnectionState::Replaying;
         effects.push(self.attach(session));
         // They were sent away once; who comes after a lost connection comes back.
-        self.entrance.others = Others::Stay;
+        self.options.others = Others::Stay;
         effects
     }
 
     /// Begins anew, in another session.
-    fn forget(&mut self) {
-        self.blocks = Blocks::default();
-        self.turn = Turn::Idle;
+    fn reset(&mut self) {
+        self.items = ScreenItems::default();
+        self.turn = TurnState::Idle;
         self.focus = Focus::Line;
         self.queue.clear();
-        self.said.clear();
+        self.sent.clear();
         self.unsure.clear();
         self.usage = Usage::default();
         self.last_usage = Usage::default();
@@ -145,10 +147,10 @@ impl Screen {
         self.last_seq = 0;
     }
 
-    fn attached(&mut self, session: SessionId) -> Vec<Effect> {
-        self.link = Link::Live;
-        if self.turn == Turn::Working {
-            self.blocks.came_midway();
+    fn attached(&mut self, session: SessionId) -> Vec<ScreenEffect> {
+        self.connection = ConnectionState::Live;
+        if self.turn == TurnState::Working {
+            self.items.stream_started_earlier();
         }
         // All that is on disk was told by now.
         let lost = std::mem::take(&mut self.unsure);
@@ -156,10 +158,10 @@ impl Screen {
             self.give_back(lost);
             self.hint = Some("perhaps not taken: look above, then Enter sends it".to_owned());
         }
-        match self.entrance.prompt.take() {
+        match self.options.prompt.take() {
             Some(text) => {
-                self.said.push(text.clone());
-                vec![Effect::Say(FromClient::Prompt { session, text })]
+                self.sent.push(text.clone());
+                vec![ScreenEffect::Send(FromClient::Prompt { session, text })]
             }
             None => Vec::new(),
         }
@@ -175,7 +177,7 @@ impl Screen {
 
     /// These words are on disk.
     fn confirm(&mut self, text: &str) {
-        for said in [&mut self.unsure, &mut self.said] {
+        for said in [&mut self.unsure, &mut self.sent] {
             if let Some(place) = said.iter().position(|said| said == text) {
                 said.remove(place);
                 return;
@@ -183,51 +185,53 @@ impl Screen {
         }
     }
 
-    fn failed(&mut self, kind: FailedKind, message: String) -> Vec<Effect> {
-        match self.link {
-            Link::Live => {
+    fn failed(&mut self, kind: FailedKind, message: String) -> Vec<ScreenEffect> {
+        match self.connection {
+            ConnectionState::Live => {
                 // Any other word says nothing of why a connection is lost later.
                 self.refused = (kind == FailedKind::Ending).then(|| message.clone());
-                vec![Effect::Show(Item::Trouble(message))]
+                vec![ScreenEffect::Show(ScreenItem::Error(message))]
             }
             // Without a session there is nothing to stay for.
-            Link::Closed | Link::Replaying => vec![Effect::Leave(Leaving::Failed(kind, message))],
+            ConnectionState::Closed | ConnectionState::Replaying => {
+                vec![ScreenEffect::Leave(LeaveReason::Failed(kind, message))]
+            }
         }
     }
 
-    fn event(&mut self, seq: u64, event: &Event) -> Vec<Effect> {
-        if is_kept(event) {
+    fn event(&mut self, seq: u64, event: &Event) -> Vec<ScreenEffect> {
+        if is_numbered(event) {
             self.last_seq = self.last_seq.max(seq);
             self.first_seq.get_or_insert(seq);
         }
-        let asked_before = self.blocks.questions().len();
-        let items = self.blocks.take(event);
-        self.note(event);
-        let mut effects: Vec<_> = items.into_iter().map(Effect::Show).collect();
-        let asked = self.blocks.questions().len();
-        if asked > asked_before && self.link == Link::Live {
-            effects.push(Effect::Bell);
+        let asked_before = self.items.questions().len();
+        let items = self.items.take(event);
+        self.update_facts(event);
+        let mut effects: Vec<_> = items.into_iter().map(ScreenEffect::Show).collect();
+        let asked = self.items.questions().len();
+        if asked > asked_before && self.connection == ConnectionState::Live {
+            effects.push(ScreenEffect::Bell);
         }
         self.refocus(asked_before);
         effects
     }
 
     /// What of an event stands in the live rows.
-    fn note(&mut self, event: &Event) {
+    fn update_facts(&mut self, event: &Event) {
         match event {
             Event::TurnEnded { .. } => {
-                self.turn = Turn::Idle;
+                self.turn = TurnState::Idle;
                 self.hint = None;
             }
             Event::Degraded { .. } => {
-                self.turn = Turn::Idle;
+                self.turn = TurnState::Idle;
                 self.hint = None;
                 // Nothing more is taken.
-                let said = std::mem::take(&mut self.said);
+                let said = std::mem::take(&mut self.sent);
                 self.give_back(said);
             }
             Event::Answer { blocks: _, usage } => {
-                self.turn = Turn::Working;
+                self.turn = TurnState::Working;
                 self.usage = sum(self.usage, *usage);
                 // One that was stopped has none, nor has what an undoing comes to.
                 if *usage != Usage::default() {
@@ -236,7 +240,7 @@ impl Screen {
                 self.spent.answered(*usage, self.facts.of_model.prices);
             }
             Event::Prompt { text } => {
-                self.turn = Turn::Working;
+                self.turn = TurnState::Working;
                 self.confirm(text);
             }
             Event::TextDelta { .. }
@@ -244,16 +248,18 @@ impl Screen {
             | Event::Proposed { .. }
             | Event::Asked { .. }
             | Event::Output { .. }
-            | Event::CallEnded { .. } => self.turn = Turn::Working,
+            | Event::CallEnded { .. } => self.turn = TurnState::Working,
             Event::Started { call: _, enforced } => {
-                self.turn = Turn::Working;
+                self.turn = TurnState::Working;
                 // One told again is of another time, and what holds now was said at the opening.
-                if let (Link::Live, Some(tier)) = (self.link, enforced.of_command()) {
+                if let (ConnectionState::Live, Some(tier)) =
+                    (self.connection, enforced.of_command())
+                {
                     self.facts.sandbox = tier.in_words().to_owned();
                 }
             }
             Event::Decided { .. } => {
-                self.turn = Turn::Working;
+                self.turn = TurnState::Working;
                 self.hint = None;
             }
             Event::Queue { texts } => {
@@ -274,7 +280,7 @@ impl Screen {
                     // What is known is known of the other, and what of this one is said next. Of
                     // answers that are told again nobody knows which of the two gave them.
                     self.facts.of_model = ModelFacts::default();
-                    if self.link == Link::Replaying {
+                    if self.connection == ConnectionState::Replaying {
                         self.spent = Spent::Unknown;
                     }
                 }
@@ -295,7 +301,7 @@ impl Screen {
     /// Keys are for a question when it comes, unless a line is being typed; and no more when it is
     /// answered, here or elsewhere.
     fn refocus(&mut self, asked_before: usize) {
-        let asked = self.blocks.questions().len();
+        let asked = self.items.questions().len();
         if asked < asked_before {
             self.reason.set("");
         }
@@ -315,23 +321,23 @@ impl Screen {
     }
 
     pub(super) fn may_answer(&self) -> bool {
-        self.entrance.rights == Rights::Full
+        self.options.rights == Rights::Full
     }
 
-    fn page(&mut self, events: &[Numbered]) -> Vec<Effect> {
+    fn page(&mut self, events: &[Numbered]) -> Vec<ScreenEffect> {
         let Some(first) = events.first() else {
             self.hint = Some("this is the beginning".to_owned());
             return Vec::new();
         };
         self.first_seq = Some(first.seq);
-        let mut page = Blocks::default();
+        let mut page = ScreenItems::default();
         let items = events.iter().flat_map(|numbered| page.take(&numbered.event)).collect();
-        vec![Effect::ShowEarlier(items)]
+        vec![ScreenEffect::ShowEarlier(items)]
     }
 }
 
 /// Whether an event has a number of its own.
-fn is_kept(event: &Event) -> bool {
+fn is_numbered(event: &Event) -> bool {
     match event {
         Event::TextDelta { .. }
         | Event::Struck { .. }

@@ -1,6 +1,6 @@
 //! Words of the record in plain language.
 
-use client::marked;
+use client::mark_hidden;
 use jiff::Timestamp;
 use journal::{
     Basis, Connection, Decided, Decision, Ended, Outcome, Passage, Refusal, RefusalKind,
@@ -101,7 +101,7 @@ pub(super) fn connection(connection: &Connection) -> String {
 
 /// What a call is about: its one argument that says most, else all of them.
 pub(super) fn gist(input: &str) -> String {
-    marked(&telling(input))
+    mark_hidden(&telling(input))
 }
 
 /// The argument that says most.

@@ -1,12 +1,12 @@
 //! The rows at the bottom of an attached terminal, which change: the line that is streamed, what
 //! runs, what waits, what keys are for, the settings, the input line. Pure.
 
-use crate::blocks::Block;
 use crate::colour::Colour;
 use crate::cost::{Spent, context_left, in_dollars};
-use crate::plain::{one_line, plain};
-use crate::screen::{Focus, Link, Screen, Turn};
-use crate::text::gist;
+use crate::sanitize::{one_line, sanitize};
+use crate::screen::{ConnectionState, Focus, Screen, TurnState};
+use crate::screen_items::CallBlock;
+use crate::text_view::gist;
 use protocol::client::Rights;
 use protocol::confinement::Network;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -29,12 +29,12 @@ pub(crate) enum Paint {
 
 /// One row, not wider than the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct LiveRow {
     pub(crate) text: String,
     pub(crate) paint: Paint,
 }
 
-impl Row {
+impl LiveRow {
     pub(crate) fn painted(&self, colour: Colour) -> String {
         match self.paint {
             Paint::Plain => self.text.clone(),
@@ -50,16 +50,16 @@ impl Row {
 
 /// All rows, and where the cursor stands among them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Live {
-    pub(crate) rows: Vec<Row>,
+pub(crate) struct LiveRows {
+    pub(crate) rows: Vec<LiveRow>,
     pub(crate) cursor: (usize, usize),
 }
 
 /// The rows of a screen in a terminal of so many columns and rows.
-pub(crate) fn live(screen: &Screen, columns: usize, height: usize) -> Live {
-    let row = |text: &str, paint| Row { text: cut(text, columns), paint };
+pub(crate) fn live_rows(screen: &Screen, columns: usize, height: usize) -> LiveRows {
+    let row = |text: &str, paint| LiveRow { text: truncate(text, columns), paint };
     let mut rows = streamed(screen, columns);
-    for block in screen.blocks.open().iter().take(RUNNING) {
+    for block in screen.items.open().iter().take(RUNNING) {
         rows.extend(running(block).into_iter().map(|(text, paint)| row(&text, paint)));
     }
     let queue = &screen.queue;
@@ -69,11 +69,11 @@ pub(crate) fn live(screen: &Screen, columns: usize, height: usize) -> Live {
     if queue.len() > QUEUED {
         rows.push(row(&format!("queued: {} more", queue.len() - QUEUED), Paint::Dim));
     }
-    if let Some(keys) = asking(screen) {
+    if let Some(keys) = key_hint(screen) {
         rows.push(row(&keys, Paint::Bold));
     }
     if let Some(hint) = &screen.hint {
-        rows.push(row(&plain(hint), Paint::Dim));
+        rows.push(row(&sanitize(hint), Paint::Dim));
     }
     rows.push(row(&settings(screen), Paint::Dim));
     let (editor, mark) = match screen.focus {
@@ -86,37 +86,37 @@ pub(crate) fn live(screen: &Screen, columns: usize, height: usize) -> Live {
     let above = rows.len();
     for (at, text) in typed.rows.iter().enumerate().skip(first).take(TYPED) {
         let indent = if at == 0 { mark.to_owned() } else { " ".repeat(mark.width()) };
-        rows.push(Row { text: format!("{indent}{text}"), paint: Paint::Plain });
+        rows.push(LiveRow { text: format!("{indent}{text}"), paint: Paint::Plain });
     }
     let cursor = (above + typed.cursor.0 - first, typed.cursor.1);
     // The terminal must hold all of it: what would scroll away could not be painted over.
     let surplus = rows.len().saturating_sub(height.saturating_sub(1).max(1)).min(cursor.0);
     rows.drain(..surplus);
-    Live { rows, cursor: (cursor.0 - surplus, cursor.1) }
+    LiveRows { rows, cursor: (cursor.0 - surplus, cursor.1) }
 }
 
 /// What keys are for while a question waits.
-pub(crate) fn asking(screen: &Screen) -> Option<String> {
-    let questions = screen.blocks.questions();
+pub(crate) fn key_hint(screen: &Screen) -> Option<String> {
+    let questions = screen.items.questions();
     let question = questions.first()?;
     let more = match questions.len() {
         1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
-    let name = format!("{} {}{more}", plain(&question.tool), question.call.number);
-    if screen.entrance.rights == Rights::ReadOnly {
+    let name = format!("{} {}{more}", sanitize(&question.tool), question.call.number);
+    if screen.options.rights == Rights::ReadOnly {
         return Some(format!("{name}: waits for an answer at another terminal"));
     }
     Some(match screen.focus {
         Focus::Question => {
             let longer = match question.offers.first() {
-                Some(rule) => format!("; s session, a always: {}", plain(rule)),
+                Some(rule) => format!("; s session, a always: {}", sanitize(rule)),
                 None => String::new(),
             };
             format!("{name}: y once, n deny, r deny with a reason, x stop the turn{longer}")
         }
         Focus::Rule(offer) => {
-            let rule = question.offers.get(offer).map(|rule| plain(rule)).unwrap_or_default();
+            let rule = question.offers.get(offer).map(|rule| sanitize(rule)).unwrap_or_default();
             format!(
                 "write `{rule}` into your configuration, to hold from now on? y yes, Tab next, n no"
             )
@@ -127,14 +127,14 @@ pub(crate) fn asking(screen: &Screen) -> Option<String> {
 }
 
 /// The unfinished line of the answer, its last rows.
-fn streamed(screen: &Screen, columns: usize) -> Vec<Row> {
-    let text = plain(screen.blocks.streaming());
+fn streamed(screen: &Screen, columns: usize) -> Vec<LiveRow> {
+    let text = sanitize(screen.items.streaming());
     let mut rows = Vec::new();
     for line in text.lines() {
         let mut rest = line;
         loop {
             let fits = fitting(rest, columns);
-            rows.push(Row { text: rest[..fits].replace('\t', " "), paint: Paint::Plain });
+            rows.push(LiveRow { text: rest[..fits].replace('\t', " "), paint: Paint::Plain });
             rest = &rest[fits..];
             if rest.is_empty() {
                 break;
@@ -146,11 +146,11 @@ fn streamed(screen: &Screen, columns: usize) -> Vec<Row> {
     rows
 }
 
-fn running(block: &Block) -> Vec<(String, Paint)> {
+fn running(block: &CallBlock) -> Vec<(String, Paint)> {
     let state = if block.cage.is_some() { "runs" } else { "waits" };
     let gist = one_line(&gist(&block.call), 200);
-    let mut rows = vec![(format!("{} {gist} ({state})", plain(&block.call.tool)), Paint::Bold)];
-    let tail = plain(&block.tail);
+    let mut rows = vec![(format!("{} {gist} ({state})", sanitize(&block.call.tool)), Paint::Bold)];
+    let tail = sanitize(&block.tail);
     let lines: Vec<&str> = tail.trim_end().lines().collect();
     let first = lines.len().saturating_sub(OUTPUT);
     rows.extend(lines[first..].iter().map(|line| (format!("  {line}"), Paint::Dim)));
@@ -162,13 +162,13 @@ fn running(block: &Block) -> Vec<(String, Paint)> {
 fn settings(screen: &Screen) -> String {
     let facts = &screen.facts;
     let mut words = Vec::new();
-    match (screen.link, screen.turn) {
-        (Link::Closed, _) => words.push("connecting".to_owned()),
-        (Link::Replaying, _) => words.push("reading".to_owned()),
-        (Link::Live, Turn::Working) => words.push("working".to_owned()),
-        (Link::Live, Turn::Idle) => words.push("ready".to_owned()),
+    match (screen.connection, screen.turn) {
+        (ConnectionState::Closed, _) => words.push("connecting".to_owned()),
+        (ConnectionState::Replaying, _) => words.push("reading".to_owned()),
+        (ConnectionState::Live, TurnState::Working) => words.push("working".to_owned()),
+        (ConnectionState::Live, TurnState::Idle) => words.push("ready".to_owned()),
     }
-    if screen.entrance.rights == Rights::ReadOnly {
+    if screen.options.rights == Rights::ReadOnly {
         words.push("WATCHING".to_owned());
     }
     words.extend(facts.session.as_ref().map(|session| format!("session {session}")));
@@ -185,10 +185,10 @@ fn settings(screen: &Screen) -> String {
     // The first words say how strong the cage is; the rest stands in every question.
     let sandbox = facts.sandbox.split(['(', ';']).next().unwrap_or_default().trim();
     if !sandbox.is_empty() {
-        words.push(plain(sandbox));
+        words.push(sanitize(sandbox));
     }
     if !facts.model.is_empty() {
-        words.push(plain(&facts.model));
+        words.push(sanitize(&facts.model));
     }
     if let (Some(input), Some(output)) = (screen.usage.input, screen.usage.output) {
         words.push(format!("{} in {} out", count(input), count(output)));
@@ -223,7 +223,7 @@ fn fitting(text: &str, columns: usize) -> usize {
 }
 
 /// One row of it.
-fn cut(text: &str, columns: usize) -> String {
+fn truncate(text: &str, columns: usize) -> String {
     let text = text.replace(['\n', '\t'], " ");
     let fits = fitting(&text, columns);
     if fits == text.len() {

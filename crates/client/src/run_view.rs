@@ -1,6 +1,6 @@
 //! What a view is: moments of a run in, text for the two output streams out. Pure.
 
-use crate::transcript::{Conclusion, OpenedSession, Transcript};
+use crate::transcript::{OpenedSession, RunConclusion, Transcript};
 use protocol::client::Event;
 
 /// Something a view may show.
@@ -11,12 +11,12 @@ pub enum Moment<'a> {
     /// Something happened there; the transcript holds it already.
     Happened(&'a Event),
     /// The run is over.
-    Concluded(&'a Conclusion),
+    Concluded(&'a RunConclusion),
 }
 
 /// What goes where.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct ViewOutput {
     /// For standard output.
     pub out: String,
     /// For standard error.
@@ -24,7 +24,7 @@ pub struct Shown {
 }
 
 /// A way to show a run.
-pub trait View {
+pub trait RunView {
     /// What is shown of this moment.
-    fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> Shown;
+    fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> ViewOutput;
 }

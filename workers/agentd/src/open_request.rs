@@ -1,10 +1,10 @@
 //! What a session is opened with: the flags, the environment and the configuration in one word,
 //! with the descriptors that ride behind it.
 
-use crate::cli::{Net, ProviderFlag, ReplaySpeed, SessionFlags};
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
-use crate::place::{Place, TrustFlag, real_dir};
+use crate::cli::{NetFlag, ProviderFlag, ReplaySpeedFlag, SessionFlags};
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::{CliContext, TrustFlag, real_dir};
 use client::{key_of_command, key_of_file, seal_key};
 use config::{Config, Credential, CredentialKey, KeySource, ProviderName};
 use protocol::client::{Opening, ProjectTrust, Start, Uncaged};
@@ -29,13 +29,13 @@ pub(crate) enum KeyNeed {
 }
 
 /// The opening, and the descriptors that its `papers` name.
-pub(crate) fn opening(
-    place: &Place,
+pub(crate) fn open_request(
+    place: &CliContext,
     flags: &SessionFlags,
     start: Start,
     audience: Audience,
     need: KeyNeed,
-) -> Result<(Opening, Vec<OwnedFd>), Failure> {
+) -> Result<(Opening, Vec<OwnedFd>), CliError> {
     let named = flags.project.as_deref().unwrap_or(Path::new("."));
     let project = real_dir(named, "the project directory")?;
     let mut added = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn opening(
     let config = place.load(&project, &settings, trust)?;
     if config.provider.model.is_none() {
         let words = config.provider.name.vendor().no_model();
-        return Err(Failure::config(words).hint(
+        return Err(CliError::config(words).hint(
             "a vendor's newest models stand in its documentation; `[models]` names your own",
         ));
     }
@@ -62,7 +62,7 @@ pub(crate) fn opening(
         Some(KeySource::Variable(variable)) => Some(variable.name),
         Some(KeySource::File { .. } | KeySource::Command { .. }) | None => None,
     };
-    let (mut papers, mut descriptors) = papers(place, flags, &config, key)?;
+    let (mut papers, mut descriptors) = passed_fds(place, flags, &config, key)?;
     let network = network(flags);
     if network.unwrap_or(config.network) == Network::Listed {
         for (host, descriptor) in host_keys(&config, need)? {
@@ -93,9 +93,9 @@ pub(crate) fn opening(
 }
 
 /// A file to pin as tools are given it. One that is not there is most likely misspelt.
-fn pinned(file: &Path, project: &Path) -> Result<String, Failure> {
+fn pinned(file: &Path, project: &Path) -> Result<String, CliError> {
     let named = file.display();
-    let failed = |why: String| Failure::user(format!("--context {named}: {why}"));
+    let failed = |why: String| CliError::user(format!("--context {named}: {why}"));
     let real = file.canonicalize().map_err(|error| failed(error.to_string()))?;
     if !real.is_file() {
         return Err(failed("it is not a regular file".to_owned()));
@@ -107,25 +107,25 @@ fn pinned(file: &Path, project: &Path) -> Result<String, Failure> {
 /// Where a flag says so.
 fn network(flags: &SessionFlags) -> Option<Network> {
     match flags.net {
-        Some(Net::Off) => Some(Network::Off),
-        Some(Net::On) => Some(Network::On),
-        Some(Net::Allow) => Some(Network::Listed),
+        Some(NetFlag::Off) => Some(Network::Off),
+        Some(NetFlag::On) => Some(Network::On),
+        Some(NetFlag::Allow) => Some(Network::Listed),
         None => (!flags.allow_host.is_empty()).then_some(Network::Listed),
     }
 }
 
 /// The flags that are settings, in the words of the configuration.
-fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, Failure> {
+fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, CliError> {
     let mut settings = Vec::new();
     let mut set = |key: &str, value: &str| settings.push((key.to_owned(), value.to_owned()));
     match (flags.provider, &flags.replay) {
         (Some(ProviderFlag::Replay), None) => {
-            return Err(Failure::user("--provider replay has no recording to play")
+            return Err(CliError::user("--provider replay has no recording to play")
                 .hint("name one with --replay FILE; --record FILE makes one"));
         }
         (Some(ProviderFlag::Replay) | None, Some(_)) => set("provider.name", "replay"),
         (Some(provider), Some(_)) => {
-            return Err(Failure::user(format!(
+            return Err(CliError::user(format!(
                 "--replay plays a recording in place of --provider {}",
                 provider.word()
             ))
@@ -135,8 +135,8 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, Failure> {
         (None, None) => {}
     }
     match flags.replay_speed {
-        Some(ReplaySpeed::Full) => set("provider.replay_speed", "full"),
-        Some(ReplaySpeed::Recorded) => set("provider.replay_speed", "recorded"),
+        Some(ReplaySpeedFlag::Full) => set("provider.replay_speed", "full"),
+        Some(ReplaySpeedFlag::Recorded) => set("provider.replay_speed", "recorded"),
         None => {}
     }
     if let Some(model) = &flags.model {
@@ -160,14 +160,14 @@ fn settings(flags: &SessionFlags) -> Result<Vec<(String, String)>, Failure> {
 }
 
 /// Where the key comes from, where this run needs one.
-fn key(config: &Config) -> Result<Option<KeySource>, Failure> {
+fn key(config: &Config) -> Result<Option<KeySource>, CliError> {
     let ProviderName::Server(_) = config.provider.name else { return Ok(None) };
     let vendor = config.provider.name.vendor();
     match &config.provider.key {
         Some(key) => Ok(Some(key.clone())),
         None if config.provider.local && vendor.local_servers_need_no_key() => Ok(None),
-        None => Err(Failure::config(format!("there is no key for {}", config.provider.base_url))
-            .exit(Exit::KeyRefused)
+        None => Err(CliError::config(format!("there is no key for {}", config.provider.base_url))
+            .exit(CliExit::KeyRefused)
             .hint(format!(
                 "set {}, or name a file or a command in provider.key_file or \
                  provider.key_command; `agentd demo` needs none",
@@ -176,12 +176,12 @@ fn key(config: &Config) -> Result<Option<KeySource>, Failure> {
     }
 }
 
-fn papers(
-    place: &Place,
+fn passed_fds(
+    place: &CliContext,
     flags: &SessionFlags,
     config: &Config,
     key: Option<KeySource>,
-) -> Result<(Vec<Paper>, Vec<OwnedFd>), Failure> {
+) -> Result<(Vec<Paper>, Vec<OwnedFd>), CliError> {
     let mut papers = Vec::new();
     let mut descriptors = Vec::new();
     let mut add = |paper, descriptor| {
@@ -197,7 +197,7 @@ fn papers(
             add(Paper::Replay, opened.map_err(|e| unusable("recording", file, &e))?.into());
         }
         (None, ProviderName::Replay) => {
-            return Err(Failure::config("provider.name is \"replay\" and there is no recording")
+            return Err(CliError::config("provider.name is \"replay\" and there is no recording")
                 .hint("name one with --replay FILE"));
         }
         (None, ProviderName::Server(_)) => {}
@@ -213,7 +213,7 @@ fn papers(
 
 /// The keys for hosts, each in a sealed memory file. One that cannot be had is missed only where the list has
 /// its host.
-fn host_keys(config: &Config, need: KeyNeed) -> Result<Vec<(HostPort, OwnedFd)>, Failure> {
+fn host_keys(config: &Config, need: KeyNeed) -> Result<Vec<(HostPort, OwnedFd)>, CliError> {
     let mut keys = Vec::new();
     for credential in &config.credentials {
         match (host_key(credential), need, credential.is_listed(&config.hosts)) {
@@ -225,9 +225,9 @@ fn host_keys(config: &Config, need: KeyNeed) -> Result<Vec<(HostPort, OwnedFd)>,
     Ok(keys)
 }
 
-fn host_key(credential: &Credential) -> Result<OwnedFd, Failure> {
+fn host_key(credential: &Credential) -> Result<OwnedFd, CliError> {
     let failed = |why: String| {
-        Failure::config(format!(
+        CliError::config(format!(
             "{}: net.credentials.\"{}\": {why}",
             credential.origin, credential.host
         ))
@@ -240,23 +240,22 @@ fn host_key(credential: &Credential) -> Result<OwnedFd, Failure> {
 }
 
 /// The key in a sealed memory file.
-fn sealed(place: &Place, key: &KeySource) -> Result<OwnedFd, Failure> {
+fn sealed(place: &CliContext, key: &KeySource) -> Result<OwnedFd, CliError> {
     match key {
         KeySource::Variable(variable) => {
             let value = place.environment.get(variable.name).unwrap_or_default();
             seal_key(value.as_bytes().trim_ascii())
-                .map_err(|error| Failure::internal(format!("cannot pass the key on: {error}")))
+                .map_err(|error| CliError::internal(format!("cannot pass the key on: {error}")))
         }
-        KeySource::File { path, .. } => {
-            key_of_file(path).map_err(|error| Failure::config(chain(&error)).exit(Exit::KeyRefused))
-        }
+        KeySource::File { path, .. } => key_of_file(path)
+            .map_err(|error| CliError::config(chain(&error)).exit(CliExit::KeyRefused)),
         KeySource::Command { line, .. } => key_of_command(line).map_err(|error| {
-            Failure::config(format!("provider.key_command `{line}` gave no key: {error}"))
-                .exit(Exit::KeyRefused)
+            CliError::config(format!("provider.key_command `{line}` gave no key: {error}"))
+                .exit(CliExit::KeyRefused)
         }),
     }
 }
 
-fn unusable(what: &str, file: &Path, error: &io::Error) -> Failure {
-    Failure::user(format!("the {what} {} cannot be opened: {error}", file.display()))
+fn unusable(what: &str, file: &Path, error: &io::Error) -> CliError {
+    CliError::user(format!("the {what} {} cannot be opened: {error}", file.display()))
 }

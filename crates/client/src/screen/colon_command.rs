@@ -6,7 +6,7 @@ use protocol::judgement::Mode;
 
 /// What a person meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum ColonCommand {
     Quit,
     Network(Network),
     AllowHost(HostRule),
@@ -66,33 +66,35 @@ const KEYS: &[(&str, &str)] = &[
 ];
 
 /// What `text`, which begins with a colon, means; or what to say about it.
-pub(crate) fn parse(text: &str) -> Result<Command, String> {
+pub(crate) fn parse(text: &str) -> Result<ColonCommand, String> {
     let mut words = text.trim_start_matches(':').split_whitespace();
     let name = words.next().unwrap_or_default();
     let rest = words.collect::<Vec<_>>().join(" ");
-    let none = |command: Command| {
+    let none = |command: ColonCommand| {
         if rest.is_empty() { Ok(command) } else { Err(format!(":{name} takes no further words")) }
     };
     match name {
-        "q" | "quit" => none(Command::Quit),
-        "compact" => none(Command::Compact),
-        "undo" => none(Command::Undo),
-        "clear" => none(Command::Clear),
-        "fork" => none(Command::Fork),
-        "audit" => none(Command::Audit),
-        "earlier" => none(Command::Earlier),
-        "help" | "h" | "" => none(Command::Help),
+        "q" | "quit" => none(ColonCommand::Quit),
+        "compact" => none(ColonCommand::Compact),
+        "undo" => none(ColonCommand::Undo),
+        "clear" => none(ColonCommand::Clear),
+        "fork" => none(ColonCommand::Fork),
+        "audit" => none(ColonCommand::Audit),
+        "earlier" => none(ColonCommand::Earlier),
+        "help" | "h" | "" => none(ColonCommand::Help),
         "net" => match rest.as_str() {
-            "on" => Ok(Command::Network(Network::On)),
-            "off" => Ok(Command::Network(Network::Off)),
-            "allow" => Ok(Command::Network(Network::Listed)),
+            "on" => Ok(ColonCommand::Network(Network::On)),
+            "off" => Ok(ColonCommand::Network(Network::Off)),
+            "allow" => Ok(ColonCommand::Network(Network::Listed)),
             other => match other.strip_prefix("allow ") {
-                Some(host) => host.parse().map(Command::AllowHost).map_err(|no| no.to_string()),
+                Some(host) => {
+                    host.parse().map(ColonCommand::AllowHost).map_err(|no| no.to_string())
+                }
                 None => Err("write :net on, :net off or :net allow HOST".to_owned()),
             },
         },
         "mode" => Mode::parse(&rest)
-            .map(Command::Mode)
+            .map(ColonCommand::Mode)
             .ok_or_else(|| "the modes are ask, accept-edits, plan, auto and dont-ask".to_owned()),
         "model" if rest.is_empty() => {
             Err("name a model, as its vendor does, after :model".to_owned())
@@ -100,13 +102,13 @@ pub(crate) fn parse(text: &str) -> Result<Command, String> {
         "model" if rest.contains(' ') || rest.chars().any(char::is_control) => {
             Err("the name of a model is one word".to_owned())
         }
-        "model" => Ok(Command::Model(rest)),
+        "model" => Ok(ColonCommand::Model(rest)),
         "add" if rest.is_empty() => Err("name a file, as in :add src/lib.rs".to_owned()),
-        "add" => Ok(Command::Pin(rest)),
+        "add" => Ok(ColonCommand::Pin(rest)),
         "drop" if rest.is_empty() => Err("name a file that is pinned, after :drop".to_owned()),
-        "drop" => Ok(Command::Unpin(rest)),
+        "drop" => Ok(ColonCommand::Unpin(rest)),
         "add-dir" if rest.is_empty() => Err("name a directory, as in :add-dir ../lib".to_owned()),
-        "add-dir" => Ok(Command::AddDirectory(rest)),
+        "add-dir" => Ok(ColonCommand::AddDirectory(rest)),
         other => Err(format!("there is no command :{other}; :help lists them")),
     }
 }
@@ -129,17 +131,17 @@ mod tests {
 
     #[test]
     fn commands_mean_what_they_say() {
-        assert_eq!(parse(":q"), Ok(Command::Quit));
-        assert_eq!(parse(":clear"), Ok(Command::Clear));
-        assert_eq!(parse(":compact"), Ok(Command::Compact));
-        assert_eq!(parse(":undo"), Ok(Command::Undo));
-        assert_eq!(parse(":model m-2"), Ok(Command::Model("m-2".to_owned())));
-        assert_eq!(parse(":net on"), Ok(Command::Network(Network::On)));
-        assert_eq!(parse(":net allow"), Ok(Command::Network(Network::Listed)));
+        assert_eq!(parse(":q"), Ok(ColonCommand::Quit));
+        assert_eq!(parse(":clear"), Ok(ColonCommand::Clear));
+        assert_eq!(parse(":compact"), Ok(ColonCommand::Compact));
+        assert_eq!(parse(":undo"), Ok(ColonCommand::Undo));
+        assert_eq!(parse(":model m-2"), Ok(ColonCommand::Model("m-2".to_owned())));
+        assert_eq!(parse(":net on"), Ok(ColonCommand::Network(Network::On)));
+        assert_eq!(parse(":net allow"), Ok(ColonCommand::Network(Network::Listed)));
         let host = "*.crates.io".parse().unwrap();
-        assert_eq!(parse(":net allow *.crates.io"), Ok(Command::AllowHost(host)));
-        assert_eq!(parse(": mode  plan "), Ok(Command::Mode(Mode::Plan)));
-        assert_eq!(parse(":add-dir a b"), Ok(Command::AddDirectory("a b".to_owned())));
+        assert_eq!(parse(":net allow *.crates.io"), Ok(ColonCommand::AllowHost(host)));
+        assert_eq!(parse(": mode  plan "), Ok(ColonCommand::Mode(Mode::Plan)));
+        assert_eq!(parse(":add-dir a b"), Ok(ColonCommand::AddDirectory("a b".to_owned())));
         for (wrong, said) in [
             (":net", ":net on"),
             (":net allow 10.0.0.1", "no name of a host"),

@@ -5,9 +5,9 @@
 //! Time is counted in looks, which the client takes while it waits itself: a client that was stopped
 //! or slept has not waited.
 
-use crate::connection::{ConnectError, Connection};
-use crate::ear::QUIET;
-use crate::supervisors::Silence;
+use crate::event_reader::PING_AFTER;
+use crate::supervisor_connection::{ConnectError, SupervisorConnection};
+use crate::supervisor_source::SilenceAction;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ const SLOW: u32 = 60;
 /// Looks in a row at a daemon that answers over a new connection: the client's own is broken.
 const ANSWERED: u32 = 2;
 /// How long the answer over the second connection is waited for: as long as there are looks.
-const PATIENCE: Duration = QUIET.saturating_mul(SLOW + STOPPED);
+const PATIENCE: Duration = PING_AFTER.saturating_mul(SLOW + STOPPED);
 
 /// What a look at the daemon finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sign {
+enum LivenessSign {
     /// It answered over the second connection, or that one was closed.
     Answered,
     /// A signal stopped it.
@@ -37,81 +37,88 @@ enum Sign {
 
 /// The looks so far.
 #[derive(Debug, Default)]
-struct Looks {
+struct SignCount {
     all: u32,
-    last: Option<Sign>,
+    last: Option<LivenessSign>,
     in_a_row: u32,
 }
 
-impl Looks {
-    fn take(&mut self, sign: Sign) -> Silence {
+impl SignCount {
+    fn take(&mut self, sign: LivenessSign) -> SilenceAction {
         self.all += 1;
         self.in_a_row = if self.last.replace(sign) == Some(sign) { self.in_a_row + 1 } else { 1 };
         match sign {
-            Sign::Answered if self.in_a_row >= ANSWERED => Silence::Deaf,
-            Sign::Stopped if self.in_a_row >= STOPPED => Silence::Stuck,
-            Sign::Still if self.in_a_row >= STILL => Silence::Stuck,
-            Sign::Stopped | Sign::Still | Sign::Runs if self.all >= SLOW => Silence::Stuck,
-            Sign::Answered | Sign::Stopped | Sign::Still | Sign::Runs => Silence::Slow,
+            LivenessSign::Answered if self.in_a_row >= ANSWERED => SilenceAction::Reconnect,
+            LivenessSign::Stopped if self.in_a_row >= STOPPED => SilenceAction::Kill,
+            LivenessSign::Still if self.in_a_row >= STILL => SilenceAction::Kill,
+            LivenessSign::Stopped | LivenessSign::Still | LivenessSign::Runs
+                if self.all >= SLOW =>
+            {
+                SilenceAction::Kill
+            }
+            LivenessSign::Answered
+            | LivenessSign::Stopped
+            | LivenessSign::Still
+            | LivenessSign::Runs => SilenceAction::Wait,
         }
     }
 }
 
 /// A daemon in doubt.
 #[derive(Debug)]
-pub(crate) struct Doubt {
+pub(crate) struct LivenessCheck {
     /// Its process, as it said itself.
     pid: Option<u32>,
-    looks: Looks,
+    signs: SignCount,
     /// How often its event loop's thread had been run at the last look.
     switches: Option<u64>,
     second: Receiver<Result<(), ConnectError>>,
     answered: bool,
 }
 
-impl Doubt {
+impl LivenessCheck {
     /// Asks the daemon a second time; `connect` waits so long at most for its first words.
     pub(crate) fn of(
         pid: Option<u32>,
-        connect: impl FnOnce(Duration) -> Result<Connection, ConnectError> + Send + 'static,
+        connect: impl FnOnce(Duration) -> Result<SupervisorConnection, ConnectError> + Send + 'static,
     ) -> Self {
         let (answer, second) = mpsc::channel();
         std::thread::spawn(move || answer.send(connect(PATIENCE).map(drop)));
-        Self { pid, looks: Looks::default(), switches: None, second, answered: false }
+        Self { pid, signs: SignCount::default(), switches: None, second, answered: false }
     }
 
-    pub(crate) fn look(&mut self) -> Silence {
+    pub(crate) fn check(&mut self) -> SilenceAction {
         match self.second.try_recv() {
             // It is silent there too.
             Ok(Err(ConnectError::Silent { .. })) | Err(_) => {}
             Ok(_) => self.answered = true,
         }
         let sign = match self.answered {
-            true => Sign::Answered,
-            false => self.sign(),
+            true => LivenessSign::Answered,
+            false => self.read_process(),
         };
-        self.looks.take(sign)
+        self.signs.take(sign)
     }
 
-    fn sign(&mut self) -> Sign {
+    fn read_process(&mut self) -> LivenessSign {
         let status = self.pid.map(|pid| std::fs::read_to_string(format!("/proc/{pid}/status")));
         let (state, switches) = match status {
-            Some(Ok(status)) => seen_in(&status),
+            Some(Ok(status)) => parse_status(&status),
             Some(Err(_)) | None => (None, None),
         };
         let before = std::mem::replace(&mut self.switches, switches);
         match state {
-            Some('T') => Sign::Stopped,
-            Some('D') => Sign::Runs,
-            _ if switches.is_some() && before != switches => Sign::Runs,
-            _ => Sign::Still,
+            Some('T') => LivenessSign::Stopped,
+            Some('D') => LivenessSign::Runs,
+            _ if switches.is_some() && before != switches => LivenessSign::Runs,
+            _ => LivenessSign::Still,
         }
     }
 }
 
 /// The state of a process's first thread, which is a supervisor's event loop, and how often it gave the
 /// processor up or lost it.
-fn seen_in(status: &str) -> (Option<char>, Option<u64>) {
+fn parse_status(status: &str) -> (Option<char>, Option<u64>) {
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name));
         line.map(|value| value.trim_start_matches(':').trim())
@@ -129,48 +136,52 @@ mod tests {
     use super::*;
 
     /// The first of these looks after which something is done, counted from 1, and what.
-    fn first(signs: impl Iterator<Item = Sign>) -> Option<(usize, Silence)> {
-        let mut looks = Looks::default();
+    fn first(signs: impl Iterator<Item = LivenessSign>) -> Option<(usize, SilenceAction)> {
+        let mut looks = SignCount::default();
         let silences = (1..).zip(signs.map(|sign| looks.take(sign)));
-        silences.into_iter().find(|(_, silence)| *silence != Silence::Slow)
+        silences.into_iter().find(|(_, silence)| *silence != SilenceAction::Wait)
     }
 
-    fn always(sign: Sign) -> impl Iterator<Item = Sign> {
+    fn always(sign: LivenessSign) -> impl Iterator<Item = LivenessSign> {
         std::iter::repeat_n(sign, 1000)
     }
 
     #[test]
     fn a_daemon_is_replaced_the_sooner_the_surer_it_is_that_it_is_lost() {
-        assert_eq!(first(always(Sign::Stopped)), Some((4, Silence::Stuck)));
-        assert_eq!(first(always(Sign::Still)), Some((12, Silence::Stuck)));
-        assert_eq!(first(always(Sign::Runs)), Some((60, Silence::Stuck)));
+        assert_eq!(first(always(LivenessSign::Stopped)), Some((4, SilenceAction::Kill)));
+        assert_eq!(first(always(LivenessSign::Still)), Some((12, SilenceAction::Kill)));
+        assert_eq!(first(always(LivenessSign::Runs)), Some((60, SilenceAction::Kill)));
     }
 
     #[test]
     fn a_daemon_that_answers_somebody_is_never_replaced() {
-        assert_eq!(first(always(Sign::Answered)), Some((2, Silence::Deaf)));
-        let late = always(Sign::Runs).take(58).chain(always(Sign::Answered));
-        assert_eq!(first(late), Some((60, Silence::Deaf)));
+        assert_eq!(first(always(LivenessSign::Answered)), Some((2, SilenceAction::Reconnect)));
+        let late = always(LivenessSign::Runs).take(58).chain(always(LivenessSign::Answered));
+        assert_eq!(first(late), Some((60, SilenceAction::Reconnect)));
     }
 
     #[test]
     fn a_sign_of_life_in_between_begins_the_count_anew() {
         let pauses = |sign, count| {
-            let one = move || std::iter::repeat_n(sign, count).chain([Sign::Runs]);
+            let one = move || std::iter::repeat_n(sign, count).chain([LivenessSign::Runs]);
             std::iter::repeat_with(one).flatten().take(59)
         };
-        assert_eq!(first(pauses(Sign::Stopped, 3)), None);
-        assert_eq!(first(pauses(Sign::Still, 11)), None);
-        assert_eq!(first(pauses(Sign::Stopped, 4)), Some((4, Silence::Stuck)), "the control");
+        assert_eq!(first(pauses(LivenessSign::Stopped, 3)), None);
+        assert_eq!(first(pauses(LivenessSign::Still, 11)), None);
+        assert_eq!(
+            first(pauses(LivenessSign::Stopped, 4)),
+            Some((4, SilenceAction::Kill)),
+            "the control"
+        );
     }
 
     #[test]
     fn the_state_of_a_process_and_the_runs_of_its_first_thread_are_read() {
         let status = "Name:\tx\nState:\tT (stopped)\nvoluntary_ctxt_switches:\t7\n\
                       nonvoluntary_ctxt_switches:\t5\n";
-        assert_eq!(seen_in(status), (Some('T'), Some(12)));
-        assert_eq!(seen_in("State:\tS (sleeping)\n"), (Some('S'), None));
+        assert_eq!(parse_status(status), (Some('T'), Some(12)));
+        assert_eq!(parse_status("State:\tS (sleeping)\n"), (Some('S'), None));
         let own = std::fs::read_to_string("/proc/self/status").unwrap();
-        assert!(matches!(seen_in(&own), (Some(_), Some(_))), "{own}");
+        assert!(matches!(parse_status(&own), (Some(_), Some(_))), "{own}");
     }
 }

@@ -1,6 +1,6 @@
 //! Where this process stands: its environment, its directories, the project.
 
-use crate::failure::Failure;
+use crate::cli_error::CliError;
 use config::{Config, Dirs, Environment, Sources, Trust, TrustStore};
 use std::ffi::OsStr;
 use std::fs;
@@ -53,13 +53,13 @@ const PASSED: &[&str] = &[
 
 /// Environment and directories.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct CliContext {
     pub(crate) environment: Environment,
     pub(crate) dirs: Dirs,
 }
 
-impl Place {
-    pub(crate) fn of_process() -> Result<Self, Failure> {
+impl CliContext {
+    pub(crate) fn of_process() -> Result<Self, CliError> {
         let environment = Environment::of_process();
         let dirs = Dirs::resolve(&environment)?;
         Ok(Self { environment, dirs })
@@ -74,7 +74,7 @@ impl Place {
     }
 
     /// Makes the state directory where it is missing, and tries whether it can be written.
-    pub(crate) fn writable_state(&self) -> Result<(), Failure> {
+    pub(crate) fn writable_state(&self) -> Result<(), CliError> {
         let dir = &self.dirs.state;
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
         let tried = made.and_then(|()| {
@@ -84,7 +84,7 @@ impl Place {
             fs::remove_file(&probe)
         });
         tried.map_err(|error| {
-            Failure::config(format!(
+            CliError::config(format!(
                 "the state directory {} cannot be written: {error}",
                 dir.display()
             ))
@@ -99,7 +99,7 @@ impl Place {
         project: &Path,
         flags: &[(String, String)],
         trust: TrustFlag,
-    ) -> Result<Config, Failure> {
+    ) -> Result<Config, CliError> {
         let trust = match trust {
             TrustFlag::Given => Trust::Trusted,
             TrustFlag::NotGiven => Trust::AsRecorded(TrustStore::at(self.dirs.trust_file())),
@@ -143,17 +143,17 @@ pub(crate) enum TrustFlag {
 }
 
 /// The real path of a directory that somebody named.
-pub(crate) fn real_dir(named: &Path, what: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn real_dir(named: &Path, what: &str) -> Result<PathBuf, CliError> {
     let shown = named.display();
     // A server of files may let its directory be found, and refuse to say what it is.
     let looked = fs::canonicalize(named).and_then(|real| Ok((real.metadata()?.is_dir(), real)));
     match looked {
         Ok((true, real)) => Ok(real),
-        Ok((false, _)) => Err(Failure::user(format!("{what} {shown} is not a directory"))),
+        Ok((false, _)) => Err(CliError::user(format!("{what} {shown} is not a directory"))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err(Failure::user(format!("{what} {shown} does not exist"))
+            Err(CliError::user(format!("{what} {shown} does not exist"))
                 .hint("give an existing directory, or make it first"))
         }
-        Err(error) => Err(Failure::user(format!("{what} {shown} cannot be used: {error}"))),
+        Err(error) => Err(CliError::user(format!("{what} {shown} cannot be used: {error}"))),
     }
 }

@@ -1,10 +1,10 @@
 //! One question to a supervisor that runs, and its answer.
 
-use crate::exit::Exit;
-use crate::failure::{Failure, chain};
-use crate::place::Place;
+use crate::cli_error::{CliError, chain};
+use crate::cli_exit::CliExit;
+use crate::context::CliContext;
 use crate::ps::sockets;
-use client::{ChannelError, ConnectError, Connection};
+use client::{ChannelError, ConnectError, SupervisorConnection};
 use protocol::client::{FailedKind, FromClient, Opening, SessionRow, ToClient};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,10 +17,10 @@ const AT_ONCE: Duration = Duration::from_secs(15);
 
 /// Connections to all supervisors that run: to the daemon first, then to those of one run each. Of one
 /// that gives no answer that is said, and it hides none of the others.
-pub(crate) fn running(place: &Place) -> Vec<Connection> {
+pub(crate) fn connect_all(place: &CliContext) -> Vec<SupervisorConnection> {
     let reached = |socket: &PathBuf| {
-        reached(socket).unwrap_or_else(|failure| {
-            say_unknown(&failure);
+        connect_if_running(socket).unwrap_or_else(|failure| {
+            warn_no_answer(&failure);
             None
         })
     };
@@ -29,7 +29,7 @@ pub(crate) fn running(place: &Place) -> Vec<Connection> {
 
 /// The supervisor at this socket, or nothing where nobody is there. An error is of one that runs and
 /// does not let itself be spoken to.
-pub(crate) fn reached(socket: &Path) -> Result<Option<Connection>, Failure> {
+pub(crate) fn connect_if_running(socket: &Path) -> Result<Option<SupervisorConnection>, CliError> {
     match connect(socket) {
         Ok(connection) => Ok(Some(connection)),
         // One that has just ended is none that runs.
@@ -46,35 +46,40 @@ pub(crate) fn reached(socket: &Path) -> Result<Option<Connection>, Failure> {
     }
 }
 
-fn connect(socket: &Path) -> Result<Connection, ConnectError> {
+fn connect(socket: &Path) -> Result<SupervisorConnection, ConnectError> {
     let path = socket.with_file_name("token");
     match std::fs::read_to_string(&path) {
-        Ok(token) => Connection::open(socket, token.trim()),
+        Ok(token) => SupervisorConnection::open(socket, token.trim()),
         Err(source) => Err(ConnectError::Token { path, source }),
     }
 }
 
 /// A supervisor gave no answer; others may.
-pub(crate) fn say_unknown(failure: &Failure) {
+pub(crate) fn warn_no_answer(failure: &CliError) {
     eprintln!("agentd: {}; what it does is not known here", failure.message());
 }
 
 /// Asks, and waits for the answer, however long what is asked for takes.
-pub(crate) fn ask(connection: &mut Connection, word: &FromClient) -> Result<ToClient, Failure> {
+pub(crate) fn ask(
+    connection: &mut SupervisorConnection,
+    word: &FromClient,
+) -> Result<ToClient, CliError> {
     answered(connection, word, &[])
 }
 
 /// Asks what is known at once: one that does not say it in time is stopped or stuck.
-pub(crate) fn ask_at_once(
-    connection: &mut Connection,
+pub(crate) fn ask_within_limit(
+    connection: &mut SupervisorConnection,
     word: &FromClient,
-) -> Result<ToClient, Failure> {
+) -> Result<ToClient, CliError> {
     let pid = connection.supervisor_pid();
     checked(connection.ask_within(word, AT_ONCE).map_err(|error| no_answer(pid, &error))?)
 }
 
 /// The sessions of a supervisor, asked in the same way; one that has ended in the meantime has none.
-pub(crate) fn sessions_of(connection: &mut Connection) -> Result<Vec<SessionRow>, Failure> {
+pub(crate) fn sessions_of(
+    connection: &mut SupervisorConnection,
+) -> Result<Vec<SessionRow>, CliError> {
     let pid = connection.supervisor_pid();
     match connection.ask_within(&FromClient::List, AT_ONCE) {
         Ok(ToClient::Sessions(rows)) => Ok(rows),
@@ -98,12 +103,12 @@ fn has_ended(error: &ChannelError) -> bool {
     }
 }
 
-fn no_answer(pid: u32, error: &ChannelError) -> Failure {
+fn no_answer(pid: u32, error: &ChannelError) -> CliError {
     let silent =
         matches!(error, ChannelError::Io(error) if error.kind() == io::ErrorKind::WouldBlock);
     if silent {
-        Failure::internal(format!("the supervisor (process {pid}) gives no answer"))
-            .exit(Exit::SupervisorUnreachable)
+        CliError::internal(format!("the supervisor (process {pid}) gives no answer"))
+            .exit(CliExit::SupervisorUnreachable)
             .hint("`agentd daemon stop --force` ends one that is stopped or stuck")
     } else {
         lost(error)
@@ -112,27 +117,27 @@ fn no_answer(pid: u32, error: &ChannelError) -> Failure {
 
 /// Opens a session, and waits for its name.
 pub(crate) fn opened(
-    connection: &mut Connection,
+    connection: &mut SupervisorConnection,
     opening: Opening,
     papers: &[OwnedFd],
-) -> Result<ToClient, Failure> {
+) -> Result<ToClient, CliError> {
     answered(connection, &FromClient::Open(opening), papers)
 }
 
 fn answered(
-    connection: &mut Connection,
+    connection: &mut SupervisorConnection,
     word: &FromClient,
     papers: &[OwnedFd],
-) -> Result<ToClient, Failure> {
+) -> Result<ToClient, CliError> {
     connection.send(word, papers).map_err(|error| lost(&error))?;
     checked(connection.recv().map_err(|error| lost(&error))?)
 }
 
-fn lost(error: &ChannelError) -> Failure {
-    Failure::internal(chain(error)).exit(Exit::SupervisorUnreachable)
+fn lost(error: &ChannelError) -> CliError {
+    CliError::internal(chain(error)).exit(CliExit::SupervisorUnreachable)
 }
 
-fn checked(word: ToClient) -> Result<ToClient, Failure> {
+fn checked(word: ToClient) -> Result<ToClient, CliError> {
     if let ToClient::Failed { kind, message } = word {
         return Err(failed(kind, message));
     }
@@ -140,26 +145,29 @@ fn checked(word: ToClient) -> Result<ToClient, Failure> {
 }
 
 /// The same, where there is nothing to say but that it was done.
-pub(crate) fn do_it(connection: &mut Connection, word: &FromClient) -> Result<(), Failure> {
+pub(crate) fn ask_done(
+    connection: &mut SupervisorConnection,
+    word: &FromClient,
+) -> Result<(), CliError> {
     let answer = ask(connection, word)?;
     if answer == ToClient::Done { Ok(()) } else { Err(unexpected(&answer)) }
 }
 
 /// An answer to another question.
-pub(crate) fn unexpected(word: &ToClient) -> Failure {
-    Failure::internal(format!("the supervisor answered something else: {word:?}"))
+pub(crate) fn unexpected(word: &ToClient) -> CliError {
+    CliError::internal(format!("the supervisor answered something else: {word:?}"))
 }
 
 /// What was not carried out, by whose it is to mend.
-pub(crate) fn failed(kind: FailedKind, message: String) -> Failure {
+pub(crate) fn failed(kind: FailedKind, message: String) -> CliError {
     let failure = match kind {
-        FailedKind::Configuration | FailedKind::SandboxUnavailable => Failure::config(message),
+        FailedKind::Configuration | FailedKind::SandboxUnavailable => CliError::config(message),
         FailedKind::Usage
         | FailedKind::NotFound
         | FailedKind::Held
         | FailedKind::Disk
-        | FailedKind::Ending => Failure::user(message),
-        FailedKind::Internal => Failure::internal(message),
+        | FailedKind::Ending => CliError::user(message),
+        FailedKind::Internal => CliError::internal(message),
     };
-    failure.exit(Exit::of_failed(kind))
+    failure.exit(CliExit::of_failed(kind))
 }

@@ -1,15 +1,15 @@
 //! What a person reads when something cannot be done: sorted by whose it is to mend, with the next
 //! step.
 
-use crate::exit::Exit;
-use client::{ConnectError, DaemonError, SpawnError};
+use crate::cli_exit::CliExit;
+use client::{ConnectError, DaemonError, StartError};
 use protocol::ids::SessionId;
 use std::error::Error;
 use std::fmt;
 
 /// Whose it is to mend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum ErrorSource {
     /// The caller's, by calling differently.
     User,
     /// The configuration's, or the machine's.
@@ -20,19 +20,19 @@ pub(crate) enum Whose {
 
 /// Something that cannot be done.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    whose: Whose,
-    exit: Exit,
+pub(crate) struct CliError {
+    source: ErrorSource,
+    exit: CliExit,
     message: String,
     hint: Option<String>,
     session: Option<SessionId>,
 }
 
-impl Failure {
+impl CliError {
     pub(crate) fn user(message: impl Into<String>) -> Self {
         Self {
-            whose: Whose::User,
-            exit: Exit::Usage,
+            source: ErrorSource::User,
+            exit: CliExit::Usage,
             message: message.into(),
             hint: None,
             session: None,
@@ -40,14 +40,14 @@ impl Failure {
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
-        let (whose, exit) = (Whose::Config, Exit::Configuration);
-        Self { whose, exit, message: message.into(), hint: None, session: None }
+        let (whose, exit) = (ErrorSource::Config, CliExit::Configuration);
+        Self { source: whose, exit, message: message.into(), hint: None, session: None }
     }
 
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self {
-            whose: Whose::Internal,
-            exit: Exit::Failed,
+            source: ErrorSource::Internal,
+            exit: CliExit::Failed,
             message: message.into(),
             hint: None,
             session: None,
@@ -59,7 +59,7 @@ impl Failure {
         self
     }
 
-    pub(crate) fn exit(mut self, exit: Exit) -> Self {
+    pub(crate) fn exit(mut self, exit: CliExit) -> Self {
         self.exit = exit;
         self
     }
@@ -80,7 +80,7 @@ impl Failure {
         self
     }
 
-    pub(crate) fn code(&self) -> Exit {
+    pub(crate) fn code(&self) -> CliExit {
         self.exit
     }
 
@@ -90,20 +90,20 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.whose {
-            Whose::User => "error",
-            Whose::Config => "configuration error",
-            Whose::Internal => "internal error",
+        let word = match self.source {
+            ErrorSource::User => "error",
+            ErrorSource::Config => "configuration error",
+            ErrorSource::Internal => "internal error",
         };
         write!(f, "{word}: {}", self.message)?;
-        match (&self.hint, self.whose) {
+        match (&self.hint, self.source) {
             (Some(hint), _) => write!(f, "\nhint: {hint}"),
-            (None, Whose::Internal) => {
+            (None, ErrorSource::Internal) => {
                 write!(f, "\nhint: this is a fault of agentd; `agentd doctor` shows its setting")
             }
-            (None, Whose::User | Whose::Config) => Ok(()),
+            (None, ErrorSource::User | ErrorSource::Config) => Ok(()),
         }
     }
 }
@@ -124,53 +124,53 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
-impl From<config::DirsError> for Failure {
+impl From<config::DirsError> for CliError {
     fn from(error: config::DirsError) -> Self {
         Self::config(chain(&error))
     }
 }
 
-impl From<config::ConfigError> for Failure {
+impl From<config::ConfigError> for CliError {
     fn from(error: config::ConfigError) -> Self {
         Self::config(chain(&error))
     }
 }
 
-impl From<SpawnError> for Failure {
-    fn from(error: SpawnError) -> Self {
+impl From<StartError> for CliError {
+    fn from(error: StartError) -> Self {
         let message = chain(&error);
         match error {
-            SpawnError::Missing { .. } => {
-                Self::config(message).exit(Exit::SupervisorUnreachable).hint(
+            StartError::Missing { .. } => {
+                Self::config(message).exit(CliExit::SupervisorUnreachable).hint(
                     "every executable of agentd stands in one directory; build them all with \
                      `cargo build --workspace`, or install them with `cargo install --locked \
                      --path .`",
                 )
             }
-            SpawnError::Refused { .. } | SpawnError::NotUp { .. } | SpawnError::Nowhere(_) => {
-                Self::internal(message).exit(Exit::SupervisorUnreachable)
+            StartError::Refused { .. } | StartError::NotUp { .. } | StartError::Nowhere(_) => {
+                Self::internal(message).exit(CliExit::SupervisorUnreachable)
             }
-            SpawnError::Cannot { kind, message } => match kind.as_str() {
+            StartError::Cannot { kind, message } => match kind.as_str() {
                 "configuration" | "state" => Self::config(message),
                 // It ran while this process wanted to start it, and was gone when it asked.
-                "taken" => Self::internal(message).exit(Exit::SupervisorUnreachable),
-                "sandbox" => Self::config(message).exit(Exit::SandboxUnavailable),
-                "worker" => Self::config(message).exit(Exit::SupervisorUnreachable),
-                _ => Self::internal(message).exit(Exit::SupervisorUnreachable),
+                "taken" => Self::internal(message).exit(CliExit::SupervisorUnreachable),
+                "sandbox" => Self::config(message).exit(CliExit::SandboxUnavailable),
+                "worker" => Self::config(message).exit(CliExit::SupervisorUnreachable),
+                _ => Self::internal(message).exit(CliExit::SupervisorUnreachable),
             },
         }
     }
 }
 
-impl From<ConnectError> for Failure {
+impl From<ConnectError> for CliError {
     fn from(error: ConnectError) -> Self {
         let message = chain(&error);
         match error {
             ConnectError::Unreachable { .. } | ConnectError::Ended | ConnectError::OutOfTurn => {
-                Self::internal(message).exit(Exit::SupervisorUnreachable)
+                Self::internal(message).exit(CliExit::SupervisorUnreachable)
             }
             ConnectError::OtherBuild { .. } => {
-                Self::config(message).exit(Exit::SupervisorUnreachable).hint(
+                Self::config(message).exit(CliExit::SupervisorUnreachable).hint(
                     "`agentd daemon restart --force` puts this build in its place and interrupts \
                      what runs there; every session stays on disk",
                 )
@@ -179,13 +179,13 @@ impl From<ConnectError> for Failure {
             | ConnectError::Token { .. }
             | ConnectError::Channel(_)
             | ConnectError::Refused { .. } => {
-                Self::config(message).exit(Exit::SupervisorUnreachable)
+                Self::config(message).exit(CliExit::SupervisorUnreachable)
             }
         }
     }
 }
 
-impl From<DaemonError> for Failure {
+impl From<DaemonError> for CliError {
     fn from(error: DaemonError) -> Self {
         match error {
             DaemonError::Connect(error) => error.into(),

@@ -14,11 +14,11 @@ const TAIL: usize = 2000;
 
 /// A thing that is finished and can be shown for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Item {
+pub enum ScreenItem {
     /// A person's words.
     Prompt(String),
     /// The model's words: whole lines, or the rest of its answer.
-    Words(String),
+    Text(String),
     /// What was shown of the answer is void, and why.
     Struck(String),
     /// The model asked for a call. Shown where nothing shows what runs.
@@ -35,7 +35,7 @@ pub enum Item {
         basis: String,
     },
     /// A call ended.
-    Ended(Box<Block>),
+    Ended(Box<CallBlock>),
     /// The turn ended.
     TurnEnded(TurnEnd),
     /// A person changed a setting.
@@ -43,12 +43,12 @@ pub enum Item {
     /// Something to know.
     Note(String),
     /// Something that is not as it should be.
-    Trouble(String),
+    Error(String),
 }
 
 /// A tool call and what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
+pub struct CallBlock {
     /// The call.
     pub call: Call,
     /// Who or what decided, where somebody did.
@@ -63,7 +63,7 @@ pub struct Block {
     pub refused: Vec<String>,
 }
 
-impl Block {
+impl CallBlock {
     fn new(call: Call) -> Self {
         Self {
             call,
@@ -86,39 +86,39 @@ impl Block {
 
 /// Whether the answer that is streamed was seen from its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
-    Whole,
+enum StreamStart {
+    FromStart,
     /// The client came in the middle: what is streamed is shown when it is whole.
     Midway,
 }
 
 /// Calls that run, questions that are open, and the answer that is streamed.
 #[derive(Debug, Clone)]
-pub struct Blocks {
-    open: Vec<Block>,
+pub struct ScreenItems {
+    open: Vec<CallBlock>,
     questions: Vec<Question>,
     streamed: String,
     /// So many bytes of it are shown for good.
     shown: usize,
-    seen: Seen,
+    seen: StreamStart,
 }
 
-impl Default for Blocks {
+impl Default for ScreenItems {
     fn default() -> Self {
         Self {
             open: Vec::new(),
             questions: Vec::new(),
             streamed: String::new(),
             shown: 0,
-            seen: Seen::Whole,
+            seen: StreamStart::FromStart,
         }
     }
 }
 
-impl Blocks {
+impl ScreenItems {
     /// Calls that have no end yet, in the order asked.
     #[must_use]
-    pub fn open(&self) -> &[Block] {
+    pub fn open(&self) -> &[CallBlock] {
         &self.open
     }
 
@@ -135,8 +135,8 @@ impl Blocks {
     }
 
     /// What comes next may be the middle of an answer.
-    pub fn came_midway(&mut self) {
-        self.seen = Seen::Midway;
+    pub fn stream_started_earlier(&mut self) {
+        self.seen = StreamStart::Midway;
     }
 
     /// Forgets what only the lost supervisor could have gone on with.
@@ -145,34 +145,34 @@ impl Blocks {
     }
 
     /// Takes one event in; what of it is finished.
-    pub fn take(&mut self, event: &Event) -> Vec<Item> {
+    pub fn take(&mut self, event: &Event) -> Vec<ScreenItem> {
         match event {
             Event::TextDelta { text } => self.streamed(text),
             Event::Struck { reason } => {
-                self.answer_over();
-                vec![Item::Struck(reason.clone())]
+                self.clear_stream();
+                vec![ScreenItem::Struck(reason.clone())]
             }
             Event::Answer { blocks, usage: _ } => {
                 let rest = self.rest_of(&text_blocks(blocks));
-                self.answer_over();
-                rest.map(Item::Words).into_iter().collect()
+                self.clear_stream();
+                rest.map(ScreenItem::Text).into_iter().collect()
             }
             Event::Prompt { text } => {
-                self.answer_over();
-                vec![Item::Prompt(text.clone())]
+                self.clear_stream();
+                vec![ScreenItem::Prompt(text.clone())]
             }
             Event::Proposed { call } => {
-                self.answer_over();
+                self.clear_stream();
                 if self.find(&call.id).is_some() {
                     return Vec::new();
                 }
-                self.open.push(Block::new(call.clone()));
-                vec![Item::Proposed(call.clone())]
+                self.open.push(CallBlock::new(call.clone()));
+                vec![ScreenItem::Proposed(call.clone())]
             }
             Event::Asked { question } => {
                 self.questions.retain(|known| known.call != question.call);
                 self.questions.push(question.clone());
-                vec![Item::Asked(Box::new(question.clone()))]
+                vec![ScreenItem::Asked(Box::new(question.clone()))]
             }
             Event::Decided { call, allowed, basis } => self.decided(call, *allowed, basis),
             Event::Started { call, enforced } => {
@@ -189,21 +189,21 @@ impl Blocks {
             }
             Event::CallEnded { call, result, refused } => self.ended(call, result, refused),
             Event::TurnEnded { end } => {
-                self.answer_over();
+                self.clear_stream();
                 self.open.clear();
                 self.questions.clear();
-                vec![Item::TurnEnded(end.clone())]
+                vec![ScreenItem::TurnEnded(end.clone())]
             }
-            Event::Changed { change, by } => vec![Item::Changed(change.clone(), by.clone())],
+            Event::Changed { change, by } => vec![ScreenItem::Changed(change.clone(), by.clone())],
             Event::Learned { rule, by, unwritten } => {
                 let place = if rule.line == 0 { "in this session" } else { "from now on" };
                 let mut text = format!("{place} `{}` is allowed (by {by})", rule.text);
                 if rule.line > 0 {
                     text.push_str(&format!("; it stands in {}:{}", rule.file, rule.line));
                 }
-                let mut items = vec![Item::Note(text)];
+                let mut items = vec![ScreenItem::Note(text)];
                 items.extend(unwritten.as_ref().map(|why| {
-                    Item::Trouble(format!(
+                    ScreenItem::Error(format!(
                         "the rule `{}` could not be written and ends with this session: {why}. \
                          Put it under permissions.allow yourself, or answer so again",
                         rule.text
@@ -212,33 +212,33 @@ impl Blocks {
                 items
             }
             Event::AnswerRejected { call: _, reason } => {
-                vec![Item::Trouble(format!("the answer did not count: {reason}"))]
+                vec![ScreenItem::Error(format!("the answer did not count: {reason}"))]
             }
-            Event::Compacted { dropped } => vec![Item::Note(compacted(*dropped))],
+            Event::Compacted { dropped } => vec![ScreenItem::Note(compacted(*dropped))],
             Event::NotCompacted { reason } => {
-                vec![Item::Note(format!("no room was made: {reason}"))]
+                vec![ScreenItem::Note(format!("no room was made: {reason}"))]
             }
-            Event::Notice { text } => vec![Item::Note(text.clone())],
-            Event::Degraded { reason } => vec![Item::Trouble(reason.clone())],
+            Event::Notice { text } => vec![ScreenItem::Note(text.clone())],
+            Event::Degraded { reason } => vec![ScreenItem::Error(reason.clone())],
             Event::Queue { .. } | Event::Model { .. } => Vec::new(),
         }
     }
 
-    fn find(&mut self, call: &CallId) -> Option<&mut Block> {
+    fn find(&mut self, call: &CallId) -> Option<&mut CallBlock> {
         self.open.iter_mut().find(|block| block.call.id == *call)
     }
 
     /// Whole lines are shown for good; the last one when it is ended.
-    fn streamed(&mut self, text: &str) -> Vec<Item> {
+    fn streamed(&mut self, text: &str) -> Vec<ScreenItem> {
         self.streamed.push_str(text);
         let finished = self.streaming().rfind('\n').map(|at| at + 1);
         match (self.seen, finished) {
-            (Seen::Whole, Some(length)) => {
+            (StreamStart::FromStart, Some(length)) => {
                 let words = self.streaming()[..length].to_owned();
                 self.shown += length;
-                vec![Item::Words(words)]
+                vec![ScreenItem::Text(words)]
             }
-            (Seen::Whole, None) | (Seen::Midway, _) => Vec::new(),
+            (StreamStart::FromStart, None) | (StreamStart::Midway, _) => Vec::new(),
         }
     }
 
@@ -253,23 +253,23 @@ impl Blocks {
         Some(rest).filter(|rest| !rest.trim().is_empty())
     }
 
-    fn answer_over(&mut self) {
+    fn clear_stream(&mut self) {
         self.streamed.clear();
         self.shown = 0;
-        self.seen = Seen::Whole;
+        self.seen = StreamStart::FromStart;
     }
 
-    fn decided(&mut self, call: &CallId, allowed: bool, basis: &str) -> Vec<Item> {
+    fn decided(&mut self, call: &CallId, allowed: bool, basis: &str) -> Vec<ScreenItem> {
         let asked = self.questions.iter().position(|question| question.call == *call);
         if let Some(block) = self.find(call) {
             block.basis = Some(basis.to_owned());
         }
         let Some(at) = asked else { return Vec::new() };
         let tool = self.questions.remove(at).tool;
-        vec![Item::Decided { tool, allowed, basis: basis.to_owned() }]
+        vec![ScreenItem::Decided { tool, allowed, basis: basis.to_owned() }]
     }
 
-    fn ended(&mut self, call: &CallId, result: &ToolResult, refused: &[String]) -> Vec<Item> {
+    fn ended(&mut self, call: &CallId, result: &ToolResult, refused: &[String]) -> Vec<ScreenItem> {
         self.questions.retain(|question| question.call != *call);
         let Some(at) = self.open.iter().position(|block| block.call.id == *call) else {
             return Vec::new();
@@ -277,7 +277,7 @@ impl Blocks {
         let mut block = self.open.remove(at);
         block.result = Some(result.clone());
         block.refused = refused.to_vec();
-        vec![Item::Ended(Box::new(block))]
+        vec![ScreenItem::Ended(Box::new(block))]
     }
 }
 

@@ -1,9 +1,9 @@
 //! The view for people: the answer on standard output, what happens on the way on standard error.
 
 use crate::colour::{Colour, Terminal};
-use crate::plain::{marked, one_line, plain};
-use crate::transcript::{Conclusion, Transcript};
-use crate::view::{Moment, Shown, View};
+use crate::run_view::{Moment, RunView, ViewOutput};
+use crate::sanitize::{mark_hidden, one_line, sanitize};
+use crate::transcript::{RunConclusion, Transcript};
 use protocol::call::{Call, ToolResult};
 use protocol::client::Event;
 use protocol::ids::CallId;
@@ -32,7 +32,7 @@ impl TextView {
         match event {
             Event::Proposed { call } => {
                 let what = one_line(&gist(call), LINE);
-                format!("{} {what}\n", self.colour.bold(&plain(&call.tool)))
+                format!("{} {what}\n", self.colour.bold(&sanitize(&call.tool)))
             }
             Event::CallEnded { call, result, refused } => {
                 self.ended(transcript, call, result, refused)
@@ -40,7 +40,7 @@ impl TextView {
             Event::Struck { reason } => {
                 format!("{}\n", self.colour.dim(&one_line(reason, LINE)))
             }
-            Event::Notice { text } => format!("{}\n", self.colour.dim(&plain(text))),
+            Event::Notice { text } => format!("{}\n", self.colour.dim(&sanitize(text))),
             Event::Asked { question } => {
                 format!("asked: {}\n", one_line(&question.reason, LINE))
             }
@@ -72,7 +72,7 @@ impl TextView {
         // Several calls may run at once, so each end names its call.
         let tool = transcript.calls.get(call).map_or("", |known| known.call.tool.as_str());
         let summary = one_line(&result.summary, LINE);
-        let line = format!("  {} {summary}", plain(tool));
+        let line = format!("  {} {summary}", sanitize(tool));
         let line = if result.is_error { self.colour.red(&line) } else { self.colour.dim(&line) };
         let mut lines = format!("{line}\n");
         for refusal in refused.iter().take(REFUSALS) {
@@ -87,38 +87,38 @@ impl TextView {
         lines
     }
 
-    fn concluded(&self, transcript: &Transcript, conclusion: &Conclusion) -> Shown {
-        let mut shown = Shown::default();
-        if !conclusion.words.is_empty() {
+    fn concluded(&self, transcript: &Transcript, conclusion: &RunConclusion) -> ViewOutput {
+        let mut shown = ViewOutput::default();
+        if !conclusion.answer.is_empty() {
             let words = match self.answer_to {
-                Terminal::Yes => plain(&conclusion.words),
-                Terminal::No => conclusion.words.clone(),
+                Terminal::Yes => sanitize(&conclusion.answer),
+                Terminal::No => conclusion.answer.clone(),
             };
             shown.out = words.trim_end_matches('\n').to_owned() + "\n";
         }
         if let Some(fault) = &conclusion.fault {
-            let fault = format!("agentd: {}", plain(fault));
+            let fault = format!("agentd: {}", sanitize(fault));
             shown.err.push_str(&format!("{}\n", self.colour.red(&fault)));
         }
         let session = &transcript.opened().session;
-        if let Some(first) = conclusion.nobody_to_ask.first() {
-            let count = conclusion.nobody_to_ask.len();
+        if let Some(first) = conclusion.unapproved.first() {
+            let count = conclusion.unapproved.len();
             shown.err.push_str(&format!(
                 "agentd: {count} call(s) needed an approval and nobody could be asked, the first \
                  of them {}: {}\n  allow them by a rule or by --permission-mode; see `agentd audit \
                  ls --session {session} --denied`\n",
-                plain(&first.tool),
+                sanitize(&first.tool),
                 one_line(&gist(first), LINE),
             ));
         }
-        if let Some(web) = allow_web(&conclusion.nobody_to_ask) {
+        if let Some(web) = allow_web(&conclusion.unapproved) {
             shown.err.push_str(&web);
         }
-        if conclusion.uncaged > 0 {
+        if conclusion.no_sandbox > 0 {
             shown.err.push_str(&format!(
                 "agentd: {} call(s) were refused because no cage could be made; see `agentd \
                  doctor`\n",
-                conclusion.uncaged
+                conclusion.no_sandbox
             ));
         }
         let name = self.colour.dim(&format!("session {session}"));
@@ -127,12 +127,14 @@ impl TextView {
     }
 }
 
-impl View for TextView {
-    fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> Shown {
+impl RunView for TextView {
+    fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> ViewOutput {
         match moment {
-            Moment::Opened(opened) => Shown { out: String::new(), err: opened.warning_lines() },
+            Moment::Opened(opened) => {
+                ViewOutput { out: String::new(), err: opened.warning_lines() }
+            }
             Moment::Happened(event) => {
-                Shown { out: String::new(), err: self.happened(transcript, event) }
+                ViewOutput { out: String::new(), err: self.happened(transcript, event) }
             }
             Moment::Concluded(conclusion) => self.concluded(transcript, conclusion),
         }
@@ -141,7 +143,7 @@ impl View for TextView {
 
 /// What a call is about: its one argument that says most, else all of them.
 pub(crate) fn gist(call: &Call) -> String {
-    marked(&telling(call))
+    mark_hidden(&telling(call))
 }
 
 /// The argument that says most.

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 /// An open connection that was let in.
 #[derive(Debug)]
-pub struct Connection {
-    words: Receiver<ToClient>,
-    say: Sender<FromClient>,
+pub struct SupervisorConnection {
+    receiver: Receiver<ToClient>,
+    sender: Sender<FromClient>,
     /// The same socket, for the time a word may take.
     socket: UnixStream,
     pid: u32,
@@ -75,10 +75,10 @@ pub enum ConnectError {
 
 /// Longest wait for a supervisor's first words. It says them within milliseconds; one that is
 /// stopped never does.
-pub(crate) const FIRST_WORDS: Duration = Duration::from_secs(10);
+pub(crate) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a peer said no Hello or Welcome.
-fn not_greeted(error: ChannelError, socket: &Path) -> ConnectError {
+fn handshake_error(error: ChannelError, socket: &Path) -> ConnectError {
     match error {
         ChannelError::Closed | ChannelError::Cut => ConnectError::Ended,
         ChannelError::Hello(HelloError::OtherBuild { theirs, ours }) => {
@@ -98,13 +98,13 @@ fn not_greeted(error: ChannelError, socket: &Path) -> ConnectError {
     }
 }
 
-impl Connection {
+impl SupervisorConnection {
     /// Connects and says who we are. Blocks until the supervisor has answered.
     ///
     /// # Errors
     /// Where nobody answers, builds differ or the token is not the supervisor's.
     pub fn open(socket: &Path, token: &str) -> Result<Self, ConnectError> {
-        Self::open_within(socket, token, FIRST_WORDS)
+        Self::open_within(socket, token, HANDSHAKE_TIMEOUT)
     }
 
     /// The same; each of the supervisor's first words may take so long.
@@ -120,12 +120,12 @@ impl Connection {
         stream.set_read_timeout(Some(patience)).map_err(unreachable)?;
         let (token, build) = (token.to_owned(), protocol::BUILD_ID.to_owned());
         let greeted = ipc::connect::<ClientLink>(stream.try_clone().map_err(unreachable)?);
-        let (mut words, say) = greeted.map_err(|error| not_greeted(error, socket))?;
+        let (mut words, say) = greeted.map_err(|error| handshake_error(error, socket))?;
         say.send(&FromClient::Hello { token, build }).map_err(|_| ConnectError::Ended)?;
-        let answer = words.recv().map_err(|error| not_greeted(error, socket))?;
+        let answer = words.recv().map_err(|error| handshake_error(error, socket))?;
         stream.set_read_timeout(None).map_err(unreachable)?;
         if let ToClient::Welcome { build: _, pid } = answer {
-            return Ok(Self { words, say, socket: stream, pid });
+            return Ok(Self { receiver: words, sender: say, socket: stream, pid });
         }
         if let ToClient::Refused { build: _, reason } = answer {
             return Err(ConnectError::Refused { reason });
@@ -144,8 +144,8 @@ impl Connection {
     /// # Errors
     /// Where the supervisor is gone.
     pub fn send(&self, word: &FromClient, papers: &[OwnedFd]) -> Result<(), ChannelError> {
-        self.say.send(word)?;
-        papers.iter().try_for_each(|paper| self.say.send_fd(paper.as_fd()))
+        self.sender.send(word)?;
+        papers.iter().try_for_each(|paper| self.sender.send_fd(paper.as_fd()))
     }
 
     /// The next word. Blocks.
@@ -153,7 +153,7 @@ impl Connection {
     /// # Errors
     /// Where the supervisor is gone or broke the protocol.
     pub fn recv(&mut self) -> Result<ToClient, ChannelError> {
-        self.words.recv()
+        self.receiver.recv()
     }
 
     /// Asks, and waits so long at most for the answer.
@@ -166,7 +166,7 @@ impl Connection {
         patience: Duration,
     ) -> Result<ToClient, ChannelError> {
         self.socket.set_read_timeout(Some(patience))?;
-        self.say.send(word)?;
+        self.sender.send(word)?;
         let answer = self.recv()?;
         self.socket.set_read_timeout(None)?;
         Ok(answer)
@@ -174,6 +174,6 @@ impl Connection {
 
     /// The two halves, for a thread that listens while another speaks.
     pub(crate) fn split(self) -> (Receiver<ToClient>, Sender<FromClient>) {
-        (self.words, self.say)
+        (self.receiver, self.sender)
     }
 }

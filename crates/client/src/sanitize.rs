@@ -5,7 +5,7 @@ use protocol::hidden::is_hidden;
 /// `text` without control codes: each but newline and tab becomes a visible mark, so that no words
 /// of a model or a tool can move the cursor, clear the screen or hide what stands above.
 #[must_use]
-pub fn plain(text: &str) -> String {
+pub fn sanitize(text: &str) -> String {
     let visible = |c: char| match c {
         '\n' | '\t' => c,
         c if c.is_control() => '\u{fffd}',
@@ -17,9 +17,9 @@ pub fn plain(text: &str) -> String {
 }
 
 /// What a model wrote of a call, with what shows as nothing, as a blank or turns the direction of
-/// writing made visible, as in the question about it. Control codes are left to [`plain`].
+/// writing made visible, as in the question about it. Control codes are left to [`sanitize`].
 #[must_use]
-pub fn marked(text: &str) -> String {
+pub fn mark_hidden(text: &str) -> String {
     let mut marked = String::with_capacity(text.len());
     for c in text.chars() {
         match is_hidden(c) && !c.is_control() {
@@ -33,7 +33,7 @@ pub fn marked(text: &str) -> String {
 /// The beginning of `text` on one line, at most `most` characters.
 #[must_use]
 pub fn one_line(text: &str, most: usize) -> String {
-    let words = plain(text).split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = sanitize(text).split_whitespace().collect::<Vec<_>>().join(" ");
     if words.chars().count() <= most {
         return words;
     }
@@ -44,13 +44,13 @@ pub fn one_line(text: &str, most: usize) -> String {
 /// Lines that are wider than so many columns, folded between words; each further row stands below the
 /// first word of its line, or `under` columns behind that. What has no spaces is left to the terminal.
 #[must_use]
-pub fn folded(text: &str, width: usize, under: usize) -> String {
-    let lines: Vec<String> = text.split('\n').map(|line| folded_line(line, width, under)).collect();
+pub fn wrap(text: &str, width: usize, under: usize) -> String {
+    let lines: Vec<String> = text.split('\n').map(|line| wrap_line(line, width, under)).collect();
     lines.join("\n")
 }
 
-fn folded_line(line: &str, width: usize, under: usize) -> String {
-    if columns(line) <= width {
+fn wrap_line(line: &str, width: usize, under: usize) -> String {
+    if display_width(line) <= width {
         return line.to_owned();
     }
     let indent = line.len() - line.trim_start().len();
@@ -62,8 +62,8 @@ fn folded_line(line: &str, width: usize, under: usize) -> String {
     let mut rows = vec![line[..indent].to_owned()];
     // What stands between words stays as it is within a row, so that columns of a table do.
     for word in line[indent..].split_inclusive(' ') {
-        let row = rows.last().map_or(0, |row| columns(row));
-        if row + columns(word.trim_end()) > width && row > below {
+        let row = rows.last().map_or(0, |row| display_width(row));
+        if row + display_width(word.trim_end()) > width && row > below {
             rows.push(" ".repeat(below));
         }
         if let Some(row) = rows.last_mut() {
@@ -76,7 +76,7 @@ fn folded_line(line: &str, width: usize, under: usize) -> String {
 
 /// Columns that a text takes in a terminal.
 #[must_use]
-pub fn columns(text: &str) -> usize {
+pub fn display_width(text: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(text)
 }
 
@@ -86,27 +86,27 @@ mod tests {
 
     #[test]
     fn control_codes_become_marks() {
-        assert_eq!(plain("a\u{1b}[2Jb\r\n\tc\u{202e}d"), "a\u{fffd}[2Jb\u{fffd}\n\tc\u{fffd}d");
+        assert_eq!(sanitize("a\u{1b}[2Jb\r\n\tc\u{202e}d"), "a\u{fffd}[2Jb\u{fffd}\n\tc\u{fffd}d");
         assert_eq!(one_line("a\n  b\u{7}", 9), "a b\u{fffd}");
         assert_eq!(one_line("abcdef", 4), "abc…");
     }
 
     #[test]
     fn what_shows_as_nothing_is_marked() {
-        assert_eq!(marked("r\u{200b}m \u{202e}x\u{feff}"), r"r\u{200b}m \u{202e}x\u{feff}");
-        assert_eq!(marked("é 漢字 🦀\n\tx\u{1b}"), "é 漢字 🦀\n\tx\u{1b}");
+        assert_eq!(mark_hidden("r\u{200b}m \u{202e}x\u{feff}"), r"r\u{200b}m \u{202e}x\u{feff}");
+        assert_eq!(mark_hidden("é 漢字 🦀\n\tx\u{1b}"), "é 漢字 🦀\n\tx\u{1b}");
     }
 
     #[test]
     fn lines_are_folded_between_words_and_stand_below_their_first() {
         let text = "  one two three four\nshort";
-        assert_eq!(folded(text, 80, 0), text);
-        assert_eq!(folded(text, 13, 0), "  one two\n  three four\nshort");
-        assert_eq!(folded("why:   one two three", 16, 7), "why:   one two\n       three");
+        assert_eq!(wrap(text, 80, 0), text);
+        assert_eq!(wrap(text, 13, 0), "  one two\n  three four\nshort");
+        assert_eq!(wrap("why:   one two three", 16, 7), "why:   one two\n       three");
         let long = "x".repeat(40);
-        assert_eq!(folded(&format!("see {long} there"), 20, 0), format!("see\n{long}\nthere"));
-        assert_eq!(folded("日本 日本 日本 日本", 10, 0), "日本 日本\n日本 日本");
-        assert_eq!(folded("one two", 5, 0), "one two", "too narrow to be worth it");
-        assert_eq!(folded("", 10, 2), "");
+        assert_eq!(wrap(&format!("see {long} there"), 20, 0), format!("see\n{long}\nthere"));
+        assert_eq!(wrap("日本 日本 日本 日本", 10, 0), "日本 日本\n日本 日本");
+        assert_eq!(wrap("one two", 5, 0), "one two", "too narrow to be worth it");
+        assert_eq!(wrap("", 10, 2), "");
     }
 }

@@ -1,7 +1,7 @@
 //! The views for programs: one JSON object a line, in the shapes that scripts already read.
 
-use crate::transcript::{Conclusion, OpenedSession, Transcript};
-use crate::view::{Moment, Shown, View};
+use crate::run_view::{Moment, RunView, ViewOutput};
+use crate::transcript::{OpenedSession, RunConclusion, Transcript};
 use protocol::call::{Call, Outcome};
 use protocol::client::Event;
 use protocol::content::{Block, Usage};
@@ -17,20 +17,24 @@ pub struct JsonView;
 #[derive(Debug, Default)]
 pub struct StreamJsonView;
 
-impl View for JsonView {
-    fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> Shown {
+impl RunView for JsonView {
+    fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> ViewOutput {
         match moment {
             Moment::Concluded(conclusion) => line(&result(transcript.opened(), conclusion)),
-            Moment::Opened(opened) => Shown { out: String::new(), err: opened.warning_lines() },
-            Moment::Happened(_) => Shown::default(),
+            Moment::Opened(opened) => {
+                ViewOutput { out: String::new(), err: opened.warning_lines() }
+            }
+            Moment::Happened(_) => ViewOutput::default(),
         }
     }
 }
 
-impl View for StreamJsonView {
-    fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> Shown {
+impl RunView for StreamJsonView {
+    fn show(&mut self, transcript: &Transcript, moment: Moment<'_>) -> ViewOutput {
         match moment {
-            Moment::Opened(opened) => Shown { err: opened.warning_lines(), ..line(&init(opened)) },
+            Moment::Opened(opened) => {
+                ViewOutput { err: opened.warning_lines(), ..line(&init(opened)) }
+            }
             Moment::Happened(event) => {
                 message(transcript, event).map(|fields| line(&fields)).unwrap_or_default()
             }
@@ -55,8 +59,8 @@ pub fn failure_line(session: Option<&SessionId>, message: &str) -> String {
     ])
 }
 
-fn line(fields: &[(&str, Value)]) -> Shown {
-    Shown { out: object(fields), err: String::new() }
+fn line(fields: &[(&str, Value)]) -> ViewOutput {
+    ViewOutput { out: object(fields), err: String::new() }
 }
 
 /// A line with its fields in this order, `type` first: people read these lines too, and scripts
@@ -173,7 +177,7 @@ fn arguments(input: &str) -> Value {
     serde_json::from_str(input).unwrap_or_else(|_| Value::from(input))
 }
 
-fn result(opened: &OpenedSession, conclusion: &Conclusion) -> Vec<(&'static str, Value)> {
+fn result(opened: &OpenedSession, conclusion: &RunConclusion) -> Vec<(&'static str, Value)> {
     let subtype = match (&conclusion.end, &conclusion.fault) {
         (Some(TurnEnd::Done), None) => "success",
         (Some(TurnEnd::RoundsUsedUp { .. } | TurnEnd::CallsUsedUp { .. }), _) => "error_max_turns",
@@ -181,10 +185,10 @@ fn result(opened: &OpenedSession, conclusion: &Conclusion) -> Vec<(&'static str,
         _ => "error_during_execution",
     };
     let text = match &conclusion.fault {
-        Some(fault) if conclusion.words.is_empty() => fault,
-        Some(_) | None => &conclusion.words,
+        Some(fault) if conclusion.answer.is_empty() => fault,
+        Some(_) | None => &conclusion.answer,
     };
-    let denials: Vec<_> = conclusion.nobody_to_ask.iter().map(denial).collect();
+    let denials: Vec<_> = conclusion.unapproved.iter().map(denial).collect();
     let mut fields = vec![
         ("type", "result".into()),
         ("subtype", subtype.into()),
@@ -192,8 +196,8 @@ fn result(opened: &OpenedSession, conclusion: &Conclusion) -> Vec<(&'static str,
         ("result", text.as_str().into()),
         ("session_id", opened.session.0.as_str().into()),
         ("num_turns", conclusion.num_turns.into()),
-        ("duration_ms", conclusion.took.all_ms.into()),
-        ("duration_api_ms", conclusion.took.model_ms.into()),
+        ("duration_ms", conclusion.timing.all_ms.into()),
+        ("duration_api_ms", conclusion.timing.model_ms.into()),
         ("usage", tokens(conclusion.usage)),
         ("permission_denials", denials.into()),
     ];

@@ -6,7 +6,7 @@ use protocol::client::FailedKind;
 
 /// Why a run was ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// A signal.
     Signal(i32),
     /// The time limit.
@@ -17,7 +17,7 @@ pub enum Stop {
 
 /// Why there was no session, or it was lost.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub enum ClientError {
     /// The supervisor did not do what was asked.
     #[error("{message}")]
     Failed {
@@ -46,5 +46,5 @@ pub enum RunError {
     NoSupervisor(Box<dyn std::error::Error + Send + Sync>),
     /// It was ended before the session was open.
     #[error("ended before the session was open")]
-    Stopped(Stop),
+    Stopped(StopReason),
 }

@@ -1,6 +1,6 @@
 //! Exit codes: the one table, used everywhere and shown by `--help`.
 
-use client::{Finished, RunError, Stop};
+use client::{ClientError, Finished, StopReason};
 use protocol::client::FailedKind;
 use protocol::provider::Failure;
 use protocol::session::TurnEnd;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Exit {
+pub(crate) enum CliExit {
     Done = 0,
     Failed = 1,
     Usage = 2,
@@ -22,13 +22,13 @@ pub(crate) enum Exit {
     SupervisorUnreachable = 15,
     Configuration = 16,
     ProcessDied = 17,
-    Held = 75,
+    SessionLocked = 75,
     TimeLimit = 124,
     Interrupted = 130,
     Terminated = 143,
 }
 
-impl Exit {
+impl CliExit {
     /// All of them, in the order of their numbers.
     pub(crate) const ALL: [Self; 16] = [
         Self::Done,
@@ -43,7 +43,7 @@ impl Exit {
         Self::SupervisorUnreachable,
         Self::Configuration,
         Self::ProcessDied,
-        Self::Held,
+        Self::SessionLocked,
         Self::TimeLimit,
         Self::Interrupted,
         Self::Terminated,
@@ -66,7 +66,7 @@ impl Exit {
             Self::ProcessDied => {
                 "a process died again and again without progress; --resume ID goes on"
             }
-            Self::Held => "another process holds this session; try again",
+            Self::SessionLocked => "another process holds this session; try again",
             Self::TimeLimit => "the time limit was reached",
             Self::Interrupted => "interrupted (SIGINT)",
             Self::Terminated => "terminated (SIGTERM)",
@@ -86,12 +86,12 @@ impl Exit {
         let conclusion = &finished.conclusion;
         match finished.stopped {
             Some(stop) => Self::of_stop(stop),
-            None if conclusion.uncaged > 0 => Self::SandboxUnavailable,
+            None if conclusion.no_sandbox > 0 => Self::SandboxUnavailable,
             None if matches!(conclusion.end, Some(TurnEnd::ProcessDied(_))) => Self::ProcessDied,
             None if conclusion.degraded.is_some() => Self::Failed,
             None => match &conclusion.end {
                 Some(TurnEnd::ProviderFailed { kind, message: _ }) => Self::of_provider(*kind),
-                _ if !conclusion.nobody_to_ask.is_empty() => Self::ApprovalNeeded,
+                _ if !conclusion.unapproved.is_empty() => Self::ApprovalNeeded,
                 Some(TurnEnd::RoundsUsedUp { .. } | TurnEnd::CallsUsedUp { .. }) => {
                     Self::BudgetUsedUp
                 }
@@ -104,13 +104,13 @@ impl Exit {
     }
 
     /// How a run without a session ended.
-    pub(crate) fn of_error(error: &RunError) -> Self {
+    pub(crate) fn of_error(error: &ClientError) -> Self {
         match error {
-            RunError::Failed { kind, message: _ } => Self::of_failed(*kind),
-            RunError::Lost(_) | RunError::LostAgain { .. } | RunError::NoSupervisor(_) => {
+            ClientError::Failed { kind, message: _ } => Self::of_failed(*kind),
+            ClientError::Lost(_) | ClientError::LostAgain { .. } | ClientError::NoSupervisor(_) => {
                 Self::SupervisorUnreachable
             }
-            RunError::Stopped(stop) => Self::of_stop(*stop),
+            ClientError::Stopped(stop) => Self::of_stop(*stop),
         }
     }
 
@@ -119,17 +119,17 @@ impl Exit {
             FailedKind::Usage | FailedKind::NotFound => Self::Usage,
             FailedKind::Configuration => Self::Configuration,
             FailedKind::SandboxUnavailable => Self::SandboxUnavailable,
-            FailedKind::Held => Self::Held,
+            FailedKind::Held => Self::SessionLocked,
             FailedKind::Disk | FailedKind::Ending | FailedKind::Internal => Self::Failed,
         }
     }
 
-    fn of_stop(stop: Stop) -> Self {
+    fn of_stop(stop: StopReason) -> Self {
         match stop {
-            Stop::Signal(number) if number == nix::libc::SIGINT => Self::Interrupted,
-            Stop::Signal(_) => Self::Terminated,
-            Stop::TimeLimit => Self::TimeLimit,
-            Stop::OutputClosed => Self::Failed,
+            StopReason::Signal(number) if number == nix::libc::SIGINT => Self::Interrupted,
+            StopReason::Signal(_) => Self::Terminated,
+            StopReason::TimeLimit => Self::TimeLimit,
+            StopReason::OutputClosed => Self::Failed,
         }
     }
 
@@ -142,8 +142,8 @@ impl Exit {
     }
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
+impl From<CliExit> for ExitCode {
+    fn from(exit: CliExit) -> Self {
         Self::from(exit as u8)
     }
 }
@@ -151,14 +151,14 @@ impl From<Exit> for ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use client::{OpenedSession, Took, Transcript};
+    use client::{OpenedSession, Timing, Transcript};
     use protocol::call::{Call, Outcome, ToolResult};
     use protocol::client::Event;
     use protocol::ids::{CallId, SessionId};
     use protocol::judgement::Mode;
     use protocol::session::Span;
 
-    fn finished(end: Option<TurnEnd>, code: Option<&str>, stopped: Option<Stop>) -> Finished {
+    fn finished(end: Option<TurnEnd>, code: Option<&str>, stopped: Option<StopReason>) -> Finished {
         let session = SessionId("0".into());
         let mut transcript = Transcript::new(OpenedSession {
             session: session.clone(),
@@ -187,7 +187,7 @@ mod tests {
         if let Some(end) = end {
             transcript.update(&Event::TurnEnded { end });
         }
-        Finished { conclusion: transcript.conclude(Took::default(), None), session, stopped }
+        Finished { conclusion: transcript.conclude(Timing::default(), None), session, stopped }
     }
 
     #[test]
@@ -205,20 +205,20 @@ mod tests {
             (Some(failed(Failure::Unreachable)), None, None, 14),
             (Some(failed(Failure::Rejected)), None, None, 1),
             (Some(TurnEnd::Truncated), None, None, 1),
-            (Some(TurnEnd::Interrupted), None, Some(Stop::Signal(2)), 130),
-            (None, None, Some(Stop::Signal(15)), 143),
-            (Some(TurnEnd::Interrupted), Some("nobody_to_ask"), Some(Stop::TimeLimit), 124),
+            (Some(TurnEnd::Interrupted), None, Some(StopReason::Signal(2)), 130),
+            (None, None, Some(StopReason::Signal(15)), 143),
+            (Some(TurnEnd::Interrupted), Some("nobody_to_ask"), Some(StopReason::TimeLimit), 124),
             (None, None, None, 1),
         ] {
-            let exit = Exit::of_run(&finished(end.clone(), code, stopped));
+            let exit = CliExit::of_run(&finished(end.clone(), code, stopped));
             assert_eq!(exit as u8, want, "{end:?} {code:?} {stopped:?}");
         }
     }
 
     #[test]
     fn the_table_names_every_code_once() {
-        let table = Exit::table();
-        for exit in Exit::ALL {
+        let table = CliExit::table();
+        for exit in CliExit::ALL {
             assert_eq!(table.matches(exit.meaning()).count(), 1, "{exit:?}");
         }
     }

@@ -1,9 +1,9 @@
 //! Listens to one supervisor after another for the loops `one_shot` and `attach`: a thread for each
 //! connection, and what makes silence a loss.
 
-use crate::connection::Connection;
-use crate::run_error::RunError;
-use crate::supervisors::{Silence, Supervisors};
+use crate::client_error::ClientError;
+use crate::supervisor_connection::SupervisorConnection;
+use crate::supervisor_source::{SilenceAction, SupervisorSource};
 use ipc::{ChannelError, Receiver, Sender};
 use protocol::client::{FromClient, Opening, ToClient};
 use std::os::fd::OwnedFd;
@@ -14,73 +14,77 @@ use std::time::Duration;
 
 /// A supervisor that says nothing for so long is asked for a sign of life. It owes none while it
 /// has nothing to tell, so that silence alone proves nothing.
-pub(crate) const QUIET: Duration = Duration::from_secs(2);
+pub(crate) const PING_AFTER: Duration = Duration::from_secs(2);
 /// Questions in a row that may stay unanswered. One may be our own fault: a client that was stopped
 /// itself finds the answer a moment later.
-pub(crate) const UNANSWERED: u32 = 2;
+pub(crate) const MAX_PINGS: u32 = 2;
 
 /// What a person is told once while a daemon is given more time.
-pub(crate) const SLOW: &str = "agentd-supervisor does not answer; it serves other sessions too, so it is \
+pub(crate) const SLOW_NOTE: &str = "agentd-supervisor does not answer; it serves other sessions too, so it is \
                                given more time before another takes its place";
 
 /// What a loop takes in of a supervisor.
-pub(crate) trait Heard: Send + 'static {
-    fn word(word: ToClient) -> Self;
+pub(crate) trait SupervisorInput: Send + 'static {
+    fn message(word: ToClient) -> Self;
     fn lost(error: ChannelError) -> Self;
 }
 
 /// Where the words of the present supervisor go.
 #[derive(Debug)]
-pub(crate) struct Ear<T> {
+pub(crate) struct EventReader<T> {
     sender: SyncSender<T>,
     /// Which supervisor that is, counted from 1.
     current: Arc<AtomicU32>,
 }
 
-impl<T: Heard> Ear<T> {
+impl<T: SupervisorInput> EventReader<T> {
     pub(crate) fn new(sender: SyncSender<T>) -> Self {
         Self { sender, current: Arc::default() }
     }
 
     /// Connects, asks for the session, and has a thread listen.
-    pub(crate) fn begin(
+    pub(crate) fn connect(
         &self,
-        supervisors: &mut dyn Supervisors,
+        supervisors: &mut dyn SupervisorSource,
         opening: &Opening,
         papers: &[OwnedFd],
-    ) -> Result<Sender<FromClient>, RunError> {
-        self.forget();
-        let connection = supervisors.connect().map_err(RunError::NoSupervisor)?;
-        self.listen_to(connection, opening, papers)
+    ) -> Result<Sender<FromClient>, ClientError> {
+        self.drop_current();
+        let connection = supervisors.connect().map_err(ClientError::NoSupervisor)?;
+        self.open_over(connection, opening, papers)
     }
 
     /// The same over a connection that is there.
-    pub(crate) fn listen_to(
+    pub(crate) fn open_over(
         &self,
-        connection: Connection,
+        connection: SupervisorConnection,
         opening: &Opening,
         papers: &[OwnedFd],
-    ) -> Result<Sender<FromClient>, RunError> {
-        let life = self.forget();
-        connection.send(&FromClient::Open(opening.clone()), papers).map_err(RunError::Lost)?;
+    ) -> Result<Sender<FromClient>, ClientError> {
+        let life = self.drop_current();
+        connection.send(&FromClient::Open(opening.clone()), papers).map_err(ClientError::Lost)?;
         let (words, say) = connection.split();
         let (sender, current) = (self.sender.clone(), Arc::clone(&self.current));
-        std::thread::spawn(move || listen(words, &sender, &current, life));
+        std::thread::spawn(move || read_messages(words, &sender, &current, life));
         Ok(say)
     }
 
-    /// What is made of a supervisor that did not answer so often; see [`Supervisors::unanswered`].
+    /// What is made of a supervisor that did not answer so often; see [`SupervisorSource::on_silence`].
     /// One that is given up is forgotten, since its end is known of before it comes in; one that is
     /// stuck is ended.
-    pub(crate) fn unanswered(&self, supervisors: &mut dyn Supervisors, look: u32) -> Silence {
-        let silence = supervisors.unanswered(look);
+    pub(crate) fn on_silence(
+        &self,
+        supervisors: &mut dyn SupervisorSource,
+        look: u32,
+    ) -> SilenceAction {
+        let silence = supervisors.on_silence(look);
         match silence {
-            Silence::Slow => {}
-            Silence::Deaf => {
-                self.forget();
+            SilenceAction::Wait => {}
+            SilenceAction::Reconnect => {
+                self.drop_current();
             }
-            Silence::Stuck => {
-                self.forget();
+            SilenceAction::Kill => {
+                self.drop_current();
                 supervisors.kill();
             }
         }
@@ -89,12 +93,12 @@ impl<T: Heard> Ear<T> {
 
     /// What the present one says from now on, its end above all, is none of ours; the number of
     /// the next.
-    pub(crate) fn forget(&self) -> u32 {
+    pub(crate) fn drop_current(&self) -> u32 {
         self.current.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
-fn listen<T: Heard>(
+fn read_messages<T: SupervisorInput>(
     mut words: Receiver<ToClient>,
     sender: &SyncSender<T>,
     current: &AtomicU32,
@@ -102,7 +106,7 @@ fn listen<T: Heard>(
 ) {
     loop {
         let (input, last) = match words.recv() {
-            Ok(word) => (T::word(word), false),
+            Ok(word) => (T::message(word), false),
             Err(error) => (T::lost(error), true),
         };
         // The other end is gone when the run is over.

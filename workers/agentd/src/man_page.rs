@@ -1,40 +1,40 @@
 //! `agentd completions` and `agentd man`: both from the definition of the command line, so that
 //! they say what it says.
 
-use crate::cli::{Cli, EXAMPLES, Shell};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::cli::{Cli, EXAMPLES, ShellFlag};
+use crate::cli_error::CliError;
+use crate::cli_exit::CliExit;
 use crate::output::print;
 use crate::tools_page;
 use clap::CommandFactory;
 
 /// Completions for a shell, on standard output.
-pub(crate) fn completions(shell: Shell) -> Exit {
+pub(crate) fn completions(shell: ShellFlag) -> CliExit {
     let shell = match shell {
-        Shell::Bash => clap_complete::Shell::Bash,
-        Shell::Zsh => clap_complete::Shell::Zsh,
-        Shell::Fish => clap_complete::Shell::Fish,
+        ShellFlag::Bash => clap_complete::Shell::Bash,
+        ShellFlag::Zsh => clap_complete::Shell::Zsh,
+        ShellFlag::Fish => clap_complete::Shell::Fish,
     };
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "agentd", &mut text);
     print(&String::from_utf8_lossy(&text));
-    Exit::Done
+    CliExit::Done
 }
 
 /// The manual page of the program, or of one command, as roff.
-pub(crate) fn man(name: Option<&str>) -> Result<Exit, Failure> {
+pub(crate) fn man(name: Option<&str>) -> Result<CliExit, CliError> {
     let mut program = Cli::command();
     program.build();
     let is_command = |name: &str| program.find_subcommand(name).is_some();
     if let Some(tool) = name.filter(|name| !is_command(name)).and_then(tools::named) {
         let title = format!(".TH agentd-{} 1\n", tool.name.replace('-', "\\-"));
         print(&format!("{title}{}", as_written("TOOL", &tools_page::page(tool))));
-        return Ok(Exit::Done);
+        return Ok(CliExit::Done);
     }
     let command = match name {
         None => program,
         Some(name) => program.find_subcommand(name).cloned().ok_or_else(|| {
-            Failure::user(format!("there is no command and no tool {name:?}"))
+            CliError::user(format!("there is no command and no tool {name:?}"))
                 .hint("`agentd --help` lists the commands, `agentd tools` the tools")
         })?,
     };
@@ -46,13 +46,13 @@ pub(crate) fn man(name: Option<&str>) -> Result<Exit, Failure> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
         .render(&mut page)
-        .map_err(|error| Failure::internal(format!("the page cannot be written: {error}")))?;
+        .map_err(|error| CliError::internal(format!("the page cannot be written: {error}")))?;
     let mut page = String::from_utf8_lossy(&page).into_owned();
     if name == Some("rules") {
         page.push_str(&as_written("EXAMPLES", EXAMPLES));
     }
     print(&page);
-    Ok(Exit::Done)
+    Ok(CliExit::Done)
 }
 
 /// A section whose lines stay as they are.

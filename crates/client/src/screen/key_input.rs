@@ -1,0 +1,414 @@
+//! What a key, a paste or a typed line means, by what the keys are for at that moment.
+
+use super::colon_command::{self, ColonCommand};
+use super::editor::{Direction, Distance};
+use super::{
+    ConnectionState, Focus, LeaveReason, Pending, Screen, ScreenEffect, SwitchTo, TurnState,
+};
+use crate::screen_items::ScreenItem;
+use protocol::client::{Change, FromClient, Start};
+use protocol::judgement::{Answer, Question};
+
+/// Events of one page of earlier ones.
+const PAGE: u32 = 100;
+/// What a terminal that only watches is told.
+const WATCHING: &str = "this terminal only watches; attach without -r to type or answer";
+/// What to press at a question.
+const ANSWERS: &str = "y once, s session, a always, n deny, r deny with a reason, x stop the turn; \
+    Tab to type a message first";
+
+/// A key, by what it is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyPress {
+    /// A character.
+    Char(char),
+    /// Done with the line.
+    Enter,
+    /// A new line in it.
+    NewLine,
+    /// Stop, or back.
+    Escape,
+    /// Ctrl-C.
+    Interrupt,
+    /// Ctrl-D.
+    EndOfInput,
+    /// Between question and line, or to the next rule.
+    Tab,
+    /// Earlier input, or what is queued.
+    Up,
+    /// Later input.
+    Down,
+    /// The cursor moves.
+    Move(Distance, Direction),
+    /// Text goes.
+    Erase(Distance, Direction),
+    /// Paint everything anew.
+    Redraw,
+    /// The first of two that leave.
+    Leader,
+}
+
+impl Screen {
+    pub(super) fn key(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
+        self.hint = None;
+        match (std::mem::replace(&mut self.pending, Pending::Nothing), key) {
+            (Pending::Leader, KeyPress::Char('d')) => {
+                vec![ScreenEffect::Leave(LeaveReason::Detached(None))]
+            }
+            (Pending::Leader, _) => self.say_hint("after the leader key, d detaches"),
+            (_, KeyPress::Leader) => {
+                self.pending = Pending::Leader;
+                self.say_hint("d detaches; the session goes on")
+            }
+            (_, KeyPress::Redraw) => vec![ScreenEffect::Repaint],
+            (pending, KeyPress::Interrupt) => self.interrupt(pending),
+            (_, key) => match self.focus {
+                Focus::Line => self.at_line(key),
+                Focus::Question => self.at_question(key),
+                Focus::Rule(offer) => self.at_rule(key, offer),
+                Focus::Reason => self.at_reason(key),
+            },
+        }
+    }
+
+    pub(super) fn paste(&mut self, text: &str) -> Vec<ScreenEffect> {
+        self.hint = None;
+        if !self.may_answer() {
+            return self.say_hint(WATCHING);
+        }
+        // A paste is never an answer.
+        if self.focus == Focus::Reason {
+            self.reason.insert(text);
+        } else {
+            self.focus = Focus::Line;
+            self.editor.insert(text);
+        }
+        Vec::new()
+    }
+
+    /// A whole line, where a terminal has no keys: a question is answered by its first letter.
+    pub(super) fn line(&mut self, line: &str) -> Vec<ScreenEffect> {
+        let line = line.trim();
+        match self.focus {
+            Focus::Line => {
+                self.editor.set(line);
+                self.at_line(KeyPress::Enter)
+            }
+            Focus::Reason => {
+                self.reason.set(line);
+                self.at_reason(KeyPress::Enter)
+            }
+            Focus::Question if line.starts_with(':') => {
+                self.editor.set(line);
+                self.at_line(KeyPress::Enter)
+            }
+            Focus::Question | Focus::Rule(_) => {
+                let (letter, rest) = line.split_at(line.chars().next().map_or(0, char::len_utf8));
+                let Some(letter) = letter.chars().next() else { return Vec::new() };
+                if letter == 'r' && !rest.trim().is_empty() {
+                    return self.answer(Answer::Deny(rest.trim().to_owned()));
+                }
+                if !rest.is_empty() {
+                    return self.say_hint(ANSWERS);
+                }
+                self.key(KeyPress::Char(letter))
+            }
+        }
+    }
+
+    fn interrupt(&mut self, pending: Pending) -> Vec<ScreenEffect> {
+        match self.focus {
+            Focus::Rule(_) | Focus::Reason => self.back_to_question(),
+            Focus::Line | Focus::Question if self.turn == TurnState::Working => self.stop(),
+            Focus::Line | Focus::Question if !self.editor.is_empty() => {
+                self.editor.set("");
+                Vec::new()
+            }
+            Focus::Line | Focus::Question if pending == Pending::Interrupted => {
+                let leader = &self.options.leader;
+                let hint = format!("to leave: Ctrl-D, :q, or {leader} d; the session stays");
+                self.say_hint(&hint)
+            }
+            Focus::Line | Focus::Question => {
+                self.pending = Pending::Interrupted;
+                self.say_hint("nothing runs here")
+            }
+        }
+    }
+
+    fn stop(&mut self) -> Vec<ScreenEffect> {
+        if !self.may_answer() {
+            return self.say_hint(WATCHING);
+        }
+        self.hint = Some("stopping the turn".to_owned());
+        self.to_session(|session| FromClient::Interrupt { session })
+    }
+
+    fn at_line(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
+        match key {
+            KeyPress::EndOfInput if self.editor.is_empty() => return self.leave(),
+            KeyPress::Escape if self.turn == TurnState::Working => return self.stop(),
+            KeyPress::Enter if self.editor.text().trim_start().starts_with(':') => {
+                let text = self.editor.take();
+                return self.command(text.trim());
+            }
+            // Who watches may leave and look back, and that is written with a colon.
+            KeyPress::Char(c) if !self.may_answer() && self.editor.is_empty() && c != ':' => {
+                return self.say_hint(WATCHING);
+            }
+            KeyPress::Enter => return self.submit(),
+            KeyPress::Tab if !self.items.questions().is_empty() && self.may_answer() => {
+                self.focus = Focus::Question;
+            }
+            KeyPress::Up if self.editor.is_empty() && !self.queue.is_empty() => {
+                if !self.may_answer() {
+                    return self.say_hint(WATCHING);
+                }
+                return self.to_session(|session| FromClient::TakeBack { session });
+            }
+            KeyPress::Up => self.editor.earlier(),
+            KeyPress::Down => self.editor.later(),
+            KeyPress::Char(c) => self.editor.insert(c.encode_utf8(&mut [0; 4])),
+            KeyPress::NewLine => self.editor.insert("\n"),
+            KeyPress::Move(reach, toward) => self.editor.move_cursor(reach, toward),
+            KeyPress::Erase(reach, toward) => self.editor.erase(reach, toward),
+            KeyPress::EndOfInput => self.editor.erase(Distance::Character, Direction::End),
+            KeyPress::Escape
+            | KeyPress::Tab
+            | KeyPress::Interrupt
+            | KeyPress::Redraw
+            | KeyPress::Leader => {}
+        }
+        Vec::new()
+    }
+
+    fn submit(&mut self) -> Vec<ScreenEffect> {
+        if self.editor.text().trim().is_empty() {
+            return Vec::new();
+        }
+        if !self.may_answer() {
+            return self.say_hint(WATCHING);
+        }
+        if self.connection != ConnectionState::Live {
+            return self.say_hint("not connected yet; the text stays here");
+        }
+        let text = self.editor.take();
+        self.prompt(text)
+    }
+
+    fn prompt(&mut self, text: String) -> Vec<ScreenEffect> {
+        if !self.items.questions().is_empty() {
+            self.focus = Focus::Question;
+        }
+        self.sent.push(text.clone());
+        self.to_session(|session| FromClient::Prompt { session, text })
+    }
+
+    pub(super) fn leave(&self) -> Vec<ScreenEffect> {
+        let how = match self.turn {
+            TurnState::Idle => LeaveReason::Quit,
+            TurnState::Working => LeaveReason::Detached(None),
+        };
+        vec![ScreenEffect::Leave(how)]
+    }
+
+    fn command(&mut self, text: &str) -> Vec<ScreenEffect> {
+        let meant = match colon_command::parse(text) {
+            Ok(meant) => meant,
+            Err(said) => return vec![ScreenEffect::Show(ScreenItem::Error(said))],
+        };
+        let changes = match meant {
+            ColonCommand::Network(_)
+            | ColonCommand::AllowHost(_)
+            | ColonCommand::Mode(_)
+            | ColonCommand::Model(_)
+            | ColonCommand::Compact
+            | ColonCommand::Undo
+            | ColonCommand::Pin(_)
+            | ColonCommand::Unpin(_)
+            | ColonCommand::AddDirectory(_) => true,
+            ColonCommand::Quit
+            | ColonCommand::Clear
+            | ColonCommand::Fork
+            | ColonCommand::Audit
+            | ColonCommand::Earlier
+            | ColonCommand::Help => false,
+        };
+        if changes && !self.may_answer() {
+            return self.say_hint(WATCHING);
+        }
+        match meant {
+            ColonCommand::Quit => self.leave(),
+            ColonCommand::Network(network) => self.change(Change::Network(network)),
+            ColonCommand::AllowHost(host) => self.change(Change::Host(host)),
+            ColonCommand::Mode(mode) => self.change(Change::Mode(mode)),
+            ColonCommand::Model(name) => self.change(Change::Model(name)),
+            ColonCommand::AddDirectory(named) => vec![ScreenEffect::AddDirectory(named)],
+            ColonCommand::Pin(file) => self.change(Change::Pin(file)),
+            ColonCommand::Unpin(file) => self.change(Change::Unpin(file)),
+            ColonCommand::Undo if self.connection != ConnectionState::Live => {
+                self.say_hint("not connected yet; say it again in a moment")
+            }
+            // It waits its turn as words for the model do, and is one of the session's turns.
+            ColonCommand::Undo => self.prompt(":undo".to_owned()),
+            ColonCommand::Compact => self.to_session(|session| FromClient::Compact { session }),
+            ColonCommand::Help => {
+                let leave = format!("{} d", self.options.leader);
+                vec![ScreenEffect::Show(ScreenItem::Note(colon_command::help(&leave)))]
+            }
+            ColonCommand::Clear => {
+                self.switch_to = SwitchTo::New;
+                vec![ScreenEffect::Repaint, ScreenEffect::Open(Start::New)]
+            }
+            ColonCommand::Fork => {
+                self.switch_to = SwitchTo::Copy;
+                let copy = |of| ScreenEffect::Open(Start::Fork { of, at: None });
+                self.facts.session.clone().map(copy).into_iter().collect()
+            }
+            ColonCommand::Audit => {
+                self.facts.session.clone().map(ScreenEffect::ShowAudit).into_iter().collect()
+            }
+            ColonCommand::Earlier => {
+                let before = self.first_seq.unwrap_or(1);
+                self.to_session(|session| FromClient::Page { session, before, most: PAGE })
+            }
+        }
+    }
+
+    pub(super) fn change(&self, change: Change) -> Vec<ScreenEffect> {
+        self.to_session(|session| FromClient::Change { session, change })
+    }
+
+    fn at_question(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
+        let Some(question) = self.items.questions().first().cloned() else {
+            self.focus = Focus::Line;
+            return self.at_line(key);
+        };
+        match key {
+            KeyPress::Char('y') => self.answer(Answer::Once),
+            KeyPress::Char('n') => self.answer(Answer::Deny(String::new())),
+            KeyPress::Char('x') => self.answer(Answer::Stop),
+            KeyPress::Char('s') => match question.offers.into_iter().next() {
+                Some(rule) => self.answer(Answer::Session(rule)),
+                None => self.say_hint("no rule is narrow enough for this; y allows it once"),
+            },
+            KeyPress::Char('a') if question.offers.is_empty() => {
+                self.say_hint("no rule is narrow enough for this; y allows it once")
+            }
+            KeyPress::Char('a') => {
+                self.focus = Focus::Rule(0);
+                Vec::new()
+            }
+            KeyPress::Char('r') => {
+                self.reason.set("");
+                self.focus = Focus::Reason;
+                Vec::new()
+            }
+            KeyPress::Char(':') => {
+                self.focus = Focus::Line;
+                self.at_line(key)
+            }
+            KeyPress::Tab => {
+                self.focus = Focus::Line;
+                Vec::new()
+            }
+            KeyPress::Escape => self.stop(),
+            KeyPress::EndOfInput => self.leave(),
+            KeyPress::Up | KeyPress::Down if !self.queue.is_empty() || !self.editor.is_empty() => {
+                self.focus = Focus::Line;
+                self.at_line(key)
+            }
+            KeyPress::Char(_)
+            | KeyPress::Enter
+            | KeyPress::NewLine
+            | KeyPress::Interrupt
+            | KeyPress::Up
+            | KeyPress::Down
+            | KeyPress::Move(..)
+            | KeyPress::Erase(..)
+            | KeyPress::Redraw
+            | KeyPress::Leader => self.say_hint(ANSWERS),
+        }
+    }
+
+    /// A rule is written only after it was shown and a second key said yes.
+    fn at_rule(&mut self, key: KeyPress, offer: usize) -> Vec<ScreenEffect> {
+        let offers = self.items.questions().first().map_or(&[][..], |asked| &asked.offers);
+        match key {
+            KeyPress::Char('y') => match offers.get(offer).cloned() {
+                Some(rule) => self.answer(Answer::Always(rule)),
+                None => self.back_to_question(),
+            },
+            KeyPress::Tab | KeyPress::Down => {
+                self.focus = Focus::Rule((offer + 1) % offers.len().max(1));
+                Vec::new()
+            }
+            KeyPress::Escape | KeyPress::Char('n') => self.back_to_question(),
+            KeyPress::Char(_)
+            | KeyPress::Enter
+            | KeyPress::NewLine
+            | KeyPress::Interrupt
+            | KeyPress::EndOfInput
+            | KeyPress::Up
+            | KeyPress::Move(..)
+            | KeyPress::Erase(..)
+            | KeyPress::Redraw
+            | KeyPress::Leader => {
+                self.say_hint("y writes the rule, Tab shows another, n goes back")
+            }
+        }
+    }
+
+    fn at_reason(&mut self, key: KeyPress) -> Vec<ScreenEffect> {
+        match key {
+            KeyPress::Enter => {
+                let reason = self.reason.take().trim().to_owned();
+                return self.answer(Answer::Deny(reason));
+            }
+            KeyPress::Escape => return self.back_to_question(),
+            KeyPress::Char(c) => self.reason.insert(c.encode_utf8(&mut [0; 4])),
+            KeyPress::NewLine => self.reason.insert("\n"),
+            KeyPress::Up => self.reason.earlier(),
+            KeyPress::Down => self.reason.later(),
+            KeyPress::Move(reach, toward) => self.reason.move_cursor(reach, toward),
+            KeyPress::Erase(reach, toward) => self.reason.erase(reach, toward),
+            KeyPress::Interrupt
+            | KeyPress::EndOfInput
+            | KeyPress::Tab
+            | KeyPress::Redraw
+            | KeyPress::Leader => {}
+        }
+        Vec::new()
+    }
+
+    fn back_to_question(&mut self) -> Vec<ScreenEffect> {
+        self.focus = Focus::Question;
+        Vec::new()
+    }
+
+    /// The question stays until the supervisor says that the answer counted.
+    fn answer(&mut self, answer: Answer) -> Vec<ScreenEffect> {
+        let Some(question) = self.items.questions().first() else { return Vec::new() };
+        let Question { call, digest, .. } = question.clone();
+        self.focus = Focus::Question;
+        self.hint = Some("answered; waiting for the supervisor".to_owned());
+        vec![ScreenEffect::Send(FromClient::Answer { call, digest, answer })]
+    }
+
+    fn say_hint(&mut self, hint: &str) -> Vec<ScreenEffect> {
+        self.hint = Some(hint.to_owned());
+        Vec::new()
+    }
+
+    fn to_session(
+        &self,
+        word: impl FnOnce(protocol::ids::SessionId) -> FromClient,
+    ) -> Vec<ScreenEffect> {
+        self.facts
+            .session
+            .clone()
+            .map(|session| ScreenEffect::Send(word(session)))
+            .into_iter()
+            .collect()
+    }
+}
